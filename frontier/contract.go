@@ -1,0 +1,202 @@
+package frontier
+
+import (
+	"errors"
+	"time"
+
+	"seine/frontier/canon"
+)
+
+// Candidate is a discovered URL that asks to be admitted. Admission copies
+// what it keeps; the caller may reuse the memory afterwards.
+type Candidate struct {
+	URL         string            // fetch form
+	Site        string            // unit of politeness; its hash is Fingerprint.Site
+	Fingerprint canon.Fingerprint // decides the shard and what counts as known
+	Priority    uint8             // class, 0 (first) .. 3
+	Depth       uint32            // links from a seed
+	Redirects   uint8             // redirects followed to get here
+	Seed        bool              // seed standing: in scope whatever page it stood on
+	Meta        string            // JSON object carried to the page's record, or ""
+	Again       string            // request id that queues a known URL once more, or ""
+}
+
+// Verdict is what admission said of one candidate.
+type Verdict uint8
+
+// The verdicts of admission.
+const (
+	Admitted Verdict = iota // new: in the filter and in its site's queue
+	Seen                    // already known
+	Capped                  // its site is blocked, at its cap or its list is full; not remembered
+	Full                    // no room in Redis or in the filter; not remembered, try later
+)
+
+// Entry is one URL as it stands in a queue, a visit or a dead list.
+type Entry struct {
+	URL       string
+	Priority  uint8
+	Depth     uint32
+	Redirects uint8
+	Seed      bool
+	Lost      uint8 // times a fetcher was lost while it held this URL alone or first
+	Attempts  uint8 // fetches that ended in retry
+	Meta      string
+}
+
+// Lease names one loan: a site under a token.
+type Lease struct {
+	Token string
+	Site  string
+}
+
+// Ticket is a due site as named by Tick; it can be turned into a visit while
+// the site still stands in its class with exactly this score.
+type Ticket struct {
+	Site  string
+	Class uint8
+	Score string // decimal, milliseconds + 0.5; opaque to callers
+}
+
+// Expired names a lease past its deadline, with the deadline seen.
+type Expired struct {
+	Lease
+	Deadline int64 // server milliseconds
+}
+
+// TickRequest says what a fetcher holds in a shard and what it could take.
+type TickRequest struct {
+	Extend     []Lease // leases of mine to extend by the lease duration
+	Want       int     // due sites wanted, 0 = none
+	MaxExpired int     // expired leases wanted at most, 0 = none
+}
+
+// TickReply is what a shard answered to a tick.
+type TickReply struct {
+	Gone    []Lease // of Extend: no longer mine, drop these visits at once
+	Due     []Ticket
+	Expired []Expired
+	Next    time.Duration // until the first site is due; 0 = now, <0 = no site waits
+	Rev     int64         // revision of the crawl's settings
+	Paused  bool          // the crawl or the shard is paused
+}
+
+// VisitLimits bounds what one visit may borrow.
+type VisitLimits struct {
+	URLs  int           // at most so many URLs a visit
+	Span  time.Duration // and at most what the site's delay lets happen in this time (at least one)
+	Delay time.Duration // delay of a site that has none of its own yet
+}
+
+// Item is one borrowed URL. Index names it in outcomes.
+type Item struct {
+	Index int
+	Entry
+}
+
+// Visit is up to k URLs of one site, lent with the whole site until Deadline.
+type Visit struct {
+	Lease
+	Shard    int
+	Items    []Item
+	Deadline time.Time     // by the caller's monotonic clock, counted from before the call
+	Delay    time.Duration // delay as the last visit left it, 0 = none yet
+	Why      string        // reasons of the delay as the last visit left them
+	Failures int           // fetches failed in a row
+	Override string        // per-site settings as JSON, or ""
+}
+
+// Kind is what became of one URL of a visit.
+type Kind uint8
+
+// The kinds of outcome.
+const (
+	Done    Kind = iota // fetched, its record and links are safe
+	Retry               // to be tried again after NotBefore, one class lower, Attempts + 1
+	Dead                // given up for Cause; Text says why
+	Requeue             // not tried: back to the front of its queue
+)
+
+// Outcome settles one URL of a visit.
+type Outcome struct {
+	Index     int
+	Kind      Kind
+	NotBefore time.Duration // Retry: from now
+	Cause     string        // Retry, Dead: one of the causes of the README's table
+	Text      string        // Dead: the last error, bounded by the caller
+}
+
+// Release frees a lent site. Its values replace what the site had.
+type Release struct {
+	Remain   time.Duration // until the next request to the site may start
+	Delay    time.Duration
+	Why      string
+	Failures int
+}
+
+// Settlement is a batch of outcomes of one visit; Free, when set, gives the
+// site back (after its last request ended).
+type Settlement struct {
+	Lease
+	Outcomes []Outcome
+	Free     *Release
+}
+
+// Settled says for each outcome of a settlement whether it took effect; false
+// means gone: already settled, or the lease was reaped.
+type Settled []bool
+
+// DeadLetter is one given-up URL.
+type DeadLetter struct {
+	Entry
+	Site  string
+	Cause string
+	Text  string
+	Raw   string // the list element as stored, names the letter in Revive
+}
+
+// SiteChange alters what a shard keeps for one site; nil fields stay.
+type SiteChange struct {
+	Paused   *bool
+	Blocked  *bool   // blocked: queue dropped, admission answers Capped, visits end as gone
+	Cap      *int64  // URLs admitted at most, 0 = as the crawl says
+	Override *string // per-site settings as JSON, "" = none
+}
+
+// ShardStats counts one shard. Gauges say what is there, totals only grow.
+type ShardStats struct {
+	Shard   int    `json:"shard"`
+	Ready   int64  `json:"ready"`   // sites with work, not lent
+	Held    int64  `json:"held"`    // paused sites with work
+	Leases  int64  `json:"leases"`  // visits out
+	Queued  int64  `json:"queued"`  // URLs in queues
+	Waiting int64  `json:"waiting"` // URLs that wait for a retry
+	Open    int64  `json:"open"`    // URLs of visits out
+	Admits  int64  `json:"admits"`  // raised by every admission and revival that changed anything
+	Known   int64  `json:"known"`   // URLs admitted
+	Done    int64  `json:"done"`
+	Retried int64  `json:"retried"`
+	Dead    int64  `json:"dead"`
+	Lost    int64  `json:"lost"` // URLs that came back from reaped leases
+	Revived int64  `json:"revived"`
+	Dropped int64  `json:"dropped"` // dead letters pushed out by newer ones
+	Paused  bool   `json:"paused"`
+	Slot    int    `json:"slot"`
+	Master  string `json:"master"`
+}
+
+// The errors that callers branch on.
+var (
+	// ErrStale: the crawl was deleted or created anew under a running program.
+	ErrStale = errors.New("frontier: this crawl was deleted or created again")
+	// ErrLostFilter: a filter of the shard is missing; admission stops.
+	ErrLostFilter = errors.New("frontier: a Bloom filter of this shard is missing")
+	// ErrLayout: the crawl was created with another layout than this program's.
+	ErrLayout = errors.New("frontier: layout differs")
+	// ErrNoCrawl: no crawl of this name.
+	ErrNoCrawl = errors.New("frontier: no such crawl")
+	// ErrExists: a crawl of this name is there already.
+	ErrExists = errors.New("frontier: crawl exists")
+	// ErrNotAcked: admitted, but not acknowledged by a replica in time.
+	ErrNotAcked = errors.New("frontier: not acknowledged by a replica")
+)
