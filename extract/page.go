@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -169,7 +170,11 @@ func (p *Page) resolve(l *Link) {
 		return
 	}
 	follow := p.follow.Has(l.Kind) && (p.cfg.IgnoreNofollow || !l.NoFollow && !p.scan.col.facts.NoFollow)
-	if !p.raws.add(xxhash.Sum64(l.Raw), follow) {
+	raw := l.Raw
+	if i := bytes.IndexByte(raw, '#'); i >= 0 { // most repeats differ in the fragment only
+		raw = raw[:i]
+	}
+	if !p.raws.add(xxhash.Sum64(raw), follow) {
 		p.counts.Repeated++
 		return
 	}
