@@ -14,4 +14,5 @@ require (
 	github.com/bits-and-blooms/bitset v1.20.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sys v0.50.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
 )
