@@ -163,7 +163,7 @@ func (u *URL) dirEnd() int {
 	if u.dir == 0 && len(u.buf) > 0 {
 		u.dir = u.path + 1 + bytes.LastIndexByte(u.buf[u.path:u.query], '/')
 		u.dirs = sketch{}
-		u.dirs.add(u.buf[u.path : u.dir-1])
+		u.dirs.add(u.buf, u.path, u.dir-1)
 	}
 	return u.dir
 }
