@@ -2,6 +2,7 @@ package canon
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +112,9 @@ func TestParts(t *testing.T) {
 			t.Errorf("%s = %q, want %q", c.name, c.got, c.want)
 		}
 	}
+	if got := fmt.Sprint(u); strings.Contains(got, "pass") || !strings.Contains(got, "8443/p/q") {
+		t.Errorf("printed as %s", got)
+	}
 	if u.Port() != 8443 || !u.HasQuery() || !u.HasUserinfo() {
 		t.Errorf("port %d, query %v, credentials %v", u.Port(), u.HasQuery(), u.HasUserinfo())
 	}
@@ -192,6 +196,9 @@ func TestGuards(t *testing.T) {
 	}{
 		{Config{}, long(2048), nil}, {Config{}, long(2049), ErrTooLong}, {Config{}, "/" + strings.Repeat("é", 339), nil},
 		{Config{}, "/" + strings.Repeat("é", 340), ErrTooLong}, {Config{}, "/\\" + strings.Repeat("x", 5000), ErrTooLong},
+		{Config{}, "/\\" + strings.Repeat("../", 400), ErrTooDeep}, {Config{MaxSegments: -1}, "/\\" + strings.Repeat("../", 400), nil},
+		{Config{}, "@" + strings.Repeat("@", 40) + "h", ErrTooLong}, {Config{MaxLength: -1}, strings.Repeat("@", 41) + "h", nil},
+		{Config{}, strings.Repeat("é", 300), ErrTooLong},
 		{Config{}, "/x#" + strings.Repeat("y", 9000), nil},
 		{Config{MaxLength: 20}, long(20), nil}, {Config{MaxLength: 20}, long(21), ErrTooLong}, {Config{MaxLength: -1}, long(30000), nil},
 		{Config{}, deep(32), nil}, {Config{}, deep(33), ErrTooDeep}, {Config{MaxSegments: 2}, "/a/b", nil}, {Config{MaxSegments: 2}, "/a/b/", ErrTooDeep},
@@ -325,5 +332,13 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}); n > 1 { // the guard's exact count of "/a/a/a" makes one list
 		t.Errorf("%v allocations for %d links", n, len(raw))
+	}
+	p, arg := NewParser(Config{StripParams: true, SortQuery: true}), []byte("?c=%7e&utm_source=x&a=2&b&a=1")
+	if n := testing.AllocsPerRun(100, func() {
+		if p.Resolve(&u, base, arg, nil) != nil || len(u.Key()) == 0 {
+			t.Error("no key")
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations with key rules", n)
 	}
 }
