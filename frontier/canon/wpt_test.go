@@ -148,7 +148,7 @@ func checkURLRows(t *testing.T, list []urlRow, skip func(urlRow) bool) {
 		}
 	}
 	t.Logf("%d rows of http and https", crawlable)
-	if crawlable < 200 {
+	if crawlable < 220 {
 		t.Errorf("only %d rows of http and https", crawlable)
 	}
 }
