@@ -1,0 +1,173 @@
+// Package memory keeps a crawl's frontier in one process, with the contract
+// that the frontier in Redis has. It serves crawls that need no servers, and it
+// is the model that the scripts in Redis are compared with, so it follows their
+// rules to the letter and is exact where they use a Bloom filter.
+//
+// A crawl is split into shards, each behind one mutex. A shard knows URLs by
+// fingerprint (set), keeps the URLs that wait in the queues of their sites
+// (queue), and orders sites, not URLs, by the time they are due: one heap for
+// each class, where a site stands in the class of its best queue. Tick names
+// due sites and pushes them a few seconds on, a soft claim whose score is the
+// ticket; Visit takes a site whose score is still the ticket's out of its heap
+// and lends it under a token; Settle takes outcomes and gives the site back;
+// Reap does so for a fetcher that died. What no longer has work is forgotten a
+// day after its clock.
+//
+// Nothing here waits for time: all of it passes by Config.Now, never backwards.
+//
+// Without Config.Dir a crawl ends with its process. With it, each change is in
+// the shard's journal before the call returns, so a killed process loses
+// nothing that it acknowledged, and power cut loses at most what was done since
+// the last sync. URLs that were lent at that moment return to the front of
+// their queues, marked as lost once more.
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/canon"
+	"seine/shard"
+)
+
+// Config of a frontier; zero fields are the documented defaults.
+type Config struct {
+	Layout   frontier.Layout   // Shards 0 = 1; of a crawl on disk it must be that of its creation
+	Settings frontier.Settings // of a new crawl; one on disk has its own
+	Lease    time.Duration     // how long a visit lives without Tick, default 60 s
+	Claim    time.Duration     // how long a ticket keeps others off its site, default 5 s
+	MaxList  int               // entries a list, default 8 million; beyond, URLs are Capped
+	MaxDead  int               // dead letters a cause and shard, default 100,000; beyond, the oldest are dropped
+	Now      func() time.Time  // default time.Now
+}
+
+// Validate joins all that is wrong.
+func (c *Config) Validate() error {
+	var errs []error
+	fault := func(wrong bool, text string) {
+		if wrong {
+			errs = append(errs, errors.New("memory: "+text))
+		}
+	}
+	fault(c.Layout.Shards < 0 || c.Layout.Shards > shard.Slots, "Layout.Shards must be 1 to 16384")
+	fault(c.Lease < 0, "Lease must not be negative")
+	fault(c.Claim < 0, "Claim must not be negative")
+	fault(c.MaxList < 0, "MaxList must not be negative")
+	fault(c.MaxDead < 0, "MaxDead must not be negative")
+	return errors.Join(errs...)
+}
+
+// Frontier is one crawl in this process. It is safe for concurrent use.
+type Frontier struct {
+	cfg      Config
+	layout   frontier.Layout
+	settings atomic.Pointer[frontier.Settings]
+	rev      atomic.Int64
+	paused   atomic.Bool
+	slots    shard.Map
+	shards   []*part
+	run      string // makes tokens of this process differ from those of others
+	tokens   atomic.Uint64
+}
+
+// New makes an empty crawl.
+func New(cfg Config) (*Frontier, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	setDefault(&cfg.Layout.Shards, 1)
+	setDefault(&cfg.Lease, time.Minute)
+	setDefault(&cfg.Claim, 5*time.Second)
+	setDefault(&cfg.MaxList, 8_000_000)
+	setDefault(&cfg.MaxDead, 100_000)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	f := &Frontier{cfg: cfg, layout: cfg.Layout, slots: shard.NewMap(cfg.Layout.Shards), run: rand.Text()[:10]}
+	settings := cfg.Settings
+	f.settings.Store(&settings)
+	f.rev.Store(1)
+	for k := range cfg.Layout.Shards {
+		f.shards = append(f.shards, newPart(f, k))
+	}
+	return f, nil
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// Close ends the use of the crawl.
+func (f *Frontier) Close() error { return nil }
+
+// Shards is the number of shards.
+func (f *Frontier) Shards() int { return len(f.shards) }
+
+// Of is the shard that owns a fingerprint.
+func (f *Frontier) Of(fp canon.Fingerprint) int { return f.slots.Of(fp) }
+
+// Layout is what the crawl is built on.
+func (f *Frontier) Layout() frontier.Layout { return f.layout }
+
+// Settings is the crawl's settings; do not change what it points to.
+func (f *Frontier) Settings() *frontier.Settings { return f.settings.Load() }
+
+// Refresh is Settings: here they are never out of date.
+func (f *Frontier) Refresh(ctx context.Context) (*frontier.Settings, error) {
+	return f.settings.Load(), ctx.Err()
+}
+
+// Set replaces the crawl's settings and raises their revision.
+func (f *Frontier) Set(ctx context.Context, s *frontier.Settings) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	settings := *s
+	f.settings.Store(&settings)
+	f.rev.Add(1)
+	return nil
+}
+
+// Pause stops lending in the whole crawl, or lets it go on. Visits that are out
+// may end.
+func (f *Frontier) Pause(ctx context.Context, paused bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	f.paused.Store(paused)
+	f.rev.Add(1)
+	return nil
+}
+
+// part returns shard k.
+func (f *Frontier) part(ctx context.Context, k int, op string) (*part, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &shard.Error{Shard: k, Op: op, Err: err}
+	}
+	if k < 0 || k >= len(f.shards) {
+		return nil, fmt.Errorf("memory: %s: no shard %d in a crawl of %d shards", op, k, len(f.shards))
+	}
+	return f.shards[k], nil
+}
+
+// token names a visit. It is unlike any other token of this or another run.
+func (f *Frontier) token() string {
+	return f.run + strconv.FormatUint(f.tokens.Add(1), 36)
+}
+
+// delay is what a site waits that has no delay of its own.
+func (f *Frontier) delay() time.Duration {
+	if d := f.settings.Load().Delay; d > 0 {
+		return d
+	}
+	return time.Second
+}

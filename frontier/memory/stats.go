@@ -1,0 +1,108 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"seine/frontier"
+	"seine/shard"
+)
+
+// rules is the robots rules of one origin.
+type rules struct {
+	text  []byte
+	until time.Time
+}
+
+// Robots returns the rules of an origin as SetRobots stored them, and how long
+// they hold; ok is false when there are none or they are too old.
+func (f *Frontier) Robots(ctx context.Context, k int, origin string) (text []byte, ttl time.Duration, ok bool, err error) {
+	p, err := f.part(ctx, k, "robots")
+	if err != nil {
+		return nil, 0, false, err
+	}
+	p.lock()
+	defer p.mu.Unlock()
+	r, ok := p.robots[origin]
+	ttl = r.until.Sub(f.cfg.Now())
+	if !ok || ttl <= 0 {
+		delete(p.robots, origin)
+		return nil, 0, false, nil
+	}
+	return bytes.Clone(r.text), ttl, true, nil
+}
+
+// robotsSweep is how many rules are looked at for each that is stored: the old
+// ones leave at least as fast as new ones come.
+const robotsSweep = 4
+
+// SetRobots stores the rules of an origin for some time. They are not kept on
+// disk.
+func (f *Frontier) SetRobots(ctx context.Context, k int, origin string, text []byte, ttl time.Duration) error {
+	p, err := f.part(ctx, k, "robots")
+	if err != nil {
+		return err
+	}
+	p.lock()
+	defer p.mu.Unlock()
+	now := f.cfg.Now()
+	n := 0
+	for o, r := range p.robots {
+		if n++; n > robotsSweep {
+			break
+		}
+		if !r.until.After(now) {
+			delete(p.robots, o)
+		}
+	}
+	p.robots[origin] = rules{text: bytes.Clone(text), until: now.Add(ttl)}
+	return nil
+}
+
+// Stats counts every shard.
+func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
+	out := make([]frontier.ShardStats, len(f.shards))
+	for k := range f.shards {
+		p, err := f.part(ctx, k, "stats")
+		if err != nil {
+			return nil, err
+		}
+		p.lock()
+		out[k] = p.stats
+		for class := range 4 {
+			out[k].Ready += int64(len(p.heaps[class]))
+		}
+		out[k].Held = int64(len(p.heaps[inHeld]))
+		out[k].Leases = int64(len(p.leases))
+		out[k].Paused = f.paused.Load()
+		p.mu.Unlock()
+	}
+	return out, nil
+}
+
+// shardSlot is the slot that shard k would have in Redis Cluster.
+func shardSlot(f *Frontier, k int) int { return shard.Slot(f.slots.Tag(k)) }
+
+// Finished says whether nothing is left to do: no site in any ready class and
+// no visit out, on all shards at one moment. Paused sites do not count.
+func (f *Frontier) Finished(ctx context.Context) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	for _, p := range f.shards {
+		p.lock()
+		defer p.mu.Unlock()
+	}
+	for _, p := range f.shards {
+		if len(p.leases) > 0 {
+			return false, nil
+		}
+		for class := range 4 {
+			if len(p.heaps[class]) > 0 {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
