@@ -28,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -69,7 +70,7 @@ type Frontier struct {
 	layout   frontier.Layout
 	settings atomic.Pointer[frontier.Settings]
 	rev      atomic.Int64
-	paused   atomic.Bool
+	changing sync.Mutex // held by Set and Pause
 	slots    shard.Map
 	shards   []*part
 	run      string // makes tokens of this process differ from those of others
@@ -126,26 +127,61 @@ func (f *Frontier) Refresh(ctx context.Context) (*frontier.Settings, error) {
 	return f.settings.Load(), ctx.Err()
 }
 
-// Set replaces the crawl's settings and raises their revision.
-func (f *Frontier) Set(ctx context.Context, s *frontier.Settings) error {
+// Set applies change to the settings and raises their revision, which tells
+// fetchers with their next tick. It returns them as they were and as they are.
+func (f *Frontier) Set(ctx context.Context, change func(*frontier.Settings) error) (before, after *frontier.Settings, err error) {
+	f.changing.Lock()
+	defer f.changing.Unlock()
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, nil, err
 	}
-	settings := *s
+	before = f.settings.Load()
+	settings := *before
+	if err := change(&settings); err != nil {
+		return nil, nil, err
+	}
+	f.rev.Add(1)
 	f.settings.Store(&settings)
+	return before, &settings, nil
+}
+
+// Pause stops or resumes lending: of one shard, or of the whole crawl when k is
+// negative. What is lent goes on to its end; admission goes on.
+func (f *Frontier) Pause(ctx context.Context, k int, paused bool) error {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	first, last := k, k
+	if k < 0 {
+		first, last = 0, len(f.shards)-1
+	}
+	for k := first; k <= last; k++ {
+		p, err := f.part(ctx, k, "pause")
+		if err != nil {
+			return err
+		}
+		p.lock()
+		p.stats.Paused = paused
+		p.mu.Unlock()
+	}
 	f.rev.Add(1)
 	return nil
 }
 
-// Pause stops lending in the whole crawl, or lets it go on. Visits that are out
-// may end.
-func (f *Frontier) Pause(ctx context.Context, paused bool) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// PausedShards names the shards that are paused.
+func (f *Frontier) PausedShards(ctx context.Context) ([]int, error) {
+	var list []int
+	for k := range f.shards {
+		p, err := f.part(ctx, k, "pause")
+		if err != nil {
+			return nil, err
+		}
+		p.lock()
+		if p.stats.Paused {
+			list = append(list, k)
+		}
+		p.mu.Unlock()
 	}
-	f.paused.Store(paused)
-	f.rev.Add(1)
-	return nil
+	return list, nil
 }
 
 // part returns shard k.
