@@ -27,7 +27,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,13 +40,37 @@ import (
 
 // Config of a frontier; zero fields are the documented defaults.
 type Config struct {
-	Layout   frontier.Layout   // Shards 0 = 1; of a crawl on disk it must be that of its creation
-	Settings frontier.Settings // of a new crawl; one on disk has its own
+	Layout   frontier.Layout   // default one shard; of a crawl on disk it must be that of its creation
+	Settings frontier.Settings // of a new crawl, default frontier.DefaultSettings; one on disk has its own
 	Lease    time.Duration     // how long a visit lives without Tick, default 60 s
 	Claim    time.Duration     // how long a ticket keeps others off its site, default 5 s
 	MaxList  int               // entries a list, default 8 million; beyond, URLs are Capped
 	MaxDead  int               // dead letters a cause and shard, default 100,000; beyond, the oldest are dropped
 	Now      func() time.Time  // default time.Now
+}
+
+// complete fills in the defaults.
+func (c Config) complete() Config {
+	setDefault(&c.Layout.Shards, 1)
+	c.Layout = c.Layout.Complete()
+	if reflect.ValueOf(c.Settings).IsZero() {
+		c.Settings = frontier.DefaultSettings()
+	}
+	setDefault(&c.Lease, time.Minute)
+	setDefault(&c.Claim, 5*time.Second)
+	setDefault(&c.MaxList, 8_000_000)
+	setDefault(&c.MaxDead, 100_000)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
 }
 
 // Validate joins all that is wrong.
@@ -55,12 +81,12 @@ func (c *Config) Validate() error {
 			errs = append(errs, errors.New("memory: "+text))
 		}
 	}
-	fault(c.Layout.Shards < 0 || c.Layout.Shards > shard.Slots, "Layout.Shards must be 1 to 16384")
 	fault(c.Lease < 0, "Lease must not be negative")
 	fault(c.Claim < 0, "Claim must not be negative")
 	fault(c.MaxList < 0, "MaxList must not be negative")
 	fault(c.MaxDead < 0, "MaxDead must not be negative")
-	return errors.Join(errs...)
+	whole := c.complete()
+	return errors.Join(append(errs, whole.Layout.Validate(), whole.Settings.Validate())...)
 }
 
 // Frontier is one crawl in this process. It is safe for concurrent use.
@@ -68,8 +94,7 @@ type Frontier struct {
 	cfg      Config
 	layout   frontier.Layout
 	settings atomic.Pointer[frontier.Settings]
-	rev      atomic.Int64
-	paused   atomic.Bool
+	changing sync.Mutex // held by Set and Pause
 	slots    shard.Map
 	shards   []*part
 	run      string // makes tokens of this process differ from those of others
@@ -81,29 +106,15 @@ func New(cfg Config) (*Frontier, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	setDefault(&cfg.Layout.Shards, 1)
-	setDefault(&cfg.Lease, time.Minute)
-	setDefault(&cfg.Claim, 5*time.Second)
-	setDefault(&cfg.MaxList, 8_000_000)
-	setDefault(&cfg.MaxDead, 100_000)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
+	cfg = cfg.complete()
 	f := &Frontier{cfg: cfg, layout: cfg.Layout, slots: shard.NewMap(cfg.Layout.Shards), run: rand.Text()[:10]}
 	settings := cfg.Settings
+	settings.Rev = 1
 	f.settings.Store(&settings)
-	f.rev.Store(1)
 	for k := range cfg.Layout.Shards {
 		f.shards = append(f.shards, newPart(f, k))
 	}
 	return f, nil
-}
-
-func setDefault[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
 
 // Close ends the use of the crawl.
@@ -126,26 +137,66 @@ func (f *Frontier) Refresh(ctx context.Context) (*frontier.Settings, error) {
 	return f.settings.Load(), ctx.Err()
 }
 
-// Set replaces the crawl's settings and raises their revision.
-func (f *Frontier) Set(ctx context.Context, s *frontier.Settings) error {
+// Set applies change to the settings and raises their revision, which tells
+// fetchers with their next tick. It returns them as they were and as they are.
+func (f *Frontier) Set(ctx context.Context, change func(*frontier.Settings) error) (before, after *frontier.Settings, err error) {
+	f.changing.Lock()
+	defer f.changing.Unlock()
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, nil, err
 	}
-	settings := *s
+	before = f.settings.Load()
+	settings := *before
+	if err := change(&settings); err != nil {
+		return nil, nil, err
+	}
+	if err := settings.Validate(); err != nil {
+		return nil, nil, err
+	}
+	settings.Rev++
 	f.settings.Store(&settings)
-	f.rev.Add(1)
+	return before, &settings, nil
+}
+
+// Pause stops or resumes lending: of one shard, or of the whole crawl when k is
+// negative. What is lent goes on to its end; admission goes on.
+func (f *Frontier) Pause(ctx context.Context, k int, paused bool) error {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	first, last := k, k
+	if k < 0 {
+		first, last = 0, len(f.shards)-1
+	}
+	for k := first; k <= last; k++ {
+		p, err := f.part(ctx, k, "pause")
+		if err != nil {
+			return err
+		}
+		p.lock()
+		p.stats.Paused = paused
+		p.mu.Unlock()
+	}
+	settings := *f.settings.Load()
+	settings.Rev++
+	f.settings.Store(&settings)
 	return nil
 }
 
-// Pause stops lending in the whole crawl, or lets it go on. Visits that are out
-// may end.
-func (f *Frontier) Pause(ctx context.Context, paused bool) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// PausedShards names the shards that are paused.
+func (f *Frontier) PausedShards(ctx context.Context) ([]int, error) {
+	var list []int
+	for k := range f.shards {
+		p, err := f.part(ctx, k, "pause")
+		if err != nil {
+			return nil, err
+		}
+		p.lock()
+		if p.stats.Paused {
+			list = append(list, k)
+		}
+		p.mu.Unlock()
 	}
-	f.paused.Store(paused)
-	f.rev.Add(1)
-	return nil
+	return list, nil
 }
 
 // part returns shard k.
@@ -165,9 +216,4 @@ func (f *Frontier) token() string {
 }
 
 // delay is what a site waits that has no delay of its own.
-func (f *Frontier) delay() time.Duration {
-	if d := f.settings.Load().Delay; d > 0 {
-		return d
-	}
-	return time.Second
-}
+func (f *Frontier) delay() time.Duration { return f.settings.Load().Delay }

@@ -17,8 +17,8 @@ const tables = 256
 // pass over memory in order.
 type set struct {
 	tables [tables]table
-	zero bool // the fingerprint of all zeros, which marks empty places
-	n    int
+	zero   bool // the fingerprint of all zeros, which marks empty places
+	n      int
 }
 
 // table is a share of a set. Its last places take what runs over the end.

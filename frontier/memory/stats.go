@@ -75,7 +75,6 @@ func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
 		}
 		out[k].Held = int64(len(p.heaps[inHeld]))
 		out[k].Leases = int64(len(p.leases))
-		out[k].Paused = f.paused.Load()
 		p.mu.Unlock()
 	}
 	return out, nil

@@ -41,7 +41,7 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 		p.quiet = p.now + leased // fetchers may have been cut off: let them come back first
 	}
 	p.tick = p.now
-	reply := frontier.TickReply{Rev: f.rev.Load(), Paused: f.paused.Load()}
+	reply := frontier.TickReply{Rev: f.settings.Load().Rev, Paused: p.stats.Paused}
 	for _, l := range req.Extend {
 		if mine := p.lease(l); mine != nil {
 			mine.deadline = p.now + leased

@@ -1,0 +1,130 @@
+package frontier
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+
+	"seine/frontier/canon"
+)
+
+// The versions a program builds on; a crawl made with others is refused.
+const (
+	FormatVersion = 1 // keys, entries and scripts
+	CanonVersion  = 1 // canonical form and key
+)
+
+// Defaults and bounds of a layout.
+const (
+	DefaultPlanURLs  = 10_000_000
+	DefaultErrorRate = 1e-6
+	MaxShards        = 4096
+
+	// urlsPerFilter keeps a filter under 256 MB, which a master hands to
+	// another in a few seconds when its slot moves.
+	urlsPerFilter = 64_000_000
+)
+
+// Layout is what a crawl is built on. It is fixed when the crawl is created; a
+// program with another layout refuses to work on it (ErrLayout).
+type Layout struct {
+	Format      int           `json:"format"`       // version of keys, entries and scripts
+	Shards      int           `json:"shards"`       // n
+	LimitBy     canon.LimitBy `json:"limit_by"`     // site rule
+	Suffixes    string        `json:"suffixes"`     // version of the public suffix list
+	Canon       int           `json:"canon"`        // version of the canonical form
+	StripParams bool          `json:"strip_params"` // key rule
+	SortQuery   bool          `json:"sort_query"`   // key rule
+	PlanURLs    int64         `json:"plan_urls"`    // URLs the filters are planned for, all shards
+	ErrorRate   float64       `json:"error_rate"`   // false positives a probe
+	Filters     int           `json:"filters"`      // filters a shard
+
+	// OtherSuffixes accepts a crawl made with another public suffix list and
+	// records this program's. Hosts whose site changes are fetched anew.
+	OtherSuffixes bool `json:"-"`
+}
+
+// Complete fills the fields that are zero with their defaults and with the
+// versions of this program, and counts the filters.
+func (l Layout) Complete() Layout {
+	l.Format, l.Canon, l.Suffixes = FormatVersion, CanonVersion, SuffixVersion()
+	if l.LimitBy == "" {
+		l.LimitBy = canon.ByDomain
+	}
+	if l.PlanURLs == 0 {
+		l.PlanURLs = DefaultPlanURLs
+	}
+	if l.ErrorRate == 0 {
+		l.ErrorRate = DefaultErrorRate
+	}
+	if l.Filters == 0 && l.Shards > 0 {
+		l.Filters = int((l.perShard() + urlsPerFilter - 1) / urlsPerFilter)
+	}
+	return l
+}
+
+// perShard is how many URLs one shard is planned for.
+func (l Layout) perShard() int64 { return (l.PlanURLs + int64(l.Shards) - 1) / int64(l.Shards) }
+
+// PerFilter is how many URLs one filter is planned for.
+func (l Layout) PerFilter() int64 { return (l.perShard() + int64(l.Filters) - 1) / int64(l.Filters) }
+
+// SuffixVersion names the public suffix list of this program.
+func SuffixVersion() string {
+	v := publicsuffix.List.String()
+	if at := strings.Index(v, "revision "); at >= 0 {
+		v, _, _ = strings.Cut(v[at+len("revision "):], " ")
+	}
+	return v
+}
+
+// Validate joins all faults of a complete layout.
+func (l *Layout) Validate() error {
+	var faults []error
+	bad := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("frontier: layout: "+format, args...))
+	}
+	if l.Shards < 1 || l.Shards > MaxShards {
+		bad("shards is %d, must be 1 to %d", l.Shards, MaxShards)
+	}
+	if l.LimitBy != canon.ByDomain && l.LimitBy != canon.ByHost {
+		bad("limit-by is %q, must be %s or %s", l.LimitBy, canon.ByDomain, canon.ByHost)
+	}
+	if l.PlanURLs < 1 || l.PlanURLs > 1e15 {
+		bad("plan-urls is %d, must be at least 1", l.PlanURLs)
+	}
+	if !(l.ErrorRate > 0 && l.ErrorRate < 1) {
+		bad("error-rate is %g, must be between 0 and 1", l.ErrorRate)
+	}
+	if l.Filters < 1 && l.Shards > 0 {
+		bad("filters is %d, must be at least 1", l.Filters)
+	}
+	return errors.Join(faults...)
+}
+
+// check compares the layout of a crawl with what a program wants. Zero fields
+// of want are not compared, for there the program takes what the crawl has.
+func (l Layout) check(want Layout) error {
+	var faults []string
+	differ := func(name string, has, wants any, ignore bool) {
+		if !ignore && has != wants {
+			faults = append(faults, fmt.Sprintf("%s: the crawl has %v, this program %v", name, has, wants))
+		}
+	}
+	differ("format", l.Format, want.Format, want.Format == 0)
+	differ("shards", l.Shards, want.Shards, want.Shards == 0)
+	differ("limit-by", l.LimitBy, want.LimitBy, want.LimitBy == "")
+	differ("public suffix list", l.Suffixes, want.Suffixes, want.Suffixes == "" || want.OtherSuffixes || l.LimitBy == canon.ByHost)
+	differ("canon version", l.Canon, want.Canon, want.Canon == 0)
+	differ("strip-params", l.StripParams, want.StripParams, !want.StripParams)
+	differ("sort-query", l.SortQuery, want.SortQuery, !want.SortQuery)
+	differ("plan-urls", l.PlanURLs, want.PlanURLs, want.PlanURLs == 0)
+	differ("error-rate", l.ErrorRate, want.ErrorRate, want.ErrorRate == 0)
+	differ("filters a shard", l.Filters, want.Filters, want.Filters == 0)
+	if faults == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrLayout, strings.Join(faults, "; "))
+}
