@@ -19,6 +19,7 @@ type exchange struct {
 	chunk  []byte        // what the Handler sees
 	wire   wire
 	stages []*stage
+	sent   func() // Request.Sent
 }
 
 const (
@@ -36,7 +37,7 @@ func newExchange(c *Client) *exchange {
 
 // release lets go of everything that belonged to one fetch.
 func (x *exchange) release() {
-	x.t, x.px, x.wire = target{}, nil, wire{}
+	x.t, x.px, x.wire, x.sent = target{}, nil, wire{}, nil
 	x.in.Reset(nil)
 	if cap(x.out) > maxPoolOut {
 		x.out = nil
@@ -98,6 +99,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 
 // prepare takes the URL apart, picks the proxy and writes the request.
 func (x *exchange) prepare(req *Request) error {
+	x.sent = req.Sent
 	if err := x.t.parse(req.URL); err != nil {
 		return fail(ClassURL, err)
 	}
@@ -148,6 +150,9 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	}
 	if err != nil {
 		return false, readFailure(ctx, cn, err, false)
+	}
+	if x.sent != nil {
+		x.sent()
 	}
 	hd := headerOf(resp)
 	x.in.Reset(cn)

@@ -14,10 +14,12 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +69,9 @@ type Config struct {
 	GiveUp       time.Duration // with ExitWhenDone: how long a site may be unreachable, default 10 min
 	IdleTimeout  time.Duration // end after so long without work, 0 = never
 	Canon        canon.Config
-	Fields       sink.Fields // what records carry beside the default
+	Fields       sink.Fields                // what records carry beside the default
+	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
+	Agent        string                     // our token in robots.txt and robots metas, when the settings name none
 }
 
 // Validate joins all faults of a Config.
@@ -105,6 +109,9 @@ func (c *Config) fillDefaults() {
 	}
 	if c.OpenBytes == 0 {
 		c.OpenBytes = 64 << 20
+	}
+	if c.Accepts == nil {
+		c.Accepts = func(*fetch.Response) bool { return true }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -228,4 +235,18 @@ func (w *Worker) refresh(ctx context.Context) error {
 	}
 	w.policy.Store(p)
 	return nil
+}
+
+// robotsAgent is our name in robots.txt.
+func (w *Worker) robotsAgent() string {
+	s := w.policy.Load().settings
+	return cmp.Or(s.RobotsAgent, productToken(s.UserAgent), w.cfg.Agent)
+}
+
+// productToken is the part of a user agent before the first '/' or blank.
+func productToken(agent string) string {
+	if i := strings.IndexAny(agent, "/ "); i >= 0 {
+		return agent[:i]
+	}
+	return agent
 }

@@ -1,12 +1,16 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"hash"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"seine/extract"
 	"seine/extract/sink"
@@ -22,7 +26,8 @@ type hand struct {
 	w      *Worker
 	parser *canon.Parser
 	sites  *canon.Sites
-	links  *extract.Links
+	links  *extract.Page
+	built  *policy // that links was made for
 	digest hash.Hash
 
 	url        canon.URL // of the page in hand
@@ -51,9 +56,19 @@ func (w *Worker) newHand() *hand {
 		w:      w,
 		parser: canon.NewParser(w.cfg.Canon),
 		sites:  canon.NewSites(w.cfg.Frontier.Layout().LimitBy),
-		links:  extract.NewLinks(extract.Config{MaxLinks: w.cfg.MaxLinks, Agent: w.robotsAgent()}),
 		digest: sha256.New(),
 	}
+}
+
+// newPage returns the scanner of pages under the rules of p.
+func (w *Worker) newPage(p *policy) *extract.Page {
+	return extract.NewPage(extract.PageConfig{
+		Config:         extract.Config{Robots: w.robotsAgent(), Text: w.cfg.Fields.Has(sink.FieldText)},
+		Canon:          w.cfg.Canon,
+		Follow:         p.follow,
+		IgnoreNofollow: p.settings.IgnoreNofollow,
+		MaxLinks:       w.cfg.MaxLinks,
+	})
 }
 
 // visitURL fetches one URL of a visit and hands its page on. sent, if not nil,
@@ -67,7 +82,7 @@ func (h *hand) visitURL(l *loan, item *frontier.Item, sent func()) {
 		sent()
 	}
 	if h.scan {
-		h.links.Close()
+		h.links.Close() //nolint:errcheck // a broken end is in the facts
 	}
 	l.requested(&h.resp, start, err)
 	if l.ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -79,7 +94,9 @@ func (h *hand) visitURL(l *loan, item *frontier.Item, sent func()) {
 
 // begin clears the hand for a page.
 func (h *hand) begin(l *loan, item *frontier.Item) {
-	h.policy = h.w.policy.Load()
+	if h.policy = h.w.policy.Load(); h.policy != h.built {
+		h.links, h.built = h.w.newPage(h.policy), h.policy
+	}
 	h.loan, h.item = l, item
 	h.page = &page{loan: l, outcome: frontier.Outcome{Index: item.Index}}
 	h.src = source{site: l.visit.Site, host: string(h.url.Host())}
@@ -96,15 +113,16 @@ func (h *hand) Begin(r *fetch.Response) bool {
 	if r.Status < 200 || r.Status >= 300 {
 		return r.Status >= 400 // error pages are read for their size and digest, without links
 	}
-	if !h.w.cfg.Accept.Accepts(r.ContentType) {
+	if !h.w.cfg.Accepts(r) {
 		return false
 	}
 	h.scan = true
 	h.links.Reset(extract.Doc{
-		URL:         &h.url,
-		ContentType: r.ContentType,
-		Header:      r.Header,
-		Settings:    h.policy.links,
+		Base:        &h.url,
+		ContentType: cmp.Or(r.ContentType, r.Sniffed),
+		Link:        r.Header.Values("Link"),
+		Refresh:     r.Header.Values("Refresh"),
+		Robots:      r.Header.Values("X-Robots-Tag"),
 	}, h.onLink)
 	return true
 }
@@ -112,26 +130,26 @@ func (h *hand) Begin(r *fetch.Response) bool {
 // Write implements fetch.Handler.
 func (h *hand) Write(p []byte) (int, error) {
 	h.digest.Write(p)
-	if h.w.cfg.Fields.Body {
+	if h.w.cfg.Fields.Has(sink.FieldBody) {
 		h.body = append(h.body, p...)
 	}
 	if h.scan {
-		h.links.Write(p)
+		h.links.Write(p) //nolint:errcheck // it never fails
 	}
 	return len(p), nil
 }
 
 // onLink receives each link of the page once.
-func (h *hand) onLink(ln *extract.Resolved) {
-	if h.w.cfg.Fields.LinksOut {
+func (h *hand) onLink(ln *extract.Found) {
+	if h.w.cfg.Fields.Has(sink.FieldLinksOut) {
 		h.out = append(h.out, string(ln.URL.AppendRedacted(nil)))
 	}
 	if !ln.Follow {
 		h.refused[refusedNofollow]++
 		return
 	}
-	site, siteHash := h.sites.Of(ln.URL.Host())
-	if !h.policy.inScope(h.src, ln.URL, site) {
+	site := h.sites.Of(ln.URL.Host())
+	if !h.policy.inScope(h.src, ln.URL, site.Name) {
 		h.refused[refusedScope]++
 		return
 	}
@@ -139,14 +157,14 @@ func (h *hand) onLink(ln *extract.Resolved) {
 		h.refused[r]++
 		return
 	}
-	fp := canon.Fingerprint{Site: siteHash, Key: ln.URL.KeyHash()}
+	fp := canon.Fingerprint{Site: site.Hash, Key: xxhash.Sum64(ln.URL.Key())}
 	if h.w.laneOf(fp).known.has(fp) {
 		h.known++
 		return
 	}
 	h.page.addLink(frontier.Candidate{
 		URL:         string(ln.URL.Fetch()),
-		Site:        site,
+		Site:        site.Name,
 		Fingerprint: fp,
 		Priority:    h.policy.class(ln.URL),
 		Depth:       h.item.Depth + 1,
@@ -238,8 +256,8 @@ func (h *hand) redirect() {
 		h.dead(causeRedirectLoop, "too many redirects in a row")
 		return
 	}
-	site, siteHash := h.sites.Of(h.target.Host())
-	if !h.item.Seed && !h.policy.inScope(h.src, &h.target, site) {
+	site, fp := h.sites.Fingerprint(&h.target)
+	if !h.item.Seed && !h.policy.inScope(h.src, &h.target, site.Name) {
 		h.refused[refusedScope]++
 		return
 	}
@@ -249,8 +267,8 @@ func (h *hand) redirect() {
 	}
 	h.page.addLink(frontier.Candidate{
 		URL:         string(h.target.Fetch()),
-		Site:        site,
-		Fingerprint: canon.Fingerprint{Site: siteHash, Key: h.target.KeyHash()},
+		Site:        site.Name,
+		Fingerprint: fp,
 		Depth:       h.item.Depth,
 		Redirects:   h.item.Redirects + 1,
 		Seed:        h.item.Seed,
@@ -271,7 +289,7 @@ func (h *hand) bury(l *loan, item *frontier.Item, cause, text string) {
 // record fills the record of the page in hand.
 func (h *hand) record(err error) {
 	r, resp := &h.rec, &h.resp
-	r.V = 1
+	r.V = sink.Version
 	r.URL = string(h.url.AppendRedacted(nil))
 	r.Status = resp.Status
 	r.FetchedAt = time.Now().UTC()
@@ -293,13 +311,17 @@ func (h *hand) record(err error) {
 		return
 	}
 	if resp.Bytes > 0 {
-		r.Digest = "sha256:" + hexOf(h.digest.Sum(nil))
+		r.Digest = "sha256:" + hex.EncodeToString(h.digest.Sum(nil))
+	}
+	if resp.Header == nil {
+		return
 	}
 	r.ETag = resp.Header.Get("ETag")
 	r.Modified = resp.Header.Get("Last-Modified")
 	if h.scan {
 		f := h.links.Facts()
-		r.Title, r.Charset, r.NoIndex, r.Links, r.Text = f.Title, f.Charset, f.NoIndex, f.Links, f.Text
+		r.Title, r.Text = string(f.Title), string(f.Text)
+		r.Charset, r.NoIndex, r.Links = f.Charset, f.NoIndex, h.links.Counts().Found
 	}
 	h.extraFields()
 }
@@ -308,11 +330,11 @@ func (h *hand) record(err error) {
 func (h *hand) extraFields() {
 	r, f := &h.rec, h.w.cfg.Fields
 	r.LinksOut = h.out
-	if f.Headers {
+	if f.Has(sink.FieldHeaders) {
 		h.resp.Header.Each(func(name, value string) { r.Headers = append(r.Headers, [2]string{name, value}) })
 	}
-	if f.Body {
-		r.SetBody(h.body, r.Charset)
+	if f.Has(sink.FieldBody) {
+		r.SetBody(h.body)
 	}
 }
 

@@ -88,8 +88,8 @@ func (l *loan) run() {
 type turn struct {
 	loan     *loan
 	hand     *hand // a slot, when held
-	reserved bool    // the lane counted this visit's first demand already
-	refused  bool    // permitted settled the URL itself
+	reserved bool  // the lane counted this visit's first demand already
+	refused  bool  // permitted settled the URL itself
 }
 
 // permitted waits until the site's clock, a slot and the lease allow a request,

@@ -20,6 +20,9 @@ const (
 	maxCrawlDelay = 60 * time.Second
 	maxAdaptive   = 60 * time.Second
 	maxRetryAfter = time.Hour
+	// maxJitter stretches delays by a random factor from 1 to this, so that a
+	// fleet's requests do not fall into step.
+	maxJitter = 1.5
 	// minBackoff is the delay that the first refusal of a site without one sets.
 	minBackoff = time.Second
 	// startSlack bounds how long after it was sent a request may count as begun.
@@ -44,7 +47,7 @@ type pace struct {
 
 // newPace is the clock of a visit just lent: the site may be asked at once.
 func newPace(s *frontier.Settings, rule *frontier.SiteRule, v frontier.Visit) pace {
-	p := pace{setting: s.Delay, perSite: max(s.PerSite, 1), jitter: 1 + s.Jitter, failures: v.Failures}
+	p := pace{setting: s.Delay, perSite: max(s.PerSite, 1), jitter: maxJitter, failures: v.Failures}
 	if rule != nil {
 		p.override = rule.Delay
 		if rule.PerSite > 0 {

@@ -20,7 +20,7 @@ type policy struct {
 	deny     []*regexp.Regexp
 	priority []priorityRule
 	skipExt  map[string]bool
-	links    extract.Rules
+	follow   extract.Kinds
 }
 
 type priorityRule struct {
@@ -64,10 +64,9 @@ func newPolicy(s *frontier.Settings) (*policy, error) {
 		}
 		p.priority = append(p.priority, priorityRule{re, class})
 	}
-	if p.links.Kinds, err = extract.ParseKinds(s.Follow); err != nil {
+	if p.follow, err = extract.ParseKinds(s.Follow); err != nil {
 		return nil, err
 	}
-	p.links.IgnoreNofollow = s.IgnoreNofollow
 	for _, e := range s.SkipExt {
 		p.skipExt[strings.ToLower(strings.TrimPrefix(e, "."))] = true
 	}
@@ -146,7 +145,7 @@ func extension(u *canon.URL) string {
 	name := path[bytes.LastIndexByte(path, '/')+1:]
 	dot := bytes.LastIndexByte(name, '.')
 	if dot < 0 || len(name)-dot > 12 {
-		return accepted
+		return ""
 	}
 	return string(bytes.ToLower(name[dot+1:]))
 }

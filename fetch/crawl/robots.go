@@ -3,6 +3,8 @@ package crawl
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 const (
 	robotsTTL      = 24 * time.Hour
+	robotsMinTTL   = 10 * time.Minute // however short the site wants it
 	robotsMaxBytes = 512 << 10
 	robotsMaxHops  = 5
 	robotsCached   = 10_000 // origins a process remembers
@@ -79,7 +82,7 @@ func (h *hand) judge(l *loan, item *frontier.Item) judgement {
 	if s.Robots == "ignore" {
 		return judgedAllowed
 	}
-	h.origin = h.url.AppendOrigin(h.origin[:0])
+	h.origin = append(h.origin[:0], h.url.Origin()...)
 	rules := h.w.robots.get(h.origin)
 	if rules == nil {
 		var j judgement
@@ -92,7 +95,7 @@ func (h *hand) judge(l *loan, item *frontier.Item) judgement {
 		}
 	}
 	l.obey(rules)
-	if !rules.Allowed(h.url.PathQuery()) {
+	if !rules.Allowed(h.url.Target()) {
 		h.bury(l, item, causeRobots, "robots.txt disallows it")
 		return judgedSettled
 	}
@@ -126,15 +129,32 @@ func (h *hand) obtainRules(l *loan, item *frontier.Item) (*robots.Rules, judgeme
 	if err != nil {
 		return nil, h.unreachable(l, item, err)
 	}
+	if err := h.admitSitemaps(l.ctx, rules); err != nil {
+		return nil, judgedOver // nothing is kept: the next visit asks again
+	}
 	h.w.robots.put(origin, rules, ttl)
 	if err := f.SetRobots(l.ctx, l.lane.shard, origin, rules.Append(nil), ttl); err != nil {
 		h.w.fail(l.ctx, err)
 		return nil, judgedOver
 	}
-	if s := h.w.policy.Load().settings; s.Sitemaps {
-		h.w.addSitemaps(rules.Sitemaps(), l.visit.Site)
-	}
 	return rules, judgedWait
+}
+
+// admitSitemaps queues the sitemaps that robots.txt names, where the crawl wants
+// them.
+func (h *hand) admitSitemaps(ctx context.Context, rules *robots.Rules) error {
+	if !h.w.policy.Load().settings.Sitemaps {
+		return nil
+	}
+	maker := frontier.NewMaker(h.w.cfg.Frontier.Layout())
+	var found []frontier.Candidate
+	for _, text := range rules.Sitemaps() {
+		if c, err := maker.Make(text); err == nil {
+			found = append(found, c)
+		}
+	}
+	_, err := h.w.Admit(ctx, found)
+	return err
 }
 
 // errRobotsServer says that the site cannot answer for its rules now.
@@ -166,7 +186,7 @@ func (h *hand) fetchRobots(l *loan, origin string) (*robots.Rules, time.Duration
 		case status == 429 || status >= 500:
 			return nil, 0, errRobotsServer
 		case status >= 200 && status < 300:
-			return robots.Parse(h.robotsBody, agent), fetch.CacheTime(h.resp.Header, robotsTTL), nil
+			return robots.Parse(h.robotsBody, agent), cacheTime(h.resp.Header, robotsTTL), nil
 		default:
 			return robots.Parse(nil, agent), robotsTTL, nil
 		}
@@ -209,4 +229,22 @@ func (h *hand) unreachable(l *loan, item *frontier.Item, err error) judgement {
 	}
 	l.setAside()
 	return judgedOver
+}
+
+// cacheTime is how long an answer may be kept by its Cache-Control, at most max.
+func cacheTime(h fetch.Header, max time.Duration) time.Duration {
+	for _, v := range h.Values("Cache-Control") {
+		for _, d := range strings.Split(v, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(d), "=")
+			switch {
+			case strings.EqualFold(name, "no-store"), strings.EqualFold(name, "no-cache"):
+				return robotsMinTTL
+			case strings.EqualFold(name, "max-age"):
+				if s, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 31); err == nil {
+					return min(max, time.Duration(s)*time.Second+robotsMinTTL)
+				}
+			}
+		}
+	}
+	return max
 }

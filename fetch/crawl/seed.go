@@ -2,48 +2,12 @@ package crawl
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"seine/frontier"
 	"seine/frontier/canon"
 )
-
-// Seed is a URL that comes from outside: a seed or an element of the feed.
-type Seed struct {
-	URL      string
-	Priority uint8
-	Depth    uint32
-	Meta     string
-	Again    string // request id, or ""
-}
-
-// Seeder turns texts from outside into candidates. Seeds are in scope whatever
-// the rules say of links. For one goroutine.
-type Seeder struct {
-	parser *canon.Parser
-	sites  *canon.Sites
-	url    canon.URL
-}
-
-// NewSeeder returns a Seeder for crawls with this site rule.
-func NewSeeder(cfg canon.Config, by canon.LimitBy) *Seeder {
-	return &Seeder{parser: canon.NewParser(cfg), sites: canon.NewSites(by)}
-}
-
-// Candidate parses a seed; the error says what is wrong with it.
-func (s *Seeder) Candidate(in Seed) (frontier.Candidate, error) {
-	if err := s.parser.Parse(&s.url, []byte(in.URL)); err != nil {
-		return frontier.Candidate{}, fmt.Errorf("%w: %q", err, clip(in.URL, maxErrorText))
-	}
-	site, hash := s.sites.Of(s.url.Host())
-	return frontier.Candidate{
-		URL: string(s.url.Fetch()), Site: site,
-		Fingerprint: canon.Fingerprint{Site: hash, Key: s.url.KeyHash()},
-		Priority:    in.Priority, Depth: in.Depth, Seed: true, Meta: in.Meta, Again: in.Again,
-	}, nil
-}
 
 // batch waits for the verdicts on candidates that stand on no page.
 type batch struct {
@@ -94,10 +58,10 @@ func (w *Worker) feed(ctx context.Context) {
 	if !ok {
 		return
 	}
-	s := NewSeeder(w.cfg.Canon, w.cfg.Frontier.Layout().LimitBy)
+	parser := canon.NewParser(w.cfg.Canon)
 	for ctx.Err() == nil && !w.isStopping() {
 		n, err := f.DrainFeed(ctx, func(ctx context.Context, items []frontier.FeedItem) error {
-			return w.admitFeed(ctx, s, items)
+			return w.admitFeed(ctx, parser, items)
 		})
 		if err != nil {
 			w.fail(ctx, err)
@@ -107,4 +71,20 @@ func (w *Worker) feed(ctx context.Context) {
 			sleep(ctx, w.stopping, feedPause)
 		}
 	}
+}
+
+// admitFeed admits elements of the feed, in the class that the crawl's rules
+// name where an element names none.
+func (w *Worker) admitFeed(ctx context.Context, parser *canon.Parser, items []frontier.FeedItem) error {
+	p := w.policy.Load()
+	candidates := make([]frontier.Candidate, 0, len(items))
+	var u canon.URL
+	for _, it := range items {
+		if !it.HasPriority && parser.Parse(&u, []byte(it.URL)) == nil {
+			it.Priority = p.class(&u)
+		}
+		candidates = append(candidates, it.Candidate)
+	}
+	_, err := w.Admit(ctx, candidates)
+	return err
 }

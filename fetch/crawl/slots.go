@@ -10,14 +10,14 @@ import (
 // request to make now and gives it back while it waits for its site's clock,
 // so the number of lent sites may be far above the number of slots.
 type slots struct {
-	size    int
-	demand  atomic.Int64 // slots held, waited for or reserved by a lane
-	hungry  atomic.Int32 // lanes that know of due sites and found no slot
-	tokens  chan struct{}
-	onIdle  func() // called when a slot became free while a lane was hungry
-	mu      sync.Mutex
-	hands   []*hand
-	make    func() *hand
+	size   int
+	demand atomic.Int64 // slots held, waited for or reserved by a lane
+	hungry atomic.Int32 // lanes that know of due sites and found no slot
+	tokens chan struct{}
+	onIdle func() // called when a slot became free while a lane was hungry
+	mu     sync.Mutex
+	hands  []*hand
+	make   func() *hand
 }
 
 func newSlots(size int, mk func() *hand, onIdle func()) *slots {
