@@ -154,10 +154,10 @@ func (s *scanned) plain(raw []byte, legacy bool) bool {
 	if s.end < len(raw) && raw[s.end] != '#' {
 		return false
 	}
-	if (s.inPath|s.inQuery)&high == 0 {
-		return true
+	if legacy && s.inQuery&escQuery != 0 {
+		return false
 	}
-	return !(legacy && s.inQuery&high != 0) && utf8.Valid(raw[:s.end])
+	return (s.inPath|s.inQuery)&high == 0 || utf8.Valid(raw[:s.end])
 }
 
 // inherit starts u as the first n bytes of base, which cover its authority.

@@ -93,50 +93,6 @@ func lastLabel(host string) string {
 	return host[start:end]
 }
 
-// domain turns the host of an http or https URL, which is no IPv6 literal, to
-// ASCII as https://url.spec.whatwg.org/#concept-host-parser has it; "" if it is
-// none. Whatever is ASCII already only goes to lower case, "xn--" labels too,
-// well-formed or not: so the standard has it since 2025, and the library's
-// check of such labels is left aside with it.
-func (p *Parser) domain(host string) string {
-	name := unescape(host)
-	if !utf8.Valid(name) {
-		return ""
-	}
-	if isASCII(name) {
-		lower(name)
-	} else {
-		s, err := p.idna.ToASCII(string(name))
-		if err != nil {
-			return ""
-		}
-		name = []byte(s)
-	}
-	for _, c := range name {
-		if c <= ' ' || c >= 0x7f || bytes.IndexByte(forbidden, c) >= 0 {
-			return ""
-		}
-	}
-	return string(name)
-}
-
-// forbidden are the forbidden domain code points beside controls and space.
-var forbidden = []byte(`#/:<>?@[\]^|%`)
-
-// unescape decodes all escapes of s; other percent signs stay.
-func unescape(s string) []byte {
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) && unhex[s[i+1]] <= 15 && unhex[s[i+2]] <= 15 {
-			b = append(b, unhex[s[i+1]]<<4|unhex[s[i+2]])
-			i += 2
-		} else {
-			b = append(b, s[i])
-		}
-	}
-	return b
-}
-
 func isDigit(c byte) bool { return c-'0' <= 9 }
 
 func isASCII(b []byte) bool {

@@ -30,12 +30,12 @@ const (
 func (p *Parser) initLibrary() {
 	p.idna = idna.New(
 		idna.MapForLookup(),
+		idna.ValidateLabels(true), // sets some of the following
 		idna.BidiRule(),
 		idna.CheckHyphens(false),
 		idna.CheckJoiners(true),
 		idna.StrictDomainName(false),
 		idna.Transitional(false),
-		idna.ValidateLabels(true),
 		idna.VerifyDNSLength(false),
 	)
 	p.lib = url.NewParser(
@@ -81,14 +81,15 @@ func (p *Parser) slow(dst, base *URL, raw []byte, enc encoding.Encoding) error {
 	if p.cfg.MaxLength > 0 && len(p.text) > 2*p.cfg.MaxLength {
 		return ErrTooLong
 	}
+	text := p.text
 	if enc != nil {
-		p.text = p.query.escape(p.text, enc)
+		text = p.query.escape(text, enc)
 	}
 	from, err := p.libraryBase(base)
 	if err != nil {
 		return ErrInvalid
 	}
-	u, err := p.lib.BasicParser(string(p.text), from, nil, url.NoState)
+	u, err := p.lib.BasicParser(string(text), from, nil, url.NoState)
 	if err != nil {
 		return ErrInvalid
 	}
