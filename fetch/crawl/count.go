@@ -132,6 +132,11 @@ type Progress struct {
 	Visits   int64  // in hand
 	Requests int    // under way
 	Limit    string // what bounds the rate now
+
+	// Of the whole crawl, as read within the last second or two.
+	Queued  int64
+	Waiting int64
+	Known   int64
 }
 
 // Progress reads the counters.
@@ -144,6 +149,9 @@ func (w *Worker) Progress() Progress {
 	}
 	for i := range c.classes {
 		p.Classes[i] = c.classes[i].Get()
+	}
+	if t := w.totals.Load(); t != nil {
+		p.Queued, p.Waiting, p.Known = t.Queued, t.Waiting, t.Known
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -71,6 +71,8 @@ type Config struct {
 	Canon        canon.Config
 	Fields       sink.Fields                // what records carry beside the default
 	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
+	Report       func(Progress)             // called every ReportEvery while the worker runs, or nil
+	ReportEvery  time.Duration              // default 10 s
 	Agent        string                     // our token in robots.txt and robots metas, when the settings name none
 }
 
@@ -107,6 +109,9 @@ func (c *Config) fillDefaults() {
 	if c.GiveUp == 0 {
 		c.GiveUp = 10 * time.Minute
 	}
+	if c.ReportEvery == 0 {
+		c.ReportEvery = 10 * time.Second
+	}
 	if c.OpenBytes == 0 {
 		c.OpenBytes = 64 << 20
 	}
@@ -129,6 +134,7 @@ type Worker struct {
 	robots *robotsCache
 	policy atomic.Pointer[policy]
 	count  *counters
+	totals atomic.Pointer[frontier.ShardStats] // of all shards, as last read
 
 	ctx      context.Context // ends when requests are to be cut
 	cancel   context.CancelCauseFunc
@@ -163,7 +169,14 @@ func New(cfg Config) (*Worker, error) {
 // Stop asks for an orderly end: nothing new is started, what is open is
 // finished, the rest goes back. Run returns when that is done. It may be called
 // more than once, from anywhere.
-func (w *Worker) Stop() { w.stopOnce.Do(func() { close(w.stopping) }) }
+func (w *Worker) Stop() {
+	w.stopOnce.Do(func() {
+		close(w.stopping)
+		for _, l := range w.lanes {
+			l.stir()
+		}
+	})
+}
 
 func (w *Worker) isStopping() bool {
 	select {
@@ -188,6 +201,7 @@ func (w *Worker) fail(ctx context.Context, err error) {
 func (w *Worker) Run(ctx context.Context) error {
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	defer w.cancel(nil)
+	w.poll(w.ctx)                               // the page limit holds from the first page on
 	back, stopBack := context.WithCancel(w.ctx) // admitters and settlers outlive the lanes
 	var lanes, rear sync.WaitGroup
 	for _, l := range w.lanes {

@@ -10,38 +10,64 @@ import (
 // doneCheck is how often an idle worker asks whether the crawl has ended.
 const doneCheck = 200 * time.Millisecond
 
+// pollEvery is how often the counters of all shards are read.
+const pollEvery = time.Second
+
 // watch ends the worker when the crawl has nothing left, when it is at its page
 // limit or when nothing happened for too long, and keeps what is shown about it
 // current.
 func (w *Worker) watch(ctx context.Context) {
 	tick := time.NewTicker(doneCheck)
 	defer tick.Stop()
-	var judged, polled time.Time
 	lastWork := time.Now()
+	polled, reported := lastWork, lastWork
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.stopping:
-			return
 		case now := <-tick.C:
-			if now.Sub(judged) >= time.Second {
-				judged = now
-				w.judge()
-			}
 			if !w.quiet() {
 				lastWork = now
 			}
-			if now.Sub(polled) >= time.Second {
+			if now.Sub(polled) >= pollEvery {
 				polled = now
-				w.keepLimit(ctx)
+				w.judge()
+				w.poll(ctx)
 			}
-			if w.over(ctx, now.Sub(lastWork)) {
+			if w.cfg.Report != nil && now.Sub(reported) >= w.cfg.ReportEvery {
+				reported = now
+				w.cfg.Report(w.Progress())
+			}
+			if !w.isStopping() && w.over(ctx, now.Sub(lastWork)) {
 				w.Stop()
-				w.stirAll()
-				return
 			}
 		}
+	}
+}
+
+// poll reads the counters of all shards and sets the budget from them.
+func (w *Worker) poll(ctx context.Context) {
+	stats, err := w.cfg.Frontier.Stats(ctx)
+	if err != nil {
+		w.fail(ctx, err)
+		return
+	}
+	var t frontier.ShardStats
+	for i := range stats {
+		s := &stats[i]
+		t.Queued += s.Queued
+		t.Waiting += s.Waiting
+		t.Known += s.Known
+		t.Done += s.Done
+		t.Dead += s.Dead
+	}
+	w.totals.Store(&t)
+	limit := w.policy.Load().settings.MaxPages
+	switch {
+	case limit <= 0:
+		w.budget.lift()
+	case !w.cfg.Exact || !w.budget.isSet(): // an only worker counts page by page
+		w.budget.set(limit - t.Done - t.Dead)
 	}
 }
 
@@ -78,36 +104,4 @@ func (w *Worker) over(ctx context.Context, idle time.Duration) bool {
 		return true
 	}
 	return done
-}
-
-// keepLimit sets the budget from the counters of all shards.
-func (w *Worker) keepLimit(ctx context.Context) {
-	limit := w.policy.Load().settings.MaxPages
-	if limit <= 0 {
-		w.budget.lift()
-		return
-	}
-	if w.cfg.Exact && w.budget.isSet() {
-		return // counted page by page
-	}
-	stats, err := w.cfg.Frontier.Stats(ctx)
-	if err != nil {
-		w.fail(ctx, err)
-		return
-	}
-	w.budget.set(limit - settledPages(stats))
-}
-
-func settledPages(stats []frontier.ShardStats) int64 {
-	var n int64
-	for i := range stats {
-		n += stats[i].Done + stats[i].Dead
-	}
-	return n
-}
-
-func (w *Worker) stirAll() {
-	for _, l := range w.lanes {
-		l.stir()
-	}
 }

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"seine/cmd/internal/boot"
+	"seine/extract/sink"
+	"seine/extract/sink/jsonl"
+	"seine/fetch"
+	"seine/fetch/crawl"
+	"seine/frontier"
+	"seine/frontier/canon"
+	"seine/frontier/memory"
+)
+
+// linger is how long batches to Redis wait for company: the server's cost of a
+// call is shared by what it carries.
+const linger = 2 * time.Millisecond
+
+// queue is a crawl's frontier as this program needs it.
+type queue interface {
+	crawl.Frontier
+	io.Closer
+}
+
+// Run crawls until there is nothing left, or a signal.
+func (g *grammar) Run(env *boot.Env) (err error) {
+	if err := g.Check(); err != nil {
+		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
+	}
+	fields, err := sink.ParseFields(g.Fields)
+	if err != nil {
+		return boot.Usage("fields: %w", err)
+	}
+	f, err := g.open(env.Stop)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	agent := userAgent(f.Settings().UserAgent, g.Contact)
+	client, err := fetch.New(g.fetchConfig(agent))
+	if err != nil {
+		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
+	}
+	defer client.Close()
+	out, err := g.openSink(env, fields)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	g.warn(env, f.Settings())
+
+	screen := boot.NewScreen(env.Err, env.Log)
+	w, err := crawl.New(crawl.Config{
+		Frontier: f, Fetcher: client, Sink: out, Log: env.Log,
+		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.MaxRedirects,
+		Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
+		Canon: canonConfig(f.Layout()), Fields: fields, Accepts: client.Accepts, Agent: product,
+		Report: screen.Show, ReportEvery: screen.Every(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := g.seed(env, f, w); err != nil {
+		return err
+	}
+	stop, err := g.monitor(env, w)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	err = g.crawl(env, w)
+	screen.Summary(w.Progress())
+	return err
+}
+
+// crawl runs the worker between signals and time limits.
+func (g *grammar) crawl(env *boot.Env, w *crawl.Worker) error {
+	ctx, cut := context.WithCancelCause(env.Abort)
+	defer cut(nil)
+	defer context.AfterFunc(env.Stop, func() {
+		w.Stop()
+		time.AfterFunc(g.Grace, func() { cut(errGrace) })
+	})()
+	if g.MaxTime > 0 {
+		defer time.AfterFunc(g.MaxTime, w.Stop).Stop()
+	}
+	err := w.Run(ctx)
+	if errors.Is(context.Cause(ctx), errGrace) {
+		return errGrace
+	}
+	return err
+}
+
+var errGrace = errors.New("fetcher: requests were cut because --grace ran out; their URLs come back when their leases end")
+
+// open opens the crawl: in this process, or in Redis.
+func (g *grammar) open(ctx context.Context) (queue, error) {
+	if g.Embedded {
+		layout := g.ToLayout()
+		return memory.New(memory.Config{Layout: layout.Complete(), Settings: g.ToSettings(), Dir: g.State})
+	}
+	client, err := g.RedisFlags.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	layout := g.ToLayout()
+	f, err := frontier.Open(ctx, client, g.Crawl, &layout)
+	if errors.Is(err, frontier.ErrNoCrawl) && g.Shards > 0 {
+		f, err = frontier.Create(ctx, client, g.Crawl, layout, g.ToSettings())
+		if errors.Is(err, frontier.ErrExists) { // another was faster
+			f, err = frontier.Open(ctx, client, g.Crawl, &layout)
+		}
+	}
+	if err == nil {
+		err = g.Compare(f.Settings())
+	}
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return f, nil
+}
+
+func (g *grammar) openSink(env *boot.Env, fields sink.Fields) (*jsonl.Sink, error) {
+	cfg := jsonl.Config{Path: g.Out, Writer: env.Out, Fields: fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime}
+	if cfg.Path == "-" {
+		cfg.Path = ""
+	}
+	return jsonl.Open(cfg)
+}
+
+func (g *grammar) linger() time.Duration {
+	if g.Embedded {
+		return 0
+	}
+	return linger
+}
+
+func canonConfig(l frontier.Layout) canon.Config {
+	return canon.Config{StripParams: l.StripParams, SortQuery: l.SortQuery}
+}
+
+// product is our name in user agents and robots.txt.
+const product = "seine"
+
+// userAgent is the crawl's, or else this program's with the operator's contact.
+func userAgent(setting, contact string) string {
+	if setting != "" {
+		return setting
+	}
+	agent := product + "/" + boot.Version()
+	if contact != "" {
+		agent += " (+" + contact + ")"
+	}
+	return agent
+}
+
+// warn says what its operator should know before a crawl starts.
+func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
+	if s.UserAgent == "" && g.Contact == "" {
+		env.Log.Warn("no --contact: operators of sites cannot reach you, and many block crawlers that hide")
+	}
+	if s.Robots == "ignore" {
+		env.Log.Warn("robots.txt is ignored, as the crawl's settings say")
+	}
+	if g.Insecure {
+		env.Log.Warn("certificates are NOT verified (--insecure-skip-verify)")
+	}
+}
