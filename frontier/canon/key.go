@@ -108,10 +108,7 @@ func nameOf(pair []byte) []byte {
 // mc_eid (Mailchimp), _hsenc _hsmi hsctatracking (HubSpot), mkt_tok (Marketo),
 // vero_id, wickedid, oly_anon_id oly_enc_id, rb_clickid, s_cid.
 func tracks(name []byte) bool {
-	if len(name) > len("hsctatracking") && len(name) > 64 {
-		return false
-	}
-	var low [64]byte
+	var low [16]byte // longer than any name of the list
 	n := copy(low[:], name)
 	for i, c := range low[:n] {
 		if class[c]&upper != 0 {

@@ -34,8 +34,11 @@ func (r LimitBy) Validate() error {
 // dot that may end a name. An IP literal is its own site, and so is a name of
 // one label and a public suffix itself ("github.io", "co.uk").
 func (r LimitBy) SiteOf(host string) string {
-	host = strings.TrimRight(strings.ToLower(host), ".")
-	if r == ByHost || host == "" || host[0] == '[' {
+	host = strings.ToLower(host)
+	if name := strings.TrimRight(host, "."); name != "" {
+		host = name
+	}
+	if r == ByHost || strings.HasPrefix(host, "[") {
 		return host
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
