@@ -117,8 +117,7 @@ func (c *Client) Do(ctx context.Context, req *Request, resp *Response, h Handler
 	}
 	c.m.bodyBytes.AddInt64(resp.Bytes)
 	c.m.wireBytes.AddInt64(resp.WireBytes)
-	var e *Error
-	if err != nil && errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		c.m.failures[e.Class].Inc()
 	}
 	return err

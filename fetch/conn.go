@@ -12,6 +12,7 @@ type conn struct {
 	net.Conn          // TCP, or TLS over it
 	raw      net.Conn // the TCP connection below; closing it ends everything at once
 	abort    func()   // closes raw; made once, given to context.AfterFunc
+	probe    *probe   // looks at raw while it is idle
 	used     bool     // it has served an exchange before
 
 	// Of the running exchange.
@@ -31,7 +32,7 @@ type conn struct {
 var errFlood = errors.New("far more bytes of framing than of body")
 
 func newConn(nc, raw net.Conn) *conn {
-	return &conn{Conn: nc, raw: raw, abort: func() { raw.Close() }}
+	return &conn{Conn: nc, raw: raw, abort: func() { raw.Close() }, probe: newProbe(raw)}
 }
 
 // close drops the connection without the goodbye of TLS, which could block.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strconv"
 	"syscall"
 	"time"
@@ -119,17 +120,16 @@ func ended(ctx context.Context, total time.Time) *Error {
 func readFailure(ctx context.Context, cn *conn, err error, inBody bool) *Error {
 	lost := cn.err // what the connection itself met; nil: the bytes were there but wrong
 	if lost == nil {
-		if errors.Is(err, fasthttp.ErrSmallReadBuffer) {
-			return fail(ClassHeaderSize, err)
+		if _, large := errors.AsType[*fasthttp.ErrSmallBuffer](err); large {
+			return fail(ClassHeaderSize, errHeaderSize)
 		}
 		return fail(ClassProtocol, err)
 	}
 	if e := ended(ctx, cn.total); e != nil {
 		return e
 	}
-	var timeout interface{ Timeout() bool }
 	switch {
-	case errors.As(lost, &timeout) && timeout.Timeout():
+	case errors.Is(lost, os.ErrDeadlineExceeded):
 		if cn.in == 0 {
 			return fail(ClassFirstByte, errFirstByte)
 		}

@@ -221,11 +221,13 @@ func (x *exchange) body(ctx context.Context, cn *conn, hd *header, resp *Respons
 	x.wire = wire{r: stream, max: x.c.cfg.MaxBody}
 	var src io.Reader = &x.wire
 	if enc := hd.f.Header.ContentEncoding(); len(enc) > 0 {
-		x.wire.max = x.c.maxWire
 		defer x.closeStages()
 		x.stages, src, err = x.c.decoders.open(x.stages[:0], string(enc), src)
 		if err != nil {
 			return false, fail(ClassProtocol, err)
+		}
+		if len(x.stages) > 0 {
+			x.wire.max = x.c.maxWire
 		}
 	}
 	held, heldErr := 0, error(nil)
@@ -248,8 +250,7 @@ func (x *exchange) finish(ctx context.Context, cn *conn, resp *Response, err err
 	if err == nil {
 		return x.wire.drain(x.chunk, maxDrain), nil
 	}
-	var theirs *handlerError
-	if errors.As(err, &theirs) {
+	if theirs, ok := err.(*handlerError); ok {
 		return false, theirs.error
 	}
 	resp.Truncated = true

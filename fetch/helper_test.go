@@ -178,17 +178,22 @@ func testdata(tb testing.TB, dir string) string {
 		tb.Fatal(err)
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+		if exists(filepath.Join(at, "go.mod")) {
 			break
 		}
 		at = filepath.Dir(at)
 	}
-	found := filepath.Join(at, "..", "shared", "testdata", dir)
-	if _, err := os.Stat(found); err != nil {
-		found = filepath.Join(at, "..", "..", "shared", "testdata", dir)
+	for at != filepath.Dir(at) {
+		at = filepath.Dir(at)
+		if found := filepath.Join(at, "shared", "testdata", dir); exists(found) {
+			return found
+		}
 	}
-	if _, err := os.Stat(found); err != nil {
-		tb.Skipf("SKIPPED: shared test data %s is not there", dir)
-	}
-	return found
+	tb.Skipf("SKIPPED: shared test data %s is not there", dir)
+	return ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -73,7 +73,7 @@ func (p *pool) get(ctx context.Context, k key, total time.Time) (*host, *conn, e
 	}
 	cn := p.popLocked(h)
 	p.mu.Unlock()
-	for cn != nil && !cn.alive() {
+	for cn != nil && !cn.probe.alive() {
 		cn.close()
 		p.mu.Lock()
 		cn = p.popLocked(h)

@@ -167,8 +167,7 @@ func (p *proxy) tunnel(ctx context.Context, d *dialer, t *target) (nc, raw net.C
 		return nc, raw, nil
 	}
 	raw.Close()
-	var target *targetError
-	if errors.As(err, &target) {
+	if _, theirs := err.(*targetError); theirs {
 		return nil, nil, fail(ClassConnect, err)
 	}
 	p.failed(d.m)

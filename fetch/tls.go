@@ -47,8 +47,7 @@ func (c *Client) handshake(ctx context.Context, raw net.Conn, host string) (net.
 	tc := tls.Client(raw, cfg)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		raw.Close()
-		var refused *tls.CertificateVerificationError
-		if errors.As(err, &refused) {
+		if _, refused := errors.AsType[*tls.CertificateVerificationError](err); refused {
 			return nil, fail(ClassCertificate, err)
 		}
 		return nil, fail(ClassTLS, err)
