@@ -1,0 +1,5 @@
+package shard_test
+
+import "strings"
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
