@@ -113,6 +113,7 @@ var clauses = []struct {
 	{"crawl/robots", crawlRobots},
 	{"crawl/gauges", crawlGauges},
 	{"crawl/finished", crawlFinished},
+	{"crawl/at once", crawlAtOnce},
 }
 
 // Run holds the backends that open makes to the contract, one for each clause.

@@ -262,3 +262,16 @@ func (k *kit) set(change func(*frontier.Settings)) {
 	_, _, err := k.f.Set(k.ctx, func(s *frontier.Settings) error { change(s); return nil })
 	k.must(err)
 }
+
+// drain visits and finishes all that is due in all shards.
+func (k *kit) drain() {
+	k.Helper()
+	for k.stats().Queued > 0 {
+		k.advance(claimed)
+		for _, t := range k.due(100) {
+			for _, v := range k.visit(frontier.VisitLimits{URLs: 1000}, t) {
+				k.finish(v)
+			}
+		}
+	}
+}

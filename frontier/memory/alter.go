@@ -46,6 +46,9 @@ func (p *part) clear(s *site) {
 	}
 	p.stats.Waiting -= int64(len(s.waits))
 	s.waits = nil
+	if s.lent != nil { // a fetcher may be at it still
+		s.clock = max(s.clock, p.now+1+roundUp(s.delay))
+	}
 	if s.open == 0 {
 		return
 	}

@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,23 +45,10 @@ func (p *part) bury(site, cause, text string, e frontier.Entry) {
 
 func (d *letters) len() int { return len(d.list) - d.first }
 
-// remove takes the letter with this id out.
-func (d *letters) remove(id int64) (letter, bool) {
-	lo, hi := d.first, len(d.list)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if d.list[mid].id < id {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == len(d.list) || d.list[lo].id != id {
-		return letter{}, false
-	}
-	l := d.list[lo]
-	d.list = append(d.list[:lo], d.list[lo+1:]...)
-	return l, true
+// find returns the place of the letter with this id.
+func (d *letters) find(id int64) (int, bool) {
+	at, ok := slices.BinarySearchFunc(d.list[d.first:], id, func(l letter, id int64) int { return cmp.Compare(l.id, id) })
+	return d.first + at, ok
 }
 
 // DeadLetters returns count dead letters of a cause from offset on, the oldest
@@ -102,24 +91,28 @@ func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, err
 }
 
 // Revive puts dead letters back at the end of their queues, as if they had
-// never failed, and returns how many were still there.
+// never failed, and returns how many went. Those of blocked sites stay.
 func (f *Frontier) Revive(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.exhume(ctx, k, "revive", dead, func(p *part, l letter) {
+	return f.exhume(ctx, k, "revive", dead, func(p *part, l letter) bool {
 		s := p.site(l.site)
+		if s.blocked {
+			return false
+		}
 		l.entry.Lost, l.entry.Attempts = 0, 0
 		p.pushBack(s, &l.entry)
 		p.stats.Revived++
 		p.place(s)
+		return true
 	})
 }
 
 // DropDead forgets dead letters and returns how many were still there.
 func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.exhume(ctx, k, "drop dead", dead, func(*part, letter) {})
+	return f.exhume(ctx, k, "drop dead", dead, func(*part, letter) bool { return true })
 }
 
-// exhume takes letters out and hands each to use.
-func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier.DeadLetter, use func(*part, letter)) (int, error) {
+// exhume hands letters to use and takes out those that it took.
+func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier.DeadLetter, use func(*part, letter) bool) (int, error) {
 	p, err := f.part(ctx, k, op)
 	if err != nil {
 		return 0, err
@@ -134,8 +127,8 @@ func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier
 		if d == nil || err != nil {
 			continue
 		}
-		if l, ok := d.remove(id); ok {
-			use(p, l)
+		if at, ok := d.find(id); ok && use(p, d.list[at]) {
+			d.list = slices.Delete(d.list, at, at+1)
 			n++
 		}
 	}

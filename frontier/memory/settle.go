@@ -133,7 +133,8 @@ func (p *part) requeue(l *lease, back []int) {
 	}
 }
 
-// Reap ends leases that expired, unless somebody extended them since. Their
+// Reap ends leases that expired, unless somebody extended them since, or
+// fetchers may have been cut off (as in Tick). Their
 // URLs return to the front of their queues, marked as lost once more; those
 // marked for the third time are dead.
 func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) (int, error) {
@@ -143,6 +144,9 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 	}
 	p.lock()
 	defer p.mu.Unlock()
+	if p.now < p.quiet || p.now-p.tick > f.cfg.Lease.Milliseconds()/3 {
+		return 0, nil
+	}
 	n := 0
 	for i := range expired {
 		l := p.lease(expired[i].Lease)

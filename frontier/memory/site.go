@@ -28,6 +28,7 @@ type part struct {
 	now   int64 // milliseconds, never behind the last call
 	tick  int64 // last tick of anyone
 	quiet int64 // until then no expired token is named
+	turn  int   // ticks that named due sites
 
 	known   set
 	sites   map[string]*site

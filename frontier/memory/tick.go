@@ -90,7 +90,8 @@ func (p *part) expired(most int) []frontier.Expired {
 }
 
 // due claims up to want due sites: half of them from the best class that has
-// any, the rest by time, so that no class starves.
+// any, the rest by time, so that no class starves. The odd one is by turns of
+// the one half and the other.
 func (p *part) due(want int) []frontier.Ticket {
 	if want <= 0 {
 		return nil
@@ -103,11 +104,12 @@ func (p *part) due(want int) []frontier.Ticket {
 		p.move(s, int8(class), claim)
 		out = append(out, frontier.Ticket{Site: s.name, Class: uint8(class), Score: text})
 	}
+	half := (want + p.turn%2) / 2
 	for class := range 4 {
 		if !p.isDue(class) {
 			continue
 		}
-		for half := (want + 1) / 2; len(out) < half && p.isDue(class); {
+		for len(out) < half && p.isDue(class) {
 			take(class)
 		}
 		break
@@ -124,6 +126,9 @@ func (p *part) due(want int) []frontier.Ticket {
 		}
 		take(first)
 	}
+	if len(out) > 0 {
+		p.turn++
+	}
 	return out
 }
 
@@ -132,7 +137,7 @@ func (p *part) isDue(class int) bool {
 	return len(h) > 0 && h[0].score <= 2*p.now
 }
 
-// next is the time until the first site is due, negative when none waits.
+// next is the time until the first site is due, rounded up, negative when none waits.
 func (p *part) next() time.Duration {
 	first := int64(-1)
 	for class := range 4 {
@@ -143,7 +148,7 @@ func (p *part) next() time.Duration {
 	if first < 0 {
 		return -1
 	}
-	return max(0, time.Duration(first-2*p.now)*time.Millisecond/2)
+	return max(0, time.Duration((first-2*p.now+1)/2)*time.Millisecond)
 }
 
 // formatScore and parseScore turn half milliseconds into the text of a ticket
