@@ -102,7 +102,7 @@ var errGrace = errors.New("fetcher: requests were cut because --grace ran out; t
 func (g *grammar) open(ctx context.Context) (queue, error) {
 	if g.Embedded {
 		layout := g.ToLayout()
-		return memory.New(memory.Config{Layout: layout.Complete(), Settings: g.ToSettings(), Dir: g.State})
+		return memory.New(memory.Config{Layout: layout.Complete(), Settings: g.ToSettings()})
 	}
 	client, err := g.RedisFlags.Open(ctx)
 	if err != nil {
@@ -126,9 +126,9 @@ func (g *grammar) open(ctx context.Context) (queue, error) {
 }
 
 func (g *grammar) openSink(env *boot.Env, fields sink.Fields) (*jsonl.Sink, error) {
-	cfg := jsonl.Config{Path: g.Out, Writer: env.Out, Fields: fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime}
-	if cfg.Path == "-" {
-		cfg.Path = ""
+	cfg := jsonl.Config{Path: g.Out, Fields: fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime}
+	if cfg.Path == "" || cfg.Path == "-" {
+		cfg.Path, cfg.Writer = "", env.Out
 	}
 	return jsonl.Open(cfg)
 }

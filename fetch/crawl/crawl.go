@@ -141,6 +141,7 @@ type Worker struct {
 	stopping chan struct{} // closed when nothing new is to be started
 	stopOnce sync.Once
 	running  sync.WaitGroup // visits
+	ended    atomic.Int64   // when a request last ended, Unix ms
 	loaned   atomic.Int64   // visits not settled
 	resting  atomic.Int64   // visits that wait for their site's clock
 	sinking  atomic.Int64   // pages whose record is on its way to the sink

@@ -181,7 +181,7 @@ func (h *hand) conclude(err error) {
 		h.loan.refused(after)
 		h.again(causeStatus, statusText(h.resp.Status), after)
 	default:
-		h.loan.answered(h.resp.FirstByte)
+		h.loan.answered()
 		if h.resp.Status >= 300 && h.resp.Status < 400 && h.resp.Location != "" {
 			h.redirect()
 		}

@@ -31,6 +31,7 @@ type lane struct {
 	later  atomic.Bool   // the shard has sites that are due later
 	rev    int64
 	paused atomic.Bool
+	ticked atomic.Pointer[time.Time] // last answer
 
 	mu       sync.Mutex
 	loans    map[string]*loan // by token
@@ -87,6 +88,8 @@ func (l *lane) step(ctx context.Context) (time.Duration, error) {
 		l.w.slots.unreserve(want)
 		return 0, err
 	}
+	answered := time.Now()
+	l.ticked.Store(&answered)
 	if held != nil {
 		l.extend(held, reply.Gone, before)
 	}

@@ -227,15 +227,16 @@ func (l *loan) requested(r *fetch.Response, began time.Time, err error) {
 	if err != nil {
 		latency = 0
 	}
+	l.lane.w.ended.Store(time.Now().UnixMilli())
 	l.mu.Lock()
 	l.pace.started(began, latency)
 	l.mu.Unlock()
 }
 
 // answered and refused let the delay follow the site's answers.
-func (l *loan) answered(latency time.Duration) {
+func (l *loan) answered() {
 	l.mu.Lock()
-	l.pace.answered(latency)
+	l.pace.answered()
 	l.mu.Unlock()
 }
 

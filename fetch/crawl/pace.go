@@ -113,16 +113,16 @@ func (p *pace) holdUntil(t time.Time) {
 	}
 }
 
-// answered adapts to an answer that came in time: towards the site's latency
-// divided by the requests that may run in parallel, falling slowly.
-func (p *pace) answered(latency time.Duration) {
+// answered lets what refusals added fall slowly. A site's latency needs no term
+// of its own: no more than perSite requests are ever under way, so the next one
+// starts, on average, latency/perSite after the last one at the earliest, which
+// is what AutoThrottle computes.
+func (p *pace) answered() {
 	p.failures = 0
-	target := latency / time.Duration(max(p.perSite, 1))
-	if target > p.adaptive {
-		p.adaptive = min((p.adaptive+target)/2, maxAdaptive)
-		return
+	p.adaptive -= p.adaptive / 10
+	if p.adaptive < minBackoff/10 {
+		p.adaptive = 0
 	}
-	p.adaptive -= (p.adaptive - target) / 10
 }
 
 // refused doubles the delay: 429, 503, a timeout or a reset. after is what the

@@ -8,7 +8,7 @@ import (
 )
 
 // doneCheck is how often an idle worker asks whether the crawl has ended.
-const doneCheck = 200 * time.Millisecond
+const doneCheck = 50 * time.Millisecond
 
 // pollEvery is how often the counters of all shards are read.
 const pollEvery = time.Second
