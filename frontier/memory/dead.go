@@ -31,7 +31,7 @@ func (p *part) bury(site, cause, text string, e frontier.Entry) {
 		p.dead[strings.Clone(cause)] = d
 	}
 	p.stats.Dead++
-	d.list = append(d.list, letter{id: p.stats.Dead, site: site, text: strings.Clone(text), entry: e})
+	d.list = append(d.list, letter{id: p.stats.Dead, site: site, text: text, entry: e})
 	for d.len() > p.f.cfg.MaxDead {
 		d.list[d.first] = letter{}
 		d.first++

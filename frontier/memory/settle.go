@@ -10,9 +10,6 @@ import (
 	"seine/frontier"
 )
 
-// causeLost is the cause of URLs that were lost with their fetchers too often.
-const causeLost = "lost"
-
 // Settle takes outcomes of visits and frees their sites. What was settled
 // before, or reaped, is gone.
 func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
@@ -51,7 +48,7 @@ func (p *part) settle(st *frontier.Settlement) frontier.Settled {
 			p.stats.Done++
 		case frontier.Dead:
 			l.entries[at].Lost = 0
-			p.bury(s.name, o.Cause, o.Text, l.entries[at])
+			p.bury(s.name, o.Cause, oneLine(o.Text), l.entries[at])
 		case frontier.Retry:
 			p.retry(s, l.entries[at], o.NotBefore)
 			changed = true
@@ -74,6 +71,14 @@ func (p *part) settle(st *frontier.Settlement) frontier.Settled {
 		p.place(s)
 	}
 	return settled
+}
+
+// oneLine is a text without tabs and line ends.
+func oneLine(text string) string {
+	if strings.ContainsAny(text, "\t\r\n") {
+		return strings.Join(strings.Fields(text), " ")
+	}
+	return strings.Clone(text)
 }
 
 // close marks one entry of a visit as settled.
@@ -170,7 +175,7 @@ func (p *part) reap(l *lease, delay time.Duration) {
 		e := &l.entries[at]
 		e.Lost++
 		if e.Lost >= 3 {
-			p.bury(s.name, causeLost, "", *e)
+			p.bury(s.name, frontier.CauseLost, "", *e)
 		} else {
 			p.pushFront(s, e)
 		}
