@@ -36,6 +36,7 @@ func TestTornEndIsCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			for n := range len(whole) + 1 {
+				path := filepath.Join(dir, fmt.Sprint(n)+name)
 				if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -43,7 +44,7 @@ func TestTornEndIsCut(t *testing.T) {
 				for good < len(ends) && ends[good] <= n {
 					good++
 				}
-				s := open(t, Config{Path: path})
+				s := open(t, Config{Path: path, Linger: -1})
 				put(t, s, 100, 101)
 				if cut := s.Stats().Cut; good > 0 && int(cut) != n-ends[good-1] {
 					t.Errorf("%d bytes: cut %d", n, cut)
@@ -226,9 +227,13 @@ func TestKilledWriter(t *testing.T) {
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				lines := bufio.NewScanner(out)
-				for n := 0; lines.Scan(); n++ {
-					said[lines.Text()] = true
+				lines := bufio.NewReader(out)
+				for n := 0; ; n++ {
+					line, err := lines.ReadString('\n')
+					if err != nil {
+						break // a last line without its end was never said
+					}
+					said[strings.TrimSpace(line)] = true
 					if n == 200+777*round {
 						_ = cmd.Process.Kill()
 					}
@@ -247,10 +252,8 @@ func TestKilledWriter(t *testing.T) {
 				}
 			}
 			for u := range said {
-				if !kept[u] && strings.Contains(u, "?") && u[len(u)-1] != '?' && len(said) > 0 {
-					if _, whole := kept[u]; !whole && !truncatedLine(u, kept) {
-						t.Fatalf("%s was reported and is not there", u)
-					}
+				if !kept[u] {
+					t.Fatalf("%s was reported and is not there", u)
 				}
 			}
 			if len(said) < 1000 {
@@ -258,17 +261,6 @@ func TestKilledWriter(t *testing.T) {
 			}
 		})
 	}
-}
-
-// truncatedLine reports whether u is the beginning of a URL that was kept: the
-// killed process may have been in the middle of saying it.
-func truncatedLine(u string, kept map[string]bool) bool {
-	for k := range kept {
-		if strings.HasPrefix(k, u) {
-			return true
-		}
-	}
-	return false
 }
 
 func TestRotation(t *testing.T) {
