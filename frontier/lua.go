@@ -24,6 +24,7 @@ var (
 	reviveScript = script("revive", allowOOM)
 	dropScript   = script("drop", allowOOM)
 	siteScript   = script("site", allowOOM)
+	checkScript  = script("check", allowOOM)
 )
 
 func script(name, flags string) *shard.Script {
