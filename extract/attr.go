@@ -139,14 +139,14 @@ func (a *attrs) parse(b []byte, i, max int) int {
 			}
 			continue
 		}
-		from, to, next := value(b, i+1)
-		if next < 0 {
+		from, to, after := value(b, i+1)
+		if after < 0 {
 			return -1
 		}
-		if next < max {
+		if after < max {
 			a.put(b[name:end], from, to)
 		}
-		if i = next; to == next && b[i] == '>' { // an unquoted value's slash closes nothing
+		if i = after; to == after && b[i] == '>' { // an unquoted value's slash closes nothing
 			return i + 1
 		}
 	}
@@ -156,7 +156,7 @@ func endsName(c byte) bool { return c == '>' || c == '/' || isSpace(c) }
 
 // value reads an attribute's value that starts at or after i: its span and
 // where reading goes on, -1 when b ends first.
-func value(b []byte, i int) (from, to, next int) {
+func value(b []byte, i int) (from, to, end int) {
 	for i < len(b) && isSpace(b[i]) {
 		i++
 	}
@@ -165,11 +165,11 @@ func value(b []byte, i int) (from, to, next int) {
 	}
 	switch c := b[i]; c {
 	case '"', '\'':
-		n := bytes.IndexByte(b[i+1:], c)
+		n := next(b, i+1, c)
 		if n < 0 {
 			return 0, 0, -1
 		}
-		return i + 1, i + 1 + n, i + n + 2
+		return i + 1, n, n + 1
 	}
 	for j := i; j < len(b); j++ {
 		if c := b[j]; c == '>' || isSpace(c) {
@@ -183,6 +183,14 @@ func value(b []byte, i int) (from, to, next int) {
 // i is where its name ends. Quotes count only after a '=' that follows a name.
 func skipTag(b []byte, i int) int {
 	for zone := i; ; {
+		for i+8 <= len(b) {
+			w := load(b, i)
+			if hit := equal(w, '>') | equal(w, '='); hit != 0 {
+				i += first(hit)
+				break
+			}
+			i += 8
+		}
 		for i < len(b) && b[i] != '>' && b[i] != '=' {
 			i++
 		}
@@ -200,12 +208,23 @@ func skipTag(b []byte, i int) int {
 			i++
 			continue
 		}
-		_, _, next := value(b, i+1)
-		if next < 0 {
+		if i = skipValue(b, i+1); i < 0 {
 			return -1
 		}
-		i, zone = next, next
+		zone = i
 	}
+}
+
+// skipValue returns the end of an attribute's value, as value does.
+func skipValue(b []byte, i int) int {
+	if i < len(b) && b[i] == '"' {
+		if n := next(b, i+1, '"'); n >= 0 {
+			return n + 1
+		}
+		return -1
+	}
+	_, _, end := value(b, i)
+	return end
 }
 
 // walker finds the end of a tag that comes in pieces.

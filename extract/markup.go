@@ -52,7 +52,7 @@ func (m *markup) reset(xhtml bool) {
 
 // settle tells the hot loop whether it may skip what bears no link.
 func (m *markup) settle() {
-	m.quiet = len(m.stack) == 0 && !m.head && !m.cfg.Text && m.cfg.Kinds&Of(CSS) == 0
+	m.quiet = len(m.stack) == 0 && !m.head && m.template == 0 && !m.cfg.Text && m.cfg.Kinds&Of(CSS) == 0
 }
 
 // write takes the next chunk.
@@ -89,13 +89,19 @@ func (m *markup) close() {
 // data reads text and tags until the mode changes or b ends, and returns the rest.
 func (m *markup) data(b []byte) []byte {
 	for i := 0; ; {
-		n := bytes.IndexByte(b[i:], '<')
+		n := next(b, i, '<') - i
 		if n < 0 {
 			m.out.text(b[i:])
 			return nil
 		}
-		m.out.text(b[i : i+n])
-		i += n
+		if m.quiet {
+			if i = m.leap(b, i+n); i == len(b) {
+				return nil
+			}
+		} else {
+			m.out.text(b[i : i+n])
+			i += n
+		}
 		n = m.open(b[i:])
 		i += n
 		if m.mode != inData || i == len(b) {

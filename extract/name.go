@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 )
@@ -141,3 +142,19 @@ func equal(w uint64, c byte) uint64 { return zeroBytes(w ^ ones*uint64(c)) }
 func first(mask uint64) int { return bits.TrailingZeros64(mask) >> 3 }
 
 func load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+
+// next returns the offset of the first c in b from i on, -1 when there is
+// none. Most are near, so eight bytes are looked at before the call that is
+// faster from there on.
+func next(b []byte, i int, c byte) int {
+	if i+8 <= len(b) {
+		if hit := equal(load(b, i), c); hit != 0 {
+			return i + first(hit)
+		}
+		i += 8
+	}
+	if n := bytes.IndexByte(b[i:], c); n >= 0 {
+		return i + n
+	}
+	return -1
+}

@@ -14,22 +14,28 @@ import (
 // that hands it over.
 type Found struct {
 	Link
-	URL    *canon.URL
-	Follow bool // its kind is one to follow and nothing says nofollow
+	URL         *canon.URL
+	Site        string            // of URL
+	Fingerprint canon.Fingerprint // of URL
+	Follow      bool              // its kind is one to follow and nothing says nofollow
 }
 
 // PageConfig of a Page; zero fields are the documented defaults.
 type PageConfig struct {
 	Config
 	Canon          canon.Config
-	Follow         Kinds // kinds that are followed, default Navigation; of a sitemap its locations always are
-	IgnoreNofollow bool  // follow links in spite of nofollow, on links and on pages
-	MaxLinks       int   // distinct URLs handed on per page, default 20000
+	LimitBy        canon.LimitBy // site rule, default canon.ByDomain
+	Follow         Kinds         // kinds that are followed, default Navigation; of a sitemap its locations always are
+	IgnoreNofollow bool          // follow links in spite of nofollow, on links and on pages
+	MaxLinks       int           // distinct URLs handed on per page, default 20000
 }
 
 // Validate says everything that is wrong with c.
 func (c PageConfig) Validate() error {
-	errs := []error{c.Config.Validate()}
+	errs := []error{c.Config.Validate(), c.Canon.Validate()}
+	if c.LimitBy != "" {
+		errs = append(errs, c.LimitBy.Validate())
+	}
 	if c.Follow&^All != 0 {
 		errs = append(errs, fmt.Errorf("extract: Follow %#x names links that do not exist; use the Kind constants", uint64(c.Follow)))
 	}
@@ -61,6 +67,7 @@ type Page struct {
 	cfg   PageConfig
 	scan  *Scanner
 	parse *canon.Parser
+	sites *canon.Sites
 	emit  func(*Found)
 
 	base    canon.URL  // of a base element
@@ -82,8 +89,11 @@ func NewPage(cfg PageConfig) *Page {
 	if cfg.Kinds == 0 {
 		cfg.Kinds = cfg.Follow | Syndication
 	}
+	if cfg.LimitBy == "" {
+		cfg.LimitBy = canon.ByDomain
+	}
 	cfg.MaxLinks = or(cfg.MaxLinks, 20_000)
-	p := &Page{cfg: cfg, scan: NewScanner(cfg.Config), parse: canon.NewParser(cfg.Canon)}
+	p := &Page{cfg: cfg, scan: NewScanner(cfg.Config), parse: canon.NewParser(cfg.Canon), sites: canon.NewSites(cfg.LimitBy)}
 	p.scan.col.onEnd = p.release
 	return p
 }
@@ -167,12 +177,13 @@ func (p *Page) resolve(l *Link) {
 		p.refused(err)
 		return
 	}
-	if !p.seen.add(xxhash.Sum64(p.url.Key()), follow) {
+	site, fp := p.sites.Fingerprint(&p.url)
+	if !p.seen.add(fp.Key^fp.Site, follow) {
 		p.counts.Repeated++
 		return
 	}
 	p.counts.Found++
-	p.found = Found{Link: *l, URL: &p.url, Follow: follow}
+	p.found = Found{Link: *l, URL: &p.url, Site: site.Name, Fingerprint: fp, Follow: follow}
 	p.emit(&p.found)
 }
 

@@ -68,7 +68,11 @@ func (m *markup) start(t *tag) {
 	if m.cfg.Text && t.flags&flagInline == 0 {
 		m.out.space()
 	}
-	if m.attrs.seen != 0 && (m.template == 0 || m.cfg.Template) {
+	switch {
+	case m.attrs.seen == 0 || m.template > 0 && !m.cfg.Template:
+	case t.el == tagSVG || t.el == tagMath:
+		m.out.foreignLinks(m, t)
+	default:
 		m.out.links(m, t)
 	}
 }
@@ -78,6 +82,7 @@ func (m *markup) rule(t *tag) {
 	switch t.el {
 	case tagTemplate:
 		m.template++
+		m.settle()
 	case tagPlaintext:
 		m.mode = inPlain
 	case tagTitle, tagTextarea, tagStyle, tagScript, tagIFrame, tagRaw:
@@ -99,6 +104,7 @@ func (m *markup) end(t *tag) {
 	case tagTemplate:
 		if m.template > 0 && !m.inForeign() {
 			m.template--
+			m.settle()
 		}
 	}
 }
