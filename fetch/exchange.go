@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -161,7 +162,10 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 		resp.FirstByte = cn.first.Sub(resp.Start)
 	}
 	if err != nil {
-		return false, readFailure(ctx, cn, err, false)
+		if e := readFailure(ctx, cn, err, false); e.Class != ClassReset || !x.foreign() {
+			return false, e
+		}
+		return false, fail(ClassProtocol, errForeign)
 	}
 	defer hd.f.CloseBodyStream() //nolint:errcheck // it only lets go of memory
 	if err := x.judge(cn, hd, resp); err != nil {
@@ -171,6 +175,14 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 		return false, err
 	}
 	return reuse && !hd.f.Header.ConnectionClose() && x.in.Buffered() == 0, nil
+}
+
+// foreign says whether an incomplete header does not even start like HTTP.
+func (x *exchange) foreign() bool {
+	b, _ := x.in.Peek(min(x.in.Buffered(), len("\r\nHTTP/")))
+	b = bytes.TrimLeft(b, "\r\n")
+	n := min(len(b), len("HTTP/"))
+	return string(b[:n]) != "HTTP/"[:n]
 }
 
 // judge takes what matters from the header and refuses what is no answer.
@@ -205,6 +217,7 @@ func (x *exchange) judge(cn *conn, hd *header, resp *Response) error {
 }
 
 var (
+	errForeign     = errors.New("the server speaks another protocol")
 	errHeaderSize  = errors.New("header larger than allowed")
 	errHeaderCount = errors.New("more header lines than allowed")
 	errProxyAuth   = errors.New("the proxy wants other credentials (status 407)")
