@@ -3,8 +3,8 @@ module seine
 go 1.26.0
 
 require (
-	github.com/alecthomas/kong v1.17.0
 	github.com/VictoriaMetrics/metrics v1.45.0
+	github.com/alecthomas/kong v1.17.0
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/goccy/go-yaml v1.19.2
 	github.com/nlnwa/whatwg-url v0.6.2

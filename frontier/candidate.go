@@ -1,0 +1,36 @@
+package frontier
+
+import (
+	"seine/frontier/canon"
+)
+
+// Maker makes candidates of texts, such as seeds and elements of a feed, by
+// the key and site rules of one crawl. One per goroutine.
+type Maker struct {
+	parser  *canon.Parser
+	limitBy canon.LimitBy
+	url     canon.URL
+}
+
+// NewMaker returns a maker of candidates for a crawl of this layout.
+func NewMaker(layout Layout) *Maker {
+	return &Maker{
+		parser:  canon.NewParser(canon.Config{StripParams: layout.StripParams, SortQuery: layout.SortQuery}),
+		limitBy: layout.LimitBy,
+	}
+}
+
+// Make parses an absolute URL. The candidate has seed standing, class 0 and
+// memory of its own; errors are those of canon.
+func (m *Maker) Make(raw string) (Candidate, error) {
+	if err := m.parser.Parse(&m.url, []byte(raw)); err != nil {
+		return Candidate{}, err
+	}
+	site := m.limitBy.SiteOf(string(m.url.Host()))
+	return Candidate{
+		URL:         string(m.url.Fetch()),
+		Site:        site,
+		Fingerprint: canon.FingerprintOf([]byte(site), m.url.Key()),
+		Seed:        true,
+	}, nil
+}
