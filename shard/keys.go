@@ -21,6 +21,13 @@ func (k Keys) Wait(site string) string     { return k.prefix + "w:" + site }
 func (k Keys) Visit(token string) string   { return k.prefix + "v:" + token }
 func (k Keys) Dead(cause string) string    { return k.prefix + "dead:" + cause }
 func (k Keys) Robots(origin string) string { return k.prefix + "robots:" + origin }
+
+// Never is a name that no key ever has. A script that declares it runs on no
+// node while its slot is moving: there it would see some of its keys, and be
+// broken off when it empties one of them.
+func (k Keys) Never() string { return k.prefix + "never" }
+
+// Queue is the list of one class of a site.
 func (k Keys) Queue(site string, class int) string {
 	return k.prefix + "q:" + site + ":" + strconv.Itoa(class)
 }

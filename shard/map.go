@@ -43,6 +43,13 @@ func (m Map) Of(f canon.Fingerprint) int {
 	return int(hi)
 }
 
+// FilterOf returns which of the n filters of its shard a fingerprint is in:
+// multiply-shift on its second half.
+func FilterOf(f canon.Fingerprint, n int) int {
+	hi, _ := bits.Mul64(f.Key, uint64(n))
+	return int(hi)
+}
+
 // Tag is the hash tag of shard k.
 func (m Map) Tag(k int) string { return m.tags[k] }
 

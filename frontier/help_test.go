@@ -1,0 +1,173 @@
+package frontier
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seine/frontier/canon"
+	"seine/shard"
+	"seine/shard/shardtest"
+)
+
+const epoch = "epoch1"
+
+// bench is a crawl on real servers, made by hand, and its raw client.
+type stand struct {
+	*Frontier
+	rdb redis.UniversalClient
+	t   testing.TB
+}
+
+// open makes a crawl of n shards with m filters each on servers.
+func open(t testing.TB, s *shardtest.Server, n, m int) *stand {
+	t.Helper()
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	f := attach(client, "crawl", Layout{Format: 1, Shards: n, Filters: m}, epoch)
+	st := &stand{Frontier: f, rdb: client.Redis(), t: t}
+	for k := range n {
+		for j := range m {
+			st.do("BF.RESERVE", f.keys[k].Filter(j), "0.000001", 20000)
+		}
+		st.do("HSET", f.keys[k].Meta(), "epoch", epoch, "rev", 7)
+	}
+	return st
+}
+
+// one is a crawl of one shard and one filter on a server of its own.
+func one(t testing.TB) *stand {
+	t.Helper()
+	return open(t, shardtest.One(t), 1, 1)
+}
+
+// do runs a plain command.
+func (s *stand) do(args ...any) any {
+	s.t.Helper()
+	v, err := s.rdb.Do(context.Background(), args...).Result()
+	if err != nil && err != redis.Nil {
+		s.t.Fatalf("%v: %v", args, err)
+	}
+	return v
+}
+
+// pass lets the server's clock pass: it stands at the last tick until the real
+// time is later.
+func (s *stand) pass(k int, d time.Duration) {
+	s.t.Helper()
+	now := max(time.Now().UnixMilli(), s.number("HGET", s.keys[k].Meta(), "tick"))
+	s.do("HSET", s.keys[k].Meta(), "tick", now+d.Milliseconds())
+}
+
+// number is the reply of a command as a number, 0 for none.
+func (s *stand) number(args ...any) int64 {
+	s.t.Helper()
+	switch v := s.do(args...).(type) {
+	case int64:
+		return v
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			s.t.Fatal(args, ": ", v)
+		}
+		return n
+	}
+	return 0
+}
+
+// candidate is the i-th URL of a site.
+func candidate(site string, i int) Candidate {
+	url := fmt.Sprintf("https://%s/page/%d", site, i)
+	return Candidate{URL: url, Site: site, Fingerprint: canon.FingerprintOf([]byte(site), []byte(url)), Priority: 2, Depth: 1}
+}
+
+func candidates(site string, from, to int) (list []Candidate) {
+	for i := from; i < to; i++ {
+		list = append(list, candidate(site, i))
+	}
+	return list
+}
+
+// admit admits to shard 0 and says the verdicts as letters.
+func (s *stand) admit(batch ...Candidate) string {
+	s.t.Helper()
+	verdicts := make([]Verdict, len(batch))
+	if err := s.Admit(s.t.Context(), 0, batch, verdicts); err != nil {
+		s.t.Fatal(err)
+	}
+	return letters(verdicts)
+}
+
+func letters(verdicts []Verdict) string {
+	text := ""
+	for _, v := range verdicts {
+		text += string("ascf"[v])
+	}
+	return text
+}
+
+func (s *stand) tick(req TickRequest) TickReply {
+	s.t.Helper()
+	r, err := s.Tick(s.t.Context(), 0, req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s *stand) visit(limits VisitLimits, tickets ...Ticket) []Visit {
+	s.t.Helper()
+	v, err := s.Visit(s.t.Context(), 0, tickets, limits)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v
+}
+
+// lend ticks and visits the one site that is due.
+func (s *stand) lend(urls int) Visit {
+	s.t.Helper()
+	s.pass(0, 2*time.Millisecond)
+	r := s.tick(TickRequest{Want: 10})
+	if len(r.Due) != 1 {
+		s.t.Fatalf("due: %v, want one site", r.Due)
+	}
+	v := s.visit(VisitLimits{URLs: urls}, r.Due...)
+	if len(v) != 1 {
+		s.t.Fatalf("granted: %v, want one visit", v)
+	}
+	return v[0]
+}
+
+func (s *stand) settle(list ...Settlement) []Settled {
+	s.t.Helper()
+	r, err := s.Settle(s.t.Context(), 0, list)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// all makes one kind of outcome of every URL of a visit, and frees the site.
+func all(v Visit, kind Kind) Settlement {
+	st := Settlement{Lease: v.Lease, Free: &Release{}}
+	for _, it := range v.Items {
+		st.Outcomes = append(st.Outcomes, Outcome{Index: it.Index, Kind: kind, Cause: "timeout"})
+	}
+	return st
+}
+
+// urls lists the URLs of a visit.
+func urls(v Visit) (list []string) {
+	for _, it := range v.Items {
+		list = append(list, it.URL)
+	}
+	return list
+}
