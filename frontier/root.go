@@ -18,7 +18,10 @@ import (
 //go:embed lua/swap.lua
 var swapText string
 
-var swapScript = shard.NewScript("swap", swapText)
+var swapScript = shard.NewScript("swap", allowOOMLine+swapText)
+
+// allowOOMLine lets a script run above maxmemory.
+const allowOOMLine = "#!lua flags=allow-oom\n"
 
 // noShard stands for the keys of a crawl that belong to no shard.
 const noShard = -1
@@ -83,7 +86,7 @@ func Create(ctx context.Context, client *shard.Client, crawl string, layout Layo
 		fields{"epoch", r.epoch, "state", stateCreating}, fields{"state", stateReady}); err != nil {
 		return nil, err
 	}
-	return f, nil
+	return f, register(ctx, client, crawl)
 }
 
 // claimRoot writes the root of a new crawl, or finds the one that somebody
@@ -131,9 +134,9 @@ func (f *Frontier) prepare(ctx context.Context, k int, r *root) error {
 		fields{"epoch", r.epoch, "rev", strconv.FormatInt(r.rev, 10)}); err != nil {
 		return err
 	}
-	has, err := f.client.Redis().HGetAll(ctx, meta).Result()
+	has, err := readHash(ctx, f.client, k, meta)
 	if err != nil {
-		return &shard.Error{Shard: k, Op: "create", Err: err}
+		return err
 	}
 	if has["epoch"] != r.epoch {
 		return &shard.Error{Shard: k, Op: "create", Err: fmt.Errorf("frontier: keys of an older crawl %s are there; delete it first", f.crawl)}
@@ -177,7 +180,7 @@ func Open(ctx context.Context, client *shard.Client, crawl string, want *Layout)
 
 // readRoot reads and parses the root of a crawl.
 func readRoot(ctx context.Context, client *shard.Client, crawl string) (*root, error) {
-	h, err := client.Redis().HGetAll(ctx, shard.RootKey(crawl)).Result()
+	h, err := readHash(ctx, client, noShard, shard.RootKey(crawl))
 	if err != nil {
 		return nil, fmt.Errorf("frontier: reading %s: %w", shard.RootKey(crawl), err)
 	}
@@ -244,4 +247,36 @@ func swap(ctx context.Context, client *shard.Client, k int, key string, expect, 
 		return false, err
 	}
 	return v == int64(1), nil
+}
+
+// readHash is HGETALL.
+func readHash(ctx context.Context, client *shard.Client, k int, key string) (map[string]string, error) {
+	reply, err := client.Do(ctx, k, key, "HGETALL", key)
+	if err != nil {
+		return nil, err
+	}
+	list, _ := reply.([]any)
+	h := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		h[replyText(list[i])] = replyText(list[i+1])
+	}
+	return h, nil
+}
+
+// replyText is a bulk string of a reply, "" when it is none.
+func replyText(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// replyInt is an integer of a reply, sent as such or as text; else 0.
+func replyInt(v any) int64 {
+	switch x := v.(type) {
+	case int64:
+		return x
+	case string:
+		n, _ := strconv.ParseInt(x, 10, 64)
+		return n
+	}
+	return 0
 }

@@ -98,6 +98,9 @@ func (s *Settings) Validate() error {
 	if strings.ContainsAny(s.UserAgent+s.RobotsAgent, "\r\n\x00") {
 		bad("user_agent and robots_agent must be one line")
 	}
+	if tag := strings.IndexByte(s.FeedKey, '{'); strings.Contains(s.FeedKey, "}") && (tag < 0 || strings.IndexByte(s.FeedKey[tag:], '}') < 2) {
+		bad("feed_key is %q: braces must enclose a hash tag", s.FeedKey)
+	}
 	for i := range s.Sites {
 		faults = append(faults, s.Sites[i].validate())
 	}
