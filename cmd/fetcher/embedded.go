@@ -12,7 +12,7 @@ import (
 )
 
 // seed admits what --seed and --file name before the crawl starts.
-func (g *grammar) seed(env *boot.Env, f queue, w *crawl.Worker) error {
+func (g *grammar) seed(env *boot.Env, f crawl.Frontier, w *crawl.Worker) error {
 	if len(g.Seed)+len(g.File) == 0 {
 		return nil
 	}

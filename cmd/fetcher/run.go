@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"seine/cmd/internal/boot"
@@ -14,18 +13,11 @@ import (
 	"seine/fetch/crawl"
 	"seine/frontier"
 	"seine/frontier/canon"
-	"seine/frontier/memory"
 )
 
 // linger is how long batches to Redis wait for company: the server's cost of a
 // call is shared by what it carries.
 const linger = 2 * time.Millisecond
-
-// queue is a crawl's frontier as this program needs it.
-type queue interface {
-	crawl.Frontier
-	io.Closer
-}
 
 // Run crawls until there is nothing left, or a signal.
 func (g *grammar) Run(env *boot.Env) (err error) {
@@ -36,11 +28,11 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return boot.Usage("fields: %w", err)
 	}
-	f, err := g.open(env.Stop)
+	f, err := g.open(env)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() { err = errors.Join(err, f.close()) }()
 	agent := userAgent(f.Settings().UserAgent, g.Contact)
 	client, err := fetch.New(g.fetchConfig(agent))
 	if err != nil {
@@ -56,7 +48,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 
 	screen := boot.NewScreen(env.Err, env.Log)
 	w, err := crawl.New(crawl.Config{
-		Frontier: f, Fetcher: client, Sink: out, Log: env.Log,
+		Frontier: f.Frontier, Epoch: f.epoch, Member: f.member, Fetcher: client, Sink: out, Log: env.Log,
 		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.MaxRedirects,
 		Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
 		Canon: canonConfig(f.Layout()), Fields: fields, Accepts: client.Accepts, Agent: product,
@@ -65,7 +57,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := g.seed(env, f, w); err != nil {
+	if err := g.seed(env, f.Frontier, w); err != nil {
 		return err
 	}
 	stop, err := g.monitor(env, w)
@@ -97,33 +89,6 @@ func (g *grammar) crawl(env *boot.Env, w *crawl.Worker) error {
 }
 
 var errGrace = errors.New("fetcher: requests were cut because --grace ran out; their URLs come back when their leases end")
-
-// open opens the crawl: in this process, or in Redis.
-func (g *grammar) open(ctx context.Context) (queue, error) {
-	if g.Embedded {
-		layout := g.ToLayout()
-		return memory.New(memory.Config{Layout: layout.Complete(), Settings: g.ToSettings()})
-	}
-	client, err := g.RedisFlags.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	layout := g.ToLayout()
-	f, err := frontier.Open(ctx, client, g.Crawl, &layout)
-	if errors.Is(err, frontier.ErrNoCrawl) && g.Shards > 0 {
-		f, err = frontier.Create(ctx, client, g.Crawl, layout, g.ToSettings())
-		if errors.Is(err, frontier.ErrExists) { // another was faster
-			f, err = frontier.Open(ctx, client, g.Crawl, &layout)
-		}
-	}
-	if err == nil {
-		err = g.Compare(f.Settings())
-	}
-	if err != nil {
-		return nil, errors.Join(err, client.Close())
-	}
-	return f, nil
-}
 
 func (g *grammar) openSink(env *boot.Env, fields sink.Fields) (*jsonl.Sink, error) {
 	cfg := jsonl.Config{Path: g.Out, Fields: fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 // maxAdmit bounds one admission call, so that its script stays near a
@@ -75,13 +76,38 @@ func (a *admitter) swap(spare []link) []link {
 	return all
 }
 
+// group is one admission call: links, the distinct candidates among them, and
+// which of those each link is. Neighbouring pages link to the same URLs.
+type group struct {
+	links    []link
+	batch    []frontier.Candidate
+	verdicts []frontier.Verdict
+	of       []int
+	first    map[canon.Fingerprint]int
+}
+
+func (g *group) set(links []link) {
+	g.links, g.batch, g.of = links, g.batch[:0], g.of[:0]
+	clear(g.first)
+	for i := range links {
+		c := &links[i].Candidate
+		at, known := g.first[c.Fingerprint]
+		if !known || c.Again != "" {
+			at = len(g.batch)
+			g.batch = append(g.batch, *c)
+			if c.Again == "" {
+				g.first[c.Fingerprint] = at
+			}
+		}
+		g.of = append(g.of, at)
+	}
+	g.verdicts = append(g.verdicts[:0], make([]frontier.Verdict, len(g.batch))...)
+}
+
 // run admits until ctx ends.
 func (a *admitter) run(ctx context.Context) {
-	var (
-		links    []link
-		batch    []frontier.Candidate
-		verdicts []frontier.Verdict
-	)
+	g := group{first: make(map[canon.Fingerprint]int)}
+	var links []link
 	for {
 		if links = a.swap(links); len(links) == 0 {
 			select {
@@ -92,23 +118,20 @@ func (a *admitter) run(ctx context.Context) {
 				return
 			}
 		}
-		for group := range slices.Chunk(links, maxAdmit) {
-			batch = batch[:0]
-			for i := range group {
-				batch = append(batch, group[i].Candidate)
-			}
-			verdicts = append(verdicts[:0], make([]frontier.Verdict, len(batch))...)
-			if err := a.call(ctx, batch, verdicts); err != nil {
+		for some := range slices.Chunk(links, maxAdmit) {
+			g.set(some)
+			if err := a.call(ctx, g.batch, g.verdicts); err != nil {
 				a.lane.w.fail(ctx, err)
 				return
 			}
-			a.apply(ctx, group, verdicts)
+			a.apply(ctx, &g)
 		}
 	}
 }
 
 // call admits one batch, again until a replica acknowledged it where asked.
 func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
+	a.lane.forget()
 	for {
 		err := a.lane.w.cfg.Frontier.Admit(ctx, a.lane.shard, batch, verdicts)
 		if !errors.Is(err, frontier.ErrNotAcked) {
@@ -122,27 +145,26 @@ func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdict
 }
 
 // apply hands verdicts back to the pages and puts refused links in line again.
-func (a *admitter) apply(ctx context.Context, group []link, verdicts []frontier.Verdict) {
-	var full []link
+func (a *admitter) apply(ctx context.Context, g *group) {
 	fresh := false
-	for i := range group {
-		a.lane.w.count.verdicts[verdicts[i]].Inc()
-		switch verdicts[i] {
-		case frontier.Full:
-			full = append(full, group[i])
-			continue
-		case frontier.Admitted:
-			fresh = true
-			fallthrough
-		case frontier.Seen:
-			if group[i].Again == "" {
-				a.lane.known.add(group[i].Fingerprint)
-			}
+	sure := !a.lane.forget()
+	for i, v := range g.verdicts {
+		a.lane.w.count.verdicts[v].Inc()
+		fresh = fresh || v == frontier.Admitted
+		if sure && (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
+			a.lane.known.add(g.batch[i].Fingerprint)
 		}
-		group[i].from.acknowledge(verdicts[i])
+	}
+	var full []link
+	for i := range g.links {
+		if v := g.verdicts[g.of[i]]; v != frontier.Full {
+			g.links[i].from.acknowledge(v)
+		} else {
+			full = append(full, g.links[i])
+		}
 	}
 	a.mu.Lock()
-	a.calling -= len(group)
+	a.calling -= len(g.links)
 	a.full = len(full) > 0
 	a.waiting = append(a.waiting, full...)
 	a.mu.Unlock()

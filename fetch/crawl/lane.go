@@ -32,6 +32,7 @@ type lane struct {
 	rev    int64
 	paused atomic.Bool
 	ticked atomic.Pointer[time.Time] // last answer
+	epoch  uint64                    // of the admitter: as last read
 
 	mu       sync.Mutex
 	loans    map[string]*loan // by token
@@ -221,6 +222,22 @@ func (l *lane) drop(h *loan) {
 		l.w.loaned.Add(-1)
 		l.stir()
 	}
+}
+
+// forget empties the cache of known URLs when the shard may have lost what it
+// acknowledged: its connection broke or its master changed. It reports whether
+// it did.
+func (l *lane) forget() bool {
+	if l.w.cfg.Epoch == nil {
+		return false
+	}
+	e := l.w.cfg.Epoch(l.shard)
+	if e == l.epoch {
+		return false
+	}
+	l.epoch = e
+	l.known.clear()
+	return true
 }
 
 // idle reports whether nothing of this shard is in this fetcher's hands.
