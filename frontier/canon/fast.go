@@ -33,7 +33,7 @@ func (p *Parser) fast(dst, base *URL, raw []byte, legacy bool) bool {
 	}
 	if len(raw) == 0 || raw[0] == '#' {
 		dst.inherit(base, len(base.buf))
-		dst.query = base.query
+		dst.query, dst.flags = base.query, dst.flags&hasPercent|p.rules
 		return true
 	}
 	switch raw[0] {
@@ -59,7 +59,11 @@ func (p *Parser) fast(dst, base *URL, raw []byte, legacy bool) bool {
 		if !s.plain(raw, legacy) || s.inPath&colon != 0 && schemeOf(raw) != nil {
 			return false
 		}
-		dst.inherit(base, base.dirEnd())
+		dir := base.dirEnd()
+		if s.dots&dotty == 0 {
+			p.seen, p.seenTo = base.dirs, dir-1
+		}
+		dst.inherit(base, dir)
 		dst.finish(raw[:s.path], raw[s.path:s.end], s, p.rules)
 	}
 	return true
@@ -124,28 +128,32 @@ type scanned struct {
 }
 
 // scan reads a reference from the first byte of its path on, to the fragment.
-func scan(raw []byte) (s scanned) {
-	prev := slash
-	for ; s.path < len(raw); s.path++ {
-		k := class[raw[s.path]]
-		s.inPath |= k
+func scan(raw []byte) scanned {
+	var in, dots, inQuery uint16
+	path, prev := len(raw), slash
+	for i, c := range raw {
+		k := class[c]
+		in |= k
 		if k&stopPath != 0 {
+			path = i
 			break
 		}
-		s.dots |= prev << 1 & k
+		dots |= prev << 1 & k
 		prev = k
 	}
-	s.end = s.path
-	if s.end < len(raw) && raw[s.end] == '?' {
-		for s.end++; s.end < len(raw); s.end++ {
-			k := class[raw[s.end]]
-			s.inQuery |= k
+	end := path
+	if path < len(raw) && raw[path] == '?' {
+		end = len(raw)
+		for i, c := range raw[path+1:] {
+			k := class[c]
+			inQuery |= k
 			if k&stopQuery != 0 {
+				end = path + 1 + i
 				break
 			}
 		}
 	}
-	return s
+	return scanned{path: path, end: end, inPath: in, inQuery: inQuery, dots: dots}
 }
 
 // plain says that the fast path can finish what was scanned: it ended where a

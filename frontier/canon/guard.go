@@ -7,12 +7,14 @@ func (p *Parser) guard(u *URL) error {
 	if max := p.cfg.MaxLength; max > 0 && len(u.buf) > max {
 		return ErrTooLong
 	}
-	path := u.buf[u.path:u.query]
-	segments := bytes.Count(path, slashes)
-	if max := p.cfg.MaxSegments; max > 0 && segments > max {
+	if p.seenTo == 0 {
+		p.seen, p.seenTo = sketch{}, u.path
+	}
+	p.seen.add(u.buf[p.seenTo:u.query])
+	if max := p.cfg.MaxSegments; max > 0 && p.seen.segments > max {
 		return ErrTooDeep
 	}
-	if max := p.cfg.MaxRepeats; max > 0 && segments > max && repeats(path, max) {
+	if max := p.cfg.MaxRepeats; max > 0 && p.seen.mayRepeat(max) && repeats(u.buf[u.path:u.query], max) {
 		return ErrRepeats
 	}
 	if max := p.cfg.MaxArgs; max > 0 && len(u.buf)-u.query > max && bytes.Count(u.buf[u.query:], ampersands) >= max {
@@ -26,32 +28,40 @@ var (
 	ampersands = []byte{'&'}
 )
 
-// repeats says whether a segment of path stands there more than max times.
-// Empty segments and numbers do not count.
-func repeats(path []byte, max int) bool {
-	// A sketch first: segments fall into 64 bins by their ends and length, and
-	// without a bin of more than two there is nothing to compare.
-	var once, twice, more uint64
-	for rest := path; len(rest) > 0; {
-		n := bytes.IndexByte(rest[1:], '/') + 1
-		if n == 0 {
-			n = len(rest)
-		}
-		bin := uint64(1) << ((uint(rest[n-1])*7 + uint(rest[n/2])*5 + uint(n)) & 63)
-		more |= twice & bin
-		twice |= once & bin
-		once |= bin
-		rest = rest[n:]
-	}
-	if twice == 0 || max >= 2 && more == 0 {
-		return false
-	}
-	return repeatsExactly(path, max)
+// sketch tells, most often at once, that no segment of a path repeats: segments
+// fall into 64 bins by length and two bytes, and where no bin holds more than
+// two there is nothing to compare. A page's links share most of their path, so
+// the sketch of its directory is kept with its URL.
+type sketch struct {
+	segments          int
+	once, twice, more uint64 // bins of at least one, two, three segments
 }
 
-// repeatsExactly counts each segment in all others. Paths of more segments than
-// sane are refused before, so the square is small; it is bounded all the same.
-func repeatsExactly(path []byte, max int) bool {
+// add adds the segments of path, which is empty or starts with a '/'.
+func (s *sketch) add(path []byte) {
+	for len(path) > 0 {
+		n := bytes.IndexByte(path[1:], '/') + 1
+		if n == 0 {
+			n = len(path)
+		}
+		bin := uint64(1) << ((uint(path[n-1])*7 + uint(path[n/2])*5 + uint(n)) & 63)
+		s.more |= s.twice & bin
+		s.twice |= s.once & bin
+		s.once |= bin
+		s.segments++
+		path = path[n:]
+	}
+}
+
+// mayRepeat says whether a segment may be there more than max times.
+func (s *sketch) mayRepeat(max int) bool {
+	return s.segments > max && s.twice != 0 && (max < 2 || s.more != 0)
+}
+
+// repeats says whether a segment of path stands there more than max times.
+// Empty segments and numbers do not count. Paths of more segments than sane are
+// refused before, so the square is small; it is bounded all the same.
+func repeats(path []byte, max int) bool {
 	segments := bytes.SplitN(path, slashes, 512)
 	for i, s := range segments {
 		if isNumber(s) {

@@ -18,6 +18,8 @@ type URL struct {
 	query   int // the '?', len(buf) when there is none
 	dir     int // end of the path's directory, after its last '/'; 0 = not computed
 
+	dirs sketch // of the path up to dir-1, computed with it
+
 	flags flag
 	keyed bool   // key holds the key
 	key   []byte // key form where it differs from buf
@@ -160,6 +162,8 @@ func (u *URL) index() {
 func (u *URL) dirEnd() int {
 	if u.dir == 0 && len(u.buf) > 0 {
 		u.dir = u.path + 1 + bytes.LastIndexByte(u.buf[u.path:u.query], '/')
+		u.dirs = sketch{}
+		u.dirs.add(u.buf[u.path : u.dir-1])
 	}
 	return u.dir
 }
