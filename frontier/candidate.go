@@ -7,16 +7,16 @@ import (
 // Maker makes candidates of texts, such as seeds and elements of a feed, by
 // the key and site rules of one crawl. One per goroutine.
 type Maker struct {
-	parser  *canon.Parser
-	limitBy canon.LimitBy
-	url     canon.URL
+	parser *canon.Parser
+	sites  *canon.Sites
+	url    canon.URL
 }
 
 // NewMaker returns a maker of candidates for a crawl of this layout.
 func NewMaker(layout Layout) *Maker {
 	return &Maker{
-		parser:  canon.NewParser(canon.Config{StripParams: layout.StripParams, SortQuery: layout.SortQuery}),
-		limitBy: layout.LimitBy,
+		parser: canon.NewParser(canon.Config{StripParams: layout.StripParams, SortQuery: layout.SortQuery}),
+		sites:  canon.NewSites(layout.LimitBy),
 	}
 }
 
@@ -26,11 +26,6 @@ func (m *Maker) Make(raw string) (Candidate, error) {
 	if err := m.parser.Parse(&m.url, []byte(raw)); err != nil {
 		return Candidate{}, err
 	}
-	site := m.limitBy.SiteOf(string(m.url.Host()))
-	return Candidate{
-		URL:         string(m.url.Fetch()),
-		Site:        site,
-		Fingerprint: canon.FingerprintOf([]byte(site), m.url.Key()),
-		Seed:        true,
-	}, nil
+	site, fingerprint := m.sites.Fingerprint(&m.url)
+	return Candidate{URL: string(m.url.Fetch()), Site: site.Name, Fingerprint: fingerprint, Seed: true}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,17 +12,6 @@ import (
 	"time"
 
 	"seine/shard"
-)
-
-//go:embed lua/peek.lua
-var peekText string
-
-//go:embed lua/take.lua
-var takeText string
-
-var (
-	peekScript = shard.NewScript("peek", allowOOMLine+peekText)
-	takeScript = shard.NewScript("take", allowOOMLine+takeText)
 )
 
 // The bounds of a feed.

@@ -28,7 +28,7 @@ func (d *drained) admit(_ context.Context, items []FeedItem) error {
 }
 
 func TestFeedElements(t *testing.T) {
-	f := create(t, open(t), "a", 2)
+	f := create(t, connect(t), "a", 2)
 	push(t, f, "a:feed",
 		"http://one.example/x",
 		`{"url":"http://two.example/","priority":2,"depth":5,"meta":{"k": [1, 2]}}`,
@@ -77,7 +77,7 @@ func TestFeedElements(t *testing.T) {
 }
 
 func TestFeedSurvivesItsDrainer(t *testing.T) {
-	f := create(t, open(t), "a", 1)
+	f := create(t, connect(t), "a", 1)
 	again := `{"url":"http://one.example/","again":true}`
 	push(t, f, "a:feed", again, again, "http://two.example/")
 	boom := errors.New("boom")
@@ -108,7 +108,7 @@ func TestFeedSurvivesItsDrainer(t *testing.T) {
 }
 
 func TestFeedTakenTwiceAtOnce(t *testing.T) {
-	f := create(t, open(t), "a", 1)
+	f := create(t, connect(t), "a", 1)
 	ctx := t.Context()
 	push(t, f, "a:feed", "http://x.example/", "http://x.example/", "http://y.example/")
 	// A second drainer that took its lock for lost handles the same elements.
@@ -131,7 +131,7 @@ func TestFeedTakenTwiceAtOnce(t *testing.T) {
 }
 
 func TestFeedOneDrainerAtATime(t *testing.T) {
-	f := create(t, open(t), "a", 1)
+	f := create(t, connect(t), "a", 1)
 	push(t, f, "a:feed", "http://x.example/")
 	n, err := f.DrainFeed(t.Context(), func(ctx context.Context, _ []FeedItem) error {
 		if n, err := f.DrainFeed(ctx, func(context.Context, []FeedItem) error { t.Error("two drainers"); return nil }); n != 0 || err != nil {
@@ -148,7 +148,7 @@ func TestFeedOneDrainerAtATime(t *testing.T) {
 }
 
 func TestFeedKeys(t *testing.T) {
-	f := create(t, open(t), "a", 1)
+	f := create(t, connect(t), "a", 1)
 	for _, key := range []string{"spider:start_urls", "in{tag}side", "plain"} {
 		if _, _, err := f.Set(t.Context(), func(s *Settings) error { s.FeedKey, s.FeedAgain = key, true; return nil }); err != nil {
 			t.Fatal(err)

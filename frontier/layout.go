@@ -5,22 +5,20 @@ import (
 	"fmt"
 	"strings"
 
-	"golang.org/x/net/publicsuffix"
-
 	"seine/frontier/canon"
+	"seine/shard"
 )
 
 // The versions a program builds on; a crawl made with others is refused.
 const (
-	FormatVersion = 1 // keys, entries and scripts
-	CanonVersion  = 1 // canonical form and key
+	FormatVersion = 1             // keys, entries and scripts
+	CanonVersion  = canon.Version // canonical form and key
 )
 
 // Defaults and bounds of a layout.
 const (
 	DefaultPlanURLs  = 10_000_000
 	DefaultErrorRate = 1e-6
-	MaxShards        = 4096
 
 	// urlsPerFilter keeps a filter under 256 MB, which a master hands to
 	// another in a few seconds when its slot moves.
@@ -49,7 +47,7 @@ type Layout struct {
 // Complete fills the fields that are zero with their defaults and with the
 // versions of this program, and counts the filters.
 func (l Layout) Complete() Layout {
-	l.Format, l.Canon, l.Suffixes = FormatVersion, CanonVersion, SuffixVersion()
+	l.Format, l.Canon, l.Suffixes = FormatVersion, CanonVersion, canon.SuffixVersion()
 	if l.LimitBy == "" {
 		l.LimitBy = canon.ByDomain
 	}
@@ -71,23 +69,14 @@ func (l Layout) perShard() int64 { return (l.PlanURLs + int64(l.Shards) - 1) / i
 // PerFilter is how many URLs one filter is planned for.
 func (l Layout) PerFilter() int64 { return (l.perShard() + int64(l.Filters) - 1) / int64(l.Filters) }
 
-// SuffixVersion names the public suffix list of this program.
-func SuffixVersion() string {
-	v := publicsuffix.List.String()
-	if at := strings.Index(v, "revision "); at >= 0 {
-		v, _, _ = strings.Cut(v[at+len("revision "):], " ")
-	}
-	return v
-}
-
 // Validate joins all faults of a complete layout.
 func (l *Layout) Validate() error {
 	var faults []error
 	bad := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("frontier: layout: "+format, args...))
 	}
-	if l.Shards < 1 || l.Shards > MaxShards {
-		bad("shards is %d, must be 1 to %d", l.Shards, MaxShards)
+	if l.Shards < 1 || l.Shards > shard.MaxShards {
+		bad("shards is %d, must be 1 to %d", l.Shards, shard.MaxShards)
 	}
 	if l.LimitBy != canon.ByDomain && l.LimitBy != canon.ByHost {
 		bad("limit-by is %q, must be %s or %s", l.LimitBy, canon.ByDomain, canon.ByHost)

@@ -3,7 +3,6 @@ package frontier
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,11 +10,6 @@ import (
 
 	"seine/shard"
 )
-
-//go:embed lua/live.lua
-var liveText string
-
-var liveScript = shard.NewScript("live", allowOOMLine+liveText)
 
 // A program announces itself every AnnounceEvery; LiveFor after its last word
 // it counts as gone.

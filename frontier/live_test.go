@@ -9,7 +9,7 @@ import (
 )
 
 func TestMembers(t *testing.T) {
-	f := create(t, open(t), "a", 1)
+	f := create(t, connect(t), "a", 1)
 	ctx := t.Context()
 	began := time.Now().Truncate(time.Second).UTC()
 	in := Member{ID: "x", Kind: KindFetcher, Version: "v1", Host: "h", PID: 7, Started: began, Rate: 2.5, Pages: 9}
@@ -44,7 +44,7 @@ func TestMembers(t *testing.T) {
 }
 
 func TestFinishedLooksAtEverything(t *testing.T) {
-	f := create(t, open(t), "a", 3)
+	f := create(t, connect(t), "a", 3)
 	ctx := t.Context()
 	r := f.client.Redis()
 	finished := func(want bool, when string) {
@@ -73,7 +73,7 @@ func TestFinishedLooksAtEverything(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	f := create(t, open(t), "a", 2)
+	f := create(t, connect(t), "a", 2)
 	ctx := t.Context()
 	r := f.client.Redis()
 	r.HSet(ctx, f.keys[1].Stats(), "queued", 1, "waiting", 2, "open", 3, "admits", 4, "known", 5, "done", 6, "retried", 7,
@@ -104,7 +104,7 @@ func TestStats(t *testing.T) {
 }
 
 func TestRobotsStore(t *testing.T) {
-	f := create(t, open(t), "a", 1)
+	f := create(t, connect(t), "a", 1)
 	ctx := t.Context()
 	if _, _, ok, err := f.Robots(ctx, 0, "http://x.example"); ok || err != nil {
 		t.Fatal(ok, err)
@@ -134,7 +134,7 @@ func TestRobotsStore(t *testing.T) {
 }
 
 func TestListAndDelete(t *testing.T) {
-	c := open(t)
+	c := connect(t)
 	ctx := t.Context()
 	f := create(t, c, "a", 3)
 	create(t, c, "ab", 1)

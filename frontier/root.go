@@ -3,7 +3,6 @@ package frontier
 import (
 	"context"
 	"crypto/rand"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,14 +13,6 @@ import (
 
 	"seine/shard"
 )
-
-//go:embed lua/swap.lua
-var swapText string
-
-var swapScript = shard.NewScript("swap", allowOOMLine+swapText)
-
-// allowOOMLine lets a script run above maxmemory.
-const allowOOMLine = "#!lua flags=allow-oom\n"
 
 // noShard stands for the keys of a crawl that belong to no shard.
 const noShard = -1

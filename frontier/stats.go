@@ -2,18 +2,12 @@ package frontier
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"sync"
 
 	"seine/shard"
 )
-
-//go:embed lua/stats.lua
-var statsText string
-
-var statsScript = shard.NewScript("stats", statsText)
 
 // Stats counts every shard, all at once. Cost: one call a shard.
 func (f *Frontier) Stats(ctx context.Context) ([]ShardStats, error) {

@@ -56,6 +56,11 @@ func (k Keys) Dead(cause string) string { return k.prefix + "dead:" + cause }
 // Robots is a string: our agent's rules of one origin.
 func (k Keys) Robots(origin string) string { return k.prefix + "robots:" + origin }
 
+// Never is a name that no key ever has. A script that declares it runs on no
+// node while its slot is moving: there it would see some of its keys, and be
+// broken off when it empties one of them.
+func (k Keys) Never() string { return k.prefix + "never" }
+
 // Pattern matches every key of the shard, as SCAN takes it.
 func (k Keys) Pattern() string {
 	escaped := make([]byte, 0, len(k.prefix)+8)

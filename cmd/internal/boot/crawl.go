@@ -57,7 +57,7 @@ type CrawlFlags struct {
 // what frontier.Open compares. frontier.Create completes it.
 func (c *CrawlFlags) ToLayout() frontier.Layout {
 	l := frontier.Layout{
-		Format: frontier.FormatVersion, Canon: frontier.CanonVersion, Suffixes: frontier.SuffixVersion(),
+		Format: frontier.FormatVersion, Canon: frontier.CanonVersion, Suffixes: canon.SuffixVersion(),
 		Shards: c.Shards, LimitBy: canon.LimitBy(c.LimitBy), PlanURLs: int64(c.PlanURLs), ErrorRate: c.ErrorRate,
 		OtherSuffixes: c.OtherSuffixes,
 	}
