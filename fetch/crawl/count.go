@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,9 +112,6 @@ func (c *counters) cause(name string) {
 	c.mu.Unlock()
 	n.Add(1)
 }
-
-// WriteMetrics writes the worker's metrics in Prometheus text format.
-func (w *Worker) WriteMetrics(out io.Writer) { w.count.set.WritePrometheus(out) }
 
 // Progress is what a worker did so far.
 type Progress struct {

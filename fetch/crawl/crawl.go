@@ -136,7 +136,8 @@ type Worker struct {
 	robots *robotsCache
 	policy atomic.Pointer[policy]
 	count  *counters
-	totals atomic.Pointer[frontier.ShardStats] // of all shards, as last read
+	stats  atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
+	totals atomic.Pointer[frontier.ShardStats]   // their sum
 
 	ctx      context.Context // ends when requests are to be cut
 	cancel   context.CancelCauseFunc

@@ -61,3 +61,10 @@ func (f *flow) blocked() bool {
 	defer f.mu.Unlock()
 	return f.bytes >= f.max
 }
+
+// held is the bytes that pages hold now.
+func (f *flow) held() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bytes
+}

@@ -30,10 +30,12 @@ func (p *page) addLink(c frontier.Candidate) {
 // nothing is settled, and the URL comes back when its lease ends.
 func (p *page) sunk(err error) {
 	w := p.loan.lane.w
+	w.sinking.Add(-1)
 	if err != nil {
 		w.flow.add(-p.bytes)
 		return
 	}
+	w.linking.Add(1)
 	n := len(p.links)
 	if n == 0 {
 		p.finish()
@@ -62,6 +64,8 @@ func (p *page) acknowledge(frontier.Verdict) {
 
 // finish settles the page.
 func (p *page) finish() {
-	p.loan.lane.w.flow.add(-p.bytes)
+	w := p.loan.lane.w
+	w.linking.Add(-1)
+	w.flow.add(-p.bytes)
 	p.loan.settle(p.outcome)
 }

@@ -62,6 +62,7 @@ func (w *Worker) poll(ctx context.Context) {
 		t.Dead += s.Dead
 	}
 	w.totals.Store(&t)
+	w.stats.Store(&stats)
 	limit := w.policy.Load().settings.MaxPages
 	switch {
 	case limit <= 0:
