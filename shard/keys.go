@@ -11,11 +11,6 @@ type Keys struct{ prefix string }
 // hold a brace; ValidCrawl says whether it may be used.
 func KeysOf(crawl, tag string) Keys { return Keys{crawl + ":{" + tag + "}:"} }
 
-// Never is a name that no key ever has. A script that declares it runs on no
-// node while its slot is moving; there it could see some of its keys only, or be
-// broken off after it emptied one of them.
-func (k Keys) Never() string { return k.prefix + "never" }
-
 // Meta is a hash: epoch, rev and paused as copied from the root, last tick and
 // quiet time. It is KEYS[1] of every script.
 func (k Keys) Meta() string { return k.prefix + "meta" }
