@@ -25,7 +25,7 @@ type queue struct {
 func (g *grammar) open(env *boot.Env) (*queue, error) {
 	layout := g.ToLayout()
 	if g.Embedded {
-		f, err := memory.New(memory.Config{Layout: layout.Complete(), Settings: g.ToSettings()})
+		f, err := memory.New(memory.Config{Layout: layout.Complete(), Settings: g.ToSettings(), Lease: g.Lease})
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (g *grammar) join(env *boot.Env, client *shard.Client, layout frontier.Layo
 	if err := g.Compare(f.Settings()); err != nil {
 		return nil, err
 	}
-	var cfg frontier.Config
+	cfg := frontier.Config{Lease: g.Lease}
 	if g.Ack == "replica" {
 		cfg.AckReplicas = 1
 	}

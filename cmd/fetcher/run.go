@@ -50,7 +50,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	w, err := crawl.New(crawl.Config{
 		Frontier: f.Frontier, Epoch: f.epoch, Member: f.member, Fetcher: client, Sink: out, Log: env.Log,
 		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.MaxRedirects,
-		Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
+		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
 		Canon: canonConfig(f.Layout()), Fields: fields, Accepts: client.Accepts, Agent: product,
 		Report: screen.Show, ReportEvery: screen.Every(),
 	})
