@@ -55,18 +55,38 @@ func (p *Parser) fast(dst, base *URL, raw []byte, legacy bool) bool {
 		dst.inherit(base, base.query)
 		dst.finish(nil, raw[:s.end], s, p.rules)
 	default:
-		s := scan(raw)
-		if !s.plain(raw, legacy) || s.inPath&colon != 0 && schemeOf(raw) != nil {
+		rest, dir := climb(base, raw)
+		s := scan(rest)
+		if !s.plain(rest, legacy) || s.inPath&colon != 0 && schemeOf(raw) != nil {
 			return false
 		}
-		dir := base.dirEnd()
-		if s.dots&dotty == 0 {
+		if s.dots&dotty == 0 && dir == base.dir {
 			p.seen, p.seenTo = base.dirs, dir-1
 		}
 		dst.inherit(base, dir)
-		dst.finish(raw[:s.path], raw[s.path:s.end], s, p.rules)
+		dst.finish(rest[:s.path], rest[s.path:s.end], s, p.rules)
 	}
 	return true
+}
+
+// climb returns what follows the "./" and "../" at the start of raw, and where
+// in base the directory ends that they lead to.
+func climb(base *URL, raw []byte) (rest []byte, dir int) {
+	rest, dir = raw, base.dirEnd()
+	for len(rest) >= 2 && rest[0] == '.' {
+		if rest[1] == '/' {
+			rest = rest[2:]
+			continue
+		}
+		if len(rest) == 2 || rest[1] != '.' || rest[2] != '/' {
+			break
+		}
+		rest = rest[3:]
+		if dir-1 > base.path {
+			dir = base.path + 1 + bytes.LastIndexByte(base.buf[base.path:dir-1], '/')
+		}
+	}
+	return rest, dir
 }
 
 // fastHost resolves what follows "scheme://". scheme may be memory of dst.
@@ -125,6 +145,7 @@ type scanned struct {
 	path, end       int    // where the path and the query end
 	inPath, inQuery uint16 // union of the classes
 	dots            uint16 // dotty: a segment starts with '.' or '%'
+	ends            bool   // the text or a fragment ends them, nothing else does
 }
 
 // scan reads a reference from the first byte of its path on, to the fragment.
@@ -153,15 +174,18 @@ func scan(raw []byte) scanned {
 			}
 		}
 	}
-	return scanned{path: path, end: end, inPath: in, inQuery: inQuery, dots: dots}
+	ends := end == len(raw) || raw[end] == '#'
+	return scanned{path: path, end: end, inPath: in, inQuery: inQuery, dots: dots, ends: ends}
 }
 
 // plain says that the fast path can finish what was scanned: it ended where a
 // URL ends, and what is not ASCII is well-formed and escaped as UTF-8.
 func (s *scanned) plain(raw []byte, legacy bool) bool {
-	if s.end < len(raw) && raw[s.end] != '#' {
-		return false
-	}
+	return s.ends && ((s.inPath|s.inQuery)&escQuery == 0 || s.encodable(raw, legacy))
+}
+
+// encodable is plain for what has to be escaped.
+func (s *scanned) encodable(raw []byte, legacy bool) bool {
 	if legacy && s.inQuery&escQuery != 0 {
 		return false
 	}
