@@ -110,13 +110,31 @@ func indexFold(b []byte, s string) int {
 	return -1
 }
 
-// declared takes a charset that a meta element names.
+// declared takes a charset that a meta element names. One that stands too far
+// down for the first look counts from there on (HTML, 13.2.3.4 "changing the
+// encoding while parsing" would read the page again).
 func (c *collector) declared(label []byte) {
-	if c.facts.Declared == "" && len(label) > 0 && len(label) <= 64 {
-		if _, name := lookup(string(label)); name != "" {
-			c.facts.Declared = name
-		}
+	if c.facts.Declared != "" || len(label) == 0 || len(label) > 64 {
+		return
 	}
+	_, name := lookup(string(label))
+	if name == "" {
+		return
+	}
+	c.facts.Declared = name
+	if c.facts.CharsetBy > ByDetector {
+		return
+	}
+	name = declaredAs(name)
+	switch enc, _ := lookup(name); name {
+	case "utf-8":
+		c.dec.use(nil, false)
+	case "iso-2022-jp", "replacement": // too late
+		return
+	default:
+		c.dec.use(enc, false)
+	}
+	c.facts.Charset, c.facts.CharsetBy = name, ByMeta
 }
 
 // prescan looks for a declaration in the first bytes of a document (HTML,
@@ -176,7 +194,9 @@ func prescanMeta(b []byte) (name string, n int) {
 	charset := ""
 	for {
 		attr, val, k, more := prescanAttr(b[n:])
-		n += k
+		if n += k; n >= len(b) {
+			return "", n
+		}
 		if !more {
 			break
 		}
@@ -246,6 +266,9 @@ func prescanAttr(b []byte) (name, val []byte, n int, more bool) {
 	from = n
 	for n < len(b) && !isSpace(b[n]) && b[n] != '>' {
 		n++
+	}
+	if n == len(b) { // the bytes end: nothing is known
+		return nil, nil, n, false
 	}
 	return name, b[from:n], n, true
 }

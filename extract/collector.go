@@ -16,6 +16,9 @@ type collector struct {
 	pages   robots // what header and meta robots say, the strictest
 	memory  []byte // of facts
 	gap     bool   // visible text: white space is due
+	css     sheet
+	list    listing
+	attrBuf []byte // a style attribute
 
 	headerCanonical string
 }
@@ -25,6 +28,8 @@ func (c *collector) reset(emit func(*Link)) {
 	c.facts.reset()
 	c.capture, c.held, c.titled, c.gap, c.pages, c.headerCanonical = tagOther, c.held[:0], false, false, 0, ""
 	c.memory = c.memory[:0]
+	c.css.reset(c.cfg.MaxTag)
+	c.list.reset(c.cfg.MaxTag)
 }
 
 // keep copies b into memory that lives until the next document.
@@ -61,6 +66,10 @@ func (c *collector) beginRaw(el tagID) {
 	case el == tagTitle && !c.titled:
 		c.titled = true
 		c.capture, c.held = el, c.held[:0]
+	case el == tagStyle && c.cfg.Kinds&Of(CSS, Import) != 0:
+		c.capture = el
+		c.link = Link{Priority: -1}
+		c.css.reset(c.cfg.MaxTag)
 	}
 }
 
@@ -69,15 +78,22 @@ func (c *collector) raw(el tagID, b []byte) {
 	if c.capture != el || el == tagOther {
 		return
 	}
+	if el == tagStyle {
+		c.sheetWrite(b)
+		return
+	}
 	if room := 4*c.cfg.MaxTitle - len(c.held); room > 0 {
 		c.held = append(c.held, b[:min(len(b), room)]...)
 	}
 }
 
 // endRaw says that the raw text of an element is over.
-func (c *collector) endRaw(el tagID) {
-	if c.capture == tagTitle {
+func (c *collector) endRaw() {
+	switch c.capture {
+	case tagTitle:
 		c.facts.Title = c.folded(c.dec.text(c.held))
+	case tagStyle:
+		c.sheetClose()
 	}
 	c.capture = tagOther
 }

@@ -46,6 +46,7 @@ const (
 	Index                  // sitemap in a sitemap index
 	Entry                  // link of a feed's item
 	Enclosure              // enclosure of a feed's item
+	Home                   // the page that a feed speaks for
 	Base                   // base href, for whoever resolves
 
 	numKinds
@@ -62,7 +63,7 @@ const (
 	Requisites = Kinds(1<<Stylesheet | 1<<Icon | 1<<Preload | 1<<Image | 1<<Srcset | 1<<Source | 1<<Video | 1<<Audio |
 		1<<Track | 1<<Embed | 1<<Object | 1<<Input | 1<<Background | 1<<Script | 1<<SVG | 1<<CSS | 1<<Import)
 	// Syndication is what sitemaps and feeds list.
-	Syndication = Kinds(1<<Loc | 1<<Index | 1<<Entry | 1<<Enclosure)
+	Syndication = Kinds(1<<Loc | 1<<Index | 1<<Entry | 1<<Enclosure | 1<<Home)
 	// All is every kind.
 	All = Kinds(1<<numKinds - 1)
 )
@@ -84,7 +85,7 @@ func (k Kind) String() string {
 	names := [numKinds]string{
 		"a", "area", "frame", "iframe", "refresh", "canonical", "next", "prev", "header", "alternate", "feed", "amphtml",
 		"sitemap", "link", "stylesheet", "icon", "preload", "img", "srcset", "source", "video", "audio", "track", "embed",
-		"object", "input", "cite", "background", "script", "svg", "css", "import", "loc", "index", "entry", "enclosure", "base",
+		"object", "input", "cite", "background", "script", "svg", "css", "import", "loc", "index", "entry", "enclosure", "home", "base",
 	}
 	if k >= numKinds {
 		return fmt.Sprintf("kind(%d)", uint8(k))

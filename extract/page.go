@@ -133,7 +133,7 @@ func (p *Page) take(l *Link) {
 	switch {
 	case l.Kind == Base:
 		p.setBase(l.Raw)
-	case p.scan.mk.head && p.scan.read == readHTML && p.scan.begun && p.scan.col.facts.Base == nil:
+	case p.scan.mk.head && p.scan.read == readHTML && p.scan.col.facts.Base == nil:
 		if !p.queue.push(l) {
 			p.release()
 			p.resolve(l)

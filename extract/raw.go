@@ -9,13 +9,15 @@ func (m *markup) enterRaw(name []byte, el tagID) {
 		m.raw = append(m.raw, c|0x20)
 	}
 	m.mode, m.rawTag, m.escape, m.tail = inRaw, el, 0, 0
-	m.out.beginRaw(el)
+	if m.template == 0 || m.cfg.Template {
+		m.out.beginRaw(el)
+	}
 }
 
 // endRaw is called when raw text ended. Its end tag is still to come.
 func (m *markup) endRaw() {
 	m.mode = inData
-	m.out.endRaw(m.rawTag)
+	m.out.endRaw()
 }
 
 // rawText reads raw text until its end tag or the end of b.
