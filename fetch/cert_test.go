@@ -42,3 +42,5 @@ func selfSigned(hosts ...string) tls.Certificate {
 func pemOf(c tls.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
 }
+
+func tlsServer(c tls.Certificate) *tls.Config { return &tls.Config{Certificates: []tls.Certificate{c}} }

@@ -124,11 +124,21 @@ func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
 	}
+	if isLocalhost(host) {
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+	}
 	addrs, err := d.dns.lookup(ctx, host)
 	if err != nil {
 		return nil, fail(ClassDNS, err)
 	}
 	return addrs, nil
+}
+
+// isLocalhost names what is loopback whatever a resolver says (RFC 6761,
+// section 6.3).
+func isLocalhost(host string) bool {
+	host = strings.TrimSuffix(host, ".")
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 const (

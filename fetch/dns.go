@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,12 +18,13 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// systemResolver asks for names as absolute, so that a search list of the
-// machine neither adds questions nor leads elsewhere.
+// systemResolver asks for names with a dot as absolute, so that a search list
+// of the machine neither adds questions nor leads elsewhere. A name of one
+// label stays as it is: the hosts file knows it only so.
 type systemResolver struct{ net.Resolver }
 
 func (r *systemResolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
-	if n := len(host); n > 0 && host[n-1] != '.' {
+	if strings.Contains(host, ".") && !strings.HasSuffix(host, ".") {
 		host += "."
 	}
 	return r.Resolver.LookupNetIP(ctx, network, host)

@@ -47,7 +47,6 @@ type proxy struct {
 
 var (
 	errAllRest = errors.New("all proxies rest after failures")
-	errInner   = errors.New("localhost is not reached through a proxy")
 )
 
 func newProxies(cfg *Config) (*proxies, error) {
@@ -227,9 +226,8 @@ func (d *dialer) guardLiteral(host string) error {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return d.guard.check(a)
 	}
-	h := strings.TrimSuffix(host, ".")
-	if h == "localhost" || strings.HasSuffix(h, ".localhost") {
-		return errInner
+	if isLocalhost(host) {
+		return d.guard.check(netip.IPv6Loopback())
 	}
 	return nil
 }

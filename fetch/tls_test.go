@@ -42,7 +42,7 @@ func TestTLS(t *testing.T) {
 	var sni atomic.Value
 	s := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{cert}}, &sni)
 	old := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{cert}, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, nil)
-	plain := answers(t, okAnswer, false)
+	plain := serveRaw(t, func(_ *rawServer, _ int, nc net.Conn) { io.WriteString(nc, "HTTP/1.1 400 Bad Request\r\n\r\n") })
 	silent := serveRaw(t, func(_ *rawServer, _ int, nc net.Conn) { io.Copy(io.Discard, nc) })
 	secure := func(s *rawServer) string { return strings.Replace(s.url, "http:", "https:", 1) }
 	at := strings.TrimPrefix(s.url, "https://")
