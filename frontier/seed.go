@@ -13,17 +13,17 @@ type Admitter interface {
 	Shards() int
 	Of(canon.Fingerprint) int
 	Layout() Layout
+	Settings() *Settings
 	Admit(ctx context.Context, shard int, batch []Candidate, verdicts []Verdict) error
 }
 
 // SeedConfig says how a Seeder admits.
 type SeedConfig struct {
-	Batch    int                // candidates a call, default 500
-	Again    string             // request id: known URLs are queued once more; "" = not
-	Classify func(string) uint8 // class of a URL, default 0
-	OnFull   func(left int)     // called when Redis is full, before each pause
-	MinPause time.Duration      // first pause when Redis is full, default 100 ms, doubled up to MaxPause
-	MaxPause time.Duration      // default 10 s
+	Batch    int            // candidates a call, default 500
+	Again    string         // request id: known URLs are queued once more; "" = not
+	OnFull   func(left int) // called when Redis is full, before each pause
+	MinPause time.Duration  // first pause when Redis is full, default 100 ms, doubled up to MaxPause
+	MaxPause time.Duration  // default 10 s
 }
 
 // SeedCounts says what became of seeds.
@@ -41,13 +41,19 @@ type Seeder struct {
 	to       Admitter
 	cfg      SeedConfig
 	maker    *Maker
+	classify func(url string) (class uint8, ok bool)
 	pending  [][]Candidate // by shard
 	verdicts []Verdict
 	counts   SeedCounts
 }
 
-// NewSeeder returns a seeder of one crawl.
-func NewSeeder(to Admitter, cfg SeedConfig) *Seeder {
+// NewSeeder returns a seeder of one crawl. Its rules of priority hold for seeds
+// too; a seed that none matches is of class 0.
+func NewSeeder(to Admitter, cfg SeedConfig) (*Seeder, error) {
+	classify, err := Classifier(to.Settings().Priority)
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Batch <= 0 {
 		cfg.Batch = 500
 	}
@@ -60,7 +66,8 @@ func NewSeeder(to Admitter, cfg SeedConfig) *Seeder {
 	if cfg.OnFull == nil {
 		cfg.OnFull = func(int) {}
 	}
-	return &Seeder{to: to, cfg: cfg, maker: NewMaker(to.Layout()), pending: make([][]Candidate, to.Shards()), verdicts: make([]Verdict, cfg.Batch)}
+	return &Seeder{to: to, cfg: cfg, maker: NewMaker(to.Layout()), classify: classify,
+		pending: make([][]Candidate, to.Shards()), verdicts: make([]Verdict, cfg.Batch)}, nil
 }
 
 // BadSeed is a text that is no URL to crawl; the seeder goes on.
@@ -81,9 +88,7 @@ func (s *Seeder) Add(ctx context.Context, text string) error {
 		return &BadSeed{text, err}
 	}
 	c.Again = s.cfg.Again
-	if s.cfg.Classify != nil {
-		c.Priority = s.cfg.Classify(c.URL)
-	}
+	c.Priority, _ = s.classify(c.URL)
 	k := s.to.Of(c.Fingerprint)
 	s.pending[k] = append(s.pending[k], c)
 	if len(s.pending[k]) >= s.cfg.Batch {
@@ -91,6 +96,9 @@ func (s *Seeder) Add(ctx context.Context, text string) error {
 	}
 	return nil
 }
+
+// Skip counts a text that could not even be read.
+func (s *Seeder) Skip() { s.counts.Bad++ }
 
 // Flush admits what is pending.
 func (s *Seeder) Flush(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type roomy struct {
 
 func (*roomy) Shards() int                 { return 2 }
 func (*roomy) Layout() Layout              { return small(2).Complete() }
+func (*roomy) Settings() *Settings         { return &Settings{Priority: []string{"/7$=3"}} }
 func (*roomy) Of(fp canon.Fingerprint) int { return int(fp.Site >> 63) }
 
 func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Verdict) error {
@@ -33,6 +35,8 @@ func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Ve
 		switch {
 		case r.Of(c.Fingerprint) != k:
 			return fmt.Errorf("%s is not of shard %d", c.URL, k)
+		case strings.HasSuffix(c.URL, "/7") != (c.Priority == 3):
+			return fmt.Errorf("%s is of class %d", c.URL, c.Priority)
 		case r.known[c.URL+c.Again]:
 			verdicts[i] = Seen
 		case r.full > 0 && i%2 == 1:
@@ -49,7 +53,10 @@ func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Ve
 func TestSeederLosesNothing(t *testing.T) {
 	r := &roomy{known: map[string]bool{}, full: 5}
 	waits := 0
-	s := NewSeeder(r, SeedConfig{Batch: 10, MinPause: time.Microsecond, OnFull: func(int) { waits++ }})
+	s, err := NewSeeder(r, SeedConfig{Batch: 10, MinPause: time.Microsecond, OnFull: func(int) { waits++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 101 {
 		if err := s.Add(t.Context(), fmt.Sprintf("http://s%d.example/%d", i%7, i)); err != nil {
 			t.Fatal(err)
@@ -75,7 +82,10 @@ func TestSeederEndsWithItsContext(t *testing.T) {
 	r := &roomy{known: map[string]bool{}, full: 1 << 30}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
-	s := NewSeeder(r, SeedConfig{MinPause: time.Hour, OnFull: func(int) { cancel(stop) }})
+	s, err := NewSeeder(r, SeedConfig{MinPause: time.Hour, OnFull: func(int) { cancel(stop) }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 4 {
 		if err := s.Add(ctx, fmt.Sprintf("http://s.example/%d", i)); err != nil {
 			t.Fatal(err)

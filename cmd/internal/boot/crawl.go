@@ -66,6 +66,11 @@ func (c *CrawlFlags) ToLayout() frontier.Layout {
 	return l
 }
 
+// GivesLayout says whether any flag of the layout was given.
+func (c *CrawlFlags) GivesLayout() bool {
+	return c.Shards != 0 || c.PlanURLs != 0 || c.ErrorRate != 0 || c.LimitBy != "" || c.StripParams != nil || c.SortQuery != nil
+}
+
 // ToSettings is the defaults with what was given, for a new crawl.
 func (c *CrawlFlags) ToSettings() frontier.Settings {
 	s := frontier.DefaultSettings()
