@@ -3,7 +3,10 @@ package frontier
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,7 +66,7 @@ func (s *stand) do(args ...any) any {
 func (s *stand) pass(k int, d time.Duration) {
 	s.t.Helper()
 	now := max(time.Now().UnixMilli(), s.number("HGET", s.keys[k].Meta(), "tick"))
-	s.do("HSET", s.keys[k].Meta(), "tick", now+d.Milliseconds())
+	s.do("EVAL", "#!lua flags=allow-oom\nreturn redis.call('HSET', KEYS[1], 'tick', ARGV[1])", 1, s.keys[k].Meta(), now+d.Milliseconds())
 }
 
 // number is the reply of a command as a number, 0 for none.
@@ -170,4 +173,157 @@ func urls(v Visit) (list []string) {
 		list = append(list, it.URL)
 	}
 	return list
+}
+
+// sound fails the test when the shard is not as its rules want it.
+func (s *stand) sound(k int) {
+	s.t.Helper()
+	c, err := s.Check(context.Background(), k, true)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if c.Faulted > 0 || c.Moving {
+		s.t.Fatalf("moving %v, %d faults: %s", c.Moving, c.Faulted, strings.Join(c.Faults, "\n"))
+	}
+}
+
+// dump is all that the shard's keys hold, but what a call may change without
+// any effect: the number of calls, the clock, and the turn of ticks.
+func (s *stand) dump(k int) map[string]string {
+	s.t.Helper()
+	all := make(map[string]string)
+	for _, v := range s.do("KEYS", s.keys[k].Pattern()).([]any) {
+		key := v.(string)
+		switch kind := s.do("TYPE", key).(string); kind {
+		case "hash":
+			h, err := s.rdb.HGetAll(context.Background(), key).Result()
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			for _, name := range []string{"calls", "tick", "quiet", "turn"} {
+				if key == s.keys[k].Stats() || key == s.keys[k].Meta() {
+					delete(h, name)
+				}
+			}
+			all[key] = fmt.Sprint(h)
+		case "list":
+			all[key] = fmt.Sprintf("%q", s.do("LRANGE", key, 0, -1))
+		case "zset":
+			all[key] = fmt.Sprintf("%q", s.do("ZRANGE", key, 0, -1, "WITHSCORES"))
+		}
+	}
+	return all
+}
+
+// twice runs a call, and again, and fails when the repeat changed anything.
+func (s *stand) twice(name string, call func()) {
+	s.t.Helper()
+	call()
+	once := s.dump(0)
+	call()
+	if again := s.dump(0); !maps.Equal(once, again) {
+		for key := range again {
+			if once[key] != again[key] {
+				s.t.Errorf("%s, repeated, changes %s\nfrom %s\nto   %s", name, key, once[key], again[key])
+			}
+		}
+		for key := range once {
+			if _, ok := again[key]; !ok {
+				s.t.Errorf("%s, repeated, removes %s", name, key)
+			}
+		}
+		s.t.FailNow()
+	}
+}
+
+// reset empties a server and makes the crawl anew, for the next case.
+func (s *stand) reset(t testing.TB) {
+	s.t = t
+	s.t.Helper()
+	s.do("FLUSHALL")
+	s.settings.Store(&Settings{})
+	if err := s.Configure(Config{}); err != nil {
+		t.Fatal(err)
+	}
+	for k := range s.layout.Shards {
+		for j := range s.layout.Filters {
+			s.do("BF.RESERVE", s.keys[k].Filter(j), "0.000001", 20000)
+		}
+		s.do("HSET", s.keys[k].Meta(), "epoch", epoch, "rev", 7)
+	}
+}
+
+// stat is one counter of shard 0.
+func (s *stand) stat(name string) int64 {
+	s.t.Helper()
+	return s.number("HGET", s.keys[0].Stats(), name)
+}
+
+// stored is the URLs of a list of shard 0, from the front.
+func (s *stand) stored(site string, class int) (list []string) {
+	s.t.Helper()
+	for _, v := range s.do("LRANGE", s.keys[0].Queue(site, class), 0, -1).([]any) {
+		e, err := decodeEntry(v.(string), site)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		list = append(list, strings.TrimPrefix(e.URL, "https://"+site+"/page/"))
+	}
+	return list
+}
+
+// where names the zsets that a site of shard 0 stands in.
+func (s *stand) where(site string) string {
+	s.t.Helper()
+	var in []string
+	for z, name := range map[int]string{3: "0", 4: "1", 5: "2", 6: "3", 7: "held"} {
+		if s.do("ZSCORE", s.base[0][z], site) != nil {
+			in = append(in, name)
+		}
+	}
+	slices.Sort(in)
+	return strings.Join(in, " ")
+}
+
+// with changes a candidate.
+func with(c Candidate, change func(*Candidate)) Candidate {
+	change(&c)
+	return c
+}
+
+func again(c Candidate, id string) Candidate {
+	c.Again = id
+	return c
+}
+
+func class(c Candidate, p uint8) Candidate {
+	c.Priority = p
+	return c
+}
+
+// alter changes a site of shard 0.
+func (s *stand) alter(site string, c SiteChange) {
+	s.t.Helper()
+	if err := s.Alter(s.t.Context(), 0, site, c); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func shardFilter(fp canon.Fingerprint, n int) int { return shard.FilterOf(fp, n) }
+
+// lendOne is lend when several sites are due.
+func (s *stand) lendOne(site string, urls int) Visit {
+	s.t.Helper()
+	s.pass(0, 2*time.Millisecond)
+	for _, d := range s.tick(TickRequest{Want: 100}).Due {
+		if d.Site == site {
+			if v := s.visit(VisitLimits{URLs: urls}, d); len(v) == 1 {
+				return v[0]
+			}
+		}
+	}
+	s.t.Fatalf("%s was not lent", site)
+	return Visit{}
 }
