@@ -125,7 +125,8 @@ func (a *App) parse(args []string) (*kong.Context, *Common, error) {
 		kong.Name(a.Name), kong.Description(a.About), kong.Writers(a.Out, a.Err),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.Vars{"version": a.Name + " " + Version()},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110, FlagsLast: true}),
+		kong.Help(printHelp),
 		kong.ExplicitGroups(groups),
 		kong.Resolvers(file, environ(a.Environ)),
 	)

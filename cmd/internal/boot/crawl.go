@@ -44,8 +44,8 @@ type CrawlFlags struct {
 	Deny           []string `group:"scope" sep:"none" placeholder:"REGEX" help:"Do not follow URLs that match; beats --allow. Repeatable."`
 	Priority       []string `group:"scope" sep:"none" placeholder:"REGEX=0..3" help:"Class of URLs that match, 0 first; the first match counts. Repeatable."`
 	Order          *string  `group:"scope" placeholder:"RULE" help:"Within a site: breadth or depth (breadth)."`
-	SkipExt        []string `group:"scope" placeholder:"EXT,..." help:"Extensions of paths that are not followed."`
-	Follow         []string `group:"scope" placeholder:"KIND,..." help:"Kinds of links that are followed (navigation)."`
+	SkipExt        []string `group:"scope" placeholder:"EXT" help:"Extensions of paths that are not followed."`
+	Follow         []string `group:"scope" placeholder:"KIND" help:"Kinds of links that are followed (navigation)."`
 	Sitemaps       *bool    `group:"scope" help:"Follow the sitemaps that robots.txt names."`
 	IgnoreNofollow *bool    `group:"scope" help:"Follow links that are marked nofollow."`
 
