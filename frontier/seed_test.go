@@ -21,6 +21,7 @@ func zAt(member string, score float64) redis.Z { return redis.Z{Score: score, Me
 type roomy struct {
 	known map[string]bool
 	full  int
+	deaf  int // calls that are not acknowledged, though they took effect
 	calls int
 }
 
@@ -47,13 +48,16 @@ func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Ve
 		}
 	}
 	r.full--
+	if r.deaf--; r.deaf >= 0 {
+		return ErrNotAcked
+	}
 	return nil
 }
 
 func TestSeederLosesNothing(t *testing.T) {
 	r := &roomy{known: map[string]bool{}, full: 5}
 	waits := 0
-	s, err := NewSeeder(r, SeedConfig{Batch: 10, MinPause: time.Microsecond, OnFull: func(int) { waits++ }})
+	s, err := NewSeeder(r, SeedConfig{Batch: 10, MinPause: time.Microsecond, OnWait: func(error, int) { waits++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +86,7 @@ func TestSeederEndsWithItsContext(t *testing.T) {
 	r := &roomy{known: map[string]bool{}, full: 1 << 30}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
-	s, err := NewSeeder(r, SeedConfig{MinPause: time.Hour, OnFull: func(int) { cancel(stop) }})
+	s, err := NewSeeder(r, SeedConfig{MinPause: time.Hour, OnWait: func(error, int) { cancel(stop) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,5 +97,25 @@ func TestSeederEndsWithItsContext(t *testing.T) {
 	}
 	if err := s.Flush(ctx); !errors.Is(err, stop) {
 		t.Error(err)
+	}
+}
+
+func TestSeederRepeatsWhatIsNotAcked(t *testing.T) {
+	r := &roomy{known: map[string]bool{"http://s.example/3": true}, deaf: 3}
+	var whys []error
+	s, err := NewSeeder(r, SeedConfig{MinPause: time.Microsecond, OnWait: func(why error, _ int) { whys = append(whys, why) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if err := s.Add(t.Context(), fmt.Sprintf("http://s.example/%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.Counts(); c.Admitted != 3 || c.Seen != 1 || r.calls != 4 || len(whys) != 3 || !errors.Is(whys[0], ErrNotAcked) {
+		t.Errorf("%+v after %d calls, %v", c, r.calls, whys)
 	}
 }

@@ -53,8 +53,8 @@ const maxBadShown = 100
 
 // admit hands every seed to a Seeder and tells of bad ones.
 func (c *seedCmd) admit(env *boot.Env, f *frontier.Frontier) (frontier.SeedCounts, error) {
-	cfg := frontier.SeedConfig{OnFull: func(left int) {
-		env.Log.Warn("Redis is full, seeds wait", "left", left)
+	cfg := frontier.SeedConfig{OnWait: func(why error, left int) {
+		env.Log.Warn("seeds wait", "why", why, "left", left)
 	}}
 	if c.Again {
 		cfg.Again = "seed:" + rand.Text()
