@@ -2,7 +2,7 @@ package canon
 
 import (
 	"errors"
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -111,6 +111,9 @@ func TestParts(t *testing.T) {
 			t.Errorf("%s = %q, want %q", c.name, c.got, c.want)
 		}
 	}
+	if got := fmt.Sprint(u); strings.Contains(got, "pass") || !strings.Contains(got, "8443/p/q") {
+		t.Errorf("printed as %s", got)
+	}
 	if u.Port() != 8443 || !u.HasQuery() || !u.HasUserinfo() {
 		t.Errorf("port %d, query %v, credentials %v", u.Port(), u.HasQuery(), u.HasUserinfo())
 	}
@@ -176,53 +179,6 @@ func TestKeyRules(t *testing.T) {
 	}
 }
 
-func TestGuards(t *testing.T) {
-	long := func(n int) string { return "/" + strings.Repeat("x", n-len("http://h/")) }
-	deep := func(n int) (s string) {
-		for i := range n {
-			s += "/x" + strings.Repeat("y", i)
-		}
-		return s
-	}
-	args := func(n int) string { return "/?x" + strings.Repeat("&x", n-1) }
-	for _, c := range []struct {
-		cfg  Config
-		path string
-		want error
-	}{
-		{Config{}, long(2048), nil}, {Config{}, long(2049), ErrTooLong}, {Config{}, "/" + strings.Repeat("é", 339), nil},
-		{Config{}, "/" + strings.Repeat("é", 340), ErrTooLong}, {Config{}, "/\\" + strings.Repeat("x", 5000), ErrTooLong},
-		{Config{}, "/x#" + strings.Repeat("y", 9000), nil},
-		{Config{MaxLength: 20}, long(20), nil}, {Config{MaxLength: 20}, long(21), ErrTooLong}, {Config{MaxLength: -1}, long(30000), nil},
-		{Config{}, deep(32), nil}, {Config{}, deep(33), ErrTooDeep}, {Config{MaxSegments: 2}, "/a/b", nil}, {Config{MaxSegments: 2}, "/a/b/", ErrTooDeep},
-		{Config{MaxSegments: -1}, deep(50), nil},
-		{Config{}, "/a/b/a/b", nil}, {Config{}, "/a/b/a/b/a/b", ErrRepeats}, {Config{}, "/a/a/a", ErrRepeats}, {Config{}, "/a/a/ab/b", nil},
-		{Config{}, "/a/x/a/y/a?z", ErrRepeats}, {Config{}, "/2024/01/01/01/1", nil}, {Config{}, "/a////b////c", nil},
-		{Config{}, "/ab/ba/bb/ad/cb", nil}, {Config{MaxRepeats: 1}, "/a/a", ErrRepeats}, {Config{MaxRepeats: 3}, "/a/a/a", nil},
-		{Config{MaxRepeats: 3}, "/a/a/a/a", ErrRepeats}, {Config{MaxRepeats: -1}, strings.Repeat("/a", 20), nil},
-		{Config{}, args(32), nil}, {Config{}, args(33), ErrTooManyArgs}, {Config{MaxArgs: 1}, "/?a=b=c", nil}, {Config{MaxArgs: 1}, "/?a&", ErrTooManyArgs},
-		{Config{MaxArgs: -1}, args(500), nil},
-	} {
-		var u URL
-		if err := NewParser(c.cfg).Parse(&u, []byte("http://h"+c.path)); !errors.Is(err, c.want) {
-			t.Errorf("%+v %.60q: %v, want %v", c.cfg, c.path, err, c.want)
-		}
-	}
-}
-
-func TestConfigValidate(t *testing.T) {
-	for _, c := range []struct {
-		cfg Config
-		ok  bool
-	}{
-		{Config{}, true}, {Config{MaxLength: -1, MaxArgs: -1}, true}, {Config{MaxLength: 3}, false}, {Config{MaxLength: 1 << 21}, false},
-	} {
-		if err := c.cfg.Validate(); (err == nil) != c.ok {
-			t.Errorf("%+v: %v", c.cfg, err)
-		}
-	}
-}
-
 func TestLegacyQuery(t *testing.T) {
 	for _, c := range []struct {
 		enc        encoding.Encoding
@@ -249,65 +205,6 @@ func TestLegacyQuery(t *testing.T) {
 	}
 }
 
-func TestSites(t *testing.T) {
-	for _, c := range []struct{ host, domain, byHost string }{
-		{"www.example.com", "example.com", "www.example.com"},
-		{"a.b.example.co.uk", "example.co.uk", "a.b.example.co.uk"},
-		{"WWW.Example.COM", "example.com", "www.example.com"},
-		{"www.example.com.", "example.com", "www.example.com"},
-		{"example.com", "example.com", "example.com"},
-		{"me.github.io", "me.github.io", "me.github.io"},
-		{"github.io", "github.io", "github.io"},
-		{"co.uk", "co.uk", "co.uk"},
-		{"com", "com", "com"},
-		{"localhost", "localhost", "localhost"},
-		{"a.b.internal-name", "b.internal-name", "a.b.internal-name"},
-		{"127.0.0.1", "127.0.0.1", "127.0.0.1"},
-		{"[2001:db8::1]", "[2001:db8::1]", "[2001:db8::1]"},
-		{"xn--bcher-kva.example", "xn--bcher-kva.example", "xn--bcher-kva.example"},
-		{"a..example.com", "a..example.com", "a..example.com"},
-		{".", ".", "."},
-	} {
-		for _, r := range []struct {
-			rule LimitBy
-			want string
-		}{{ByDomain, c.domain}, {ByHost, c.byHost}} {
-			if got := r.rule.SiteOf(c.host); got != r.want {
-				t.Errorf("%s of %s is %q, want %q", r.rule, c.host, got, r.want)
-			}
-		}
-	}
-	if ByDomain.Validate() != nil || ByHost.Validate() != nil || LimitBy("port").Validate() == nil {
-		t.Error("Validate of a site rule")
-	}
-	if !strings.Contains(SuffixVersion(), "public_suffix_list") {
-		t.Errorf("version of the suffix list is %q", SuffixVersion())
-	}
-}
-
-func TestSitesCache(t *testing.T) {
-	s, p := NewSites(ByDomain), NewParser(Config{})
-	var hosts []string
-	for i := range 3 * siteSlots {
-		hosts = append(hosts, "h"+strings.Repeat("x", i%50)+string(rune('a'+i%26))+".site"+strings.Repeat("y", i/50)+".com")
-	}
-	for range 2 {
-		for _, h := range slices.Concat(hosts, []string{hosts[0], hosts[0]}) {
-			if got := s.Of([]byte(h)); got.Name != ByDomain.SiteOf(h) || got.Hash != FingerprintOf([]byte(got.Name), nil).Site {
-				t.Fatalf("%s: %+v", h, got)
-			}
-		}
-	}
-	u := parse(t, p, "", "https://www.example.com:8443/%7e")
-	site, fp := s.Fingerprint(u)
-	if want := FingerprintOf([]byte("example.com"), []byte("https://www.example.com:8443/~")); site.Name != "example.com" || fp != want {
-		t.Errorf("%s: %+v %+v, want %+v", u.Fetch(), site, fp, want)
-	}
-	if got := (Fingerprint{Site: 0x0102030405060708, Key: 0x090a0b0c0d0e0f10}).Append(nil); string(got) != "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10" {
-		t.Errorf("fingerprint appended as %x", got)
-	}
-}
-
 func TestNoAllocations(t *testing.T) {
 	p, s := NewParser(Config{}), NewSites(ByDomain)
 	base := parse(t, p, "", "https://www.example.com/docs/a/index.html")
@@ -325,5 +222,13 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}); n > 1 { // the guard's exact count of "/a/a/a" makes one list
 		t.Errorf("%v allocations for %d links", n, len(raw))
+	}
+	p, arg := NewParser(Config{StripParams: true, SortQuery: true}), []byte("?c=%7e&utm_source=x&a=2&b&a=1")
+	if n := testing.AllocsPerRun(100, func() {
+		if p.Resolve(&u, base, arg, nil) != nil || len(u.Key()) == 0 {
+			t.Error("no key")
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations with key rules", n)
 	}
 }

@@ -33,7 +33,7 @@ func (p *Parser) fast(dst, base *URL, raw []byte, legacy bool) bool {
 	}
 	if len(raw) == 0 || raw[0] == '#' {
 		dst.inherit(base, len(base.buf))
-		dst.query = base.query
+		dst.query, dst.flags = base.query, dst.flags&hasPercent|p.rules
 		return true
 	}
 	switch raw[0] {
@@ -55,14 +55,38 @@ func (p *Parser) fast(dst, base *URL, raw []byte, legacy bool) bool {
 		dst.inherit(base, base.query)
 		dst.finish(nil, raw[:s.end], s, p.rules)
 	default:
-		s := scan(raw)
-		if !s.plain(raw, legacy) || s.inPath&colon != 0 && schemeOf(raw) != nil {
+		rest, dir := climb(base, raw)
+		s := scan(rest)
+		if !s.plain(rest, legacy) || s.inPath&colon != 0 && schemeOf(raw) != nil {
 			return false
 		}
-		dst.inherit(base, base.dirEnd())
-		dst.finish(raw[:s.path], raw[s.path:s.end], s, p.rules)
+		if s.dots&dotty == 0 && dir == base.dir {
+			p.seen, p.seenTo = base.dirs, dir-1
+		}
+		dst.inherit(base, dir)
+		dst.finish(rest[:s.path], rest[s.path:s.end], s, p.rules)
 	}
 	return true
+}
+
+// climb returns what follows the "./" and "../" at the start of raw, and where
+// in base the directory ends that they lead to.
+func climb(base *URL, raw []byte) (rest []byte, dir int) {
+	rest, dir = raw, base.dirEnd()
+	for len(rest) >= 2 && rest[0] == '.' {
+		if rest[1] == '/' {
+			rest = rest[2:]
+			continue
+		}
+		if len(rest) == 2 || rest[1] != '.' || rest[2] != '/' {
+			break
+		}
+		rest = rest[3:]
+		if dir-1 > base.path {
+			dir = base.path + 1 + bytes.LastIndexByte(base.buf[base.path:dir-1], '/')
+		}
+	}
+	return rest, dir
 }
 
 // fastHost resolves what follows "scheme://". scheme may be memory of dst.
@@ -121,39 +145,47 @@ type scanned struct {
 	path, end       int    // where the path and the query end
 	inPath, inQuery uint16 // union of the classes
 	dots            uint16 // dotty: a segment starts with '.' or '%'
+	ends            bool   // the text or a fragment ends them, nothing else does
 }
 
 // scan reads a reference from the first byte of its path on, to the fragment.
-func scan(raw []byte) (s scanned) {
-	prev := slash
-	for ; s.path < len(raw); s.path++ {
-		k := class[raw[s.path]]
-		s.inPath |= k
+func scan(raw []byte) scanned {
+	var in, dots, inQuery uint16
+	path, prev := len(raw), slash
+	for i, c := range raw {
+		k := class[c]
+		in |= k
 		if k&stopPath != 0 {
+			path = i
 			break
 		}
-		s.dots |= prev << 1 & k
+		dots |= prev << 1 & k
 		prev = k
 	}
-	s.end = s.path
-	if s.end < len(raw) && raw[s.end] == '?' {
-		for s.end++; s.end < len(raw); s.end++ {
-			k := class[raw[s.end]]
-			s.inQuery |= k
+	end := path
+	if path < len(raw) && raw[path] == '?' {
+		end = len(raw)
+		for i, c := range raw[path+1:] {
+			k := class[c]
+			inQuery |= k
 			if k&stopQuery != 0 {
+				end = path + 1 + i
 				break
 			}
 		}
 	}
-	return s
+	ends := end == len(raw) || raw[end] == '#'
+	return scanned{path: path, end: end, inPath: in, inQuery: inQuery, dots: dots, ends: ends}
 }
 
 // plain says that the fast path can finish what was scanned: it ended where a
 // URL ends, and what is not ASCII is well-formed and escaped as UTF-8.
 func (s *scanned) plain(raw []byte, legacy bool) bool {
-	if s.end < len(raw) && raw[s.end] != '#' {
-		return false
-	}
+	return s.ends && ((s.inPath|s.inQuery)&escQuery == 0 || s.encodable(raw, legacy))
+}
+
+// encodable is plain for what has to be escaped.
+func (s *scanned) encodable(raw []byte, legacy bool) bool {
 	if legacy && s.inQuery&escQuery != 0 {
 		return false
 	}

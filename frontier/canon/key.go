@@ -71,27 +71,38 @@ func appendDecoded(dst, s []byte) []byte {
 }
 
 // arrange applies the opt-in rules to the query that stands in b from its '?'
-// at q on.
+// at q on. It allocates only for more parameters than most guards let pass.
 func arrange(b []byte, q int, rules flag) []byte {
-	pairs := bytes.Split(bytes.Clone(b[q+1:]), []byte{'&'})
-	if rules&stripParams != 0 {
-		pairs = slices.DeleteFunc(pairs, func(p []byte) bool { return tracks(nameOf(p)) })
-		if len(pairs) == 0 {
-			return b[:q]
+	var list [DefaultMaxArgs]span
+	pairs := list[:0]
+	for from, end := q+1, len(b); from <= end; {
+		to := end
+		if n := bytes.IndexByte(b[from:end], '&'); n >= 0 {
+			to = from + n
 		}
+		if rules&stripParams == 0 || !tracks(nameOf(b[from:to])) {
+			pairs = append(pairs, span{from, to})
+		}
+		from = to + 1
+	}
+	if len(pairs) == 0 {
+		return b[:q]
 	}
 	if rules&sortQuery != 0 {
-		slices.SortStableFunc(pairs, func(x, y []byte) int { return bytes.Compare(nameOf(x), nameOf(y)) })
+		slices.SortStableFunc(pairs, func(x, y span) int { return bytes.Compare(nameOf(b[x.from:x.to]), nameOf(b[y.from:y.to])) })
 	}
-	b = b[:q+1]
+	end := len(b) // written behind, then moved
 	for i, p := range pairs {
 		if i > 0 {
 			b = append(b, '&')
 		}
-		b = append(b, p...)
+		b = append(b, b[p.from:p.to]...)
 	}
-	return b
+	return append(b[:q+1], b[end:]...)
 }
+
+// span is a parameter's place in the query.
+type span struct{ from, to int }
 
 // nameOf returns the name of a query parameter as escaped in the key.
 func nameOf(pair []byte) []byte {

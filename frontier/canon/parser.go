@@ -74,6 +74,9 @@ type Parser struct {
 	cfg   Config
 	rules flag // the opt-in key rules, as handed to each URL
 
+	seen   sketch // of the path up to seenTo, where that is not 0
+	seenTo int
+
 	// For what the fast path leaves over; see slow.go.
 	lib      url.Parser
 	idna     *idna.Profile
@@ -113,6 +116,7 @@ func (p *Parser) Resolve(dst, base *URL, raw []byte, enc encoding.Encoding) erro
 		base = nil
 	}
 	var err error
+	p.seenTo = 0
 	if !p.fast(dst, base, raw, enc != nil) {
 		err = p.slow(dst, base, raw, enc)
 	}

@@ -78,8 +78,8 @@ func (p *Parser) slow(dst, base *URL, raw []byte, enc encoding.Encoding) error {
 	case scheme == nil && base == nil:
 		return ErrInvalid
 	}
-	if p.cfg.MaxLength > 0 && len(p.text) > 2*p.cfg.MaxLength {
-		return ErrTooLong
+	if err := p.guardText(p.text); err != nil {
+		return err
 	}
 	text := p.text
 	if enc != nil {

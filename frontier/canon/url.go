@@ -18,6 +18,8 @@ type URL struct {
 	query   int // the '?', len(buf) when there is none
 	dir     int // end of the path's directory, after its last '/'; 0 = not computed
 
+	dirs sketch // of the path up to dir-1, computed with it
+
 	flags flag
 	keyed bool   // key holds the key
 	key   []byte // key form where it differs from buf
@@ -133,6 +135,9 @@ func (u *URL) AppendRedacted(dst []byte) []byte {
 	return append(append(dst, u.buf[:u.auth]...), u.buf[u.host:]...)
 }
 
+// String is the fetch form without credentials, so that a URL may be printed.
+func (u *URL) String() string { return string(u.AppendRedacted(nil)) }
+
 // reset empties u and keeps its memory.
 func (u *URL) reset() {
 	*u = URL{buf: u.buf[:0], key: u.key, aside: u.aside}
@@ -160,6 +165,8 @@ func (u *URL) index() {
 func (u *URL) dirEnd() int {
 	if u.dir == 0 && len(u.buf) > 0 {
 		u.dir = u.path + 1 + bytes.LastIndexByte(u.buf[u.path:u.query], '/')
+		u.dirs = sketch{}
+		u.dirs.add(u.buf, u.path, u.dir-1)
 	}
 	return u.dir
 }
