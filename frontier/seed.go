@@ -21,11 +21,11 @@ type Admitter interface {
 
 // SeedConfig says how a Seeder admits.
 type SeedConfig struct {
-	Batch    int            // candidates a call, default 500
-	Again    string         // request id: known URLs are queued once more; "" = not
-	OnFull   func(left int) // called when Redis is full, before each pause
-	MinPause time.Duration  // first pause when Redis is full, default 100 ms, doubled up to MaxPause
-	MaxPause time.Duration  // default 10 s
+	Batch    int                       // candidates a call, default 500
+	Again    string                    // request id: known URLs are queued once more; "" = not
+	OnWait   func(why error, left int) // called before each pause; why is ErrFull or ErrNotAcked
+	MinPause time.Duration             // first pause when Redis is full, default 100 ms, doubled up to MaxPause
+	MaxPause time.Duration             // default 10 s
 }
 
 // ErrFull: Redis has no room for new URLs.
