@@ -1,6 +1,9 @@
 package frontier
 
 import (
+	"fmt"
+	"strings"
+
 	"seine/frontier/canon"
 )
 
@@ -28,4 +31,21 @@ func (m *Maker) Make(raw string) (Candidate, error) {
 	}
 	site, fingerprint := m.sites.Fingerprint(&m.url)
 	return Candidate{URL: string(m.url.Fetch()), Site: site.Name, Fingerprint: fingerprint, Seed: true}, nil
+}
+
+// SiteOf is the site that a host, or a URL, belongs to by the rule of a crawl.
+func (l Layout) SiteOf(text string) (string, error) {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text + "/"
+	}
+	c, err := NewMaker(l).Make(text)
+	if err != nil {
+		return "", fmt.Errorf("frontier: site %q: %w", text, err)
+	}
+	return c.Site, nil
+}
+
+// ShardOf is the shard that owns a site.
+func (f *Frontier) ShardOf(site string) int {
+	return f.Of(canon.FingerprintOf([]byte(site), nil))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"seine/shard"
+	"seine/shard/shardtest"
 )
 
 // push pushes elements as producers do.
@@ -168,6 +169,34 @@ func TestFeedKeys(t *testing.T) {
 	}
 	if _, _, err := f.Set(t.Context(), func(s *Settings) error { s.FeedKey = "a}b"; return nil }); err == nil {
 		t.Error("a key with a loose brace is taken")
+	}
+}
+
+func TestFeedOnACluster(t *testing.T) {
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: shardtest.Masters(t, 3).Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for i := range 6 { // keys in the slots of all masters
+		crawl := fmt.Sprint("c", i)
+		f := create(t, client, crawl, 3)
+		for _, key := range []string{crawl + ":feed", "outside:" + crawl, "in{" + crawl + "}side"} {
+			if _, _, err := f.Set(t.Context(), func(s *Settings) error { s.FeedKey = key; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			push(t, f, key, "http://x.example/", "broken")
+			var d drained
+			if n, err := f.DrainFeed(t.Context(), d.admit); n != 2 || err != nil || len(d.items) != 1 {
+				t.Error(key, n, err, d.items)
+			}
+		}
+		if err := f.Announce(t.Context(), NewMember(KindSeeder, "v")); err != nil {
+			t.Error(err)
+		}
+		if done, err := f.Finished(t.Context()); done || err != nil {
+			t.Error(done, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"seine/bloom"
 	"seine/frontier/canon"
 	"seine/shard"
 )
@@ -19,10 +20,6 @@ const (
 const (
 	DefaultPlanURLs  = 10_000_000
 	DefaultErrorRate = 1e-6
-
-	// urlsPerFilter keeps a filter under 256 MB, which a master hands to
-	// another in a few seconds when its slot moves.
-	urlsPerFilter = 64_000_000
 )
 
 // Layout is what a crawl is built on. It is fixed when the crawl is created; a
@@ -57,17 +54,14 @@ func (l Layout) Complete() Layout {
 	if l.ErrorRate == 0 {
 		l.ErrorRate = DefaultErrorRate
 	}
-	if l.Filters == 0 && l.Shards > 0 {
-		l.Filters = int((l.perShard() + urlsPerFilter - 1) / urlsPerFilter)
+	if p, err := l.Plan(); err == nil && l.Filters == 0 {
+		l.Filters = p.Filters
 	}
 	return l
 }
 
-// perShard is how many URLs one shard is planned for.
-func (l Layout) perShard() int64 { return (l.PlanURLs + int64(l.Shards) - 1) / int64(l.Shards) }
-
-// PerFilter is how many URLs one filter is planned for.
-func (l Layout) PerFilter() int64 { return (l.perShard() + int64(l.Filters) - 1) / int64(l.Filters) }
+// Plan is how the filters of the crawl are laid out.
+func (l Layout) Plan() (bloom.Plan, error) { return bloom.NewPlan(l.PlanURLs, l.ErrorRate, l.Shards) }
 
 // Validate joins all faults of a complete layout.
 func (l *Layout) Validate() error {
@@ -81,14 +75,14 @@ func (l *Layout) Validate() error {
 	if l.LimitBy != canon.ByDomain && l.LimitBy != canon.ByHost {
 		bad("limit-by is %q, must be %s or %s", l.LimitBy, canon.ByDomain, canon.ByHost)
 	}
-	if l.PlanURLs < 1 || l.PlanURLs > 1e15 {
-		bad("plan-urls is %d, must be at least 1", l.PlanURLs)
+	if l.Shards < 1 {
+		return errors.Join(faults...)
 	}
-	if !(l.ErrorRate > 0 && l.ErrorRate < 1) {
-		bad("error-rate is %g, must be between 0 and 1", l.ErrorRate)
-	}
-	if l.Filters < 1 && l.Shards > 0 {
-		bad("filters is %d, must be at least 1", l.Filters)
+	plan, err := l.Plan()
+	if err != nil {
+		bad("%w", err)
+	} else if l.Filters != plan.Filters {
+		bad("%d filters a shard, the plan has %d", l.Filters, plan.Filters)
 	}
 	return errors.Join(faults...)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"seine/bloom"
 	"seine/shard"
 )
 
@@ -64,10 +65,16 @@ func Create(ctx context.Context, client *shard.Client, crawl string, layout Layo
 	}
 	f := attach(client, crawl, r.layout, r.epoch)
 	f.settings.Store(&r.settings)
-	for k := range r.layout.Shards {
-		if err := f.prepare(ctx, k, r); err != nil {
-			return nil, err
+	err = f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
+		for k := range f.keys {
+			if err := f.prepare(ctx, k, r, filters, plan); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	// Settings of a creation that broke off give way to those of its end.
 	if _, _, err := f.Set(ctx, func(s *Settings) error { *s = settings; return nil }); err != nil {
@@ -116,9 +123,11 @@ func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout L
 
 // prepare reserves the filters of shard k and marks the shard as one of this
 // creation of the crawl. Filters that are there already stay.
-func (f *Frontier) prepare(ctx context.Context, k int, r *root) error {
-	if err := f.reserve(ctx, k); err != nil {
-		return err
+func (f *Frontier) prepare(ctx context.Context, k int, r *root, filters *bloom.Filters, plan bloom.Plan) error {
+	for j := range plan.Filters {
+		if err := filters.Reserve(ctx, k, f.keys[k].Filter(j), plan); err != nil {
+			return err
+		}
 	}
 	meta := f.keys[k].Meta()
 	if _, err := swap(ctx, f.client, k, meta, fields{"epoch", ""},
@@ -167,6 +176,20 @@ func Open(ctx context.Context, client *shard.Client, crawl string, want *Layout)
 	f := attach(client, crawl, r.layout, r.epoch)
 	f.settings.Store(&r.settings)
 	return f, nil
+}
+
+// OpenOrCreate opens the crawl, or creates it when there is none and want says
+// how many shards it is to have.
+func OpenOrCreate(ctx context.Context, client *shard.Client, crawl string, want Layout, settings Settings) (*Frontier, error) {
+	f, err := Open(ctx, client, crawl, &want)
+	if !errors.Is(err, ErrNoCrawl) || want.Shards == 0 {
+		return f, err
+	}
+	f, err = Create(ctx, client, crawl, want, settings)
+	if errors.Is(err, ErrExists) { // somebody was faster
+		return Open(ctx, client, crawl, &want)
+	}
+	return f, err
 }
 
 // readRoot reads and parses the root of a crawl.

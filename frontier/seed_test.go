@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,11 +21,13 @@ func zAt(member string, score float64) redis.Z { return redis.Z{Score: score, Me
 type roomy struct {
 	known map[string]bool
 	full  int
+	deaf  int // calls that are not acknowledged, though they took effect
 	calls int
 }
 
 func (*roomy) Shards() int                 { return 2 }
 func (*roomy) Layout() Layout              { return small(2).Complete() }
+func (*roomy) Settings() *Settings         { return &Settings{Priority: []string{"/7$=3"}} }
 func (*roomy) Of(fp canon.Fingerprint) int { return int(fp.Site >> 63) }
 
 func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Verdict) error {
@@ -33,6 +36,8 @@ func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Ve
 		switch {
 		case r.Of(c.Fingerprint) != k:
 			return fmt.Errorf("%s is not of shard %d", c.URL, k)
+		case strings.HasSuffix(c.URL, "/7") != (c.Priority == 3):
+			return fmt.Errorf("%s is of class %d", c.URL, c.Priority)
 		case r.known[c.URL+c.Again]:
 			verdicts[i] = Seen
 		case r.full > 0 && i%2 == 1:
@@ -43,13 +48,19 @@ func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Ve
 		}
 	}
 	r.full--
+	if r.deaf--; r.deaf >= 0 {
+		return ErrNotAcked
+	}
 	return nil
 }
 
 func TestSeederLosesNothing(t *testing.T) {
 	r := &roomy{known: map[string]bool{}, full: 5}
 	waits := 0
-	s := NewSeeder(r, SeedConfig{Batch: 10, MinPause: time.Microsecond, OnFull: func(int) { waits++ }})
+	s, err := NewSeeder(r, SeedConfig{Batch: 10, MinPause: time.Microsecond, OnWait: func(error, int) { waits++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 101 {
 		if err := s.Add(t.Context(), fmt.Sprintf("http://s%d.example/%d", i%7, i)); err != nil {
 			t.Fatal(err)
@@ -75,7 +86,10 @@ func TestSeederEndsWithItsContext(t *testing.T) {
 	r := &roomy{known: map[string]bool{}, full: 1 << 30}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
-	s := NewSeeder(r, SeedConfig{MinPause: time.Hour, OnFull: func(int) { cancel(stop) }})
+	s, err := NewSeeder(r, SeedConfig{MinPause: time.Hour, OnWait: func(error, int) { cancel(stop) }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 4 {
 		if err := s.Add(ctx, fmt.Sprintf("http://s.example/%d", i)); err != nil {
 			t.Fatal(err)
@@ -83,5 +97,25 @@ func TestSeederEndsWithItsContext(t *testing.T) {
 	}
 	if err := s.Flush(ctx); !errors.Is(err, stop) {
 		t.Error(err)
+	}
+}
+
+func TestSeederRepeatsWhatIsNotAcked(t *testing.T) {
+	r := &roomy{known: map[string]bool{"http://s.example/3": true}, deaf: 3}
+	var whys []error
+	s, err := NewSeeder(r, SeedConfig{MinPause: time.Microsecond, OnWait: func(why error, _ int) { whys = append(whys, why) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if err := s.Add(t.Context(), fmt.Sprintf("http://s.example/%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.Counts(); c.Admitted != 3 || c.Seen != 1 || r.calls != 4 || len(whys) != 3 || !errors.Is(whys[0], ErrNotAcked) {
+		t.Errorf("%+v after %d calls, %v", c, r.calls, whys)
 	}
 }

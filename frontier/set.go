@@ -161,6 +161,9 @@ func (f *Frontier) publish(ctx context.Context, r *root) error {
 	return nil
 }
 
+// Close ends the work on the crawl. The client stays open; it is the caller's.
+func (f *Frontier) Close() error { return nil }
+
 // PausedShards names the shards that are paused.
 func (f *Frontier) PausedShards(ctx context.Context) ([]int, error) {
 	r, err := f.root(ctx)

@@ -11,6 +11,11 @@ type Keys struct{ prefix string }
 // hold a brace; ValidCrawl says whether it may be used.
 func KeysOf(crawl, tag string) Keys { return Keys{crawl + ":{" + tag + "}:"} }
 
+// Never is a name that no key ever has. A script that declares it runs on no
+// node while its slot is moving; there it could see some of its keys only, or be
+// broken off after it emptied one of them.
+func (k Keys) Never() string { return k.prefix + "never" }
+
 // Meta is a hash: epoch, rev and paused as copied from the root, last tick and
 // quiet time. It is KEYS[1] of every script.
 func (k Keys) Meta() string { return k.prefix + "meta" }
@@ -50,11 +55,6 @@ func (k Keys) Dead(cause string) string { return k.prefix + "dead:" + cause }
 
 // Robots is a string: our agent's rules of one origin.
 func (k Keys) Robots(origin string) string { return k.prefix + "robots:" + origin }
-
-// Never is a name that no key ever has. A script that declares it runs on no
-// node while its slot is moving: there it would see some of its keys, and be
-// broken off when it empties one of them.
-func (k Keys) Never() string { return k.prefix + "never" }
 
 // Pattern matches every key of the shard, as SCAN takes it.
 func (k Keys) Pattern() string {

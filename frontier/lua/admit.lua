@@ -28,7 +28,7 @@ local NEW, ENTRY, PLAIN = 10 + ns, 10 + ns + n, 10 + ns + 2 * n
 -- What binds: caps, blocks, and the bound of lists, if the shard has as much.
 local most, ruled = tonumber(ARGV[3]), META[6] or caps ~= ''
 local bound = (tonumber(C('HGET', KEYS[2], 'queued')) or 0) + n > most
-local sites, room = {}, {}
+local sites, room, out, upto = {}, {}, {}, {[0] = 0} -- upto: the last candidate of each filter
 local function siteOf(l)
   local at, p = byte(lists, 3 * l - 2) * 256 + byte(lists, 3 * l - 1), byte(lists, 3 * l)
   local s = sites[at]
@@ -48,7 +48,6 @@ local function fits(l)
   return true
 end
 
-local out, upto = {}, {[0] = 0} -- upto: the last candidate of each filter
 for j = 1, nf do
   if C('EXISTS', KEYS[9 + j]) == 0 then return '!lost ' .. j end
   local from = upto[j - 1]

@@ -2,9 +2,12 @@ package boot
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"strings"
 
+	"seine/frontier"
 	"seine/shard"
 )
 
@@ -50,6 +53,15 @@ func (r *RedisFlags) Config(name string, env []string) (shard.Config, error) {
 	return c, nil
 }
 
+// Frontier is how a program works on a crawl by these flags.
+func (r *RedisFlags) Frontier() frontier.Config {
+	var c frontier.Config
+	if r.Ack == "replica" {
+		c.AckReplicas = 1
+	}
+	return c
+}
+
 // Open connects to Redis as the flags and this process's environment say.
 func (r *RedisFlags) Open(ctx context.Context, name string) (*shard.Client, error) {
 	c, err := r.Config(name, os.Environ())
@@ -57,4 +69,21 @@ func (r *RedisFlags) Open(ctx context.Context, name string) (*shard.Client, erro
 		return nil, err
 	}
 	return shard.Open(ctx, c)
+}
+
+// OpenFit is Open for programs that admit: it refuses servers that would lose
+// data or have no RedisBloom, and logs what could be better.
+func (r *RedisFlags) OpenFit(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
+	client, err := r.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := client.Check(ctx)
+	for _, w := range warnings {
+		log.Warn(w.String())
+	}
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return client, nil
 }
