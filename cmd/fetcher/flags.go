@@ -18,7 +18,6 @@ type FetchFlags struct {
 	MaxRedirects   int           `group:"net" default:"10" placeholder:"N" help:"Redirects in a row (${default})."`
 	MaxLinks       int           `group:"net" default:"20000" placeholder:"N" help:"Links taken from one page (${default})."`
 	Attempts       int           `group:"net" default:"4" placeholder:"N" help:"Fetches of one URL at most (${default})."`
-	Lease          time.Duration `group:"run" default:"60s" placeholder:"D" help:"How long a visit outlives its fetcher; the same for all of a crawl (${default})."`
 	GiveUp         time.Duration `group:"run" default:"10m" placeholder:"D" help:"When the crawl ends by itself: how long a site may stay unreachable (${default})."`
 	AcceptTypes    []string      `group:"net" placeholder:"TYPE,..." help:"Media types whose body is read (HTML, XML, text)."`
 	FetchAll       bool          `group:"net" help:"Read bodies of every media type."`

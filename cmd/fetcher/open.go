@@ -1,9 +1,8 @@
 package main
 
 import (
-	"crypto/rand"
+	"context"
 	"errors"
-	"os"
 	"time"
 
 	"seine/cmd/internal/boot"
@@ -17,59 +16,66 @@ import (
 type queue struct {
 	crawl.Frontier
 	close  func() error
-	epoch  func(shard int) uint64
-	member frontier.Member
+	epoch  func(shard int) uint64                    // nil in one process
+	attend func(*crawl.Worker) (func() error, error) // shows the worker among the crawl's members
 }
 
 // open opens the crawl, in this process or in Redis.
 func (g *grammar) open(env *boot.Env) (*queue, error) {
-	layout := g.ToLayout()
 	if g.Embedded {
-		f, err := memory.New(memory.Config{Layout: layout.Complete(), Settings: g.ToSettings(), Lease: g.Lease})
-		if err != nil {
-			return nil, err
-		}
-		return &queue{Frontier: f, close: f.Close}, nil
+		return g.openMemory()
 	}
-	client, err := g.RedisFlags.Open(env.Stop, product+"-fetcher")
+	client, err := g.OpenFit(env.Stop, "fetcher", env.Log)
 	if err != nil {
 		return nil, err
 	}
-	f, err := g.join(env, client, layout)
+	q, err := g.join(env.Stop, client)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	host, _ := os.Hostname()
-	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, member: frontier.Member{
-		ID: rand.Text(), Kind: frontier.KindFetcher, Version: boot.Version(), Host: host, PID: os.Getpid(), Started: time.Now().UTC(),
-	}}, nil
+	return q, nil
+}
+
+func (g *grammar) openMemory() (*queue, error) {
+	f, err := memory.New(memory.Config{Layout: g.ToLayout().Complete(), Settings: g.ToSettings(), Lease: g.Lease})
+	if err != nil {
+		return nil, err
+	}
+	alone := func(*crawl.Worker) (func() error, error) { return func() error { return nil }, nil }
+	return &queue{Frontier: f, close: f.Close, attend: alone}, nil
 }
 
 // join opens the crawl in Redis, or creates it when --shards says how.
-func (g *grammar) join(env *boot.Env, client *shard.Client, layout frontier.Layout) (*frontier.Frontier, error) {
-	warnings, err := client.Check(env.Stop)
+func (g *grammar) join(ctx context.Context, client *shard.Client) (*queue, error) {
+	f, err := frontier.OpenOrCreate(ctx, client, g.Crawl, g.ToLayout(), g.ToSettings())
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range warnings {
-		env.Log.Warn(w.String())
+	if err := errors.Join(g.Compare(f.Settings()), f.Configure(g.RedisFlags.Frontier())); err != nil {
+		return nil, err
 	}
-	f, err := frontier.Open(env.Stop, client, g.Crawl, &layout)
-	if errors.Is(err, frontier.ErrNoCrawl) && g.Shards > 0 {
-		f, err = frontier.Create(env.Stop, client, g.Crawl, layout, g.ToSettings())
-		if errors.Is(err, frontier.ErrExists) { // another was faster
-			f, err = frontier.Open(env.Stop, client, g.Crawl, &layout)
-		}
-	}
+	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, attend: func(w *crawl.Worker) (func() error, error) {
+		return attend(f, w)
+	}}, nil
+}
+
+// leaveTime bounds how long a program that ends waits to say so.
+const leaveTime = 2 * time.Second
+
+// attend announces the worker until leave is called.
+func attend(f *frontier.Frontier, w *crawl.Worker) (leave func() error, err error) {
+	m := frontier.NewMember(frontier.KindFetcher, boot.Version())
+	end, err := f.Attend(context.Background(), func() frontier.Member {
+		p := w.Progress()
+		m.Rate, m.Pages, m.Visits, m.Limit = p.Rate, int64(p.Done+p.Dead), int(p.Visits), p.Limit
+		return m
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := g.Compare(f.Settings()); err != nil {
-		return nil, err
-	}
-	cfg := frontier.Config{Lease: g.Lease}
-	if g.Ack == "replica" {
-		cfg.AckReplicas = 1
-	}
-	return f, f.Configure(cfg)
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+		defer cancel()
+		return end(ctx)
+	}, nil
 }

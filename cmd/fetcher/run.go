@@ -48,7 +48,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 
 	screen := boot.NewScreen(env.Err, env.Log)
 	w, err := crawl.New(crawl.Config{
-		Frontier: f.Frontier, Epoch: f.epoch, Member: f.member, Fetcher: client, Sink: out, Log: env.Log,
+		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Log: env.Log,
 		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.MaxRedirects,
 		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
 		Canon: canonConfig(f.Layout()), Fields: fields, Accepts: client.Accepts, Agent: product,
@@ -57,7 +57,12 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := g.seed(env, f.Frontier, w); err != nil {
+	leave, err := f.attend(w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	if err := g.seed(env, f.Frontier); err != nil {
 		return err
 	}
 	stop, err := g.monitor(env, w)
@@ -135,4 +140,30 @@ func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
 	if g.Insecure {
 		env.Log.Warn("certificates are NOT verified (--insecure-skip-verify)")
 	}
+}
+
+// seed admits what --seed and --file name before the crawl starts.
+func (g *grammar) seed(env *boot.Env, f frontier.Admitter) error {
+	if len(g.Seed)+len(g.File) == 0 {
+		return nil
+	}
+	counts, err := g.SeedFlags.Admit(env, f, "")
+	if err != nil {
+		return err
+	}
+	env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
+	return nil
+}
+
+// monitor serves metrics and health where --metrics-addr says.
+func (g *grammar) monitor(env *boot.Env, w *crawl.Worker) (stop func(), err error) {
+	if g.MetricsAddr == "" {
+		return func() {}, nil
+	}
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: w.Ready, Write: w.WriteMetrics}.Start()
+	if err != nil {
+		return nil, err
+	}
+	env.Log.Info("serving /metrics and /healthz", "addr", addr)
+	return stop, nil
 }

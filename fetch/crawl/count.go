@@ -123,11 +123,12 @@ type Progress struct {
 	Causes   map[string]int64
 	Bytes    uint64 // decoded
 	Wire     uint64
-	Links    uint64 // seen
-	New      uint64 // admitted
-	Visits   int64  // in hand
-	Requests int    // under way
-	Limit    string // what bounds the rate now
+	Links    uint64  // seen
+	New      uint64  // admitted
+	Visits   int64   // in hand
+	Requests int     // under way
+	Rate     float64 // pages a second, lately
+	Limit    string  // what bounds the rate now
 
 	// Of the whole crawl, as read within the last second or two.
 	Queued  int64
@@ -141,7 +142,7 @@ func (w *Worker) Progress() Progress {
 	p := Progress{
 		Elapsed: time.Since(c.start), Done: c.done.Get(), Dead: c.dead.Get(), Retried: c.retries.Get(),
 		Bytes: c.bytes.Get(), Wire: c.wire.Get(), Links: c.links.Get(), New: c.verdicts[frontier.Admitted].Get(),
-		Visits: w.loaned.Load(), Requests: w.slots.busy(), Causes: make(map[string]int64), Limit: w.limit.get(),
+		Visits: w.loaned.Load(), Requests: w.slots.busy(), Causes: make(map[string]int64), Limit: w.limit.get(), Rate: w.rate.get(),
 	}
 	for i := range c.classes {
 		p.Classes[i] = c.classes[i].Get()

@@ -72,7 +72,6 @@ type Config struct {
 	Fields       sink.Fields                // what records carry beside the default
 	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
 	Epoch        func(shard int) uint64     // rises when a shard may have lost acknowledged admissions, nil: never
-	Member       frontier.Member            // how this process announces itself; without an ID it does not
 	Report       func(Progress)             // called every ReportEvery while the worker runs, or nil
 	ReportEvery  time.Duration              // default 10 s
 	Agent        string                     // our token in robots.txt and robots metas, when the settings name none
@@ -133,6 +132,7 @@ type Worker struct {
 	flow   *flow
 	budget budget
 	limit  limit
+	rate   rate
 	robots *robotsCache
 	policy atomic.Pointer[policy]
 	count  *counters
@@ -215,7 +215,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	rear.Go(func() { w.watch(back) })
 	rear.Go(func() { w.feed(back) })
-	rear.Go(func() { w.announce(back) })
 	lanes.Wait()
 	w.running.Wait()
 	stopBack()

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"math"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -87,3 +88,26 @@ func (w *Worker) anyLater() bool {
 	}
 	return false
 }
+
+// rate is how many pages ended a second, over the last few.
+type rate struct {
+	bits  atomic.Uint64
+	last  uint64
+	since time.Time
+}
+
+func (r *rate) get() float64 { return math.Float64frombits(r.bits.Load()) }
+
+// note takes the number of pages ended so far; once every few seconds it counts.
+func (r *rate) note(pages uint64, now time.Time) {
+	span := now.Sub(r.since)
+	if span < rateSpan {
+		return
+	}
+	if !r.since.IsZero() {
+		r.bits.Store(math.Float64bits(float64(pages-r.last) / span.Seconds()))
+	}
+	r.last, r.since = pages, now
+}
+
+const rateSpan = 3 * time.Second

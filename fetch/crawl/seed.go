@@ -88,12 +88,3 @@ func (w *Worker) admitFeed(ctx context.Context, parser *canon.Parser, items []fr
 	_, err := w.Admit(ctx, candidates)
 	return err
 }
-
-// Class is the class that the crawl's rules give a URL.
-func (w *Worker) Class(raw string) uint8 {
-	var u canon.URL
-	if canon.NewParser(w.cfg.Canon).Parse(&u, []byte(raw)) != nil {
-		return defaultClass
-	}
-	return w.policy.Load().class(&u)
-}

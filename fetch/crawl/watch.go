@@ -32,6 +32,7 @@ func (w *Worker) watch(ctx context.Context) {
 			if now.Sub(polled) >= pollEvery {
 				polled = now
 				w.judge()
+				w.rate.note(w.count.done.Get()+w.count.dead.Get(), now)
 				w.poll(ctx)
 			}
 			if w.cfg.Report != nil && now.Sub(reported) >= w.cfg.ReportEvery {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"seine/frontier"
 	"seine/shard"
@@ -14,14 +15,15 @@ import (
 // RedisFlags say where Redis is and how to get in. Whether it is a cluster is
 // found out by asking it.
 type RedisFlags struct {
-	Redis             string `group:"redis" default:"127.0.0.1:6379" placeholder:"ADDR" help:"host:port,... or redis://[user:password@]host:port,...[/db], rediss:// for TLS: one server or some of a cluster (${default}). A password may also stand in SEINE_REDIS_PASSWORD."`
-	RedisPasswordFile string `group:"redis" placeholder:"FILE" help:"File with Redis's password."`
-	RedisTLS          bool   `group:"redis" name:"redis-tls" help:"Speak TLS, as with rediss://."`
-	RedisCA           string `group:"redis" name:"redis-ca" placeholder:"FILE" help:"PEM certificates to trust instead of the system's."`
-	RedisCert         string `group:"redis" placeholder:"FILE" help:"PEM certificate of this client."`
-	RedisKey          string `group:"redis" placeholder:"FILE" help:"PEM key of this client."`
-	RedisServerName   string `group:"redis" placeholder:"NAME" help:"Name that the server's certificate must have."`
-	Ack               string `group:"redis" enum:"master,replica" default:"master" help:"What acknowledges an admission: the master, or a replica too (${default})."`
+	Redis             string        `group:"redis" default:"127.0.0.1:6379" placeholder:"ADDR" help:"host:port,... or redis://[user:password@]host:port,...[/db], rediss:// for TLS: one server or some of a cluster (${default}). A password may also stand in SEINE_REDIS_PASSWORD."`
+	RedisPasswordFile string        `group:"redis" placeholder:"FILE" help:"File with Redis's password."`
+	RedisTLS          bool          `group:"redis" name:"redis-tls" help:"Speak TLS, as with rediss://."`
+	RedisCA           string        `group:"redis" name:"redis-ca" placeholder:"FILE" help:"PEM certificates to trust instead of the system's."`
+	RedisCert         string        `group:"redis" placeholder:"FILE" help:"PEM certificate of this client."`
+	RedisKey          string        `group:"redis" placeholder:"FILE" help:"PEM key of this client."`
+	RedisServerName   string        `group:"redis" placeholder:"NAME" help:"Name that the server's certificate must have."`
+	Ack               string        `group:"redis" enum:"master,replica" default:"master" help:"What acknowledges an admission: the master, or a replica too (${default})."`
+	Lease             time.Duration `group:"run" default:"60s" placeholder:"D" help:"How long a visit outlives its fetcher; the same for all programs of a crawl (${default})."`
 }
 
 // Config makes the configuration of a client; name is shown in CLIENT LIST,
@@ -55,7 +57,7 @@ func (r *RedisFlags) Config(name string, env []string) (shard.Config, error) {
 
 // Frontier is how a program works on a crawl by these flags.
 func (r *RedisFlags) Frontier() frontier.Config {
-	var c frontier.Config
+	c := frontier.Config{Lease: r.Lease}
 	if r.Ack == "replica" {
 		c.AckReplicas = 1
 	}
