@@ -15,7 +15,8 @@ type collector struct {
 	titled  bool
 	pages   robots // what header and meta robots say, the strictest
 	memory  []byte // of facts
-	gap     bool   // visible text: white space is due
+	visible []byte // text, as written
+	gap     bool   // white space is due in it
 	css     sheet
 	list    listing
 	attrBuf []byte // a style attribute
@@ -27,7 +28,7 @@ func (c *collector) reset(emit func(*Link)) {
 	c.emit = emit
 	c.facts.reset()
 	c.capture, c.held, c.titled, c.gap, c.pages, c.headerCanonical = tagOther, c.held[:0], false, false, 0, ""
-	c.memory = c.memory[:0]
+	c.memory, c.visible = c.memory[:0], c.visible[:0]
 	c.css.reset(c.cfg.MaxTag)
 	c.list.reset(c.cfg.MaxTag)
 }
@@ -50,7 +51,7 @@ func (c *collector) send(k Kind, raw []byte) {
 
 // text takes text outside of tags.
 func (c *collector) text(b []byte) {
-	if !c.cfg.Text || len(b) == 0 || len(c.facts.Text) >= c.cfg.MaxText {
+	if !c.cfg.Text || len(b) == 0 || len(c.visible) >= c.cfg.MaxText {
 		return
 	}
 	c.appendText(b)

@@ -21,15 +21,20 @@ func detect(b []byte) string {
 	if utf8.Valid(wholeRunes(b)) {
 		return "utf-8"
 	}
-	best, err := chardet.NewHtmlDetector().DetectBest(b)
+	all, err := chardet.NewHtmlDetector().DetectAll(b)
 	if err != nil {
 		return ""
 	}
-	label := best.Charset
-	if label == "GB-18030" {
-		label = "gb18030"
+	best, name := 0, ""
+	for _, r := range all { // in no fixed order where the confidence is the same
+		label := r.Charset
+		if label == "GB-18030" {
+			label = "gb18030"
+		}
+		if _, n := lookup(label); n != "" && (r.Confidence > best || r.Confidence == best && n < name) {
+			best, name = r.Confidence, n
+		}
 	}
-	_, name := lookup(label)
 	return name
 }
 

@@ -19,8 +19,8 @@ const (
 )
 
 // maxDepth bounds the stack; elements opened deeper leave no trace. Browsers
-// flatten trees at half of it.
-const maxDepth = 1024
+// flatten trees at about this depth.
+const maxDepth = 512
 
 func (m *markup) push(n node) {
 	if len(m.stack) < maxDepth {

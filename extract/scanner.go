@@ -165,6 +165,7 @@ func (s *Scanner) end(n int) {
 	switch s.read {
 	case readHTML:
 		s.mk.close()
+		s.col.finishText()
 	case readCSS:
 		s.col.sheetClose()
 	case readXML:

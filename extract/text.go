@@ -1,22 +1,29 @@
 package extract
 
-// appendText adds to the visible text, white space folded. Entities are
-// decoded when all of it is there.
+// appendText adds to the visible text, white space folded. It is decoded when
+// all of it is there.
 func (c *collector) appendText(b []byte) {
 	for _, ch := range b {
-		if isSpace(ch) {
+		switch {
+		case isSpace(ch):
 			c.gap = true
 			continue
-		}
-		if c.gap {
-			c.gap = false
-			if len(c.facts.Text) > 0 {
-				c.facts.Text = append(c.facts.Text, ' ')
+		case ch == 0 || len(c.visible) >= c.cfg.MaxText:
+			continue
+		case c.gap:
+			if c.gap = false; len(c.visible) > 0 {
+				c.visible = append(c.visible, ' ')
 			}
 		}
-		if len(c.facts.Text) >= c.cfg.MaxText {
-			return
-		}
-		c.facts.Text = append(c.facts.Text, ch)
+		c.visible = append(c.visible, ch)
+	}
+}
+
+// finishText decodes the visible text.
+func (c *collector) finishText() {
+	if len(c.visible) > 0 {
+		c.facts.Text = append(c.facts.Text[:0], c.dec.text(c.visible)...)
+		c.facts.Text = trimTo(c.facts.Text, 0, c.cfg.MaxText)
+		c.dec.release()
 	}
 }

@@ -104,7 +104,7 @@ func (i *listItem) reset() {
 
 func (l *listing) reset(max int) {
 	l.win.reset(max)
-	l.path, l.over, l.want, l.locs, l.bytes, l.full = l.path[:0], 0, false, 0, 0, false
+	l.path, l.text, l.over, l.want, l.locs, l.bytes, l.full = l.path[:0], l.text[:0], 0, false, 0, 0, false
 	l.item.reset()
 }
 
