@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -176,4 +177,51 @@ func BenchmarkFreshTLS(b *testing.B) {
 			b.ReportMetric(float64(c.Stats().Resumed)/float64(c.Stats().Connections), "resumed/conn")
 		})
 	}
+}
+
+// BenchmarkIdleHosts is what a host with one idle connection costs: here, and
+// as one fasthttp.HostClient a host, whose cleaner is a goroutine each.
+func BenchmarkIdleHosts(b *testing.B) {
+	const hosts = 1000
+	measure := func(b *testing.B, visit func(i int), drop func()) {
+		var before, after runtime.MemStats
+		for b.Loop() {
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			running := runtime.NumGoroutine()
+			for i := range hosts {
+				visit(i)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			used := after.HeapInuse + after.StackInuse - before.HeapInuse - before.StackInuse
+			b.ReportMetric(float64(int64(used))/hosts, "B/host")
+			b.ReportMetric(float64(runtime.NumGoroutine()-running)/hosts, "goroutines/host")
+			drop()
+		}
+	}
+	addr := startBenchServer(b, "plain")
+	b.Run("hostclient", func(b *testing.B) {
+		all := make([]*fasthttp.HostClient, hosts)
+		measure(b, func(i int) {
+			all[i] = &fasthttp.HostClient{Addr: addr, ReadBufferSize: 16 << 10, MaxIdleConnDuration: time.Second}
+			if code, _, err := all[i].Get(nil, fmt.Sprintf("http://h%d.example/1024", i)); err != nil || code != 200 {
+				b.Fatal(code, err)
+			}
+		}, func() {
+			for i := range all {
+				all[i].CloseIdleConnections()
+				all[i] = nil
+			}
+		})
+	})
+	b.Run("pool", func(b *testing.B) {
+		c := newClient(b, func(cfg *Config) { cfg.ConnectTo = []string{"::" + addr} })
+		var resp Response
+		measure(b, func(i int) {
+			if err := c.Do(context.Background(), &Request{URL: fmt.Sprintf("http://h%d.example/1024", i)}, &resp, &counter{}); err != nil {
+				b.Fatal(err)
+			}
+		}, func() { c.pool.expire(time.Now().Add(time.Hour)) })
+	})
 }

@@ -68,6 +68,8 @@ func New(cfg Config) (*Client, error) {
 	c.maxWire = cfg.MaxBody + cfg.MaxBody/16 + 64<<10
 	c.maxIn = 2*c.maxWire + int64(cfg.MaxHeader) + 1<<20
 	c.exchanges.New = func() any { return newExchange(c) }
+	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })
+	cfg.Metrics.GetOrCreateGauge(`seine_fetch_hosts`, func() float64 { n, _ := c.pool.counts(); return float64(n) })
 	go c.janitor()
 	return c, nil
 }

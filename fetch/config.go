@@ -24,7 +24,7 @@ type Config struct {
 
 	ConnectTimeout   time.Duration // name, TCP and proxy together, default 10 s
 	TLSTimeout       time.Duration // handshake, default 10 s
-	FirstByteTimeout time.Duration // from sending to the first byte, default ReadTimeout
+	FirstByteTimeout time.Duration // from sending to the first byte, default ReadTimeout; ends up to 1/8 later
 	ReadTimeout      time.Duration // silence between two reads, default 20 s; ends up to 1/8 later
 	FetchTimeout     time.Duration // all of one Do, default 60 s
 

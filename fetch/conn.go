@@ -43,7 +43,7 @@ func (c *conn) close() { c.raw.Close() }
 func (c *conn) begin(now, total time.Time, first, idle time.Duration, maxIn int64) error {
 	c.total, c.idle, c.maxIn = total, idle, maxIn
 	c.first, c.in, c.err = time.Time{}, 0, nil
-	c.armed = now.Add(first)
+	c.armed = now.Add(first + first/8) // often the read timeout: arm has nothing to do then
 	if total.Before(c.armed) {
 		c.armed = total
 	}
@@ -54,11 +54,9 @@ func (c *conn) begin(now, total time.Time, first, idle time.Duration, maxIn int6
 // arm sets the read deadline for the silence allowed from now. Deadlines cost
 // more than clocks: one that leaves idle to idle*9/8 is left alone.
 func (c *conn) arm() error {
-	if c.armed.Equal(c.total) {
-		return nil
-	}
 	now := time.Now()
-	if c.armed.Sub(now) >= c.idle {
+	left := c.armed.Sub(now)
+	if left <= c.idle+c.idle/8 && (left >= c.idle || c.armed.Equal(c.total)) {
 		return nil
 	}
 	c.armed = now.Add(c.idle + c.idle/8)

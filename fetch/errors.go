@@ -36,8 +36,7 @@ const (
 	ClassCanceled    = "canceled"     // the caller's context ended; nothing is known about the URL
 )
 
-// classes says of each class whether another attempt may succeed. The order is
-// that of the constants.
+// classes says of each class whether another attempt may succeed.
 var classes = [...]struct {
 	name  string
 	retry bool
@@ -47,6 +46,26 @@ var classes = [...]struct {
 	{ClassTimeout, true}, {ClassReset, true}, {ClassShort, true}, {ClassProtocol, false},
 	{ClassHeaderSize, false}, {ClassHeaderCount, false}, {ClassBodyWire, false}, {ClassBodySize, false},
 	{ClassDecode, false}, {ClassCanceled, true},
+}
+
+// Classes lists all classes.
+func Classes() []string {
+	all := make([]string, len(classes))
+	for i := range classes {
+		all[i] = classes[i].name
+	}
+	return all
+}
+
+// Retryable says whether a failure of a class is worth another attempt. It is
+// what Error.Retry of that class says.
+func Retryable(class string) bool {
+	for i := range classes {
+		if classes[i].name == class {
+			return classes[i].retry
+		}
+	}
+	return false
 }
 
 // Error is why a fetch failed.
@@ -64,12 +83,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // fail makes an Error of a class.
 func fail(class string, err error) *Error {
-	for i := range classes {
-		if classes[i].name == class {
-			return &Error{Class: class, Retry: classes[i].retry, Err: err}
-		}
-	}
-	return &Error{Class: class, Err: err}
+	return &Error{Class: class, Retry: Retryable(class), Err: err}
 }
 
 // maxErrorText bounds the text of an error; servers choose part of it.

@@ -143,7 +143,7 @@ func TestHeaderLookup(t *testing.T) {
 
 // TestTimeouts: each limit of time ends with its own class.
 func TestTimeouts(t *testing.T) {
-	const short, long = 60 * time.Millisecond, 30 * time.Second
+	const short, long = 60 * time.Millisecond, time.Hour // where long strikes, FetchTimeout does before
 	drip := func(head string) func(*rawServer, int, net.Conn) {
 		return func(s *rawServer, _ int, nc net.Conn) {
 			s.request(bufio.NewReader(nc))
@@ -170,13 +170,14 @@ func TestTimeouts(t *testing.T) {
 		cfg    Config
 		class  string
 	}{
-		{"silent", stall(""), Config{FirstByteTimeout: short, ReadTimeout: long}, ClassFirstByte},
-		{"silent in the header", stall("HTTP/1.1 2"), Config{ReadTimeout: short}, ClassIdle},
-		{"silent in the body", stall(head + "hello"), Config{ReadTimeout: short}, ClassIdle},
+		{"silent", stall(""), Config{FirstByteTimeout: short, ReadTimeout: long, FetchTimeout: 20 * time.Second}, ClassFirstByte},
+		{"silent in the header", stall("HTTP/1.1 2"), Config{FetchTimeout: 20 * time.Second, FirstByteTimeout: long, ReadTimeout: short}, ClassIdle},
+		{"silent in the body", stall(head + "hello"), Config{FetchTimeout: 20 * time.Second, FirstByteTimeout: long, ReadTimeout: short}, ClassIdle},
+		{"silent in the body, no first-byte limit", stall(head + "hello"), Config{FetchTimeout: 20 * time.Second, ReadTimeout: short, FirstByteTimeout: 20 * time.Second}, ClassIdle},
 		{"silent, total", stall(""), Config{FetchTimeout: short, ReadTimeout: long}, ClassTimeout},
 		{"drip in the header", drip("HTTP/1.1 200 "), Config{FetchTimeout: 4 * short, ReadTimeout: long}, ClassTimeout},
-		{"drip in the body", drip(head), Config{FetchTimeout: 4 * short, ReadTimeout: short}, ClassTimeout},
-		{"drip of chunks", drip("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;"), Config{FetchTimeout: 4 * short, ReadTimeout: short}, ClassTimeout},
+		{"drip in the body", drip(head), Config{FetchTimeout: 4 * short, ReadTimeout: long}, ClassTimeout},
+		{"drip of chunks", drip("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;"), Config{FetchTimeout: 4 * short, ReadTimeout: long}, ClassTimeout},
 	} {
 		s := serveRaw(t, tc.handle)
 		c := newClient(t, func(cfg *Config) { tc.cfg.AllowNet = cfg.AllowNet; *cfg = tc.cfg })

@@ -75,7 +75,7 @@ func TestToxics(t *testing.T) {
 		path  string
 		class string
 		bytes int
-	}{
+	}{ // only the timeout that is to strike is short: the machine may be busy
 		{"", "/bytes/100000", "", 100000},
 		{`{"type":"latency","stream":"downstream","attributes":{"latency":40}}`, "/bytes/100000", "", 100000},
 		{`{"type":"slicer","stream":"downstream","attributes":{"average_size":97,"size_variation":90,"delay":10}}`, "/bytes/20000", "", 20000},
@@ -99,7 +99,12 @@ func TestToxics(t *testing.T) {
 			}
 		}
 		c := newClient(t, func(cfg *Config) {
-			cfg.FirstByteTimeout, cfg.ReadTimeout, cfg.FetchTimeout = 500*time.Millisecond, 1500*time.Millisecond, 2*time.Second
+			switch tc.class {
+			case ClassFirstByte:
+				cfg.FirstByteTimeout = 100 * time.Millisecond
+			case ClassTimeout:
+				cfg.FetchTimeout = 2 * time.Second
+			}
 		})
 		resp, h, err := get(c, fmt.Sprintf("http://%s%s", px.Listen, tc.path))
 		if class(err) != tc.class || tc.bytes >= 0 && len(h.body) != tc.bytes || tc.bytes < 0 && (len(h.body) == 0 || !resp.Truncated) {
