@@ -104,6 +104,9 @@ func (a *admission) place(batch []Candidate, chosen []int, filters int) {
 	if filters == 1 {
 		a.filters = append(a.filters, 0)
 		a.counts = binary.BigEndian.AppendUint16(a.counts, uint16(len(chosen)))
+		for x := range chosen {
+			a.order = binary.BigEndian.AppendUint16(a.order, uint16(x+1))
+		}
 		return
 	}
 	filterOf := func(i int) int { return shard.FilterOf(batch[i].Fingerprint, filters) }

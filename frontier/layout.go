@@ -5,26 +5,21 @@ import (
 	"fmt"
 	"strings"
 
-	"golang.org/x/net/publicsuffix"
-
+	"seine/bloom"
 	"seine/frontier/canon"
+	"seine/shard"
 )
 
 // The versions a program builds on; a crawl made with others is refused.
 const (
-	FormatVersion = 1 // keys, entries and scripts
-	CanonVersion  = 1 // canonical form and key
+	FormatVersion = 1             // keys, entries and scripts
+	CanonVersion  = canon.Version // canonical form and key
 )
 
 // Defaults and bounds of a layout.
 const (
 	DefaultPlanURLs  = 10_000_000
 	DefaultErrorRate = 1e-6
-	MaxShards        = 4096
-
-	// urlsPerFilter keeps a filter under 256 MB, which a master hands to
-	// another in a few seconds when its slot moves.
-	urlsPerFilter = 64_000_000
 )
 
 // Layout is what a crawl is built on. It is fixed when the crawl is created; a
@@ -49,7 +44,7 @@ type Layout struct {
 // Complete fills the fields that are zero with their defaults and with the
 // versions of this program, and counts the filters.
 func (l Layout) Complete() Layout {
-	l.Format, l.Canon, l.Suffixes = FormatVersion, CanonVersion, SuffixVersion()
+	l.Format, l.Canon, l.Suffixes = FormatVersion, CanonVersion, canon.SuffixVersion()
 	if l.LimitBy == "" {
 		l.LimitBy = canon.ByDomain
 	}
@@ -59,26 +54,14 @@ func (l Layout) Complete() Layout {
 	if l.ErrorRate == 0 {
 		l.ErrorRate = DefaultErrorRate
 	}
-	if l.Filters == 0 && l.Shards > 0 {
-		l.Filters = int((l.perShard() + urlsPerFilter - 1) / urlsPerFilter)
+	if p, err := l.Plan(); err == nil && l.Filters == 0 {
+		l.Filters = p.Filters
 	}
 	return l
 }
 
-// perShard is how many URLs one shard is planned for.
-func (l Layout) perShard() int64 { return (l.PlanURLs + int64(l.Shards) - 1) / int64(l.Shards) }
-
-// PerFilter is how many URLs one filter is planned for.
-func (l Layout) PerFilter() int64 { return (l.perShard() + int64(l.Filters) - 1) / int64(l.Filters) }
-
-// SuffixVersion names the public suffix list of this program.
-func SuffixVersion() string {
-	v := publicsuffix.List.String()
-	if at := strings.Index(v, "revision "); at >= 0 {
-		v, _, _ = strings.Cut(v[at+len("revision "):], " ")
-	}
-	return v
-}
+// Plan is how the filters of the crawl are laid out.
+func (l Layout) Plan() (bloom.Plan, error) { return bloom.NewPlan(l.PlanURLs, l.ErrorRate, l.Shards) }
 
 // Validate joins all faults of a complete layout.
 func (l *Layout) Validate() error {
@@ -86,20 +69,20 @@ func (l *Layout) Validate() error {
 	bad := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("frontier: layout: "+format, args...))
 	}
-	if l.Shards < 1 || l.Shards > MaxShards {
-		bad("shards is %d, must be 1 to %d", l.Shards, MaxShards)
+	if l.Shards < 1 || l.Shards > shard.MaxShards {
+		bad("shards is %d, must be 1 to %d", l.Shards, shard.MaxShards)
 	}
 	if l.LimitBy != canon.ByDomain && l.LimitBy != canon.ByHost {
 		bad("limit-by is %q, must be %s or %s", l.LimitBy, canon.ByDomain, canon.ByHost)
 	}
-	if l.PlanURLs < 1 || l.PlanURLs > 1e15 {
-		bad("plan-urls is %d, must be at least 1", l.PlanURLs)
+	if l.Shards < 1 {
+		return errors.Join(faults...)
 	}
-	if !(l.ErrorRate > 0 && l.ErrorRate < 1) {
-		bad("error-rate is %g, must be between 0 and 1", l.ErrorRate)
-	}
-	if l.Filters < 1 && l.Shards > 0 {
-		bad("filters is %d, must be at least 1", l.Filters)
+	plan, err := l.Plan()
+	if err != nil {
+		bad("%w", err)
+	} else if l.Filters != plan.Filters {
+		bad("%d filters a shard, the plan has %d", l.Filters, plan.Filters)
 	}
 	return errors.Join(faults...)
 }

@@ -3,7 +3,6 @@ package frontier
 import (
 	"context"
 	"crypto/rand"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,13 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"seine/bloom"
 	"seine/shard"
 )
-
-//go:embed lua/swap.lua
-var swapText string
-
-var swapScript = shard.NewScript("swap", swapText)
 
 // noShard stands for the keys of a crawl that belong to no shard.
 const noShard = -1
@@ -70,10 +65,16 @@ func Create(ctx context.Context, client *shard.Client, crawl string, layout Layo
 	}
 	f := attach(client, crawl, r.layout, r.epoch)
 	f.settings.Store(&r.settings)
-	for k := range r.layout.Shards {
-		if err := f.prepare(ctx, k, r); err != nil {
-			return nil, err
+	err = f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
+		for k := range f.keys {
+			if err := f.prepare(ctx, k, r, filters, plan); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	// Settings of a creation that broke off give way to those of its end.
 	if _, _, err := f.Set(ctx, func(s *Settings) error { *s = settings; return nil }); err != nil {
@@ -83,7 +84,7 @@ func Create(ctx context.Context, client *shard.Client, crawl string, layout Layo
 		fields{"epoch", r.epoch, "state", stateCreating}, fields{"state", stateReady}); err != nil {
 		return nil, err
 	}
-	return f, nil
+	return f, register(ctx, client, crawl)
 }
 
 // claimRoot writes the root of a new crawl, or finds the one that somebody
@@ -122,18 +123,20 @@ func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout L
 
 // prepare reserves the filters of shard k and marks the shard as one of this
 // creation of the crawl. Filters that are there already stay.
-func (f *Frontier) prepare(ctx context.Context, k int, r *root) error {
-	if err := f.reserve(ctx, k); err != nil {
-		return err
+func (f *Frontier) prepare(ctx context.Context, k int, r *root, filters *bloom.Filters, plan bloom.Plan) error {
+	for j := range plan.Filters {
+		if err := filters.Reserve(ctx, k, f.keys[k].Filter(j), plan); err != nil {
+			return err
+		}
 	}
 	meta := f.keys[k].Meta()
 	if _, err := swap(ctx, f.client, k, meta, fields{"epoch", ""},
 		fields{"epoch", r.epoch, "rev", strconv.FormatInt(r.rev, 10)}); err != nil {
 		return err
 	}
-	has, err := f.client.Redis().HGetAll(ctx, meta).Result()
+	has, err := readHash(ctx, f.client, k, meta)
 	if err != nil {
-		return &shard.Error{Shard: k, Op: "create", Err: err}
+		return err
 	}
 	if has["epoch"] != r.epoch {
 		return &shard.Error{Shard: k, Op: "create", Err: fmt.Errorf("frontier: keys of an older crawl %s are there; delete it first", f.crawl)}
@@ -175,9 +178,23 @@ func Open(ctx context.Context, client *shard.Client, crawl string, want *Layout)
 	return f, nil
 }
 
+// OpenOrCreate opens the crawl, or creates it when there is none and want says
+// how many shards it is to have.
+func OpenOrCreate(ctx context.Context, client *shard.Client, crawl string, want Layout, settings Settings) (*Frontier, error) {
+	f, err := Open(ctx, client, crawl, &want)
+	if !errors.Is(err, ErrNoCrawl) || want.Shards == 0 {
+		return f, err
+	}
+	f, err = Create(ctx, client, crawl, want, settings)
+	if errors.Is(err, ErrExists) { // somebody was faster
+		return Open(ctx, client, crawl, &want)
+	}
+	return f, err
+}
+
 // readRoot reads and parses the root of a crawl.
 func readRoot(ctx context.Context, client *shard.Client, crawl string) (*root, error) {
-	h, err := client.Redis().HGetAll(ctx, shard.RootKey(crawl)).Result()
+	h, err := readHash(ctx, client, noShard, shard.RootKey(crawl))
 	if err != nil {
 		return nil, fmt.Errorf("frontier: reading %s: %w", shard.RootKey(crawl), err)
 	}
@@ -244,4 +261,36 @@ func swap(ctx context.Context, client *shard.Client, k int, key string, expect, 
 		return false, err
 	}
 	return v == int64(1), nil
+}
+
+// readHash is HGETALL.
+func readHash(ctx context.Context, client *shard.Client, k int, key string) (map[string]string, error) {
+	reply, err := client.Do(ctx, k, key, "HGETALL", key)
+	if err != nil {
+		return nil, err
+	}
+	list, _ := reply.([]any)
+	h := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		h[replyText(list[i])] = replyText(list[i+1])
+	}
+	return h, nil
+}
+
+// replyText is a bulk string of a reply, "" when it is none.
+func replyText(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// replyInt is an integer of a reply, sent as such or as text; else 0.
+func replyInt(v any) int64 {
+	switch x := v.(type) {
+	case int64:
+		return x
+	case string:
+		n, _ := strconv.ParseInt(x, 10, 64)
+		return n
+	}
+	return 0
 }

@@ -12,7 +12,7 @@ import (
 	"seine/shard/shardtest"
 )
 
-func open(t testing.TB) *shard.Client {
+func connect(t testing.TB) *shard.Client {
 	t.Helper()
 	c, err := shard.Open(t.Context(), shard.Config{Addrs: shardtest.One(t).Addrs})
 	if err != nil {
@@ -34,7 +34,7 @@ func create(t testing.TB, c *shard.Client, crawl string, shards int) *Frontier {
 }
 
 func TestCreateAndOpen(t *testing.T) {
-	c := open(t)
+	c := connect(t)
 	ctx := t.Context()
 	if _, err := Open(ctx, c, "a", nil); !errors.Is(err, ErrNoCrawl) {
 		t.Fatalf("opening no crawl: %v", err)
@@ -62,7 +62,7 @@ func TestCreateAndOpen(t *testing.T) {
 }
 
 func TestOpenNamesBothLayouts(t *testing.T) {
-	c := open(t)
+	c := connect(t)
 	create(t, c, "a", 2)
 	want := small(3).Complete()
 	want.Canon = 99
@@ -90,7 +90,7 @@ func TestOpenNamesBothLayouts(t *testing.T) {
 }
 
 func TestCreateAtOnce(t *testing.T) {
-	c := open(t)
+	c := connect(t)
 	var wg sync.WaitGroup
 	made := make([]*Frontier, 8)
 	errs := make([]error, 8)
@@ -113,7 +113,7 @@ func TestCreateAtOnce(t *testing.T) {
 }
 
 func TestCreateResumes(t *testing.T) {
-	c := open(t)
+	c := connect(t)
 	ctx := t.Context()
 	first := create(t, c, "a", 3)
 	// As if it had died after the first shard.
@@ -143,7 +143,7 @@ func TestCreateResumes(t *testing.T) {
 }
 
 func TestSetRaisesRevEverywhere(t *testing.T) {
-	c := open(t)
+	c := connect(t)
 	ctx := t.Context()
 	f := create(t, c, "a", 3)
 	before, after, err := f.Set(ctx, func(s *Settings) error { s.Delay = 2 * time.Second; s.Deny = append(s.Deny, "x"); return nil })
@@ -172,7 +172,7 @@ func TestSetRaisesRevEverywhere(t *testing.T) {
 }
 
 func TestSetAtOnceLosesNothing(t *testing.T) {
-	c := open(t)
+	c := connect(t)
 	f := create(t, c, "a", 2)
 	var wg sync.WaitGroup
 	for _, word := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -199,7 +199,7 @@ func TestSetAtOnceLosesNothing(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	c := open(t)
+	c := connect(t)
 	ctx := t.Context()
 	f := create(t, c, "a", 3)
 	steps := []struct {
@@ -232,7 +232,7 @@ func TestPause(t *testing.T) {
 }
 
 func TestStaleSettings(t *testing.T) {
-	c := open(t)
+	c := connect(t)
 	f := create(t, c, "a", 1)
 	c.Redis().FlushAll(t.Context())
 	create(t, c, "a", 1)

@@ -137,9 +137,9 @@ func (f *Frontier) alterRoot(ctx context.Context, change func(*root) (fields, er
 func (f *Frontier) publish(ctx context.Context, r *root) error {
 	for k := range f.layout.Shards {
 		for {
-			h, err := f.client.Redis().HGetAll(ctx, f.keys[k].Meta()).Result()
+			h, err := readHash(ctx, f.client, k, f.keys[k].Meta())
 			if err != nil {
-				return &shard.Error{Shard: k, Op: "publish", Err: err}
+				return err
 			}
 			if h["epoch"] != f.epoch {
 				return &shard.Error{Shard: k, Op: "publish", Err: ErrStale}
@@ -160,6 +160,9 @@ func (f *Frontier) publish(ctx context.Context, r *root) error {
 	}
 	return nil
 }
+
+// Close ends the work on the crawl. The client stays open; it is the caller's.
+func (f *Frontier) Close() error { return nil }
 
 // PausedShards names the shards that are paused.
 func (f *Frontier) PausedShards(ctx context.Context) ([]int, error) {

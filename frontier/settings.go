@@ -98,6 +98,9 @@ func (s *Settings) Validate() error {
 	if strings.ContainsAny(s.UserAgent+s.RobotsAgent, "\r\n\x00") {
 		bad("user_agent and robots_agent must be one line")
 	}
+	if tag := strings.IndexByte(s.FeedKey, '{'); strings.Contains(s.FeedKey, "}") && (tag < 0 || strings.IndexByte(s.FeedKey[tag:], '}') < 2) {
+		bad("feed_key is %q: braces must enclose a hash tag", s.FeedKey)
+	}
 	for i := range s.Sites {
 		faults = append(faults, s.Sites[i].validate())
 	}
@@ -141,6 +144,52 @@ func ParsePriority(rule string) (*regexp.Regexp, uint8, error) {
 		return nil, 0, fmt.Errorf("frontier: settings: priority: %w", err)
 	}
 	return re, uint8(class), nil
+}
+
+// Classifier compiles rules of priority; the first that matches a URL gives its
+// class.
+func Classifier(rules []string) (func(url string) (class uint8, ok bool), error) {
+	type rule struct {
+		re    *regexp.Regexp
+		class uint8
+	}
+	var list []rule
+	for _, text := range rules {
+		re, class, err := ParsePriority(text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, rule{re, class})
+	}
+	return func(url string) (uint8, bool) {
+		for _, r := range list {
+			if r.re.MatchString(url) {
+				return r.class, true
+			}
+		}
+		return 0, false
+	}, nil
+}
+
+// Masked is a copy for people to see: what may be secret of site rules is
+// replaced by xxxxx.
+func (s *Settings) Masked() *Settings {
+	c := *s
+	c.Sites = slices.Clone(s.Sites)
+	for i := range c.Sites {
+		r := &c.Sites[i]
+		if r.Auth != "" {
+			r.Auth = "xxxxx"
+		}
+		if r.Headers != nil {
+			headers := make(map[string]string, len(r.Headers))
+			for name := range r.Headers {
+				headers[name] = "xxxxx"
+			}
+			r.Headers = headers
+		}
+	}
+	return &c
 }
 
 // span is a duration that JSON shows as text.

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -76,33 +77,51 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	var faults []error
 	for _, addr := range resolved.Addrs {
-		one := redis.NewClient(c.options(addr))
-		isCluster, err := askCluster(ctx, one)
-		switch {
-		case err != nil:
-			faults = append(faults, fmt.Errorf("%s: %w", addr, err))
-			one.Close()
-			continue
-		case !isCluster:
-			c.single, c.rdb = one, one
+		isCluster, err := c.askCluster(ctx, addr)
+		if err == nil {
+			err = c.connect(ctx, addr, isCluster)
+		}
+		if err == nil {
 			return c, nil
 		}
-		one.Close()
-		if resolved.DB != 0 {
-			return nil, fmt.Errorf("shard: %s is a cluster and has only database 0, not %d", addr, resolved.DB)
-		}
-		c.openCluster()
-		if err := c.rdb.Ping(ctx).Err(); err != nil {
-			c.Close()
-			return nil, fmt.Errorf("%w: cluster at %s: %w", ErrUnreachable, addr, err)
-		}
-		return c, nil
+		faults = append(faults, fmt.Errorf("%s: %w", addr, err))
 	}
 	return nil, fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(faults...))
 }
 
-// askCluster says whether a server runs in cluster mode.
-func askCluster(ctx context.Context, one *redis.Client) (bool, error) {
+// connect makes the client of the server or cluster at addr and tries it.
+func (c *Client) connect(ctx context.Context, addr string, isCluster bool) error {
+	switch {
+	case !isCluster:
+		c.single = redis.NewClient(c.options(addr))
+		c.rdb = c.single
+	case c.cfg.DB != 0:
+		return fmt.Errorf("a cluster has only database 0, not %d", c.cfg.DB)
+	default: // its nodes get the options of a single server
+		c.cluster = redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.cfg.Addrs, NewClient: c.newNode,
+			ContextTimeoutEnabled: true, DisableRoutingPolicies: true, ClusterStateReloadInterval: 15 * time.Second})
+		c.rdb = c.cluster
+	}
+	var err error
+	if isCluster { // whatever state its single nodes are in
+		_, err = c.cluster.MasterForKey(ctx, "")
+	} else if err = c.single.Ping(ctx).Err(); redis.IsLoadingError(err) {
+		err = nil
+	}
+	if err != nil {
+		c.rdb.Close()
+		c.single, c.cluster, c.rdb = nil, nil, nil
+		return err
+	}
+	return nil
+}
+
+// askCluster says whether the server at addr runs in cluster mode.
+func (c *Client) askCluster(ctx context.Context, addr string) (bool, error) {
+	opt := c.options(addr)
+	opt.DB = 0 // a cluster refuses any other before it can be asked
+	one := redis.NewClient(opt)
+	defer one.Close()
 	info, err := one.Info(ctx, "cluster").Result()
 	if err == nil && strings.Contains(info, "cluster_enabled:") {
 		return strings.Contains(info, "cluster_enabled:1"), nil
@@ -127,14 +146,6 @@ func (c *Client) options(addr string) *redis.Options {
 		Dialer: c.dialler.dial, DialTimeout: c.cfg.DialTimeout, DialerRetries: 1, ReadTimeout: c.cfg.TryTimeout, WriteTimeout: c.cfg.TryTimeout,
 		PoolSize: c.cfg.Conns, MaxActiveConns: c.cfg.Conns, PoolTimeout: c.cfg.TryTimeout, MaxRetries: -1, ContextTimeoutEnabled: true,
 		Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
-}
-
-// openCluster makes the client of a cluster; its nodes get the options of a
-// single server.
-func (c *Client) openCluster() {
-	c.cluster = redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.cfg.Addrs, NewClient: c.newNode,
-		ContextTimeoutEnabled: true, DisableRoutingPolicies: true, ClusterStateReloadInterval: 15 * time.Second})
-	c.rdb = c.cluster
 }
 
 // Close ends all connections. Calls in flight fail.
@@ -202,5 +213,5 @@ func (c *Client) Masters(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shard: masters: %w", err)
 	}
-	return sorted(maps.Keys(byAddr)), nil
+	return slices.Sorted(maps.Keys(byAddr)), nil
 }

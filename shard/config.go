@@ -85,6 +85,9 @@ func (c Config) String() string {
 // GoString is String: %#v would show a password inside a URL.
 func (c Config) GoString() string { return c.String() }
 
+// MarshalText is String, for encoders.
+func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // Validate reports all faults of the configuration at once.
 func (c Config) Validate() error {
 	r, err := c.resolve()

@@ -3,10 +3,8 @@ package shard
 import (
 	"context"
 	"errors"
-	"iter"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -171,5 +169,3 @@ func (c *Client) eachMaster(ctx context.Context, f func(context.Context, *redis.
 	}
 	return c.cluster.ForEachMaster(ctx, f)
 }
-
-func sorted(s iter.Seq[string]) []string { return slices.Sorted(s) }

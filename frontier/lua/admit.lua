@@ -9,7 +9,7 @@
 -- ARGV[5]      per list, 3 bytes: its site, 1 to ns, and its class, 0 to 3
 -- ARGV[6]      per candidate, 2 bytes: its list, 1 to nl
 -- ARGV[7]      per site, 4 bytes: URLs that it may have, 0 = any; '' = all any
--- ARGV[8]      the order to queue in, 2 bytes a candidate; '' = as they come
+-- ARGV[8]      the candidates in the order to queue them in, 2 bytes each
 -- ARGV[9]      per candidate that is wanted again, 2 bytes: which
 -- ARGV[10]     ns
 -- ARGV[11..]   ns sites; per candidate the 16 bytes that must be new; per
@@ -25,11 +25,10 @@ local nf, n, ns = #counts / 2, #of / 2, tonumber(ARGV[10])
 local S, Q = 9 + nf, 9 + nf + ns -- KEYS before the first s, the first q
 local NEW, ENTRY, PLAIN = 10 + ns, 10 + ns + n, 10 + ns + 2 * n
 
--- What binds: caps and blocks of sites, and the bound of lists, which none can
--- reach while the whole shard has fewer entries.
+-- What binds: caps, blocks, and the bound of lists, if the shard has as much.
 local most, ruled = tonumber(ARGV[3]), META[6] or caps ~= ''
 local bound = (tonumber(C('HGET', KEYS[2], 'queued')) or 0) + n > most
-local sites, room = {}, {}
+local sites, room, out, upto = {}, {}, {}, {[0] = 0} -- upto: the last candidate of each filter
 local function siteOf(l)
   local at, p = byte(lists, 3 * l - 2) * 256 + byte(lists, 3 * l - 1), byte(lists, 3 * l)
   local s = sites[at]
@@ -42,25 +41,25 @@ local function siteOf(l)
   return s, at, p
 end
 local function fits(l)
-  local s = ruled and siteOf(l)
-  if bound and not room[l] then room[l] = most - C('LLEN', KEYS[Q + l]) end
-  if s and s.left <= 0 or bound and room[l] <= 0 then return false end
-  if s then s.left = s.left - 1 end
-  if bound then room[l] = room[l] - 1 end
+  local s = siteOf(l)
+  room[l] = room[l] or bound and most - C('LLEN', KEYS[Q + l]) or math.huge
+  if s.left <= 0 or room[l] <= 0 then return false end
+  s.left, room[l] = s.left - 1, room[l] - 1
   return true
 end
 
-local out, new, done = {}, {}, 0
 for j = 1, nf do
   if C('EXISTS', KEYS[9 + j]) == 0 then return '!lost ' .. j end
-  local upto, fresh = done + u16(counts, j), {}
-  local known = C('BF.MEXISTS', KEYS[9 + j], unpack(ARGV, NEW + done + 1, NEW + upto))
-  for i = done + 1, upto do
-    if known[i - done] == 1 then out[i] = 's'
-    elseif (ruled or bound) and not fits(u16(of, i)) then out[i] = 'c'
-    else insert(fresh, i) end
+  local from = upto[j - 1]
+  upto[j] = from + u16(counts, j)
+  local known = C('BF.MEXISTS', KEYS[9 + j], unpack(ARGV, NEW + from + 1, NEW + upto[j]))
+  for x, yes in ipairs(known) do out[from + x] = yes == 1 and 's' or nil end
+end
+if ruled or bound then
+  for x = 1, n do
+    local i = u16(order, x)
+    if not out[i] and not fits(u16(of, i)) then out[i] = 'c' end
   end
-  new[j], done = fresh, upto
 end
 
 -- The first write of all: above maxmemory it is refused, and nothing is done.
@@ -70,17 +69,19 @@ if full and not string.find(first.err, 'OOM', 1, true) then return first end
 local plain, add = {}, {}
 for x = 1, #again / 2 do plain[u16(again, x)] = ARGV[PLAIN + x] end
 for j = 1, nf do
-  local items, put = {}, {}
-  for x, i in ipairs(new[j]) do items[x] = ARGV[NEW + i] end
-  for _, i in ipairs(new[j]) do insert(items, plain[i]) end
+  local new, items, put = {}, {}, {}
+  for i = upto[j - 1] + 1, upto[j] do
+    if not out[i] then insert(new, i) insert(items, ARGV[NEW + i]) end
+  end
+  for _, i in ipairs(new) do insert(items, plain[i]) end
   if items[1] and not full then put = redis.pcall('BF.INSERT', KEYS[9 + j], 'NOCREATE', 'ITEMS', unpack(items)) end
-  for x, i in ipairs(new[j]) do out[i] = type(put[x]) == 'number' and 'a' or 'f' end
+  for x, i in ipairs(new) do out[i] = type(put[x]) == 'number' and 'a' or 'f' end
 end
 for x = 1, n do
-  local i = order == '' and x or u16(order, x)
+  local i = u16(order, x)
   if out[i] == 'a' then
     local l = u16(of, i)
-    if not add[l] then add[l] = {} end
+    add[l] = add[l] or {}
     insert(add[l], ARGV[ENTRY + i])
   end
 end
@@ -93,6 +94,6 @@ for l, entries in pairs(add) do
   end
   tally('queued', #entries) tally('known', #entries)
 end
-if DELTA.known then tally('admits', 1) end
+tally('admits', DELTA.known and 1 or 0)
 count()
 return table.concat(out)

@@ -8,4 +8,6 @@
 -- Repeat      the letter is not there any more
 local n = 0
 for a = 2, #ARGV do n = n + C('LREM', KEYS[10], 1, ARGV[a]) end
+tally('forgotten', n)
+count()
 return n

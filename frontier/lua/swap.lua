@@ -1,4 +1,3 @@
-#!lua flags=allow-oom
 -- swap: changes fields of one hash while others still are as expected.
 -- KEYS[1]  the hash
 -- ARGV[1]  number of expected fields, e

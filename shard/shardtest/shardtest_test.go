@@ -8,7 +8,9 @@ import (
 )
 
 func TestOne(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		t.Parallel()
 		s := shardtest.Start(t, shardtest.Config{Kind: kind, AOF: "always"})
 		n := s.Nodes[0]
 		n.Do(t, "bf.reserve", "f", 0.001, 1000)
@@ -25,7 +27,9 @@ func TestOne(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		t.Parallel()
 		s := shardtest.Start(t, shardtest.Config{Kind: kind, Masters: 3, Replicas: 1})
 		for i, slot := range []int{0, 6000, 16383} {
 			if got := s.MasterOf(t, slot); got != s.Nodes[i] {

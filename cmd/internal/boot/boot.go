@@ -23,6 +23,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"seine/frontier"
+	"seine/shard"
 )
 
 // The exit codes of all programs.
@@ -30,7 +31,7 @@ const (
 	ExitDone    = 0   // did what was asked, or stopped in order after a first signal
 	ExitFailed  = 1   // something went wrong; the line on stderr says what
 	ExitUsage   = 2   // flags, environment or file are wrong; nothing was done
-	ExitRefused = 3   // the crawl is missing, exists, or differs from what was asked
+	ExitRefused = 3   // the crawl is missing, exists, is in use or differs; or Redis is not fit for it
 	ExitAborted = 130 // ended by a second signal, or while it could not stop in order
 )
 
@@ -73,8 +74,9 @@ func Main(name, about string, grammar any) int {
 // exited carries the code of a flag that ends the program, such as --help.
 type exited int
 
-// Run parses args, calls the selected command's Run(*Env) error and returns
-// the exit code. Errors are printed as one line.
+// Run parses args, calls the selected command's Run(*Env) error, or
+// Run(*Env, grammar) error, and returns the exit code. Errors are printed as
+// one line.
 func (a *App) Run(stop, abort context.Context, args []string) (code int) {
 	defer func() {
 		switch v := recover().(type) {
@@ -101,7 +103,7 @@ func (a *App) Run(stop, abort context.Context, args []string) (code int) {
 		log.Warn("environment variable names no flag", "name", name)
 	}
 	env := &Env{Stop: stop, Abort: abort, In: a.In, Out: a.Out, Err: a.Err, Log: log}
-	err = selected.Run(env)
+	err = selected.Run(env, a.Grammar)
 	if err != nil && abort.Err() != nil {
 		a.fail(err)
 		return ExitAborted
@@ -123,7 +125,8 @@ func (a *App) parse(args []string) (*kong.Context, *Common, error) {
 		kong.Name(a.Name), kong.Description(a.About), kong.Writers(a.Out, a.Err),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.Vars{"version": a.Name + " " + Version()},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110, FlagsLast: true}),
+		kong.Help(printHelp),
 		kong.ExplicitGroups(groups),
 		kong.Resolvers(file, environ(a.Environ)),
 	)
@@ -148,8 +151,11 @@ func (a *App) fail(err error) int {
 	switch {
 	case errors.Is(err, ErrUsage):
 		return ExitUsage
-	case errors.Is(err, ErrDiffers), errors.Is(err, frontier.ErrLayout), errors.Is(err, frontier.ErrNoCrawl), errors.Is(err, frontier.ErrExists):
-		return ExitRefused
+	}
+	for _, refusal := range []error{ErrDiffers, frontier.ErrLayout, frontier.ErrNoCrawl, frontier.ErrExists, frontier.ErrLive, shard.ErrUnfit, shard.ErrNoBloom} {
+		if errors.Is(err, refusal) {
+			return ExitRefused
+		}
 	}
 	return ExitFailed
 }

@@ -191,34 +191,33 @@ func TestPrintConfig(t *testing.T) {
 	}
 }
 
-func TestEndpoint(t *testing.T) {
+func TestRedisConfig(t *testing.T) {
 	secret := write(t, "from file\n")
 	cases := []struct {
 		flags RedisFlags
 		env   []string
 		want  string
 	}{
-		{RedisFlags{Redis: "a:1,b,[::1]:3"}, nil, "[a:1 b:6379 [::1]:3]   0 false"},
-		{RedisFlags{Redis: "redis://h"}, nil, "[h:6379]   0 false"},
-		{RedisFlags{Redis: "redis://u:p%40%2F@h:1,i:2/5"}, nil, "[h:1 i:2] u p@/ 5 false"},
-		{RedisFlags{Redis: "rediss://:p@h:1"}, []string{passwordEnv + "=from env"}, "[h:1]  from env 0 true"},
-		{RedisFlags{Redis: "h:1", RedisPasswordFile: secret}, []string{passwordEnv + "=x"}, "[h:1]  from file 0 false"},
+		{RedisFlags{Redis: "a:1,b"}, nil, "[a:1 b]  false"},
+		{RedisFlags{Redis: "redis://u:p@h:1,i:2/5"}, nil, "[redis://u:p@h:1,i:2/5]  false"},
+		{RedisFlags{Redis: "rediss://h:1"}, []string{passwordEnv + "=from env"}, "[rediss://h:1] from env true"},
+		{RedisFlags{Redis: "h:1", RedisPasswordFile: secret}, []string{passwordEnv + "=x"}, "[h:1] from file false"},
 	}
 	for _, c := range cases {
-		e, err := c.flags.Endpoint(c.env)
+		e, err := c.flags.Config("x", c.env)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if got := fmt.Sprint(e.Addrs, " ", e.User, " ", e.Password, " ", e.DB, " ", e.TLS != nil); got != c.want {
+		if got := fmt.Sprint(e.Addrs, " ", string(e.Password), " ", e.TLS.Enabled); got != c.want {
 			t.Errorf("%s: %s, want %s", c.flags.Redis, got, c.want)
 		}
 	}
 	for _, bad := range []RedisFlags{
 		{Redis: "http://h"}, {Redis: ""}, {Redis: "redis://u:sesame%zz@h"}, {Redis: "redis://:sesame@h/x"},
-		{Redis: "h:1", RedisCA: secret}, {Redis: "rediss://h", RedisCA: secret}, {Redis: "h", RedisPasswordFile: "/nowhere"},
+		{Redis: "h:1", RedisCA: secret}, {Redis: "h", RedisPasswordFile: "/nowhere"},
 	} {
-		_, err := bad.Endpoint(nil)
+		_, err := bad.Config("x", nil)
 		if !errors.Is(err, ErrUsage) || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%+v: %v", bad, err)
 		}

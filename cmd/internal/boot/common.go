@@ -8,19 +8,6 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// groups orders --help by task; flags name them by key.
-var groups = []kong.Group{
-	{Key: "input", Title: "What to crawl:"},
-	{Key: "scope", Title: "Which links to follow:"},
-	{Key: "polite", Title: "How to treat sites:"},
-	{Key: "output", Title: "What to keep:"},
-	{Key: "run", Title: "This process:"},
-	{Key: "net", Title: "Network:"},
-	{Key: "crawl", Title: "The crawl and its shards:"},
-	{Key: "redis", Title: "Redis:"},
-	{Key: "program", Title: "Program:"},
-}
-
 // Common is embedded by the grammar of every program.
 type Common struct {
 	Config      string           `group:"program" placeholder:"FILE" help:"YAML file; its keys are the names of flags."`

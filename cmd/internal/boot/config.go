@@ -15,6 +15,9 @@ import (
 // passwordEnv holds Redis's password; no flag does, for process lists show flags.
 const passwordEnv = "SEINE_REDIS_PASSWORD"
 
+// toolEnv are variables that tests and scripts read.
+var toolEnv = []string{"SEINE_REDISBLOOM", "SEINE_TEST_SERVER"}
+
 // configPath finds the YAML file before flags are parsed, for what it holds
 // takes part in the parsing.
 func configPath(args, env []string) string {
@@ -208,6 +211,9 @@ func strangeEnv(app *kong.Application, env []string) []string {
 		flags[name] = true
 	}
 	known := map[string]bool{passwordEnv: true}
+	for _, name := range toolEnv {
+		known[name] = true
+	}
 	for name := range flags {
 		known[envName(name)] = true
 	}

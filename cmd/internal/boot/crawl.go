@@ -44,8 +44,8 @@ type CrawlFlags struct {
 	Deny           []string `group:"scope" sep:"none" placeholder:"REGEX" help:"Do not follow URLs that match; beats --allow. Repeatable."`
 	Priority       []string `group:"scope" sep:"none" placeholder:"REGEX=0..3" help:"Class of URLs that match, 0 first; the first match counts. Repeatable."`
 	Order          *string  `group:"scope" placeholder:"RULE" help:"Within a site: breadth or depth (breadth)."`
-	SkipExt        []string `group:"scope" placeholder:"EXT,..." help:"Extensions of paths that are not followed."`
-	Follow         []string `group:"scope" placeholder:"KIND,..." help:"Kinds of links that are followed (navigation)."`
+	SkipExt        []string `group:"scope" placeholder:"EXT" help:"Extensions of paths that are not followed."`
+	Follow         []string `group:"scope" placeholder:"KIND" help:"Kinds of links that are followed (navigation)."`
 	Sitemaps       *bool    `group:"scope" help:"Follow the sitemaps that robots.txt names."`
 	IgnoreNofollow *bool    `group:"scope" help:"Follow links that are marked nofollow."`
 
@@ -57,13 +57,18 @@ type CrawlFlags struct {
 // what frontier.Open compares. frontier.Create completes it.
 func (c *CrawlFlags) ToLayout() frontier.Layout {
 	l := frontier.Layout{
-		Format: frontier.FormatVersion, Canon: frontier.CanonVersion, Suffixes: frontier.SuffixVersion(),
+		Format: frontier.FormatVersion, Canon: frontier.CanonVersion, Suffixes: canon.SuffixVersion(),
 		Shards: c.Shards, LimitBy: canon.LimitBy(c.LimitBy), PlanURLs: int64(c.PlanURLs), ErrorRate: c.ErrorRate,
 		OtherSuffixes: c.OtherSuffixes,
 	}
 	set(&l.StripParams, c.StripParams)
 	set(&l.SortQuery, c.SortQuery)
 	return l
+}
+
+// GivesLayout says whether any flag of the layout was given.
+func (c *CrawlFlags) GivesLayout() bool {
+	return c.Shards != 0 || c.PlanURLs != 0 || c.ErrorRate != 0 || c.LimitBy != "" || c.StripParams != nil || c.SortQuery != nil
 }
 
 // ToSettings is the defaults with what was given, for a new crawl.

@@ -104,3 +104,10 @@ func maskURL(text string) string {
 	}
 	return scheme + "://" + user + "@" + hosts
 }
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}

@@ -18,7 +18,7 @@ type SeedFlags struct {
 // ProcessFlags belong to one fetcher process, not to the crawl.
 type ProcessFlags struct {
 	Out        string        `group:"output" placeholder:"FILE" help:"File for records, one JSON line each; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one."`
-	Fields     []string      `group:"output" placeholder:"NAME,..." help:"More fields of records: body, links_out, headers, text."`
+	Fields     []string      `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text."`
 	RotateSize Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
 	RotateTime time.Duration `group:"output" placeholder:"D" help:"Begin a new file after so long."`
 
@@ -31,8 +31,8 @@ type ProcessFlags struct {
 	Grace        time.Duration `group:"run" default:"30s" placeholder:"D" help:"On a first signal, time for open fetches to end (${default})."`
 	MetricsAddr  string        `group:"run" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there; loopback when only a port is given."`
 
-	AllowNet  []netip.Prefix `group:"net" placeholder:"CIDR,..." help:"Private networks that may be fetched from."`
-	ConnectTo []string       `group:"net" placeholder:"HOST:PORT:ADDR:PORT,..." help:"Connect to ADDR for HOST, which may begin with *.; empty HOST or PORT is any."`
+	AllowNet  []netip.Prefix `group:"net" placeholder:"CIDR" help:"Private networks that may be fetched from."`
+	ConnectTo []string       `group:"net" placeholder:"HOST:PORT:ADDR:PORT" help:"Connect to ADDR for HOST, which may begin with *.; empty HOST or PORT is any."`
 }
 
 // Check joins all faults that can be seen without a crawl. (Under the name
