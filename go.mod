@@ -3,8 +3,6 @@ module seine
 go 1.26.0
 
 require (
-	github.com/VictoriaMetrics/metrics v1.45.0
-	github.com/alecthomas/kong v1.17.0
 	github.com/RedisBloom/redisbloom-go v1.0.0
 	github.com/Shopify/toxiproxy/v2 v2.5.0
 	github.com/VictoriaMetrics/metrics v1.45.0
@@ -13,7 +11,6 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/go-shiori/go-readability v0.0.0-20251205110129-5db1dc9836f0
 	github.com/goccy/go-yaml v1.19.2
-	github.com/klauspost/compress v1.20.4
 	github.com/gogs/chardet v0.0.0-20211120154057-b7413eaefb8f
 	github.com/gomodule/redigo v1.9.3
 	github.com/klauspost/compress v1.20.4

@@ -112,6 +112,9 @@ type Frontier struct {
 	run      string // makes tokens of this process differ from those of others
 	tokens   atomic.Uint64
 
+	membership sync.Mutex
+	members    map[string]frontier.Member
+
 	dir *dir // nil when nothing is kept on disk
 	// suspect is the visit, one at most, with a URL that was lost twice already.
 	// Processes that are killed again and again lose much that is innocent; like
