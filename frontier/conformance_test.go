@@ -80,7 +80,7 @@ func (fl *fleet) openWith(t testing.TB, list, dead int) frontiertest.Backend {
 	c := &crawlClock{client: fl.client, crawl: crawl, tags: shard.NewMap(fl.shards)}
 	c.must(t, c.start(ctx))
 	return frontiertest.Backend{
-		Frontier: standIn{f, fl.client, crawl}, MaxList: list, MaxDead: dead,
+		Frontier: f, MaxList: list, MaxDead: dead,
 		Advance: func(d time.Duration) { c.must(t, c.advance(ctx, d)) },
 		Silent:  func(d time.Duration) { c.must(t, c.silent(ctx, d)) },
 	}

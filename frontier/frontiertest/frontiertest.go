@@ -42,6 +42,9 @@ type Frontier interface {
 	SetRobots(ctx context.Context, shard int, origin string, rules []byte, ttl time.Duration) error
 	Stats(context.Context) ([]frontier.ShardStats, error)
 	Finished(context.Context) (bool, error)
+	Announce(context.Context, frontier.Member) error
+	Leave(ctx context.Context, id string) error
+	Members(context.Context) ([]frontier.Member, error)
 	Close() error
 }
 
@@ -113,6 +116,7 @@ var clauses = []struct {
 	{"crawl/robots", crawlRobots},
 	{"crawl/gauges", crawlGauges},
 	{"crawl/finished", crawlFinished},
+	{"crawl/members", crawlMembers},
 	{"crawl/at once", crawlAtOnce},
 }
 

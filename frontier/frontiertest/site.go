@@ -228,3 +228,47 @@ func crawlFinished(k *kit) {
 	k.fill("b.example", "p", 1, 1)
 	finished("a paused site", true)
 }
+
+// crawlMembers: who is at work is listed, by kind and start, and a seeder at
+// work keeps the crawl from its end.
+func crawlMembers(k *kit) {
+	start := time.Now().UTC().Truncate(time.Second)
+	members := []frontier.Member{
+		{ID: "f1", Kind: frontier.KindFetcher, Version: "v1", Host: "h", PID: 7, Started: start, Rate: 1.5, Pages: 3, Visits: 2},
+		{ID: "f0", Kind: frontier.KindFetcher, Started: start.Add(time.Second)},
+		{ID: "s", Kind: frontier.KindSeeder, Started: start},
+	}
+	list := func(want ...string) []frontier.Member {
+		k.Helper()
+		got, err := k.f.Members(k.ctx)
+		k.must(err)
+		var ids []string
+		for _, m := range got {
+			ids = append(ids, m.ID)
+		}
+		sameList(k, "members", ids, want...)
+		return got
+	}
+	list()
+	for range 2 {
+		for _, m := range members {
+			k.must(k.f.Announce(k.ctx, m))
+		}
+	}
+	got := list("f1", "f0", "s")[0]
+	got.Seen = time.Time{}
+	same(k, "details", got, members[0])
+	done, err := k.f.Finished(k.ctx)
+	k.must(err)
+	same(k, "finished with a seeder", done, false)
+	for range 2 {
+		k.must(k.f.Leave(k.ctx, "s"))
+	}
+	list("f1", "f0")
+	done, err = k.f.Finished(k.ctx)
+	k.must(err)
+	same(k, "finished without", done, true)
+	if err := k.f.Announce(k.ctx, frontier.Member{Kind: frontier.KindFetcher}); err == nil {
+		k.Fatal("a member without an id was announced")
+	}
+}

@@ -42,9 +42,8 @@ func (f *Frontier) Admit(ctx context.Context, k int, candidates []frontier.Candi
 		}
 	}
 	p.lock()
-	defer p.mu.Unlock()
 	p.admit(candidates, verdicts)
-	return nil
+	return p.unlock("admit")
 }
 
 func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdict) {
@@ -52,8 +51,9 @@ func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdic
 	settings := p.f.settings.Load()
 	capped := settings.MaxPerSite > 0 || len(settings.Sites) > 0
 	front := settings.Order == "depth"
+	p.begin(recAdmit)
 	var s *site
-	admitted := 0
+	admitted, last := 0, ""
 	for i := range candidates {
 		c := &candidates[i]
 		if first, ok := p.batch.again[c.Fingerprint]; ok && first != i {
@@ -74,10 +74,14 @@ func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdic
 			verdicts[i] = frontier.Capped
 			continue
 		}
-		if limit > 0 {
-			s.more().admitted++
+		e := entryOf(c)
+		p.known.add(c.Fingerprint)
+		if c.Again != "" {
+			p.known.add(request(c))
 		}
-		p.enqueue(s, c, front)
+		p.enqueue(s, &e, limit > 0, front)
+		p.noteAdmitted(c, last, limit > 0, front)
+		last = c.Site
 		verdicts[i] = frontier.Admitted
 		p.batch.admitted[c.Fingerprint] = struct{}{}
 		admitted++
@@ -90,6 +94,9 @@ func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdic
 	if admitted > 0 {
 		p.stats.Admits++
 		p.stats.Known += int64(admitted)
+		if p.log != nil {
+			p.log.add(append(p.rec, 0))
+		}
 	}
 	p.forget(2 * admitted)
 }
@@ -138,22 +145,20 @@ func request(c *frontier.Candidate) canon.Fingerprint {
 	return canon.Fingerprint{Site: c.Fingerprint.Site, Key: xxhash.Sum64(id)}
 }
 
-// enqueue makes c known and puts it into its list. A list that was not empty
-// leaves its site where it is; otherwise the site moves unless it has better
-// work already.
-func (p *part) enqueue(s *site, c *frontier.Candidate, front bool) {
-	p.known.add(c.Fingerprint)
-	if c.Again != "" {
-		p.known.add(request(c))
+// enqueue puts a new entry into its list. A list that was not empty leaves its
+// site where it is; otherwise the site moves unless it has better work already.
+// counted says that a cap applies.
+func (p *part) enqueue(s *site, e *frontier.Entry, counted, front bool) {
+	if counted {
+		s.more().admitted++
 	}
-	e := frontier.Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Seed: c.Seed, Meta: c.Meta}
-	had := s.queues[c.Priority] != nil
+	had := s.queues[e.Priority] != nil
 	if front {
-		p.pushFront(s, &e)
+		p.pushFront(s, e)
 	} else {
-		p.pushBack(s, &e)
+		p.pushBack(s, e)
 	}
-	if !had && s.best() == int(c.Priority) {
+	if !had && s.best() == int(e.Priority) {
 		p.place(s)
 	}
 }

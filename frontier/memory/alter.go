@@ -15,7 +15,12 @@ func (f *Frontier) Alter(ctx context.Context, k int, name string, change frontie
 		return err
 	}
 	p.lock()
-	defer p.mu.Unlock()
+	p.noteAlter(name, &change)
+	p.alter(name, &change)
+	return p.unlock("alter")
+}
+
+func (p *part) alter(name string, change *frontier.SiteChange) {
 	s := p.site(name)
 	if change.Paused != nil {
 		s.paused = *change.Paused
@@ -33,7 +38,6 @@ func (f *Frontier) Alter(ctx context.Context, k int, name string, change frontie
 		}
 	}
 	p.place(s)
-	return nil
 }
 
 // clear drops all work of a site.

@@ -93,7 +93,44 @@ func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, err
 // Revive puts dead letters back at the end of their queues, as if they had
 // never failed, and returns how many went. Those of blocked sites stay.
 func (f *Frontier) Revive(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.exhume(ctx, k, "revive", dead, func(p *part, l letter) bool {
+	return f.exhume(ctx, k, "revive", dead)
+}
+
+// DropDead forgets dead letters and returns how many were still there.
+func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
+	return f.exhume(ctx, k, "drop dead", dead)
+}
+
+// exhume takes letters out and revives them or not.
+func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier.DeadLetter) (int, error) {
+	p, err := f.part(ctx, k, op)
+	if err != nil {
+		return 0, err
+	}
+	p.lock()
+	n := 0
+	for i := range dead {
+		id, err := strconv.ParseInt(dead[i].Raw, 10, 64)
+		if err == nil && p.exhume(dead[i].Cause, id, op == "revive") {
+			p.noteLetter(dead[i].Cause, id, op == "revive")
+			n++
+		}
+	}
+	return n, p.unlock(op)
+}
+
+// exhume takes one letter out; false when it is not there or stays.
+func (p *part) exhume(cause string, id int64, revive bool) bool {
+	d := p.dead[cause]
+	if d == nil {
+		return false
+	}
+	at, ok := d.find(id)
+	if !ok {
+		return false
+	}
+	l := d.list[at]
+	if revive {
 		s := p.site(l.site)
 		if s.blocked {
 			return false
@@ -101,39 +138,9 @@ func (f *Frontier) Revive(ctx context.Context, k int, dead []frontier.DeadLetter
 		l.entry.Lost, l.entry.Attempts = 0, 0
 		p.pushBack(s, &l.entry)
 		p.stats.Revived++
-		p.place(s)
-		return true
-	})
-}
-
-// DropDead forgets dead letters and returns how many were still there.
-func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.exhume(ctx, k, "drop dead", dead, func(*part, letter) bool { return true })
-}
-
-// exhume hands letters to use and takes out those that it took.
-func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier.DeadLetter, use func(*part, letter) bool) (int, error) {
-	p, err := f.part(ctx, k, op)
-	if err != nil {
-		return 0, err
-	}
-	p.lock()
-	defer p.mu.Unlock()
-	n := 0
-	revived := p.stats.Revived
-	for i := range dead {
-		d := p.dead[dead[i].Cause]
-		id, err := strconv.ParseInt(dead[i].Raw, 10, 64)
-		if d == nil || err != nil {
-			continue
-		}
-		if at, ok := d.find(id); ok && use(p, d.list[at]) {
-			d.list = slices.Delete(d.list, at, at+1)
-			n++
-		}
-	}
-	if p.stats.Revived > revived {
 		p.stats.Admits++
+		p.place(s)
 	}
-	return n, nil
+	d.list = slices.Delete(d.list, at, at+1)
+	return true
 }

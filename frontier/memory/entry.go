@@ -68,3 +68,25 @@ func decodeEntry(rec []byte, class int) frontier.Entry {
 	e.URL = string(rest)
 	return e
 }
+
+// entryOf is what a candidate leaves in a queue.
+func entryOf(c *frontier.Candidate) frontier.Entry {
+	return frontier.Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Seed: c.Seed, Meta: c.Meta}
+}
+
+// validEntry says whether rec can be decoded.
+func validEntry(rec []byte) bool {
+	r := reader{b: rec}
+	flags := r.byte()
+	if flags&hasMarks != 0 {
+		r.take(2)
+	}
+	if flags&hasRedirects != 0 {
+		r.byte()
+	}
+	r.uint()
+	if flags&hasMeta != 0 {
+		r.bytes()
+	}
+	return !r.bad
+}

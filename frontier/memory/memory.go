@@ -27,6 +27,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strconv"
 	"sync"
@@ -47,6 +48,11 @@ type Config struct {
 	MaxList  int               // entries a list, default 8 million; beyond, URLs are Capped
 	MaxDead  int               // dead letters a cause and shard, default 100,000; beyond, the oldest are dropped
 	Now      func() time.Time  // default time.Now
+
+	Dir    string        // where the crawl is kept, made when missing; default: nowhere
+	Sync   time.Duration // what a power cut may undo, default 500 ms; negative: nothing, at the price of a sync each call
+	MaxLog int64         // bytes of a shard's journal, at least, before a snapshot takes its place, default 64 MB
+	Logger *slog.Logger  // told of torn ends that were cut, and of failures in the background; default none
 }
 
 // complete fills in the defaults.
@@ -60,8 +66,13 @@ func (c Config) complete() Config {
 	setDefault(&c.Claim, 5*time.Second)
 	setDefault(&c.MaxList, 8_000_000)
 	setDefault(&c.MaxDead, 100_000)
+	setDefault(&c.Sync, 500*time.Millisecond)
+	setDefault(&c.MaxLog, 64<<20)
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
@@ -85,6 +96,7 @@ func (c *Config) Validate() error {
 	fault(c.Claim < 0, "Claim must not be negative")
 	fault(c.MaxList < 0, "MaxList must not be negative")
 	fault(c.MaxDead < 0, "MaxDead must not be negative")
+	fault(c.MaxLog < 0, "MaxLog must not be negative")
 	whole := c.complete()
 	return errors.Join(append(errs, whole.Layout.Validate(), whole.Settings.Validate())...)
 }
@@ -99,9 +111,20 @@ type Frontier struct {
 	shards   []*part
 	run      string // makes tokens of this process differ from those of others
 	tokens   atomic.Uint64
+
+	membership sync.Mutex
+	members    map[string]frontier.Member
+
+	dir *dir // nil when nothing is kept on disk
+	// suspect is the visit, one at most, with a URL that was lost twice already.
+	// Processes that are killed again and again lose much that is innocent; like
+	// this the third time falls on one URL only.
+	suspect atomic.Pointer[lease]
 }
 
-// New makes an empty crawl.
+// New makes an empty crawl, or opens the one that is in cfg.Dir. It fails with
+// ErrLayout when that one has another layout, with ErrInUse when another
+// process has it open, and with a DamageError when it is not what was written.
 func New(cfg Config) (*Frontier, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -114,11 +137,22 @@ func New(cfg Config) (*Frontier, error) {
 	for k := range cfg.Layout.Shards {
 		f.shards = append(f.shards, newPart(f, k))
 	}
+	if cfg.Dir != "" {
+		if err := f.open(); err != nil {
+			return nil, err
+		}
+	}
 	return f, nil
 }
 
-// Close ends the use of the crawl.
-func (f *Frontier) Close() error { return nil }
+// Close writes what is not on disk yet. URLs that are out return to their
+// queues with the next New. It is an error to use f afterwards.
+func (f *Frontier) Close() error {
+	if f.dir == nil {
+		return nil
+	}
+	return f.dir.close()
+}
 
 // Shards is the number of shards.
 func (f *Frontier) Shards() int { return len(f.shards) }
@@ -154,7 +188,9 @@ func (f *Frontier) Set(ctx context.Context, change func(*frontier.Settings) erro
 		return nil, nil, err
 	}
 	settings.Rev++
-	f.settings.Store(&settings)
+	if err := f.keep(&settings); err != nil {
+		return nil, nil, err
+	}
 	return before, &settings, nil
 }
 
@@ -172,13 +208,23 @@ func (f *Frontier) Pause(ctx context.Context, k int, paused bool) error {
 		if err != nil {
 			return err
 		}
-		p.lock()
+		p.mu.Lock()
 		p.stats.Paused = paused
 		p.mu.Unlock()
 	}
 	settings := *f.settings.Load()
 	settings.Rev++
-	f.settings.Store(&settings)
+	return f.keep(&settings)
+}
+
+// keep takes settings over, on disk too.
+func (f *Frontier) keep(s *frontier.Settings) error {
+	if f.dir != nil {
+		if err := f.dir.keep(s); err != nil {
+			return fmt.Errorf("memory: settings: %w", err)
+		}
+	}
+	f.settings.Store(s)
 	return nil
 }
 
@@ -190,7 +236,7 @@ func (f *Frontier) PausedShards(ctx context.Context) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.lock()
+		p.mu.Lock()
 		if p.stats.Paused {
 			list = append(list, k)
 		}

@@ -122,8 +122,11 @@ func compress(chunk []byte) []byte {
 	return append(make([]byte, 0, len(packed)), packed...)
 }
 
+// expandChecked is expand for chunks that were on disk.
+func expandChecked(packed []byte) ([]byte, error) { return s2.Decode(nil, packed) }
+
 func expand(packed []byte) []byte {
-	chunk, err := s2.Decode(nil, packed)
+	chunk, err := expandChecked(packed)
 	if err != nil {
 		panic("memory: a chunk of a queue was overwritten: " + err.Error())
 	}

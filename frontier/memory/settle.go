@@ -18,20 +18,23 @@ func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Set
 		return nil, err
 	}
 	p.lock()
-	defer p.mu.Unlock()
 	out := make([]frontier.Settled, len(settlements))
 	for i := range settlements {
-		out[i] = p.settle(&settlements[i])
+		st := &settlements[i]
+		l := p.lease(st.Lease)
+		if l == nil {
+			out[i] = make(frontier.Settled, len(st.Outcomes))
+			continue
+		}
+		freed := st.Free != nil && l.site.lent == l
+		out[i] = p.settle(l, st)
+		p.noteSettled(st, out[i], freed)
 	}
-	return out, nil
+	return out, p.unlock("settle")
 }
 
-func (p *part) settle(st *frontier.Settlement) frontier.Settled {
+func (p *part) settle(l *lease, st *frontier.Settlement) frontier.Settled {
 	settled := make(frontier.Settled, len(st.Outcomes))
-	l := p.lease(st.Lease)
-	if l == nil {
-		return settled
-	}
 	s := l.site
 	var back []int
 	changed := false
@@ -97,6 +100,7 @@ func (p *part) drop(l *lease) {
 	if l.site.lent == l {
 		l.site.lent = nil
 	}
+	p.f.suspect.CompareAndSwap(l, nil)
 }
 
 // release takes over what the fetcher says of the site.
@@ -148,9 +152,8 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 		return 0, err
 	}
 	p.lock()
-	defer p.mu.Unlock()
 	if p.now < p.quiet || p.now-p.tick > f.cfg.Lease.Milliseconds()/3 {
-		return 0, nil
+		return 0, p.unlock("reap")
 	}
 	n := 0
 	for i := range expired {
@@ -158,23 +161,32 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 		if l == nil || l.deadline != expired[i].Deadline || l.deadline >= p.now {
 			continue
 		}
+		p.noteReap(l, f.delay())
 		p.reap(l, f.delay())
 		n++
 	}
-	return n, nil
+	return n, p.unlock("reap")
 }
 
-func (p *part) reap(l *lease, delay time.Duration) {
+func (p *part) reap(l *lease, delay time.Duration) { p.takeBack(l, len(l.entries), delay) }
+
+// takeBack ends a lease. What is open returns to the front of its queues, the
+// first of it, as many as marks says, marked as lost once more.
+func (p *part) takeBack(l *lease, marks int, delay time.Duration) {
 	s := l.site
+	for at := range l.entries {
+		if l.open[at] && marks > 0 {
+			l.entries[at].Lost++
+			marks--
+		}
+	}
 	for at := len(l.entries) - 1; at >= 0; at-- {
 		if !l.open[at] {
 			continue
 		}
 		p.close(l, at)
 		p.stats.Lost++
-		e := &l.entries[at]
-		e.Lost++
-		if e.Lost >= 3 {
+		if e := &l.entries[at]; e.Lost >= 3 {
 			p.bury(s.name, frontier.CauseLost, "", *e)
 		} else {
 			p.pushFront(s, e)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seine/frontier"
+	"seine/shard"
 )
 
 // The places of a site. The first four are the classes of the ready rule.
@@ -40,6 +41,10 @@ type part struct {
 	stats   frontier.ShardStats
 	scratch []byte
 	batch   batch
+	log     *journal // nil when nothing is kept on disk
+	rec     []byte   // the record that is being made
+	snapped int64    // bytes of the last snapshot
+	peace   bool     // what was loaded was closed, not cut off
 }
 
 func newPart(f *Frontier, k int) *part {
@@ -104,6 +109,21 @@ func (s *site) moved(i int) { s.pos = int32(i) }
 func (p *part) lock() {
 	p.mu.Lock()
 	p.now = max(p.now, p.f.cfg.Now().UnixMilli())
+}
+
+// unlock gives the shard back and waits until the journal has all that was
+// done, by others too: what they did may show in the answer.
+func (p *part) unlock(op string) error {
+	if p.log == nil {
+		p.mu.Unlock()
+		return nil
+	}
+	last := p.log.last()
+	p.mu.Unlock()
+	if err := p.log.commit(last); err != nil {
+		return &shard.Error{Shard: p.k, Op: op, Err: err}
+	}
+	return nil
 }
 
 // site returns what the shard keeps of a site, made when missing.

@@ -2,7 +2,10 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"seine/frontier"
@@ -84,13 +87,20 @@ func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
 func shardSlot(f *Frontier, k int) int { return shard.Slot(f.slots.Tag(k)) }
 
 // Finished says whether nothing is left to do: no site in any ready class and
-// no visit out, on all shards at one moment. Paused sites do not count.
+// no visit out, on all shards at one moment, and no seeder at work. Paused
+// sites do not count.
 func (f *Frontier) Finished(ctx context.Context) (bool, error) {
-	if err := ctx.Err(); err != nil {
+	members, err := f.Members(ctx)
+	if err != nil {
 		return false, err
 	}
+	for _, m := range members {
+		if m.Kind == frontier.KindSeeder {
+			return false, nil
+		}
+	}
 	for _, p := range f.shards {
-		p.lock()
+		p.mu.Lock()
 		defer p.mu.Unlock()
 	}
 	for _, p := range f.shards {
@@ -104,4 +114,49 @@ func (f *Frontier) Finished(ctx context.Context) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// Announce says that m is at work, for frontier.LiveFor.
+func (f *Frontier) Announce(ctx context.Context, m frontier.Member) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if m.ID == "" {
+		return errors.New("memory: announce: a member needs an id")
+	}
+	f.membership.Lock()
+	defer f.membership.Unlock()
+	if f.members == nil {
+		f.members = make(map[string]frontier.Member)
+	}
+	m.Seen = f.cfg.Now()
+	f.members[m.ID] = m
+	return nil
+}
+
+// Leave takes a member off the list.
+func (f *Frontier) Leave(ctx context.Context, id string) error {
+	f.membership.Lock()
+	defer f.membership.Unlock()
+	delete(f.members, id)
+	return ctx.Err()
+}
+
+// Members lists who is at work, by kind and start.
+func (f *Frontier) Members(ctx context.Context) ([]frontier.Member, error) {
+	f.membership.Lock()
+	defer f.membership.Unlock()
+	oldest := f.cfg.Now().Add(-frontier.LiveFor)
+	list := make([]frontier.Member, 0, len(f.members))
+	for id, m := range f.members {
+		if m.Seen.Before(oldest) {
+			delete(f.members, id)
+			continue
+		}
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b frontier.Member) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
+	})
+	return list, ctx.Err()
 }

@@ -17,20 +17,24 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	}
 	start := f.cfg.Now()
 	p.lock()
-	defer p.mu.Unlock()
 	var out []frontier.Visit
 	for i := range tickets {
 		s := p.claimed(&tickets[i])
 		if s == nil {
 			continue
 		}
-		l := p.lend(s, f.token(), visitURLs(s, limits))
+		most := visitURLs(s, limits)
+		l := p.lend(s, f.token(), most)
 		if l == nil {
 			continue
 		}
+		if f.dir != nil && l.entries[0].Lost >= 2 {
+			f.suspect.CompareAndSwap(nil, l)
+		}
+		p.noteVisit(l, most)
 		out = append(out, visitOf(p, l, start.Add(f.cfg.Lease)))
 	}
-	return out, nil
+	return out, p.unlock("visit")
 }
 
 // claimed returns the site of a ticket that is good.
@@ -43,10 +47,21 @@ func (p *part) claimed(t *frontier.Ticket) *site {
 		return nil
 	}
 	p.age(s)
-	if s.clock > p.now {
+	if s.clock > p.now || p.f.suspect.Load() != nil && s.suspect() {
 		return nil
 	}
 	return s
+}
+
+// suspect says whether a visit of the site may get a URL that dies if this
+// process dies once more.
+func (s *site) suspect() bool {
+	for _, q := range s.queues {
+		if q != nil && entryLost(q.peek()) >= 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // visitURLs is how many URLs a visit of the site may borrow.
@@ -84,12 +99,17 @@ func (p *part) lend(s *site, token string, most int) *lease {
 	}
 	s.turn = (s.turn + 1) % 8
 	s.lent = l
-	s.open++
-	p.leases[token] = l
-	p.expiry.push(l)
-	p.stats.Open += int64(l.left)
+	p.enlist(l)
 	p.place(s)
 	return l
+}
+
+// enlist makes a lease known.
+func (p *part) enlist(l *lease) {
+	l.site.open++
+	p.leases[l.token] = l
+	p.expiry.push(l)
+	p.stats.Open += int64(l.left)
 }
 
 // pick takes entries from the best class on; every eighth visit of a site
