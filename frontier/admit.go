@@ -69,7 +69,7 @@ func (f *Frontier) admit(ctx context.Context, k int, a *admission, batch []Candi
 	if f.cfg.AckReplicas > 0 {
 		reply, acked, err = f.client.RunAck(ctx, k, admitScript, f.cfg.AckReplicas, f.cfg.AckTimeout, a.keys, a.args...)
 	} else {
-		reply, err = f.client.Run(ctx, k, admitScript, a.keys, a.args...)
+		reply, err = f.run(ctx, k, admitScript, a.keys, a.args...)
 	}
 	if err == nil {
 		err = f.refusal(k, "admit", reply)

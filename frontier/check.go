@@ -2,11 +2,13 @@ package frontier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"seine/frontier/canon"
 	"seine/shard"
@@ -100,11 +102,37 @@ func (c *checker) stats(ctx context.Context) (map[string]int64, error) {
 	return stats, nil
 }
 
+// scanTries is how often scan looks for the node that has the shard.
+const scanTries = 50
+
 // scan collects sites, tokens and causes from the names of the shard's keys.
+// SCAN names no key, so a node that lost the slot does not redirect: what lacks
+// the shard's meta was another node, or half of a moving slot.
 func (c *checker) scan(ctx context.Context) error {
-	prefix := strings.TrimSuffix(c.keys.Site(""), "s:")
-	return c.pages(ctx, []any{"SCAN"}, []any{"MATCH", c.keys.Pattern(), "COUNT", 10 * checkPage}, func(page []any) error {
+	for try := range scanTries {
+		found, err := c.scanNode(ctx)
+		if found || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return &shard.Error{Shard: c.k, Op: "check", Err: context.Cause(ctx)}
+		case <-time.After(time.Duration(try) * 10 * time.Millisecond):
+		}
+		if _, err := c.length(ctx, "HLEN", c.keys.Meta()); err != nil { // is redirected
+			return err
+		}
+	}
+	return &shard.Error{Shard: c.k, Op: "check", Err: errors.New("frontier: the shard is moving to another master; try later")}
+}
+
+// scanNode scans one node and says whether it has the shard.
+func (c *checker) scanNode(ctx context.Context) (found bool, err error) {
+	meta := c.keys.Meta()
+	prefix := strings.TrimSuffix(meta, "meta")
+	err = c.pages(ctx, []any{"SCAN"}, []any{"MATCH", c.keys.Pattern(), "COUNT", 10 * checkPage}, func(page []any) error {
 		for _, key := range page {
+			found = found || str(key) == meta
 			kind, name, _ := strings.Cut(strings.TrimPrefix(str(key), prefix), ":")
 			switch kind {
 			case "s", "w":
@@ -119,6 +147,7 @@ func (c *checker) scan(ctx context.Context) error {
 		}
 		return nil
 	})
+	return found, err
 }
 
 // zsets collects the sites of ready, held and leases: one without any key of

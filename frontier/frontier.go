@@ -96,16 +96,20 @@ type Frontier struct {
 
 	cfg        Config
 	base       [][]string // KEYS[1..9] of every script, by shard
-	run        string     // makes tokens of this process differ from those of others
+	process    string     // makes tokens of this process differ from those of others
+	run        runner     // client.Run, or what a test puts in its place
 	tokens     atomic.Uint64
 	admissions sync.Pool // of *admission
 }
+
+// runner runs a script on the master that owns a shard.
+type runner func(ctx context.Context, k int, s *shard.Script, keys []string, args ...any) (any, error)
 
 // attach binds a client to a crawl whose root was read.
 func attach(client *shard.Client, crawl string, layout Layout, epoch string) *Frontier {
 	f := &Frontier{client: client, crawl: crawl, layout: layout, epoch: epoch, shards: shard.NewMap(layout.Shards)}
 	f.cfg = Config{}.complete()
-	f.run = strings.ToLower(rand.Text()[:11])
+	f.process, f.run = strings.ToLower(rand.Text()[:11]), client.Run
 	for k := range layout.Shards {
 		keys := shard.KeysOf(crawl, f.shards.Tag(k))
 		f.keys = append(f.keys, keys)
@@ -142,7 +146,7 @@ func (f *Frontier) Settings() *Settings { return f.settings.Load() }
 func (f *Frontier) call(ctx context.Context, k int, s *shard.Script, keys []string, args []any) (any, error) {
 	all := make([]string, 0, len(f.base[k])+len(keys))
 	all = append(append(all, f.base[k]...), keys...)
-	reply, err := f.client.Run(ctx, k, s, all, append([]any{f.epoch}, args...)...)
+	reply, err := f.run(ctx, k, s, all, append([]any{f.epoch}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +168,7 @@ func (f *Frontier) block(keys []string, k int, site string) []string {
 }
 
 // token names a visit. It is unlike any other token of this or another process.
-func (f *Frontier) token() string { return f.run + strconv.FormatUint(f.tokens.Add(1), 36) }
+func (f *Frontier) token() string { return f.process + strconv.FormatUint(f.tokens.Add(1), 36) }
 
 // milliseconds rounds a duration up; a negative one is 0.
 func milliseconds(d time.Duration) int64 {
