@@ -1,14 +1,107 @@
 // Package extract finds links and page facts in a stream of bytes.
+//
+// A document is pushed through a Scanner in chunks of any size, as they come
+// off the wire:
+//
+//	Write(chunk) -> charset -> markup, style sheet, sitemap, feed or text -> emit(*Link)
+//
+// The Scanner tokenizes HTML as browsers do where links are concerned (WHATWG
+// HTML, section 13.2.5) and builds no tree: it jumps from '<' to '<', steps
+// over raw text and comments, and looks only inside tags that may bear a link.
+// What a tree would decide, it keeps in a few words: the stack of elements
+// inside svg and math, the depth of templates, whether the head has ended.
+//
+// The same bytes give the same links whatever the chunks were. Memory is
+// bounded by Config, never by the document: a tag longer than MaxTag is cut and
+// counted, a link is handed on when its tag ends and not held.
+//
+// A Page is the whole way from bytes to URLs: a Scanner, the document's base,
+// canonical form, one copy of each URL of a page, and the rules on nofollow.
+//
+// Scanners and Pages are made once per worker and Reset for each document; they
+// are not for use by several goroutines at once. All memory they hand out is
+// valid during the call that hands it out, facts until the next Reset.
 package extract
 
-// Kind says where in a page a link stood.
-type Kind uint8
+import (
+	"errors"
+	"fmt"
 
-// Link is one link as the page wrote it. Its memory is valid during the call
-// that hands it over.
+	"seine/frontier/canon"
+)
+
+// Link is one link as the document wrote it. Its memory is valid during the
+// call that hands it over.
 type Link struct {
 	Kind     Kind
-	Raw      []byte // entities decoded, UTF-8; not resolved
-	Rel      []byte // rel attribute as written
-	NoFollow bool   // rel nofollow, ugc or sponsored
+	Raw      []byte  // entities decoded, UTF-8, spaces around it kept; not resolved
+	Rel      []byte  // rel attribute as written, entities decoded
+	Type     []byte  // type attribute, of link elements, Link headers and feeds
+	NoFollow bool    // rel holds nofollow, ugc or sponsored
+	LastMod  []byte  // sitemaps and feeds: date as written, nil when none
+	Priority float32 // sitemaps: 0.0 to 1.0, -1 when not given
+}
+
+// Doc is what is known of a document before its first byte.
+type Doc struct {
+	ContentType string     // header as sent, "" when missing
+	Link        []string   // Link header values (RFC 8288)
+	Refresh     []string   // Refresh header values
+	Robots      []string   // X-Robots-Tag header values
+	Base        *canon.URL // the document's URL, after redirects; needed by Page only
+	Sitemap     bool       // read it as a sitemap or feed: the content decides which
+}
+
+// Config of a Scanner; zero fields are the documented defaults.
+type Config struct {
+	Kinds    Kinds  // links to look for, default Navigation; Base is always handed on
+	Robots   string // our name in robots meta tags and X-Robots-Tag, besides "robots"; default none
+	Template bool   // links inside template elements are links too
+	Text     bool   // collect the visible text
+	MaxTag   int    // bytes of one tag, of one token of a style sheet or sitemap; default 65536
+	MaxText  int    // bytes of visible text, default 65536
+	MaxTitle int    // bytes of title and description each, default 1024
+	MaxLocs  int    // locations of one sitemap or feed, default 50000 (sitemaps.org)
+	MaxBytes int64  // decoded bytes of one sitemap, default 52428800 (sitemaps.org)
+}
+
+// Validate says everything that is wrong with c.
+func (c Config) Validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name string
+		v    int64
+		min  int64
+	}{
+		{"MaxTag", int64(c.MaxTag), 256}, {"MaxText", int64(c.MaxText), 0}, {"MaxTitle", int64(c.MaxTitle), 0},
+		{"MaxLocs", int64(c.MaxLocs), 0}, {"MaxBytes", c.MaxBytes, 0},
+	} {
+		if f.v != 0 && f.v < f.min {
+			errs = append(errs, fmt.Errorf("extract: %s is %d; set it to 0 for the default or to %d at least", f.name, f.v, max(f.min, 1)))
+		}
+	}
+	if c.Kinds&^All != 0 {
+		errs = append(errs, fmt.Errorf("extract: Kinds %#x names links that do not exist; use the Kind constants", uint64(c.Kinds)))
+	}
+	return errors.Join(errs...)
+}
+
+// withDefaults fills in what is zero.
+func (c Config) withDefaults() Config {
+	if c.Kinds == 0 {
+		c.Kinds = Navigation
+	}
+	c.MaxTag = or(c.MaxTag, 64<<10)
+	c.MaxText = or(c.MaxText, 64<<10)
+	c.MaxTitle = or(c.MaxTitle, 1<<10)
+	c.MaxLocs = or(c.MaxLocs, 50_000)
+	c.MaxBytes = or(c.MaxBytes, 50<<20)
+	return c
+}
+
+func or[T int | int64](v, def T) T {
+	if v <= 0 {
+		return def
+	}
+	return v
 }

@@ -25,11 +25,23 @@ var (
 	dropScript   = script("drop", allowOOM)
 	siteScript   = script("site", allowOOM)
 	checkScript  = script("check", allowOOM)
+	statsScript  = bare("stats", allowOOM)
+)
+
+// The scripts of a crawl's other keys stand alone.
+var (
+	swapScript = bare("swap", allowOOM)
+	liveScript = bare("live", allowOOM)
+	peekScript = bare("peek", allowOOM)
+	takeScript = bare("take", allowOOM)
 )
 
 func script(name, flags string) *shard.Script {
 	return shard.NewScript(name, flags+text("prelude")+text(name))
 }
+
+// bare is a script that runs without the prelude.
+func bare(name, flags string) *shard.Script { return shard.NewScript(name, flags+text(name)) }
 
 // text is one of the embedded files; a missing one is a fault of the build.
 func text(name string) string {

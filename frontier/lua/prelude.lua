@@ -94,4 +94,5 @@ local function bury(list, letter, most)
   local n = C('RPUSH', list, letter)
   if n > most then C('LTRIM', list, n - most, -1) tally('dropped', n - most) end
   tally('dead', 1)
+  tally(string.match(list, '}:(dead:.*)$'), 1)
 end

@@ -1,0 +1,307 @@
+package extract
+
+import "bytes"
+
+// attrID names the attributes that are ever read.
+type attrID uint8
+
+const (
+	attrNone attrID = iota
+	attrHref
+	attrXLink // xlink:href
+	attrSrc
+	attrSrcset
+	attrImageSrcset
+	attrRel
+	attrType
+	attrContent
+	attrHTTPEquiv
+	attrName
+	attrCharset
+	attrData
+	attrCite
+	attrBackground
+	attrPoster
+	attrLang
+	attrTitle
+	attrStyle
+	attrEncoding
+	attrColor // color, face and size: a font that leaves foreign content
+	numAttrs
+)
+
+// attrOf recognizes an attribute's name.
+func attrOf(name []byte) attrID {
+	var fold [12]byte
+	if len(name) > len(fold) {
+		return attrNone
+	}
+	for i, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		fold[i] = c
+	}
+	switch string(fold[:len(name)]) {
+	case "href":
+		return attrHref
+	case "xlink:href":
+		return attrXLink
+	case "src":
+		return attrSrc
+	case "srcset":
+		return attrSrcset
+	case "imagesrcset":
+		return attrImageSrcset
+	case "rel":
+		return attrRel
+	case "type":
+		return attrType
+	case "content":
+		return attrContent
+	case "http-equiv":
+		return attrHTTPEquiv
+	case "name":
+		return attrName
+	case "charset":
+		return attrCharset
+	case "data":
+		return attrData
+	case "cite":
+		return attrCite
+	case "background":
+		return attrBackground
+	case "poster":
+		return attrPoster
+	case "lang":
+		return attrLang
+	case "title":
+		return attrTitle
+	case "style":
+		return attrStyle
+	case "encoding":
+		return attrEncoding
+	case "color", "face", "size":
+		return attrColor
+	}
+	return attrNone
+}
+
+// attrs are the attributes of one tag that are ever read, as spans of its
+// bytes. Of several attributes of one name the first counts (13.2.5.33).
+type attrs struct {
+	seen uint32 // bit per attrID
+	self bool   // the tag ends in "/>"
+	from [numAttrs]int
+	to   [numAttrs]int
+}
+
+func (a *attrs) has(id attrID) bool { return a.seen>>id&1 != 0 }
+
+func (a *attrs) put(name []byte, from, to int) {
+	id := attrOf(name)
+	if id == attrNone || a.seen>>id&1 != 0 {
+		return
+	}
+	a.seen |= 1 << id
+	a.from[id], a.to[id] = from, to
+}
+
+// parse reads the attributes of the tag that b starts with, from i, the end of
+// its name, and returns where the tag ends; -1 when b ends first. An attribute
+// that does not end before max is not kept.
+func (a *attrs) parse(b []byte, i, max int) int {
+	a.seen, a.self = 0, false
+	for {
+		for i < len(b) && (isSpace(b[i]) || b[i] == '/') {
+			i++
+		}
+		if i == len(b) {
+			return -1
+		}
+		if b[i] == '>' {
+			a.self = b[i-1] == '/'
+			return i + 1
+		}
+		name := i
+		for i++; i < len(b) && !endsName(b[i]) && b[i] != '='; i++ {
+		}
+		end := i
+		for i < len(b) && isSpace(b[i]) {
+			i++
+		}
+		if i == len(b) {
+			return -1
+		}
+		if b[i] != '=' {
+			if i < max {
+				a.put(b[name:end], end, end)
+			}
+			continue
+		}
+		from, to, after := value(b, i+1)
+		if after < 0 {
+			return -1
+		}
+		if after < max {
+			a.put(b[name:end], from, to)
+		}
+		if i = after; to == after && b[i] == '>' { // an unquoted value's slash closes nothing
+			return i + 1
+		}
+	}
+}
+
+func endsName(c byte) bool { return c == '>' || c == '/' || isSpace(c) }
+
+// value reads an attribute's value that starts at or after i: its span and
+// where reading goes on, -1 when b ends first.
+func value(b []byte, i int) (from, to, end int) {
+	for i < len(b) && isSpace(b[i]) {
+		i++
+	}
+	if i == len(b) {
+		return 0, 0, -1
+	}
+	switch c := b[i]; c {
+	case '"', '\'':
+		n := next(b, i+1, c)
+		if n < 0 {
+			return 0, 0, -1
+		}
+		return i + 1, n, n + 1
+	}
+	for j := i; j < len(b); j++ {
+		if c := b[j]; c == '>' || isSpace(c) {
+			return i, j, j
+		}
+	}
+	return 0, 0, -1
+}
+
+// skipTag returns the end of the tag that b starts with, -1 when b ends first;
+// i is where its name ends. Quotes count only after a '=' that follows a name.
+func skipTag(b []byte, i int) int {
+	for zone := i; ; {
+		for i+8 <= len(b) {
+			w := load(b, i)
+			if hit := equal(w, '>') | equal(w, '='); hit != 0 {
+				i += first(hit)
+				break
+			}
+			i += 8
+		}
+		for i < len(b) && b[i] != '>' && b[i] != '=' {
+			i++
+		}
+		if i == len(b) {
+			return -1
+		}
+		if b[i] == '>' {
+			return i + 1
+		}
+		k := i - 1
+		for k >= zone && isSpace(b[k]) {
+			k--
+		}
+		if k < zone || b[k] == '/' { // a '=' where a name should start is part of the name
+			i++
+			continue
+		}
+		if i = skipValue(b, i+1); i < 0 {
+			return -1
+		}
+		zone = i
+	}
+}
+
+// skipValue returns the end of an attribute's value, as value does.
+func skipValue(b []byte, i int) int {
+	if i < len(b) && b[i] == '"' {
+		if n := next(b, i+1, '"'); n >= 0 {
+			return n + 1
+		}
+		return -1
+	}
+	_, _, end := value(b, i)
+	return end
+}
+
+// walker finds the end of a tag that comes in pieces.
+type walker uint8
+
+const (
+	inName walker = iota
+	beforeAttr
+	inAttr
+	afterAttr
+	beforeValue
+	inDouble
+	inSingle
+	inBare
+)
+
+// walk reads on and returns the offset after the tag's '>', -1 when b ends first.
+func (w *walker) walk(b []byte) int {
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		switch *w {
+		case inDouble, inSingle:
+			quote := byte('"')
+			if *w == inSingle {
+				quote = '\''
+			}
+			n := bytes.IndexByte(b[i:], quote)
+			if n < 0 {
+				return -1
+			}
+			i += n
+			*w = beforeAttr
+			continue
+		}
+		if c == '>' {
+			return i + 1
+		}
+		*w = w.next(c)
+	}
+	return -1
+}
+
+// next is the state after c, which is no '>', outside quotes.
+func (w walker) next(c byte) walker {
+	space := isSpace(c)
+	switch w {
+	case inName:
+		if space || c == '/' {
+			return beforeAttr
+		}
+	case beforeAttr:
+		if !space && c != '/' {
+			return inAttr
+		}
+	case inAttr, afterAttr:
+		switch {
+		case space:
+			return afterAttr
+		case c == '/':
+			return beforeAttr
+		case c == '=':
+			return beforeValue
+		}
+		return inAttr
+	case beforeValue:
+		switch {
+		case c == '"':
+			return inDouble
+		case c == '\'':
+			return inSingle
+		case !space:
+			return inBare
+		}
+	case inBare:
+		if space {
+			return beforeAttr
+		}
+	}
+	return w
+}

@@ -1,0 +1,121 @@
+package extract
+
+// collector takes what the tokenizer finds: it decodes, keeps facts and hands
+// links on.
+type collector struct {
+	cfg   *Config
+	emit  func(*Link)
+	onEnd func() // the head is over, nil when nobody asks
+	dec   decoder
+	facts Facts
+	link  Link
+
+	capture tagID  // element whose raw text is kept
+	held    []byte // that text, as written
+	titled  bool
+	pages   robots // what header and meta robots say, the strictest
+	memory  []byte // of facts
+	gap     bool   // visible text: white space is due
+	css     sheet
+	list    listing
+	attrBuf []byte // a style attribute
+
+	headerCanonical string
+}
+
+func (c *collector) reset(emit func(*Link)) {
+	c.emit = emit
+	c.facts.reset()
+	c.capture, c.held, c.titled, c.gap, c.pages, c.headerCanonical = tagOther, c.held[:0], false, false, 0, ""
+	c.memory = c.memory[:0]
+	c.css.reset(c.cfg.MaxTag)
+	c.list.reset(c.cfg.MaxTag)
+}
+
+// keep copies b into memory that lives until the next document.
+func (c *collector) keep(b []byte) []byte {
+	from := len(c.memory)
+	c.memory = append(c.memory, b...)
+	return c.memory[from:len(c.memory):len(c.memory)]
+}
+
+// send hands a link on.
+func (c *collector) send(k Kind, raw []byte) {
+	if !c.cfg.Kinds.Has(k) && k != Base {
+		return
+	}
+	c.link.Kind, c.link.Raw = k, raw
+	c.emit(&c.link)
+}
+
+// text takes text outside of tags.
+func (c *collector) text(b []byte) {
+	if !c.cfg.Text || len(b) == 0 || len(c.facts.Text) >= c.cfg.MaxText {
+		return
+	}
+	c.appendText(b)
+}
+
+// space says that a tag separates words.
+func (c *collector) space() { c.gap = true }
+
+// beginRaw says that what follows is the raw text of an element.
+func (c *collector) beginRaw(el tagID) {
+	c.capture = tagOther
+	switch {
+	case el == tagTitle && !c.titled:
+		c.titled = true
+		c.capture, c.held = el, c.held[:0]
+	case el == tagStyle && c.cfg.Kinds&Of(CSS, Import) != 0:
+		c.capture = el
+		c.link = Link{Priority: -1}
+		c.css.reset(c.cfg.MaxTag)
+	}
+}
+
+// raw takes a piece of raw text.
+func (c *collector) raw(el tagID, b []byte) {
+	if c.capture != el || el == tagOther {
+		return
+	}
+	if el == tagStyle {
+		c.sheetWrite(b)
+		return
+	}
+	if room := 4*c.cfg.MaxTitle - len(c.held); room > 0 {
+		c.held = append(c.held, b[:min(len(b), room)]...)
+	}
+}
+
+// endRaw says that the raw text of an element is over.
+func (c *collector) endRaw() {
+	switch c.capture {
+	case tagTitle:
+		c.facts.Title = c.folded(c.dec.text(c.held))
+	case tagStyle:
+		c.sheetClose()
+	}
+	c.capture = tagOther
+}
+
+// folded keeps b with its white space folded, bounded by MaxTitle.
+func (c *collector) folded(b []byte) []byte {
+	from := len(c.memory)
+	c.memory = fold(c.memory, b, c.cfg.MaxTitle)
+	c.dec.release()
+	return c.memory[from:len(c.memory):len(c.memory)]
+}
+
+func (c *collector) endHead() {
+	if c.onEnd != nil {
+		c.onEnd()
+	}
+}
+
+// attr is an attribute's decoded value, nil when the tag has none of the name.
+func (c *collector) attr(m *markup, t *tag, id attrID) []byte {
+	if !m.attrs.has(id) {
+		return nil
+	}
+	return c.dec.attribute(t.b[m.attrs.from[id]:m.attrs.to[id]])
+}

@@ -1,0 +1,139 @@
+package extract
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sharedData returns a folder of the public test suites that stand beside the
+// repository.
+func sharedData(t testing.TB, name string) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	for err == nil && dir != "/" {
+		if _, e := os.Stat(filepath.Join(dir, "go.mod")); e == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	data := filepath.Join(dir, "..", "shared", "testdata", name)
+	if _, err := os.Stat(data); err != nil {
+		t.Skipf("SKIPPED: %v; the public suite is not here", err)
+	}
+	return data
+}
+
+func zip(t testing.TB, s string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write([]byte(s))
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+var listCases = []struct {
+	name, body string
+	want       []string
+}{
+	{"urlset", `<?xml version="1.0"?><urlset><url><loc> http://a.example/?a=1&amp;b=2 </loc></url><url><loc>http://a.example/2</loc>` +
+		`<lastmod>2020-01-01</lastmod></url></urlset>`, []string{"loc http://a.example/?a=1&b=2", "loc http://a.example/2"}},
+	{"cdata and pieces", `<urlset><url><loc>http://a<![CDATA[.example/&amp;]]>/<!-- x > -->y</loc></url></urlset>`, []string{"loc http://a.example/&amp;/y"}},
+	{"prefix", `<s:urlset xmlns:s="x"><s:url><s:loc>http://a.example/</s:loc></s:url></s:urlset>`, []string{"loc http://a.example/"}},
+	{"image", `<urlset><url><image:image><image:loc>http://i.example/</image:loc></image:image><loc>http://a.example/</loc></url></urlset>`,
+		[]string{"loc http://a.example/"}},
+	{"index", `<sitemapindex><sitemap><loc>http://a.example/1.xml</loc></sitemap><sitemap>http://a.example/2.xml</sitemap></sitemapindex>`,
+		[]string{"index http://a.example/1.xml", "index http://a.example/2.xml"}},
+	{"cut", `<urlset><url><loc>http://a.example/1</loc></url><url><loc>http://a.example/2</loc><lastm`,
+		[]string{"loc http://a.example/1", "loc http://a.example/2"}},
+	{"cut in loc", `<urlset><url><loc>http://a.example/1</loc></url><url><loc>http://a.example/2`, []string{"loc http://a.example/1"}},
+	{"alternate", `<urlset><url><loc>http://a.example/</loc><xhtml:link rel="alternate" hreflang="de" href="http://a.example/de"/></url></urlset>`,
+		[]string{"alternate http://a.example/de", "loc http://a.example/"}},
+	{"text", "\xef\xbb\xbfhttp://a.example/1\r\n\nnonsense\nhttps://a.example/2", []string{"loc http://a.example/1", "loc https://a.example/2"}},
+	{"rss", `<rss><channel><link>http://a.example/</link><item><title>x &amp; y</title><link>http://a.example/1</link><guid>http://a.example/g</guid></item>` +
+		`<item><guid>http://a.example/2</guid><enclosure url="http://a.example/3.mp3" type="audio/mpeg"/></item></channel></rss>`,
+		[]string{"home http://a.example/", "entry http://a.example/1", "enclosure http://a.example/3.mp3", "entry http://a.example/2"}},
+	{"atom", `<feed xmlns="http://www.w3.org/2005/Atom"><link href="http://a.example/"/><link rel="self" href="http://a.example/f"/>` +
+		`<entry><link rel="edit" href="http://a.example/e"/><link href="http://a.example/1"/></entry></feed>`,
+		[]string{"home http://a.example/", "entry http://a.example/1"}},
+	{"error page", `<!DOCTYPE html><html><a href=x></html>`, nil},
+	{"nul", "<urlset><url><loc>http://a.example/1</loc>\x00</url></urlset>", []string{"loc http://a.example/1"}},
+	{"entities", `<urlset><url><loc>http://a.example/&#x26;&lt;&apos;&quot;</loc></url></urlset>`, []string{`loc http://a.example/&<'"`}},
+	{"doctype", `<!DOCTYPE urlset [<!ENTITY x "y">]><urlset><url><loc>http://a.example/</loc></url></urlset>`, []string{"loc http://a.example/"}},
+}
+
+func TestListings(t *testing.T) {
+	for _, c := range listCases {
+	sizes:
+		for _, size := range []int{0, 1, 2, 3, 7} {
+			for i, body := range []string{c.body, zip(t, c.body), zip(t, zip(t, c.body))} {
+				got, _ := scanLinks(t, Config{Kinds: All}, Doc{Sitemap: true}, body, size)
+				if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+					t.Errorf("%s, pieces of %d, gzipped %d times: got %q, want %q", c.name, size, i, got, c.want)
+					break sizes
+				}
+			}
+		}
+	}
+}
+
+func TestListingBounds(t *testing.T) {
+	body := "<urlset>" + strings.Repeat("<url><loc>http://a.example/</loc></url>", 100) + "</urlset>"
+	got, s := scanLinks(t, Config{Kinds: All, MaxLocs: 10}, Doc{Sitemap: true}, body, 0)
+	if len(got) != 10 || !s.Facts().Truncated {
+		t.Errorf("MaxLocs 10: %d links, truncated %t", len(got), s.Facts().Truncated)
+	}
+	got, s = scanLinks(t, Config{Kinds: All, MaxBytes: 500}, Doc{Sitemap: true}, zip(t, body), 0)
+	if len(got) == 0 || len(got) > 13 || !s.Facts().Truncated {
+		t.Errorf("MaxBytes 500: %d links, truncated %t", len(got), s.Facts().Truncated)
+	}
+	zipped := zip(t, body)
+	got, s = scanLinks(t, Config{Kinds: All}, Doc{Sitemap: true}, zipped[:len(zipped)-12], 0)
+	if len(got) == 0 || !s.Facts().Truncated {
+		t.Errorf("cut gzip: %d links, truncated %t", len(got), s.Facts().Truncated)
+	}
+}
+
+func TestLastModAndPriority(t *testing.T) {
+	s := NewScanner(Config{Kinds: All})
+	n := 0
+	s.Reset(Doc{ContentType: "text/xml"}, func(l *Link) {
+		n++
+		if string(l.LastMod) != "2020-01-01" || l.Priority != 0.5 {
+			t.Errorf("lastmod %q, priority %g", l.LastMod, l.Priority)
+		}
+	})
+	s.Write([]byte(`<urlset><url><loc>http://a.example/</loc><lastmod> 2020-01-01 </lastmod><priority>0.5</priority></url></urlset>`))
+	s.Close()
+	if n != 1 {
+		t.Errorf("%d links", n)
+	}
+}
+
+// The public samples, in pieces of all sizes.
+func TestSharedSitemaps(t *testing.T) {
+	dir := sharedData(t, "sitemaps")
+	files, _ := filepath.Glob(filepath.Join(dir, "*.*"))
+	more, _ := filepath.Glob(filepath.Join(dir, "*", "*"))
+	for _, file := range append(files, more...) {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := scanLinks(t, Config{Kinds: All}, Doc{Sitemap: true}, string(body), 0)
+		if len(want) == 0 {
+			t.Errorf("%s: no links", file)
+		}
+		for _, size := range []int{1, 2, 13, 1000} {
+			if got, _ := scanLinks(t, Config{Kinds: All}, Doc{Sitemap: true}, string(body), size); strings.Join(got, "\n") != strings.Join(want, "\n") {
+				t.Errorf("%s in pieces of %d: got %q, want %q", file, size, got, want)
+			}
+		}
+	}
+}

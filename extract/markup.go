@@ -1,0 +1,308 @@
+package extract
+
+import "bytes"
+
+// mode is what the tokenizer is in the middle of between two chunks.
+type mode uint8
+
+const (
+	inData    mode = iota
+	inOpen         // part holds a '<' and too little to tell what it starts
+	inTag          // part holds a tag as far as it came
+	inComment      // until "-->" or "--!>"
+	inBogus        // until '>'
+	inCDATA        // until "]]>"
+	inRaw          // until the end tag of raw
+	inRawOpen      // part holds a '<' that may start the end tag of raw
+	inPlain        // until the end
+)
+
+// markup is the tokenizer of HTML and XHTML, with as much of the tree as
+// decides what is a link. Its hot loop is in data.
+type markup struct {
+	cfg   *Config
+	names *names
+	out   *collector // what takes links and facts
+
+	mode  mode
+	quiet bool // nothing but links is to be noticed: the hot loop may skip
+	xhtml bool // elements may close themselves, CDATA is everywhere
+
+	part []byte // a token cut by the end of a chunk, MaxTag bytes at most
+	over bool   // part was cut at MaxTag
+	walk walker // where part is in its tag
+	tail uint32 // the last bytes of a comment, CDATA or script before this chunk
+
+	raw    []byte // name of the element whose text is raw
+	rawTag tagID
+	escape uint8 // in a script: 1 after "<!--", 2 after a "<script" behind that
+
+	attrs    attrs
+	stack    []node // open elements from the outermost svg or math on
+	template int    // open template elements
+	head     bool   // nothing of the body was seen yet
+	cut      int    // tags longer than MaxTag
+}
+
+func (m *markup) reset(xhtml bool) {
+	m.mode, m.xhtml, m.part, m.over = inData, xhtml, m.part[:0], false
+	m.stack, m.template, m.head, m.cut = m.stack[:0], 0, true, 0
+	m.settle()
+}
+
+// settle tells the hot loop whether it may skip what bears no link.
+func (m *markup) settle() {
+	m.quiet = len(m.stack) == 0 && !m.head && m.template == 0 && !m.cfg.Text && m.cfg.Kinds&Of(CSS) == 0
+}
+
+// write takes the next chunk.
+func (m *markup) write(b []byte) {
+	for len(b) > 0 {
+		switch m.mode {
+		case inData:
+			b = m.data(b)
+		case inOpen:
+			b = m.resumeOpen(b)
+		case inTag:
+			b = m.resumeTag(b)
+		case inComment, inBogus, inCDATA:
+			b = m.skip(b)
+		case inRaw:
+			b = m.rawText(b)
+		case inRawOpen:
+			b = m.resumeRaw(b)
+		case inPlain:
+			m.out.text(b)
+			return
+		}
+	}
+}
+
+// close ends the document. A tag that was not closed is none.
+func (m *markup) close() {
+	if m.mode == inRaw || m.mode == inRawOpen {
+		m.endRaw()
+	}
+	m.endHead()
+}
+
+// data reads text and tags until the mode changes or b ends, and returns the rest.
+func (m *markup) data(b []byte) []byte {
+	for i := 0; ; {
+		n := next(b, i, '<') - i
+		if n < 0 {
+			m.out.text(b[i:])
+			return nil
+		}
+		if m.quiet {
+			if i = m.leap(b, i+n); i == len(b) {
+				return nil
+			}
+		} else {
+			m.out.text(b[i : i+n])
+			i += n
+		}
+		n = m.open(b[i:])
+		i += n
+		if m.mode != inData || i == len(b) {
+			return b[i:]
+		}
+	}
+}
+
+// token is what a '<' starts.
+type token uint8
+
+const (
+	tokenMore token = iota // too little to tell
+	tokenText
+	tokenStart
+	tokenEnd
+	tokenComment
+	tokenBogus
+	tokenCDATA
+	tokenNothing // "</>"
+)
+
+// classify tells what the '<' that b starts with begins, and how many bytes of
+// it are settled by that.
+func (m *markup) classify(b []byte) (token, int) {
+	if len(b) < 2 {
+		return tokenMore, 0
+	}
+	switch c := b[1]; {
+	case isLetter(c):
+		return tokenStart, 2
+	case c == '/':
+		switch {
+		case len(b) < 3:
+			return tokenMore, 0
+		case isLetter(b[2]):
+			return tokenEnd, 3
+		case b[2] == '>':
+			return tokenNothing, 3
+		}
+		return tokenBogus, 2
+	case c == '?':
+		return tokenBogus, 2
+	case c != '!':
+		return tokenText, 1
+	}
+	if starts, more := prefix(b, "<!--"); starts {
+		return tokenComment, 4
+	} else if more {
+		return tokenMore, 0
+	}
+	if m.xhtml || m.inForeign() {
+		if starts, more := prefix(b, "<![CDATA["); starts {
+			return tokenCDATA, 9
+		} else if more {
+			return tokenMore, 0
+		}
+	}
+	return tokenBogus, 2
+}
+
+// prefix tells whether b starts with p, or may once there is more of it.
+func prefix(b []byte, p string) (starts, more bool) {
+	if len(b) >= len(p) {
+		return string(b[:len(p)]) == p, false
+	}
+	return false, string(b) == p[:len(b)]
+}
+
+// open reads the token at the '<' that b starts with and returns how many
+// bytes it took.
+func (m *markup) open(b []byte) int {
+	tok, n := m.classify(b)
+	switch tok {
+	case tokenMore:
+		m.part = append(m.part[:0], b...)
+		m.mode = inOpen
+		return len(b)
+	case tokenStart, tokenEnd:
+		n = m.tag(b, tok == tokenStart)
+		if n < 0 {
+			m.hold(b)
+			return len(b)
+		}
+		return n
+	}
+	m.begin(tok)
+	return n
+}
+
+// begin enters the mode of a token that is no tag.
+func (m *markup) begin(tok token) {
+	m.mode = inData
+	switch tok {
+	case tokenText:
+		m.out.text([]byte{'<'})
+	case tokenComment:
+		m.mode, m.tail = inComment, 0
+	case tokenBogus:
+		m.mode = inBogus
+	case tokenCDATA:
+		m.mode, m.tail = inCDATA, 0
+	}
+}
+
+// hold keeps the tag that b, the rest of a chunk, starts with.
+func (m *markup) hold(b []byte) {
+	m.part = append(m.part[:0], b[:min(len(b), m.cfg.MaxTag)]...)
+	m.over = len(b) > m.cfg.MaxTag
+	m.mode, m.walk = inTag, inName
+	m.walk.walk(b[1:])
+}
+
+// resumeOpen adds to part until it is clear what its '<' starts.
+func (m *markup) resumeOpen(b []byte) []byte {
+	var tmp [16]byte
+	held := copy(tmp[:], m.part)
+	all := held + copy(tmp[held:], b)
+	tok, n := m.classify(tmp[:all])
+	if tok == tokenMore {
+		m.part = append(m.part, b...)
+		return nil
+	}
+	n = max(n, held)
+	b = b[n-held:]
+	if tok == tokenStart || tok == tokenEnd {
+		m.part = append(m.part[:0], tmp[:n]...)
+		m.over, m.mode, m.walk = false, inTag, inName
+		return b
+	}
+	m.begin(tok)
+	return b
+}
+
+// resumeTag adds to part until its tag ends.
+func (m *markup) resumeTag(b []byte) []byte {
+	n := m.walk.walk(b)
+	add := b
+	if n >= 0 {
+		add = b[:n]
+	}
+	room := m.cfg.MaxTag - len(m.part)
+	if len(add) > room {
+		add, m.over = add[:room], true
+	}
+	m.part = append(m.part, add...)
+	if n < 0 {
+		return nil
+	}
+	m.mode = inData
+	m.tag(m.part, m.part[1] != '/')
+	m.over = false
+	return b[n:]
+}
+
+// skip reads to the end of a comment, bogus comment or CDATA section.
+func (m *markup) skip(b []byte) []byte {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(b[i:], '>')
+		if n < 0 {
+			m.cdata(b)
+			m.keepTail(b)
+			return nil
+		}
+		i += n
+		if m.ends(b[:i]) {
+			m.cdata(b[:i])
+			m.mode = inData
+			return b[i+1:]
+		}
+	}
+}
+
+// ends tells whether a '>' behind b ends what is being skipped.
+func (m *markup) ends(b []byte) bool {
+	t := lastBytes(m.tail, b)
+	switch m.mode {
+	case inComment: // a comment's first bytes may be the whole: "<!-->", "<!--->"
+		return t == 0 || t == '-' || t&0xffff == '-'<<8|'-' || t&0xffffff == '-'<<16|'-'<<8|'!'
+	case inCDATA:
+		return t&0xffff == ']'<<8|']'
+	}
+	return true
+}
+
+func (m *markup) keepTail(b []byte) { m.tail = lastBytes(m.tail, b) }
+
+// lastBytes shifts the end of b into t. A NUL counts as a byte like any other.
+func lastBytes(t uint32, b []byte) uint32 {
+	for _, c := range b[max(0, len(b)-4):] {
+		if c == 0 {
+			c = 1
+		}
+		t = t<<8 | uint32(c)
+	}
+	return t
+}
+
+// cdata hands the text of a CDATA section on.
+func (m *markup) cdata(b []byte) {
+	if m.mode == inCDATA {
+		m.out.text(b)
+	}
+}

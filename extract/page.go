@@ -1,0 +1,206 @@
+package extract
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/text/encoding"
+
+	"seine/frontier/canon"
+)
+
+// Found is one URL that a page links to. Its memory is valid during the call
+// that hands it over.
+type Found struct {
+	Link
+	URL         *canon.URL
+	Site        string            // of URL
+	Fingerprint canon.Fingerprint // of URL
+	Follow      bool              // its kind is one to follow and nothing says nofollow
+}
+
+// PageConfig of a Page; zero fields are the documented defaults.
+type PageConfig struct {
+	Config
+	Canon          canon.Config
+	LimitBy        canon.LimitBy // site rule, default canon.ByDomain
+	Follow         Kinds         // kinds that are followed, default Navigation; of a sitemap its locations always are
+	IgnoreNofollow bool          // follow links in spite of nofollow, on links and on pages
+	MaxLinks       int           // distinct URLs handed on per page, default 20000
+	Every          bool          // for tools: hand on repeated links too, and with a nil URL those that are no URL
+}
+
+// Validate says everything that is wrong with c.
+func (c PageConfig) Validate() error {
+	errs := []error{c.Config.Validate(), c.Canon.Validate()}
+	if c.LimitBy != "" {
+		errs = append(errs, c.LimitBy.Validate())
+	}
+	if c.Follow&^All != 0 {
+		errs = append(errs, fmt.Errorf("extract: Follow %#x names links that do not exist; use the Kind constants", uint64(c.Follow)))
+	}
+	if c.MaxLinks < 0 {
+		errs = append(errs, fmt.Errorf("extract: MaxLinks is %d; set it to 0 for the default or to 1 at least", c.MaxLinks))
+	}
+	return errors.Join(errs...)
+}
+
+// Counts says what became of a page's links.
+type Counts struct {
+	Links    int // met, of the kinds wanted
+	Found    int // handed on
+	Repeated int // a URL that was handed on before
+	Over     int // beyond MaxLinks
+	Invalid  int // no URL
+	Other    int // not http or https
+	Guarded  int // refused by a guard of canon: too long, too deep, repeats, parameters
+}
+
+// Page takes a document in chunks and hands on the URLs that it links to: each
+// once, resolved and canonical. One per goroutine; Reset for each document.
+//
+// Browsers resolve every link of a document with its first base element, also
+// links in front of it. Those in the head are therefore held back until the
+// head ends or the base is there, 64 of them and 16 KB at most; a base that
+// comes later, in the body, serves the links behind it.
+type Page struct {
+	cfg   PageConfig
+	scan  *Scanner
+	parse *canon.Parser
+	sites *canon.Sites
+	emit  func(*Found)
+
+	base    canon.URL  // of a base element
+	baseURL *canon.URL // what links are resolved with
+	url     canon.URL
+	found   Found
+	seen    set // keys handed on
+	raws    set // texts resolved before, same base, same standing
+	queue   queue
+	counts  Counts
+	follow  Kinds
+}
+
+// NewPage returns a page; cfg must be valid.
+func NewPage(cfg PageConfig) *Page {
+	if cfg.Follow == 0 {
+		cfg.Follow = Navigation
+	}
+	if cfg.Kinds == 0 {
+		cfg.Kinds = cfg.Follow | Syndication
+	}
+	if cfg.LimitBy == "" {
+		cfg.LimitBy = canon.ByDomain
+	}
+	cfg.MaxLinks = or(cfg.MaxLinks, 20_000)
+	p := &Page{cfg: cfg, scan: NewScanner(cfg.Config), parse: canon.NewParser(cfg.Canon), sites: canon.NewSites(cfg.LimitBy)}
+	p.scan.col.onEnd = p.release
+	return p
+}
+
+// Reset makes the page ready for another document, whose URL is doc.Base.
+// URLs are handed to emit while the document is written and closed.
+func (p *Page) Reset(doc Doc, emit func(*Found)) {
+	p.emit, p.baseURL, p.counts = emit, doc.Base, Counts{}
+	p.follow = p.cfg.Follow
+	if doc.Sitemap {
+		p.follow |= Of(Loc, Index, Entry)
+	}
+	p.seen.clear()
+	p.raws.clear()
+	p.queue.clear()
+	p.scan.Reset(doc, p.take)
+}
+
+// Write takes the next bytes of the document; it never fails.
+func (p *Page) Write(b []byte) (int, error) { return p.scan.Write(b) }
+
+// Close ends the document.
+func (p *Page) Close() error {
+	err := p.scan.Close()
+	p.release()
+	return err
+}
+
+// Facts is what the page said of itself, complete after Close.
+func (p *Page) Facts() *Facts { return p.scan.Facts() }
+
+// Counts says what became of the page's links so far.
+func (p *Page) Counts() Counts { return p.counts }
+
+// take receives the scanner's links.
+func (p *Page) take(l *Link) {
+	switch {
+	case l.Kind == Base:
+		p.setBase(l.Raw)
+	case p.scan.mk.head && p.scan.read == readHTML && p.scan.col.facts.Base == nil:
+		if !p.queue.push(l) {
+			p.release()
+			p.resolve(l)
+		}
+	default:
+		p.resolve(l)
+	}
+}
+
+// setBase resolves the first base element; one that is no address of the web
+// leaves the document's own (HTML, 4.2.3 "set the frozen base URL").
+func (p *Page) setBase(raw []byte) {
+	if p.parse.Resolve(&p.base, p.baseURL, raw, nil) == nil {
+		p.baseURL = &p.base
+		p.raws.clear()
+	}
+	p.release()
+}
+
+// release resolves what was held back.
+func (p *Page) release() {
+	for i := range p.queue.links {
+		p.resolve(&p.queue.links[i])
+	}
+	p.queue.clear()
+}
+
+// resolve hands a link on as a URL, unless it was before.
+func (p *Page) resolve(l *Link) {
+	p.counts.Links++
+	if p.counts.Found >= p.cfg.MaxLinks {
+		p.counts.Over++
+		return
+	}
+	follow := p.follow.Has(l.Kind) && (p.cfg.IgnoreNofollow || !l.NoFollow && !p.scan.col.facts.NoFollow)
+	if !p.raws.add(xxhash.Sum64(l.Raw), follow) && !p.cfg.Every {
+		p.counts.Repeated++
+		return
+	}
+	if err := p.parse.Resolve(&p.url, p.baseURL, l.Raw, p.queryEncoding()); err != nil {
+		p.refused(err)
+		if p.cfg.Every {
+			p.found = Found{Link: *l}
+			p.emit(&p.found)
+		}
+		return
+	}
+	site, fp := p.sites.Fingerprint(&p.url)
+	if !p.seen.add(fp.Key^fp.Site, follow) && !p.cfg.Every {
+		p.counts.Repeated++
+		return
+	}
+	p.counts.Found++
+	p.found = Found{Link: *l, URL: &p.url, Site: site.Name, Fingerprint: fp, Follow: follow}
+	p.emit(&p.found)
+}
+
+func (p *Page) queryEncoding() encoding.Encoding { return p.scan.col.dec.enc }
+
+func (p *Page) refused(err error) {
+	switch {
+	case errors.Is(err, canon.ErrNotCrawlable):
+		p.counts.Other++
+	case errors.Is(err, canon.ErrInvalid):
+		p.counts.Invalid++
+	default:
+		p.counts.Guarded++
+	}
+}

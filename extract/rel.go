@@ -1,0 +1,202 @@
+package extract
+
+import "bytes"
+
+// relSet is the tokens of a rel attribute that mean something to us.
+type relSet uint32
+
+const (
+	relCanonical relSet = 1 << iota
+	relNext
+	relPrev
+	relStylesheet
+	relAlternate
+	relAMP
+	relSitemap
+	relIcon
+	relPreload
+	relNoFollow // nofollow, ugc, sponsored
+)
+
+// rels reads a rel attribute: tokens separated by white space, in any case.
+func rels(b []byte) relSet {
+	var s relSet
+	for len(b) > 0 {
+		n := 0
+		for n < len(b) && !isSpace(b[n]) && b[n] != ',' { // commas are no separators by the book, but by habit
+			n++
+		}
+		if n > 0 {
+			s |= relOf(b[:n])
+		}
+		b = b[min(n+1, len(b)):]
+	}
+	return s
+}
+
+func relOf(token []byte) relSet {
+	var fold [32]byte
+	if len(token) > len(fold) {
+		return 0
+	}
+	for i, c := range token {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		fold[i] = c
+	}
+	switch string(fold[:len(token)]) {
+	case "canonical":
+		return relCanonical
+	case "next":
+		return relNext
+	case "prev", "previous":
+		return relPrev
+	case "stylesheet":
+		return relStylesheet
+	case "alternate":
+		return relAlternate
+	case "amphtml":
+		return relAMP
+	case "sitemap":
+		return relSitemap
+	case "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "fluid-icon":
+		return relIcon
+	case "preload", "modulepreload", "prefetch", "prerender":
+		return relPreload
+	case "nofollow", "ugc", "sponsored":
+		return relNoFollow
+	}
+	return 0
+}
+
+// kind is what a link element with these rels and this type is to us: the
+// most telling of them.
+func (s relSet) kind(typ []byte) Kind {
+	switch {
+	case s&relCanonical != 0:
+		return Canonical
+	case s&relNext != 0:
+		return Next
+	case s&relPrev != 0:
+		return Prev
+	case s&relStylesheet != 0:
+		return Stylesheet
+	case s&relAlternate != 0 && isFeed(typ):
+		return Feed
+	case s&relAlternate != 0:
+		return Alternate
+	case s&relAMP != 0:
+		return AMP
+	case s&relIcon != 0:
+		return Icon
+	case s&relPreload != 0:
+		return Preload
+	case s&relSitemap != 0:
+		return SitemapRel
+	}
+	return LinkOther
+}
+
+// isFeed tells whether a media type is one of a feed.
+func isFeed(typ []byte) bool {
+	if i := bytes.IndexByte(typ, ';'); i >= 0 {
+		typ = typ[:i]
+	}
+	typ = trim(typ)
+	return equalFold(typ, "application/rss+xml") || equalFold(typ, "application/atom+xml") ||
+		equalFold(typ, "application/rdf+xml") || equalFold(typ, "application/feed+json")
+}
+
+// trim cuts ASCII white space from both ends.
+func trim(b []byte) []byte {
+	for len(b) > 0 && isSpace(b[0]) {
+		b = b[1:]
+	}
+	for len(b) > 0 && isSpace(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// srcset takes the next candidate's URL off a srcset attribute (HTML,
+// 4.8.4.2.3 "parse a srcset attribute"); nil when there is none.
+func srcset(b []byte) (url, rest []byte) {
+	for len(b) > 0 && (isSpace(b[0]) || b[0] == ',') {
+		b = b[1:]
+	}
+	if len(b) == 0 {
+		return nil, nil
+	}
+	n := 0
+	for n < len(b) && !isSpace(b[n]) {
+		n++
+	}
+	url, b = b[:n], b[n:]
+	if url[n-1] == ',' { // no descriptors
+		for n > 0 && url[n-1] == ',' {
+			n--
+		}
+		return url[:n], b
+	}
+	depth := 0
+	for i, c := range b { // descriptors, up to a comma outside parentheses
+		switch {
+		case c == '(':
+			depth++
+		case c == ')' && depth > 0:
+			depth--
+		case c == ',' && depth == 0:
+			return url, b[i+1:]
+		}
+	}
+	return url, nil
+}
+
+// refresh takes the URL out of a refresh directive (HTML, 4.2.5.3 "shared
+// declarative refresh steps"); false when it names none.
+func refresh(b []byte) ([]byte, bool) {
+	b = trimLeft(b)
+	n := 0
+	for n < len(b) && b[n] >= '0' && b[n] <= '9' {
+		n++
+	}
+	if n == 0 && (len(b) == 0 || b[0] != '.') {
+		return nil, false
+	}
+	for n < len(b) && (b[n] >= '0' && b[n] <= '9' || b[n] == '.') {
+		n++
+	}
+	if b = b[n:]; len(b) == 0 || b[0] != ';' && b[0] != ',' && !isSpace(b[0]) {
+		return nil, false
+	}
+	b = trimLeft(b)
+	if len(b) > 0 && (b[0] == ';' || b[0] == ',') {
+		b = trimLeft(b[1:])
+	}
+	if len(b) == 0 {
+		return nil, false
+	}
+	if len(b) >= 3 && equalFold(b[:3], "url") {
+		if rest := trimLeft(b[3:]); len(rest) > 0 && rest[0] == '=' {
+			b = trimLeft(rest[1:])
+		} else {
+			return b, true // "url" is how the URL itself starts
+		}
+	}
+	if len(b) > 0 && (b[0] == '"' || b[0] == '\'') {
+		q := b[0]
+		b = b[1:]
+		if i := bytes.IndexByte(b, q); i >= 0 {
+			b = b[:i]
+		}
+	}
+	return b, len(b) > 0
+}
+
+func trimLeft(b []byte) []byte {
+	for len(b) > 0 && isSpace(b[0]) {
+		b = b[1:]
+	}
+	return b
+}

@@ -1,0 +1,74 @@
+package extract
+
+import "bytes"
+
+// robots is what a page tells crawlers.
+type robots uint8
+
+const (
+	noIndex robots = 1 << iota
+	noFollow
+)
+
+// robots adds the directives of a robots meta element; of several the
+// strictest counts, so "all" and "index" lift nothing.
+func (c *collector) robots(content []byte) {
+	c.obey(directives(content))
+}
+
+func (c *collector) obey(r robots) {
+	c.pages |= r
+	c.facts.NoIndex = c.pages&noIndex != 0
+	c.facts.NoFollow = c.pages&noFollow != 0
+}
+
+// directives reads a list of robots directives, separated by commas or white space.
+func directives(b []byte) robots {
+	var r robots
+	for len(b) > 0 {
+		n := 0
+		for n < len(b) && b[n] != ',' && b[n] != ';' && !isSpace(b[n]) {
+			n++
+		}
+		switch t := b[:n]; {
+		case equalFold(t, "none"):
+			r |= noIndex | noFollow
+		case equalFold(t, "noindex"):
+			r |= noIndex
+		case equalFold(t, "nofollow"):
+			r |= noFollow
+		}
+		b = b[min(n+1, len(b)):]
+	}
+	return r
+}
+
+// robotsHeader reads one X-Robots-Tag value: "[agent:] directive, ...", where
+// an agent's name may stand before any of the directives and holds from there
+// on. Directives of other agents are not ours.
+func robotsHeader(v, own string) robots {
+	var r robots
+	ours := true
+	for part := range bytes.SplitSeq([]byte(v), []byte{','}) {
+		part = trim(part)
+		if i := bytes.IndexByte(part, ':'); i >= 0 && !valued(trim(part[:i])) {
+			agent := trim(part[:i])
+			ours = equalFold(agent, "*") || equalFold(agent, "robots") || own != "" && equalFold(agent, own)
+			part = part[i+1:]
+		}
+		if ours {
+			r |= directives(part)
+		}
+	}
+	return r
+}
+
+// valued tells whether a directive is one that takes a value after a colon.
+func valued(b []byte) bool {
+	for _, s := range []string{"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"} {
+		if equalFold(b, s) {
+			return true
+		}
+	}
+	return false
+}
