@@ -15,7 +15,8 @@ type grammar struct {
 	boot.CrawlFlags
 	boot.SeedFlags
 	boot.ProcessFlags
-	FetchFlags
+	boot.FetchFlags
+	MaxLinks int `group:"net" default:"20000" placeholder:"N" help:"Links taken from one page (${default})."`
 }
 
 func main() {

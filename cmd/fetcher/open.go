@@ -37,7 +37,7 @@ func (g *grammar) open(env *boot.Env) (*queue, error) {
 }
 
 func (g *grammar) openMemory() (*queue, error) {
-	f, err := memory.New(memory.Config{Layout: g.ToLayout().Complete(), Settings: g.ToSettings(), Lease: g.Lease})
+	f, err := memory.New(memory.Config{Layout: g.ToLayout().Complete(), Settings: g.ToSettings(), Lease: g.Lease, Dir: g.State})
 	if err != nil {
 		return nil, err
 	}

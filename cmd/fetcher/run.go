@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"seine/cmd/internal/boot"
@@ -33,8 +34,11 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	agent := userAgent(f.Settings().UserAgent, g.Contact)
-	client, err := fetch.New(g.fetchConfig(agent))
+	fetching, err := g.Fetch(f.Settings().UserAgent, os.Environ())
+	if err != nil {
+		return err
+	}
+	client, err := fetch.New(fetching)
 	if err != nil {
 		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
 	}
@@ -51,7 +55,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Log: env.Log,
 		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.MaxRedirects,
 		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
-		Canon: canonConfig(f.Layout()), Fields: fields, Accepts: client.Accepts, Agent: product,
+		Canon: canonConfig(f.Layout()), Fields: fields, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
 		Report: screen.Show, ReportEvery: screen.Every(),
 	})
 	if err != nil {
@@ -117,18 +121,6 @@ func canonConfig(l frontier.Layout) canon.Config {
 // product is our name in user agents and robots.txt.
 const product = "seine"
 
-// userAgent is the crawl's, or else this program's with the operator's contact.
-func userAgent(setting, contact string) string {
-	if setting != "" {
-		return setting
-	}
-	agent := product + "/" + boot.Version()
-	if contact != "" {
-		agent += " (+" + contact + ")"
-	}
-	return agent
-}
-
 // warn says what its operator should know before a crawl starts.
 func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
 	if s.UserAgent == "" && g.Contact == "" {
@@ -137,7 +129,7 @@ func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
 	if s.Robots == "ignore" {
 		env.Log.Warn("robots.txt is ignored, as the crawl's settings say")
 	}
-	if g.Insecure {
+	if g.InsecureSkipVerify {
 		env.Log.Warn("certificates are NOT verified (--insecure-skip-verify)")
 	}
 }

@@ -1,6 +1,9 @@
 package crawl
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // Causes of retries and of the dead that the worker itself names; the others
 // are the classes of fetch.Error.
@@ -17,7 +20,10 @@ const (
 const maxErrorText = 300
 
 // retryCode reports whether a status is worth another attempt.
-func retryCode(status int) bool {
+func (c *Config) retryCode(status int) bool {
+	if c.RetryCodes != nil {
+		return slices.Contains(c.RetryCodes, status)
+	}
 	switch status {
 	case 408, 425, 429, 500, 502, 503, 504:
 		return true

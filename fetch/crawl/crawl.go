@@ -63,6 +63,7 @@ type Config struct {
 	KnownURLs    int           // size of the cache of known URLs, default 1 M (8 bytes each)
 	MaxLinks     int           // links taken from one page, default 20,000
 	MaxTries     int           // fetches of one URL at most, default 4
+	RetryCodes   []int         // statuses worth another attempt, default 408, 425, 429, 500, 502-504, 520-529
 	MaxRedirects int           // hops, default 10
 	Exact        bool          // this worker is the only one: MaxPages is exact
 	ExitWhenDone bool

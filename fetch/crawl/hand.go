@@ -176,7 +176,7 @@ func (h *hand) conclude(err error) {
 	switch {
 	case err != nil:
 		h.failed(err)
-	case retryCode(h.resp.Status):
+	case h.w.cfg.retryCode(h.resp.Status):
 		after, _ := fetch.RetryAfter(h.resp.Header, time.Now())
 		h.loan.refused(after)
 		h.again(causeStatus, statusText(h.resp.Status), after)
