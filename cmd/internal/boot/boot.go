@@ -20,6 +20,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/alecthomas/kong"
 
 	"seine/frontier"
@@ -65,10 +66,28 @@ type Env struct {
 // Main runs the program of this process with its arguments and signals, and
 // returns the exit code.
 func Main(name, about string, grammar any) int {
+	if err := limitMemory(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: the memory limit of this control group cannot be read, going on without: %v\n", name, err)
+	}
 	app := App{Name: name, About: about, Grammar: grammar, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ()}
 	stop, abort, done := Signals(context.Background())
 	defer done()
 	return app.Run(stop, abort, os.Args[1:])
+}
+
+// memoryShare is the part of a control group's memory that the Go heap may use
+// before the collector works harder; the rest is for stacks, buffers of the
+// kernel and what a collection needs.
+const memoryShare = 0.9
+
+// limitMemory sets Go's memory limit from the control group, where there is
+// one. GOMEMLIMIT goes before it. (Processors are limited by Go itself.)
+func limitMemory() error {
+	_, err := memlimit.Set(memlimit.WithRatio(memoryShare))
+	if errors.Is(err, memlimit.ErrNoCgroup) || errors.Is(err, memlimit.ErrCgroupsNotSupported) {
+		return nil
+	}
+	return err
 }
 
 // exited carries the code of a flag that ends the program, such as --help.
