@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -197,6 +199,63 @@ func TestRunThroughMove(t *testing.T) {
 	})
 }
 
+// A slot on its way to a master that owned none yet: no slot table names that
+// node, only the redirect does.
+func TestRunThroughMoveToNewMaster(t *testing.T) {
+	t.Parallel()
+	s := shardtest.Masters(t, 2)
+	c := open(t, s)
+	key := shard.KeysOf("c", shard.NewMap(2).Tag(0)).Stats()
+	run(t, c, 0, count, key, 1)
+	move := s.BeginMove(t, shard.Slot(shard.NewMap(2).Tag(0)), s.AddMaster(t))
+	move.Keys(t, key)
+	for want := int64(2); want <= 3; want++ {
+		if v := run(t, c, 0, count, key, 1); v != want { // ASK
+			t.Fatalf("%v, want %d", v, want)
+		}
+	}
+	move.Finish(t)
+	for want := int64(4); want <= 5; want++ {
+		if v := run(t, c, 0, count, key, 1); v != want { // MOVED, then by the table
+			t.Fatalf("%v, want %d", v, want)
+		}
+	}
+	for ctx := within(t); ; { // the redirect has the table read again, beside the calls
+		owner, err := c.Owner(ctx, key)
+		if owner == move.To.Addr {
+			return
+		}
+		if err != nil || ctx.Err() != nil {
+			t.Fatalf("owner %s, want %s (%v)", owner, move.To.Addr, err)
+		}
+	}
+}
+
+// However many call at once, a master sees at most eight connections.
+func TestAtMostEightConnections(t *testing.T) {
+	t.Parallel()
+	s := shardtest.One(t)
+	c, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs, Name: "many"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	block := shard.NewScript("block", `for i = 1, 20000 do redis.call("GET", KEYS[1]) end return 1`)
+	var calls sync.WaitGroup
+	for range 64 {
+		calls.Go(func() {
+			if _, err := c.Run(within(t), 0, block, []string{"k"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	list := fmt.Sprint(s.Nodes[0].Do(t, "client", "list"))
+	if n := strings.Count(list, "name=many "); n < 2 || n > 8 {
+		t.Errorf("%d connections:\n%s", n, list)
+	}
+}
+
 // untilRefused waits until the node has refused a call for a half moved slot.
 func untilRefused(t testing.TB, n *shardtest.Node) {
 	t.Helper()
@@ -231,6 +290,35 @@ func TestRunThroughFailover(t *testing.T) {
 	if owner, err := c.Owner(t.Context(), key); err != nil || owner != s.Replicas(0)[0].Addr {
 		t.Errorf("owner %s, %v", owner, err)
 	}
+}
+
+// What no replica has got is not called acknowledged.
+func TestRunAckWithFrozenReplica(t *testing.T) {
+	t.Parallel()
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		t.Parallel()
+		s := shardtest.Start(t, shardtest.Config{Kind: kind, Masters: 1, Replicas: 1, NodeTimeout: time.Minute})
+		c := open(t, s)
+		replica := s.Replicas(0)[0]
+		ack := func(timeout time.Duration) (any, int) {
+			v, acked, err := c.RunAck(within(t), 0, count, 1, timeout, []string{"k"}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v, acked
+		}
+		if v, acked := ack(time.Minute); v != int64(1) || acked != 1 {
+			t.Fatal(v, acked)
+		}
+		replica.Stop(t)
+		if v, acked := ack(20 * time.Millisecond); v != int64(2) || acked != 0 {
+			t.Errorf("frozen replica: %v, acknowledged by %d", v, acked)
+		}
+		replica.Cont(t)
+		if v, acked := ack(time.Minute); v != int64(3) || acked != 1 {
+			t.Errorf("thawed replica: %v, acknowledged by %d", v, acked)
+		}
+	})
 }
 
 // A frozen master costs a try its time-out, not the call for ever.
@@ -275,5 +363,16 @@ func TestEachGivesUpOnPermanentErrors(t *testing.T) {
 	})
 	if tries != 3 || !errors.Is(err, redis.ErrCrossSlot) {
 		t.Errorf("%d tries, %v", tries, err)
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	c := open(b, shardtest.One(b))
+	keys, args := []string{"k", "l", "m"}, []any{1, "two", 3}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Run(b.Context(), 0, count, keys, args...); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
