@@ -1,6 +1,10 @@
 package extract
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // attrID names the attributes that are ever read.
 type attrID uint8
@@ -113,6 +117,13 @@ func (a *attrs) put(name []byte, from, to int) {
 func (a *attrs) parse(b []byte, i, max int) int {
 	a.seen, a.self = 0, false
 	for {
+		if n := a.quick(b, i, max); n != i {
+			if n < 0 {
+				return -1
+			}
+			i = n
+			continue
+		}
 		for i < len(b) && (isSpace(b[i]) || b[i] == '/') {
 			i++
 		}
@@ -150,6 +161,60 @@ func (a *attrs) parse(b []byte, i, max int) int {
 			return i + 1
 		}
 	}
+}
+
+// quick reads an attribute of the plain form at i, a space, a name, '=' and a
+// quoted value, and returns where it ends: i when it is not of that form, -1
+// when b ends first.
+func (a *attrs) quick(b []byte, i, max int) int {
+	if i+24 > len(b) || b[i] != ' ' {
+		return i
+	}
+	w := load(b, i+1)
+	stop := equal(w, '=') | equal(w, '>') | below(w, '0')
+	n := first(stop)
+	if stop == 0 || n == 0 || b[i+1+n] != '=' {
+		return i
+	}
+	from := i + n + 3
+	quote := b[from-1]
+	if quote != '"' && quote != '\'' {
+		return i
+	}
+	to := next(b, from, quote)
+	if to < 0 {
+		return -1
+	}
+	if to+1 < max {
+		if id := shortAttr((w | ones*0x20) & (1<<(8*n&63) - 1)); id != attrNone && a.seen>>id&1 == 0 {
+			a.seen |= 1 << id
+			a.from[id], a.to[id] = from, to
+		}
+	}
+	return to + 1
+}
+
+// shortAttr recognizes the name of an attribute of up to seven bytes by its key.
+func shortAttr(key uint64) attrID {
+	const (
+		href, src, rel, typ = 'h' | 'r'<<8 | 'e'<<16 | 'f'<<24, 's' | 'r'<<8 | 'c'<<16, 'r' | 'e'<<8 | 'l'<<16, 't' | 'y'<<8 | 'p'<<16 | 'e'<<24
+		class, id           = 'c' | 'l'<<8 | 'a'<<16 | 's'<<24 | 's'<<32, 'i' | 'd'<<8
+	)
+	switch key {
+	case class, id:
+		return attrNone
+	case href:
+		return attrHref
+	case rel:
+		return attrRel
+	case src:
+		return attrSrc
+	case typ:
+		return attrType
+	}
+	var name [8]byte
+	binary.LittleEndian.PutUint64(name[:], key)
+	return attrOf(name[:(bits.Len64(key)+7)/8])
 }
 
 func endsName(c byte) bool { return c == '>' || c == '/' || isSpace(c) }

@@ -124,6 +124,7 @@ func BenchmarkRatios(b *testing.B) {
 	}
 	for b.Loop() {
 		for i, p := range all {
+			bytes.IndexByte(p.body, 0xFF) // into the cache, where the network puts it: no reader pays for the others
 			for r, read := range readers {
 				start := time.Now()
 				read(p)

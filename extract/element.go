@@ -28,6 +28,7 @@ func newNames(cfg *Config) *names {
 		strike strong sub sup time tt u var wbr`, flagInline)
 	n.addRules()
 	n.addLinks(cfg)
+	n.heat()
 	return n
 }
 

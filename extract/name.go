@@ -73,6 +73,23 @@ const (
 // of them are worth a look depends on the kinds of link wanted.
 type names struct {
 	slots [512]element
+	hot   [1 << hotBits]uint64 // keys of those that must not be leapt over, without collisions
+}
+
+// hotBits and hotFactor spread the short names of all elements that may be hot
+// over a table without two in one place; a test holds that.
+const (
+	hotBits   = 8
+	hotFactor = 0x94d43eded5b48ad1
+)
+
+// heat fills the table of hot names.
+func (n *names) heat() {
+	for _, e := range n.slots {
+		if e.flags&(flagLook|flagRule) != 0 && e.key < 1<<56 {
+			n.hot[e.key*hotFactor>>(64-hotBits)] = e.key
+		}
+	}
 }
 
 // nameKey folds the case of an element's or attribute's name into 64 bits:
@@ -141,7 +158,7 @@ func equal(w uint64, c byte) uint64 { return zeroBytes(w ^ ones*uint64(c)) }
 
 func first(mask uint64) int { return bits.TrailingZeros64(mask) >> 3 }
 
-func load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+func load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i : i+8]) }
 
 // next returns the offset of the first c in b from i on, -1 when there is
 // none. Most are near, so eight bytes are looked at before the call that is

@@ -15,12 +15,20 @@ func (m *markup) tag(b []byte, start bool) int {
 		i = 1
 	}
 	from := i
-	for i < len(b) && !endsName(b[i]) {
-		i++
-	}
 	var t tag
+	if w := uint64(0); i+8 <= len(b) {
+		w = load(b, i)
+		stop := equal(w, '>') | below(w, '0')
+		i += first(stop) // 8 when there is none
+		t.key = (w | ones*0x20) & (1<<(8*(i-from)&63) - 1)
+	}
+	if i-from == 8 || i-from == 0 || !endsName(b[i]) {
+		for i < len(b) && !endsName(b[i]) {
+			i++
+		}
+		t.key = nameKey(b[from:i])
+	}
 	t.b, t.name = b, b[from:i]
-	t.key = nameKey(t.name)
 	if e := m.names.find(t.key); e != nil {
 		t.element = *e
 	}
