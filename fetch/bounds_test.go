@@ -92,6 +92,8 @@ func TestNoLeaks(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	before := descriptors(t)
 	func() {
+		var wg sync.WaitGroup
+		defer wg.Wait() // after the client and the listener are closed
 		c, err := New(Config{AllowNet: loopback, ReadTimeout: 20 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
@@ -101,8 +103,6 @@ func TestNoLeaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var wg sync.WaitGroup
-		defer wg.Wait()
 		defer ln.Close()
 		wg.Go(func() {
 			for i := 0; ; i++ {
