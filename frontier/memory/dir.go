@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -61,7 +62,7 @@ func (f *Frontier) open() (err error) {
 	}
 	defer func() {
 		if err != nil {
-			d.closeFiles()
+			d.abandon()
 		}
 	}()
 	f.dir = d
@@ -109,7 +110,7 @@ func readCrawlFile(path string) (*crawl, error) {
 	if err != nil {
 		return nil, err
 	}
-	payload, _, size, ok := frameAt(b)
+	payload, _, size, ok := frameAt(b, 0, 0)
 	if !ok || size != len(b) {
 		return nil, &DamageError{File: path, What: "its checksum is wrong"}
 	}
@@ -127,11 +128,11 @@ func readCrawlFile(path string) (*crawl, error) {
 // a directory without a crawl.
 func (d *dir) create() error {
 	for _, p := range d.f.shards {
-		file, size, err := createLog(d.path, p.k, 1)
+		file, salt, size, err := createLog(d.path, p.k, 1)
 		if err != nil {
 			return fmt.Errorf("memory: %w", err)
 		}
-		p.log = newJournal(file, 1, size, d.f.cfg.Sync < 0)
+		p.log = newJournal(file, 1, salt, size, d.f.cfg.Sync < 0)
 	}
 	if err := d.keep(d.f.settings.Load()); err != nil {
 		return fmt.Errorf("memory: %w", err)
@@ -226,13 +227,13 @@ func (d *dir) snapshots() {
 // removes what both replace. A crash in between leaves files that say the same.
 func (d *dir) compact(p *part) error {
 	gen := p.log.gen + 1
-	file, size, err := createLog(d.path, p.k, gen)
+	file, salt, size, err := createLog(d.path, p.k, gen)
 	if err != nil {
 		return err
 	}
 	p.log.sync() // so that little is left to do under the lock
 	p.mu.Lock()
-	err = p.log.rotate(file, gen, size)
+	err = p.log.rotate(file, gen, salt, size)
 	var m *image
 	if err == nil {
 		m = p.capture()
@@ -278,12 +279,6 @@ func (d *dir) close() error {
 	d.closed.Do(func() {
 		close(d.stop)
 		d.work.Wait()
-		for _, p := range d.f.shards {
-			p.lock()
-			p.begin(recBye)
-			p.log.add(p.rec)
-			p.mu.Unlock()
-		}
 		d.err = d.closeFiles()
 	})
 	return d.err
@@ -291,9 +286,21 @@ func (d *dir) close() error {
 
 func (d *dir) closeFiles() (err error) {
 	for _, p := range d.f.shards {
-		if p.log != nil {
-			err = errors.Join(err, p.log.close())
-		}
+		p.lock()
+		p.begin(recBye)
+		bye := bytes.Clone(p.rec)
+		p.mu.Unlock()
+		err = errors.Join(err, p.log.close(bye))
 	}
 	return errors.Join(err, d.lock.Close())
+}
+
+// abandon closes the files of a directory that could not be opened, as they are.
+func (d *dir) abandon() {
+	for _, p := range d.f.shards {
+		if p.log != nil {
+			p.log.file.Close()
+		}
+	}
+	d.lock.Close()
 }

@@ -74,14 +74,14 @@ func filesOf(dir string, k int) (snaps, logs []uint64, err error) {
 }
 
 // createLog makes the file of a journal. Cost: two syncs.
-func createLog(dir string, k int, gen uint64) (*os.File, int64, error) {
+func createLog(dir string, k int, gen uint64) (f *os.File, salt uint32, size int64, err error) {
 	path := filepath.Join(dir, fileName(k, kindLog, gen))
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, 0, err
+	if f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600); err != nil {
+		return nil, 0, 0, err
 	}
 	w := &frameWriter{w: f}
-	w.frame(header(k, kindLog, gen))
+	head := header(k, kindLog, gen)
+	w.frame(head)
 	if w.err == nil {
 		w.err = f.Sync()
 	}
@@ -91,9 +91,9 @@ func createLog(dir string, k int, gen uint64) (*os.File, int64, error) {
 	if w.err != nil {
 		f.Close()
 		os.Remove(path)
-		return nil, 0, w.err
+		return nil, 0, 0, w.err
 	}
-	return f, w.size, nil
+	return f, saltOf(head), w.size, nil
 }
 
 // syncDir brings the names of a directory to the disk.
@@ -132,13 +132,14 @@ func replaceFile(path string, payload []byte) error {
 // frameReader reads the frames of a file in order.
 type frameReader struct {
 	f    *os.File
-	name string
+	salt uint32
 	size int64
 	off  int64 // of the next frame
 	buf  []byte
 }
 
-func openFrames(path string) (*frameReader, error) {
+// openFrames opens a file that should start with that payload.
+func openFrames(path string, head []byte) (*frameReader, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func openFrames(path string) (*frameReader, error) {
 		f.Close()
 		return nil, err
 	}
-	return &frameReader{f: f, name: path, size: st.Size()}, nil
+	return &frameReader{f: f, salt: saltOf(head), size: st.Size()}, nil
 }
 
 // next returns the payload of the next frame, valid until the one after. ok is
@@ -177,7 +178,11 @@ func (r *frameReader) at(off int64) (payload []byte, synced int64, size int, err
 	if r.buf, err = readAt(r.f, r.buf, off+frameHeader, int(n)); err != nil {
 		return nil, 0, 0, err
 	}
-	payload, synced, size, _ = frameAt(r.buf)
+	salt := r.salt
+	if off == 0 {
+		salt = 0
+	}
+	payload, synced, size, _ = frameAt(r.buf, salt, off)
 	return payload, synced, size, nil
 }
 

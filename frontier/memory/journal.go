@@ -11,7 +11,8 @@ import (
 // A file of a crawl is a row of frames: a magic number, the length of the
 // payload, a checksum, and how many bytes of the file were known to be on the
 // disk when the frame was written. What is broken before that mark is damage;
-// what is broken behind it may be the end of a write that a power cut tore.
+// what is broken behind it may be the end of a write that a power cut tore. The
+// checksum knows the file and the place in it: a frame is none elsewhere.
 const (
 	frameMagic  = 0x316a5353 // "SSj1": the format's version is its last byte
 	frameHeader = 20
@@ -21,13 +22,23 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sealFrame makes a frame of h, whose first frameHeader bytes are free and whose
-// rest is the payload.
-func sealFrame(h []byte, synced int64) {
+// rest is the payload. It is for the file that salt stands for, from off on.
+func sealFrame(h []byte, salt uint32, off, synced int64) {
 	binary.LittleEndian.PutUint32(h, frameMagic)
 	binary.LittleEndian.PutUint32(h[4:], uint32(len(h)-frameHeader))
 	binary.LittleEndian.PutUint64(h[12:], uint64(synced))
-	binary.LittleEndian.PutUint32(h[8:], crc32.Checksum(h[12:], castagnoli))
+	binary.LittleEndian.PutUint32(h[8:], checksum(h, salt, off))
 }
+
+// checksum is that of a frame, over its mark and payload.
+func checksum(frame []byte, salt uint32, off int64) uint32 {
+	var place [8]byte
+	binary.LittleEndian.PutUint64(place[:], uint64(off))
+	return crc32.Update(crc32.Update(salt, castagnoli, place[:]), castagnoli, frame[12:])
+}
+
+// saltOf is the salt of a file with that first payload, for all other frames.
+func saltOf(header []byte) uint32 { return crc32.Checksum(header, castagnoli) }
 
 // frameLength is the length of the payload that a header names, or -1 when it is
 // no header.
@@ -43,7 +54,7 @@ func frameLength(h []byte) int64 {
 
 // frameAt returns payload, mark and whole length of the frame that b starts
 // with; ok is false when there is none.
-func frameAt(b []byte) (payload []byte, synced int64, size int, ok bool) {
+func frameAt(b []byte, salt uint32, off int64) (payload []byte, synced int64, size int, ok bool) {
 	if len(b) < frameHeader {
 		return nil, 0, 0, false
 	}
@@ -52,7 +63,7 @@ func frameAt(b []byte) (payload []byte, synced int64, size int, ok bool) {
 		return nil, 0, 0, false
 	}
 	size = frameHeader + int(n)
-	if crc32.Checksum(b[12:size], castagnoli) != binary.LittleEndian.Uint32(b[8:]) {
+	if checksum(b[:size], salt, off) != binary.LittleEndian.Uint32(b[8:]) {
 		return nil, 0, 0, false
 	}
 	return b[frameHeader:size], int64(binary.LittleEndian.Uint64(b[12:])), size, true
@@ -68,6 +79,7 @@ type journal struct {
 	done    sync.Cond
 	file    *os.File
 	gen     uint64
+	salt    uint32
 	buf     []byte // a frame in the making: room for its header, then records
 	spare   []byte
 	added   uint64 // records added
@@ -78,8 +90,8 @@ type journal struct {
 	closed  bool
 }
 
-func newJournal(file *os.File, gen uint64, size int64, always bool) *journal {
-	j := &journal{file: file, gen: gen, size: size, synced: size, always: always, buf: make([]byte, frameHeader)}
+func newJournal(file *os.File, gen uint64, salt uint32, size int64, always bool) *journal {
+	j := &journal{file: file, gen: gen, salt: salt, size: size, synced: size, always: always, buf: make([]byte, frameHeader)}
 	j.done.L = &j.mu
 	return j
 }
@@ -134,7 +146,7 @@ func (j *journal) write() error {
 	j.buf = append(j.spare[:0], make([]byte, frameHeader)...)
 	j.writing = true
 	j.spare = nil
-	sealFrame(frame, j.synced)
+	sealFrame(frame, j.salt, j.size, j.synced)
 	file, size := j.file, j.size
 	j.mu.Unlock()
 
@@ -186,7 +198,7 @@ func (j *journal) sync() error {
 
 // rotate ends the file and goes on in another. The lock of the shard is held,
 // so no record comes in between.
-func (j *journal) rotate(file *os.File, gen uint64, size int64) error {
+func (j *journal) rotate(file *os.File, gen uint64, salt uint32, size int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for j.writing || j.written < j.added {
@@ -200,13 +212,21 @@ func (j *journal) rotate(file *os.File, gen uint64, size int64) error {
 		return fmt.Errorf("memory: journal: %w", err)
 	}
 	j.file.Close()
-	j.file, j.gen, j.size, j.synced = file, gen, size, size
+	j.file, j.gen, j.salt, j.size, j.synced = file, gen, salt, size, size
 	return nil
 }
 
-// close writes and syncs all there is.
-func (j *journal) close() error {
+// close writes and syncs all there is, and then a last record, which says that
+// the disk had all before it.
+func (j *journal) close(last []byte) error {
 	err := j.commit(j.last())
+	if err == nil {
+		err = j.sync()
+	}
+	if err == nil {
+		j.add(last)
+		err = j.commit(j.last())
+	}
 	if err == nil {
 		err = j.sync()
 	}

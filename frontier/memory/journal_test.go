@@ -87,7 +87,7 @@ func reload(t testing.TB, f *Frontier) *Frontier {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j.close()
+		j.file.Close()
 		p.stats.Paused = f.shards[p.k].stats.Paused
 		p.now = f.shards[p.k].now
 	}

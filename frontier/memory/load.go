@@ -61,7 +61,7 @@ func (l *loader) load() (*journal, error) {
 	if last == nil {
 		return nil, nil // salvaged from a snapshot alone
 	}
-	return newJournal(last.f, logs[len(logs)-1], last.off, l.p.f.cfg.Sync < 0), nil
+	return newJournal(last.f, logs[len(logs)-1], last.salt, last.off, l.p.f.cfg.Sync < 0), nil
 }
 
 // dropEmpty removes journals at the end that hold nothing yet: a crash came
@@ -97,12 +97,13 @@ func (l *loader) damaged(name string, off, size int64, what string) error {
 // snapshot restores snapshot gen.
 func (l *loader) snapshot(gen uint64) error {
 	name := fileName(l.p.k, kindSnap, gen)
-	r, err := openFrames(filepath.Join(l.dir, name))
+	head := header(l.p.k, kindSnap, gen)
+	r, err := openFrames(filepath.Join(l.dir, name), head)
 	if err != nil {
 		return err
 	}
 	defer r.f.Close()
-	if err := l.head(r, name, header(l.p.k, kindSnap, gen)); err != nil {
+	if err := l.head(r, name, head); err != nil {
 		return err
 	}
 	ended := false
@@ -162,11 +163,12 @@ func (l *loader) step(r *frameReader, name, what string) error {
 // replay takes the changes of journal gen over.
 func (l *loader) replay(gen uint64, last bool) (*frameReader, error) {
 	name := fileName(l.p.k, kindLog, gen)
-	r, err := openFrames(filepath.Join(l.dir, name))
+	head := header(l.p.k, kindLog, gen)
+	r, err := openFrames(filepath.Join(l.dir, name), head)
 	if err != nil {
 		return nil, err
 	}
-	err = l.head(r, name, header(l.p.k, kindLog, gen))
+	err = l.head(r, name, head)
 	for err == nil && r.off < r.size {
 		at := r.off
 		payload, ok, e := r.next()
@@ -214,7 +216,12 @@ func (l *loader) broken(r *frameReader, name string, last bool) error {
 	if !last {
 		return l.step(r, name, "a frame is broken, and later ones are not")
 	}
-	if l.p.f.cfg.Logger != nil && r.size > at {
+	if l.salvage != nil {
+		size := r.size - at
+		r.size = at
+		return l.damaged(name, at, size, "its end is torn")
+	}
+	if r.size > at {
 		l.p.f.cfg.Logger.Warn("memory: cut the torn end of a journal", "file", name, "offset", at, "bytes", r.size-at)
 	}
 	if err := r.f.Truncate(at); err != nil {

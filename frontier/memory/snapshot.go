@@ -162,6 +162,7 @@ func (p *part) save(path string, header []byte, m *image) (size int64, err error
 	defer f.Close()
 	w := &frameWriter{w: f}
 	w.frame(header)
+	w.salt = saltOf(header)
 	for _, pieces := range m.frames {
 		w.frame(pieces...)
 	}
@@ -206,6 +207,7 @@ func appendKnown(rec []byte, slots []canon.Fingerprint, more ...canon.Fingerprin
 // frameWriter writes payloads as frames.
 type frameWriter struct {
 	w    io.Writer
+	salt uint32
 	buf  []byte
 	size int64
 	err  error
@@ -219,7 +221,7 @@ func (w *frameWriter) frame(pieces ...[]byte) {
 	for _, p := range pieces {
 		w.buf = append(w.buf, p...)
 	}
-	sealFrame(w.buf, 0)
+	sealFrame(w.buf, w.salt, w.size, 0)
 	_, w.err = w.w.Write(w.buf)
 	w.size += int64(len(w.buf))
 }
