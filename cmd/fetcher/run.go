@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
+
+	"github.com/VictoriaMetrics/metrics"
 
 	"seine/cmd/internal/boot"
 	"seine/extract/sink"
@@ -38,6 +41,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	fetching.Metrics = metrics.NewSet()
 	client, err := fetch.New(fetching)
 	if err != nil {
 		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
@@ -69,7 +73,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err := g.seed(env, f.Frontier); err != nil {
 		return err
 	}
-	stop, err := g.monitor(env, w)
+	stop, err := g.monitor(env, f, w, fetching.Metrics)
 	if err != nil {
 		return err
 	}
@@ -148,11 +152,16 @@ func (g *grammar) seed(env *boot.Env, f frontier.Admitter) error {
 }
 
 // monitor serves metrics and health where --metrics-addr says.
-func (g *grammar) monitor(env *boot.Env, w *crawl.Worker) (stop func(), err error) {
+func (g *grammar) monitor(env *boot.Env, f *queue, w *crawl.Worker, fetching *metrics.Set) (stop func(), err error) {
 	if g.MetricsAddr == "" {
 		return func() {}, nil
 	}
-	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: w.Ready, Write: w.WriteMetrics}.Start()
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: w.Ready, Write: func(out io.Writer) {
+		metrics.WritePrometheus(out, true) // of the process, and of calls to Redis
+		fetching.WritePrometheus(out)
+		w.WriteMetrics(out)
+		f.writeMetrics(out)
+	}}.Start()
 	if err != nil {
 		return nil, err
 	}
