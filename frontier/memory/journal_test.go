@@ -373,3 +373,56 @@ func TestOpenErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestDiskFull: what the disk refuses is an error, stays in memory and is
+// written with the next call that the disk takes.
+func TestDiskFull(t *testing.T) {
+	f, err := New(Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	admitURLs(t, f, "a.example", 2)
+	j := f.shards[0].log
+	good := j.file
+	bad, err := os.Open(good.Name()) // cannot be written to
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bad.Close()
+	swap := func(file *os.File) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.file = file
+	}
+	swap(bad)
+	c := []frontier.Candidate{candidate("b.example", 1)}
+	verdicts := make([]frontier.Verdict, 1)
+	for range 2 {
+		if err := f.Admit(t.Context(), 0, c, verdicts); err == nil {
+			t.Fatal("a write that failed was acknowledged")
+		}
+	}
+	swap(good)
+	if err := f.Admit(t.Context(), 0, c, verdicts); err != nil || verdicts[0] != frontier.Seen {
+		t.Fatalf("repeated: %v, %v", verdicts, err)
+	}
+	sameState(t, f)
+}
+
+// TestSyncAlways: with a negative Sync nothing is acknowledged before it is on
+// the disk.
+func TestSyncAlways(t *testing.T) {
+	f, err := New(Config{Dir: t.TempDir(), Sync: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for i := range 3 {
+		admitURLs(t, f, fmt.Sprintf("s%d.example", i), 1)
+		j := f.shards[0].log
+		if j.synced != j.size || j.size == 0 {
+			t.Fatalf("%d of %d bytes are synced", j.synced, j.size)
+		}
+	}
+}
