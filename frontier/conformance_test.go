@@ -1,12 +1,9 @@
 package frontier_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"

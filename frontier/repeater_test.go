@@ -9,16 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"seine/frontier"
-	"seine/frontier/frontiertest"
-	"seine/frontier/memory"
-	"seine/shard"
-	"seine/shard/shardtest"
 )
 
 // repeater is a network that runs scripts more often than they were sent: a
