@@ -22,6 +22,7 @@ type grammar struct {
 	NameFlag
 	CrawlFlags
 	ProcessFlags
+	FetchFlags
 	SeedFlags
 	Extra string `help:"A flag of this program alone."`
 
@@ -266,6 +267,28 @@ func TestProcessFlags(t *testing.T) {
 		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
 			t.Errorf("%+v: %v", c.flags, err)
 		}
+	}
+}
+
+func TestFetchConfig(t *testing.T) {
+	var g grammar
+	if code, _, e := run(t, &g, nil, "--contact", "https://me.example", "--max-body", "1M", "--allow-net", "127.0.0.0/8", "--proxy", "http://u:sesame@p.example:1", "--retry-codes", "500,503"); code != 0 {
+		t.Fatal(e)
+	}
+	c, err := g.Fetch("", []string{"NO_PROXY=a.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.MaxBody != 1<<20 || c.MaxHeader != 32<<10 || len(c.AllowNet) != 1 || c.NoProxy != "a.example" || len(g.RetryCodes) != 2 ||
+		!strings.HasPrefix(c.UserAgent, "seine/") || !strings.HasSuffix(c.UserAgent, " (+https://me.example)") {
+		t.Errorf("%+v", c)
+	}
+	if _, out, _ := run(t, &g, nil, "--proxy", "http://u:sesame@p.example:1", "--print-config"); strings.Contains(out, "sesame") {
+		t.Error("a proxy's password shows")
+	}
+	g.Attempts = 0
+	if _, err := g.Fetch("x", nil); !errors.Is(err, ErrUsage) {
+		t.Error(err)
 	}
 }
 

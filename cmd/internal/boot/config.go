@@ -140,6 +140,7 @@ func sharedFlags() []string {
 		NameFlag
 		CrawlFlags
 		ProcessFlags
+		FetchFlags
 		SeedFlags
 	}
 	parser, err := kong.New(&grammar, kong.ExplicitGroups(groups), kong.Vars{"version": ""})

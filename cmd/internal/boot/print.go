@@ -47,6 +47,13 @@ func plain(name string, v any) any {
 	if name == "redis" {
 		return maskURL(fmt.Sprint(v))
 	}
+	if list, ok := v.([]string); ok && name == "proxy" {
+		masked := make([]string, len(list))
+		for i, url := range list {
+			masked[i] = maskURL(url)
+		}
+		return masked
+	}
 	switch x := v.(type) {
 	case []frontier.SiteRule:
 		var list []map[string]any

@@ -3,7 +3,6 @@ package boot
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -30,9 +29,6 @@ type ProcessFlags struct {
 	IdleTimeout  time.Duration `group:"run" placeholder:"D" help:"End after so long without work."`
 	Grace        time.Duration `group:"run" default:"30s" placeholder:"D" help:"On a first signal, time for open fetches to end (${default})."`
 	MetricsAddr  string        `group:"run" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there; loopback when only a port is given."`
-
-	AllowNet  []netip.Prefix `group:"net" placeholder:"CIDR" help:"Private networks that may be fetched from."`
-	ConnectTo []string       `group:"net" placeholder:"HOST:PORT:ADDR:PORT" help:"Connect to ADDR for HOST, which may begin with *.; empty HOST or PORT is any."`
 }
 
 // Check joins all faults that can be seen without a crawl. (Under the name
