@@ -30,6 +30,7 @@ type PageConfig struct {
 	Follow         Kinds         // kinds that are followed, default Navigation; of a sitemap its locations always are
 	IgnoreNofollow bool          // follow links in spite of nofollow, on links and on pages
 	MaxLinks       int           // distinct URLs handed on per page, default 20000
+	Every          bool          // for tools: hand on repeated links too, and with a nil URL those that are no URL
 }
 
 // Validate says everything that is wrong with c.
@@ -184,16 +185,20 @@ func (p *Page) resolve(l *Link) {
 	if i := bytes.IndexByte(raw, '#'); i >= 0 { // most repeats differ in the fragment only
 		raw = raw[:i]
 	}
-	if !p.raws.add(xxhash.Sum64(raw), follow) {
+	if !p.raws.add(xxhash.Sum64(raw), follow) && !p.cfg.Every {
 		p.counts.Repeated++
 		return
 	}
 	if err := p.parse.Resolve(&p.url, p.baseURL, l.Raw, p.queryEncoding()); err != nil {
 		p.refused(err)
+		if p.cfg.Every {
+			p.found = Found{Link: *l}
+			p.emit(&p.found)
+		}
 		return
 	}
 	site, fp := p.sites.Fingerprint(&p.url)
-	if !p.seen.add(fp.Key^fp.Site, follow) {
+	if !p.seen.add(fp.Key^fp.Site, follow) && !p.cfg.Every {
 		p.counts.Repeated++
 		return
 	}

@@ -1,4 +1,29 @@
 // Package fetch turns one URL into one bounded response.
+//
+// A Client takes a Request (a URL in fetch form and the headers of its site),
+// asks for it once and hands the answer to a Handler while it arrives: first
+// the header, then the decoded body in chunks. It follows no redirect and
+// judges no status; what to do next is the caller's business.
+//
+// One exchange walks through these hands:
+//
+//	target    splits the URL; the bytes of its path go on the wire as written
+//	pool      lends an idle connection to the same host, or says there is none
+//	dialer    connect-to rules, DNS cache, guard, TCP to IPv6 or IPv4, proxy, TLS
+//	conn      a connection with its deadlines: first byte, idle, total
+//	exchange  writes the request, lets fasthttp parse the header and frame the body
+//	body      counts, decodes and cuts what comes, and feeds the Handler
+//
+// Nothing a server does can hold an exchange longer than its total time or
+// make it hold more memory than its buffers and the window of one decoder.
+// The guard looks at the address that is really dialled, after DNS, so no
+// name, redirect or connect-to rule leads to a private network unless
+// Config.AllowNet names it. A request whose kept-alive connection turns out to
+// be closed before a byte of the answer came is sent once more on a new one;
+// every other fault ends the attempt with an Error that names its class.
+//
+// Pooled memory (buffers, decoders) never leaves the package: strings handed
+// out are copies, and body bytes are the Handler's for the call only.
 package fetch
 
 import (
@@ -9,26 +34,30 @@ import (
 // Request asks for one URL. Its memory may be reused after Do returned.
 type Request struct {
 	URL     string        // fetch form; userinfo becomes basic auth and is not sent in the target
-	Header  [][2]string   // extra headers of this site
+	Header  [][2]string   // extra headers of this site; they replace the client's own of the same name
 	Timeout time.Duration // total, 0 = Config.FetchTimeout
+	Sent    func()        // called each time the request has been written, or nil
 }
 
 // Response describes what came back. Strings are its own; Header answers until
-// the next Do into it.
+// the next Do into it. After an Error it holds what was known by then.
 type Response struct {
 	Status      int
 	ContentType string // as sent, "" when missing
-	Location    string // as sent, of a 3xx
+	Sniffed     string // media type guessed from the first bytes when ContentType is missing
+	Location    string // as sent, of a 3xx; the first when there are several
 	Header      Header
-	Bytes       int64         // decoded body
-	WireBytes   int64         // body on the wire
+	Bytes       int64         // decoded body handed to the Handler
+	WireBytes   int64         // body on the wire, without chunk framing
 	Truncated   bool          // the body was cut at a limit, or ended early or broken
-	FirstByte   time.Duration // from start
-	Seconds     time.Duration // from start to end of body
-	Start       time.Time     // when the request went out (monotonic)
+	Cut         string        // why Truncated: one of the Class constants
+	FirstByte   time.Duration // from Start
+	Seconds     time.Duration // from Start to the end of the body
+	Start       time.Time     // when the request went out (monotonic); zero if it never did
 }
 
-// Header looks up response headers, all values of a name in order.
+// Header looks up response headers, all values of a name in order. Names are
+// matched whatever their case.
 type Header interface {
 	Get(name string) string
 	Values(name string) []string
@@ -39,9 +68,11 @@ type Header interface {
 // Handler receives a response while it arrives.
 type Handler interface {
 	// Begin is called once when the header is there; false skips the body.
+	// Without a Content-Type it is called after the first bytes of the body
+	// came, so that Response.Sniffed is known.
 	Begin(*Response) bool
 	// Write receives decoded body bytes; they are valid during the call only.
-	// An error ends the body and is returned by Do.
+	// An error ends the body and is returned by Do as it is.
 	Write([]byte) (int, error)
 }
 
@@ -49,13 +80,3 @@ type Handler interface {
 type Doer interface {
 	Do(ctx context.Context, req *Request, resp *Response, h Handler) error
 }
-
-// Error is why a fetch failed.
-type Error struct {
-	Class string // the cause, one of the README's table: dns, connect, tls, timeout, reset, header, body, guard, ...
-	Retry bool   // worth another attempt later
-	Err   error
-}
-
-func (e *Error) Error() string { return "fetch: " + e.Class + ": " + e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }

@@ -1,49 +1,41 @@
 package frontier
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
-
-	"seine/frontier/canon"
 )
 
-// Layout is what a crawl is built on. It is fixed when the crawl is created; a
-// program with another layout refuses to work on it (ErrLayout).
-type Layout struct {
-	Format      int           `json:"format"`       // version of keys, entries and scripts
-	Shards      int           `json:"shards"`       // n
-	LimitBy     canon.LimitBy `json:"limit_by"`     // site rule
-	Suffixes    string        `json:"suffixes"`     // version of the public suffix list
-	Canon       int           `json:"canon"`        // version of the canonical form
-	StripParams bool          `json:"strip_params"` // key rule
-	SortQuery   bool          `json:"sort_query"`   // key rule
-	PlanURLs    int64         `json:"plan_urls"`    // URLs the filters are planned for, all shards
-	ErrorRate   float64       `json:"error_rate"`   // false positives a probe
-	Filters     int           `json:"filters"`      // filters a shard
-}
-
 // Settings is what belongs to the crawl and may change while it runs. Running
-// fetchers pick a change up within seconds by its revision.
+// fetchers pick a change up within seconds by its revision. In JSON durations
+// are texts such as "1.5s".
 type Settings struct {
-	Delay          time.Duration `json:"delay"`
-	PerSite        int           `json:"per_site"`
-	VisitURLs      int           `json:"visit_urls"`
-	Scope          string        `json:"scope"` // site, host, any
-	MaxDepth       int           `json:"max_depth"`
-	MaxPages       int64         `json:"max_pages"`
-	MaxPerSite     int64         `json:"max_per_site"`
-	Allow          []string      `json:"allow,omitempty"`
-	Deny           []string      `json:"deny,omitempty"`
-	Priority       []string      `json:"priority,omitempty"` // REGEX=0..3
-	Order          string        `json:"order"`              // breadth, depth
-	SkipExt        []string      `json:"skip_ext,omitempty"`
-	UserAgent      string        `json:"user_agent"`
-	Robots         string        `json:"robots"` // obey, ignore
-	RobotsAgent    string        `json:"robots_agent"`
-	Sitemaps       bool          `json:"sitemaps"`
-	IgnoreNofollow bool          `json:"ignore_nofollow"`
-	Follow         []string      `json:"follow,omitempty"` // kinds of links that are followed
-	FeedKey        string        `json:"feed_key"`
-	FeedAgain      bool          `json:"feed_again"`
+	Rev            int64         `json:"-"`                  // revision as last read, raised by every change
+	Delay          time.Duration `json:"delay"`              // from the start of one request to a site to the start of the next
+	PerSite        int           `json:"per_site"`           // requests to one site at once
+	VisitURLs      int           `json:"visit_urls"`         // URLs lent in one visit
+	Scope          string        `json:"scope"`              // site, host, any
+	MaxDepth       int           `json:"max_depth"`          // links from a seed, 0 = unlimited
+	MaxPages       int64         `json:"max_pages"`          // settled fetches, all shards, 0 = unlimited
+	MaxPerSite     int64         `json:"max_per_site"`       // URLs admitted a site, 0 = unlimited
+	Allow          []string      `json:"allow,omitempty"`    // a URL must match one, when there are any
+	Deny           []string      `json:"deny,omitempty"`     // and none of these
+	Priority       []string      `json:"priority,omitempty"` // REGEX=0..3, the first match wins
+	Order          string        `json:"order"`              // within a site: breadth, depth
+	SkipExt        []string      `json:"skip_ext,omitempty"` // extensions of paths that are not fetched
+	UserAgent      string        `json:"user_agent"`         // "" = the program's own
+	Robots         string        `json:"robots"`             // obey, ignore
+	RobotsAgent    string        `json:"robots_agent"`       // "" = the product token of UserAgent
+	Sitemaps       bool          `json:"sitemaps"`           // follow the sitemaps that robots.txt names
+	IgnoreNofollow bool          `json:"ignore_nofollow"`    // follow links that ask not to be
+	Follow         []string      `json:"follow,omitempty"`   // kinds of links that are followed, none = navigation
+	FeedKey        string        `json:"feed_key"`           // "" = <crawl>:feed
+	FeedAgain      bool          `json:"feed_again"`         // elements of the feed are fetched though known
 	Sites          []SiteRule    `json:"sites,omitempty"`
 }
 
@@ -55,4 +47,203 @@ type SiteRule struct {
 	MaxPages int64             `json:"max_pages,omitempty"`
 	Headers  map[string]string `json:"headers,omitempty"`
 	Auth     string            `json:"auth,omitempty"` // user:password, never logged
+}
+
+// DefaultSettings is what a crawl has of which nothing else was said.
+func DefaultSettings() Settings {
+	return Settings{
+		Delay: time.Second, PerSite: 1, VisitURLs: 8,
+		Scope: "site", Order: "breadth", Robots: "obey",
+	}
+}
+
+// Validate joins all faults of the settings.
+func (s *Settings) Validate() error {
+	var faults []error
+	bad := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("frontier: settings: "+format, args...))
+	}
+	oneOf := func(name, v string, of ...string) {
+		if !slices.Contains(of, v) {
+			bad("%s is %q, must be one of %s", name, v, strings.Join(of, ", "))
+		}
+	}
+	oneOf("scope", s.Scope, "site", "host", "any")
+	oneOf("order", s.Order, "breadth", "depth")
+	oneOf("robots", s.Robots, "obey", "ignore")
+	if s.Delay < 0 {
+		bad("delay is %v, must not be negative", s.Delay)
+	}
+	if s.PerSite < 1 {
+		bad("per_site is %d, must be at least 1", s.PerSite)
+	}
+	if s.VisitURLs < 1 || s.VisitURLs > maxVisitURLs {
+		bad("visit_urls is %d, must be 1 to %d", s.VisitURLs, maxVisitURLs)
+	}
+	if s.MaxDepth < 0 || s.MaxPages < 0 || s.MaxPerSite < 0 {
+		bad("max_depth, max_pages and max_per_site must not be negative; 0 is unlimited")
+	}
+	for name, list := range map[string][]string{"allow": s.Allow, "deny": s.Deny} {
+		for _, re := range list {
+			if _, err := regexp.Compile(re); err != nil {
+				bad("%s: %w", name, err)
+			}
+		}
+	}
+	for _, p := range s.Priority {
+		if _, _, err := ParsePriority(p); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if strings.ContainsAny(s.UserAgent+s.RobotsAgent, "\r\n\x00") {
+		bad("user_agent and robots_agent must be one line")
+	}
+	if tag := strings.IndexByte(s.FeedKey, '{'); strings.Contains(s.FeedKey, "}") && (tag < 0 || strings.IndexByte(s.FeedKey[tag:], '}') < 2) {
+		bad("feed_key is %q: braces must enclose a hash tag", s.FeedKey)
+	}
+	for i := range s.Sites {
+		faults = append(faults, s.Sites[i].validate())
+	}
+	return errors.Join(faults...)
+}
+
+// maxVisitURLs keeps the visit script under a millisecond and its arguments
+// under Lua's unpack limit.
+const maxVisitURLs = 1000
+
+func (r *SiteRule) validate() error {
+	host := strings.TrimPrefix(r.Match, "*.")
+	switch {
+	case host == "" || strings.ContainsAny(host, "*/: \t") && !strings.HasPrefix(host, "["):
+		return fmt.Errorf("frontier: settings: sites: match is %q, must be a host or *.domain", r.Match)
+	case r.Delay < 0 || r.PerSite < 0 || r.MaxPages < 0:
+		return fmt.Errorf("frontier: settings: sites: %s: values must not be negative", r.Match)
+	case r.Auth != "" && !strings.Contains(r.Auth, ":"):
+		return fmt.Errorf("frontier: settings: sites: %s: auth must be user:password", r.Match)
+	}
+	for name, value := range r.Headers {
+		if name == "" || strings.ContainsAny(name, " :\r\n") || strings.ContainsAny(value, "\r\n") {
+			return fmt.Errorf("frontier: settings: sites: %s: header %q is not one line of name and value", r.Match, name)
+		}
+	}
+	return nil
+}
+
+// ParsePriority reads REGEX=0..3.
+func ParsePriority(rule string) (*regexp.Regexp, uint8, error) {
+	at := strings.LastIndexByte(rule, '=')
+	if at < 0 {
+		return nil, 0, fmt.Errorf("frontier: settings: priority %q must be REGEX=0..3", rule)
+	}
+	class, err := strconv.ParseUint(rule[at+1:], 10, 8)
+	if err != nil || class > 3 {
+		return nil, 0, fmt.Errorf("frontier: settings: priority %q must end in =0 to =3", rule)
+	}
+	re, err := regexp.Compile(rule[:at])
+	if err != nil {
+		return nil, 0, fmt.Errorf("frontier: settings: priority: %w", err)
+	}
+	return re, uint8(class), nil
+}
+
+// Classifier compiles rules of priority; the first that matches a URL gives its
+// class.
+func Classifier(rules []string) (func(url string) (class uint8, ok bool), error) {
+	type rule struct {
+		re    *regexp.Regexp
+		class uint8
+	}
+	var list []rule
+	for _, text := range rules {
+		re, class, err := ParsePriority(text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, rule{re, class})
+	}
+	return func(url string) (uint8, bool) {
+		for _, r := range list {
+			if r.re.MatchString(url) {
+				return r.class, true
+			}
+		}
+		return 0, false
+	}, nil
+}
+
+// Masked is a copy for people to see: what may be secret of site rules is
+// replaced by xxxxx.
+func (s *Settings) Masked() *Settings {
+	c := *s
+	c.Sites = slices.Clone(s.Sites)
+	for i := range c.Sites {
+		r := &c.Sites[i]
+		if r.Auth != "" {
+			r.Auth = "xxxxx"
+		}
+		if r.Headers != nil {
+			headers := make(map[string]string, len(r.Headers))
+			for name := range r.Headers {
+				headers[name] = "xxxxx"
+			}
+			r.Headers = headers
+		}
+	}
+	return &c
+}
+
+// span is a duration that JSON shows as text.
+type span time.Duration
+
+func (d span) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+func (d *span) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	*d = span(v)
+	return err
+}
+
+type plainSettings Settings
+type plainRule SiteRule
+
+// MarshalJSON writes the delay as text.
+func (s Settings) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Delay span `json:"delay"`
+		plainSettings
+	}{span(s.Delay), plainSettings(s)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote; absent fields stay as they are.
+func (s *Settings) UnmarshalJSON(b []byte) error {
+	v := struct {
+		Delay span `json:"delay"`
+		*plainSettings
+	}{span(s.Delay), (*plainSettings)(s)}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	s.Delay = time.Duration(v.Delay)
+	return nil
+}
+
+// MarshalJSON writes the delay as text.
+func (r SiteRule) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		plainRule
+		Delay span `json:"delay,omitempty"`
+	}{plainRule(r), span(r.Delay)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (r *SiteRule) UnmarshalJSON(b []byte) error {
+	v := struct {
+		*plainRule
+		Delay span `json:"delay"`
+	}{plainRule: (*plainRule)(r)}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	r.Delay = time.Duration(v.Delay)
+	return nil
 }

@@ -1,63 +1,217 @@
+// Package shard places a crawl on Redis: which shard owns a site, which slot
+// and so which master holds a shard, what its keys are called, and how a
+// script runs there.
+//
+// A crawl is split into n shards, fixed when it is created. [Map] sends a
+// fingerprint to its shard and gives shard k a hash tag whose slot lies in the
+// k-th of n equal slot ranges, so that six shards on six masters sit one on
+// each. [Keys] builds every key name of a shard; all of them carry its tag and
+// so share its slot, which is what lets one script touch them together.
+//
+// [Client] talks to one server or to a cluster, whichever it finds. [Client.Run]
+// runs a [Script] on the master that owns a shard and repeats it through moved
+// slots, failovers, restarts and broken connections until its context ends.
+// A repeated call may reach Redis twice, and the first copy may arrive last;
+// so every script must have the same effect once and twice, early and late.
+// What a script itself reports, out of memory say, is returned at once.
+//
+// Redis may forget the last moments before a crash or a failover, though it
+// acknowledged them. [Client.Epoch] tells when that may have happened to a
+// shard: what a caller remembers as admitted holds only within one epoch.
 package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Config of a connection to Redis.
-type Config struct {
-	Addrs []string
-}
-
-// Client runs scripts on the master that owns a shard.
+// Client is connected to one Redis server or cluster. It is safe for
+// concurrent use.
 type Client struct {
-	rdb redis.UniversalClient
+	cfg     Config
+	dialler *dialler
+	rdb     redis.UniversalClient
+	single  *redis.Client        // rdb, when it is one server
+	cluster *redis.ClusterClient // rdb, when it is a cluster
+	closed  atomic.Bool
+	retries [broken + 1]*metrics.Counter // by fault
+
+	epochs sync.Map // shard number -> *epoch
+
+	mu    sync.Mutex
+	nodes map[string]*redis.Client // of a cluster, by address, as go-redis made them
+	spare map[string]*redis.Client // of nodes only heard of in a redirect, ours to close
 }
 
-// Open connects.
+// Open connects to the first address that answers and finds out whether it is
+// a cluster. It tries each address once.
 func Open(ctx context.Context, cfg Config) (*Client, error) {
-	rdb := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: cfg.Addrs, MaxRetries: -1, ContextTimeoutEnabled: true})
-	if err := rdb.Ping(ctx).Err(); err != nil {
-		return nil, fmt.Errorf("shard: redis: %w", err)
+	if err := cfg.Validate(); err != nil {
+		return nil, err
 	}
-	return &Client{rdb: rdb}, nil
+	redis.SetLogger(&logging.VoidLogger{}) // go-redis would print the errors that it also returns
+	resolved, err := cfg.resolve()
+	if err != nil {
+		return nil, err
+	}
+	secure, err := resolved.TLS.load()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: resolved, dialler: newDialler(resolved.DialTimeout, secure),
+		nodes: make(map[string]*redis.Client), spare: make(map[string]*redis.Client)}
+	for f := range c.retries {
+		c.retries[f] = metrics.GetOrCreateCounter(fmt.Sprintf("seine_shard_retries_total{fault=%q}", fault(f)))
+	}
+	var faults []error
+	for _, addr := range resolved.Addrs {
+		isCluster, err := c.askCluster(ctx, addr)
+		if err == nil {
+			err = c.connect(ctx, addr, isCluster)
+		}
+		if err == nil {
+			return c, nil
+		}
+		faults = append(faults, fmt.Errorf("%s: %w", addr, err))
+	}
+	return nil, fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(faults...))
 }
 
-// Close ends all connections.
-func (c *Client) Close() error { return c.rdb.Close() }
+// connect makes the client of the server or cluster at addr and tries it.
+func (c *Client) connect(ctx context.Context, addr string, isCluster bool) error {
+	switch {
+	case !isCluster:
+		c.single = redis.NewClient(c.options(addr))
+		c.rdb = c.single
+	case c.cfg.DB != 0:
+		return fmt.Errorf("a cluster has only database 0, not %d", c.cfg.DB)
+	default: // its nodes get the options of a single server
+		c.cluster = redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.cfg.Addrs, NewClient: c.newNode,
+			ContextTimeoutEnabled: true, DisableRoutingPolicies: true, ClusterStateReloadInterval: 15 * time.Second})
+		c.rdb = c.cluster
+	}
+	var err error
+	if isCluster { // whatever state its single nodes are in
+		_, err = c.cluster.MasterForKey(ctx, "")
+	} else if err = c.single.Ping(ctx).Err(); redis.IsLoadingError(err) {
+		err = nil
+	}
+	if err != nil {
+		c.rdb.Close()
+		c.single, c.cluster, c.rdb = nil, nil, nil
+		return err
+	}
+	return nil
+}
 
-// Redis is the underlying client, for plain commands.
+// askCluster says whether the server at addr runs in cluster mode.
+func (c *Client) askCluster(ctx context.Context, addr string) (bool, error) {
+	opt := c.options(addr)
+	opt.DB = 0 // a cluster refuses any other before it can be asked
+	one := redis.NewClient(opt)
+	defer one.Close()
+	info, err := one.Info(ctx, "cluster").Result()
+	if err == nil && strings.Contains(info, "cluster_enabled:") {
+		return strings.Contains(info, "cluster_enabled:1"), nil
+	}
+	var reply redis.Error
+	if err != nil && !errors.As(err, &reply) {
+		return false, err
+	}
+	// INFO is forbidden or says nothing, as some managed servers have it.
+	if err = one.ClusterInfo(ctx).Err(); err == nil {
+		return true, nil
+	}
+	if errors.As(err, &reply) && !redis.IsAuthError(err) {
+		return false, one.Ping(ctx).Err()
+	}
+	return false, err
+}
+
+// options are those of a connection to one server.
+func (c *Client) options(addr string) *redis.Options {
+	return &redis.Options{Addr: addr, Username: c.cfg.Username, Password: string(c.cfg.Password), DB: c.cfg.DB, ClientName: c.cfg.Name,
+		Dialer: c.dialler.dial, DialTimeout: c.cfg.DialTimeout, DialerRetries: 1, ReadTimeout: c.cfg.TryTimeout, WriteTimeout: c.cfg.TryTimeout,
+		PoolSize: c.cfg.Conns, MaxActiveConns: c.cfg.Conns, PoolTimeout: c.cfg.TryTimeout, MaxRetries: -1, ContextTimeoutEnabled: true,
+		Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
+}
+
+// Close ends all connections. Calls in flight fail.
+func (c *Client) Close() error {
+	c.closed.Store(true)
+	err := c.rdb.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.spare {
+		err = errors.Join(err, n.Close())
+	}
+	clear(c.spare)
+	return err
+}
+
+// Redis is the underlying client, for plain commands outside the shards. A
+// call through it is repeated by go-redis at most, not by this package.
 func (c *Client) Redis() redis.UniversalClient { return c.rdb }
 
-// Script is one Lua script, known to servers by its SHA-1.
-type Script struct {
-	Name string
-	s    *redis.Script
-}
+// Cluster says whether the servers form a cluster.
+func (c *Client) Cluster() bool { return c.cluster != nil }
 
-// NewScript names a script text.
-func NewScript(name, text string) *Script { return &Script{Name: name, s: redis.NewScript(text)} }
+// String names the servers, never the password.
+func (c *Client) String() string { return c.cfg.String() }
 
-// Run runs a script of shard k; keys[0] decides the node. It repeats the call
-// through moves, failovers and broken connections until ctx ends, so a script
-// must have the same effect run twice.
-func (c *Client) Run(ctx context.Context, k int, s *Script, keys []string, args ...any) (any, error) {
-	v, err := s.s.Run(ctx, c.rdb, keys, args...).Result()
-	if err != nil && err != redis.Nil {
-		return nil, &Error{Shard: k, Op: s.Name, Err: err}
+// Epoch is the connection epoch of shard k: it rises whenever a connection to
+// the shard's master broke, the master could not be reached, or another node
+// became master, and so whenever acknowledged writes may have been lost.
+// Before the first call to the shard it is 0. A caller that caches what a call
+// answered reads Epoch before the call and keeps the answer only while Epoch
+// still says the same. It costs a table look-up, no traffic.
+func (c *Client) Epoch(k int) uint64 {
+	v, ok := c.epochs.Load(k)
+	if !ok {
+		return 0
 	}
-	return v, nil
+	e := v.(*epoch)
+	e.mu.Lock()
+	key, seen := e.key, e.peer
+	e.mu.Unlock()
+	if addr, err := c.Owner(context.Background(), key); err == nil {
+		seen = c.dialler.peer(addr)
+	}
+	return e.observe(key, seen)
 }
 
-// Error says which operation of which shard failed.
-type Error struct {
-	Shard int
-	Op    string
-	Err   error
+// observe notes that shard k, found by key, is about to be asked at addr.
+func (c *Client) observe(k int, key, addr string) {
+	v, ok := c.epochs.Load(k)
+	if !ok {
+		v, _ = c.epochs.LoadOrStore(k, new(epoch))
+	}
+	v.(*epoch).observe(key, c.dialler.peer(addr))
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("shard %d: %s: %v", e.Shard, e.Op, e.Err) }
-func (e *Error) Unwrap() error { return e.Err }
+// Masters lists the addresses of all masters, sorted. It asks the cluster.
+func (c *Client) Masters(ctx context.Context) ([]string, error) {
+	byAddr := make(map[string]bool)
+	err := c.eachMaster(ctx, func(_ context.Context, n *redis.Client) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		byAddr[n.Options().Addr] = true
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("shard: masters: %w", err)
+	}
+	return slices.Sorted(maps.Keys(byAddr)), nil
+}

@@ -3,29 +3,90 @@ package shard
 import "strconv"
 
 // Keys builds every key name of one shard of one crawl. All share one hash
-// tag and so one slot.
+// tag and so one slot. Sites, tokens and causes go into names as they are; a
+// brace in them does no harm, for the first pair of braces is the tag's.
 type Keys struct{ prefix string }
 
-// KeysOf returns the names of the shard with this tag.
+// KeysOf returns the names of the shard with this tag. A crawl's name must not
+// hold a brace; ValidCrawl says whether it may be used.
 func KeysOf(crawl, tag string) Keys { return Keys{crawl + ":{" + tag + "}:"} }
 
-// The keys of a shard; DESIGN names what each holds.
-func (k Keys) Meta() string                { return k.prefix + "meta" }
-func (k Keys) Stats() string               { return k.prefix + "stats" }
-func (k Keys) Filter(j int) string         { return k.prefix + "filter:" + strconv.Itoa(j) }
-func (k Keys) Ready(class int) string      { return k.prefix + "ready:" + strconv.Itoa(class) }
-func (k Keys) Held() string                { return k.prefix + "held" }
-func (k Keys) Leases() string              { return k.prefix + "leases" }
-func (k Keys) Site(site string) string     { return k.prefix + "s:" + site }
-func (k Keys) Wait(site string) string     { return k.prefix + "w:" + site }
-func (k Keys) Visit(token string) string   { return k.prefix + "v:" + token }
-func (k Keys) Dead(cause string) string    { return k.prefix + "dead:" + cause }
-func (k Keys) Robots(origin string) string { return k.prefix + "robots:" + origin }
+// Never is a name that no key ever has. A script that declares it runs on no
+// node while its slot is moving; there it could see some of its keys only, or be
+// broken off after it emptied one of them.
+func (k Keys) Never() string { return k.prefix + "never" }
+
+// Meta is a hash: epoch, rev and paused as copied from the root, last tick and
+// quiet time. It is KEYS[1] of every script.
+func (k Keys) Meta() string { return k.prefix + "meta" }
+
+// Stats is a hash of counters.
+func (k Keys) Stats() string { return k.prefix + "stats" }
+
+// Filter is the j-th Bloom filter of known fingerprints.
+func (k Keys) Filter(j int) string { return k.prefix + "filter:" + strconv.Itoa(j) }
+
+// Ready is a zset: the sites of a class, 0 .. 3, that have work and are not
+// lent, by the time they are due.
+func (k Keys) Ready(class int) string { return k.prefix + "ready:" + strconv.Itoa(class) }
+
+// Held is a zset: paused sites with work.
+func (k Keys) Held() string { return k.prefix + "held" }
+
+// Leases is a zset: "token site" by deadline.
+func (k Keys) Leases() string { return k.prefix + "leases" }
+
+// Site is a hash: what is kept of one site.
+func (k Keys) Site(site string) string { return k.prefix + "s:" + site }
+
+// Queue is a list: the queued entries of a class, 0 .. 3, of one site.
 func (k Keys) Queue(site string, class int) string {
 	return k.prefix + "q:" + site + ":" + strconv.Itoa(class)
 }
 
-// The keys of a crawl that belong to no shard.
+// Wait is a zset: retries of one site by the time they may run.
+func (k Keys) Wait(site string) string { return k.prefix + "w:" + site }
+
+// Visit is a hash: what is still open of one visit, index -> entry.
+func (k Keys) Visit(token string) string { return k.prefix + "v:" + token }
+
+// Dead is a list: dead letters of one cause.
+func (k Keys) Dead(cause string) string { return k.prefix + "dead:" + cause }
+
+// Robots is a string: our agent's rules of one origin.
+func (k Keys) Robots(origin string) string { return k.prefix + "robots:" + origin }
+
+// Pattern matches every key of the shard, as SCAN takes it.
+func (k Keys) Pattern() string {
+	escaped := make([]byte, 0, len(k.prefix)+8)
+	for i := range len(k.prefix) {
+		switch c := k.prefix[i]; c {
+		case '*', '?', '[', ']', '\\', '^':
+			escaped = append(escaped, '\\', c)
+		default:
+			escaped = append(escaped, c)
+		}
+	}
+	return string(append(escaped, '*'))
+}
+
+// RootKey is a hash: layout, settings, rev, epoch and state of a crawl. Like
+// FeedKey and LiveKey it belongs to no shard and has a slot of its own.
 func RootKey(crawl string) string { return crawl + ":root" }
+
+// FeedKey is the default list that URLs from outside are pushed to.
 func FeedKey(crawl string) string { return crawl + ":feed" }
+
+// LiveKey is a zset: fetchers and seeders by deadline.
 func LiveKey(crawl string) string { return crawl + ":live" }
+
+// ValidCrawl says whether a name can be a crawl's: not empty, at most 100
+// bytes of printable ASCII without space and braces.
+func ValidCrawl(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c <= ' ' || c > '~' || c == '{' || c == '}' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 100
+}

@@ -1,0 +1,51 @@
+# Targets for people; each line of help below is one of them.
+
+GO          ?= go
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+TESTFLAGS   ?=
+PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
+.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl clean
+
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+build: ## build bin/fetcher and bin/frontier
+	$(GO) build -o bin/ ./cmd/...
+
+demo: build ## crawl a synthetic web in process and check the result (no Redis, no network)
+	@$(GO) run ./bench/web/demo -fetcher bin/fetcher
+
+setup: ## install what the tests need and is missing
+	scripts/setup
+
+test: setup ## every test
+	$(GO) test $(TESTFLAGS) ./...
+
+check: fmt vet lint cross ## everything that must hold: format, vet, staticcheck, tests with the race detector, every benchmark once
+	$(MAKE) test TESTFLAGS='-race -shuffle=on -timeout 30m'
+	$(MAKE) bench-once
+
+fmt:
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+
+lint:
+	$(GO) run $(STATICCHECK) ./...
+
+cross:
+	@for p in $(PLATFORMS); do echo "build $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/fetcher && GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/frontier || exit 1; done
+
+bench-once:
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+
+bench: ## the Go benchmarks
+	$(GO) test -run '^$$' -bench . ./...
+
+bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters; writes bench/results
+	scripts/bench-crawl
+
+clean: ## remove what build made
+	rm -rf bin

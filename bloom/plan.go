@@ -1,0 +1,99 @@
+package bloom
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"seine/frontier/canon"
+)
+
+// Limits of one filter. A filter moves between masters as one key, and a move
+// of more than 256 MB blocks its master for seconds or fails.
+const (
+	maxURLs  = 64_000_000
+	maxBytes = 256_000_000
+	minURLs  = 1000
+
+	// evenBytes is the size from which on a filter grows by layers of its own
+	// size; smaller ones double, so that a crawl that was planned far too small
+	// does not end up with hundreds of layers to probe.
+	evenBytes = 64_000_000
+)
+
+// tightening is the share of the error rate that RedisBloom gives to the
+// first layer; each further layer gets half of the one before.
+const tightening = 0.5
+
+// Plan says how the filters of a crawl are laid out. It follows from three
+// numbers of the crawl's layout alone: URLs, error rate and shards.
+type Plan struct {
+	Shards    int
+	Filters   int     // in each shard
+	Capacity  int64   // URLs that each filter is planned for
+	ErrorRate float64 // false positives a probe, growth included
+	Expansion int     // how many times as large as the last a new layer is
+}
+
+// NewPlan lays out the filters for a number of URLs over all shards. The rate
+// is from 1e-12 to 0.1.
+func NewPlan(urls int64, rate float64, shards int) (Plan, error) {
+	var errs []error
+	if urls < 1 || urls > 1<<50 {
+		errs = append(errs, fmt.Errorf("bloom: planned for %d URLs, must be 1 .. 2^50", urls))
+	}
+	if !(rate >= 1e-12 && rate <= 0.1) {
+		errs = append(errs, fmt.Errorf("bloom: error rate %v, must be 1e-12 .. 0.1", rate))
+	}
+	if shards < 1 {
+		errs = append(errs, fmt.Errorf("bloom: %d shards, must be 1 or more", shards))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Plan{}, err
+	}
+	perShard := (urls + int64(shards) - 1) / int64(shards)
+	most := min(maxURLs, int64(maxBytes*8/bitsPerURL(rate*tightening)))
+	filters := (perShard + most - 1) / most
+	p := Plan{Shards: shards, Filters: int(filters), Capacity: max((perShard+filters-1)/filters, minURLs), ErrorRate: rate, Expansion: 2}
+	if p.FilterBytes() >= evenBytes {
+		p.Expansion = 1
+	}
+	return p, nil
+}
+
+// Filter says which filter of its shard a fingerprint belongs to:
+// multiply-shift on the second half, which the choice of shard does not use.
+func (p Plan) Filter(f canon.Fingerprint) int {
+	hi, _ := bits.Mul64(f.Key, uint64(p.Filters))
+	return int(hi)
+}
+
+// FilterBytes is the memory of one filter as planned.
+func (p Plan) FilterBytes() int64 { return p.bytes(1) }
+
+// Bytes is the memory of all filters as planned, replicas not counted.
+func (p Plan) Bytes() int64 { return p.FilterBytes() * int64(p.Filters) * int64(p.Shards) }
+
+// bytes is the size of a filter that has grown to so many layers.
+func (p Plan) bytes(layers int) int64 {
+	total, capacity, rate := 0.0, float64(p.Capacity), p.ErrorRate*tightening
+	for range layers {
+		total += capacity * bitsPerURL(rate) / 8
+		capacity, rate = capacity*float64(p.Expansion), rate*tightening
+	}
+	return int64(total)
+}
+
+// capacity is what a filter that has grown to so many layers holds.
+func (p Plan) capacity(layers int) int64 {
+	total, layer := int64(0), p.Capacity
+	for range layers {
+		total += layer
+		layer *= int64(p.Expansion)
+	}
+	return total
+}
+
+// bitsPerURL is the size of a Bloom filter of this rate, -ln(rate) / ln(2)^2.
+func bitsPerURL(rate float64) float64 { return -math.Log(rate) / (math.Ln2 * math.Ln2) }

@@ -1,0 +1,140 @@
+package bloom_test
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"seine/bloom"
+	"seine/frontier/canon"
+)
+
+func TestPlan(t *testing.T) {
+	for _, c := range []struct {
+		urls   int64
+		rate   float64
+		shards int
+		want   bloom.Plan
+	}{
+		{10_000_000, 1e-6, 6, bloom.Plan{Shards: 6, Filters: 1, Capacity: 1_666_667, ErrorRate: 1e-6, Expansion: 2}},
+		{1, 1e-6, 6, bloom.Plan{Shards: 6, Filters: 1, Capacity: 1000, ErrorRate: 1e-6, Expansion: 2}},
+		{64_000_000, 1e-6, 1, bloom.Plan{Shards: 1, Filters: 1, Capacity: 64_000_000, ErrorRate: 1e-6, Expansion: 1}},
+		{64_000_001, 1e-6, 1, bloom.Plan{Shards: 1, Filters: 2, Capacity: 32_000_001, ErrorRate: 1e-6, Expansion: 1}},
+		{10_000_000_000, 1e-6, 24, bloom.Plan{Shards: 24, Filters: 7, Capacity: 59_523_810, ErrorRate: 1e-6, Expansion: 1}},
+		{64_000_000, 1e-3, 1, bloom.Plan{Shards: 1, Filters: 1, Capacity: 64_000_000, ErrorRate: 1e-3, Expansion: 1}},
+		{16_000_000, 1e-6, 1, bloom.Plan{Shards: 1, Filters: 1, Capacity: 16_000_000, ErrorRate: 1e-6, Expansion: 2}},
+		{64_000_000, 1e-9, 1, bloom.Plan{Shards: 1, Filters: 2, Capacity: 32_000_000, ErrorRate: 1e-9, Expansion: 1}},
+	} {
+		got, err := bloom.NewPlan(c.urls, c.rate, c.shards)
+		if err != nil || got != c.want {
+			t.Errorf("%d URLs at %g in %d shards: %+v, want %+v (%v)", c.urls, c.rate, c.shards, got, c.want, err)
+		}
+	}
+	for _, c := range []struct {
+		urls   int64
+		rate   float64
+		shards int
+	}{{0, 1e-6, 1}, {1, 0, 1}, {1, 0.2, 1}, {1, math.NaN(), 1}, {1, 1e-6, 0}, {math.MaxInt64, 1e-6, 1}} {
+		if p, err := bloom.NewPlan(c.urls, c.rate, c.shards); err == nil {
+			t.Errorf("%+v: %+v", c, p)
+		}
+	}
+}
+
+func TestPlanHoldsItsLimits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		urls := rapid.Int64Range(1, 1<<40).Draw(t, "urls")
+		rate := math.Pow(10, rapid.Float64Range(-12, -1).Draw(t, "exponent"))
+		shards := rapid.IntRange(1, 4096).Draw(t, "shards")
+		p, err := bloom.NewPlan(urls, rate, shards)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Capacity*int64(p.Filters)*int64(shards) < urls {
+			t.Errorf("%+v holds less than %d URLs", p, urls)
+		}
+		if p.FilterBytes() > 256_000_000 || p.Capacity > 64_000_000 {
+			t.Errorf("%+v: %d bytes", p, p.FilterBytes())
+		}
+		if large := p.FilterBytes() >= 64_000_000; (p.Expansion == 1) != large {
+			t.Errorf("%+v: %d bytes", p, p.FilterBytes())
+		}
+		f := canon.Fingerprint{Site: rapid.Uint64().Draw(t, "site"), Key: rapid.Uint64().Draw(t, "key")}
+		if j := p.Filter(f); j < 0 || j >= p.Filters {
+			t.Errorf("filter %d of %d", j, p.Filters)
+		}
+	})
+}
+
+// The choice of filter must not follow the choice of shard, or some filters
+// of a shard would stay empty.
+func TestFilterUsesTheSecondHalf(t *testing.T) {
+	p := bloom.Plan{Filters: 4}
+	var have [4]int
+	for i := range uint64(1000) {
+		have[p.Filter(canon.Fingerprint{Site: 42, Key: i * 0x9e3779b97f4a7c15})]++
+	}
+	for j, n := range have {
+		if n < 200 || n > 300 {
+			t.Errorf("filter %d gets %d of 1000", j, n)
+		}
+	}
+}
+
+// Reference values of the exact interval, summed with exact binomials, and the
+// closed forms for no and for all hits.
+func TestInterval(t *testing.T) {
+	for _, c := range []struct {
+		p         bloom.Probe
+		low, high float64
+	}{
+		{bloom.Probe{}, 0, 1},
+		{bloom.Probe{N: 1000}, 0, 0.00299125},
+		{bloom.Probe{N: 1_000_000}, 0, 2.995728e-6},
+		{bloom.Probe{N: 10, Hits: 10}, 0.6915029, 1},
+		{bloom.Probe{N: 10, Hits: 1}, 0.002528579, 0.4450161},
+		{bloom.Probe{N: 100, Hits: 50}, 0.3983211, 0.6016789},
+		{bloom.Probe{N: 1000, Hits: 5}, 0.00162542, 0.01162947},
+	} {
+		low, high := c.p.Interval()
+		if math.Abs(low-c.low) > 2e-6*c.low || math.Abs(high-c.high) > 2e-6*c.high {
+			t.Errorf("%+v: %.7g .. %.7g, want %.7g .. %.7g", c.p, low, high, c.low, c.high)
+		}
+	}
+	if p := (bloom.Probe{N: 100_000, Hits: 1}); p.Exceeds(1e-6) {
+		t.Error("one unlucky hit is no proof")
+	}
+	if p := (bloom.Probe{N: 100_000, Hits: 200}); !p.Exceeds(1e-3) || p.Exceeds(2e-3) {
+		t.Error("200 hits in 100,000 exceed 1e-3 and not 2e-3")
+	}
+	for p, want := range map[bloom.Probe]string{
+		{}:                 "not measured",
+		{N: 1_000_000}:     "below 3e-06",
+		{N: 1000, Hits: 5}: "0.005 (95%: 0.0016 .. 0.012)",
+	} {
+		if p.String() != want {
+			t.Errorf("%q, want %q", p, want)
+		}
+	}
+}
+
+// For any count the interval encloses the measured rate and narrows as tries
+// are added.
+func TestIntervalIsSound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64Range(1, 1<<32).Draw(t, "n")
+		hits := rapid.Int64Range(0, min(n, 100_000)).Draw(t, "hits")
+		p := bloom.Probe{N: n, Hits: hits}
+		low, high := p.Interval()
+		if !(0 <= low && low <= p.Rate() && p.Rate() <= high && high <= 1) {
+			t.Fatalf("%+v: %g .. %g", p, low, high)
+		}
+		if hits > 0 && hits < n {
+			q := bloom.Probe{N: n * 4, Hits: hits * 4}
+			if l, h := q.Interval(); h-l >= high-low {
+				t.Fatalf("four times the tries: %g .. %g, before %g .. %g", l, h, low, high)
+			}
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"seine/cmd/internal/boot"
+	"seine/fetch/crawl"
+	"seine/frontier"
+	"seine/frontier/memory"
+	"seine/shard"
+)
+
+// queue is an open crawl and what belongs to it.
+type queue struct {
+	crawl.Frontier
+	close        func() error
+	epoch        func(shard int) uint64                    // nil in one process
+	attend       func(*crawl.Worker) (func() error, error) // shows the worker among the crawl's members
+	writeMetrics func(io.Writer)                           // of the filters
+}
+
+// open opens the crawl, in this process or in Redis.
+func (g *grammar) open(env *boot.Env) (*queue, error) {
+	if g.Embedded {
+		return g.openMemory()
+	}
+	client, err := g.OpenFit(env.Stop, "fetcher", env.Log)
+	if err != nil {
+		return nil, err
+	}
+	q, err := g.join(env.Stop, client)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return q, nil
+}
+
+func (g *grammar) openMemory() (*queue, error) {
+	f, err := memory.New(memory.Config{Layout: g.ToLayout().Complete(), Settings: g.ToSettings(), Lease: g.Lease, Dir: g.State})
+	if err != nil {
+		return nil, err
+	}
+	alone := func(*crawl.Worker) (func() error, error) { return func() error { return nil }, nil }
+	return &queue{Frontier: f, close: f.Close, attend: alone, writeMetrics: func(io.Writer) {}}, nil
+}
+
+// join opens the crawl in Redis, or creates it when --shards says how.
+func (g *grammar) join(ctx context.Context, client *shard.Client) (*queue, error) {
+	f, err := frontier.OpenOrCreate(ctx, client, g.Crawl, g.ToLayout(), g.ToSettings())
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(g.Compare(f.Settings()), f.Configure(g.RedisFlags.Frontier())); err != nil {
+		return nil, err
+	}
+	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, attend: func(w *crawl.Worker) (func() error, error) {
+		return attend(f, w)
+	}, writeMetrics: f.WriteFilterMetrics}, nil
+}
+
+// leaveTime bounds how long a program that ends waits to say so.
+const leaveTime = 2 * time.Second
+
+// attend announces the worker until leave is called.
+func attend(f *frontier.Frontier, w *crawl.Worker) (leave func() error, err error) {
+	m := frontier.NewMember(frontier.KindFetcher, boot.Version())
+	end, err := f.Attend(context.Background(), func() frontier.Member {
+		p := w.Progress()
+		m.Rate, m.Pages, m.Visits, m.Limit = p.Rate, int64(p.Done+p.Dead), int(p.Visits), p.Limit
+		return m
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+		defer cancel()
+		return end(ctx)
+	}, nil
+}

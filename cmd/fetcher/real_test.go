@@ -1,0 +1,235 @@
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"seine/bench/nginx"
+	"seine/frontier"
+	"seine/shard"
+	"seine/shard/shardtest"
+)
+
+// fetcher is the program under test, built once.
+var fetcher string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "fetcher")
+	if err != nil {
+		panic(err)
+	}
+	fetcher = filepath.Join(dir, "fetcher")
+	if out, err := exec.Command("go", "build", "-o", fetcher, ".").CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// docs serves n sites of each of the two documentation packages.
+func docs(t *testing.T, n int) (*nginx.Server, []string) {
+	t.Helper()
+	var sites []nginx.Site
+	for i := range n {
+		sites = append(sites, nginx.Site{Host: fmt.Sprintf("127.0.0.%d", 2+i), Root: nginx.PostgresDoc},
+			nginx.Site{Host: fmt.Sprintf("127.0.1.%d", 2+i), Root: nginx.PythonDoc})
+	}
+	s, err := nginx.Start(t.TempDir(), sites)
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("SKIPPED, needs the documentation packages and nginx: ", err)
+	}
+	t.Cleanup(s.Stop)
+	var seeds []string
+	for i := range sites {
+		seeds = append(seeds, s.URL(i, "/index.html"))
+	}
+	return s, seeds
+}
+
+// process is one running fetcher.
+type process struct {
+	cmd *exec.Cmd
+	out string // its records
+	log *strings.Builder
+}
+
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{out: filepath.Join(t.TempDir(), "pages.jsonl"), log: new(strings.Builder)}
+	args = append(args, "--allow-net", "127.0.0.0/8", "--out", p.out)
+	p.cmd = exec.Command(fetcher, args...)
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.cmd.Process.Kill(); p.cmd.Wait() })
+	return p
+}
+
+// wait waits until the process ended well.
+func (p *process) wait(t *testing.T) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- p.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Fatalf("fetcher: %v\n%s", err, p.log)
+		}
+	case <-time.After(5 * time.Minute):
+		t.Fatal("fetcher does not end")
+	}
+}
+
+// checkDocs holds the access log against what the packages hold: every URL
+// asked for, once, but for at most repeats more.
+func checkDocs(t *testing.T, s *nginx.Server, n, repeats int) {
+	t.Helper()
+	asked, err := s.Requests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type tally struct{ ok, missing int }
+	got := make(map[string]*tally)
+	more := 0
+	for a, times := range asked {
+		if got[a.Host] == nil {
+			got[a.Host] = new(tally)
+		}
+		switch a.Status {
+		case 200:
+			got[a.Host].ok++
+		case 404:
+			got[a.Host].missing++
+		default:
+			t.Errorf("%s%s answered %d", a.Host, a.Path, a.Status)
+		}
+		if times > 1 {
+			more += times - 1
+			if repeats == 0 {
+				t.Errorf("%s%s was asked for %d times", a.Host, a.Path, times)
+			}
+		}
+	}
+	if more > repeats {
+		t.Errorf("%d requests were repeated, the killed fetcher held %d URLs", more, repeats)
+	}
+	for i := range n {
+		for host, want := range map[string]tally{fmt.Sprintf("127.0.0.%d", 2+i): {1169, 0}, fmt.Sprintf("127.0.1.%d", 2+i): {527, 1}} {
+			if got[host] == nil || *got[host] != want {
+				t.Errorf("%s: %+v pages found and missing, want %+v", host, got[host], want)
+			}
+		}
+	}
+}
+
+func seedFlags(seeds []string) []string {
+	var flags []string
+	for _, s := range seeds {
+		flags = append(flags, "--seed", s)
+	}
+	return flags
+}
+
+func TestRealEmbedded(t *testing.T) {
+	s, seeds := docs(t, 1)
+	p := start(t, append([]string{"--embedded", "--delay", "0s"}, seedFlags(seeds)...)...)
+	p.wait(t)
+	checkDocs(t, s, 1, 0)
+	records, err := os.ReadFile(p.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(records), "\n"); n != 1169+528 {
+		t.Errorf("%d records, want %d", n, 1169+528)
+	}
+}
+
+// fleet starts n fetchers of one crawl on six masters that seed it together.
+func fleet(t *testing.T, n int, delay string, seeds []string) ([]*process, []string) {
+	t.Helper()
+	redis := shardtest.Masters(t, 6)
+	args := []string{"--redis", strings.Join(redis.Addrs, ","), "--shards", "6", "--plan-urls", "100k",
+		"--delay", delay, "--exit-when-done", "--lease", "5s"}
+	var all []*process
+	for range n {
+		all = append(all, start(t, append(args, seedFlags(seeds)...)...))
+	}
+	return all, args
+}
+
+func TestRealFleet(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s, seeds := docs(t, 4)
+			all, _ := fleet(t, n, "0s", seeds)
+			for _, p := range all {
+				p.wait(t)
+			}
+			checkDocs(t, s, 4, 0)
+		})
+	}
+}
+
+func TestRealFleetKill(t *testing.T) {
+	s, seeds := docs(t, 4)
+	all, args := fleet(t, 3, "5ms", seeds)
+	for total := 0; total < 1500; total = len(requests(t, s)) {
+		time.Sleep(20 * time.Millisecond) // between looks at the log
+	}
+	all[0].cmd.Process.Signal(syscall.SIGKILL)
+	all = append(all[1:], start(t, args...))
+	for _, p := range all {
+		p.wait(t)
+	}
+	lost := lostURLs(t, args[1])
+	if lost == 0 {
+		t.Error("the killed fetcher held nothing: the test shows nothing")
+	}
+	checkDocs(t, s, 4, lost)
+}
+
+func requests(t *testing.T, s *nginx.Server) map[nginx.Asked]int {
+	t.Helper()
+	asked, err := s.Requests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return asked
+}
+
+// lostURLs is how many URLs came back from leases that ran out.
+func lostURLs(t *testing.T, addrs string) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	client, err := shard.Open(ctx, shard.Config{Addrs: strings.Split(addrs, ",")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	f, err := frontier.Open(ctx, client, "seine", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats, err := f.Stats(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := 0
+	for _, s := range stats {
+		lost += int(s.Lost)
+	}
+	return lost
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"seine/cmd/internal/boot"
+	"seine/extract/sink"
+	"seine/extract/sink/jsonl"
+	"seine/fetch"
+	"seine/fetch/crawl"
+	"seine/frontier"
+	"seine/frontier/canon"
+)
+
+// linger is how long batches to Redis wait for company: the server's cost of a
+// call is shared by what it carries.
+const linger = 2 * time.Millisecond
+
+// Run crawls until there is nothing left, or a signal.
+func (g *grammar) Run(env *boot.Env) (err error) {
+	if err := g.Check(); err != nil {
+		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
+	}
+	fields, err := sink.ParseFields(g.Fields)
+	if err != nil {
+		return boot.Usage("fields: %w", err)
+	}
+	f, err := g.open(env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	fetching, err := g.Fetch(f.Settings().UserAgent, os.Environ())
+	if err != nil {
+		return err
+	}
+	fetching.Metrics = metrics.NewSet()
+	client, err := fetch.New(fetching)
+	if err != nil {
+		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
+	}
+	defer client.Close()
+	out, err := g.openSink(env, fields)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	g.warn(env, f.Settings())
+
+	screen := boot.NewScreen(env.Err, env.Log)
+	w, err := crawl.New(crawl.Config{
+		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Log: env.Log,
+		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.MaxRedirects,
+		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
+		Canon: canonConfig(f.Layout()), Fields: fields, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
+		Report: screen.Show, ReportEvery: screen.Every(),
+	})
+	if err != nil {
+		return err
+	}
+	leave, err := f.attend(w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	if err := g.seed(env, f.Frontier); err != nil {
+		return err
+	}
+	stop, err := g.monitor(env, f, w, fetching.Metrics)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	err = g.crawl(env, w)
+	screen.Summary(w.Progress())
+	return err
+}
+
+// crawl runs the worker between signals and time limits.
+func (g *grammar) crawl(env *boot.Env, w *crawl.Worker) error {
+	ctx, cut := context.WithCancelCause(env.Abort)
+	defer cut(nil)
+	defer context.AfterFunc(env.Stop, func() {
+		w.Stop()
+		time.AfterFunc(g.Grace, func() { cut(errGrace) })
+	})()
+	if g.MaxTime > 0 {
+		defer time.AfterFunc(g.MaxTime, w.Stop).Stop()
+	}
+	err := w.Run(ctx)
+	if errors.Is(context.Cause(ctx), errGrace) {
+		return errGrace
+	}
+	return err
+}
+
+var errGrace = errors.New("fetcher: requests were cut because --grace ran out; their URLs come back when their leases end")
+
+func (g *grammar) openSink(env *boot.Env, fields sink.Fields) (*jsonl.Sink, error) {
+	cfg := jsonl.Config{Path: g.Out, Fields: fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime}
+	if cfg.Path == "" || cfg.Path == "-" {
+		cfg.Path, cfg.Writer = "", env.Out
+	}
+	return jsonl.Open(cfg)
+}
+
+func (g *grammar) linger() time.Duration {
+	if g.Embedded {
+		return 0
+	}
+	return linger
+}
+
+func canonConfig(l frontier.Layout) canon.Config {
+	return canon.Config{StripParams: l.StripParams, SortQuery: l.SortQuery}
+}
+
+// product is our name in user agents and robots.txt.
+const product = "seine"
+
+// warn says what its operator should know before a crawl starts.
+func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
+	if s.UserAgent == "" && g.Contact == "" {
+		env.Log.Warn("no --contact: operators of sites cannot reach you, and many block crawlers that hide")
+	}
+	if s.Robots == "ignore" {
+		env.Log.Warn("robots.txt is ignored, as the crawl's settings say")
+	}
+	if g.InsecureSkipVerify {
+		env.Log.Warn("certificates are NOT verified (--insecure-skip-verify)")
+	}
+}
+
+// seed admits what --seed and --file name before the crawl starts.
+func (g *grammar) seed(env *boot.Env, f frontier.Admitter) error {
+	if len(g.Seed)+len(g.File) == 0 {
+		return nil
+	}
+	counts, err := g.SeedFlags.Admit(env, f, "")
+	if err != nil {
+		return err
+	}
+	env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
+	return nil
+}
+
+// monitor serves metrics and health where --metrics-addr says.
+func (g *grammar) monitor(env *boot.Env, f *queue, w *crawl.Worker, fetching *metrics.Set) (stop func(), err error) {
+	if g.MetricsAddr == "" {
+		return func() {}, nil
+	}
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: w.Ready, Write: func(out io.Writer) {
+		metrics.WritePrometheus(out, true) // of the process, and of calls to Redis
+		fetching.WritePrometheus(out)
+		w.WriteMetrics(out)
+		f.writeMetrics(out)
+	}}.Start()
+	if err != nil {
+		return nil, err
+	}
+	env.Log.Info("serving /metrics and /healthz", "addr", addr)
+	return stop, nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+)
+
+type bloomCmd struct {
+	Info bloomInfoCmd `cmd:"" help:"Show every filter, and measure its false positives."`
+	Dump bloomDumpCmd `cmd:"" help:"Write the filters to a directory, a file a shard."`
+	Load bloomLoadCmd `cmd:"" help:"Read filters that were dumped."`
+}
+
+type bloomInfoCmd struct {
+	Probe int `placeholder:"N" help:"Ask each filter for N random fingerprints."`
+}
+
+// Run shows the filters.
+func (c *bloomInfoCmd) Run(env *boot.Env, g *cli) error {
+	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		list, err := f.Filters(ctx, c.Probe)
+		if err != nil {
+			return err
+		}
+		return g.answer(env, list, func(w io.Writer) {
+			row(w, "SHARD", "FILTER", "URLS", "CAPACITY", "FILL", "BYTES", "LAYERS", "PROBED", "FALSE", "PROMISED")
+			for _, s := range list {
+				probed, hits, note := "-", "-", ""
+				if s.Probe != nil {
+					probed, hits = fmt.Sprint(s.Probe.N), fmt.Sprint(s.Probe.Hits)
+				}
+				if s.Over {
+					note = " OVER"
+				}
+				row(w, s.Shard, s.Filter, s.Items, s.Capacity, fmt.Sprintf("%.1f%%", 100*s.Fill), s.Bytes, s.Layers, probed, hits, fmt.Sprintf("%g%s", s.Rate, note))
+			}
+		})
+	})
+}
+
+// dumpName is the file of one shard.
+func dumpName(dir string, k int) string {
+	return filepath.Join(dir, fmt.Sprintf("shard-%04d.bloom", k))
+}
+
+type bloomDumpCmd struct {
+	Dir string `arg:"" help:"Directory, made if it is not there."`
+}
+
+// Run dumps every shard. A file that is there is complete.
+func (c *bloomDumpCmd) Run(env *boot.Env, g *cli) error {
+	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+			return err
+		}
+		for k := range f.Shards() {
+			if err := dumpShard(ctx, f, k, dumpName(c.Dir, k)); err != nil {
+				return err
+			}
+		}
+		return g.answer(env, map[string]any{"dumped": f.Shards(), "dir": c.Dir}, func(w io.Writer) {
+			fmt.Fprintf(w, "dumped %d shards to %s\n", f.Shards(), c.Dir)
+		})
+	})
+}
+
+// dumpShard writes beside the name and renames in the end.
+func dumpShard(ctx context.Context, f *frontier.Frontier, k int, name string) error {
+	file, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = f.DumpFilters(ctx, k, file)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return os.Rename(file.Name(), name)
+}
+
+type bloomLoadCmd struct {
+	Dir   string `arg:"" help:"Directory that dump wrote."`
+	Force bool   `help:"Replace filters that hold URLs."`
+}
+
+// Run loads every shard.
+func (c *bloomLoadCmd) Run(env *boot.Env, g *cli) error {
+	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		for k := range f.Shards() {
+			if err := loadShard(ctx, f, k, dumpName(c.Dir, k), c.Force); err != nil {
+				return err
+			}
+		}
+		return g.answer(env, map[string]any{"loaded": f.Shards(), "dir": c.Dir}, func(w io.Writer) {
+			fmt.Fprintf(w, "loaded %d shards from %s\n", f.Shards(), c.Dir)
+		})
+	})
+}
+
+func loadShard(ctx context.Context, f *frontier.Frontier, k int, name string, force bool) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return f.LoadFilters(ctx, k, file, force)
+}

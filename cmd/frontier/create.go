@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+)
+
+type createCmd struct{ boot.CrawlFlags }
+
+// Run creates the crawl, or finishes a creation that broke off.
+func (c *createCmd) Run(env *boot.Env, g *cli) error {
+	if c.Shards == 0 {
+		return boot.Usage("--shards N is needed to create a crawl: as many as there are masters, or a multiple")
+	}
+	client, err := g.OpenFit(env.Stop, "frontier", env.Log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	f, err := frontier.Create(env.Stop, client, g.Crawl, c.ToLayout(), c.ToSettings())
+	if err != nil {
+		return err
+	}
+	layout := f.Layout()
+	return g.answer(env, map[string]any{"crawl": g.Crawl, "layout": layout, "settings": f.Settings().Masked()}, func(w io.Writer) {
+		fmt.Fprintf(w, "created %s: %d shards, filters for %d URLs at %g\n", g.Crawl, layout.Shards, layout.PlanURLs, layout.ErrorRate)
+	})
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+)
+
+type deadCmd struct {
+	List  deadListCmd  `cmd:"" help:"List dead letters, the oldest first."`
+	Count deadCountCmd `cmd:"" help:"Count dead letters by cause."`
+	Retry deadRetryCmd `cmd:"" help:"Queue dead letters once more."`
+	Drop  deadDropCmd  `cmd:"" help:"Forget dead letters."`
+	Feed  deadFeedCmd  `cmd:"" help:"List elements of the feed that could not be read."`
+}
+
+// choice is which dead letters.
+type choice struct {
+	Cause string `placeholder:"CAUSE" help:"Only this cause."`
+	Site  string `placeholder:"SITE" help:"Only this site, or the site of this host."`
+	Limit int64  `placeholder:"N" help:"At most so many."`
+}
+
+func (c choice) filter(f *frontier.Frontier) (frontier.DeadFilter, error) {
+	filter := frontier.DeadFilter{Cause: c.Cause, Limit: c.Limit}
+	if c.Site == "" {
+		return filter, nil
+	}
+	site, err := f.Layout().SiteOf(c.Site)
+	filter.Site = site
+	return filter, err
+}
+
+type deadListCmd struct{ choice }
+
+// letter is a dead letter as it is shown: text from the web is escaped.
+type letter struct {
+	Shard    int             `json:"shard"`
+	URL      string          `json:"url"`
+	Site     string          `json:"site"`
+	Cause    string          `json:"cause"`
+	Error    string          `json:"error"`
+	Attempts uint8           `json:"attempts"`
+	Depth    uint32          `json:"depth"`
+	Meta     json.RawMessage `json:"meta,omitempty"`
+}
+
+// Run lists letters as they come, JSON a line each.
+func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
+	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		filter, err := c.filter(f)
+		if err != nil {
+			return err
+		}
+		out := json.NewEncoder(env.Out)
+		out.SetEscapeHTML(false)
+		_, err = f.WalkDead(ctx, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
+			for _, d := range batch {
+				l := letter{k, d.URL, d.Site, d.Cause, d.Text, d.Attempts, d.Depth, json.RawMessage(d.Meta)}
+				if err := g.showLetter(env.Out, out, l); err != nil {
+					return 0, err
+				}
+			}
+			return 0, nil
+		})
+		return err
+	})
+}
+
+func (c *cli) showLetter(w io.Writer, out *json.Encoder, l letter) error {
+	if c.JSON {
+		return out.Encode(l)
+	}
+	_, err := fmt.Fprintf(w, "%s\t%q\t%d attempts\tdepth %d\t%q\n", l.Cause, l.URL, l.Attempts, l.Depth, l.Error)
+	return err
+}
+
+type deadCountCmd struct{}
+
+// Run counts letters by cause, over all shards.
+func (c *deadCountCmd) Run(env *boot.Env, g *cli) error {
+	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		counts, err := f.DeadTotals(ctx)
+		if err != nil {
+			return err
+		}
+		return g.answer(env, counts, func(w io.Writer) {
+			for _, cause := range slices.Sorted(maps.Keys(counts)) {
+				row(w, cause, counts[cause])
+			}
+		})
+	})
+}
+
+type deadRetryCmd struct{ choice }
+
+// Run queues letters once more.
+func (c *deadRetryCmd) Run(env *boot.Env, g *cli) error {
+	return c.take(env, g, "retried", (*frontier.Frontier).Revive)
+}
+
+type deadDropCmd struct {
+	choice
+	Yes bool `help:"Needed when neither cause nor site is given."`
+}
+
+// Run forgets letters.
+func (c *deadDropCmd) Run(env *boot.Env, g *cli) error {
+	if c.Cause == "" && c.Site == "" && !c.Yes {
+		return boot.Usage("this drops all dead letters; say --yes, or choose with --cause or --site")
+	}
+	return c.take(env, g, "dropped", (*frontier.Frontier).DropDead)
+}
+
+// take calls use with the chosen letters and tells how many it took.
+func (c choice) take(env *boot.Env, g *cli, word string, use func(*frontier.Frontier, context.Context, int, []frontier.DeadLetter) (int, error)) error {
+	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		filter, err := c.filter(f)
+		if err != nil {
+			return err
+		}
+		taken := 0
+		visited, err := f.WalkDead(ctx, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
+			n, err := use(f, ctx, k, batch)
+			taken += n
+			return n, err
+		})
+		if err != nil {
+			return err
+		}
+		return g.answer(env, map[string]int64{word: int64(taken), "left": visited - int64(taken)}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s %d\n", word, taken)
+			if left := visited - int64(taken); left > 0 {
+				fmt.Fprintf(w, "left %d, of blocked sites or taken by others\n", left)
+			}
+		})
+	})
+}
+
+type deadFeedCmd struct {
+	Limit int64 `default:"100" placeholder:"N" help:"At most so many (${default})."`
+}
+
+// Run lists bad elements of the feed, JSON a line each.
+func (c *deadFeedCmd) Run(env *boot.Env, g *cli) error {
+	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		list, err := f.DeadElements(ctx, 0, c.Limit)
+		for _, element := range list {
+			fmt.Fprintln(env.Out, element)
+		}
+		return err
+	})
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+)
+
+type deleteCmd struct {
+	Name string `arg:"" name:"crawl" help:"The crawl; --crawl does not count here."`
+	Yes  bool   `help:"Really."`
+}
+
+// Run deletes the crawl that is named.
+func (c *deleteCmd) Run(env *boot.Env, g *cli) error {
+	if !c.Yes {
+		return boot.Usage("this deletes all that %s knows; say --yes", c.Name)
+	}
+	client, err := g.client(env)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	n, err := frontier.Delete(env.Stop, client, c.Name)
+	if err != nil {
+		return err
+	}
+	return g.answer(env, map[string]any{"deleted": c.Name, "keys": n}, func(w io.Writer) {
+		fmt.Fprintf(w, "deleted %s, %d keys\n", c.Name, n)
+	})
+}

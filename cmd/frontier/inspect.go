@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"seine/cmd/internal/boot"
+	"seine/extract"
+	"seine/frontier/canon"
+)
+
+type inspectCmd struct {
+	Canon   inspectCanonCmd   `cmd:"" help:"Canonical forms of URLs: lines of URL TAB base in; fetch form TAB key, or ERR TAB reason, out."`
+	Links   inspectLinksCmd   `cmd:"" help:"Links of a document, a JSON line each: kind, raw, url, rel, follow."`
+	Charset inspectCharsetCmd `cmd:"" help:"Encoding that a document is read in, and what said so."`
+	Sitemap inspectSitemapCmd `cmd:"" help:"Locations of a sitemap or feed, a JSON line each."`
+	Page    inspectPageCmd    `cmd:"" help:"What a page says of itself, and its links, for reading."`
+	Robots  inspectRobotsCmd  `cmd:"" help:"What a robots.txt allows: URLs in; 1 or 0 a line out."`
+}
+
+// document is a file to inspect, or stdin.
+type document struct {
+	File string `arg:"" optional:"" help:"The document; stdin when it is left out."`
+}
+
+// open returns the bytes of the document and the function that closes it.
+func (d *document) open(env *boot.Env) (io.Reader, func() error, error) {
+	if d.File == "" || d.File == "-" {
+		return env.In, func() error { return nil }, nil
+	}
+	f, err := os.Open(d.File)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, f.Close, nil
+}
+
+// response is what a server would say of the document.
+type response struct {
+	ContentType string   `placeholder:"TYPE" help:"Content-Type header; without one the content decides."`
+	Header      []string `sep:"none" placeholder:"'NAME: VALUE'" help:"Link, Refresh, X-Robots-Tag or Content-Type header. Repeatable."`
+}
+
+// doc reads the headers into what extract knows of a document.
+func (r *response) doc(base *canon.URL) (extract.Doc, error) {
+	doc := extract.Doc{ContentType: r.ContentType, Base: base}
+	for _, line := range r.Header {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			return doc, boot.Usage("header %q must be NAME: VALUE", line)
+		}
+		addHeader(&doc, name, strings.TrimSpace(value))
+	}
+	return doc, nil
+}
+
+func addHeader(doc *extract.Doc, name, value string) {
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "content-type":
+		doc.ContentType = value
+	case "link":
+		doc.Link = append(doc.Link, value)
+	case "refresh":
+		doc.Refresh = append(doc.Refresh, value)
+	case "x-robots-tag":
+		doc.Robots = append(doc.Robots, value)
+	}
+}
+
+// parse parses the URL of a document.
+func parse(text string) (*canon.URL, error) {
+	url := new(canon.URL)
+	if err := canon.NewParser(canon.Config{}).Parse(url, []byte(text)); err != nil {
+		return nil, boot.Usage("%s: %w", text, err)
+	}
+	return url, nil
+}
+
+// everyLink is a page that hands on all that it finds.
+func everyLink() *extract.Page {
+	return extract.NewPage(extract.PageConfig{Config: extract.Config{Kinds: extract.All}, MaxLinks: 1 << 30, Every: true})
+}
+
+// scan pushes the document through a page.
+func (d *document) scan(env *boot.Env, page *extract.Page, doc extract.Doc, emit func(*extract.Found)) error {
+	in, done, err := d.open(env)
+	if err != nil {
+		return err
+	}
+	defer done()
+	page.Reset(doc, emit)
+	if _, err := io.Copy(page, in); err != nil {
+		return fmt.Errorf("inspect: %w", err)
+	}
+	return page.Close()
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const samplePage = `<html lang=en><head><title>A &amp; B</title><base href="/dir/"><meta charset=windows-1251>
+<link rel=canonical href="/c"><meta name=robots content=noindex></head>
+<a href="x">1</a><a href="x">again</a><a rel=nofollow href="y">2</a><a href="mailto:q">3</a><img src="i.png"></html>`
+
+func TestInspectLinks(t *testing.T) {
+	d := &desk{t: t, in: samplePage}
+	code, out, errs := d.run("inspect", "links", "--base", "http://a.example/p/q", "--content-type", "text/html", "--header", "Link: </next>; rel=next")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	var got []string
+	for line := range strings.Lines(out) {
+		var l link
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		url := "null"
+		if l.URL != nil {
+			url = *l.URL
+		}
+		got = append(got, fmt.Sprintf("%s %s %s %v", l.Kind, l.Raw, url, l.Follow))
+	}
+	for _, want := range []string{
+		"header /next http://a.example/next true", "canonical /c http://a.example/c true", "a x http://a.example/dir/x true",
+		"a y http://a.example/dir/y false", "a mailto:q null false", "img i.png http://a.example/dir/i.png false",
+	} {
+		n := 0
+		for _, g := range got {
+			if g == want || strings.TrimSuffix(g, "true") == strings.TrimSuffix(want, "false") {
+				n++
+			}
+		}
+		if n == 0 {
+			t.Errorf("no %q in %q", want, got)
+		}
+	}
+	if n := strings.Count(out, `"raw":"x"`); n != 2 {
+		t.Errorf("a link that stands twice is shown %d times", n)
+	}
+}
+
+func TestInspectCharsetAndPage(t *testing.T) {
+	d := &desk{t: t, in: samplePage}
+	if out := d.ok("inspect charset --content-type text/html"); out != "windows-1251\tmeta\n" {
+		t.Errorf("%q", out)
+	}
+	if out := d.ok("inspect charset --content-type text/html;charset=utf-8"); out != "utf-8\theader\n" {
+		t.Errorf("%q", out)
+	}
+	file := filepath.Join(t.TempDir(), "page")
+	if err := os.WriteFile(file, []byte(samplePage), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.ok("inspect page --base http://a.example/ --content-type text/html "+file, `title "A & B"`, "noindex true", "http://a.example/dir/x")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("X-Robots-Tag", "nofollow")
+		fmt.Fprint(w, samplePage)
+	}))
+	defer server.Close()
+	d.ok("inspect page --allow-net 127.0.0.0/8 "+server.URL+"/x", "status 200", "nofollow true", server.URL+"/dir/x")
+	d.refused(1, "inspect page "+server.URL+"/x", "guard")
+}
+
+func TestInspectSitemap(t *testing.T) {
+	d := &desk{t: t, in: `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://a.example/1</loc><lastmod>2024-01-02</lastmod><priority>0.5</priority></url><url><loc>http://a.example/2</loc></url></urlset>`}
+	out := d.ok("inspect sitemap --url http://a.example/sitemap.xml")
+	want := `{"kind":"loc","url":"http://a.example/1","raw":"http://a.example/1","lastmod":"2024-01-02","priority":0.5}` + "\n" +
+		`{"kind":"loc","url":"http://a.example/2","raw":"http://a.example/2"}` + "\n"
+	if out != want {
+		t.Errorf("got  %s\nwant %s", out, want)
+	}
+}
+
+func TestInspectRobots(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "robots.txt")
+	text := "User-agent: *\nDisallow: /private\n\nUser-agent: seine\nDisallow: /no\nCrawl-delay: 3\nSitemap: http://a.example/s.xml\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{t: t, in: "http://a.example/no?x\nhttp://a.example/private\n/no\n\nhttp://a.example?no\n"}
+	if out := d.ok("inspect robots --file " + file); out != "0\n1\n0\n1\n" {
+		t.Errorf("%q", out)
+	}
+	d.in = "http://a.example/private/x\n"
+	if out := d.ok("inspect robots --agent other --explain --file " + file); out != "0\t*\tDisallow: /private\t2\n" {
+		t.Errorf("%q", out)
+	}
+	d.in = ""
+	if out := d.ok("inspect robots --file " + file); out != "delay\t3s\nsitemap\thttp://a.example/s.xml\n" {
+		t.Errorf("%q", out)
+	}
+}

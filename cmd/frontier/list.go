@@ -1,0 +1,30 @@
+package main
+
+import (
+	"io"
+	"time"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+)
+
+type listCmd struct{}
+
+// Run lists the crawls.
+func (c *listCmd) Run(env *boot.Env, g *cli) error {
+	client, err := g.client(env)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	list, err := frontier.List(env.Stop, client)
+	if err != nil {
+		return err
+	}
+	return g.answer(env, list, func(w io.Writer) {
+		row(w, "CRAWL", "STATE", "SHARDS", "CREATED")
+		for _, l := range list {
+			row(w, l.Crawl, l.State, l.Layout.Shards, l.Created.Format(time.RFC3339))
+		}
+	})
+}

@@ -1,0 +1,89 @@
+// Command frontier manages crawls: it creates, seeds, shows, changes, pauses
+// and deletes them. One file a verb; what a verb does is in the packages that
+// it calls.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+	"seine/shard"
+)
+
+const about = "Manages crawls in Redis. A value comes from its flag, else the environment (SEINE_ and the flag's name), else the file of --config. " +
+	"Exit codes: 0 done, 1 failed, 2 wrong flags, 3 refused because of what is there, 130 aborted."
+
+// cli is the grammar of the program.
+type cli struct {
+	boot.Common
+	boot.RedisFlags
+	boot.NameFlag
+	JSON bool `group:"program" help:"Answer in JSON."`
+
+	Create  createCmd  `cmd:"" help:"Create a crawl."`
+	Seed    seedCmd    `cmd:"" help:"Feed URLs to start from."`
+	Stats   statsCmd   `cmd:"" help:"Show how far a crawl is and who works on it."`
+	List    listCmd    `cmd:"" help:"List the crawls of a Redis."`
+	Set     setCmd     `cmd:"" help:"Change settings; running fetchers follow within seconds."`
+	Shards  shardsCmd  `cmd:"" help:"Show the shards, where they are and how full."`
+	Pause   pauseCmd   `cmd:"" help:"Stop lending: the crawl, a shard or a site."`
+	Resume  resumeCmd  `cmd:"" help:"Take a pause back."`
+	Block   blockCmd   `cmd:"" help:"Drop a site's queue and admit nothing more of it."`
+	Unblock unblockCmd `cmd:"" help:"Admit a blocked site again."`
+	Dead    deadCmd    `cmd:"" help:"List, count, retry or drop what was given up."`
+	Bloom   bloomCmd   `cmd:"" help:"Show, measure, dump or load the filters."`
+	Check   checkCmd   `cmd:"" help:"Compare the shards with the rules that hold them together."`
+	Inspect inspectCmd `cmd:"" help:"Show what a crawl would make of some input."`
+	Delete  deleteCmd  `cmd:"" help:"Delete a crawl."`
+}
+
+func main() { os.Exit(boot.Main("frontier", about, &cli{})) }
+
+// client connects without asking much of the servers.
+func (c *cli) client(env *boot.Env) (*shard.Client, error) {
+	return c.RedisFlags.Open(env.Stop, "frontier")
+}
+
+// open opens the crawl as it is and calls do with it.
+func (c *cli) open(env *boot.Env, do func(context.Context, *frontier.Frontier) error) error {
+	client, err := c.client(env)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	f, err := frontier.Open(env.Stop, client, c.Crawl, nil)
+	if err != nil {
+		return err
+	}
+	return do(env.Stop, f)
+}
+
+// answer writes v as JSON, or calls text to write it for people.
+func (c *cli) answer(env *boot.Env, v any, text func(w io.Writer)) error {
+	if c.JSON {
+		e := json.NewEncoder(env.Out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	}
+	t := tabwriter.NewWriter(env.Out, 0, 0, 2, ' ', 0)
+	text(t)
+	return t.Flush()
+}
+
+// row writes cells of a table.
+func row(w io.Writer, cells ...any) {
+	for i, cell := range cells {
+		if i > 0 {
+			fmt.Fprint(w, "\t")
+		}
+		fmt.Fprint(w, cell)
+	}
+	fmt.Fprintln(w)
+}

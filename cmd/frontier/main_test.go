@@ -1,0 +1,239 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+	"seine/shard/shardtest"
+)
+
+func TestLifeOfACrawl(t *testing.T) {
+	d := sit(t, shardtest.One(t))
+	d.refused(3, "stats", "no such crawl")
+	d.refused(2, "create", "--shards")
+	d.refused(2, "seed", "nothing to seed")
+	d.ok("create --shards 2 --plan-urls 10k --delay 250ms --deny x,y", "created seine: 2 shards, filters for 10000 URLs")
+	d.refused(3, "create --shards 2", "exists")
+	d.refused(3, "seed --shards 3 --seed http://a.example/", "shards: the crawl has 2, this program 3")
+	d.refused(3, "seed --delay 1s --seed http://a.example/", `the crawl has "250ms", given "1s"`)
+
+	d.ok("set --delay 2s --deny z", "delay", "250ms", "2s", "x,y", "z")
+	d.ok("set --delay 2s", "nothing changed")
+	d.refused(2, "set --shards 3", "fixed")
+	d.refused(1, "set --allow (", "missing closing )")
+	var changed struct {
+		Changes  []boot.Change
+		Settings frontier.Settings
+	}
+	d.json(&changed, "set --scope any")
+	if len(changed.Changes) != 1 || changed.Changes[0] != (boot.Change{Flag: "scope", Before: "site", After: "any"}) || changed.Settings.Delay != 2*time.Second {
+		t.Errorf("%+v", changed)
+	}
+
+	d.ok("seed --seed http://a.example/ --seed http://b.example/", "admitted 2")
+	d.ok("seed --seed http://a.example/", "seen 1")
+	d.ok("seed --again --seed http://a.example/", "admitted 1")
+	var report frontier.Report
+	d.json(&report, "stats")
+	if report.Total.Known < 2 || report.Total.Queued != 3 || report.Total.Ready != 2 || report.State != "ready" {
+		t.Errorf("%+v", report.Total)
+	}
+	d.ok("stats", "queued", "no fetcher is live")
+	d.ok("list", "seine", "ready", "2")
+	d.ok("shards", "127.0.0.1:", "%")
+	var checks []frontier.Check
+	if d.json(&checks, "check --urls"); len(checks) != 2 || checks[0].Faulted+checks[1].Faulted != 0 {
+		t.Errorf("%+v", checks)
+	}
+	d.refused(2, "delete seine", "--yes")
+	d.ok("delete seine --yes", "deleted seine")
+	d.refused(3, "stats", "no such crawl")
+	d.ok("list")
+}
+
+func TestSeedFile(t *testing.T) {
+	d := sit(t, shardtest.One(t))
+	d.in = "# comment\nhttp://a.example/\nnot a url\n\nhttp://b.example/\nftp://c.example/\n"
+	code, out, errs := d.run("seed", "--shards", "1", "--file", "-", "--json", "--log-format", "json")
+	if code != 0 {
+		t.Fatal(code, errs)
+	}
+	var counts frontier.SeedCounts
+	if err := json.Unmarshal([]byte(out), &counts); err != nil || counts.Admitted != 2 || counts.Bad != 2 {
+		t.Errorf("%+v %v", counts, err)
+	}
+	for _, want := range []string{"stdin:3", "stdin:6"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("no %s in %s", want, errs)
+		}
+	}
+	// What was admitted before it broke off is told all the same.
+	if code, out, errs := d.run("seed", "--seed", "http://d.example/", "--file", "/nowhere"); code != 1 || !strings.Contains(out, "admitted") || !strings.Contains(errs, "no such file") {
+		t.Error(code, out, errs)
+	}
+	if done, err := d.open("seine").Finished(t.Context()); done || err != nil {
+		t.Error("finished with work left", err)
+	}
+	if members, err := d.open("seine").Members(t.Context()); len(members) != 0 || err != nil {
+		t.Errorf("seeders stay: %+v %v", members, err)
+	}
+}
+
+func TestPauseAndBlock(t *testing.T) {
+	d := sit(t, shardtest.One(t))
+	d.ok("seed --shards 2 --seed http://www.a.example/ --seed http://b.example/")
+	d.ok("pause --site www.a.example", "paused site a.example")
+	d.ok("stats", "1 with work, 1 paused")
+	d.ok("resume --site a.example")
+	d.ok("pause --shard 1", "shard 1")
+	d.ok("stats", "paused in shard 1")
+	d.refused(1, "pause --shard 7", "no shard 7")
+	d.ok("pause", "the crawl")
+	d.ok("list", "paused")
+	d.ok("resume")
+	d.ok("stats", "seine, ready")
+	d.refused(2, "block b.example", "--reason")
+	if code, out, errs := d.run("block", "b.example", "--reason", "they asked"); code != 0 || !strings.Contains(out, "blocked b.example") || !strings.Contains(errs, "they asked") {
+		t.Error(code, out, errs)
+	}
+	d.ok("seed --seed http://b.example/2", "capped 1")
+	d.ok("stats", "1 with work")
+	d.ok("unblock b.example")
+	d.ok("seed --seed http://b.example/3", "admitted 1")
+}
+
+func TestDeadLetters(t *testing.T) {
+	d := sit(t, shardtest.One(t))
+	d.ok("seed --shards 2 --delay 0s --seed http://a.example/1 --seed http://a.example/2 --seed http://b.example/ --seed http://c.example/")
+	f := d.open("seine")
+	causes := map[string]string{"http://a.example/1": "dns", "http://a.example/2": "timeout", "http://b.example/": "dns", "http://c.example/": "guard"}
+	bury(t, f, causes)
+	d.ok("dead count", "dns 2", "guard 1", "timeout 1")
+	out := d.ok("dead list --cause dns --json")
+	if strings.Count(out, "\n") != 2 || !strings.Contains(out, `"error":"no \u001b[31mluck"`) {
+		t.Errorf("%s", out)
+	}
+	if out := d.ok("dead list"); strings.Contains(out, "\x1b") || strings.Count(out, "\n") != 4 {
+		t.Errorf("%q", out)
+	}
+	d.ok("dead retry --cause dns --site www.a.example", "retried 1")
+	d.refused(2, "dead drop", "--yes")
+	d.ok("dead drop --cause guard", "dropped 1")
+	d.ok("dead retry --limit 1", "retried 1")
+	d.ok("dead drop --yes", "dropped 1")
+	d.ok("stats", "queued 2")
+}
+
+// bury borrows every URL and settles it as dead.
+func bury(t *testing.T, f *frontier.Frontier, causes map[string]string) {
+	t.Helper()
+	buried := 0
+	for k := range f.Shards() {
+		tick, err := f.Tick(t.Context(), k, frontier.TickRequest{Want: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		visits, err := f.Visit(t.Context(), k, tick.Due, frontier.VisitLimits{URLs: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range visits {
+			s := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			for _, item := range v.Items {
+				s.Outcomes = append(s.Outcomes, frontier.Outcome{Index: item.Index, Kind: frontier.Dead, Cause: causes[item.URL], Text: "no \x1b[31mluck"})
+				buried++
+			}
+			if _, err := f.Settle(t.Context(), k, []frontier.Settlement{s}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if buried != len(causes) {
+		t.Fatalf("buried %d of %d", buried, len(causes))
+	}
+}
+
+func TestMembersAreShownAndProtect(t *testing.T) {
+	d := sit(t, shardtest.One(t))
+	d.ok("create --shards 1")
+	f := d.open("seine")
+	m := frontier.NewMember(frontier.KindFetcher, "v9.9")
+	m.Rate = 12.5
+	leave, err := f.Attend(t.Context(), func() frontier.Member { return m })
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.ok("stats", "fetcher", "v9.9", "12.5")
+	d.refused(3, "delete seine --yes", "stop them first")
+	if err := leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.ok("delete seine --yes")
+}
+
+func TestBloomVerbs(t *testing.T) {
+	d := sit(t, shardtest.One(t))
+	d.ok("seed --shards 2 --seed http://a.example/ --seed http://b.example/")
+	d.ok("bloom info --probe 1000", "1000", "1e-06")
+	dir := filepath.Join(t.TempDir(), "dump")
+	d.ok("bloom dump "+dir, "dumped 2 shards")
+	if _, err := os.Stat(dumpName(dir, 1)); err != nil {
+		t.Error(err)
+	}
+	d.refused(1, "bloom load "+dir, "force")
+	d.ok("delete seine --yes")
+	d.ok("create --shards 2")
+	d.ok("bloom load "+dir, "loaded 2 shards")
+	d.ok("seed --seed http://a.example/", "seen 1")
+}
+
+func TestOnACluster(t *testing.T) {
+	s := shardtest.Masters(t, 3)
+	d := sit(t, s)
+	var seeds []string
+	for i := range 60 {
+		seeds = append(seeds, fmt.Sprintf("http://s%d.example/", i))
+	}
+	d.in = strings.Join(seeds, "\n")
+	d.ok("seed --shards 6 --file - --feed-key elsewhere{x}", "admitted 60")
+	var places []frontier.Place
+	d.json(&places, "shards")
+	masters := map[string]int{}
+	for _, p := range places {
+		masters[p.Master]++
+	}
+	if len(places) != 6 || len(masters) != 3 {
+		t.Errorf("%+v", masters)
+	}
+	f := d.open("seine")
+	if n, err := f.FeedLen(t.Context()); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	d.ok("list", "seine")
+	d.ok("set --max-pages 10", "max-pages")
+	d.ok("delete seine --yes")
+	d.refused(3, "stats", "no such crawl")
+}
+
+func TestInspectCanon(t *testing.T) {
+	d := &desk{t: t, in: "http://EXAMPLE.com/%7ea/../b#f\n../x\thttp://a.example/p/q/\nmailto:x\n"}
+	out := d.ok("inspect canon")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 3 || lines[0] != "http://example.com/b\thttp://example.com/b" || lines[1] != "http://a.example/p/x\thttp://a.example/p/x" || !strings.HasPrefix(lines[2], "ERR\t") {
+		t.Errorf("%q", lines)
+	}
+}
+
+func TestServersThatAreNotFit(t *testing.T) {
+	d := sit(t, shardtest.Start(t, shardtest.Config{NoBloom: true}))
+	d.refused(3, "create --shards 1", "RedisBloom")
+	d.addr = "127.0.0.1:1"
+	d.refused(1, "stats", "127.0.0.1:1")
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+)
+
+// target is what a pause is for: the crawl, a shard or a site.
+type target struct {
+	Site  string `xor:"target" placeholder:"SITE" help:"Only this site."`
+	Shard *int   `xor:"target" placeholder:"K" help:"Only this shard."`
+}
+
+type pauseCmd struct{ target }
+
+type resumeCmd struct{ target }
+
+// Run pauses.
+func (c *pauseCmd) Run(env *boot.Env, g *cli) error { return c.set(env, g, true) }
+
+// Run resumes.
+func (c *resumeCmd) Run(env *boot.Env, g *cli) error { return c.set(env, g, false) }
+
+func (t *target) set(env *boot.Env, g *cli, paused bool) error {
+	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		what, err := t.apply(ctx, f, paused)
+		if err != nil {
+			return err
+		}
+		word := map[bool]string{true: "paused", false: "resumed"}[paused]
+		return g.answer(env, map[string]any{"crawl": g.Crawl, "what": what, "paused": paused}, func(w io.Writer) {
+			fmt.Fprintf(w, "%s %s\n", word, what)
+		})
+	})
+}
+
+func (t *target) apply(ctx context.Context, f *frontier.Frontier, paused bool) (what string, err error) {
+	switch {
+	case t.Site != "":
+		site, err := f.Layout().SiteOf(t.Site)
+		if err != nil {
+			return "", err
+		}
+		return "site " + site, f.Alter(ctx, f.ShardOf(site), site, frontier.SiteChange{Paused: &paused})
+	case t.Shard != nil:
+		return fmt.Sprintf("shard %d", *t.Shard), f.Pause(ctx, *t.Shard, paused)
+	}
+	return "the crawl", f.Pause(ctx, -1, paused)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+)
+
+type seedCmd struct {
+	boot.SeedFlags
+	boot.CrawlFlags
+	Again bool `group:"input" help:"Queue URLs that are known once more."`
+}
+
+// Run admits the seeds. With --shards it creates the crawl if there is none.
+func (c *seedCmd) Run(env *boot.Env, g *cli) error {
+	if len(c.Seed)+len(c.File) == 0 {
+		return boot.Usage("nothing to seed: give --seed URL or --file FILE (- for stdin)")
+	}
+	client, err := g.OpenFit(env.Stop, "frontier", env.Log)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	want := c.ToLayout()
+	f, err := frontier.OpenOrCreate(env.Stop, client, g.Crawl, want, c.ToSettings())
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(c.Compare(f.Settings()), f.Configure(g.Frontier())); err != nil {
+		return err
+	}
+	member := frontier.NewMember(frontier.KindSeeder, boot.Version())
+	leave, err := f.Attend(env.Stop, func() frontier.Member { return member })
+	if err != nil {
+		return err
+	}
+	again := ""
+	if c.Again {
+		again = "seed:" + rand.Text()
+	}
+	counts, err := c.SeedFlags.Admit(env, f, again)
+	// A stopped seeder still leaves, so that the crawl can end.
+	err = errors.Join(err, leave(context.WithoutCancel(env.Abort)))
+	return errors.Join(err, g.answer(env, counts, func(w io.Writer) {
+		fmt.Fprintf(w, "admitted\t%d\nseen\t%d\ncapped\t%d\nfull, tried again\t%d\nbad\t%d\n", counts.Admitted, counts.Seen, counts.Capped, counts.Full, counts.Bad)
+	}))
+}

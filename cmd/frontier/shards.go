@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+)
+
+type shardsCmd struct{}
+
+// Run shows each shard.
+func (c *shardsCmd) Run(env *boot.Env, g *cli) error {
+	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		list, err := f.Places(ctx)
+		if err != nil {
+			return err
+		}
+		return g.answer(env, list, func(w io.Writer) {
+			row(w, "SHARD", "SLOT", "MASTER", "SITES", "QUEUED", "IN FLIGHT", "FILTER URLS", "FILL", "FILTER BYTES", "")
+			for _, p := range list {
+				note := ""
+				if p.Paused {
+					note = "paused"
+				}
+				row(w, p.Shard, p.Slot, p.Master, p.Ready+p.Held+p.Leases, p.Queued, p.Open, p.FilterItems,
+					fmt.Sprintf("%.1f%%", 100*p.FilterFill), p.FilterBytes, note)
+			}
+		})
+	})
+}

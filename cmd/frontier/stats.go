@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+)
+
+type statsCmd struct{}
+
+// Run shows totals, dead letters by cause and live programs.
+func (c *statsCmd) Run(env *boot.Env, g *cli) error {
+	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		r, err := f.Report(ctx)
+		if err != nil {
+			return err
+		}
+		return g.answer(env, r, func(w io.Writer) { showReport(w, r) })
+	})
+}
+
+func showReport(w io.Writer, r *frontier.Report) {
+	t := r.Total
+	row(w, "crawl", fmt.Sprintf("%s, %s, %d shards", r.Crawl, r.State, r.Layout.Shards))
+	if r.Settings.Robots == "ignore" {
+		row(w, "robots.txt", "IGNORED")
+	}
+	row(w, "done", t.Done)
+	row(w, "queued", t.Queued)
+	row(w, "waiting", fmt.Sprintf("%d for a retry", t.Waiting))
+	row(w, "in flight", fmt.Sprintf("%d URLs in %d visits", t.Open, t.Leases))
+	row(w, "known URLs", t.Known)
+	row(w, "sites", fmt.Sprintf("%d with work, %d paused", t.Ready, t.Held))
+	row(w, "feed", fmt.Sprintf("%d elements wait", r.Feed))
+	row(w, "retried", fmt.Sprintf("%d fetches, %d URLs came back from lost fetchers", t.Retried, t.Lost))
+	row(w, "dead", fmt.Sprintf("%d, %d revived, %d dropped", t.Dead, t.Revived, t.Dropped))
+	for _, cause := range slices.Sorted(maps.Keys(r.Dead)) {
+		row(w, "  "+cause, r.Dead[cause])
+	}
+	fmt.Fprintln(w)
+	if len(r.Members) == 0 {
+		row(w, "no fetcher is live")
+		return
+	}
+	row(w, "LIVE", "VERSION", "HOST", "PID", "PAGES/S", "PAGES", "VISITS", "LIMIT", "UP", "SEEN")
+	for _, m := range r.Members {
+		row(w, m.Kind, m.Version, m.Host, m.PID, fmt.Sprintf("%.1f", m.Rate), m.Pages, m.Visits, m.Limit,
+			since(m.Started), since(m.Seen)+" ago")
+	}
+}
+
+func since(t time.Time) string { return time.Since(t).Round(time.Second).String() }

@@ -1,0 +1,193 @@
+// Package boot is how a program of Seine starts: flags, environment and a YAML
+// file become values, a logger is made, signals become contexts, and an error
+// becomes one line and an exit code.
+//
+// A program describes its flags as a struct for kong and hands it to an App.
+// Each value comes from the first that names it: the command line, the
+// environment (SEINE_ and the flag's name in capitals, - as _), the YAML file
+// given by --config or SEINE_CONFIG (keys are the flags' names), the default.
+// Both programs may share one file: a key must be a flag of either. The groups of flags that
+// they share live here too: Common, RedisFlags, NameFlag, CrawlFlags,
+// ProcessFlags and SeedFlags.
+package boot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/alecthomas/kong"
+
+	"seine/frontier"
+	"seine/shard"
+)
+
+// The exit codes of all programs.
+const (
+	ExitDone    = 0   // did what was asked, or stopped in order after a first signal
+	ExitFailed  = 1   // something went wrong; the line on stderr says what
+	ExitUsage   = 2   // flags, environment or file are wrong; nothing was done
+	ExitRefused = 3   // the crawl is missing, exists, is in use or differs; or Redis is not fit for it
+	ExitAborted = 130 // ended by a second signal, or while it could not stop in order
+)
+
+// ErrUsage marks an error of what the user gave: it ends with ExitUsage.
+var ErrUsage = errors.New("usage")
+
+// ErrDiffers marks flags that differ from what the crawl has: ExitRefused.
+var ErrDiffers = errors.New("differs from the crawl")
+
+// App is one program.
+type App struct {
+	Name    string
+	About   string
+	Grammar any // pointer to a struct for kong that embeds Common
+	In      io.Reader
+	Out     io.Writer
+	Err     io.Writer
+	Environ []string // as of os.Environ
+}
+
+// Env is what a command works with.
+type Env struct {
+	Stop  context.Context // ends with the first signal: stop in order
+	Abort context.Context // ends with the second: stop at once
+	In    io.Reader
+	Out   io.Writer
+	Err   io.Writer
+	Log   *slog.Logger
+}
+
+// Main runs the program of this process with its arguments and signals, and
+// returns the exit code.
+func Main(name, about string, grammar any) int {
+	if err := limitMemory(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: the memory limit of this control group cannot be read, going on without: %v\n", name, err)
+	}
+	app := App{Name: name, About: about, Grammar: grammar, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ()}
+	stop, abort, done := Signals(context.Background())
+	defer done()
+	// An aborted program may hang where no context reaches, as in reading stdin.
+	defer context.AfterFunc(abort, func() {
+		time.AfterFunc(abortGrace, func() { os.Exit(ExitAborted) })
+	})()
+	return app.Run(stop, abort, os.Args[1:])
+}
+
+// memoryShare is the part of a control group's memory that the Go heap may use
+// before the collector works harder; the rest is for stacks, buffers of the
+// kernel and what a collection needs.
+const memoryShare = 0.9
+
+// limitMemory sets Go's memory limit from the control group, where there is
+// one. GOMEMLIMIT goes before it. (Processors are limited by Go itself.)
+func limitMemory() error {
+	_, err := memlimit.Set(memlimit.WithRatio(memoryShare))
+	if errors.Is(err, memlimit.ErrNoCgroup) || errors.Is(err, memlimit.ErrCgroupsNotSupported) {
+		return nil
+	}
+	return err
+}
+
+// abortGrace is how long an aborted program may take to end.
+const abortGrace = 3 * time.Second
+
+// exited carries the code of a flag that ends the program, such as --help.
+type exited int
+
+// Run parses args, calls the selected command's Run(*Env) error, or
+// Run(*Env, grammar) error, and returns the exit code. Errors are printed as
+// one line.
+func (a *App) Run(stop, abort context.Context, args []string) (code int) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case exited:
+			code = int(v)
+		default:
+			panic(v)
+		}
+	}()
+	selected, common, err := a.parse(args)
+	if err != nil {
+		return a.fail(fmt.Errorf("%w: %w", ErrUsage, err))
+	}
+	if common.PrintConfig {
+		printConfig(a.Out, selected.Flags())
+		return ExitDone
+	}
+	log, err := common.Logger(a.Err)
+	if err != nil {
+		return a.fail(err)
+	}
+	for _, name := range strangeEnv(selected.Model, a.Environ) {
+		log.Warn("environment variable names no flag", "name", name)
+	}
+	env := &Env{Stop: stop, Abort: abort, In: a.In, Out: a.Out, Err: a.Err, Log: log}
+	err = selected.Run(env, a.Grammar)
+	if err != nil && abort.Err() != nil {
+		a.fail(err)
+		return ExitAborted
+	}
+	return a.fail(err)
+}
+
+// parse reads flags, environment and file into the grammar.
+func (a *App) parse(args []string) (*kong.Context, *Common, error) {
+	carrier, ok := a.Grammar.(interface{ common() *Common })
+	if !ok {
+		return nil, nil, fmt.Errorf("boot: %T does not embed Common", a.Grammar)
+	}
+	file, err := loadFile(configPath(args, a.Environ))
+	if err != nil {
+		return nil, nil, err
+	}
+	parser, err := kong.New(a.Grammar,
+		kong.Name(a.Name), kong.Description(a.About), kong.Writers(a.Out, a.Err),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Vars{"version": a.Name + " " + Version()},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110, FlagsLast: true}),
+		kong.Help(printHelp),
+		kong.ExplicitGroups(groups),
+		kong.Resolvers(file, environ(a.Environ)),
+	)
+	if err != nil {
+		return nil, nil, fmt.Errorf("boot: %w", err)
+	}
+	selected, err := parser.Parse(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	return selected, carrier.common(), nil
+}
+
+// fail prints err, if any, and returns its exit code.
+func (a *App) fail(err error) int {
+	if err == nil {
+		return ExitDone
+	}
+	text := strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ")
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	fmt.Fprintf(a.Err, "%s: %s\n", a.Name, strings.TrimPrefix(text, a.Name+": "))
+	switch {
+	case errors.Is(err, ErrUsage):
+		return ExitUsage
+	}
+	for _, refusal := range []error{ErrDiffers, frontier.ErrLayout, frontier.ErrNoCrawl, frontier.ErrExists, frontier.ErrLive, shard.ErrUnfit, shard.ErrNoBloom} {
+		if errors.Is(err, refusal) {
+			return ExitRefused
+		}
+	}
+	return ExitFailed
+}
+
+// Usage makes an error of what the user gave.
+func Usage(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrUsage}, args...)...)
+}

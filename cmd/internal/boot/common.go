@@ -1,0 +1,55 @@
+package boot
+
+import (
+	"io"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/alecthomas/kong"
+)
+
+// Common is embedded by the grammar of every program.
+type Common struct {
+	Config      string           `group:"program" placeholder:"FILE" help:"YAML file; its keys are the names of flags."`
+	PrintConfig bool             `group:"program" help:"Show the values in effect as YAML, secrets masked, and end."`
+	LogLevel    string           `group:"program" enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
+	LogFormat   string           `group:"program" enum:"text,json" default:"text" help:"text or json, on stderr."`
+	Version     kong.VersionFlag `group:"program" help:"Show the version and end."`
+}
+
+func (c *Common) common() *Common { return c }
+
+// Logger returns a logger that writes to w.
+func (c *Common) Logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return nil, Usage("log-level: %v", err)
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	}
+	return slog.New(slog.NewTextHandler(w, opts)), nil
+}
+
+// Version is the version of this program by its build information: a release
+// or pseudo-version, else devel with the revision it was built from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	version := "devel"
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12:
+			version += "+" + s.Value[:12]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			version += "+dirty"
+		}
+	}
+	return version
+}

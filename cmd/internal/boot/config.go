@@ -1,0 +1,229 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/goccy/go-yaml"
+)
+
+// passwordEnv holds Redis's password; no flag does, for process lists show flags.
+const passwordEnv = "SEINE_REDIS_PASSWORD"
+
+// toolEnv are variables that tests and scripts read.
+var toolEnv = []string{"SEINE_REDISBLOOM", "SEINE_TEST_SERVER"}
+
+// configPath finds the YAML file before flags are parsed, for what it holds
+// takes part in the parsing.
+func configPath(args, env []string) string {
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if v, ok := strings.CutPrefix(arg, "--config="); ok {
+			return v
+		}
+		if arg == "--config" && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	path, _ := lookup(env, "SEINE_CONFIG")
+	return path
+}
+
+// lookup finds a variable; the last of a name counts.
+func lookup(env []string, name string) (string, bool) {
+	for _, kv := range slices.Backward(env) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// file resolves flags from a YAML mapping.
+type file struct {
+	path   string
+	values map[string]any
+}
+
+// loadFile reads the YAML file; no path is an empty one.
+func loadFile(path string) (*file, error) {
+	f := &file{path: path, values: map[string]any{}}
+	if path == "" {
+		return f, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		return nil, fmt.Errorf("config: %s: %s", path, yaml.FormatError(err, false, false))
+	}
+	for key, v := range values {
+		name := strings.ReplaceAll(key, "_", "-")
+		if _, twice := f.values[name]; twice {
+			return nil, fmt.Errorf("config: %s: %s is there twice", path, name)
+		}
+		f.values[name] = v
+	}
+	return f, checkSites(path, f.values["sites"])
+}
+
+// checkSites refuses unknown keys of site rules and brings known ones to the
+// form in which settings have them.
+func checkSites(path string, sites any) error {
+	if sites == nil {
+		return nil
+	}
+	list, ok := sites.([]any)
+	if !ok {
+		return fmt.Errorf("config: %s: sites must be a list", path)
+	}
+	for _, site := range list {
+		rule, ok := site.(map[string]any)
+		if !ok {
+			return fmt.Errorf("config: %s: sites: each must be a mapping with match", path)
+		}
+		for key, v := range rule {
+			name := strings.ReplaceAll(key, "-", "_")
+			if !slices.Contains([]string{"match", "delay", "per_site", "max_pages", "headers", "auth"}, name) {
+				return fmt.Errorf("config: %s: sites: unknown key %s", path, key)
+			}
+			delete(rule, key)
+			rule[name] = v
+		}
+	}
+	return nil
+}
+
+// Validate refuses keys that name no flag of this or the other program.
+func (f *file) Validate(app *kong.Application) error {
+	known := map[string]bool{}
+	for _, name := range sharedFlags() {
+		known[name] = true
+	}
+	collect(app.Node, known)
+	var unknown []string
+	for name := range f.values {
+		if !known[name] || name == "config" || name == "help" || name == "version" {
+			unknown = append(unknown, name)
+		}
+	}
+	if unknown == nil {
+		return nil
+	}
+	slices.Sort(unknown)
+	return fmt.Errorf("config: %s: unknown key %s", f.path, strings.Join(unknown, ", "))
+}
+
+func collect(node *kong.Node, known map[string]bool) {
+	for _, flag := range node.Flags {
+		known[flag.Name] = true
+	}
+	for _, child := range node.Children {
+		collect(child, known)
+	}
+}
+
+// sharedFlags names the flags of all groups that live in this package.
+func sharedFlags() []string {
+	var grammar struct {
+		Common
+		RedisFlags
+		NameFlag
+		CrawlFlags
+		ProcessFlags
+		FetchFlags
+		SeedFlags
+	}
+	parser, err := kong.New(&grammar, kong.ExplicitGroups(groups), kong.Vars{"version": ""})
+	if err != nil {
+		panic(err) // the grammar is constant
+	}
+	var names []string
+	for _, flag := range parser.Model.Flags {
+		names = append(names, flag.Name)
+	}
+	return names
+}
+
+// Resolve gives kong the text of a scalar, or a list.
+func (f *file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	switch v := f.values[flag.Name].(type) {
+	case nil:
+		return nil, nil
+	case []any:
+		if flag.Target.Kind() != reflect.Slice {
+			return nil, errors.New("takes one value, the file has a list")
+		}
+		return v, nil
+	case map[string]any:
+		return nil, errors.New("takes a value, the file has a mapping")
+	case string:
+		return listed(flag, []string{v}), nil
+	default:
+		return listed(flag, []string{fmt.Sprint(v)}), nil
+	}
+}
+
+// listed makes a list of what a flag without separator takes several times.
+func listed(flag *kong.Flag, values []string) any {
+	if flag.Target.Kind() != reflect.Slice || flag.Tag.Sep != -1 {
+		return values[0]
+	}
+	list := make([]any, len(values))
+	for i, v := range values {
+		list[i] = v
+	}
+	return list
+}
+
+// environ resolves flags from the environment. A flag that takes several
+// values without a separator takes one a line.
+type environ []string
+
+func (environ) Validate(*kong.Application) error { return nil }
+
+func (e environ) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	v, ok := lookup(e, envName(flag.Name))
+	if !ok || flag.Name == "help" || flag.Name == "version" {
+		return nil, nil
+	}
+	return listed(flag, strings.Split(v, "\n")), nil
+}
+
+func envName(flag string) string {
+	return "SEINE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// strangeEnv names the SEINE_ variables that no flag of this program or of the
+// other reads.
+func strangeEnv(app *kong.Application, env []string) []string {
+	flags := map[string]bool{}
+	collect(app.Node, flags)
+	for _, name := range sharedFlags() {
+		flags[name] = true
+	}
+	known := map[string]bool{passwordEnv: true}
+	for _, name := range toolEnv {
+		known[name] = true
+	}
+	for name := range flags {
+		known[envName(name)] = true
+	}
+	var strange []string
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, "SEINE_") && !known[name] {
+			strange = append(strange, name)
+		}
+	}
+	return strange
+}

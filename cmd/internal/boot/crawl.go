@@ -1,0 +1,179 @@
+package boot
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/canon"
+)
+
+// NameFlag says which crawl.
+type NameFlag struct {
+	Crawl string `group:"crawl" default:"seine" placeholder:"NAME" help:"Name of the crawl (${default})."`
+}
+
+// CrawlFlags are what belongs to the crawl. The first group makes its layout,
+// fixed at creation; the rest are its settings, changed by `frontier set`. A
+// flag that is not given is nil, zero or an empty list: a new crawl takes the
+// default, a program that joins takes what the crawl has.
+type CrawlFlags struct {
+	Shards        int     `group:"crawl" placeholder:"N" help:"Shards; given when the crawl is created, later checked. As many as masters, or a multiple."`
+	PlanURLs      Count   `group:"crawl" name:"plan-urls" placeholder:"N" help:"URLs to plan filters for, such as 10M (10M)."`
+	ErrorRate     float64 `group:"crawl" placeholder:"P" help:"False positives of the filters a probe (1e-6)."`
+	LimitBy       string  `group:"crawl" enum:",site,host" default:"" placeholder:"RULE" help:"What is a site: registrable domain (site) or host (site)."`
+	StripParams   *bool   `group:"crawl" help:"URLs that differ in tracking parameters only are the same."`
+	SortQuery     *bool   `group:"crawl" help:"URLs that differ in the order of parameters only are the same."`
+	OtherSuffixes bool    `group:"crawl" help:"Go on with a crawl made with another public suffix list; hosts whose site changes are fetched anew."`
+
+	Delay       *time.Duration      `group:"polite" placeholder:"D" help:"From the start of one request to a site to the start of the next (1s)."`
+	PerSite     *int                `group:"polite" placeholder:"N" help:"Requests to one site at once (1)."`
+	VisitURLs   *int                `group:"polite" name:"visit-urls" placeholder:"N" help:"URLs of a site lent at once (8)."`
+	UserAgent   *string             `group:"polite" placeholder:"TEXT" help:"User-Agent of requests (seine/VERSION)."`
+	Robots      *string             `group:"polite" placeholder:"RULE" help:"robots.txt: obey or ignore (obey)."`
+	RobotsAgent *string             `group:"polite" placeholder:"TOKEN" help:"Our name in robots.txt (product of the user agent)."`
+	Sites       []frontier.SiteRule `group:"polite" hidden:"" sep:"none" help:"Settings of single sites, in the file only."`
+
+	Scope          *string  `group:"scope" placeholder:"RULE" help:"A link is followed to its page's site, its host, or any (site)."`
+	MaxDepth       *int     `group:"scope" placeholder:"N" help:"Links from a seed, 0 unlimited (0)."`
+	MaxPages       *int64   `group:"scope" placeholder:"N" help:"Fetches of the whole crawl, 0 unlimited (0)."`
+	MaxPerSite     *int64   `group:"scope" placeholder:"N" help:"URLs admitted a site, 0 unlimited (0)."`
+	Allow          []string `group:"scope" sep:"none" placeholder:"REGEX" help:"Follow only URLs that match one of these. Repeatable."`
+	Deny           []string `group:"scope" sep:"none" placeholder:"REGEX" help:"Do not follow URLs that match; beats --allow. Repeatable."`
+	Priority       []string `group:"scope" sep:"none" placeholder:"REGEX=0..3" help:"Class of URLs that match, 0 first; the first match counts. Repeatable."`
+	Order          *string  `group:"scope" placeholder:"RULE" help:"Within a site: breadth or depth (breadth)."`
+	SkipExt        []string `group:"scope" placeholder:"EXT" help:"Extensions of paths that are not followed."`
+	Follow         []string `group:"scope" placeholder:"KIND" help:"Kinds of links that are followed (navigation)."`
+	Sitemaps       *bool    `group:"scope" help:"Follow the sitemaps that robots.txt names."`
+	IgnoreNofollow *bool    `group:"scope" help:"Follow links that are marked nofollow."`
+
+	FeedKey   *string `group:"input" placeholder:"KEY" help:"Redis list that URLs are fed through (CRAWL:feed)."`
+	FeedAgain *bool   `group:"input" help:"Fetch what the feed names though it is known."`
+}
+
+// ToLayout is the layout as far as it was given, with this program's versions:
+// what frontier.Open compares. frontier.Create completes it.
+func (c *CrawlFlags) ToLayout() frontier.Layout {
+	l := frontier.Layout{
+		Format: frontier.FormatVersion, Canon: frontier.CanonVersion, Suffixes: canon.SuffixVersion(),
+		Shards: c.Shards, LimitBy: canon.LimitBy(c.LimitBy), PlanURLs: int64(c.PlanURLs), ErrorRate: c.ErrorRate,
+		OtherSuffixes: c.OtherSuffixes,
+	}
+	set(&l.StripParams, c.StripParams)
+	set(&l.SortQuery, c.SortQuery)
+	return l
+}
+
+// GivesLayout says whether any flag of the layout was given.
+func (c *CrawlFlags) GivesLayout() bool {
+	return c.Shards != 0 || c.PlanURLs != 0 || c.ErrorRate != 0 || c.LimitBy != "" || c.StripParams != nil || c.SortQuery != nil
+}
+
+// ToSettings is the defaults with what was given, for a new crawl.
+func (c *CrawlFlags) ToSettings() frontier.Settings {
+	s := frontier.DefaultSettings()
+	c.Apply(&s)
+	return s
+}
+
+// Apply puts the settings that were given into s.
+func (c *CrawlFlags) Apply(s *frontier.Settings) {
+	set(&s.Delay, c.Delay)
+	set(&s.PerSite, c.PerSite)
+	set(&s.VisitURLs, c.VisitURLs)
+	set(&s.UserAgent, c.UserAgent)
+	set(&s.Robots, c.Robots)
+	set(&s.RobotsAgent, c.RobotsAgent)
+	set(&s.Scope, c.Scope)
+	set(&s.MaxDepth, c.MaxDepth)
+	set(&s.MaxPages, c.MaxPages)
+	set(&s.MaxPerSite, c.MaxPerSite)
+	set(&s.Order, c.Order)
+	set(&s.Sitemaps, c.Sitemaps)
+	set(&s.IgnoreNofollow, c.IgnoreNofollow)
+	set(&s.FeedKey, c.FeedKey)
+	set(&s.FeedAgain, c.FeedAgain)
+	setList(&s.Allow, c.Allow)
+	setList(&s.Deny, c.Deny)
+	setList(&s.Priority, c.Priority)
+	setList(&s.SkipExt, c.SkipExt)
+	setList(&s.Follow, c.Follow)
+	if c.Sites != nil {
+		s.Sites = c.Sites
+	}
+}
+
+func set[T any](dst *T, given *T) {
+	if given != nil {
+		*dst = *given
+	}
+}
+
+// setList replaces a list that was given; one empty value empties it.
+func setList(dst *[]string, given []string) {
+	switch {
+	case len(given) == 1 && given[0] == "":
+		*dst = nil
+	case given != nil:
+		*dst = given
+	}
+}
+
+// Change is one setting that differs, under the name of its flag.
+type Change struct {
+	Flag   string `json:"setting"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Changes names the settings that differ between two.
+func Changes(before, after *frontier.Settings) []Change {
+	var list []Change
+	b, a := reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()
+	for i := range b.NumField() {
+		name, _, _ := strings.Cut(b.Type().Field(i).Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		was, is := show(b.Field(i)), show(a.Field(i))
+		if was != is || name == "sites" && !reflect.DeepEqual(before.Sites, after.Sites) {
+			list = append(list, Change{strings.ReplaceAll(name, "_", "-"), was, is})
+		}
+	}
+	return list
+}
+
+// show is a setting for people; of site rules it shows no secret.
+func show(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case []string:
+		return strings.Join(x, " ")
+	case []frontier.SiteRule:
+		var names []string
+		for _, r := range x {
+			names = append(names, r.Match)
+		}
+		return strings.Join(names, " ")
+	default:
+		return fmt.Sprint(x)
+	}
+}
+
+// Compare fails with ErrDiffers when a setting that was given is another than
+// the crawl's; the message names both values and how to change the crawl.
+func (c *CrawlFlags) Compare(stored *frontier.Settings) error {
+	wanted := *stored
+	c.Apply(&wanted)
+	changes := Changes(stored, &wanted)
+	if changes == nil {
+		return nil
+	}
+	var parts []string
+	for _, d := range changes {
+		parts = append(parts, fmt.Sprintf("--%s: the crawl has %q, given %q", d.Flag, d.Before, d.After))
+	}
+	return fmt.Errorf("%w: %s; leave it out, or change the crawl with `frontier set --%s`",
+		ErrDiffers, strings.Join(parts, "; "), changes[0].Flag)
+}

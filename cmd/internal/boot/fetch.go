@@ -1,0 +1,71 @@
+package boot
+
+import (
+	"net/netip"
+	"time"
+
+	"seine/fetch"
+)
+
+// FetchFlags say how one fetcher process fetches. Zero values are the defaults
+// of package fetch.
+type FetchFlags struct {
+	Contact string `group:"polite" placeholder:"URL" help:"Page or address to reach you, shown to sites in the User-Agent."`
+
+	MaxBody        Size          `group:"net" default:"10M" placeholder:"BYTES" help:"Body after inflating (${default})."`
+	MaxHeader      Size          `group:"net" default:"32k" placeholder:"BYTES" help:"Header of a response (${default})."`
+	ConnectTimeout time.Duration `group:"net" default:"10s" placeholder:"D" help:"Name, TCP and proxy together (${default})."`
+	ReadTimeout    time.Duration `group:"net" default:"20s" placeholder:"D" help:"Silence between two reads (${default})."`
+	FetchTimeout   time.Duration `group:"net" default:"60s" placeholder:"D" help:"All of one fetch (${default})."`
+	MaxRedirects   int           `group:"net" default:"10" placeholder:"N" help:"Redirects followed from one URL (${default})."`
+	AcceptTypes    []string      `group:"net" placeholder:"TYPE" help:"Media types whose bodies are read (HTML, XML, text)."`
+	FetchAll       bool          `group:"net" help:"Read bodies of every media type."`
+
+	AllowNet           []netip.Prefix `group:"net" placeholder:"CIDR" help:"Private networks that may be fetched from."`
+	ConnectTo          []string       `group:"net" placeholder:"HOST:PORT:ADDR:PORT" help:"Connect to ADDR for HOST, which may begin with *.; empty HOST or PORT is any."`
+	CA                 string         `group:"net" name:"ca" placeholder:"FILE" help:"PEM certificates to trust besides the system's."`
+	InsecureSkipVerify bool           `group:"net" help:"Do not verify certificates of sites. Anyone on the way can change what you fetch."`
+	Proxy              []string       `group:"net" sep:"none" placeholder:"URL" help:"http:// or socks5:// proxy with user and password; sites are spread over several. Better in the file or the environment. Repeatable."`
+	NoProxy            string         `group:"net" placeholder:"HOSTS" help:"Hosts fetched without proxy, as in NO_PROXY."`
+
+	RetryCodes []int         `group:"polite" placeholder:"CODE" help:"Statuses that are tried again (408, 425, 429, 500, 502-504, 520-529)."`
+	Attempts   int           `group:"polite" default:"4" placeholder:"N" help:"Fetches of one URL before it is given up (${default})."`
+	GiveUp     time.Duration `group:"polite" default:"10m" placeholder:"D" help:"With --exit-when-done: a site that cannot be reached for so long is given up (${default})."`
+}
+
+// Fetch makes the configuration of a fetcher. userAgent is the crawl's own,
+// "" for the program's.
+func (f *FetchFlags) Fetch(userAgent string, env []string) (fetch.Config, error) {
+	if userAgent == "" {
+		userAgent = UserAgent(f.Contact)
+	}
+	c := fetch.Config{
+		UserAgent: userAgent, MaxBody: int64(f.MaxBody), MaxHeader: int(f.MaxHeader),
+		ConnectTimeout: f.ConnectTimeout, ReadTimeout: f.ReadTimeout, FetchTimeout: f.FetchTimeout,
+		AcceptTypes: f.AcceptTypes, FetchAll: f.FetchAll,
+		AllowNet: f.AllowNet, ConnectTo: f.ConnectTo, CAFile: f.CA, InsecureSkipVerify: f.InsecureSkipVerify,
+		Proxies: f.Proxy, NoProxy: f.NoProxy,
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		if v, ok := lookup(env, name); ok && c.NoProxy == "" {
+			c.NoProxy = v
+		}
+	}
+	if f.MaxRedirects < 0 || f.Attempts < 1 || f.GiveUp < 0 {
+		return c, Usage("max-redirects and give-up must not be negative, attempts must be at least 1")
+	}
+	if err := c.Validate(); err != nil {
+		return c, Usage("%w", err)
+	}
+	return c, nil
+}
+
+// UserAgent is what the program calls itself: seine/VERSION, and in brackets
+// where to reach those who run it.
+func UserAgent(contact string) string {
+	agent := "seine/" + Version()
+	if contact != "" {
+		agent += " (+" + contact + ")"
+	}
+	return agent
+}

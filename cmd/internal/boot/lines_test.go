@@ -1,0 +1,79 @@
+package boot
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+func TestLines(t *testing.T) {
+	text := "\ufeff# seeds\nhttp://a.example/\r\n\n  http://b.example/#x  \n" + strings.Repeat("y", 3*maxLine) + "\nno end"
+	var gz, zst bytes.Buffer
+	g := gzip.NewWriter(&gz)
+	g.Write([]byte(text[:20]))
+	g.Close()
+	g.Reset(&gz) // a second member
+	g.Write([]byte(text[20:]))
+	g.Close()
+	z, err := zstd.NewWriter(&zst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.Write([]byte(text))
+	z.Close()
+	dir := t.TempDir()
+	var paths []string
+	for i, content := range []string{text, gz.String(), zst.String()} {
+		path := filepath.Join(dir, fmt.Sprint(i)) // known by content, not by name
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	s := SeedFlags{Seed: []string{" http://s.example/ "}, File: append(paths, "-")}
+	var got []string
+	err = s.Each(strings.NewReader("http://in.example/"), func(where, text string, err error) error {
+		got = append(got, fmt.Sprint(strings.TrimPrefix(where, dir+"/"), " ", text, " ", err))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"--seed 1 http://s.example/ <nil>"}
+	for i := range 3 {
+		for _, line := range []string{"2 http://a.example/ <nil>", "4 http://b.example/#x <nil>", "5  line is too long", "6 no end <nil>"} {
+			want = append(want, fmt.Sprintf("%d:%s", i, line))
+		}
+	}
+	want = append(want, "stdin:1 http://in.example/ <nil>")
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestLinesThatBreakOff(t *testing.T) {
+	var gz bytes.Buffer
+	g := gzip.NewWriter(&gz)
+	g.Write([]byte("http://a.example/\nhttp://b.example/\n"))
+	g.Close()
+	cut := gz.Bytes()[:gz.Len()-6]
+	s := SeedFlags{File: []string{"-"}}
+	n := 0
+	if err := s.Each(bytes.NewReader(cut), func(string, string, error) error { n++; return nil }); err == nil || n == 0 {
+		t.Errorf("%d lines, error %v", n, err)
+	}
+	if err := (&SeedFlags{File: []string{"/nowhere"}}).Each(nil, nil); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	stop := errors.New("stop")
+	if err := (&SeedFlags{Seed: []string{"a", "b"}}).Each(nil, func(string, string, error) error { return stop }); err != stop {
+		t.Error(err)
+	}
+}

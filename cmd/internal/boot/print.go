@@ -1,0 +1,120 @@
+package boot
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/goccy/go-yaml"
+
+	"seine/frontier"
+)
+
+const mask = "xxxxx"
+
+// printConfig writes the values of flags as YAML, those without one as
+// comments.
+func printConfig(w io.Writer, flags []*kong.Flag) {
+	flags = slices.Clone(flags)
+	slices.SortStableFunc(flags, func(a, b *kong.Flag) int { return strings.Compare(a.Name, b.Name) })
+	for _, flag := range flags {
+		switch flag.Name {
+		case "help", "version", "print-config", "config":
+			continue
+		}
+		v := flag.Target
+		if v.Kind() == reflect.Pointer && !v.IsNil() {
+			v = v.Elem()
+		}
+		if v.IsZero() && v.Kind() != reflect.Bool && flag.Target.Kind() != reflect.Pointer || flag.Target.IsZero() && !flag.HasDefault {
+			fmt.Fprintf(w, "# %s:\n", flag.Name)
+			continue
+		}
+		text, err := yaml.Marshal(map[string]any{flag.Name: plain(flag.Name, v.Interface())})
+		if err != nil {
+			fmt.Fprintf(w, "# %s: %v\n", flag.Name, err)
+			continue
+		}
+		w.Write(text)
+	}
+}
+
+// plain is a value as the file may hold it, without secrets.
+func plain(name string, v any) any {
+	if name == "redis" {
+		return maskURL(fmt.Sprint(v))
+	}
+	if list, ok := v.([]string); ok && name == "proxy" {
+		masked := make([]string, len(list))
+		for i, url := range list {
+			masked[i] = maskURL(url)
+		}
+		return masked
+	}
+	switch x := v.(type) {
+	case []frontier.SiteRule:
+		var list []map[string]any
+		for _, r := range x {
+			list = append(list, plainRule(r))
+		}
+		return list
+	case fmt.Stringer:
+		return x.String()
+	}
+	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Slice {
+		list := make([]string, rv.Len())
+		for i := range list {
+			list[i] = fmt.Sprint(rv.Index(i).Interface())
+		}
+		return list
+	}
+	return v
+}
+
+// plainRule shows a site rule; values of headers may be secrets too.
+func plainRule(r frontier.SiteRule) map[string]any {
+	m := map[string]any{"match": r.Match}
+	if r.Delay != 0 {
+		m["delay"] = r.Delay.String()
+	}
+	if r.PerSite != 0 {
+		m["per_site"] = r.PerSite
+	}
+	if r.MaxPages != 0 {
+		m["max_pages"] = r.MaxPages
+	}
+	if r.Auth != "" {
+		m["auth"] = mask
+	}
+	headers := map[string]string{}
+	for name := range r.Headers {
+		headers[name] = mask
+	}
+	if len(headers) > 0 {
+		m["headers"] = headers
+	}
+	return m
+}
+
+// maskURL hides the password of a URL of Redis.
+func maskURL(text string) string {
+	scheme, rest, isURL := strings.Cut(text, "://")
+	user, hosts, ok := cutLast(rest, "@")
+	if !isURL || !ok {
+		return text
+	}
+	if name, _, has := strings.Cut(user, ":"); has {
+		user = name + ":" + mask
+	}
+	return scheme + "://" + user + "@" + hosts
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}

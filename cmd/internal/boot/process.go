@@ -1,0 +1,104 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SeedFlags name URLs to start from.
+type SeedFlags struct {
+	Seed []string `group:"input" sep:"none" placeholder:"URL" help:"URL to start from. Repeatable."`
+	File []string `group:"input" sep:"none" placeholder:"FILE" help:"File of URLs, one a line, # for comments, gzip or zstd by content; - is stdin. Repeatable."`
+}
+
+// ProcessFlags belong to one fetcher process, not to the crawl.
+type ProcessFlags struct {
+	Out        string        `group:"output" placeholder:"FILE" help:"File for records, one JSON line each; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one."`
+	Fields     []string      `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text."`
+	RotateSize Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
+	RotateTime time.Duration `group:"output" placeholder:"D" help:"Begin a new file after so long."`
+
+	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis."`
+	State        string        `group:"run" placeholder:"DIR" help:"With --embedded: keep the crawl here and go on with it later."`
+	Concurrency  int           `group:"run" default:"256" placeholder:"N" help:"Fetches at once (${default})."`
+	MaxTime      time.Duration `group:"run" placeholder:"D" help:"Stop in order after so long."`
+	ExitWhenDone *bool         `group:"run" negatable:"" help:"End when nothing is left (with --embedded yes, else no)."`
+	IdleTimeout  time.Duration `group:"run" placeholder:"D" help:"End after so long without work."`
+	Grace        time.Duration `group:"run" default:"30s" placeholder:"D" help:"On a first signal, time for open fetches to end (${default})."`
+	MetricsAddr  string        `group:"run" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there; loopback when only a port is given."`
+}
+
+// Check joins all faults that can be seen without a crawl. (Under the name
+// Validate kong would call it before --print-config could show them.)
+func (p *ProcessFlags) Check() error {
+	var faults []error
+	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if !p.Embedded && p.Out == "" {
+		bad("out: a fetcher of a fleet needs --out FILE for its records")
+	}
+	if p.State != "" && !p.Embedded {
+		bad("state: only with --embedded")
+	}
+	if p.Concurrency < 1 {
+		bad("concurrency is %d, must be at least 1", p.Concurrency)
+	}
+	if p.MaxTime < 0 || p.IdleTimeout < 0 || p.Grace < 0 || p.RotateTime < 0 {
+		bad("max-time, idle-timeout, grace and rotate-time must not be negative")
+	}
+	return errors.Join(faults...)
+}
+
+// EndsWhenDone says whether the process ends when nothing is left.
+func (p *ProcessFlags) EndsWhenDone() bool {
+	if p.ExitWhenDone != nil {
+		return *p.ExitWhenDone
+	}
+	return p.Embedded
+}
+
+// Count is a number that may end in k, M or G (thousands).
+type Count int64
+
+// UnmarshalText reads a count.
+func (c *Count) UnmarshalText(text []byte) error {
+	v, err := scaled(string(text), 1000)
+	*c = Count(v)
+	return err
+}
+
+// String is the number in full.
+func (c Count) String() string { return strconv.FormatInt(int64(c), 10) }
+
+// Size is a number of bytes that may end in k, M, G, T (1024 each) and B.
+type Size int64
+
+// UnmarshalText reads a size.
+func (s *Size) UnmarshalText(text []byte) error {
+	v, err := scaled(strings.TrimSuffix(strings.TrimSuffix(string(text), "B"), "i"), 1024)
+	*s = Size(v)
+	return err
+}
+
+// String is the number in full.
+func (s Size) String() string { return strconv.FormatInt(int64(s), 10) }
+
+func scaled(text string, unit float64) (int64, error) {
+	factor := 1.0
+	number := text
+	if text != "" {
+		if at := strings.IndexByte("kmgt", text[len(text)-1]|0x20); at >= 0 {
+			number = text[:len(text)-1]
+			for range at + 1 {
+				factor *= unit
+			}
+		}
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if v *= factor; err != nil || v < 0 || v > 1<<53 || v != float64(int64(v)) {
+		return 0, fmt.Errorf("%q is no count such as 1000, 10k or 2M", text)
+	}
+	return int64(v), nil
+}

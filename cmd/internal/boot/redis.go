@@ -1,0 +1,91 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"seine/frontier"
+	"seine/shard"
+)
+
+// RedisFlags say where Redis is and how to get in. Whether it is a cluster is
+// found out by asking it.
+type RedisFlags struct {
+	Redis             string        `group:"redis" default:"127.0.0.1:6379" placeholder:"ADDR" help:"host:port,... or redis://[user:password@]host:port,...[/db], rediss:// for TLS: one server or some of a cluster (${default}). A password may also stand in SEINE_REDIS_PASSWORD."`
+	RedisPasswordFile string        `group:"redis" placeholder:"FILE" help:"File with Redis's password."`
+	RedisTLS          bool          `group:"redis" name:"redis-tls" help:"Speak TLS, as with rediss://."`
+	RedisCA           string        `group:"redis" name:"redis-ca" placeholder:"FILE" help:"PEM certificates to trust instead of the system's."`
+	RedisCert         string        `group:"redis" placeholder:"FILE" help:"PEM certificate of this client."`
+	RedisKey          string        `group:"redis" placeholder:"FILE" help:"PEM key of this client."`
+	RedisServerName   string        `group:"redis" placeholder:"NAME" help:"Name that the server's certificate must have."`
+	Ack               string        `group:"redis" enum:"master,replica" default:"master" help:"What acknowledges an admission: the master, or a replica too (${default})."`
+	Lease             time.Duration `group:"run" default:"60s" placeholder:"D" help:"How long a visit outlives its fetcher; the same for all programs of a crawl (${default})."`
+}
+
+// Config makes the configuration of a client; name is shown in CLIENT LIST,
+// env is as of os.Environ. A password in the URL counts before one in the file,
+// and that before one in the environment.
+func (r *RedisFlags) Config(name string, env []string) (shard.Config, error) {
+	c := shard.Config{Name: name, TLS: shard.TLS{
+		Enabled: r.RedisTLS || strings.HasPrefix(r.Redis, "rediss://"),
+		CAFile:  r.RedisCA, CertFile: r.RedisCert, KeyFile: r.RedisKey, ServerName: r.RedisServerName,
+	}}
+	if strings.Contains(r.Redis, "://") {
+		c.Addrs = []string{r.Redis}
+	} else {
+		c.Addrs = strings.Split(r.Redis, ",")
+	}
+	if v, ok := lookup(env, passwordEnv); ok {
+		c.Password = shard.Secret(v)
+	}
+	if r.RedisPasswordFile != "" {
+		text, err := os.ReadFile(r.RedisPasswordFile)
+		if err != nil {
+			return c, Usage("redis-password-file: %w", err)
+		}
+		c.Password = shard.Secret(strings.TrimRight(string(text), "\r\n"))
+	}
+	if err := c.Validate(); err != nil {
+		return c, Usage("%w", err)
+	}
+	return c, nil
+}
+
+// Frontier is how a program works on a crawl by these flags.
+func (r *RedisFlags) Frontier() frontier.Config {
+	c := frontier.Config{Lease: r.Lease}
+	if r.Ack == "replica" {
+		c.AckReplicas = 1
+	}
+	return c
+}
+
+// Open connects to Redis as the flags and this process's environment say.
+func (r *RedisFlags) Open(ctx context.Context, name string) (*shard.Client, error) {
+	c, err := r.Config(name, os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	return shard.Open(ctx, c)
+}
+
+// OpenFit is Open for programs that admit: it refuses servers that would lose
+// data or have no RedisBloom, and logs what could be better.
+func (r *RedisFlags) OpenFit(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
+	client, err := r.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := client.Check(ctx)
+	for _, w := range warnings {
+		log.Warn(w.String())
+	}
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return client, nil
+}

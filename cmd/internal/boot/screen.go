@@ -1,0 +1,108 @@
+package boot
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+
+	"seine/fetch/crawl"
+)
+
+// Screen shows how a crawl goes: one line that changes on a terminal, log lines
+// elsewhere, and a table at the end.
+type Screen struct {
+	out   io.Writer
+	log   *slog.Logger
+	live  bool
+	width int
+	last  crawl.Progress
+}
+
+// NewScreen returns a screen that writes to w, which is stderr.
+func NewScreen(w io.Writer, log *slog.Logger) *Screen {
+	s := &Screen{out: w, log: log}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.live = true
+		s.width, _, _ = term.GetSize(int(f.Fd()))
+	}
+	return s
+}
+
+// Every is how often Show wants to be called.
+func (s *Screen) Every() time.Duration {
+	if s.live {
+		return time.Second
+	}
+	return 10 * time.Second
+}
+
+// Show shows progress since the last call.
+func (s *Screen) Show(p crawl.Progress) {
+	span := max(p.Elapsed-s.last.Elapsed, time.Millisecond).Seconds()
+	pages := float64(p.Done+p.Dead-s.last.Done-s.last.Dead) / span
+	bytes := uint64(float64(p.Wire-s.last.Wire) / span)
+	s.last = p
+	if !s.live {
+		s.log.Info("crawling", "pages_per_s", int(pages), "bytes_per_s", bytes, "done", p.Done, "queued", p.Queued,
+			"waiting", p.Waiting, "dead", p.Dead, "known", p.Known, "limited_by", p.Limit)
+		return
+	}
+	line := fmt.Sprintf("%5.0f pages/s  %s/s  done %d  queued %d  waiting %d  dead %d  known %d  limit: %s",
+		pages, Bytes(bytes), p.Done, p.Queued, p.Waiting, p.Dead, p.Known, p.Limit)
+	if s.width > 1 && len(line) >= s.width {
+		line = line[:s.width-1]
+	}
+	fmt.Fprintf(s.out, "\r\x1b[K%s", line)
+}
+
+// Summary writes the table at the end.
+func (s *Screen) Summary(p crawl.Progress) {
+	if s.live {
+		fmt.Fprint(s.out, "\r\x1b[K")
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	seconds := max(p.Elapsed.Seconds(), 0.001)
+	fmt.Fprintf(w, "duration\t%s\n", p.Elapsed.Round(time.Millisecond))
+	fmt.Fprintf(w, "pages\t%d done, %d dead, %d retries\t%.0f/s\n", p.Done, p.Dead, p.Retried, float64(p.Done+p.Dead)/seconds)
+	for i, n := range p.Classes {
+		if n > 0 && i > 0 {
+			fmt.Fprintf(w, "  %dxx\t%d\n", i, n)
+		}
+	}
+	for _, cause := range sortedKeys(p.Causes) {
+		fmt.Fprintf(w, "  failed: %s\t%d\n", cause, p.Causes[cause])
+	}
+	fmt.Fprintf(w, "bytes\t%s bodies, %s on the wire\t%s/s\n", Bytes(p.Bytes), Bytes(p.Wire), Bytes(uint64(float64(p.Wire)/seconds)))
+	fmt.Fprintf(w, "links\t%d seen, %d new\n", p.Links, p.New)
+}
+
+func sortedKeys(m map[string]int64) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Bytes is n for people, in powers of 1024.
+func Bytes(n uint64) string {
+	const units = "kMGTPE"
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v := float64(n) / 1024
+	i := 0
+	for ; v >= 1024 && i < len(units)-1; i++ {
+		v /= 1024
+	}
+	return strings.Replace(fmt.Sprintf("%.1f %cB", v, units[i]), ".0 ", " ", 1)
+}

@@ -1,0 +1,267 @@
+package sink
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Version is the format version of records, their field "v".
+const Version = 1
+
+// Fields is the set of optional fields a sink writes; the others of a Record
+// are always written.
+type Fields uint8
+
+// The optional fields, named as in the JSON.
+const (
+	FieldBody     Fields = 1 << iota // body, body_encoding
+	FieldLinksOut                    // links_out
+	FieldHeaders                     // headers
+	FieldText                        // text
+
+	AllFields = FieldBody | FieldLinksOut | FieldHeaders | FieldText
+)
+
+var fieldNames = [...]struct {
+	name string
+	bit  Fields
+}{{"body", FieldBody}, {"links_out", FieldLinksOut}, {"headers", FieldHeaders}, {"text", FieldText}}
+
+// ParseFields turns names of optional fields into their set.
+func ParseFields(names []string) (Fields, error) {
+	var set Fields
+next:
+	for _, name := range names {
+		for _, f := range fieldNames {
+			if f.name == name {
+				set |= f.bit
+				continue next
+			}
+		}
+		return 0, fmt.Errorf("sink: unknown field %q: body, links_out, headers and text can be added", name)
+	}
+	return set, nil
+}
+
+// Has reports whether f holds every field of g.
+func (f Fields) Has(g Fields) bool { return f&g == g }
+
+// SetBody stores body: as it is when it is valid UTF-8, else in base64.
+func (r *Record) SetBody(body []byte) {
+	if utf8.Valid(body) {
+		r.Body, r.BodyEncoding = string(body), ""
+		return
+	}
+	r.Body, r.BodyEncoding = base64.StdEncoding.EncodeToString(body), "base64"
+}
+
+// AppendJSON appends r as one line of JSON without the line feed. Names, order
+// and omission are those of the struct tags, values those of encoding/json
+// with these differences: the time is in UTC, C1 controls and DEL are escaped
+// (a terminal never gets a raw control byte), <, > and & are not, a number
+// that is none is 0, and a Meta that is not JSON becomes a string. It
+// allocates nothing beyond dst.
+func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
+	dst = append(dst, `{"v":`...)
+	dst = strconv.AppendInt(dst, int64(r.V), 10)
+	dst = appendText(dst, `,"url":`, r.URL)
+	dst = appendNumber(dst, `,"status":`, int64(r.Status))
+	dst = append(dst, `,"fetched_at":"`...)
+	dst = r.FetchedAt.UTC().AppendFormat(dst, time.RFC3339Nano)
+	dst = append(dst, '"')
+	dst = appendNumber(dst, `,"depth":`, int64(r.Depth))
+	dst = appendText(dst, `,"site":`, r.Site)
+	dst = optText(dst, `,"content_type":`, r.ContentType)
+	dst = optText(dst, `,"charset":`, r.Charset)
+	dst = appendNumber(dst, `,"bytes":`, r.Bytes)
+	dst = appendNumber(dst, `,"wire_bytes":`, r.WireBytes)
+	dst = append(dst, `,"seconds":`...)
+	dst = appendFloat(dst, r.Seconds)
+	dst = optText(dst, `,"title":`, r.Title)
+	dst = appendNumber(dst, `,"links":`, int64(r.Links))
+	if r.Truncated {
+		dst = append(dst, `,"truncated":true`...)
+	}
+	if r.NoIndex {
+		dst = append(dst, `,"noindex":true`...)
+	}
+	if r.Error != nil {
+		dst = appendText(dst, `,"error":{"class":`, r.Error.Class)
+		dst = appendText(dst, `,"text":`, r.Error.Text)
+		dst = append(dst, '}')
+	}
+	dst = appendNumber(dst, `,"attempts":`, int64(r.Attempts))
+	if r.Redirects != 0 {
+		dst = appendNumber(dst, `,"redirects":`, int64(r.Redirects))
+	}
+	dst = optText(dst, `,"location":`, r.Location)
+	if len(r.Meta) > 0 {
+		dst = append(dst, `,"meta":`...)
+		dst = appendRaw(dst, r.Meta)
+	}
+	dst = optText(dst, `,"digest":`, r.Digest)
+	dst = optText(dst, `,"etag":`, r.ETag)
+	dst = optText(dst, `,"last_modified":`, r.Modified)
+	return append(r.appendOptional(dst, fields), '}')
+}
+
+// appendOptional appends the fields that --fields adds.
+func (r *Record) appendOptional(dst []byte, fields Fields) []byte {
+	if fields.Has(FieldBody) {
+		dst = optText(dst, `,"body":`, r.Body)
+		dst = optText(dst, `,"body_encoding":`, r.BodyEncoding)
+	}
+	if fields.Has(FieldLinksOut) && len(r.LinksOut) > 0 {
+		dst = append(dst, `,"links_out":`...)
+		sep := `[`
+		for _, l := range r.LinksOut {
+			dst = appendText(dst, sep, l)
+			sep = `,`
+		}
+		dst = append(dst, ']')
+	}
+	if fields.Has(FieldHeaders) && len(r.Headers) > 0 {
+		dst = append(dst, `,"headers":`...)
+		sep := `[[`
+		for _, h := range r.Headers {
+			dst = appendText(dst, sep, h[0])
+			dst = appendText(dst, `,`, h[1])
+			sep = `],[`
+		}
+		dst = append(dst, `]]`...)
+	}
+	if fields.Has(FieldText) {
+		dst = optText(dst, `,"text":`, r.Text)
+	}
+	return dst
+}
+
+func optText(dst []byte, name, s string) []byte {
+	if s == "" {
+		return dst
+	}
+	return appendText(dst, name, s)
+}
+
+func appendText(dst []byte, name, s string) []byte {
+	dst = append(dst, name...)
+	dst = append(dst, '"')
+	dst = appendEscaped(dst, s, false)
+	return append(dst, '"')
+}
+
+func appendNumber(dst []byte, name string, n int64) []byte {
+	return strconv.AppendInt(append(dst, name...), n, 10)
+}
+
+// appendFloat writes f as encoding/json does.
+func appendFloat(dst []byte, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(dst, '0')
+	}
+	abs := math.Abs(f)
+	if abs == 0 || (abs >= 1e-6 && abs < 1e21) {
+		return strconv.AppendFloat(dst, f, 'f', -1, 64)
+	}
+	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
+	if n := len(dst); n >= 4 && dst[n-4] == 'e' && dst[n-3] == '-' && dst[n-2] == '0' { // e-09 -> e-9
+		dst[n-2] = dst[n-1]
+		dst = dst[:n-1]
+	}
+	return dst
+}
+
+const hexDigits = "0123456789abcdef"
+
+// plain holds true for the ASCII bytes that stand for themselves in a string.
+var plain = func() (t [utf8.RuneSelf]bool) {
+	for c := ' '; c < 0x7f; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
+// appendEscaped appends the inside of a JSON string. With quoted, s is such
+// an inside already: backslashes and what follows them stay.
+func appendEscaped[T string | []byte](dst []byte, s T, quoted bool) []byte {
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if plain[c] || (quoted && c == '\\') {
+				i++
+				continue
+			}
+			if quoted && c == '"' { // can only follow its backslash
+				i++
+				continue
+			}
+			dst = append(dst, s[start:i]...)
+			dst = appendControl(dst, c)
+			i++
+			start = i
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+		if (r == utf8.RuneError && n == 1) || r < 0xa0 || r == '\u2028' || r == '\u2029' {
+			dst = append(dst, s[start:i]...)
+			dst = append(dst, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+			start = i + n
+		}
+		i += n
+	}
+	return append(dst, s[start:]...)
+}
+
+func appendControl(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, `\b`...)
+	case '\f':
+		return append(dst, `\f`...)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// appendRaw appends JSON without the blanks between its tokens, so that it
+// keeps to its line.
+func appendRaw(dst []byte, raw json.RawMessage) []byte {
+	if !json.Valid(raw) {
+		return appendText(dst, "", strings.TrimSpace(string(raw)))
+	}
+	s := []byte(raw)
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case ' ', '\t', '\r', '\n':
+		case '"':
+			end := i + 1
+			for s[end] != '"' {
+				if s[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			dst = append(dst, '"')
+			dst = appendEscaped(dst, s[i+1:end], true)
+			dst = append(dst, '"')
+			i = end
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,345 @@
+package jsonl
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"seine/extract/sink"
+)
+
+// Cut at every length, a file opens again with what was whole, and goes on.
+func TestTornEndIsCut(t *testing.T) {
+	for _, name := range kinds {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, name)
+			s := open(t, Config{Path: path, Linger: -1})
+			var ends []int // sizes at which the file is whole
+			for i := range 4 {
+				put(t, s, i, i+1)
+				st, _ := os.Stat(path)
+				ends = append(ends, int(st.Size()))
+			}
+			shut(t, s)
+			whole, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range len(whole) + 1 {
+				path := filepath.Join(dir, fmt.Sprint(n)+name)
+				if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
+					t.Fatal(err)
+				}
+				good := 0
+				for good < len(ends) && ends[good] <= n {
+					good++
+				}
+				s := open(t, Config{Path: path, Linger: -1})
+				put(t, s, 100, 101)
+				if cut := s.Stats().Cut; good > 0 && int(cut) != n-ends[good-1] {
+					t.Errorf("%d bytes: cut %d", n, cut)
+				}
+				shut(t, s)
+				if got := urls(t, path); len(got) != good+1 {
+					t.Fatalf("cut at %d: %d records, want %d and one more", n, len(got), good)
+				}
+			}
+		})
+	}
+}
+
+func TestForeignFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range kinds[1:] {
+		path := filepath.Join(dir, name)
+		want := []byte("somebody's diary\n")
+		if err := os.WriteFile(path, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(Config{Path: path}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, _ := os.ReadFile(path); !bytes.Equal(got, want) {
+			t.Errorf("%s was changed", name)
+		}
+	}
+	// Garbage after whole frames is a torn end; so is a gzip member of another program cut short.
+	for _, name := range kinds[1:] {
+		path := filepath.Join(dir, "tail"+name)
+		s := open(t, Config{Path: path})
+		put(t, s, 0, 10)
+		shut(t, s)
+		f, _ := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		_, _ = f.WriteString("\x00\x00garbage")
+		_ = f.Close()
+		shut(t, open(t, Config{Path: path}))
+		wantCount(t, urls(t, path), 10)
+	}
+}
+
+func TestGzipOfOtherPrograms(t *testing.T) {
+	gz, err := exec.LookPath("gzip")
+	if err != nil {
+		t.Skip("no gzip here")
+	}
+	path := filepath.Join(t.TempDir(), "pages.jsonl")
+	s := open(t, Config{Path: path})
+	put(t, s, 0, 1000)
+	shut(t, s)
+	if out, err := exec.Command(gz, "-N", path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	path += ".gz"
+	s = open(t, Config{Path: path})
+	put(t, s, 1000, 1100)
+	shut(t, s)
+	wantCount(t, urls(t, path), 1100)
+	if out, err := exec.Command(gz, "-t", path).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A file that may not grow stands for a full disk: the write ends in its
+// middle, is taken back, and goes through when there is room.
+func TestDiskFull(t *testing.T) {
+	for _, name := range kinds {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), name)
+			s := open(t, Config{Path: path, Linger: -1})
+			put(t, s, 0, 20)
+			st, _ := os.Stat(path)
+			limitFileSize(t, uint64(st.Size())+50)
+			got := make(chan error, 20)
+			for i := 20; i < 40; i++ {
+				s.Write(record(i), func(err error) { got <- err })
+			}
+			until(t, s.Stalled)
+			if !errors.Is(s.Err(), syscall.EFBIG) {
+				t.Errorf("Err: %v", s.Err())
+			}
+			wantCount(t, urls(t, path), 20) // nothing half
+			limitFileSize(t, ^uint64(0))
+			for range 20 {
+				if err := <-got; err != nil {
+					t.Error(err)
+				}
+			}
+			if s.Stalled() {
+				t.Error("stalled after it went on")
+			}
+			// And closed while full, what waits fails and nothing half is left.
+			st, _ = os.Stat(path)
+			limitFileSize(t, uint64(st.Size())+50)
+			s.Write(record(40), func(err error) { got <- err })
+			until(t, s.Stalled)
+			if err := s.Close(); !errors.Is(err, syscall.EFBIG) {
+				t.Errorf("Close: %v", err)
+			}
+			if err := <-got; !errors.Is(err, syscall.EFBIG) {
+				t.Errorf("done: %v", err)
+			}
+			wantCount(t, urls(t, path), 40)
+		})
+	}
+}
+
+func TestDeviceFull(t *testing.T) {
+	s, err := Open(Config{Path: "/dev/full"})
+	if err != nil {
+		t.Skip("no /dev/full here")
+	}
+	got := make(chan error, 1)
+	s.Write(record(0), func(err error) { got <- err })
+	until(t, s.Stalled)
+	if err := s.Close(); !errors.Is(err, syscall.ENOSPC) || !errors.Is(<-got, syscall.ENOSPC) {
+		t.Error(err)
+	}
+}
+
+// limitFileSize bounds the size of files that this process writes, for a test.
+func limitFileSize(t *testing.T, n uint64) {
+	t.Helper()
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		t.Fatal(err)
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	now := old
+	now.Cur = min(n, old.Max)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &now); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		old.Cur = old.Max
+		_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old)
+		signal.Reset(syscall.SIGXFSZ)
+	})
+}
+
+// until waits for a state that must come.
+func until(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited in vain")
+		}
+	}
+}
+
+// victim writes until it is killed, saying which records are in the sink.
+func victim(path string) {
+	s, err := Open(Config{Path: path, Linger: time.Millisecond, RotateSize: 200_000})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for i := 0; ; i++ {
+		r := record(i)
+		r.URL += "?" + fmt.Sprint(os.Getpid())
+		url := r.URL
+		s.Write(r, func(error) { fmt.Println(url) })
+	}
+}
+
+func TestKilledWriter(t *testing.T) {
+	for _, name := range kinds {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, name)
+			said := map[string]bool{}
+			for round := range 5 {
+				cmd := exec.Command(os.Args[0])
+				cmd.Env = append(os.Environ(), "SEINE_TEST_VICTIM="+path)
+				out, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				lines := bufio.NewReader(out)
+				for n := 0; ; n++ {
+					line, err := lines.ReadString('\n')
+					if err != nil {
+						break // a last line without its end was never said
+					}
+					said[strings.TrimSpace(line)] = true
+					if n == 200+777*round {
+						_ = cmd.Process.Kill()
+					}
+				}
+				_ = cmd.Wait()
+			}
+			shut(t, open(t, Config{Path: path})) // mends the last one
+			kept := map[string]bool{}
+			files, _ := filepath.Glob(filepath.Join(dir, "pages*"))
+			for _, f := range files {
+				for _, u := range urls(t, f) {
+					if kept[u] {
+						t.Fatalf("%s twice", u)
+					}
+					kept[u] = true
+				}
+			}
+			for u := range said {
+				if !kept[u] {
+					t.Fatalf("%s was reported and is not there", u)
+				}
+			}
+			if len(said) < 1000 {
+				t.Fatalf("only %d records", len(said))
+			}
+		})
+	}
+}
+
+func TestRotation(t *testing.T) {
+	for _, name := range kinds {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, name)
+			const limit = 2000
+			s := open(t, Config{Path: path, RotateSize: limit, FrameBytes: 500, Linger: -1})
+			put(t, s, 0, 300)
+			if _, err := Open(Config{Path: path}); !errors.Is(err, ErrLocked) {
+				t.Errorf("after rotation: %v", err)
+			}
+			shut(t, s)
+			wantRotated(t, dir, name, int(s.Stats().Files), limit, 300)
+			if s.Stats().Files < 5 {
+				t.Errorf("%d rotations", s.Stats().Files)
+			}
+		})
+	}
+}
+
+func wantRotated(t *testing.T, dir, name string, files int, limit int64, records int) {
+	t.Helper()
+	_, ext := suffixes(name)
+	found, _ := filepath.Glob(filepath.Join(dir, "pages-????????T??????-??????"+ext))
+	if len(found) != files {
+		t.Errorf("%d files rotated, %d found", files, len(found))
+	}
+	var all []string
+	for _, f := range append(found, filepath.Join(dir, name)) {
+		if st, _ := os.Stat(f); st.Size() > limit || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %d bytes, %v", f, st.Size(), st.Mode())
+		}
+		all = append(all, urls(t, f)...)
+	}
+	wantCount(t, all, records)
+	if rest, _ := filepath.Glob(filepath.Join(dir, "*.next")); rest != nil {
+		t.Errorf("left: %v", rest)
+	}
+}
+
+func TestRotationByTimeWhenIdle(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Config{Path: filepath.Join(dir, "pages.jsonl"), RotateTime: 20 * time.Millisecond})
+	put(t, s, 0, 3)
+	until(t, func() bool { return s.Stats().Files == 1 })
+	shut(t, s)
+	wantRotated(t, dir, "pages.jsonl", 1, 1<<20, 3)
+}
+
+// A crash between the two steps of a rotation leaves two names of one file.
+func TestRotationCutShort(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "pages.jsonl")
+	s := open(t, Config{Path: path})
+	put(t, s, 0, 3)
+	shut(t, s)
+	if err := os.Link(path, filepath.Join(dir, "pages-20261128T010203-000001.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, Config{Path: path})
+	put(t, s, 3, 5)
+	shut(t, s)
+	wantCount(t, urls(t, path), 2)
+	wantRotated(t, dir, "pages.jsonl", 1, 1<<20, 5)
+}
+
+func FuzzIntact(f *testing.F) {
+	var g gzipCodec
+	var z zstdCodec
+	line := record(3).AppendJSON(nil, sink.AllFields)
+	f.Add(g.append(nil, line), uint8(gzipped))
+	f.Add(z.append(nil, line), uint8(zstandard))
+	f.Add(line, uint8(plain))
+	f.Fuzz(func(t *testing.T, data []byte, k uint8) {
+		good, err := intact(bytes.NewReader(data), int64(len(data)), kind(k%3))
+		if err == nil && (good < 0 || good > int64(len(data))) {
+			t.Fatalf("%d of %d bytes", good, len(data))
+		}
+	})
+}

@@ -1,0 +1,213 @@
+// Package jsonl writes records as JSON lines to a file or a stream.
+//
+// Workers Write records; each is encoded at once and joins the last batch of
+// a queue. One committer takes batches off the front and writes each as one
+// frame with one write(2): lines as they are, or a gzip member, or a zstd
+// frame, complete in itself. Only then are the records in the sink, and their
+// done functions are called. Alone, a record is committed at once; under load
+// a batch is what came while the one before it was written (group commit), at
+// most 1 MB. Compressed frames wait a moment for company (Config.Linger),
+// since a frame of one line hardly shrinks.
+//
+// A frame that could not be written whole is taken back, the sink stalls (Err
+// says why), and the committer tries again with backoff until there is room.
+// Nothing is reported as written meanwhile; Write blocks once
+// Config.MaxPending bytes wait.
+//
+// A file has one writer: Open locks it (flock), so a second process is refused.
+// What is there is appended to. A crash leaves at most one torn frame at its
+// end, which the next Open cuts off; records in complete frames survive a
+// killed process. Nothing is synced: a machine that loses power may lose what
+// its kernel had not yet written out.
+//
+// With rotation, records always go to Config.Path, and a full file moves to
+// its name with the time (UTC) and a counter before the suffixes:
+// pages.jsonl.zst becomes pages-20261128T010203-000001.jsonl.zst. It appears
+// there by link(2), complete, and never changes again.
+package jsonl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"seine/extract/sink"
+)
+
+// Config of a Sink. The zero value of a field is the default it names.
+type Config struct {
+	// Path is the file; a name ending in .gz or .zst is compressed so. Default:
+	// none, records go to Writer.
+	Path string
+	// Writer is where records go without a Path. Default os.Stdout.
+	Writer io.Writer
+	// Fields are the optional fields to write. Default none.
+	Fields sink.Fields
+	// RotateSize is the size in bytes that a file does not outgrow (unless one
+	// frame does). Default: no rotation by size.
+	RotateSize int64
+	// RotateTime is how long after its first record a file is rotated. Default:
+	// no rotation by time.
+	RotateTime time.Duration
+	// Linger is how long a compressed frame waits for more records after its
+	// first, at most 1 s; negative: not at all. Default 200 ms. Plain lines never wait.
+	Linger time.Duration
+	// FrameBytes is the size of a frame before compression, which only a single
+	// record exceeds. Default, and most, 1 MB.
+	FrameBytes int
+	// MaxPending is how many bytes of records may wait before Write blocks.
+	// Default 64 MB.
+	MaxPending int64
+}
+
+const (
+	defaultLinger     = 200 * time.Millisecond
+	maxLinger         = time.Second
+	maxFrame          = 1 << 20
+	defaultMaxPending = 64 << 20
+)
+
+// Validate names all that is wrong with c.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.Path == "" && (c.RotateSize != 0 || c.RotateTime != 0) {
+		errs = append(errs, errors.New("jsonl: rotation needs a file: set Path"))
+	}
+	if c.Path != "" && c.Writer != nil {
+		errs = append(errs, errors.New("jsonl: both Path and Writer are set: choose one"))
+	}
+	if c.RotateSize < 0 || c.RotateTime < 0 || c.MaxPending < 0 {
+		errs = append(errs, errors.New("jsonl: RotateSize, RotateTime and MaxPending cannot be negative"))
+	}
+	if c.Linger > maxLinger {
+		errs = append(errs, fmt.Errorf("jsonl: Linger is %v: at most %v", c.Linger, maxLinger))
+	}
+	if c.FrameBytes < 0 || c.FrameBytes > maxFrame {
+		errs = append(errs, fmt.Errorf("jsonl: FrameBytes is %d: 1 to %d", c.FrameBytes, maxFrame))
+	}
+	if c.Fields&^sink.AllFields != 0 {
+		errs = append(errs, fmt.Errorf("jsonl: Fields has unknown bits: %#x", c.Fields))
+	}
+	return errors.Join(errs...)
+}
+
+// withDefaults is c with its zero fields filled.
+func (c Config) withDefaults() Config {
+	if c.Writer == nil {
+		c.Writer = os.Stdout
+	}
+	if c.FrameBytes == 0 {
+		c.FrameBytes = maxFrame
+	}
+	if c.MaxPending == 0 {
+		c.MaxPending = defaultMaxPending
+	}
+	if c.Linger == 0 {
+		c.Linger = defaultLinger
+	}
+	return c
+}
+
+// ErrClosed is what a record written after Close gets.
+var ErrClosed = errors.New("jsonl: sink is closed")
+
+// ErrLocked is returned by Open when another process writes the file.
+var ErrLocked = errors.New("jsonl: file is being written by another process: give each process a file of its own")
+
+// Sink writes records as JSON lines. It is safe for concurrent use.
+type Sink struct {
+	cfg    Config
+	linger time.Duration
+	out    output
+	codec  codec
+	frame  []byte    // compressed frame, the committer's
+	pool   sync.Pool // *[]byte, for encoding outside the lock
+
+	wake    chan struct{} // a batch was queued
+	closing chan struct{}
+	ended   chan struct{} // the committer returned
+	once    sync.Once
+
+	mu      sync.Mutex
+	room    sync.Cond // pending fell, or closing
+	queue   []*batch  // oldest first; the last one grows
+	free    []*batch
+	pending int64 // bytes encoded and not done
+	closed  bool
+	err     error // while stalled
+	failed  error // first error that cost records, for Close
+	stats   Stats
+}
+
+// Stats counts what a sink wrote. Totals only grow.
+type Stats struct {
+	Records int64 // in the sink
+	Frames  int64 // writes that succeeded
+	Bytes   int64 // bytes of frames
+	Files   int64 // files rotated away
+	Pending int64 // gauge: bytes of records that wait
+	Cut     int64 // bytes of a torn frame that Open cut off
+}
+
+// batch is the lines of one frame.
+type batch struct {
+	buf   []byte
+	done  []func(error)
+	first time.Time // when it was begun
+}
+
+var _ sink.Sink = (*Sink)(nil)
+
+// Open opens, locks and mends the file of cfg, or takes its Writer, and starts
+// the sink. A file that is not of the kind its name says, or damaged by more
+// than a torn end, is refused and left as it is.
+func Open(cfg Config) (*Sink, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Sink{
+		cfg:     cfg.withDefaults(),
+		codec:   codecOf(cfg.Path),
+		wake:    make(chan struct{}, 1),
+		closing: make(chan struct{}),
+		ended:   make(chan struct{}),
+	}
+	s.room.L = &s.mu
+	s.pool.New = func() any { return new([]byte) }
+	if s.codec != nil {
+		s.linger = max(s.cfg.Linger, 0)
+	}
+	if cfg.Path == "" {
+		s.out = &stream{w: s.cfg.Writer}
+	} else {
+		f, cut, err := openFile(cfg.Path, kindOf(cfg.Path))
+		if err != nil {
+			return nil, err
+		}
+		s.out, s.stats.Cut = f, cut
+	}
+	go s.commit()
+	return s, nil
+}
+
+// Err is why nothing can be written just now, or nil. Records wait meanwhile.
+func (s *Sink) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Stalled reports whether writing fails just now and is being retried.
+func (s *Sink) Stalled() bool { return s.Err() != nil }
+
+// Stats returns the counts so far.
+func (s *Sink) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stats
+	st.Pending = s.pending
+	return st
+}

@@ -1,0 +1,131 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// Client fetches URLs. It is safe for any number of goroutines; each brings
+// its own Response and Handler.
+type Client struct {
+	cfg      Config
+	types    *Types
+	m        *meters
+	tls      *tls.Config
+	dialer   dialer
+	proxies  *proxies
+	pool     *pool
+	decoders decoders
+	own      [][2]string // headers of every request
+	block    []byte      // the same as bytes
+	maxWire  int64       // of a compressed body
+	maxIn    int64       // of a whole answer, framing included
+
+	exchanges sync.Pool
+	closing   sync.Once
+	stop      chan struct{}
+	done      chan struct{}
+}
+
+var _ Doer = (*Client)(nil)
+
+// New makes a client; Close ends it.
+func New(cfg Config) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	c := &Client{cfg: cfg, m: newMeters(cfg.Metrics, len(cfg.Proxies)), stop: make(chan struct{}), done: make(chan struct{})}
+	var err error
+	if c.types, err = NewTypes(cfg.AcceptTypes); err != nil {
+		return nil, err
+	}
+	if c.tls, err = newTLSConfig(&cfg); err != nil {
+		return nil, err
+	}
+	if c.proxies, err = newProxies(&cfg); err != nil {
+		return nil, err
+	}
+	c.dialer = dialer{net: net.Dialer{KeepAlive: -1}, guard: guard{cfg.AllowNet}, dns: newDNSCache(&cfg, c.m), m: c.m}
+	for _, raw := range cfg.ConnectTo {
+		rule, err := parseConnectTo(raw)
+		if err != nil {
+			return nil, err
+		}
+		c.dialer.rules = append(c.dialer.rules, rule)
+	}
+	c.pool = newPool(cfg.MaxConnsPerHost, cfg.MaxIdle, cfg.IdleTime)
+	c.own = [][2]string{{"User-Agent", cfg.UserAgent}, {"Accept", cfg.Accept}, {"Accept-Encoding", "gzip, br, zstd, deflate"}}
+	if cfg.AcceptLanguage != "" {
+		c.own = append(c.own, [2]string{"Accept-Language", cfg.AcceptLanguage})
+	}
+	for _, kv := range c.own {
+		c.block = appendLine(c.block, kv[0], kv[1])
+	}
+	c.maxWire = cfg.MaxBody + cfg.MaxBody/16 + 64<<10
+	c.maxIn = 2*c.maxWire + int64(cfg.MaxHeader) + 1<<20
+	c.exchanges.New = func() any { return newExchange(c) }
+	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })
+	cfg.Metrics.GetOrCreateGauge(`seine_fetch_hosts`, func() float64 { n, _ := c.pool.counts(); return float64(n) })
+	go c.janitor()
+	return c, nil
+}
+
+// Close closes idle connections and ends what the client does on its own. Call
+// it after the last Do returned. A second call does nothing.
+func (c *Client) Close() error {
+	c.closing.Do(func() {
+		close(c.stop)
+		<-c.done
+		c.dialer.dns.close()
+		c.pool.close()
+	})
+	return nil
+}
+
+// janitor closes connections that are idle for too long.
+func (c *Client) janitor() {
+	defer close(c.done)
+	tick := time.NewTicker(max(c.cfg.IdleTime/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case now := <-tick.C:
+			c.pool.expire(now)
+		}
+	}
+}
+
+// Do fetches req once into resp and h. It returns nil when an answer came,
+// whatever its status; a body cut at a limit or broken inside its encoding is
+// told by resp.Truncated and resp.Cut. Otherwise the error is an *Error, or
+// what h.Write returned. If the transport fails inside the body, h has seen
+// what came before and resp is filled in beside the error.
+//
+// When ctx ends Do returns at once and closes the connection. A Do under way
+// holds Config.MaxHeader + 32 KiB of buffers and the windows of its decoders (up
+// to 8 MiB for zstd, 16 MiB for br). In the usual case (a kept connection, a
+// type already seen) it allocates only for ctx.
+func (c *Client) Do(ctx context.Context, req *Request, resp *Response, h Handler) error {
+	*resp = Response{Header: resp.Header, ContentType: resp.ContentType}
+	headerOf(resp).clear()
+	x := c.exchanges.Get().(*exchange)
+	err := x.run(ctx, req, resp, h)
+	x.release()
+	c.exchanges.Put(x)
+	if resp.Status == 0 {
+		resp.ContentType = ""
+	}
+	c.m.bodyBytes.AddInt64(resp.Bytes)
+	c.m.wireBytes.AddInt64(resp.WireBytes)
+	if e, ok := errors.AsType[*Error](err); ok {
+		c.m.failures[e.Class].Inc()
+	}
+	return err
+}

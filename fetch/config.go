@@ -1,0 +1,175 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"golang.org/x/net/http/httpguts"
+)
+
+// Config of a Client; zero fields are the documented defaults.
+type Config struct {
+	UserAgent      string // default "seine"
+	Accept         string // default HTML and XML before the rest
+	AcceptLanguage string // default not sent
+
+	MaxBody        int64 // bytes of a decoded body, default 10 MiB; on the wire a compressed one may be 1/16 + 64 KiB larger
+	MaxHeader      int   // bytes of a response's header, interim answers included, default 32 KiB
+	MaxHeaderCount int   // header lines, default 256
+
+	ConnectTimeout   time.Duration // name, TCP and proxy together, default 10 s
+	TLSTimeout       time.Duration // handshake, default 10 s
+	FirstByteTimeout time.Duration // from sending to the first byte, default ReadTimeout; ends up to 1/8 later
+	ReadTimeout      time.Duration // silence between two reads, default 20 s; ends up to 1/8 later
+	FetchTimeout     time.Duration // all of one Do, default 60 s
+
+	MaxConnsPerHost int           // exchanges with one host at once, others wait, default 16
+	MaxIdle         int           // idle connections of all hosts, the oldest closed first, default 1024
+	IdleTime        time.Duration // an idle connection is closed after, default 30 s
+
+	AllowNet  []netip.Prefix // networks that the guard permits though they are not public
+	ConnectTo []string       // rules HOST1:PORT1:HOST2:PORT2 as of curl; the first that matches counts; no way around the guard
+
+	InsecureSkipVerify bool   // certificates are not verified; each such handshake is counted
+	CAFile             string // PEM file of authorities trusted beside the system's
+	NoSessionCache     bool   // every TLS connection makes a full handshake
+	SessionCache       int    // TLS sessions remembered, default 4096
+
+	Proxies   []string      // http://[user:pass@]host:port or socks5://…; sites are spread over them and stay
+	NoProxy   string        // hosts fetched directly, as the NO_PROXY variable
+	ProxyRest time.Duration // first rest of a failing proxy, doubling up to 16 times it, default 30 s
+
+	Resolver       Resolver      // default the system's
+	DNSTTL         time.Duration // how long an address is believed, default 5 min
+	DNSNegativeTTL time.Duration // how long a failure is believed, default 10 s
+	DNSEntries     int           // names remembered, default 65536
+
+	AcceptTypes []string // media types of Client.Accepts, default DefaultTypes
+	FetchAll    bool     // Client.Accepts says yes to every type
+
+	Metrics *metrics.Set // counters are registered here, default a set of its own
+}
+
+// bufferSize is the least read buffer and the size of body chunks.
+const (
+	minReadBuffer = 16 << 10
+	chunkSize     = 32 << 10
+)
+
+func or[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}
+
+func (c Config) withDefaults() Config {
+	or(&c.UserAgent, "seine")
+	or(&c.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+	or(&c.MaxBody, 10<<20)
+	or(&c.MaxHeader, 32<<10)
+	or(&c.MaxHeaderCount, 256)
+	or(&c.ConnectTimeout, 10*time.Second)
+	or(&c.TLSTimeout, 10*time.Second)
+	or(&c.ReadTimeout, 20*time.Second)
+	or(&c.FirstByteTimeout, c.ReadTimeout)
+	or(&c.FetchTimeout, 60*time.Second)
+	or(&c.MaxConnsPerHost, 16)
+	or(&c.MaxIdle, 1024)
+	or(&c.IdleTime, 30*time.Second)
+	or(&c.SessionCache, 4096)
+	or(&c.ProxyRest, 30*time.Second)
+	or(&c.DNSTTL, 5*time.Minute)
+	or(&c.DNSNegativeTTL, 10*time.Second)
+	or(&c.DNSEntries, 65536)
+	if c.Resolver == nil {
+		r := &systemResolver{}
+		r.PreferGo = true // a lookup of libc would hold a thread
+		c.Resolver = r
+	}
+	if len(c.AcceptTypes) == 0 {
+		c.AcceptTypes = DefaultTypes()
+	}
+	if c.Metrics == nil {
+		c.Metrics = metrics.NewSet()
+	}
+	return c
+}
+
+// Validate says everything that is wrong with c.
+func (c *Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("fetch: "+format, args...)) }
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{
+		{"ConnectTimeout", c.ConnectTimeout}, {"TLSTimeout", c.TLSTimeout}, {"FirstByteTimeout", c.FirstByteTimeout},
+		{"ReadTimeout", c.ReadTimeout}, {"FetchTimeout", c.FetchTimeout}, {"IdleTime", c.IdleTime},
+		{"ProxyRest", c.ProxyRest}, {"DNSTTL", c.DNSTTL}, {"DNSNegativeTTL", c.DNSNegativeTTL},
+	} {
+		if d.v < 0 {
+			fault("%s is %s, it cannot be negative", d.name, d.v)
+		}
+	}
+	for _, n := range []struct {
+		name string
+		v    int64
+	}{
+		{"MaxBody", c.MaxBody}, {"MaxHeader", int64(c.MaxHeader)}, {"MaxHeaderCount", int64(c.MaxHeaderCount)},
+		{"MaxConnsPerHost", int64(c.MaxConnsPerHost)}, {"MaxIdle", int64(c.MaxIdle)},
+		{"SessionCache", int64(c.SessionCache)}, {"DNSEntries", int64(c.DNSEntries)},
+	} {
+		if n.v < 0 {
+			fault("%s is %d, it cannot be negative", n.name, n.v)
+		}
+	}
+	for _, h := range [][2]string{{"UserAgent", c.UserAgent}, {"Accept", c.Accept}, {"AcceptLanguage", c.AcceptLanguage}} {
+		if !httpguts.ValidHeaderFieldValue(h[1]) {
+			fault("%s %q holds bytes that no header may hold", h[0], h[1])
+		}
+	}
+	for _, rule := range c.ConnectTo {
+		if _, err := parseConnectTo(rule); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	for i, raw := range c.Proxies {
+		if _, err := parseProxy(raw); err != nil {
+			fault("proxy %d: %w", i+1, err)
+		}
+	}
+	if _, err := NewTypes(c.AcceptTypes); err != nil {
+		faults = append(faults, err)
+	}
+	if c.CAFile != "" {
+		if _, err := os.Stat(c.CAFile); err != nil {
+			fault("CA file: %w", err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// parseProxy reads a proxy's URL; its error never shows the credentials.
+func parseProxy(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, errors.New("not a URL")
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "socks5" && u.Scheme != "socks5h":
+		return nil, fmt.Errorf("scheme %q is not http or socks5", u.Scheme)
+	case u.Hostname() == "":
+		return nil, errors.New("host is missing")
+	case !portOrNone(u.Port()):
+		return nil, errPort
+	case u.Path != "" && u.Path != "/", u.RawQuery != "":
+		return nil, errors.New("a proxy has no path")
+	}
+	return u, nil
+}

@@ -1,0 +1,271 @@
+// Package crawl is the worker: it borrows visits from every shard, fetches
+// their URLs, finds links while bytes arrive, and gives everything back in an
+// order that loses nothing.
+//
+// A lane per shard ticks, borrows and settles. A visit (loan) belongs to one
+// goroutine that keeps its site's clock. A request runs in a slot by one hand,
+// which owns all scratch memory of a request. What is left of a page when its
+// body ended is small (page): it waits for the sink, then for the verdicts on
+// its links, and is then settled in its visit.
+//
+// A crash loses nothing: what was not settled comes back when its lease ends.
+// Pages whose record reached the sink and that were not settled are fetched
+// once more.
+package crawl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seine/extract/sink"
+	"seine/fetch"
+	"seine/frontier"
+	"seine/frontier/canon"
+)
+
+// Frontier is what the worker needs of a crawl's queue.
+type Frontier interface {
+	Shards() int
+	Of(canon.Fingerprint) int
+	Layout() frontier.Layout
+	Settings() *frontier.Settings
+	Refresh(context.Context) (*frontier.Settings, error)
+	Admit(ctx context.Context, shard int, batch []frontier.Candidate, verdicts []frontier.Verdict) error
+	Tick(ctx context.Context, shard int, req frontier.TickRequest) (frontier.TickReply, error)
+	Visit(ctx context.Context, shard int, due []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error)
+	Settle(ctx context.Context, shard int, batch []frontier.Settlement) ([]frontier.Settled, error)
+	Reap(ctx context.Context, shard int, expired []frontier.Expired) (int, error)
+	Robots(ctx context.Context, shard int, origin string) (rules []byte, ttl time.Duration, ok bool, err error)
+	SetRobots(ctx context.Context, shard int, origin string, rules []byte, ttl time.Duration) error
+	Stats(context.Context) ([]frontier.ShardStats, error)
+	Finished(context.Context) (bool, error)
+}
+
+// Config of a Worker. Frontier, Fetcher and Sink are required; they stay the
+// caller's to close.
+type Config struct {
+	Frontier Frontier
+	Fetcher  fetch.Doer
+	Sink     sink.Sink
+	Log      *slog.Logger // nil: discarded
+
+	Concurrency  int           // requests under way at once, default 256
+	Lease        time.Duration // of a visit, extended every third of it; default 60 s
+	Linger       time.Duration // how long a batch waits for company, 0 for an in-process frontier
+	OpenBytes    int64         // pages that wait for sink and shards, default 64 MB
+	KnownURLs    int           // size of the cache of known URLs, default 1 M (8 bytes each)
+	MaxLinks     int           // links taken from one page, default 20,000
+	MaxTries     int           // fetches of one URL at most, default 4
+	RetryCodes   []int         // statuses worth another attempt, default 408, 425, 429, 500, 502-504, 520-529
+	MaxRedirects int           // hops, default 10
+	Exact        bool          // this worker is the only one: MaxPages is exact
+	ExitWhenDone bool
+	GiveUp       time.Duration // with ExitWhenDone: how long a site may be unreachable, default 10 min
+	IdleTimeout  time.Duration // end after so long without work, 0 = never
+	Canon        canon.Config
+	Fields       sink.Fields                // what records carry beside the default
+	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
+	Epoch        func(shard int) uint64     // rises when a shard may have lost acknowledged admissions, nil: never
+	Report       func(Progress)             // called every ReportEvery while the worker runs, or nil
+	ReportEvery  time.Duration              // default 10 s
+	Agent        string                     // our token in robots.txt and robots metas, when the settings name none
+}
+
+// Validate joins all faults of a Config.
+func (c *Config) Validate() error {
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf("crawl: "+format, args...))
+		}
+	}
+	fault(c.Frontier == nil, "no frontier")
+	fault(c.Fetcher == nil, "no fetcher")
+	fault(c.Sink == nil, "no sink")
+	fault(c.Concurrency < 0, "concurrency %d is negative", c.Concurrency)
+	fault(c.Lease < 0 || c.Lease > 0 && c.Lease < 5*heartbeat, "lease %s is below %s", c.Lease, 5*heartbeat)
+	return errors.Join(errs...)
+}
+
+func (c *Config) fillDefaults() {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	def(&c.Concurrency, 256)
+	def(&c.KnownURLs, 1<<20)
+	def(&c.MaxLinks, 20_000)
+	def(&c.MaxTries, 4)
+	def(&c.MaxRedirects, 10)
+	if c.Lease == 0 {
+		c.Lease = time.Minute
+	}
+	if c.GiveUp == 0 {
+		c.GiveUp = 10 * time.Minute
+	}
+	if c.ReportEvery == 0 {
+		c.ReportEvery = 10 * time.Second
+	}
+	if c.OpenBytes == 0 {
+		c.OpenBytes = 64 << 20
+	}
+	if c.Accepts == nil {
+		c.Accepts = func(*fetch.Response) bool { return true }
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Worker runs one fetcher's part of a crawl.
+type Worker struct {
+	cfg    Config
+	lanes  []*lane
+	slots  *slots
+	flow   *flow
+	budget budget
+	limit  limit
+	rate   rate
+	robots *robotsCache
+	policy atomic.Pointer[policy]
+	count  *counters
+	stats  atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
+	totals atomic.Pointer[frontier.ShardStats]   // their sum
+
+	ctx      context.Context // ends when requests are to be cut
+	cancel   context.CancelCauseFunc
+	stopping chan struct{} // closed when nothing new is to be started
+	stopOnce sync.Once
+	running  sync.WaitGroup // visits
+	ended    atomic.Int64   // when a request last ended, Unix ms
+	loaned   atomic.Int64   // visits not settled
+	resting  atomic.Int64   // visits that wait for their site's clock
+	sinking  atomic.Int64   // pages whose record is on its way to the sink
+	linking  atomic.Int64   // pages whose links wait for verdicts
+}
+
+// New returns a worker that Run starts.
+func New(cfg Config) (*Worker, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.fillDefaults()
+	w := &Worker{cfg: cfg, flow: newFlow(cfg.OpenBytes), robots: newRobotsCache(), count: newCounters(), stopping: make(chan struct{})}
+	p, err := newPolicy(cfg.Frontier.Settings())
+	if err != nil {
+		return nil, err
+	}
+	w.policy.Store(p)
+	w.slots = newSlots(cfg.Concurrency, w.newHand, w.stirHungry)
+	for k := range cfg.Frontier.Shards() {
+		w.lanes = append(w.lanes, newLane(w, k))
+	}
+	return w, nil
+}
+
+// Stop asks for an orderly end: nothing new is started, what is open is
+// finished, the rest goes back. Run returns when that is done. It may be called
+// more than once, from anywhere.
+func (w *Worker) Stop() {
+	w.stopOnce.Do(func() {
+		close(w.stopping)
+		for _, l := range w.lanes {
+			l.stir()
+		}
+	})
+}
+
+func (w *Worker) isStopping() bool {
+	select {
+	case <-w.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// fail ends the worker with an error, unless ctx ended anyway.
+func (w *Worker) fail(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		w.cancel(err)
+	}
+}
+
+// Run crawls until Stop, until there is nothing left (ExitWhenDone, IdleTimeout,
+// the crawl's page limit), or until ctx ends, which cuts requests short; what
+// they held comes back when its lease ends. It returns the error that made going
+// on impossible, if one did.
+func (w *Worker) Run(ctx context.Context) error {
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	defer w.cancel(nil)
+	w.poll(w.ctx)                               // the page limit holds from the first page on
+	back, stopBack := context.WithCancel(w.ctx) // admitters and settlers outlive the lanes
+	var lanes, rear sync.WaitGroup
+	for _, l := range w.lanes {
+		lanes.Go(func() { l.run(w.ctx) })
+		rear.Go(func() { l.admits.run(back) })
+		rear.Go(func() { l.settles.run(back) })
+	}
+	rear.Go(func() { w.watch(back) })
+	rear.Go(func() { w.feed(back) })
+	lanes.Wait()
+	w.running.Wait()
+	stopBack()
+	rear.Wait()
+	if err := context.Cause(w.ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// mayLend reports whether new visits may be borrowed.
+func (w *Worker) mayLend() bool {
+	return !w.isStopping() && !w.budget.spent() && !w.flow.blocked() && w.loaned.Load() < int64(16*w.cfg.Concurrency)
+}
+
+func (w *Worker) laneOf(f canon.Fingerprint) *lane { return w.lanes[w.cfg.Frontier.Of(f)] }
+
+func (w *Worker) stirHungry() {
+	for _, l := range w.lanes {
+		if l.hungry.Load() {
+			l.stir()
+		}
+	}
+}
+
+// refresh reads the crawl's settings again.
+func (w *Worker) refresh(ctx context.Context) error {
+	s, err := w.cfg.Frontier.Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := newPolicy(s)
+	if err != nil {
+		w.cfg.Log.Error("settings of the crawl are unusable, going on with the last ones", "err", err)
+		return nil
+	}
+	w.policy.Store(p)
+	return nil
+}
+
+// robotsAgent is our name in robots.txt.
+func (w *Worker) robotsAgent() string {
+	s := w.policy.Load().settings
+	return cmp.Or(s.RobotsAgent, productToken(s.UserAgent), w.cfg.Agent)
+}
+
+// productToken is the part of a user agent before the first '/' or blank.
+func productToken(agent string) string {
+	if i := strings.IndexAny(agent, "/ "); i >= 0 {
+		return agent[:i]
+	}
+	return agent
+}

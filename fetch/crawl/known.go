@@ -1,0 +1,83 @@
+package crawl
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+
+	"seine/frontier/canon"
+)
+
+// known remembers URLs of one shard that admission called admitted or seen, so
+// that most links of most pages never travel. It is a fixed table of 64-bit
+// values in buckets of four; a forgotten URL costs one question to the shard, a
+// false hit needs two of the crawl's URLs to agree in 64 bits under a seed that
+// no page can know.
+type known struct {
+	seed  [2]uint64
+	mask  uint64
+	slots []atomic.Uint64
+}
+
+const knownWays = 4
+
+// newKnown returns a table of at least n values.
+func newKnown(n int) *known {
+	size := uint64(knownWays)
+	for size < uint64(n) {
+		size *= 2
+	}
+	return &known{
+		seed:  [2]uint64{rand.Uint64() | 1, rand.Uint64()},
+		mask:  size/knownWays - 1,
+		slots: make([]atomic.Uint64, size),
+	}
+}
+
+// value mixes both halves of a fingerprint with the seed; never 0.
+func (k *known) value(f canon.Fingerprint) uint64 {
+	v := (f.Site^k.seed[1])*k.seed[0] ^ f.Key
+	v ^= v >> 32
+	v *= k.seed[0]
+	v ^= v >> 29
+	return v | 1<<63
+}
+
+func (k *known) bucket(v uint64) []atomic.Uint64 {
+	at := (v & k.mask) * knownWays
+	return k.slots[at : at+knownWays]
+}
+
+// has reports whether f is remembered.
+func (k *known) has(f canon.Fingerprint) bool {
+	v := k.value(f)
+	b := k.bucket(v)
+	for i := range b {
+		if b[i].Load() == v {
+			return true
+		}
+	}
+	return false
+}
+
+// add remembers f in place of the bucket's oldest guess.
+func (k *known) add(f canon.Fingerprint) {
+	v := k.value(f)
+	b := k.bucket(v)
+	for i := range b {
+		switch b[i].Load() {
+		case v:
+			return
+		case 0:
+			b[i].Store(v)
+			return
+		}
+	}
+	b[v>>40%knownWays].Store(v)
+}
+
+// clear forgets everything.
+func (k *known) clear() {
+	for i := range k.slots {
+		k.slots[i].Store(0)
+	}
+}

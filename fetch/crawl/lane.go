@@ -1,0 +1,248 @@
+package crawl
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seine/frontier"
+)
+
+const (
+	heartbeat  = time.Second
+	maxExpired = 16
+	// visitSpan is how long a visit should last at its site's delay.
+	visitSpan = 10 * time.Second
+)
+
+// lane is this fetcher's work on one shard. Its loop ticks and borrows; beside
+// it one goroutine admits and one settles, each with its own batches, so that a
+// slow shard delays nobody else.
+type lane struct {
+	w       *Worker
+	shard   int
+	known   *known
+	admits  *admitter
+	settles *settler
+
+	wake   chan struct{} // something may be due, a slot is idle, or the end is near
+	hungry atomic.Bool   // due sites are there and no slot was
+	later  atomic.Bool   // the shard has sites that are due later
+	rev    int64
+	paused atomic.Bool
+	ticked atomic.Pointer[time.Time] // last answer
+	epoch  uint64                    // of the admitter: as last read
+
+	mu       sync.Mutex
+	loans    map[string]*loan // by token
+	extended time.Time
+}
+
+func newLane(w *Worker, k int) *lane {
+	l := &lane{w: w, shard: k, known: newKnown(w.cfg.KnownURLs / w.cfg.Frontier.Shards()),
+		wake: make(chan struct{}, 1), loans: make(map[string]*loan)}
+	l.admits = newAdmitter(l)
+	l.settles = newSettler(l)
+	return l
+}
+
+// stir makes the loop look again soon.
+func (l *lane) stir() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run ticks until the worker ends, or stops and nothing of this shard is out.
+func (l *lane) run(ctx context.Context) {
+	l.extended = time.Now()
+	for ctx.Err() == nil && !(l.w.isStopping() && l.idle()) {
+		next, err := l.step(ctx)
+		if err != nil {
+			l.w.fail(ctx, err)
+			return
+		}
+		l.rest(ctx, next)
+	}
+}
+
+// step is one tick and what follows from it. It returns how long nothing is to
+// be done unless something stirs the lane.
+func (l *lane) step(ctx context.Context) (time.Duration, error) {
+	want := 0
+	if l.w.mayLend() {
+		want = l.w.slots.reserve()
+	}
+	req := frontier.TickRequest{Want: want, MaxExpired: maxExpired}
+	var held []*loan
+	if time.Since(l.extended) >= l.w.cfg.Lease/3 {
+		held = l.heldLoans()
+		for _, h := range held {
+			req.Extend = append(req.Extend, h.visit.Lease)
+		}
+	}
+	before := time.Now()
+	reply, err := l.w.cfg.Frontier.Tick(ctx, l.shard, req)
+	if err != nil {
+		l.w.slots.unreserve(want)
+		return 0, err
+	}
+	answered := time.Now()
+	l.ticked.Store(&answered)
+	if held != nil {
+		l.extend(held, reply.Gone, before)
+	}
+	l.paused.Store(reply.Paused)
+	if reply.Rev != l.rev {
+		if err := l.w.refresh(ctx); err != nil {
+			l.w.slots.unreserve(want)
+			return 0, err
+		}
+		l.rev = reply.Rev
+	}
+	if len(reply.Expired) > 0 {
+		if _, err := l.w.cfg.Frontier.Reap(ctx, l.shard, reply.Expired); err != nil {
+			l.w.slots.unreserve(want)
+			return 0, err
+		}
+	}
+	granted, err := l.lend(ctx, reply.Due)
+	l.w.slots.unreserve(want - granted)
+	if err != nil {
+		return 0, err
+	}
+	return l.nextStep(want, len(reply.Due), reply.Next), nil
+}
+
+// nextStep says how long the lane may rest after a tick.
+func (l *lane) nextStep(want, due int, next time.Duration) time.Duration {
+	l.later.Store(next > 0)
+	switch {
+	case due > 0 && due == want:
+		return 0 // there may be more
+	case next == 0 && want == 0:
+		l.setHungry(true)
+		return heartbeat
+	case next == 0:
+		return time.Millisecond
+	case next > 0 && next < heartbeat:
+		return next
+	}
+	return heartbeat
+}
+
+func (l *lane) setHungry(h bool) {
+	if l.hungry.Swap(h) != h {
+		if h {
+			l.w.slots.hungry.Add(1)
+		} else {
+			l.w.slots.hungry.Add(-1)
+		}
+	}
+}
+
+// rest waits for d or until something stirs the lane.
+func (l *lane) rest(ctx context.Context, d time.Duration) {
+	defer l.setHungry(false)
+	if d <= 0 {
+		return
+	}
+	if l.hungry.Load() && l.w.slots.idle() > 0 {
+		return // a slot became free before the lane was known to be hungry
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.wake:
+	case <-ctx.Done():
+	}
+}
+
+// lend turns tickets into loans and starts them.
+func (l *lane) lend(ctx context.Context, due []frontier.Ticket) (int, error) {
+	if len(due) == 0 {
+		return 0, nil
+	}
+	s := l.w.policy.Load().settings
+	visits, err := l.w.cfg.Frontier.Visit(ctx, l.shard, due, frontier.VisitLimits{
+		URLs: s.VisitURLs, Span: visitSpan, Delay: s.Delay,
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, v := range visits {
+		ln := newLoan(l, v)
+		l.mu.Lock()
+		l.loans[v.Token] = ln
+		l.mu.Unlock()
+		l.w.loaned.Add(1)
+		l.w.running.Add(1)
+		go ln.run()
+	}
+	return len(visits), nil
+}
+
+func (l *lane) heldLoans() []*loan {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held := make([]*loan, 0, len(l.loans))
+	for _, ln := range l.loans {
+		held = append(held, ln)
+	}
+	return held
+}
+
+// extend applies what a tick said of the leases it was asked to extend.
+func (l *lane) extend(held []*loan, gone []frontier.Lease, before time.Time) {
+	l.extended = before
+	lost := make(map[string]bool, len(gone))
+	for _, g := range gone {
+		lost[g.Token] = true
+	}
+	for _, h := range held {
+		if lost[h.visit.Token] {
+			l.drop(h)
+		} else {
+			h.extend(before.Add(l.w.cfg.Lease))
+		}
+	}
+}
+
+// drop ends a loan here; its requests are cancelled.
+func (l *lane) drop(h *loan) {
+	h.cancel()
+	l.mu.Lock()
+	_, there := l.loans[h.visit.Token]
+	delete(l.loans, h.visit.Token)
+	l.mu.Unlock()
+	if there {
+		l.w.loaned.Add(-1)
+		l.stir()
+	}
+}
+
+// forget empties the cache of known URLs when the shard may have lost what it
+// acknowledged: its connection broke or its master changed. It reports whether
+// it did.
+func (l *lane) forget() bool {
+	if l.w.cfg.Epoch == nil {
+		return false
+	}
+	e := l.w.cfg.Epoch(l.shard)
+	if e == l.epoch {
+		return false
+	}
+	l.epoch = e
+	l.known.clear()
+	return true
+}
+
+// idle reports whether nothing of this shard is in this fetcher's hands.
+func (l *lane) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.loans) == 0 && l.admits.empty()
+}

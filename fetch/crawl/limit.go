@@ -1,0 +1,113 @@
+package crawl
+
+import (
+	"math"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// What bounds a worker's rate, as seine_crawl_limited_by names it.
+const (
+	limitEmpty      = "empty"
+	limitPoliteness = "politeness"
+	limitNetwork    = "network"
+	limitCPU        = "cpu"
+	limitRedis      = "redis"
+	limitSink       = "sink"
+)
+
+var limitNames = []string{limitEmpty, limitPoliteness, limitNetwork, limitCPU, limitRedis, limitSink}
+
+// limit judges once a second what bounds the rate.
+type limit struct {
+	now     atomic.Pointer[string]
+	lastCPU time.Duration
+	lastAt  time.Time
+}
+
+func (l *limit) get() string {
+	if s := l.now.Load(); s != nil {
+		return *s
+	}
+	return limitEmpty
+}
+
+// judge looks from the back of the path to its front: whoever holds up the rest
+// is named.
+func (w *Worker) judge() {
+	busyCPU := w.limit.cpuBusy()
+	name := limitEmpty
+	switch {
+	case w.flow.blocked() && w.sinking.Load() > w.linking.Load():
+		name = limitSink
+	case w.flow.blocked(), w.anyFull():
+		name = limitRedis
+	case busyCPU:
+		name = limitCPU
+	case w.slots.idle() <= 0:
+		name = limitNetwork
+	case w.resting.Load() > 0, w.anyLater():
+		name = limitPoliteness
+	case w.slots.busy() > 0:
+		name = limitNetwork
+	}
+	w.limit.now.Store(&name)
+}
+
+// cpuBusy reports whether this process used 85% of the processors it may use
+// since the last call.
+func (l *limit) cpuBusy() bool {
+	var ru syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {
+		return false
+	}
+	used := time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+	now := time.Now()
+	spent, wall := used-l.lastCPU, now.Sub(l.lastAt)
+	l.lastCPU, l.lastAt = used, now
+	return float64(spent) > 0.85*float64(wall)*float64(runtime.GOMAXPROCS(0))
+}
+
+func (w *Worker) anyFull() bool {
+	for _, l := range w.lanes {
+		if l.admits.isFull() {
+			return true
+		}
+	}
+	return false
+}
+
+// anyLater reports whether a shard has sites that are due later.
+func (w *Worker) anyLater() bool {
+	for _, l := range w.lanes {
+		if l.later.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// rate is how many pages ended a second, over the last few.
+type rate struct {
+	bits  atomic.Uint64
+	last  uint64
+	since time.Time
+}
+
+func (r *rate) get() float64 { return math.Float64frombits(r.bits.Load()) }
+
+// note takes the number of pages ended so far; once every few seconds it counts.
+func (r *rate) note(pages uint64, now time.Time) {
+	span := now.Sub(r.since)
+	if span < rateSpan {
+		return
+	}
+	if !r.since.IsZero() {
+		r.bits.Store(math.Float64bits(float64(pages-r.last) / span.Seconds()))
+	}
+	r.last, r.since = pages, now
+}
+
+const rateSpan = 3 * time.Second

@@ -1,0 +1,248 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// dialer makes guarded TCP connections to names.
+type dialer struct {
+	net   net.Dialer
+	guard guard
+	dns   *dnsCache
+	rules []connectTo
+	m     *meters
+}
+
+// connectTo is one rule of curl's --connect-to: requests to host:port go to
+// toHost:toPort. Empty parts match anything or keep what was.
+type connectTo struct {
+	host, port, toHost, toPort string
+}
+
+// parseConnectTo reads HOST1:PORT1:HOST2:PORT2; hosts may be IPv6 literals in
+// brackets, HOST1 may start with "*." to match every name below.
+func parseConnectTo(rule string) (connectTo, error) {
+	var parts []string
+	rest := rule
+	for len(parts) < 4 {
+		var part string
+		if strings.HasPrefix(rest, "[") {
+			end := strings.IndexByte(rest, ']')
+			if end < 0 {
+				break
+			}
+			part, rest = rest[1:end], rest[end+1:]
+		} else if i := strings.IndexByte(rest, ':'); i >= 0 {
+			part, rest = rest[:i], rest[i:]
+		} else {
+			part, rest = rest, ""
+		}
+		parts = append(parts, part)
+		if !strings.HasPrefix(rest, ":") {
+			break
+		}
+		rest = rest[1:]
+	}
+	if len(parts) != 4 || rest != "" || !portOrNone(parts[1]) || !portOrNone(parts[3]) {
+		return connectTo{}, fmt.Errorf("fetch: connect-to rule %q is not HOST1:PORT1:HOST2:PORT2", rule)
+	}
+	return connectTo{strings.ToLower(parts[0]), parts[1], strings.ToLower(parts[2]), parts[3]}, nil
+}
+
+func portOrNone(s string) bool {
+	if s == "" {
+		return true
+	}
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
+}
+
+func (r *connectTo) matches(host string, port uint16) bool {
+	if r.port != "" && r.port != strconv.Itoa(int(port)) {
+		return false
+	}
+	if below, ok := strings.CutPrefix(r.host, "*."); ok {
+		return len(host) > len(below) && strings.HasSuffix(host, below) && host[len(host)-len(below)-1] == '.'
+	}
+	return r.host == "" || r.host == host
+}
+
+// route applies the first rule that matches.
+func (d *dialer) route(host string, port uint16) (string, uint16) {
+	for i := range d.rules {
+		r := &d.rules[i]
+		if !r.matches(host, port) {
+			continue
+		}
+		if r.toHost != "" {
+			host = r.toHost
+		}
+		if n, err := strconv.ParseUint(r.toPort, 10, 16); err == nil {
+			port = uint16(n)
+		}
+		break
+	}
+	return host, port
+}
+
+// dial connects to a host under the guard; errors are of class dns, guard or
+// connect. Rules lead to another address, never past the guard.
+func (d *dialer) dial(ctx context.Context, host string, port uint16) (net.Conn, error) {
+	host, port = d.route(host, port)
+	addrs, err := d.resolve(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	public := make([]netip.AddrPort, 0, len(addrs))
+	var refused error
+	for _, a := range addrs {
+		if err := d.guard.check(a); err != nil {
+			refused = err
+			continue
+		}
+		public = append(public, netip.AddrPortFrom(a.Unmap(), port))
+	}
+	if len(public) == 0 {
+		return nil, fail(ClassGuard, refused)
+	}
+	nc, err := d.race(ctx, public)
+	if err != nil {
+		return nil, fail(ClassConnect, err)
+	}
+	d.m.connections.Inc()
+	return nc, nil
+}
+
+func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	if isLocalhost(host) {
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+	}
+	addrs, err := d.dns.lookup(ctx, host)
+	if err != nil {
+		return nil, fail(ClassDNS, err)
+	}
+	return addrs, nil
+}
+
+// isLocalhost names what is loopback whatever a resolver says (RFC 6761,
+// section 6.3).
+func isLocalhost(host string) bool {
+	host = strings.TrimSuffix(host, ".")
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+const (
+	headStart = 300 * time.Millisecond // of the first address family (RFC 8305 says 250)
+	maxTried  = 4                      // addresses of one family
+)
+
+// race dials the addresses of the family that came first and, when that has
+// not succeeded after its head start, those of the other beside it (RFC 8305,
+// in its light form). The loser is closed and waited for.
+func (d *dialer) race(ctx context.Context, addrs []netip.AddrPort) (net.Conn, error) {
+	var first, other []netip.AddrPort
+	for _, a := range addrs {
+		if a.Addr().Is4() == addrs[0].Addr().Is4() {
+			first = append(first, a)
+		} else {
+			other = append(other, a)
+		}
+	}
+	if len(other) == 0 {
+		return d.each(ctx, first)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	type result struct {
+		nc  net.Conn
+		err error
+	}
+	results := make(chan result, 2)
+	failed := make(chan struct{})
+	go func() {
+		nc, err := d.each(ctx, first)
+		if err != nil {
+			close(failed)
+		}
+		results <- result{nc, err}
+	}()
+	go func() {
+		wait := time.NewTimer(headStart)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-failed:
+		case <-ctx.Done():
+		}
+		nc, err := d.each(ctx, other)
+		results <- result{nc, err}
+	}()
+	r := <-results
+	if r.err == nil {
+		cancel()
+	}
+	r2 := <-results
+	cancel()
+	if r.err != nil {
+		if r2.err != nil {
+			return nil, errors.Join(r.err, r2.err)
+		}
+		return r2.nc, nil
+	}
+	if r2.nc != nil {
+		r2.nc.Close()
+	}
+	return r.nc, nil
+}
+
+// each dials one address after the other, giving each a fair part of the time.
+func (d *dialer) each(ctx context.Context, addrs []netip.AddrPort) (net.Conn, error) {
+	if len(addrs) > maxTried {
+		addrs = addrs[:maxTried]
+	}
+	var firstErr error
+	for i, a := range addrs {
+		nc, err := d.one(ctx, a, len(addrs)-i)
+		if err == nil {
+			return nc, nil
+		}
+		if firstErr == nil {
+			firstErr = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, firstErr
+}
+
+func (d *dialer) one(ctx context.Context, a netip.AddrPort, left int) (net.Conn, error) {
+	if end, ok := ctx.Deadline(); ok && left > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(time.Until(end)/time.Duration(left), time.Second))
+		defer cancel()
+	}
+	nc, err := d.net.DialTCP(ctx, "tcp", netip.AddrPort{}, a)
+	if err != nil {
+		return nil, err // not nc: a nil *TCPConn in an interface is not nil
+	}
+	return nc, nil
+}
+
+// dial makes the TCP connection of an exchange: nc to speak on, raw to close.
+func (x *exchange) dial(ctx context.Context) (nc, raw net.Conn, err error) {
+	if x.px != nil {
+		return x.px.tunnel(ctx, &x.c.dialer, &x.t)
+	}
+	nc, err = x.c.dialer.dial(ctx, x.t.host, x.t.port)
+	return nc, nc, err
+}

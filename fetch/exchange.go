@@ -1,0 +1,292 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// exchange is the working memory of one Do, pooled by the client: buffers and
+// the decoders of its body. Nothing in it outlives the Do.
+type exchange struct {
+	c      *Client
+	t      target
+	px     *proxy
+	out    []byte        // the request
+	in     *bufio.Reader // over the connection
+	chunk  []byte        // what the Handler sees
+	wire   wire
+	stages []*stage
+	sent   func() // Request.Sent
+}
+
+const (
+	maxPoolOut = 8 << 10  // a larger request buffer is let go
+	maxDrain   = 32 << 10 // an unwanted rest is read up to here to keep the connection
+)
+
+func newExchange(c *Client) *exchange {
+	return &exchange{
+		c:     c,
+		in:    bufio.NewReaderSize(nil, max(minReadBuffer, c.cfg.MaxHeader)),
+		chunk: make([]byte, chunkSize),
+	}
+}
+
+// release lets go of everything that belonged to one fetch.
+func (x *exchange) release() {
+	x.t, x.px, x.wire, x.sent = target{}, nil, wire{}, nil
+	x.in.Reset(nil)
+	if cap(x.out) > maxPoolOut {
+		x.out = nil
+	}
+}
+
+// run is one Do: a connection, the exchange on it, and once more on a new one
+// if a kept one proved closed.
+func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Handler) error {
+	c := x.c
+	timeout := req.Timeout
+	if timeout <= 0 {
+		timeout = c.cfg.FetchTimeout
+	}
+	total := time.Now().Add(timeout)
+	if ctx.Err() != nil {
+		return ended(ctx, total)
+	}
+	if err := x.prepare(req); err != nil {
+		return err
+	}
+	k := key{host: x.t.host, port: x.t.port, tls: x.t.tls, via: -1}
+	if x.px != nil {
+		k.via = x.px.index
+	}
+	host, cn, err := c.pool.get(ctx, k, total)
+	if err != nil {
+		return err
+	}
+	x.t.host = host.key.host // caches below keep it; the URL is the caller's
+	for retried := false; ; retried = true {
+		if cn == nil {
+			if cn, err = x.connect(ctx, total); err != nil {
+				c.pool.put(host, nil, time.Time{})
+				return err
+			}
+		} else {
+			c.m.reused.Inc()
+		}
+		reuse, err := x.roundTrip(ctx, cn, total, resp, h)
+		if err != nil && !retried && stale(cn) && ctx.Err() == nil {
+			c.m.stale.Inc()
+			cn.close()
+			cn = nil
+			continue
+		}
+		now := time.Now()
+		resp.Seconds = now.Sub(resp.Start)
+		if !reuse {
+			cn.close()
+			cn = nil
+		} else {
+			cn.used = true
+		}
+		c.pool.put(host, cn, now)
+		return err
+	}
+}
+
+// prepare takes the URL apart, picks the proxy and writes the request.
+func (x *exchange) prepare(req *Request) error {
+	x.sent = req.Sent
+	if err := x.t.parse(req.URL); err != nil {
+		return fail(ClassURL, err)
+	}
+	var err error
+	if x.px, err = x.c.proxies.pick(&x.t); err != nil {
+		return err
+	}
+	if x.out, err = x.c.appendRequest(x.out[:0], &x.t, req.Header, x.px); err != nil {
+		return fail(ClassURL, err)
+	}
+	return nil
+}
+
+// connect makes a connection to the target.
+func (x *exchange) connect(ctx context.Context, total time.Time) (*conn, error) {
+	c := x.c
+	whole, cancelWhole := context.WithDeadline(ctx, total)
+	defer cancelWhole()
+	short, cancel := context.WithTimeout(whole, c.cfg.ConnectTimeout)
+	defer cancel()
+	nc, raw, err := x.dial(short)
+	if err == nil && x.t.tls {
+		nc, err = c.handshake(whole, nc, x.t.host)
+	}
+	if err != nil {
+		if e := ended(ctx, total); e != nil {
+			e.Err = errors.Join(e.Err, err)
+			return nil, e
+		}
+		return nil, err
+	}
+	return newConn(nc, raw), nil
+}
+
+// roundTrip sends the request on cn and hands the answer to h. reuse says
+// whether cn stands at the start of a next answer.
+func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, resp *Response, h Handler) (reuse bool, err error) {
+	c := x.c
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, cn.abort)
+		defer func() { reuse = stop() && reuse }() // aborted: closed, or about to be
+	}
+	c.m.requests.Inc()
+	resp.Start = time.Now()
+	err = cn.begin(resp.Start, total, c.cfg.FirstByteTimeout, c.cfg.ReadTimeout, c.maxIn)
+	if err == nil {
+		_, err = cn.Write(x.out)
+	}
+	if err != nil {
+		return false, readFailure(ctx, cn, err, false)
+	}
+	if x.sent != nil {
+		x.sent()
+	}
+	hd := headerOf(resp)
+	x.in.Reset(cn)
+	err = hd.f.ReadLimitBody(x.in, 0) // the header and interim answers; bodies are streamed
+	if cn.in > 0 {
+		resp.FirstByte = cn.first.Sub(resp.Start)
+	}
+	if err != nil {
+		if e := readFailure(ctx, cn, err, false); e.Class != ClassReset || !x.foreign() {
+			return false, e
+		}
+		return false, fail(ClassProtocol, errForeign)
+	}
+	defer hd.f.CloseBodyStream() //nolint:errcheck // it only lets go of memory
+	if err := x.judge(cn, hd, resp); err != nil {
+		return false, err
+	}
+	if reuse, err = x.body(ctx, cn, hd, resp, h); err != nil {
+		return false, err
+	}
+	return reuse && !hd.f.Header.ConnectionClose() && x.in.Buffered() == 0, nil
+}
+
+// foreign says whether an incomplete header does not even start like HTTP.
+func (x *exchange) foreign() bool {
+	b, _ := x.in.Peek(min(x.in.Buffered(), len("\r\nHTTP/")))
+	b = bytes.TrimLeft(b, "\r\n")
+	n := min(len(b), len("HTTP/"))
+	return string(b[:n]) != "HTTP/"[:n]
+}
+
+// judge takes what matters from the header and refuses what is no answer.
+func (x *exchange) judge(cn *conn, hd *header, resp *Response) error {
+	f := &hd.f.Header
+	resp.Status = f.StatusCode()
+	switch {
+	case cn.in-int64(x.in.Buffered()) > int64(x.c.cfg.MaxHeader):
+		return fail(ClassHeaderSize, errHeaderSize)
+	case resp.Status < 100:
+		return fail(ClassProtocol, errStatus)
+	case resp.Status < 200:
+		return fail(ClassProtocol, errSwitching)
+	case hd.count() > x.c.cfg.MaxHeaderCount:
+		return fail(ClassHeaderCount, errHeaderCount)
+	}
+	if t := f.ContentType(); string(t) != resp.ContentType { // mostly the same as in the last answer
+		resp.ContentType = string(t)
+	}
+	if resp.Status/100 == 3 {
+		resp.Location = string(f.Peek("Location"))
+	}
+	if x.px == nil {
+		return nil
+	}
+	if resp.Status == 407 && x.px.forwards(&x.t) {
+		x.px.failed(x.c.m)
+		return fail(ClassProxy, errProxyAuth)
+	}
+	x.px.answered(x.c.m)
+	return nil
+}
+
+var (
+	errForeign     = errors.New("the server speaks another protocol")
+	errHeaderSize  = errors.New("header larger than allowed")
+	errHeaderCount = errors.New("more header lines than allowed")
+	errProxyAuth   = errors.New("the proxy wants other credentials (status 407)")
+)
+
+// body offers the answer to h and, if wanted, streams the body to it.
+func (x *exchange) body(ctx context.Context, cn *conn, hd *header, resp *Response, h Handler) (reuse bool, err error) {
+	stream := hd.f.BodyStream()
+	if stream == nil {
+		h.Begin(resp)
+		return true, nil
+	}
+	length := hd.f.Header.ContentLength()
+	x.wire = wire{r: stream, max: x.c.cfg.MaxBody}
+	var src io.Reader = &x.wire
+	if enc := hd.f.Header.ContentEncoding(); len(enc) > 0 {
+		defer x.closeStages()
+		x.stages, src, err = x.c.decoders.open(x.stages[:0], string(enc), src)
+		if err != nil {
+			return false, fail(ClassProtocol, err)
+		}
+		if len(x.stages) > 0 {
+			x.wire.max = x.c.maxWire
+		}
+	}
+	held, heldErr := 0, error(nil)
+	if resp.ContentType == "" {
+		held, heldErr = fill(src, x.chunk, sniffLen)
+		if held > 0 {
+			resp.Sniffed = Sniff(x.chunk[:min(held, sniffLen)])
+		}
+	}
+	if !h.Begin(resp) {
+		return length <= maxDrain && length != -2 && x.wire.drain(x.chunk, maxDrain), nil
+	}
+	resp.Bytes, err = deliver(h, src, x.chunk, held, heldErr, x.c.cfg.MaxBody)
+	resp.WireBytes = x.wire.n
+	return x.finish(ctx, cn, resp, err)
+}
+
+// finish judges how a body ended.
+func (x *exchange) finish(ctx context.Context, cn *conn, resp *Response, err error) (reuse bool, _ error) {
+	if err == nil {
+		return x.wire.drain(x.chunk, maxDrain), nil
+	}
+	if theirs, ok := err.(*handlerError); ok {
+		return false, theirs.error
+	}
+	resp.Truncated = true
+	switch {
+	case x.wire.err == errWireLimit:
+		resp.Cut = ClassBodyWire
+	case err == errBodyLimit:
+		resp.Cut = ClassBodySize
+	case x.wire.err != nil && x.wire.err != io.EOF:
+		e := readFailure(ctx, cn, x.wire.err, true)
+		resp.Cut = e.Class
+		return false, e
+	default:
+		resp.Cut = ClassDecode
+	}
+	x.c.m.cuts[resp.Cut].Inc()
+	return false, nil
+}
+
+func (x *exchange) closeStages() {
+	for i, s := range x.stages {
+		x.c.decoders.put(s)
+		x.stages[i] = nil
+	}
+	x.stages = x.stages[:0]
+}

@@ -1,0 +1,267 @@
+package fetch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestReuse(t *testing.T) {
+	s := answers(t, okAnswer, false)
+	c := newClient(t, nil)
+	for range 5 {
+		if _, h, err := get(c, s.url); err != nil || string(h.body) != "hello" {
+			t.Fatal(err)
+		}
+	}
+	if st := c.Stats(); s.connections() != 1 || st.Connections != 1 || st.Reused != 4 || st.Requests != 5 || st.StaleRetries != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestStale: a kept connection that the server closes under the request is
+// replaced once, counted, and the body is served once. The client must not see
+// the close before it writes, so the server closes when the request arrives.
+func TestStale(t *testing.T) {
+	for _, reset := range []bool{false, true} {
+		var served atomic.Int32
+		s := serveRaw(t, func(s *rawServer, nr int, nc net.Conn) {
+			br := bufio.NewReader(nc)
+			for i := 0; ; i++ {
+				if _, ok := s.request(br); !ok {
+					return
+				}
+				if nr == 1 && i == 1 {
+					if reset {
+						nc.(*net.TCPConn).SetLinger(0)
+					}
+					return
+				}
+				served.Add(1)
+				io.WriteString(nc, okAnswer)
+			}
+		})
+		c := newClient(t, nil)
+		for range 2 {
+			if _, h, err := get(c, s.url); err != nil || string(h.body) != "hello" || h.began != 1 {
+				t.Fatal(err)
+			}
+		}
+		if st := c.Stats(); st.StaleRetries != 1 || served.Load() != 2 || s.connections() != 2 || st.Requests != 3 {
+			t.Errorf("%+v, served %d, %d connections", st, served.Load(), s.connections())
+		}
+	}
+}
+
+// TestStaleOnce: there is one repeat and only when no byte came.
+func TestStaleOnce(t *testing.T) {
+	for _, tc := range []struct {
+		second, third string // answers; the connection closes after them
+		class         string
+		requests      int
+	}{
+		{"", "", ClassReset, 3},             // the new one fails as well
+		{"HTTP/1.1 200", "", ClassReset, 2}, // a byte came
+		{"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx", "", ClassShort, 2},
+	} {
+		s := serveRaw(t, func(s *rawServer, nr int, nc net.Conn) {
+			br := bufio.NewReader(nc)
+			for i := 0; ; i++ {
+				if _, ok := s.request(br); !ok {
+					return
+				}
+				switch {
+				case nr == 1 && i == 0:
+					io.WriteString(nc, okAnswer)
+				case nr == 1:
+					io.WriteString(nc, tc.second)
+					return
+				default:
+					io.WriteString(nc, tc.third)
+					return
+				}
+			}
+		})
+		c := newClient(t, nil)
+		get(c, s.url)
+		if _, _, err := get(c, s.url); class(err) != tc.class || len(s.requests()) != tc.requests {
+			t.Errorf("%q: %v, %d requests", tc.second, err, len(s.requests()))
+		}
+	}
+}
+
+// TestUnaskedBytes: what a server sends on an idle connection is never taken
+// for the answer to the next request.
+func TestUnaskedBytes(t *testing.T) {
+	const evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+	sent := make(chan struct{}, 8)
+	s := serveRaw(t, func(s *rawServer, nr int, nc net.Conn) {
+		br := bufio.NewReader(nc)
+		if _, ok := s.request(br); !ok {
+			return
+		}
+		io.WriteString(nc, okAnswer)
+		if nr == 1 {
+			<-sent // the client has parked the connection
+			io.WriteString(nc, evil)
+			sent <- struct{}{}
+		}
+		io.Copy(io.Discard, nc)
+	})
+	c := newClient(t, nil)
+	if _, _, err := get(c, s.url); err != nil {
+		t.Fatal(err)
+	}
+	sent <- struct{}{}
+	<-sent
+	eventually(t, "the bytes arrive", func() bool {
+		c.pool.mu.Lock()
+		defer c.pool.mu.Unlock()
+		return !c.pool.old.next.probe.alive()
+	})
+	if _, h, err := get(c, s.url); err != nil || string(h.body) != "hello" || s.connections() != 2 {
+		t.Errorf("%v %q", err, h.body)
+	}
+}
+
+// TestSkippedBody: a refused body is read away when it is short, otherwise the
+// connection goes.
+func TestSkippedBody(t *testing.T) {
+	for _, tc := range []struct {
+		size    int
+		chunked bool
+		kept    bool
+	}{{10, false, true}, {30_000, false, true}, {40_000, false, false}, {100, true, true}, {100_000, true, false}} {
+		s := answers(t, answer("gzip", make([]byte, tc.size), tc.chunked), false)
+		c := newClient(t, nil)
+		h := &collector{refuse: true}
+		var resp Response
+		err := c.Do(t.Context(), &Request{URL: s.url}, &resp, h)
+		if err != nil || len(h.body) != 0 || resp.Truncated || (c.Stats().Idle == 1) != tc.kept {
+			t.Errorf("%+v: %v %+v", tc, err, c.Stats())
+		}
+	}
+}
+
+func TestHandlerStops(t *testing.T) {
+	s := answers(t, answer("", page(500_000), true), false)
+	c := newClient(t, nil)
+	stop := errors.New("enough")
+	h := &collector{stop: stop}
+	var resp Response
+	if err := c.Do(t.Context(), &Request{URL: s.url}, &resp, h); err != stop || len(h.body) == 0 || c.Stats().Idle != 0 {
+		t.Errorf("%v, %d bytes", err, len(h.body))
+	}
+}
+
+// TestCancel: Do returns when its context ends, wherever it is.
+func TestCancel(t *testing.T) {
+	arrived := make(chan struct{}, 1)
+	for name, say := range map[string]string{"header": "", "body": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello"} {
+		s := serveRaw(t, func(s *rawServer, _ int, nc net.Conn) {
+			s.request(bufio.NewReader(nc))
+			io.WriteString(nc, say)
+			arrived <- struct{}{}
+			io.Copy(io.Discard, nc)
+		})
+		c := newClient(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-arrived; cancel() }()
+		var resp Response
+		err := c.Do(ctx, &Request{URL: s.url}, &resp, &collector{})
+		if class(err) != ClassCanceled || !errors.Is(err, context.Canceled) || c.Stats().Idle != 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := c.Do(ctx, &Request{URL: s.url}, &resp, &collector{}); class(err) != ClassCanceled {
+			t.Errorf("ended before: %v", err)
+		}
+	}
+	t.Run("name", func(t *testing.T) {
+		asked := make(chan struct{}, 1)
+		c := newClient(t, func(cfg *Config) {
+			cfg.Resolver = resolverFunc(func(ctx context.Context, _ string) ([]addr, error) {
+				asked <- struct{}{}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-asked; cancel() }()
+		if err := c.Do(ctx, &Request{URL: "http://slow.example/"}, new(Response), &collector{}); class(err) != ClassCanceled {
+			t.Error(err)
+		}
+	})
+	t.Run("tls", func(t *testing.T) {
+		s := serveRaw(t, func(_ *rawServer, _ int, nc net.Conn) { arrived <- struct{}{}; io.Copy(io.Discard, nc) })
+		c := newClient(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-arrived; cancel() }()
+		if err := c.Do(ctx, &Request{URL: strings.Replace(s.url, "http", "https", 1)}, new(Response), &collector{}); class(err) != ClassCanceled {
+			t.Error(err)
+		}
+	})
+	t.Run("slot", func(t *testing.T) {
+		s := serveRaw(t, func(_ *rawServer, _ int, nc net.Conn) { arrived <- struct{}{}; io.Copy(io.Discard, nc) })
+		c := newClient(t, func(cfg *Config) { cfg.MaxConnsPerHost = 1 })
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		for range 2 {
+			go func() { ended <- c.Do(ctx, &Request{URL: s.url}, new(Response), &collector{}) }()
+		}
+		<-arrived
+		eventually(t, "the second waits", func() bool {
+			c.pool.mu.Lock()
+			defer c.pool.mu.Unlock()
+			for _, h := range c.pool.hosts {
+				return h.refs == 2
+			}
+			return false
+		})
+		cancel()
+		for range 2 {
+			if err := <-ended; class(err) != ClassCanceled {
+				t.Error(err)
+			}
+		}
+		if st := c.Stats(); s.connections() != 1 || st.Hosts != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestAllocations holds what Do promises: in the usual case it allocates for
+// nothing but the watch on a context that can end.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector empties pools")
+	}
+	s := serveRaw(t, func(_ *rawServer, _ int, nc net.Conn) {
+		buf, say := make([]byte, 4096), []byte(okAnswer)
+		for {
+			if _, err := nc.Read(buf); err != nil { // a request is one write
+				return
+			}
+			nc.Write(say)
+		}
+	})
+	c := newClient(t, nil)
+	req, resp, h := &Request{URL: s.url + "/"}, new(Response), &counter{}
+	ending, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for ctx, want := range map[context.Context]float64{context.Background(): 0, ending: 2} {
+		do := func() {
+			if err := c.Do(ctx, req, resp, h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		do()
+		if n := testing.AllocsPerRun(500, do); n > want {
+			t.Errorf("%v allocations, want %v", n, want)
+		}
+	}
+}

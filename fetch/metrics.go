@@ -1,0 +1,75 @@
+package fetch
+
+import (
+	"fmt"
+
+	"github.com/VictoriaMetrics/metrics"
+)
+
+// meters are the counters of a client, resolved once.
+type meters struct {
+	requests, stale          *metrics.Counter
+	bodyBytes, wireBytes     *metrics.Counter
+	connections, reused      *metrics.Counter
+	handshakes, resumed      *metrics.Counter
+	unverified               *metrics.Counter
+	dnsHits, dnsLookups      *metrics.Counter
+	dnsFailures              *metrics.Counter
+	failures, cuts           map[string]*metrics.Counter // by class
+	proxyAnswered, proxyDown []*metrics.Counter          // by proxy
+}
+
+func newMeters(s *metrics.Set, proxies int) *meters {
+	m := &meters{
+		requests:    s.GetOrCreateCounter(`seine_fetch_requests_total`),
+		stale:       s.GetOrCreateCounter(`seine_fetch_stale_retries_total`),
+		bodyBytes:   s.GetOrCreateCounter(`seine_fetch_body_bytes_total`),
+		wireBytes:   s.GetOrCreateCounter(`seine_fetch_wire_bytes_total`),
+		connections: s.GetOrCreateCounter(`seine_fetch_connections_total`),
+		reused:      s.GetOrCreateCounter(`seine_fetch_reuses_total`),
+		handshakes:  s.GetOrCreateCounter(`seine_fetch_tls_handshakes_total{resumed="no"}`),
+		resumed:     s.GetOrCreateCounter(`seine_fetch_tls_handshakes_total{resumed="yes"}`),
+		unverified:  s.GetOrCreateCounter(`seine_fetch_tls_unverified_total`),
+		dnsHits:     s.GetOrCreateCounter(`seine_fetch_dns_hits_total`),
+		dnsLookups:  s.GetOrCreateCounter(`seine_fetch_dns_lookups_total`),
+		dnsFailures: s.GetOrCreateCounter(`seine_fetch_dns_failures_total`),
+		failures:    make(map[string]*metrics.Counter),
+		cuts:        make(map[string]*metrics.Counter),
+	}
+	for _, c := range classes {
+		m.failures[c.name] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_failures_total{class=%q}`, c.name))
+		m.cuts[c.name] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_cuts_total{class=%q}`, c.name))
+	}
+	for i := range proxies {
+		m.proxyAnswered = append(m.proxyAnswered, s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_proxy_total{proxy="%d",result="answered"}`, i+1)))
+		m.proxyDown = append(m.proxyDown, s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_proxy_total{proxy="%d",result="failed"}`, i+1)))
+	}
+	return m
+}
+
+// Stats are the counts of a client since New; totals but the last two.
+type Stats struct {
+	Requests     uint64 // exchanges whose request was sent
+	StaleRetries uint64 // requests repeated because a kept connection was closed
+	Connections  uint64 // TCP connections made
+	Reused       uint64 // exchanges on a kept connection
+	Handshakes   uint64 // full TLS handshakes
+	Resumed      uint64 // TLS handshakes that resumed a session
+	Unverified   uint64 // TLS handshakes whose certificate nobody verified
+	DNSLookups   uint64 // questions to the resolver
+	DNSHits      uint64 // names answered from memory
+	Hosts        int    // hosts with a connection in use or idle, now
+	Idle         int    // idle connections, now
+}
+
+// Stats reads the counters. With a shared Config.Metrics they are the set's.
+func (c *Client) Stats() Stats {
+	m := c.m
+	s := Stats{
+		Requests: m.requests.Get(), StaleRetries: m.stale.Get(), Connections: m.connections.Get(), Reused: m.reused.Get(),
+		Handshakes: m.handshakes.Get(), Resumed: m.resumed.Get(), Unverified: m.unverified.Get(),
+		DNSLookups: m.dnsLookups.Get(), DNSHits: m.dnsHits.Get(),
+	}
+	s.Hosts, s.Idle = c.pool.counts()
+	return s
+}

@@ -1,0 +1,138 @@
+package fetch
+
+import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// serveTLS answers over TLS and closes after each answer.
+func serveTLS(tb testing.TB, cfg *tls.Config, sni *atomic.Value) *rawServer {
+	s := serveRaw(tb, func(s *rawServer, _ int, nc net.Conn) {
+		tc := tls.Server(nc, cfg)
+		if tc.Handshake() != nil {
+			return
+		}
+		if sni != nil {
+			sni.Store(tc.ConnectionState().ServerName)
+		}
+		br := bufio.NewReader(tc)
+		if _, ok := s.request(br); ok {
+			io.WriteString(tc, okAnswer)
+			tc.Close()
+		}
+	})
+	s.url = strings.Replace(s.url, "http", "https", 1)
+	return s
+}
+
+func TestTLS(t *testing.T) {
+	cert := selfSigned("127.0.0.1", "good.example")
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pemOf(cert), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var sni atomic.Value
+	s := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{cert}}, &sni)
+	old := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{cert}, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, nil)
+	plain := serveRaw(t, func(_ *rawServer, _ int, nc net.Conn) { io.WriteString(nc, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	silent := serveRaw(t, func(_ *rawServer, _ int, nc net.Conn) { io.Copy(io.Discard, nc) })
+	secure := func(s *rawServer) string { return strings.Replace(s.url, "http:", "https:", 1) }
+	at := strings.TrimPrefix(s.url, "https://")
+
+	for _, tc := range []struct {
+		name, url string
+		cfg       Config
+		class     string
+	}{
+		{"unknown authority", s.url, Config{}, ClassCertificate},
+		{"own authority", s.url, Config{CAFile: file}, ""},
+		{"name of the certificate", "https://good.example", Config{CAFile: file}, ""},
+		{"another name", "https://bad.example", Config{CAFile: file}, ClassCertificate},
+		{"not verified", "https://bad.example", Config{InsecureSkipVerify: true}, ""},
+		{"TLS 1.1", old.url, Config{CAFile: file}, ClassTLS},
+		{"no TLS", secure(plain), Config{CAFile: file}, ClassTLS},
+		{"silent", secure(silent), Config{CAFile: file, TLSTimeout: 50 * time.Millisecond}, ClassTLS},
+		{"silent, total", secure(silent), Config{CAFile: file, FetchTimeout: 50 * time.Millisecond}, ClassTimeout},
+	} {
+		c := newClient(t, func(cfg *Config) {
+			tc.cfg.AllowNet, tc.cfg.ConnectTo = cfg.AllowNet, []string{"*.example::" + at}
+			*cfg = tc.cfg
+		})
+		_, _, err := get(c, tc.url)
+		if class(err) != tc.class {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if err != nil && err.(*Error).Retry != (tc.class != ClassCertificate) {
+			t.Errorf("%s: retry %v", tc.name, err.(*Error).Retry)
+		}
+		if n := c.Stats().Unverified; (n == 1) != tc.cfg.InsecureSkipVerify {
+			t.Errorf("%s: %d counted as not verified", tc.name, n)
+		}
+		if strings.HasSuffix(tc.url, ".example") && err == nil && sni.Load() != strings.TrimPrefix(tc.url, "https://") {
+			t.Errorf("%s: SNI %v", tc.name, sni.Load())
+		}
+	}
+}
+
+func TestSessionCache(t *testing.T) {
+	cert := selfSigned("127.0.0.1")
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, off := range []bool{false, true} {
+			s := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{cert}, MaxVersion: version}, nil)
+			c := newClient(t, func(cfg *Config) { cfg.InsecureSkipVerify, cfg.NoSessionCache = true, off })
+			for range 4 {
+				if _, _, err := get(c, s.url); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := uint64(3)
+			if off {
+				want = 0
+			}
+			if st := c.Stats(); st.Resumed != want || st.Handshakes != 4-want {
+				t.Errorf("TLS %x, cache off %v: %+v", version, off, st)
+			}
+		}
+	}
+}
+
+func TestTLSKeepAlive(t *testing.T) {
+	cert := selfSigned("127.0.0.1")
+	s := serveRaw(t, func(s *rawServer, _ int, nc net.Conn) {
+		tc := tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{cert}})
+		br := bufio.NewReader(tc)
+		for {
+			if _, ok := s.request(br); !ok {
+				return
+			}
+			io.WriteString(tc, okAnswer)
+		}
+	})
+	c := newClient(t, func(cfg *Config) { cfg.InsecureSkipVerify = true })
+	for range 5 {
+		if _, _, err := get(c, strings.Replace(s.url, "http", "https", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := c.Stats(); st.Connections != 1 || st.Reused != 4 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestBadCAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	os.WriteFile(file, []byte("nothing"), 0o600)
+	for _, f := range []string{file, file + ".not"} {
+		if _, err := New(Config{CAFile: f}); err == nil || !strings.Contains(err.Error(), f) {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package frontier
+
+import (
+	"fmt"
+	"strings"
+
+	"seine/frontier/canon"
+)
+
+// Maker makes candidates of texts, such as seeds and elements of a feed, by
+// the key and site rules of one crawl. One per goroutine.
+type Maker struct {
+	parser *canon.Parser
+	sites  *canon.Sites
+	url    canon.URL
+}
+
+// NewMaker returns a maker of candidates for a crawl of this layout.
+func NewMaker(layout Layout) *Maker {
+	return &Maker{
+		parser: canon.NewParser(canon.Config{StripParams: layout.StripParams, SortQuery: layout.SortQuery}),
+		sites:  canon.NewSites(layout.LimitBy),
+	}
+}
+
+// Make parses an absolute URL. The candidate has seed standing, class 0 and
+// memory of its own; errors are those of canon.
+func (m *Maker) Make(raw string) (Candidate, error) {
+	if err := m.parser.Parse(&m.url, []byte(raw)); err != nil {
+		return Candidate{}, err
+	}
+	site, fingerprint := m.sites.Fingerprint(&m.url)
+	return Candidate{URL: string(m.url.Fetch()), Site: site.Name, Fingerprint: fingerprint, Seed: true}, nil
+}
+
+// SiteOf is the site that a host, or a URL, belongs to by the rule of a crawl.
+func (l Layout) SiteOf(text string) (string, error) {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text + "/"
+	}
+	c, err := NewMaker(l).Make(text)
+	if err != nil {
+		return "", fmt.Errorf("frontier: site %q: %w", text, err)
+	}
+	return c.Site, nil
+}
+
+// ShardOf is the shard that owns a site.
+func (f *Frontier) ShardOf(site string) int {
+	return f.Of(canon.FingerprintOf([]byte(site), nil))
+}

@@ -1,0 +1,146 @@
+package frontier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"seine/shard"
+)
+
+// ErrLive: programs are at work on the crawl.
+var ErrLive = errors.New("frontier: crawl is in use")
+
+// unlinkBatch is how many keys one UNLINK takes.
+const unlinkBatch = 500
+
+// Delete removes a crawl with all its keys, but not a feed under a name of its
+// own. It refuses with ErrLive while fetchers or seeders are announced. It
+// first takes the crawl's epoch from every shard, so that a fetcher it did not
+// know of stops; one that was cut off half way goes on when called again.
+// Memory is freed in the background. It returns how many keys there were.
+// Cost: O(all keys of each master), in steps of a thousand.
+func Delete(ctx context.Context, client *shard.Client, crawl string) (int64, error) {
+	if err := ValidName(crawl); err != nil {
+		return 0, err
+	}
+	r, err := readRoot(ctx, client, crawl)
+	if err != nil {
+		return 0, err
+	}
+	f := attach(client, crawl, r.layout, r.epoch)
+	members, err := f.Members(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(members) > 0 {
+		m := members[0]
+		return 0, fmt.Errorf("%w: %s has %d programs at work, such as %s %s on %s; stop them first (a dead one leaves the list within %v)",
+			ErrLive, crawl, len(members), m.Kind, m.ID, m.Host, LiveFor)
+	}
+	if _, err := swap(ctx, client, noShard, shard.RootKey(crawl), fields{"epoch", r.epoch}, fields{"state", stateDeleting}); err != nil {
+		return 0, err
+	}
+	for k := range f.keys {
+		if _, err := client.Do(ctx, k, f.keys[k].Meta(), "UNLINK", f.keys[k].Meta()); err != nil {
+			return 0, err
+		}
+	}
+	total := int64(len(f.keys))
+	for {
+		n, err := f.sweep(ctx)
+		total += n
+		if err != nil {
+			return total, err
+		}
+		if n == 0 { // a slot that moved under the scan may have hidden keys
+			break
+		}
+	}
+	for _, key := range f.ownKeys() {
+		if _, err := client.Do(ctx, noShard, key, "UNLINK", key); err != nil {
+			return total, err
+		}
+		total++
+	}
+	return total, forget(ctx, client, crawl)
+}
+
+// ownKeys are the keys that belong to no shard, the root last.
+func (f *Frontier) ownKeys() []string {
+	feed := shard.FeedKey(f.crawl)
+	return []string{
+		feed, shard.FeedSeqKey(feed), shard.FeedLockKey(feed), shard.DeadFeedKey(f.crawl),
+		shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl), shard.RootKey(f.crawl),
+	}
+}
+
+// sweep scans each master once and removes what it finds of the shards.
+func (f *Frontier) sweep(ctx context.Context) (int64, error) {
+	seen := map[string]bool{}
+	var total int64
+	for k := range f.keys {
+		owner, err := f.client.Owner(ctx, f.keys[k].Meta())
+		if err != nil {
+			return total, &shard.Error{Shard: k, Op: "delete", Err: err}
+		}
+		if seen[owner] {
+			continue
+		}
+		seen[owner] = true
+		n, err := f.sweepMaster(ctx, k)
+		total += n
+		if err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// sweepMaster removes the keys of the crawl's shards that are on the master of
+// shard k.
+func (f *Frontier) sweepMaster(ctx context.Context, k int) (int64, error) {
+	route := f.keys[k].Meta()
+	cursor := "0"
+	var total int64
+	for {
+		reply, err := f.client.Do(ctx, k, route, "SCAN", cursor, "MATCH", f.crawl+":{*}:*", "COUNT", 1000)
+		if err != nil {
+			return total, err
+		}
+		page, ok := reply.([]any)
+		if !ok || len(page) != 2 {
+			return total, &shard.Error{Shard: k, Op: "SCAN", Err: fmt.Errorf("frontier: unknown reply %v", reply)}
+		}
+		cursor = replyText(page[0])
+		list, _ := page[1].([]any)
+		n, err := f.unlink(ctx, list)
+		total += n
+		if err != nil || cursor == "0" {
+			return total, err
+		}
+	}
+}
+
+// unlink removes keys in batches of one hash tag each.
+func (f *Frontier) unlink(ctx context.Context, keys []any) (int64, error) {
+	byTag := map[string][]any{}
+	for _, key := range keys {
+		tag, _, _ := strings.Cut(strings.TrimPrefix(replyText(key), f.crawl+":{"), "}")
+		byTag[tag] = append(byTag[tag], key)
+	}
+	var total int64
+	for _, list := range byTag {
+		for len(list) > 0 {
+			n := min(len(list), unlinkBatch)
+			reply, err := f.client.Do(ctx, noShard, replyText(list[0]), append([]any{"UNLINK"}, list[:n]...)...)
+			if err != nil {
+				return total, err
+			}
+			total += replyInt(reply)
+			list = list[n:]
+		}
+	}
+	return total, nil
+}

@@ -1,0 +1,380 @@
+package frontier
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seine/frontier/canon"
+	"seine/shard"
+	"seine/shard/shardtest"
+)
+
+// driver runs simulated fetchers on a small web of known shape. They crash and
+// stall; calls are repeated, and copies of calls arrive late.
+type driver struct {
+	*stand
+	sites, pages int
+	links        int           // a page
+	lease        time.Duration // of the crawl
+	poison       string        // URL that kills whoever holds it
+
+	world   sync.RWMutex // held for reading by who works, for writing to look at all
+	late    sync.WaitGroup
+	run     runner
+	lateOf  float64 // share of calls of which a copy arrives late
+	twiceOf float64 // share of calls that are repeated at once
+
+	mu      sync.Mutex
+	done    map[string]int
+	dead    map[string]string
+	crashes atomic.Int64
+	lends   atomic.Int64 // of the poison
+	calls   atomic.Int64
+	failed  atomic.Pointer[string]
+}
+
+func newDriver(s *stand, sites, pages int) *driver {
+	d := &driver{stand: s, sites: sites, pages: pages, links: 8, lease: 600 * time.Millisecond, lateOf: 0.1, twiceOf: 0.1,
+		done: make(map[string]int), dead: make(map[string]string)}
+	if err := s.Configure(Config{Lease: d.lease, Claim: 50 * time.Millisecond}); err != nil {
+		s.t.Fatal(err)
+	}
+	d.poison = d.page(sites/2, pages/2).URL
+	d.run = s.Frontier.run
+	s.Frontier.run = d.repeat
+	return d
+}
+
+// repeat runs a call as an unlucky client does.
+func (d *driver) repeat(ctx context.Context, k int, s *shard.Script, keys []string, args ...any) (any, error) {
+	d.calls.Add(1)
+	reply, err := d.run(ctx, k, s, keys, args...)
+	if err != nil {
+		return reply, err
+	}
+	if rand.Float64() < d.twiceOf {
+		// The caller hears the repeat only, as if the first reply was lost.
+		reply, err = d.run(ctx, k, s, keys, args...)
+	}
+	if rand.Float64() < d.lateOf {
+		keys := slices.Clone(keys)
+		args := cloneArgs(args)
+		d.late.Go(func() {
+			time.Sleep(time.Duration(rand.Int64N(int64(2 * d.lease)))) // the copy is on its way
+			d.world.RLock()
+			defer d.world.RUnlock()
+			if _, err := d.run(context.Background(), k, s, keys, args...); err != nil {
+				d.fail("late %s: %v", s.Name, err)
+			}
+		})
+	}
+	return reply, err
+}
+
+// cloneArgs copies what the caller may use again.
+func cloneArgs(args []any) []any {
+	args = slices.Clone(args)
+	for i := range args {
+		if b, ok := args[i].([]byte); ok {
+			args[i] = slices.Clone(b)
+		}
+	}
+	return args
+}
+
+func (d *driver) fail(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	d.failed.CompareAndSwap(nil, &text)
+}
+
+func (d *driver) page(site, page int) Candidate {
+	name := fmt.Sprintf("s%d.example", site%d.sites)
+	url := fmt.Sprintf("https://%s/%d", name, page%d.pages)
+	return Candidate{URL: url, Site: name, Fingerprint: canon.FingerprintOf([]byte(name), []byte(url)), Priority: uint8(page % 4)}
+}
+
+// linksOf are the pages that a page leads to: the next of its site, so that all
+// are reached, and others by its name.
+func (d *driver) linksOf(url string) (list []Candidate) {
+	var site, page int
+	if _, err := fmt.Sscanf(url, "https://s%d.example/%d", &site, &page); err != nil {
+		d.fail("%s: %v", url, err)
+	}
+	list = append(list, d.page(site, page+1), d.page(site+1, 0))
+	r := rand.New(rand.NewPCG(uint64(site), uint64(page)))
+	for len(list) < d.links {
+		list = append(list, d.page(r.IntN(d.sites), r.IntN(d.pages)))
+	}
+	return list
+}
+
+// admitAll admits to whatever shards the candidates belong to.
+func (d *driver) admitAll(ctx context.Context, list []Candidate) error {
+	byShard := make(map[int][]Candidate)
+	for _, c := range list {
+		k := d.Of(c.Fingerprint)
+		byShard[k] = append(byShard[k], c)
+	}
+	for k, batch := range byShard {
+		if err := d.Admit(ctx, k, batch, make([]Verdict, len(batch))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// held is what a simulated fetcher holds.
+type held struct {
+	visit Visit
+	left  []Item
+	gone  bool
+}
+
+// fetcher works on all shards until the crawl is done. It returns when it
+// crashed, with all it held.
+func (d *driver) fetcher(ctx context.Context, r *rand.Rand) error {
+	mine := make([][]*held, d.Shards())
+	var last time.Time
+	for {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if r.Float64() < 0.01 { // it stalls, and goes on as if nothing had been
+			time.Sleep(d.lease + d.lease/2)
+		}
+		full := time.Since(last) > d.lease/10
+		if full {
+			last = time.Now()
+		}
+		for k := range mine {
+			err := d.turn(ctx, r, k, &mine[k], full)
+			if err == errCrash || ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+var errCrash = fmt.Errorf("crash")
+
+// turn is one round of a fetcher on one shard.
+func (d *driver) turn(ctx context.Context, r *rand.Rand, k int, mine *[]*held, full bool) error {
+	d.world.RLock()
+	defer d.world.RUnlock()
+	req := TickRequest{Want: max(0, 3-len(*mine))}
+	if full {
+		req.MaxExpired = 5
+		for _, h := range *mine {
+			req.Extend = append(req.Extend, h.visit.Lease)
+		}
+	}
+	if full || req.Want > 0 {
+		reply, err := d.Tick(ctx, k, req)
+		if err != nil {
+			return err
+		}
+		*mine = slices.DeleteFunc(*mine, func(h *held) bool { return slices.Contains(reply.Gone, h.visit.Lease) })
+		if _, err := d.Reap(ctx, k, reply.Expired); err != nil {
+			return err
+		}
+		visits, err := d.Visit(ctx, k, reply.Due, VisitLimits{URLs: 1 + r.IntN(8)})
+		if err != nil {
+			return err
+		}
+		for _, v := range visits {
+			*mine = append(*mine, &held{visit: v, left: v.Items})
+			if slices.ContainsFunc(v.Items, func(it Item) bool { return it.URL == d.poison }) {
+				d.lends.Add(1)
+				d.crashes.Add(1)
+				return errCrash
+			}
+		}
+	}
+	if len(*mine) == 0 {
+		time.Sleep(time.Millisecond) // nothing is due
+		return nil
+	}
+	if r.Float64() < 0.02 {
+		d.crashes.Add(1)
+		return errCrash
+	}
+	return d.work(ctx, r, k, mine)
+}
+
+// work settles some of what a fetcher holds.
+func (d *driver) work(ctx context.Context, r *rand.Rand, k int, mine *[]*held) error {
+	var batch []Settlement
+	for _, h := range *mine {
+		st := Settlement{Lease: h.visit.Lease}
+		n := r.IntN(len(h.left) + 1)
+		for _, it := range h.left[:n] {
+			o := Outcome{Index: it.Index, Kind: Done}
+			switch x := r.Float64(); {
+			case x < 0.05:
+				o.Kind, o.NotBefore = Retry, time.Duration(r.IntN(100))*time.Millisecond
+			case x < 0.06:
+				o.Kind, o.Cause, o.Text = Dead, "gone", "410"
+			case x < 0.10:
+				o.Kind = Requeue
+			default:
+				if err := d.admitAll(ctx, d.linksOf(it.URL)); err != nil {
+					return err
+				}
+			}
+			st.Outcomes = append(st.Outcomes, o)
+		}
+		h.left = h.left[n:]
+		if (len(h.left) == 0 || r.Float64() < 0.1) && !h.gone {
+			st.Free = &Release{Remain: time.Duration(r.IntN(3)) * time.Millisecond, Delay: time.Millisecond, Failures: r.IntN(3)}
+			h.gone = true
+		}
+		batch = append(batch, st)
+	}
+	settled, err := d.Settle(ctx, k, batch)
+	if err != nil {
+		return err
+	}
+	d.note(*mine, batch, settled)
+	*mine = slices.DeleteFunc(*mine, func(h *held) bool { return len(h.left) == 0 && h.gone })
+	return nil
+}
+
+// note remembers pages whose links were admitted before they were settled;
+// what a repeat calls gone counts as well, for the page is safe.
+func (d *driver) note(mine []*held, batch []Settlement, settled []Settled) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, st := range batch {
+		for _, o := range st.Outcomes {
+			at := slices.IndexFunc(mine[i].visit.Items, func(it Item) bool { return it.Index == o.Index })
+			url := mine[i].visit.Items[at].URL
+			switch o.Kind {
+			case Done:
+				d.done[url]++
+			case Dead:
+				d.dead[url] = o.Cause
+			}
+		}
+	}
+}
+
+// crawl runs n fetchers until nothing is left, looks at the shards meanwhile,
+// and fails the test when a URL was lost.
+func (d *driver) crawl(t *testing.T, n int, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if err := d.admitAll(ctx, []Candidate{d.page(0, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	work, stop := context.WithCancel(ctx)
+	var fetchers sync.WaitGroup
+	for i := range n {
+		fetchers.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))
+			for work.Err() == nil { // a crashed one is replaced
+				if err := d.fetcher(work, r); err != nil {
+					d.fail("%v", err)
+				}
+			}
+		})
+	}
+	finished := false
+	for !finished && ctx.Err() == nil && d.failed.Load() == nil {
+		time.Sleep(d.lease / 4)
+		finished = d.look(t)
+	}
+	stop()
+	fetchers.Wait()
+	d.late.Wait()
+	if text := d.failed.Load(); text != nil {
+		t.Fatal(*text)
+	}
+	if !d.look(t) {
+		t.Fatal("the crawl did not end in time, or work came up after its end")
+	}
+	d.account(t)
+}
+
+// look stops the world, checks every shard and says whether nothing is left.
+func (d *driver) look(t *testing.T) bool {
+	d.world.Lock()
+	defer d.world.Unlock()
+	left := int64(0)
+	for k := range d.Shards() {
+		c, err := d.Check(t.Context(), k, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Faulted > 0 || c.Moving {
+			t.Fatalf("shard %d, moving %v: %s", k, c.Moving, strings.Join(c.Faults, "\n"))
+		}
+		left += c.Gauges["queued"] + c.Gauges["waiting"] + c.Gauges["open"] + c.Leases
+	}
+	return left == 0
+}
+
+// account fails the test for every page that ended nowhere.
+func (d *driver) account(t *testing.T) {
+	for k := range d.Shards() {
+		d.sound(k)
+		for _, raw := range d.do("LRANGE", d.keys[k].Dead(CauseLost), 0, -1).([]any) {
+			letter, err := parseLetter(raw.(string), CauseLost)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.dead[letter.URL] = CauseLost
+		}
+	}
+	reached, queue := map[string]bool{d.page(0, 0).URL: true}, []string{d.page(0, 0).URL}
+	lost := 0
+	for len(queue) > 0 {
+		url := queue[0]
+		queue = queue[1:]
+		if d.done[url] == 0 {
+			if d.dead[url] == "" {
+				lost++
+				t.Errorf("lost: %s", url)
+			}
+			continue
+		}
+		for _, c := range d.linksOf(url) {
+			if !reached[c.URL] {
+				reached[c.URL] = true
+				queue = append(queue, c.URL)
+			}
+		}
+	}
+	repeats := 0
+	for _, n := range d.done {
+		repeats += n - 1
+	}
+	if len(d.done)+len(d.dead) < d.sites*d.pages/2 {
+		t.Errorf("only %d pages of %d were reached", len(reached), d.sites*d.pages)
+	}
+	if reached[d.poison] && d.dead[d.poison] != CauseLost {
+		t.Errorf("the poison ended as %q", d.dead[d.poison])
+	}
+	t.Logf("%d pages, %d dead, %d lost, %d fetched again, %d crashes, poison lent %d times, %d calls",
+		len(d.done), len(d.dead), lost, repeats, d.crashes.Load(), d.lends.Load(), d.calls.Load())
+}
+
+// TestDriver is the third ring: simulated fetchers that crash and stall, calls
+// that are repeated and that arrive late.
+func TestDriver(t *testing.T) {
+	s := open(t, shardtest.One(t), 2, 3)
+	d := newDriver(s, 30, 30)
+	d.crawl(t, 4, time.Minute)
+	if n := d.lends.Load(); n > 3 {
+		t.Errorf("the poison was lent %d times, want 3", n)
+	}
+}

@@ -1,0 +1,113 @@
+package frontier
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+)
+
+// A stored entry starts with four bytes that scripts read and write: version
+// '1', class '0'..'3', times lost '0'.., fetches that ended in retry '0'... Then
+// flags, depth (uvarint), redirects (a byte, if any), meta (uvarint length and
+// text, if any), and the URL as the rest. The varying part comes last, so that
+// entries of one list share a long first part, which is what list compression
+// takes out; what the key of the list says already, scheme and site, is a flag.
+const entryVersion = '1'
+
+// The flags of an entry.
+const (
+	entryFlags    = '@' // always there: keeps the byte printable
+	flagSeed      = 1
+	flagRedirects = 2
+	flagMeta      = 4
+	flagForm      = 8 // times the index into entryForms
+)
+
+// entryForms are starts of URLs that an entry leaves out; the site comes
+// between the two parts.
+var entryForms = [4]string{"", "https://", "https://www.", "http://"}
+
+var errEntry = errors.New("frontier: entry of an unknown version or broken")
+
+// appendEntry appends the stored form of an entry of a site.
+func appendEntry(dst []byte, site string, e *Entry) []byte {
+	dst = append(dst, entryVersion, '0'+e.Priority, '0'+e.Lost, '0'+min(e.Attempts, 255-'0'))
+	form, url := formOf(site, e.URL)
+	flags := byte(entryFlags + form*flagForm)
+	if e.Seed {
+		flags |= flagSeed
+	}
+	if e.Redirects > 0 {
+		flags |= flagRedirects
+	}
+	if e.Meta != "" {
+		flags |= flagMeta
+	}
+	dst = append(dst, flags)
+	dst = binary.AppendUvarint(dst, uint64(e.Depth))
+	if e.Redirects > 0 {
+		dst = append(dst, e.Redirects)
+	}
+	if e.Meta != "" {
+		dst = binary.AppendUvarint(dst, uint64(len(e.Meta)))
+		dst = append(dst, e.Meta...)
+	}
+	return append(dst, url...)
+}
+
+// formOf splits what a form says off a URL.
+func formOf(site, url string) (form int, rest string) {
+	for i := 1; i < len(entryForms); i++ {
+		if rest, ok := strings.CutPrefix(url, entryForms[i]); ok {
+			if rest, ok = strings.CutPrefix(rest, site); ok {
+				return i, rest
+			}
+		}
+	}
+	return 0, url
+}
+
+// decodeEntry reads a stored entry of a site. Its strings are parts of stored
+// where they can be.
+func decodeEntry(stored, site string) (Entry, error) {
+	if len(stored) < 6 || stored[0] != entryVersion || stored[1] < '0' || stored[1] > '3' {
+		return Entry{}, errEntry
+	}
+	e := Entry{Priority: stored[1] - '0', Lost: stored[2] - '0', Attempts: stored[3] - '0'}
+	flags, rest := stored[4]-entryFlags, stored[5:]
+	e.Seed = flags&flagSeed != 0
+	depth, rest, ok := cutUvarint(rest)
+	if !ok {
+		return Entry{}, errEntry
+	}
+	e.Depth = uint32(depth)
+	if flags&flagRedirects != 0 {
+		if rest == "" {
+			return Entry{}, errEntry
+		}
+		e.Redirects, rest = rest[0], rest[1:]
+	}
+	if flags&flagMeta != 0 {
+		n, after, ok := cutUvarint(rest)
+		if !ok || n > uint64(len(after)) {
+			return Entry{}, errEntry
+		}
+		e.Meta, rest = after[:n], after[n:]
+	}
+	if form := flags / flagForm % 4; form != 0 {
+		rest = entryForms[form] + site + rest
+	}
+	e.URL = rest
+	return e, nil
+}
+
+// cutUvarint is binary.Uvarint on a string.
+func cutUvarint(s string) (v uint64, rest string, ok bool) {
+	for i := 0; i < len(s) && i < binary.MaxVarintLen64; i++ {
+		v |= uint64(s[i]&0x7f) << (7 * i)
+		if s[i] < 0x80 {
+			return v, s[i+1:], true
+		}
+	}
+	return 0, s, false
+}

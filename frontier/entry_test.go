@@ -1,0 +1,63 @@
+package frontier
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestEntryForms(t *testing.T) {
+	for _, c := range []struct{ site, url, stored string }{
+		{"a.example", "https://a.example/x", "1200H\x01/x"},
+		{"a.example", "https://www.a.example/x", "1200P\x01/x"},
+		{"a.example", "http://a.example/x", "1200X\x01/x"},
+		{"a.example", "http://www.a.example/x", "1200@\x01http://www.a.example/x"},
+		{"a.example", "https://a.example:8080/", "1200H\x01:8080/"},
+		{"www.example", "https://www.example/", "1200H\x01/"},
+		{"[::1]", "http://[::1]/", "1200X\x01/"},
+	} {
+		e := Entry{URL: c.url, Priority: 2, Depth: 1}
+		stored := string(appendEntry(nil, c.site, &e))
+		if stored != c.stored {
+			t.Errorf("%s is stored as %q, want %q", c.url, stored, c.stored)
+		}
+		if back, err := decodeEntry(stored, c.site); err != nil || back != e {
+			t.Errorf("%q is %+v, %v, want %+v", stored, back, err, e)
+		}
+	}
+}
+
+func TestEntryRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		site := rapid.SampledFrom([]string{"a.example", "www.example", "example", ""}).Draw(t, "site")
+		start := rapid.SampledFrom([]string{"https://", "http://", "https://www.", "https:/", "ftp://", ""}).Draw(t, "start")
+		e := Entry{
+			URL: start + site + rapid.String().Draw(t, "rest"), Priority: rapid.Uint8Range(0, 3).Draw(t, "class"),
+			Depth: rapid.Uint32().Draw(t, "depth"), Redirects: rapid.Uint8().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
+			Lost: rapid.Uint8Range(0, 3).Draw(t, "lost"), Attempts: rapid.Uint8Range(0, 207).Draw(t, "attempts"), Meta: rapid.String().Draw(t, "meta"),
+		}
+		back, err := decodeEntry(string(appendEntry(nil, site, &e)), site)
+		if err != nil || back != e {
+			t.Fatalf("%+v came back as %+v, %v", e, back, err)
+		}
+	})
+}
+
+func FuzzDecodeEntry(f *testing.F) {
+	for _, s := range []string{"", "1200@\x01https://a.example/", "1200G\x00\x01\x05{\"a\"}x", "1200D\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "2200@\x01x", "1200B\x80"} {
+		f.Add(s, "a.example")
+	}
+	f.Fuzz(func(t *testing.T, stored, site string) {
+		e, err := decodeEntry(stored, site)
+		if err != nil {
+			return
+		}
+		again, err := decodeEntry(string(appendEntry(nil, site, &e)), site)
+		if e.Attempts > 207 { // only what is stored by a program counts
+			again.Attempts = e.Attempts
+		}
+		if err != nil || again != e {
+			t.Fatalf("%q: %+v came back as %+v, %v", stored, e, again, err)
+		}
+	})
+}

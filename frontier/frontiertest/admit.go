@@ -1,0 +1,161 @@
+package frontiertest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"seine/frontier"
+)
+
+// admitOnce: a URL is admitted once, whoever asks how often; a repeat inside
+// the batch gets the verdict of its first.
+func admitOnce(k *kit) {
+	a, b, c := k.url("a.example", "1"), k.url("a.example", "2"), k.url("b.example", "1")
+	sameList(k, "first", k.admit(a, b, a, c), frontier.Admitted, frontier.Admitted, frontier.Admitted, frontier.Admitted)
+	admits := k.stats().Admits
+	sameList(k, "repeated", k.admit(a, b, c), frontier.Seen, frontier.Seen, frontier.Seen)
+	sameList(k, "mixed", k.admit(a, k.url("a.example", "3")), frontier.Seen, frontier.Admitted)
+	s := k.stats()
+	same(k, "known", s.Known, 4)
+	same(k, "queued", s.Queued, 4)
+	same(k, "admissions raise the counter", s.Admits > admits, true)
+	sameList(k, "queue", paths(k.lend("a.example", 9)), "1", "2", "3")
+	sameList(k, "while lent", k.admit(a), frontier.Seen)
+}
+
+// admitAtOnce: of many that discover the same URLs at once, one is told
+// admitted for each.
+func admitAtOnce(k *kit) {
+	const urls, finders = 200, 8
+	var admitted atomic.Int64
+	var wg sync.WaitGroup
+	for range finders {
+		wg.Go(func() {
+			for from := 0; from < urls; from += 20 {
+				for shard := range k.f.Shards() {
+					var batch []frontier.Candidate
+					for i := from; i < from+20; i++ {
+						if c := k.url(fmt.Sprintf("s%d.example", i%7), fmt.Sprint(i)); k.f.Of(c.Fingerprint) == shard {
+							batch = append(batch, c)
+						}
+					}
+					verdicts := make([]frontier.Verdict, len(batch))
+					if err := k.f.Admit(k.ctx, shard, batch, verdicts); err != nil {
+						k.Error(err)
+						return
+					}
+					for _, v := range verdicts {
+						if v == frontier.Admitted {
+							admitted.Add(1)
+						}
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	same(k, "verdicts admitted", admitted.Load(), urls)
+	same(k, "queued", k.stats().Queued, urls)
+}
+
+// admitAgain: a known URL is queued once more for each request id.
+func admitAgain(k *kit) {
+	plain := k.url("a.example", "1")
+	again := plain
+	again.Again = "monday"
+	sameList(k, "plain", k.admit(plain), frontier.Admitted)
+	sameList(k, "again", k.admit(again), frontier.Admitted)
+	sameList(k, "again repeated", k.admit(again), frontier.Seen)
+	sameList(k, "queue", paths(k.lend("a.example", 9)), "1", "1")
+	again.Again = "tuesday"
+	sameList(k, "another request", k.admit(again), frontier.Admitted)
+
+	first := k.url("b.example", "1")
+	first.Again = "monday"
+	sameList(k, "unknown", k.admit(first), frontier.Admitted)
+	first.Again = ""
+	sameList(k, "plain after it", k.admit(first), frontier.Seen)
+	sameList(k, "queue of unknown", paths(k.lend("b.example", 9)), "1")
+}
+
+// admitAgainMerged: plain and again of one URL in a batch are one.
+func admitAgainMerged(k *kit) {
+	plain := k.url("a.example", "1")
+	again := plain
+	again.Again = "monday"
+	sameList(k, "new", k.admit(plain, again, plain), frontier.Admitted, frontier.Admitted, frontier.Admitted)
+	sameList(k, "queue", paths(k.lend("a.example", 9)), "1")
+	sameList(k, "repeated", k.admit(plain, again), frontier.Seen, frontier.Seen)
+}
+
+// admitCap: a site at its cap takes no more, and what was capped is not known.
+func admitCap(k *kit) {
+	k.set(func(s *frontier.Settings) { s.MaxPerSite = 3 })
+	url := func(i int) frontier.Candidate { return k.url("a.example", fmt.Sprint(i)) }
+	sameList(k, "up to the cap", k.admit(url(1), url(2)), frontier.Admitted, frontier.Admitted)
+	sameList(k, "over it", k.admit(url(1), url(3), url(4)), frontier.Seen, frontier.Admitted, frontier.Capped)
+	sameList(k, "another site", k.admit(k.url("b.example", "1")), frontier.Admitted)
+	k.finish(k.lend("a.example", 9))
+	sameList(k, "when all are done", k.admit(url(4)), frontier.Capped)
+	more := int64(4)
+	k.alter("a.example", frontier.SiteChange{Cap: &more})
+	sameList(k, "with a cap of its own", k.admit(url(4), url(5)), frontier.Admitted, frontier.Capped)
+	none := int64(0)
+	k.alter("a.example", frontier.SiteChange{Cap: &none})
+	sameList(k, "without it", k.admit(url(5)), frontier.Capped)
+	k.set(func(s *frontier.Settings) { s.MaxPerSite = 0 })
+	sameList(k, "without any", k.admit(url(5)), frontier.Admitted)
+}
+
+// admitCapOfRule: the first rule that matches caps its sites.
+func admitCapOfRule(k *kit) {
+	k.set(func(s *frontier.Settings) {
+		s.MaxPerSite = 2
+		s.Sites = []frontier.SiteRule{{Match: "a.example", MaxPages: 1}, {Match: "*.example", MaxPages: 3}}
+	})
+	admitted := func(site string) (n int) {
+		for i := range 5 {
+			if k.admit(k.url(site, fmt.Sprint(i)))[0] == frontier.Admitted {
+				n++
+			}
+		}
+		return n
+	}
+	same(k, "by name", admitted("a.example"), 1)
+	same(k, "by domain", admitted("b.example"), 3)
+	same(k, "by none", admitted("c.test"), 2)
+}
+
+// admitListFull: beyond its bound a list takes nothing, and nothing of that is
+// known.
+func admitListFull(k *kit) {
+	if k.b.MaxList == 0 {
+		k.Skip("the bound of this backend's lists is too high to test")
+	}
+	k.fill("a.example", "p", 1, k.b.MaxList)
+	over := k.url("a.example", "over")
+	sameList(k, "over", k.admit(over), frontier.Capped)
+	other := over
+	other.Priority = 2
+	sameList(k, "in another class", k.admit(other), frontier.Admitted)
+	v := k.lend("a.example", 1)
+	sameList(k, "with room", k.admit(k.url("a.example", "next")), frontier.Admitted)
+	k.finish(v)
+}
+
+// admitOrderDepth: in order depth the newest URL of a class goes first.
+func admitOrderDepth(k *kit) {
+	k.set(func(s *frontier.Settings) { s.Order = "depth" })
+	k.admit(k.url("a.example", "1"))
+	k.admit(k.url("a.example", "2"))
+	best := k.url("a.example", "best")
+	best.Priority = 0
+	k.admit(best)
+	v := k.lend("a.example", 2)
+	sameList(k, "first", paths(v), "best", "2")
+	k.admit(k.url("a.example", "3"))
+	k.settle(v, &frontier.Release{}, all(v, frontier.Requeue)...)
+	k.advance(claimed)
+	sameList(k, "then", paths(k.lend("a.example", 9)), "best", "2", "3", "1")
+}

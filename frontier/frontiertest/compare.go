@@ -1,0 +1,272 @@
+package frontiertest
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"seine/frontier"
+)
+
+// Compare takes the same random steps on two backends and fails where they
+// answer differently. Tokens, tickets and letters may have other names, times
+// may differ by the rounding of a millisecond.
+func Compare(t *testing.T, a, b func(testing.TB) Backend) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := &pair{a: newKit(t, a(t)), b: newKit(t, b(t)), tokens: map[string]string{}}
+		rt.Repeat(map[string]func(*rapid.T){
+			"admit":   p.admit,
+			"again":   p.again,
+			"tick":    p.tick,
+			"visit":   p.visit,
+			"settle":  p.settle,
+			"finish":  p.finish,
+			"expire":  p.expire,
+			"reap":    p.reap,
+			"letters": p.letters,
+			"alter":   p.alter,
+			"set":     p.set,
+			"pause":   p.pause,
+			"advance": p.advance,
+			"":        p.check,
+		})
+		p.a.f.Close()
+		p.b.f.Close()
+	})
+}
+
+// sites is where the steps of Compare take place: few, so that steps meet.
+var sites = []string{"a.example", "b.example", "c.example", "d.example"}
+
+// both is one thing under the names that the two backends give it.
+type both[T any] struct{ a, b T }
+
+// pair is two backends and what is known of them.
+type pair struct {
+	a, b    *kit
+	tokens  map[string]string // of a -> of b
+	tickets []both[frontier.Ticket]
+	visits  []both[frontier.Visit]
+	expired []both[frontier.Expired]
+	made    int // numbers what must be unlike all else
+}
+
+// agree fails unless both answered the same.
+func agree[T any](rt *rapid.T, what string, a, b T, errA, errB error) {
+	if (errA == nil) != (errB == nil) {
+		rt.Fatalf("%s: errors %v and %v", what, errA, errB)
+	}
+	if !reflect.DeepEqual(a, b) {
+		rt.Fatalf("%s:\n%+v\n%+v", what, a, b)
+	}
+}
+
+// pick draws one of what is there; false when nothing is.
+func pick[T any](rt *rapid.T, name string, from []T) (T, bool) {
+	var none T
+	if len(from) == 0 {
+		return none, false
+	}
+	// The newest are the most interesting; small numbers are drawn most.
+	return from[len(from)-1-rapid.IntRange(0, len(from)-1).Draw(rt, name)], true
+}
+
+func (p *pair) site(rt *rapid.T) string { return rapid.SampledFrom(sites).Draw(rt, "site") }
+
+// candidate draws a URL of a site.
+func (p *pair) candidate(rt *rapid.T, site string) frontier.Candidate {
+	c := urlOf(site, fmt.Sprint(rapid.IntRange(0, 60).Draw(rt, "url")))
+	c.Priority = rapid.Uint8Range(0, 3).Draw(rt, "class")
+	p.made++
+	c.Depth = uint32(p.made)
+	return c
+}
+
+func (p *pair) submit(rt *rapid.T, shard int, batch []frontier.Candidate) {
+	va, vb := make([]frontier.Verdict, len(batch)), make([]frontier.Verdict, len(batch))
+	errA, errB := p.a.f.Admit(p.a.ctx, shard, batch, va), p.b.f.Admit(p.b.ctx, shard, batch, vb)
+	agree(rt, fmt.Sprintf("admit %+v", batch), va, vb, errA, errB)
+}
+
+func (p *pair) admit(rt *rapid.T) {
+	byShard := make(map[int][]frontier.Candidate)
+	for range rapid.IntRange(1, 12).Draw(rt, "n") {
+		c := p.candidate(rt, p.site(rt))
+		byShard[p.a.f.Of(c.Fingerprint)] = append(byShard[p.a.f.Of(c.Fingerprint)], c)
+	}
+	for shard := range p.a.f.Shards() {
+		if batch := byShard[shard]; batch != nil {
+			p.submit(rt, shard, batch)
+		}
+	}
+}
+
+func (p *pair) again(rt *rapid.T) {
+	c := p.candidate(rt, p.site(rt))
+	c.Again = rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "request")
+	batch := []frontier.Candidate{c}
+	if rapid.Bool().Draw(rt, "with plain") {
+		plain := c
+		plain.Again = ""
+		batch = append(batch, plain)
+	}
+	p.submit(rt, p.a.f.Of(c.Fingerprint), batch)
+}
+
+func (p *pair) tick(rt *rapid.T) {
+	shard := p.a.shard(p.site(rt))
+	req := frontier.TickRequest{Want: rapid.IntRange(0, 5).Draw(rt, "want"), MaxExpired: 100}
+	p.tickWith(rt, shard, req, rapid.IntRange(0, 2).Draw(rt, "extend"))
+}
+
+// tickWith ticks both and extends up to extend visits.
+func (p *pair) tickWith(rt *rapid.T, shard int, req frontier.TickRequest, extend int) {
+	reqA, reqB := req, req
+	for range extend {
+		if v, ok := pick(rt, "lease", p.visits); ok && v.a.Shard == shard {
+			reqA.Extend = append(reqA.Extend, v.a.Lease)
+			reqB.Extend = append(reqB.Extend, v.b.Lease)
+		}
+	}
+	ra, errA := p.a.f.Tick(p.a.ctx, shard, reqA)
+	rb, errB := p.b.f.Tick(p.b.ctx, shard, reqB)
+	agree(rt, "tick: paused", ra.Paused, rb.Paused, errA, errB)
+	agree(rt, "tick: gone", p.leases(ra.Gone), rb.Gone, nil, nil)
+	if d := ra.Next - rb.Next; d < -time.Millisecond || d > time.Millisecond {
+		rt.Fatalf("tick: next is %v and %v", ra.Next, rb.Next)
+	}
+	agree(rt, "tick: due", dueOf(ra), dueOf(rb), nil, nil)
+	for i := range ra.Due {
+		p.tickets = append(p.tickets, both[frontier.Ticket]{ra.Due[i], rb.Due[i]})
+	}
+	p.expired = p.expired[:0]
+	p.matchExpired(rt, ra.Expired, rb.Expired)
+}
+
+// dueOf is the sites of a reply and their classes, in order.
+func dueOf(r frontier.TickReply) []string {
+	out := []string{}
+	for _, t := range r.Due {
+		out = append(out, fmt.Sprint(t.Site, " in ", t.Class))
+	}
+	return out
+}
+
+// leases renames leases of a to those of b.
+func (p *pair) leases(a []frontier.Lease) []frontier.Lease {
+	var out []frontier.Lease
+	for _, l := range a {
+		out = append(out, frontier.Lease{Token: p.tokens[l.Token], Site: l.Site})
+	}
+	return out
+}
+
+func (p *pair) matchExpired(rt *rapid.T, a, b []frontier.Expired) {
+	names := func(list []frontier.Expired, name func(string) string) []string {
+		out := []string{}
+		for _, e := range list {
+			out = append(out, name(e.Token)+" "+e.Site)
+		}
+		slices.Sort(out)
+		return out
+	}
+	agree(rt, "tick: expired", names(a, func(t string) string { return p.tokens[t] }), names(b, func(t string) string { return t }), nil, nil)
+	for _, ea := range a {
+		for _, eb := range b {
+			if p.tokens[ea.Token] == eb.Token {
+				p.expired = append(p.expired, both[frontier.Expired]{ea, eb})
+			}
+		}
+	}
+}
+
+func (p *pair) visit(rt *rapid.T) {
+	t, ok := pick(rt, "ticket", p.tickets)
+	if !ok {
+		return
+	}
+	limits := frontier.VisitLimits{
+		URLs:  rapid.IntRange(1, 12).Draw(rt, "urls"),
+		Span:  time.Duration(rapid.IntRange(0, 5).Draw(rt, "span")) * time.Second,
+		Delay: time.Second,
+	}
+	shard := p.a.shard(t.a.Site)
+	va, errA := p.a.f.Visit(p.a.ctx, shard, []frontier.Ticket{t.a}, limits)
+	vb, errB := p.b.f.Visit(p.b.ctx, shard, []frontier.Ticket{t.b}, limits)
+	agree(rt, "visit "+t.a.Site+": granted", len(va), len(vb), errA, errB)
+	for i := range va {
+		a, b := va[i], vb[i]
+		p.tokens[a.Token] = b.Token
+		p.visits = append(p.visits, both[frontier.Visit]{a, b})
+		a.Token, a.Deadline, b.Deadline = b.Token, time.Time{}, time.Time{}
+		agree(rt, "visit", a, b, nil, nil)
+	}
+}
+
+func (p *pair) alter(rt *rapid.T) {
+	site := p.site(rt)
+	var change frontier.SiteChange
+	flag := rapid.Bool().Draw(rt, "flag")
+	switch rapid.IntRange(0, 3).Draw(rt, "change") {
+	case 0:
+		change.Paused = &flag
+	case 1:
+		change.Blocked = &flag
+	case 2:
+		limit := rapid.SampledFrom([]int64{0, 1, 20}).Draw(rt, "cap")
+		change.Cap = &limit
+	default:
+		text := rapid.SampledFrom([]string{"", `{"per_site":2}`}).Draw(rt, "override")
+		change.Override = &text
+	}
+	errA := p.a.f.Alter(p.a.ctx, p.a.shard(site), site, change)
+	errB := p.b.f.Alter(p.b.ctx, p.b.shard(site), site, change)
+	agree(rt, "alter "+site, true, true, errA, errB)
+}
+
+func (p *pair) set(rt *rapid.T) {
+	order := rapid.SampledFrom([]string{"breadth", "depth"}).Draw(rt, "order")
+	limit := rapid.SampledFrom([]int64{0, 0, 10}).Draw(rt, "max per site")
+	for _, k := range []*kit{p.a, p.b} {
+		k.set(func(s *frontier.Settings) { s.Order, s.MaxPerSite = order, limit })
+	}
+}
+
+func (p *pair) pause(rt *rapid.T) {
+	shard := rapid.IntRange(-1, p.a.f.Shards()-1).Draw(rt, "shard")
+	paused := rapid.IntRange(0, 3).Draw(rt, "paused") == 0
+	errA, errB := p.a.f.Pause(p.a.ctx, shard, paused), p.b.f.Pause(p.b.ctx, shard, paused)
+	agree(rt, "pause", true, true, errA, errB)
+}
+
+// advance lets less than a day pass: what is forgotten then is not compared.
+func (p *pair) advance(rt *rapid.T) {
+	d := time.Duration(rapid.SampledFrom([]int{100, 1000, 2000, 19_900, 60_000}).Draw(rt, "ms")) * time.Millisecond
+	p.a.advance(d)
+	p.b.advance(d)
+}
+
+// check compares what can be seen without changing anything.
+func (p *pair) check(rt *rapid.T) {
+	sa, errA := p.a.f.Stats(p.a.ctx)
+	sb, errB := p.b.f.Stats(p.b.ctx)
+	agree(rt, "stats", gauges(sa), gauges(sb), errA, errB)
+	fa, errA := p.a.f.Finished(p.a.ctx)
+	fb, errB := p.b.f.Finished(p.b.ctx)
+	agree(rt, "finished", fa, fb, errA, errB)
+}
+
+// gauges is stats without what may differ.
+func gauges(stats []frontier.ShardStats) []frontier.ShardStats {
+	out := slices.Clone(stats)
+	for i := range out {
+		out[i].Admits, out[i].Slot, out[i].Master = 0, 0, ""
+	}
+	slices.SortFunc(out, func(a, b frontier.ShardStats) int { return cmp.Compare(a.Shard, b.Shard) })
+	return out
+}

@@ -1,0 +1,268 @@
+package frontiertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"seine/frontier"
+)
+
+// Drive lets simulated fetchers work on a backend for some steps: they crash,
+// stall beyond their leases, repeat calls at once and send copies of old ones,
+// a tenth of all. Then it lets them finish, and fails when a URL was lost, was
+// done or given up twice, was lent to two at once, or when a site was.
+func Drive(t testing.TB, open func(testing.TB) Backend, seed uint64, steps int) {
+	t.Logf("seed %d", seed)
+	d := &driver{kit: newKit(t, open(t)), rand: rand.New(rand.NewPCG(seed, 1)), urls: map[string]*fate{}, lent: map[string]*held{}}
+	for range 4 {
+		d.fetchers = append(d.fetchers, &fetcher{})
+	}
+	for range steps {
+		d.step()
+	}
+	d.end()
+}
+
+// fate is what happened to one URL.
+type fate struct {
+	over   bool  // done or dead
+	holder *held // who has it on loan
+	lends  int
+	causes int // why it may be lent: admission, retry, requeue, loss, revival
+}
+
+// held is one visit as the driver knows it.
+type held struct {
+	frontier.Visit
+	open     map[int]string // index -> URL
+	freed    bool
+	deadline time.Duration // of the driver's time
+}
+
+type fetcher struct {
+	visits  []*held
+	stalled time.Duration // until then
+}
+
+type driver struct {
+	*kit
+	rand     *rand.Rand
+	now      time.Duration
+	fetchers []*fetcher
+	urls     map[string]*fate
+	lent     map[string]*held // by site, not freed
+	copies   []func()         // calls made once, to be made late
+	expired  []frontier.Expired
+	repeats  int
+	crashes  int
+	reaped   int
+}
+
+func (d *driver) step() {
+	f := d.fetchers[d.rand.IntN(len(d.fetchers))]
+	switch n := d.rand.IntN(100); {
+	case n < 12:
+		d.discover()
+	case n < 45:
+		d.tickAndVisit(f)
+	case n < 80:
+		d.work(f)
+	case n < 82:
+		d.crashes++
+		f.visits = nil // a new fetcher takes its place
+	case n < 84:
+		f.stalled = d.now + time.Duration(d.rand.Int64N(int64(3*lease)))
+	case n < 90:
+		d.pass(time.Duration(d.rand.IntN(8)) * time.Second)
+	default:
+		d.late()
+	}
+}
+
+func (d *driver) pass(t time.Duration) {
+	d.now += t
+	d.advance(t)
+}
+
+// again makes a call once more now and then, and keeps a copy for later.
+func (d *driver) again(call func()) {
+	if d.rand.IntN(10) == 0 {
+		d.repeats++
+		call()
+	}
+	d.copies = append(d.copies, call)
+	if len(d.copies) > 300 {
+		d.copies = d.copies[100:]
+	}
+}
+
+func (d *driver) late() {
+	if len(d.copies) > 0 {
+		d.repeats++
+		d.copies[d.rand.IntN(len(d.copies))]()
+	}
+}
+
+// discover admits some URLs, known ones among them.
+func (d *driver) discover() {
+	site := fmt.Sprintf("s%d.example", d.rand.IntN(12))
+	var batch []frontier.Candidate
+	for range 1 + d.rand.IntN(10) {
+		c := d.url(site, fmt.Sprint(d.rand.IntN(4000)))
+		c.Priority = uint8(d.rand.IntN(4))
+		batch = append(batch, c)
+	}
+	call := func() {
+		verdicts := make([]frontier.Verdict, len(batch))
+		d.must(d.f.Admit(d.ctx, d.shard(site), batch, verdicts))
+		for i, c := range batch {
+			known := d.urls[c.URL] != nil
+			switch {
+			case known && verdicts[i] != frontier.Seen && !repeated(batch, i):
+				d.Fatalf("%s: verdict %d of a known URL", c.URL, verdicts[i])
+			case !known && verdicts[i] != frontier.Capped:
+				d.urls[c.URL] = &fate{causes: 1} // seen: by an earlier try of this call
+			}
+		}
+	}
+	call()
+	d.again(call)
+}
+
+// repeated says whether the i-th URL of a batch stands in it earlier.
+func repeated(batch []frontier.Candidate, i int) bool {
+	for _, c := range batch[:i] {
+		if c.URL == batch[i].URL {
+			return true
+		}
+	}
+	return false
+}
+
+// tickAndVisit is a fetcher's turn to look for work, to extend what it has and
+// to reap what others lost.
+func (d *driver) tickAndVisit(f *fetcher) {
+	if f.stalled > d.now {
+		return
+	}
+	for shard := range d.f.Shards() {
+		req := frontier.TickRequest{Want: d.rand.IntN(3), MaxExpired: 4}
+		var mine []*held
+		for _, h := range f.visits {
+			if h.Shard == shard {
+				mine = append(mine, h)
+				req.Extend = append(req.Extend, h.Lease)
+			}
+		}
+		reply, err := d.f.Tick(d.ctx, shard, req)
+		d.must(err)
+		gone := map[frontier.Lease]bool{}
+		for _, l := range reply.Gone {
+			gone[l] = true
+		}
+		for _, h := range mine {
+			h.deadline = d.now + lease
+			if gone[h.Lease] {
+				f.drop(h)
+			}
+		}
+		d.reapAll(shard, reply.Expired)
+		if len(reply.Due) > 0 {
+			d.borrow(f, shard, reply.Due)
+		}
+	}
+}
+
+func (f *fetcher) drop(h *held) {
+	for i, x := range f.visits {
+		if x == h {
+			f.visits = append(f.visits[:i], f.visits[i+1:]...)
+			return
+		}
+	}
+}
+
+// borrow visits sites. A copy that comes later must lend nothing.
+func (d *driver) borrow(f *fetcher, shard int, tickets []frontier.Ticket) {
+	limits := frontier.VisitLimits{URLs: 1 + d.rand.IntN(6)}
+	call := func() {
+		visits, err := d.f.Visit(d.ctx, shard, tickets, limits)
+		d.must(err)
+		for _, v := range visits {
+			d.took(f, v)
+		}
+	}
+	call()
+	call = func() {
+		visits, err := d.f.Visit(d.ctx, shard, tickets, limits)
+		d.must(err)
+		for _, v := range visits {
+			d.Fatalf("%s: a ticket was good twice", v.Site)
+		}
+	}
+	d.again(call)
+}
+
+// took notes a granted visit.
+func (d *driver) took(f *fetcher, v frontier.Visit) {
+	h := &held{Visit: v, open: map[int]string{}, deadline: d.now + lease}
+	if other := d.lent[v.Site]; other != nil {
+		d.Fatalf("%s is lent to two", v.Site)
+	}
+	d.lent[v.Site] = h
+	for _, it := range v.Items {
+		u := d.urls[it.URL]
+		switch {
+		case u == nil:
+			d.Fatalf("%s was never admitted", it.URL)
+		case u.over:
+			d.Fatalf("%s is lent after its end", it.URL)
+		case u.holder != nil:
+			d.Fatalf("%s is lent to two", it.URL)
+		case it.Lost > 0 && len(v.Items) > 1:
+			d.Fatalf("%s was lost %d times and is not alone", it.URL, it.Lost)
+		}
+		u.holder = h
+		u.lends++
+		if u.lends > u.causes {
+			d.Fatalf("%s is lent %d times for %d causes", it.URL, u.lends, u.causes)
+		}
+		h.open[it.Index] = it.URL
+	}
+	f.visits = append(f.visits, h)
+}
+
+// reapAll reaps what expired, and does so again later.
+func (d *driver) reapAll(shard int, expired []frontier.Expired) {
+	for _, e := range expired {
+		n, err := d.f.Reap(d.ctx, shard, []frontier.Expired{e})
+		d.must(err)
+		if n == 1 {
+			d.reaped++
+			d.returned(e)
+		}
+		d.again(func() {
+			n, err := d.f.Reap(d.ctx, shard, []frontier.Expired{e})
+			d.must(err)
+			same(d.kit, "a lease reaped twice", n, 0)
+		})
+	}
+}
+
+// returned notes that the URLs of a lease are back in their queues.
+func (d *driver) returned(e frontier.Expired) {
+	if h := d.lent[e.Site]; h != nil && h.Token == e.Token {
+		delete(d.lent, e.Site)
+	}
+	for _, u := range d.urls {
+		if u.holder != nil && u.holder.Token == e.Token {
+			if u.holder.deadline >= d.now {
+				d.Fatalf("%s was reaped before its lease was over", e.Site)
+			}
+			u.holder = nil
+			u.causes++
+		}
+	}
+}

@@ -1,0 +1,128 @@
+// Package frontiertest holds frontiers to their contract: the one in Redis and
+// the one in memory must not differ in anything that a fetcher can see.
+//
+// Run goes through the contract clause by clause; Drive lets simulated fetchers
+// crash, stall and repeat themselves at random and counts what was lost or
+// doubled; Compare makes two frontiers take the same random steps and compares
+// what they say after each.
+package frontiertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/canon"
+)
+
+// Frontier is what every backend has. The methods are those of the frontier in
+// Redis.
+type Frontier interface {
+	Shards() int
+	Of(canon.Fingerprint) int
+	Layout() frontier.Layout
+	Settings() *frontier.Settings
+	Refresh(context.Context) (*frontier.Settings, error)
+	Set(context.Context, func(*frontier.Settings) error) (before, after *frontier.Settings, err error)
+	Pause(ctx context.Context, shard int, paused bool) error
+	PausedShards(context.Context) ([]int, error)
+
+	Admit(ctx context.Context, shard int, batch []frontier.Candidate, verdicts []frontier.Verdict) error
+	Tick(ctx context.Context, shard int, req frontier.TickRequest) (frontier.TickReply, error)
+	Visit(ctx context.Context, shard int, tickets []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error)
+	Settle(ctx context.Context, shard int, settlements []frontier.Settlement) ([]frontier.Settled, error)
+	Reap(ctx context.Context, shard int, expired []frontier.Expired) (int, error)
+	Revive(ctx context.Context, shard int, dead []frontier.DeadLetter) (int, error)
+	DropDead(ctx context.Context, shard int, dead []frontier.DeadLetter) (int, error)
+	DeadLetters(ctx context.Context, shard int, cause string, offset, count int64) ([]frontier.DeadLetter, error)
+	DeadCounts(ctx context.Context, shard int) (map[string]int64, error)
+	Alter(ctx context.Context, shard int, site string, change frontier.SiteChange) error
+	Robots(ctx context.Context, shard int, origin string) (rules []byte, ttl time.Duration, ok bool, err error)
+	SetRobots(ctx context.Context, shard int, origin string, rules []byte, ttl time.Duration) error
+	Stats(context.Context) ([]frontier.ShardStats, error)
+	Finished(context.Context) (bool, error)
+	Announce(context.Context, frontier.Member) error
+	Leave(ctx context.Context, id string) error
+	Members(context.Context) ([]frontier.Member, error)
+	Close() error
+}
+
+// Backend is an empty crawl with a lease of a minute, whose time stands still
+// between calls of Advance.
+type Backend struct {
+	Frontier Frontier
+	Advance  func(time.Duration) // whole milliseconds
+	// Silent lets time pass in which nobody ticks, as Advance does; nil when
+	// the backend cannot show it.
+	Silent  func(time.Duration)
+	MaxList int // entries a list holds, 0 = too many to test
+	MaxDead int // dead letters a cause and shard holds, 0 = too many to test
+}
+
+// lease is how long a visit lives without a tick. A claim is shorter than
+// claimed.
+const (
+	lease   = time.Minute
+	claimed = 15 * time.Second
+)
+
+// clauses is the contract.
+var clauses = []struct {
+	name string
+	test func(*kit)
+}{
+	{"admit/once", admitOnce},
+	{"admit/at once", admitAtOnce},
+	{"admit/again", admitAgain},
+	{"admit/again and plain in one batch", admitAgainMerged},
+	{"admit/cap", admitCap},
+	{"admit/cap of a rule", admitCapOfRule},
+	{"admit/list is full", admitListFull},
+	{"admit/order depth", admitOrderDepth},
+	{"tick/claims", tickClaims},
+	{"tick/shares", tickShares},
+	{"tick/no class starves", tickNoClassStarves},
+	{"tick/next", tickNext},
+	{"tick/extends", tickExtends},
+	{"tick/quiet after a gap", tickQuiet},
+	{"visit/ticket is exact", visitTicketExact},
+	{"visit/late copy of a ticket", visitLateCopy},
+	{"visit/limits", visitLimits},
+	{"visit/classes within a site", visitClasses},
+	{"visit/carries everything", visitCarries},
+	{"settle/repeated", settleRepeated},
+	{"settle/late copy", settleLateCopy},
+	{"settle/freed before the last outcome", settleFreedEarly},
+	{"settle/clock and values", settleClock},
+	{"settle/requeue", settleRequeue},
+	{"settle/retry", settleRetry},
+	{"settle/retry only and new work", settleRetryOnly},
+	{"settle/late outcomes of a freed site", settleLateOutcomes},
+	{"reap/lost reply of a visit", reapLostReply},
+	{"reap/refused after extend", reapRefused},
+	{"reap/settle after it is gone", reapThenSettle},
+	{"reap/lost goes alone and dies", reapLostAlone},
+	{"reap/outcome clears the mark", reapMarkCleared},
+	{"reap/of a freed site", reapFreed},
+	{"dead/letters", deadLetters},
+	{"dead/revive", deadRevive},
+	{"dead/bound", deadBound},
+	{"site/pause", sitePause},
+	{"site/block", siteBlock},
+	{"site/override", siteOverride},
+	{"crawl/pause", crawlPause},
+	{"crawl/settings", crawlSettings},
+	{"crawl/robots", crawlRobots},
+	{"crawl/gauges", crawlGauges},
+	{"crawl/finished", crawlFinished},
+	{"crawl/members", crawlMembers},
+	{"crawl/at once", crawlAtOnce},
+}
+
+// Run holds the backends that open makes to the contract, one for each clause.
+func Run(t *testing.T, open func(testing.TB) Backend) {
+	for _, c := range clauses {
+		t.Run(c.name, func(t *testing.T) { c.test(newKit(t, open(t))) })
+	}
+}

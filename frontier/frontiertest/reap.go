@@ -1,0 +1,159 @@
+package frontiertest
+
+import (
+	"time"
+
+	"seine/frontier"
+)
+
+// reapLostReply: a visit whose reply never came returns by its lease.
+func reapLostReply(k *kit) {
+	k.fill("a.example", "p", 1, 3)
+	lost := k.lend("a.example", 2) // the fetcher did not see it
+	k.notDue("a.example")
+	e := k.expire("a.example", lost.Token)
+	same(k, "site", e.Site, "a.example")
+	same(k, "named again until reaped", k.expire("a.example", lost.Token), e)
+	same(k, "reaped", k.reap(e), 1)
+	for range 2 {
+		same(k, "reaped again", k.reap(e), 0)
+	}
+	s := k.stats()
+	same(k, "lost", s.Lost, 2)
+	same(k, "leases", s.Leases, 0)
+	same(k, "open", s.Open, 0)
+	same(k, "queued", s.Queued, 3)
+	same(k, "next is the delay", k.tick("a.example", frontier.TickRequest{}).Next > 0, true)
+	k.advance(claimed)
+	v := k.lend("a.example", 9)
+	sameList(k, "again", paths(v), "p0")
+	same(k, "mark", v.Items[0].Lost, 1)
+}
+
+// reapRefused: a lease that was extended since it was named is not reaped, nor
+// one that has not expired.
+func reapRefused(k *kit) {
+	k.fill("a.example", "p", 1, 2)
+	v := k.lend("a.example", 1)
+	e := k.expire("a.example", v.Token)
+	reply := k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{v.Lease}, MaxExpired: 9})
+	same(k, "gone", len(reply.Gone), 0)
+	same(k, "expired", len(reply.Expired), 0)
+	same(k, "reaped", k.reap(e), 0)
+	later := k.expire("a.example", v.Token)
+	same(k, "the old deadline", k.reap(e), 0)
+	wrong := later
+	wrong.Token = "none"
+	same(k, "another token", k.reap(wrong), 0)
+	k.finish(v)
+	same(k, "a settled lease", k.reap(later), 0)
+
+	k.advance(claimed)
+	v = k.lend("a.example", 1)
+	k.advance(lease / 2)
+	later = frontier.Expired{Lease: v.Lease, Deadline: later.Deadline + lease.Milliseconds()}
+	same(k, "a lease that lives", k.reap(later), 0)
+	k.finish(v)
+}
+
+// reapThenSettle: what a dead fetcher still says is gone, also when the site
+// is lent to another.
+func reapThenSettle(k *kit) {
+	k.fill("a.example", "p", 1, 2)
+	v := k.lend("a.example", 2)
+	k.reap(k.expire("a.example", v.Token))
+	before := k.stats()
+	late := func() {
+		k.Helper()
+		for _, kind := range []frontier.Kind{frontier.Done, frontier.Retry, frontier.Dead, frontier.Requeue} {
+			sameList(k, "late", k.settle(v, &frontier.Release{Remain: time.Hour}, all(v, kind)...), false, false)
+		}
+	}
+	late()
+	same(k, "stats", k.stats(), before)
+	sameList(k, "gone", k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{v.Lease}}).Gone, v.Lease)
+	k.advance(claimed)
+	next := k.lend("a.example", 1)
+	before = k.stats()
+	late()
+	same(k, "stats while lent again", k.stats(), before)
+	k.finish(next)
+	k.advance(claimed)
+	sameList(k, "the other", paths(k.lend("a.example", 9)), "p1")
+}
+
+// reapLostAlone: URLs whose fetcher was lost are lent alone, and are dead with
+// cause lost after the third time; their neighbours live.
+func reapLostAlone(k *kit) {
+	k.fill("a.example", "p", 1, 4)
+	v := k.lend("a.example", 3)
+	k.reap(k.expire("a.example", v.Token))
+	poison := func(want uint8) {
+		k.Helper()
+		k.advance(claimed)
+		v := k.lend("a.example", 9)
+		sameList(k, "alone", paths(v), "p0")
+		same(k, "mark", v.Items[0].Lost, want)
+		k.reap(k.expire("a.example", v.Token))
+	}
+	poison(1)
+	same(k, "dead before the third", k.stats().Dead, 0)
+	poison(2)
+	dead, err := k.f.DeadLetters(k.ctx, k.shard("a.example"), "lost", 0, 9)
+	k.must(err)
+	same(k, "dead", len(dead), 1)
+	same(k, "letter", dead[0].URL, "https://a.example/p0")
+	same(k, "its mark", dead[0].Lost, 3)
+	for _, want := range []string{"p1", "p2"} {
+		k.advance(claimed)
+		v := k.lend("a.example", 9)
+		sameList(k, "neighbour alone", paths(v), want)
+		k.finish(v)
+	}
+	k.advance(claimed)
+	sameList(k, "never lost", paths(k.lend("a.example", 9)), "p3")
+	s := k.stats()
+	same(k, "done", s.Done, 2)
+	same(k, "lost", s.Lost, 5)
+}
+
+// reapMarkCleared: any outcome forgets that a fetcher was lost.
+func reapMarkCleared(k *kit) {
+	k.fill("a.example", "p", 1, 1)
+	for _, kind := range []frontier.Kind{frontier.Requeue, frontier.Retry, frontier.Dead} {
+		for mark := range uint8(2) {
+			v := k.lend("a.example", 9)
+			same(k, "mark", v.Items[0].Lost, mark)
+			k.reap(k.expire("a.example", v.Token))
+			k.advance(claimed)
+		}
+		v := k.lend("a.example", 9)
+		same(k, "mark before the outcome", v.Items[0].Lost, 2)
+		k.settle(v, &frontier.Release{}, frontier.Outcome{Index: v.Items[0].Index, Kind: kind, Cause: "timeout"})
+		k.advance(claimed)
+	}
+	dead, err := k.f.DeadLetters(k.ctx, k.shard("a.example"), "timeout", 0, 9)
+	k.must(err)
+	same(k, "dead", len(dead), 1)
+	same(k, "mark of the letter", dead[0].Lost, 0)
+}
+
+// reapFreed: the reap of a visit whose site was freed leaves the site to whom
+// it is lent now.
+func reapFreed(k *kit) {
+	k.fill("a.example", "p", 1, 3)
+	first := k.lend("a.example", 2)
+	k.settle(first, &frontier.Release{}, frontier.Outcome{Index: first.Items[0].Index})
+	k.advance(claimed)
+	second := k.lend("a.example", 1)
+	for range 7 {
+		k.advance(lease / 6)
+		k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{second.Lease}})
+	}
+	same(k, "reaped", k.reap(k.expire("a.example", first.Token)), 1)
+	k.notDue("a.example")
+	same(k, "second", len(k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{second.Lease}}).Gone), 0)
+	k.finish(second)
+	k.advance(claimed)
+	sameList(k, "left", paths(k.lend("a.example", 9)), "p1")
+}

@@ -1,0 +1,274 @@
+package frontiertest
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"seine/frontier"
+)
+
+// sitePause: a paused site is not lent; with work it is held and does not keep
+// a crawl from its end.
+func sitePause(k *kit) {
+	yes, no := true, false
+	k.fill("a.example", "p", 1, 3)
+	t := k.ticket("a.example")
+	for range 2 {
+		k.alter("a.example", frontier.SiteChange{Paused: &yes})
+	}
+	same(k, "visits of an old ticket", len(k.visit(frontier.VisitLimits{URLs: 9}, t)), 0)
+	k.advance(claimed)
+	k.notDue("a.example")
+	s := k.stats()
+	same(k, "held", s.Held, 1)
+	same(k, "ready", s.Ready, 0)
+	k.fill("a.example", "new", 0, 1)
+	k.notDue("a.example")
+	same(k, "held with new work", k.stats().Held, 1)
+	for range 2 {
+		k.alter("a.example", frontier.SiteChange{Paused: &no})
+	}
+	same(k, "held no more", k.stats().Held, 0)
+	v := k.lend("a.example", 2)
+	sameList(k, "resumed", paths(v), "new0", "p0")
+
+	k.alter("a.example", frontier.SiteChange{Paused: &yes})
+	same(k, "held while lent", k.stats().Held, 0)
+	k.finish(v)
+	same(k, "held when settled", k.stats().Held, 1)
+	k.advance(claimed)
+	k.notDue("a.example")
+	k.alter("a.example", frontier.SiteChange{Paused: &no})
+	k.finish(k.lend("a.example", 9))
+
+	k.alter("b.example", frontier.SiteChange{Paused: &yes}) // before it is known
+	k.fill("b.example", "p", 1, 1)
+	k.notDue("b.example")
+	same(k, "held from the start", k.stats().Held, 1)
+	k.alter("b.example", frontier.SiteChange{Paused: &no})
+	same(k, "lent", len(k.lend("b.example", 9).Items), 1)
+}
+
+// siteBlock: a blocked site loses its queue and visits and takes nothing; what
+// it lost stays known.
+func siteBlock(k *kit) {
+	yes, no := true, false
+	k.fill("a.example", "p", 1, 4)
+	k.fill("a.example", "q", 3, 4)
+	v := k.lend("a.example", 3)
+	k.settle(v, nil, frontier.Outcome{Index: v.Items[0].Index, Kind: frontier.Retry, NotBefore: time.Second})
+	for range 2 {
+		k.alter("a.example", frontier.SiteChange{Blocked: &yes})
+	}
+	s := k.stats()
+	same(k, "queued", s.Queued, 0)
+	same(k, "waiting", s.Waiting, 0)
+	same(k, "leases", s.Leases, 0)
+	same(k, "open", s.Open, 0)
+	same(k, "ready", s.Ready, 0)
+	same(k, "held", s.Held, 0)
+	sameList(k, "outcomes", k.settle(v, &frontier.Release{}, all(v, frontier.Requeue)...), false, false, false)
+	sameList(k, "gone", k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{v.Lease}}).Gone, v.Lease)
+	sameList(k, "new", k.admit(k.url("a.example", "new")), frontier.Capped)
+	done, err := k.f.Finished(k.ctx)
+	k.must(err)
+	same(k, "finished", done, true)
+	k.advance(lease)
+	k.notDue("a.example")
+	k.alter("a.example", frontier.SiteChange{Blocked: &no})
+	k.notDue("a.example")
+	sameList(k, "unblocked", k.admit(k.url("a.example", "new"), k.url("a.example", "p0")), frontier.Admitted, frontier.Seen)
+	sameList(k, "queue", paths(k.lend("a.example", 9)), "new")
+}
+
+// siteOverride: settings of a site come with its visits.
+func siteOverride(k *kit) {
+	text := `{"delay":"3s"}`
+	k.fill("a.example", "p", 1, 3)
+	k.alter("a.example", frontier.SiteChange{Override: &text})
+	v := k.lend("a.example", 1)
+	same(k, "override", v.Override, text)
+	k.finish(v)
+	k.advance(claimed)
+	v = k.lend("a.example", 1)
+	same(k, "override stays", v.Override, text)
+	none := ""
+	k.alter("a.example", frontier.SiteChange{Override: &none})
+	k.finish(v)
+	k.advance(claimed)
+	same(k, "override taken away", k.lend("a.example", 1).Override, "")
+}
+
+// crawlPause: while the crawl is paused no site is named; what is lent can end.
+func crawlPause(k *kit) {
+	k.fill("a.example", "p", 1, 3)
+	v := k.lend("a.example", 1)
+	k.fill("b.example", "p", 1, 1)
+	rev := k.tick("a.example", frontier.TickRequest{}).Rev
+	k.must(k.f.Pause(k.ctx, -1, true))
+	reply := k.tick("a.example", frontier.TickRequest{Want: 9, Extend: []frontier.Lease{v.Lease}})
+	same(k, "paused", reply.Paused, true)
+	same(k, "revision is another", reply.Rev == rev, false)
+	same(k, "due", len(reply.Due), 0)
+	same(k, "gone", len(reply.Gone), 0)
+	same(k, "due anywhere", len(k.due(9)), 0)
+	k.finish(v)
+	k.fill("a.example", "new", 1, 1)
+	same(k, "in stats", k.stats().Paused, true)
+	shards, err := k.f.PausedShards(k.ctx)
+	k.must(err)
+	same(k, "paused shards", len(shards), k.f.Shards())
+	k.must(k.f.Pause(k.ctx, -1, false))
+	k.advance(claimed)
+	same(k, "paused no more", k.tick("a.example", frontier.TickRequest{}).Paused, false)
+	same(k, "due then", len(k.due(9)), 2)
+
+	k.advance(claimed)
+	k.must(k.f.Pause(k.ctx, k.shard("a.example"), true))
+	k.notDue("a.example")
+	shards, err = k.f.PausedShards(k.ctx)
+	k.must(err)
+	sameList(k, "one shard paused", shards, k.shard("a.example"))
+	k.must(k.f.Pause(k.ctx, k.shard("a.example"), false))
+	k.ticket("a.example")
+}
+
+// crawlSettings: settings change under a new revision.
+func crawlSettings(k *kit) {
+	rev := k.tick("a.example", frontier.TickRequest{}).Rev
+	old := k.f.Settings().MaxDepth
+	before, after, err := k.f.Set(k.ctx, func(s *frontier.Settings) error { s.MaxDepth = old + 7; return nil })
+	k.must(err)
+	same(k, "before", before.MaxDepth, old)
+	same(k, "after", after.MaxDepth, old+7)
+	same(k, "revision is another", k.tick("a.example", frontier.TickRequest{}).Rev == rev, false)
+	s, err := k.f.Refresh(k.ctx)
+	k.must(err)
+	same(k, "read again", s.MaxDepth, old+7)
+	same(k, "as last read", k.f.Settings().MaxDepth, old+7)
+	no := errors.New("no")
+	if _, _, err := k.f.Set(k.ctx, func(s *frontier.Settings) error { s.MaxDepth = 99; return no }); !errors.Is(err, no) {
+		k.Fatalf("refused change: %v", err)
+	}
+	same(k, "unchanged", k.f.Settings().MaxDepth, old+7)
+}
+
+// crawlRobots: rules of an origin are kept for their time.
+func crawlRobots(k *kit) {
+	const origin = "https://a.example"
+	shard := k.shard("a.example")
+	_, _, ok, err := k.f.Robots(k.ctx, shard, origin)
+	k.must(err)
+	same(k, "unknown", ok, false)
+	for _, text := range []string{"first", "\x00second\xff", ""} {
+		k.must(k.f.SetRobots(k.ctx, shard, origin, []byte(text), time.Hour))
+		rules, ttl, ok, err := k.f.Robots(k.ctx, shard, origin)
+		k.must(err)
+		same(k, "known", ok, true)
+		same(k, "rules", bytes.Equal(rules, []byte(text)), true)
+		same(k, "time left", ttl > 59*time.Minute && ttl <= time.Hour, true)
+	}
+	_, _, ok, err = k.f.Robots(k.ctx, shard, "http://a.example")
+	k.must(err)
+	same(k, "another origin", ok, false)
+}
+
+// crawlGauges: gauges say what is there at each step.
+func crawlGauges(k *kit) {
+	step := func(what string, want frontier.ShardStats) {
+		k.Helper()
+		got := k.stats()
+		got.Admits = 0
+		same(k, what, got, want)
+	}
+	step("empty", frontier.ShardStats{})
+	k.fill("a.example", "p", 1, 4)
+	k.fill("b.example", "p", 2, 1)
+	step("admitted", frontier.ShardStats{Ready: 2, Queued: 5, Known: 5})
+	v := k.lend("a.example", 3)
+	step("lent", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 2, Open: 3, Known: 5})
+	k.settle(v, nil, frontier.Outcome{Index: v.Items[0].Index})
+	step("one done", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 2, Open: 2, Known: 5, Done: 1})
+	k.settle(v, nil, frontier.Outcome{Index: v.Items[1].Index, Kind: frontier.Retry, NotBefore: time.Second})
+	step("one to retry", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 2, Waiting: 1, Open: 1, Known: 5, Done: 1, Retried: 1})
+	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: v.Items[2].Index, Kind: frontier.Dead, Cause: "dns"})
+	step("one dead", frontier.ShardStats{Ready: 2, Queued: 2, Waiting: 1, Known: 5, Done: 1, Retried: 1, Dead: 1})
+	k.advance(claimed)
+	v = k.lend("a.example", 9)
+	step("lent again", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 1, Open: 2, Known: 5, Done: 1, Retried: 1, Dead: 1})
+	k.reap(k.expire("a.example", v.Token))
+	step("reaped", frontier.ShardStats{Ready: 2, Queued: 3, Known: 5, Done: 1, Retried: 1, Dead: 1, Lost: 2})
+}
+
+// crawlFinished: a crawl ends when nothing is ready or lent; retries keep it
+// alive.
+func crawlFinished(k *kit) {
+	finished := func(what string, want bool) {
+		k.Helper()
+		got, err := k.f.Finished(k.ctx)
+		k.must(err)
+		same(k, what, got, want)
+	}
+	finished("empty", true)
+	k.fill("a.example", "p", 1, 1)
+	finished("queued", false)
+	v := k.lend("a.example", 9)
+	finished("lent", false)
+	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: v.Items[0].Index, Kind: frontier.Retry, NotBefore: time.Hour})
+	finished("waiting", false)
+	k.advance(2 * time.Hour)
+	v = k.lend("a.example", 9)
+	k.settle(v, &frontier.Release{})
+	finished("freed with an open page", false)
+	k.settle(v, nil, all(v, frontier.Done)...)
+	finished("done", true)
+	yes := true
+	k.alter("b.example", frontier.SiteChange{Paused: &yes})
+	k.fill("b.example", "p", 1, 1)
+	finished("a paused site", true)
+}
+
+// crawlMembers: who is at work is listed, by kind and start, and a seeder at
+// work keeps the crawl from its end.
+func crawlMembers(k *kit) {
+	start := time.Now().UTC().Truncate(time.Second)
+	members := []frontier.Member{
+		{ID: "f1", Kind: frontier.KindFetcher, Version: "v1", Host: "h", PID: 7, Started: start, Rate: 1.5, Pages: 3, Visits: 2},
+		{ID: "f0", Kind: frontier.KindFetcher, Started: start.Add(time.Second)},
+		{ID: "s", Kind: frontier.KindSeeder, Started: start},
+	}
+	list := func(want ...string) []frontier.Member {
+		k.Helper()
+		got, err := k.f.Members(k.ctx)
+		k.must(err)
+		var ids []string
+		for _, m := range got {
+			ids = append(ids, m.ID)
+		}
+		sameList(k, "members", ids, want...)
+		return got
+	}
+	list()
+	for range 2 {
+		for _, m := range members {
+			k.must(k.f.Announce(k.ctx, m))
+		}
+	}
+	got := list("f1", "f0", "s")[0]
+	got.Seen = time.Time{}
+	same(k, "details", got, members[0])
+	done, err := k.f.Finished(k.ctx)
+	k.must(err)
+	same(k, "finished with a seeder", done, false)
+	for range 2 {
+		k.must(k.f.Leave(k.ctx, "s"))
+	}
+	list("f1", "f0")
+	done, err = k.f.Finished(k.ctx)
+	k.must(err)
+	same(k, "finished without", done, true)
+	if err := k.f.Announce(k.ctx, frontier.Member{Kind: frontier.KindFetcher}); err == nil {
+		k.Fatal("a member without an id was announced")
+	}
+}

@@ -1,0 +1,329 @@
+package frontier
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seine/frontier/canon"
+	"seine/shard"
+	"seine/shard/shardtest"
+)
+
+const epoch = "epoch1"
+
+// bench is a crawl on real servers, made by hand, and its raw client.
+type stand struct {
+	*Frontier
+	rdb redis.UniversalClient
+	t   testing.TB
+}
+
+// open makes a crawl of n shards with m filters each on servers.
+func open(t testing.TB, s *shardtest.Server, n, m int) *stand {
+	t.Helper()
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	f := attach(client, "crawl", Layout{Format: 1, Shards: n, Filters: m}, epoch)
+	st := &stand{Frontier: f, rdb: client.Redis(), t: t}
+	for k := range n {
+		for j := range m {
+			st.do("BF.RESERVE", f.keys[k].Filter(j), "0.000001", 20000)
+		}
+		st.do("HSET", f.keys[k].Meta(), "epoch", epoch, "rev", 7)
+	}
+	return st
+}
+
+// one is a crawl of one shard and one filter on a server of its own.
+func one(t testing.TB) *stand {
+	t.Helper()
+	return open(t, shardtest.One(t), 1, 1)
+}
+
+// do runs a plain command.
+func (s *stand) do(args ...any) any {
+	s.t.Helper()
+	v, err := s.rdb.Do(context.Background(), args...).Result()
+	if err != nil && err != redis.Nil {
+		s.t.Fatalf("%v: %v", args, err)
+	}
+	return v
+}
+
+// pass lets the server's clock pass: it stands at the last tick until the real
+// time is later.
+func (s *stand) pass(k int, d time.Duration) {
+	s.t.Helper()
+	now := max(time.Now().UnixMilli(), s.number("HGET", s.keys[k].Meta(), "tick"))
+	s.do("EVAL", "#!lua flags=allow-oom\nreturn redis.call('HSET', KEYS[1], 'tick', ARGV[1])", 1, s.keys[k].Meta(), now+d.Milliseconds())
+}
+
+// number is the reply of a command as a number, 0 for none.
+func (s *stand) number(args ...any) int64 {
+	s.t.Helper()
+	switch v := s.do(args...).(type) {
+	case int64:
+		return v
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			s.t.Fatal(args, ": ", v)
+		}
+		return n
+	}
+	return 0
+}
+
+// candidate is the i-th URL of a site.
+func candidate(site string, i int) Candidate {
+	url := fmt.Sprintf("https://%s/page/%d", site, i)
+	return Candidate{URL: url, Site: site, Fingerprint: canon.FingerprintOf([]byte(site), []byte(url)), Priority: 2, Depth: 1}
+}
+
+func candidates(site string, from, to int) (list []Candidate) {
+	for i := from; i < to; i++ {
+		list = append(list, candidate(site, i))
+	}
+	return list
+}
+
+// admit admits to shard 0 and says the verdicts as letters.
+func (s *stand) admit(batch ...Candidate) string {
+	s.t.Helper()
+	verdicts := make([]Verdict, len(batch))
+	if err := s.Admit(s.t.Context(), 0, batch, verdicts); err != nil {
+		s.t.Fatal(err)
+	}
+	return letters(verdicts)
+}
+
+func letters(verdicts []Verdict) string {
+	text := ""
+	for _, v := range verdicts {
+		text += string("ascf"[v])
+	}
+	return text
+}
+
+func (s *stand) tick(req TickRequest) TickReply {
+	s.t.Helper()
+	r, err := s.Tick(s.t.Context(), 0, req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s *stand) visit(limits VisitLimits, tickets ...Ticket) []Visit {
+	s.t.Helper()
+	v, err := s.Visit(s.t.Context(), 0, tickets, limits)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v
+}
+
+// lend ticks and visits the one site that is due.
+func (s *stand) lend(urls int) Visit {
+	s.t.Helper()
+	s.pass(0, 2*time.Millisecond)
+	r := s.tick(TickRequest{Want: 10})
+	if len(r.Due) != 1 {
+		s.t.Fatalf("due: %v, want one site", r.Due)
+	}
+	v := s.visit(VisitLimits{URLs: urls}, r.Due...)
+	if len(v) != 1 {
+		s.t.Fatalf("granted: %v, want one visit", v)
+	}
+	return v[0]
+}
+
+func (s *stand) settle(list ...Settlement) []Settled {
+	s.t.Helper()
+	r, err := s.Settle(s.t.Context(), 0, list)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// all makes one kind of outcome of every URL of a visit, and frees the site.
+func all(v Visit, kind Kind) Settlement {
+	st := Settlement{Lease: v.Lease, Free: &Release{}}
+	for _, it := range v.Items {
+		st.Outcomes = append(st.Outcomes, Outcome{Index: it.Index, Kind: kind, Cause: "timeout"})
+	}
+	return st
+}
+
+// urls lists the URLs of a visit.
+func urls(v Visit) (list []string) {
+	for _, it := range v.Items {
+		list = append(list, it.URL)
+	}
+	return list
+}
+
+// sound fails the test when the shard is not as its rules want it.
+func (s *stand) sound(k int) {
+	s.t.Helper()
+	c, err := s.Check(context.Background(), k, true)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if c.Faulted > 0 || c.Moving {
+		s.t.Fatalf("moving %v, %d faults: %s", c.Moving, c.Faulted, strings.Join(c.Faults, "\n"))
+	}
+}
+
+// dump is all that the shard's keys hold, but what a call may change without
+// any effect: the number of calls, the clock, and the turn of ticks.
+func (s *stand) dump(k int) map[string]string {
+	s.t.Helper()
+	all := make(map[string]string)
+	for _, v := range s.do("KEYS", s.keys[k].Pattern()).([]any) {
+		key := v.(string)
+		switch kind := s.do("TYPE", key).(string); kind {
+		case "hash":
+			h, err := s.rdb.HGetAll(context.Background(), key).Result()
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			for _, name := range []string{"calls", "tick", "quiet", "turn"} {
+				if key == s.keys[k].Stats() || key == s.keys[k].Meta() {
+					delete(h, name)
+				}
+			}
+			all[key] = fmt.Sprint(h)
+		case "list":
+			all[key] = fmt.Sprintf("%q", s.do("LRANGE", key, 0, -1))
+		case "zset":
+			all[key] = fmt.Sprintf("%q", s.do("ZRANGE", key, 0, -1, "WITHSCORES"))
+		}
+	}
+	return all
+}
+
+// twice runs a call, and again, and fails when the repeat changed anything.
+func (s *stand) twice(name string, call func()) {
+	s.t.Helper()
+	call()
+	once := s.dump(0)
+	call()
+	if again := s.dump(0); !maps.Equal(once, again) {
+		for key := range again {
+			if once[key] != again[key] {
+				s.t.Errorf("%s, repeated, changes %s\nfrom %s\nto   %s", name, key, once[key], again[key])
+			}
+		}
+		for key := range once {
+			if _, ok := again[key]; !ok {
+				s.t.Errorf("%s, repeated, removes %s", name, key)
+			}
+		}
+		s.t.FailNow()
+	}
+}
+
+// reset empties a server and makes the crawl anew, for the next case.
+func (s *stand) reset(t testing.TB) {
+	s.t = t
+	s.t.Helper()
+	s.do("FLUSHALL")
+	s.settings.Store(&Settings{})
+	if err := s.Configure(Config{}); err != nil {
+		t.Fatal(err)
+	}
+	for k := range s.layout.Shards {
+		for j := range s.layout.Filters {
+			s.do("BF.RESERVE", s.keys[k].Filter(j), "0.000001", 20000)
+		}
+		s.do("HSET", s.keys[k].Meta(), "epoch", epoch, "rev", 7)
+	}
+}
+
+// stat is one counter of shard 0.
+func (s *stand) stat(name string) int64 {
+	s.t.Helper()
+	return s.number("HGET", s.keys[0].Stats(), name)
+}
+
+// stored is the URLs of a list of shard 0, from the front.
+func (s *stand) stored(site string, class int) (list []string) {
+	s.t.Helper()
+	for _, v := range s.do("LRANGE", s.keys[0].Queue(site, class), 0, -1).([]any) {
+		e, err := decodeEntry(v.(string), site)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		list = append(list, strings.TrimPrefix(e.URL, "https://"+site+"/page/"))
+	}
+	return list
+}
+
+// where names the zsets that a site of shard 0 stands in.
+func (s *stand) where(site string) string {
+	s.t.Helper()
+	var in []string
+	for z, name := range map[int]string{3: "0", 4: "1", 5: "2", 6: "3", 7: "held"} {
+		if s.do("ZSCORE", s.base[0][z], site) != nil {
+			in = append(in, name)
+		}
+	}
+	slices.Sort(in)
+	return strings.Join(in, " ")
+}
+
+// with changes a candidate.
+func with(c Candidate, change func(*Candidate)) Candidate {
+	change(&c)
+	return c
+}
+
+func again(c Candidate, id string) Candidate {
+	c.Again = id
+	return c
+}
+
+func class(c Candidate, p uint8) Candidate {
+	c.Priority = p
+	return c
+}
+
+// alter changes a site of shard 0.
+func (s *stand) alter(site string, c SiteChange) {
+	s.t.Helper()
+	if err := s.Alter(s.t.Context(), 0, site, c); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func shardFilter(fp canon.Fingerprint, n int) int { return shard.FilterOf(fp, n) }
+
+// lendOne is lend when several sites are due.
+func (s *stand) lendOne(site string, urls int) Visit {
+	s.t.Helper()
+	s.pass(0, 2*time.Millisecond)
+	for _, d := range s.tick(TickRequest{Want: 100}).Due {
+		if d.Site == site {
+			if v := s.visit(VisitLimits{URLs: urls}, d); len(v) == 1 {
+				return v[0]
+			}
+		}
+	}
+	s.t.Fatalf("%s was not lent", site)
+	return Visit{}
+}

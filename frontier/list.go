@@ -1,0 +1,61 @@
+package frontier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"seine/shard"
+)
+
+// Listed is one crawl of a Redis.
+type Listed struct {
+	Crawl   string    `json:"crawl"`
+	State   string    `json:"state"` // creating, ready, paused, deleting
+	Layout  Layout    `json:"layout"`
+	Created time.Time `json:"created"`
+}
+
+// List names the crawls of a Redis in order. Cost: one call a crawl.
+func List(ctx context.Context, client *shard.Client) ([]Listed, error) {
+	reply, err := client.Do(ctx, noShard, shard.CrawlsKey(), "SMEMBERS", shard.CrawlsKey())
+	if err != nil {
+		return nil, fmt.Errorf("frontier: reading %s: %w", shard.CrawlsKey(), err)
+	}
+	var names []string
+	members, _ := reply.([]any)
+	for _, m := range members {
+		names = append(names, replyText(m))
+	}
+	slices.Sort(names)
+	list := make([]Listed, 0, len(names))
+	for _, name := range names {
+		r, err := readRoot(ctx, client, name)
+		if errors.Is(err, ErrNoCrawl) {
+			continue // a deletion that died before its last step
+		}
+		if err != nil {
+			return nil, err
+		}
+		state := r.state
+		if state == stateReady && r.paused == "all" {
+			state = "paused"
+		}
+		created, _ := time.Parse(time.RFC3339, r.raw["created"])
+		list = append(list, Listed{name, state, r.layout, created})
+	}
+	return list, nil
+}
+
+// register puts a crawl on the list, forget takes it off.
+func register(ctx context.Context, client *shard.Client, crawl string) error {
+	_, err := client.Do(ctx, noShard, shard.CrawlsKey(), "SADD", shard.CrawlsKey(), crawl)
+	return err
+}
+
+func forget(ctx context.Context, client *shard.Client, crawl string) error {
+	_, err := client.Do(ctx, noShard, shard.CrawlsKey(), "SREM", shard.CrawlsKey(), crawl)
+	return err
+}

@@ -1,0 +1,174 @@
+package frontier
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"seine/shard"
+)
+
+func TestMembers(t *testing.T) {
+	f := create(t, connect(t), "a", 1)
+	ctx := t.Context()
+	began := time.Now().Truncate(time.Second).UTC()
+	in := Member{ID: "x", Kind: KindFetcher, Version: "v1", Host: "h", PID: 7, Started: began, Rate: 2.5, Pages: 9}
+	for _, m := range []Member{{ID: "s", Kind: KindSeeder}, in, {ID: "w", Kind: KindFetcher, Started: began.Add(-time.Hour)}} {
+		if err := f.Announce(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := f.Members(ctx)
+	if err != nil || len(list) != 3 || list[0].ID != "w" || list[1].ID != "x" || list[2].ID != "s" {
+		t.Fatalf("%+v %v", list, err)
+	}
+	got := list[1]
+	if ago := time.Since(got.Seen); ago < -time.Second || ago > LiveFor {
+		t.Errorf("seen %v ago", ago)
+	}
+	got.Seen = time.Time{}
+	if got != in {
+		t.Errorf("got %+v, want %+v", got, in)
+	}
+	if err := f.Leave(ctx, "x"); err != nil {
+		t.Fatal(err)
+	}
+	// One that went silent leaves the list by itself, details included.
+	f.client.Redis().ZAdd(ctx, shard.LiveKey("a"), zAt("w", 1))
+	if list, _ := f.Members(ctx); len(list) != 1 || list[0].ID != "s" {
+		t.Errorf("%+v", list)
+	}
+	if n := f.client.Redis().HLen(ctx, shard.LiveInfoKey("a")).Val(); n != 1 {
+		t.Errorf("details of %d members", n)
+	}
+}
+
+func TestFinishedLooksAtEverything(t *testing.T) {
+	f := create(t, connect(t), "a", 3)
+	ctx := t.Context()
+	r := f.client.Redis()
+	finished := func(want bool, when string) {
+		t.Helper()
+		if got, err := f.Finished(ctx); got != want || err != nil {
+			t.Errorf("%s: finished %v, %v", when, got, err)
+		}
+	}
+	finished(true, "a new crawl")
+	for k := range 3 {
+		for _, key := range []string{f.keys[k].Leases(), f.keys[k].Ready(0), f.keys[k].Ready(3)} {
+			r.ZAdd(ctx, key, zAt("x", 1))
+			finished(false, key)
+			r.Del(ctx, key)
+		}
+		r.ZAdd(ctx, f.keys[k].Held(), zAt("x", 1))
+		finished(true, "a paused site")
+	}
+	push(t, f, "a:feed", "x")
+	finished(false, "a fed crawl")
+	r.Del(ctx, "a:feed")
+	f.Announce(ctx, Member{ID: "f", Kind: KindFetcher})
+	finished(true, "with a fetcher live")
+	f.Announce(ctx, Member{ID: "s", Kind: KindSeeder})
+	finished(false, "with a seeder live")
+}
+
+func TestStats(t *testing.T) {
+	f := create(t, connect(t), "a", 2)
+	ctx := t.Context()
+	r := f.client.Redis()
+	r.HSet(ctx, f.keys[1].Stats(), "queued", 1, "waiting", 2, "open", 3, "admits", 4, "known", 5, "done", 6, "retried", 7,
+		"dead", 8, "lost", 9, "revived", 10, "dropped", 11, "of tomorrow", 12)
+	r.ZAdd(ctx, f.keys[1].Ready(0), zAt("x", 1))
+	r.ZAdd(ctx, f.keys[1].Ready(2), zAt("y", 1))
+	r.ZAdd(ctx, f.keys[1].Held(), zAt("z", 1))
+	r.ZAdd(ctx, f.keys[1].Leases(), zAt("t u", 1))
+	if err := f.Pause(ctx, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	list, err := f.Stats(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ShardStats{Shard: 1, Ready: 2, Held: 1, Leases: 1, Queued: 1, Waiting: 2, Open: 3, Admits: 4, Known: 5, Done: 6, Retried: 7,
+		Dead: 8, Lost: 9, Revived: 10, Dropped: 11, Paused: true, Slot: shard.Slot(f.shards.Tag(1)), Master: list[1].Master}
+	if list[1] != want || list[1].Master == "" || list[0].Queued != 0 {
+		t.Errorf("%+v", list)
+	}
+	if total := Total(list); total.Known != 5 || total.Ready != 2 || !total.Paused {
+		t.Errorf("%+v", total)
+	}
+	r.HSet(ctx, f.keys[0].Meta(), "epoch", "another")
+	if _, err := f.Stats(ctx); !errors.Is(err, ErrStale) {
+		t.Error(err)
+	}
+}
+
+func TestRobotsStore(t *testing.T) {
+	f := create(t, connect(t), "a", 1)
+	ctx := t.Context()
+	if _, _, ok, err := f.Robots(ctx, 0, "http://x.example"); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	rules := make([]byte, 100_000)
+	if err := f.SetRobots(ctx, 0, "http://x.example", rules, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	got, ttl, ok, err := f.Robots(ctx, 0, "http://x.example")
+	if err != nil || !ok || string(got) != string(rules) || ttl <= 59*time.Minute || ttl > time.Hour {
+		t.Fatal(len(got), ttl, ok, err)
+	}
+	key := f.keys[0].Robots("http://x.example")
+	if n := f.client.Redis().StrLen(ctx, key).Val(); n > 1000 {
+		t.Errorf("100 kB of nothing take %d bytes", n)
+	}
+	if err := f.SetRobots(ctx, 0, "http://y.example", nil, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, ok, err := f.Robots(ctx, 0, "http://y.example"); !ok || err != nil || len(got) != 0 {
+		t.Error(ok, err)
+	}
+	f.client.Redis().Set(ctx, key, "\x63of tomorrow", time.Hour)
+	if _, _, ok, err := f.Robots(ctx, 0, "http://x.example"); ok || err != nil {
+		t.Error("rules of another version", ok, err)
+	}
+}
+
+func TestListAndDelete(t *testing.T) {
+	c := connect(t)
+	ctx := t.Context()
+	f := create(t, c, "a", 3)
+	create(t, c, "ab", 1)
+	list, err := List(ctx, c)
+	if err != nil || len(list) != 2 || list[0].Crawl != "a" || list[0].Layout.Shards != 3 || list[0].State != "ready" || list[0].Created.IsZero() {
+		t.Fatalf("%+v %v", list, err)
+	}
+	for k := range 3 {
+		for i := range 1200 {
+			c.Redis().Set(ctx, f.keys[k].Site(string(rune('a'+i%26))+time.Duration(i).String()), "x", 0)
+		}
+	}
+	push(t, f, "a:feed", "x")
+	f.Announce(ctx, Member{ID: "m", Kind: KindFetcher, Host: "there"})
+	if _, err := Delete(ctx, c, "a"); !errors.Is(err, ErrLive) {
+		t.Fatalf("deleted under a fetcher: %v", err)
+	}
+	f.Leave(ctx, "m")
+	if n, err := Delete(ctx, c, "a"); n < 3600 || err != nil {
+		t.Fatal(n, err)
+	}
+	if keys := c.Redis().Keys(ctx, "*a:*").Val(); len(keys) != 0 {
+		t.Errorf("left: %q", keys)
+	}
+	if _, err := f.Stats(ctx); !errors.Is(err, ErrStale) {
+		t.Errorf("work on a deleted crawl: %v", err)
+	}
+	if _, err := Delete(ctx, c, "a"); !errors.Is(err, ErrNoCrawl) {
+		t.Error(err)
+	}
+	if _, err := Open(ctx, c, "ab", nil); err != nil {
+		t.Error(err)
+	}
+	if list, _ := List(ctx, c); len(list) != 1 {
+		t.Errorf("%+v", list)
+	}
+}

@@ -1,0 +1,53 @@
+package frontier
+
+import (
+	"embed"
+
+	"seine/shard"
+)
+
+//go:embed lua/*.lua
+var texts embed.FS
+
+// allowOOM lets a script run above maxmemory: all but admission give memory
+// back sooner or later. Admission has no such line, and no line of this form at
+// all, so that it runs there until its first write is refused.
+const allowOOM = "#!lua flags=allow-oom\n"
+
+// The scripts of a shard. What runs is the prelude and then the file.
+var (
+	admitScript  = script("admit", "")
+	tickScript   = script("tick", allowOOM)
+	visitScript  = script("visit", allowOOM)
+	settleScript = script("settle", allowOOM)
+	reapScript   = script("reap", allowOOM)
+	reviveScript = script("revive", allowOOM)
+	dropScript   = script("drop", allowOOM)
+	siteScript   = script("site", allowOOM)
+	checkScript  = script("check", allowOOM)
+	statsScript  = bare("stats", allowOOM)
+)
+
+// The scripts of a crawl's other keys stand alone.
+var (
+	swapScript = bare("swap", allowOOM)
+	liveScript = bare("live", allowOOM)
+	peekScript = bare("peek", allowOOM)
+	takeScript = bare("take", allowOOM)
+)
+
+func script(name, flags string) *shard.Script {
+	return shard.NewScript(name, flags+text("prelude")+text(name))
+}
+
+// bare is a script that runs without the prelude.
+func bare(name, flags string) *shard.Script { return shard.NewScript(name, flags+text(name)) }
+
+// text is one of the embedded files; a missing one is a fault of the build.
+func text(name string) string {
+	b, err := texts.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}

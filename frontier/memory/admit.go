@@ -1,0 +1,189 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"seine/frontier"
+	"seine/frontier/canon"
+)
+
+// batch is what a batch of candidates must remember of itself: the verdicts of
+// what it admitted, so that repeats get their first's, and which candidate
+// speaks for a URL that it wants again.
+type batch struct {
+	admitted map[canon.Fingerprint]struct{}
+	again    map[canon.Fingerprint]int
+}
+
+// Admit queues the candidates that are new, in order, and writes what became of
+// each to verdicts. All candidates belong to shard k. A candidate with Again is
+// queued although it is known, once for each request id; it speaks for all of
+// its URL in the batch. Cost: about a hundred ns for a known URL, some more for
+// a new one.
+func (f *Frontier) Admit(ctx context.Context, k int, candidates []frontier.Candidate, verdicts []frontier.Verdict) error {
+	p, err := f.part(ctx, k, "admit")
+	if err != nil {
+		return err
+	}
+	if len(verdicts) != len(candidates) {
+		return fmt.Errorf("memory: admit: %d verdicts for %d candidates", len(verdicts), len(candidates))
+	}
+	for i := range candidates {
+		c := &candidates[i]
+		if own := f.slots.Of(c.Fingerprint); own != k {
+			return fmt.Errorf("memory: admit: candidate %d belongs to shard %d, not %d", i, own, k)
+		}
+		if c.Priority > 3 {
+			return fmt.Errorf("memory: admit: candidate %d has class %d, the last is 3", i, c.Priority)
+		}
+	}
+	p.lock()
+	p.admit(candidates, verdicts)
+	return p.unlock("admit")
+}
+
+func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdict) {
+	p.batch.begin(candidates)
+	settings := p.f.settings.Load()
+	capped := settings.MaxPerSite > 0 || len(settings.Sites) > 0
+	front := settings.Order == "depth"
+	p.begin(recAdmit)
+	var s *site
+	admitted, last := 0, ""
+	for i := range candidates {
+		c := &candidates[i]
+		if first, ok := p.batch.again[c.Fingerprint]; ok && first != i {
+			continue // another candidate speaks for this URL
+		}
+		if p.isKnown(c) {
+			verdicts[i] = p.batch.verdictOfKnown(c)
+			continue
+		}
+		if s == nil || s.name != c.Site {
+			s = p.site(c.Site)
+		}
+		limit := int64(0)
+		if capped || s.extra != nil {
+			limit = p.capOf(s, settings)
+		}
+		if q := s.queues[c.Priority]; s.blocked || limit > 0 && s.more().admitted >= limit || q != nil && q.n >= p.f.cfg.MaxList {
+			verdicts[i] = frontier.Capped
+			continue
+		}
+		e := entryOf(c)
+		p.known.add(c.Fingerprint)
+		if c.Again != "" {
+			p.known.add(request(c))
+		}
+		p.enqueue(s, &e, limit > 0, front)
+		p.noteAdmitted(c, last, limit > 0, front)
+		last = c.Site
+		verdicts[i] = frontier.Admitted
+		p.batch.admitted[c.Fingerprint] = struct{}{}
+		admitted++
+	}
+	for i := range candidates {
+		if first, ok := p.batch.again[candidates[i].Fingerprint]; ok {
+			verdicts[i] = verdicts[first]
+		}
+	}
+	if admitted > 0 {
+		p.stats.Admits++
+		p.stats.Known += int64(admitted)
+		if p.log != nil {
+			p.log.add(append(p.rec, 0))
+		}
+	}
+	p.forget(2 * admitted)
+}
+
+// begin forgets the last batch and finds who speaks for URLs wanted again.
+func (b *batch) begin(candidates []frontier.Candidate) {
+	if b.admitted == nil || len(b.admitted) > 4096 {
+		b.admitted = make(map[canon.Fingerprint]struct{})
+	}
+	clear(b.admitted)
+	b.again = nil
+	for i := range candidates {
+		if c := &candidates[i]; c.Again != "" {
+			if b.again == nil {
+				b.again = make(map[canon.Fingerprint]int)
+			}
+			if _, ok := b.again[c.Fingerprint]; !ok {
+				b.again[c.Fingerprint] = i
+			}
+		}
+	}
+}
+
+// verdictOfKnown is Admitted for a repeat of what this batch admitted.
+func (b *batch) verdictOfKnown(c *frontier.Candidate) frontier.Verdict {
+	if len(b.admitted) > 0 {
+		if _, ok := b.admitted[c.Fingerprint]; ok {
+			return frontier.Admitted
+		}
+	}
+	return frontier.Seen
+}
+
+// isKnown says whether there is nothing to queue for c.
+func (p *part) isKnown(c *frontier.Candidate) bool {
+	if c.Again != "" {
+		return p.known.has(request(c))
+	}
+	return p.known.has(c.Fingerprint)
+}
+
+// request is the fingerprint of a URL wanted again under a request id.
+func request(c *frontier.Candidate) canon.Fingerprint {
+	var room [64]byte
+	id := append(c.Fingerprint.Append(room[:0]), c.Again...)
+	return canon.Fingerprint{Site: c.Fingerprint.Site, Key: xxhash.Sum64(id)}
+}
+
+// enqueue puts a new entry into its list. A list that was not empty leaves its
+// site where it is; otherwise the site moves unless it has better work already.
+// counted says that a cap applies.
+func (p *part) enqueue(s *site, e *frontier.Entry, counted, front bool) {
+	if counted {
+		s.more().admitted++
+	}
+	had := s.queues[e.Priority] != nil
+	if front {
+		p.pushFront(s, e)
+	} else {
+		p.pushBack(s, e)
+	}
+	if !had && s.best() == int(e.Priority) {
+		p.place(s)
+	}
+}
+
+// capOf is the number of URLs that a site may have, 0 = any.
+func (p *part) capOf(s *site, settings *frontier.Settings) int64 {
+	if s.extra != nil && s.extra.cap > 0 {
+		return s.extra.cap
+	}
+	for i := range settings.Sites {
+		if r := &settings.Sites[i]; matches(r.Match, s.name) {
+			if r.MaxPages > 0 {
+				return r.MaxPages
+			}
+			break
+		}
+	}
+	return settings.MaxPerSite
+}
+
+// matches says whether a rule's pattern, a name or *.domain, is for a site.
+func matches(pattern, site string) bool {
+	domain, ok := strings.CutPrefix(pattern, "*.")
+	if !ok {
+		return pattern == site
+	}
+	return site == domain || strings.HasSuffix(site, "."+domain)
+}

@@ -1,0 +1,146 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"seine/frontier"
+)
+
+// letters is the dead letters of one cause, the oldest first.
+type letters struct {
+	first int // letters before it were dropped or taken
+	list  []letter
+}
+
+type letter struct {
+	id    int64
+	site  string
+	text  string
+	entry frontier.Entry
+}
+
+// bury adds a dead letter and drops the oldest beyond the bound.
+func (p *part) bury(site, cause, text string, e frontier.Entry) {
+	d := p.dead[cause]
+	if d == nil {
+		d = &letters{}
+		p.dead[strings.Clone(cause)] = d
+	}
+	p.stats.Dead++
+	d.list = append(d.list, letter{id: p.stats.Dead, site: site, text: text, entry: e})
+	for d.len() > p.f.cfg.MaxDead {
+		d.list[d.first] = letter{}
+		d.first++
+		p.stats.Dropped++
+	}
+	if d.first > 1024 && d.first > len(d.list)/2 {
+		d.list = append([]letter(nil), d.list[d.first:]...)
+		d.first = 0
+	}
+}
+
+func (d *letters) len() int { return len(d.list) - d.first }
+
+// find returns the place of the letter with this id.
+func (d *letters) find(id int64) (int, bool) {
+	at, ok := slices.BinarySearchFunc(d.list[d.first:], id, func(l letter, id int64) int { return cmp.Compare(l.id, id) })
+	return d.first + at, ok
+}
+
+// DeadLetters returns count dead letters of a cause from offset on, the oldest
+// first.
+func (f *Frontier) DeadLetters(ctx context.Context, k int, cause string, offset, count int64) ([]frontier.DeadLetter, error) {
+	p, err := f.part(ctx, k, "dead letters")
+	if err != nil {
+		return nil, err
+	}
+	p.lock()
+	defer p.mu.Unlock()
+	d := p.dead[cause]
+	if d == nil || offset < 0 || offset >= int64(d.len()) || count <= 0 {
+		return nil, nil
+	}
+	list := d.list[d.first:][offset:]
+	list = list[:min(int64(len(list)), count)]
+	out := make([]frontier.DeadLetter, len(list))
+	for i, l := range list {
+		out[i] = frontier.DeadLetter{Entry: l.entry, Site: l.site, Cause: cause, Text: l.text, Raw: strconv.FormatInt(l.id, 10)}
+	}
+	return out, nil
+}
+
+// DeadCounts is the number of dead letters by cause.
+func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, error) {
+	p, err := f.part(ctx, k, "dead counts")
+	if err != nil {
+		return nil, err
+	}
+	p.lock()
+	defer p.mu.Unlock()
+	out := make(map[string]int64)
+	for cause, d := range p.dead {
+		if n := d.len(); n > 0 {
+			out[cause] = int64(n)
+		}
+	}
+	return out, nil
+}
+
+// Revive puts dead letters back at the end of their queues, as if they had
+// never failed, and returns how many went. Those of blocked sites stay.
+func (f *Frontier) Revive(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
+	return f.exhume(ctx, k, "revive", dead)
+}
+
+// DropDead forgets dead letters and returns how many were still there.
+func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
+	return f.exhume(ctx, k, "drop dead", dead)
+}
+
+// exhume takes letters out and revives them or not.
+func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier.DeadLetter) (int, error) {
+	p, err := f.part(ctx, k, op)
+	if err != nil {
+		return 0, err
+	}
+	p.lock()
+	n := 0
+	for i := range dead {
+		id, err := strconv.ParseInt(dead[i].Raw, 10, 64)
+		if err == nil && p.exhume(dead[i].Cause, id, op == "revive") {
+			p.noteLetter(dead[i].Cause, id, op == "revive")
+			n++
+		}
+	}
+	return n, p.unlock(op)
+}
+
+// exhume takes one letter out; false when it is not there or stays.
+func (p *part) exhume(cause string, id int64, revive bool) bool {
+	d := p.dead[cause]
+	if d == nil {
+		return false
+	}
+	at, ok := d.find(id)
+	if !ok {
+		return false
+	}
+	l := d.list[at]
+	if revive {
+		s := p.site(l.site)
+		if s.blocked {
+			return false
+		}
+		l.entry.Lost, l.entry.Attempts = 0, 0
+		p.pushBack(s, &l.entry)
+		p.stats.Revived++
+		p.stats.Admits++
+		p.place(s)
+	}
+	d.list = slices.Delete(d.list, at, at+1)
+	return true
+}

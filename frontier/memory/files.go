@@ -1,0 +1,226 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// formatVersion is the version of all that stands in the directory of a crawl.
+const formatVersion = 1
+
+// The files of a shard: journal g holds what happened since snapshot g. A
+// snapshot takes the place of all files before it.
+const (
+	kindLog  = "log"
+	kindSnap = "snap"
+)
+
+// The errors of a crawl on disk that callers branch on.
+var (
+	// ErrInUse: another process has the directory open.
+	ErrInUse = errors.New("memory: the directory is in use by another process")
+	// ErrClosed: the crawl was closed.
+	ErrClosed = errors.New("memory: the crawl is closed")
+)
+
+// DamageError says that a file of the crawl is not what was written.
+type DamageError struct {
+	File   string
+	Offset int64 // of the first frame that is damaged
+	What   string
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("memory: %s is damaged at byte %d: %s; what is left can be saved by repairing the directory", e.File, e.Offset, e.What)
+}
+
+// fileName is the name of a file of shard k.
+func fileName(k int, kind string, gen uint64) string { return fmt.Sprintf("%d.%d.%s", k, gen, kind) }
+
+// header is the first payload of a file.
+func header(k int, kind string, gen uint64) []byte {
+	return fmt.Appendf(nil, "seine %s v%d shard %d generation %d", kind, formatVersion, k, gen)
+}
+
+// filesOf lists the generations of the files of a shard, in order.
+func filesOf(dir string, k int) (snaps, logs []uint64, err error) {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, n := range names {
+		f := strings.Split(n.Name(), ".")
+		if len(f) != 3 || f[0] != strconv.Itoa(k) {
+			continue
+		}
+		gen, err := strconv.ParseUint(f[1], 10, 64)
+		switch {
+		case err != nil:
+		case f[2] == kindSnap:
+			snaps = append(snaps, gen)
+		case f[2] == kindLog:
+			logs = append(logs, gen)
+		}
+	}
+	slices.Sort(snaps)
+	slices.Sort(logs)
+	return snaps, logs, nil
+}
+
+// createLog makes the file of a journal. Cost: two syncs.
+func createLog(dir string, k int, gen uint64) (f *os.File, salt uint32, size int64, err error) {
+	path := filepath.Join(dir, fileName(k, kindLog, gen))
+	if f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600); err != nil {
+		return nil, 0, 0, err
+	}
+	w := &frameWriter{w: f}
+	head := header(k, kindLog, gen)
+	w.frame(head)
+	if w.err == nil {
+		w.err = f.Sync()
+	}
+	if w.err == nil {
+		w.err = syncDir(dir)
+	}
+	if w.err != nil {
+		f.Close()
+		os.Remove(path)
+		return nil, 0, 0, w.err
+	}
+	return f, saltOf(head), w.size, nil
+}
+
+// syncDir brings the names of a directory to the disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// replaceFile writes one frame to a file as a whole or not at all.
+func replaceFile(path string, payload []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	w := &frameWriter{w: f}
+	w.frame(payload)
+	if w.err == nil {
+		w.err = f.Sync()
+	}
+	if err := f.Close(); w.err == nil {
+		w.err = err
+	}
+	if w.err == nil {
+		w.err = os.Rename(path+".new", path)
+	}
+	if w.err == nil {
+		w.err = syncDir(filepath.Dir(path))
+	}
+	return w.err
+}
+
+// frameReader reads the frames of a file in order.
+type frameReader struct {
+	f    *os.File
+	salt uint32
+	size int64
+	off  int64 // of the next frame
+	buf  []byte
+}
+
+// openFrames opens a file that should start with that payload.
+func openFrames(path string, head []byte) (*frameReader, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &frameReader{f: f, salt: saltOf(head), size: st.Size()}, nil
+}
+
+// next returns the payload of the next frame, valid until the one after. ok is
+// false at the end of the file, and where no frame stands; off is then where.
+func (r *frameReader) next() (payload []byte, ok bool, err error) {
+	payload, _, size, err := r.at(r.off)
+	if err != nil || size == 0 {
+		return nil, false, err
+	}
+	r.off += int64(size)
+	return payload, true, nil
+}
+
+// at reads the frame at an offset; its size is 0 when there is none.
+func (r *frameReader) at(off int64) (payload []byte, synced int64, size int, err error) {
+	if r.size-off < frameHeader {
+		return nil, 0, 0, nil
+	}
+	if r.buf, err = readAt(r.f, r.buf[:0], off, frameHeader); err != nil {
+		return nil, 0, 0, err
+	}
+	n := frameLength(r.buf)
+	if n < 0 || n > r.size-off-frameHeader {
+		return nil, 0, 0, nil
+	}
+	if r.buf, err = readAt(r.f, r.buf, off+frameHeader, int(n)); err != nil {
+		return nil, 0, 0, err
+	}
+	salt := r.salt
+	if off == 0 {
+		salt = 0
+	}
+	payload, synced, size, _ = frameAt(r.buf, salt, off)
+	return payload, synced, size, nil
+}
+
+// readAt appends n bytes of a file to buf.
+func readAt(f *os.File, buf []byte, off int64, n int) ([]byte, error) {
+	at := len(buf)
+	buf = slices.Grow(buf, n)[:at+n]
+	_, err := f.ReadAt(buf[at:], off)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return buf, err
+}
+
+// seek looks for the next frame behind off, which is damaged. It returns the
+// end of the file when there is none, and the mark of the frame.
+func (r *frameReader) seek() (synced int64, err error) {
+	const step = 1 << 20
+	var window []byte
+	for from := r.off + 1; from < r.size; from += step {
+		// An overlap, so that no header is cut in two.
+		if window, err = readAt(r.f, window[:0], from, int(min(step+frameHeader, r.size-from))); err != nil {
+			return 0, err
+		}
+		for i := 0; i+frameHeader <= len(window) && i < step; i++ {
+			if frameLength(window[i:]) < 0 {
+				continue
+			}
+			_, synced, size, err := r.at(from + int64(i))
+			if err != nil {
+				return 0, err
+			}
+			if size > 0 {
+				r.off = from + int64(i)
+				return synced, nil
+			}
+		}
+	}
+	r.off = r.size
+	return 0, nil
+}

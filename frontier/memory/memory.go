@@ -1,0 +1,287 @@
+// Package memory keeps a crawl's frontier in one process, with the contract
+// that the frontier in Redis has. It serves crawls that need no servers, and it
+// is the model that the scripts in Redis are compared with, so it follows their
+// rules to the letter and is exact where they use a Bloom filter.
+//
+// A crawl is split into shards, each behind one mutex. A shard knows URLs by
+// fingerprint (set), keeps the URLs that wait in the queues of their sites
+// (queue), and orders sites, not URLs, by the time they are due: one heap for
+// each class, where a site stands in the class of its best queue. Tick names
+// due sites and pushes them a few seconds on, a soft claim whose score is the
+// ticket; Visit takes a site whose score is still the ticket's out of its heap
+// and lends it under a token; Settle takes outcomes and gives the site back;
+// Reap does so for a fetcher that died. What no longer has work is forgotten a
+// day after its clock.
+//
+// Nothing here waits for time: all of it passes by Config.Now, never backwards.
+//
+// Without Config.Dir a crawl ends with its process. With it, each change is in
+// the shard's journal before the call returns, so a killed process loses
+// nothing that it acknowledged, and power cut loses at most what was done since
+// the last sync. URLs that were lent at that moment return to the front of
+// their queues, marked as lost once more.
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/canon"
+	"seine/shard"
+)
+
+// Config of a frontier; zero fields are the documented defaults.
+type Config struct {
+	Layout   frontier.Layout   // default one shard; of a crawl on disk, what it must have
+	Settings frontier.Settings // of a new crawl, default frontier.DefaultSettings; one on disk has its own
+	Lease    time.Duration     // how long a visit lives without Tick, default 60 s
+	Claim    time.Duration     // how long a ticket keeps others off its site, default 5 s
+	MaxList  int               // entries a list, default 8 million; beyond, URLs are Capped
+	MaxDead  int               // dead letters a cause and shard, default 100,000; beyond, the oldest are dropped
+	Now      func() time.Time  // default time.Now
+
+	Dir    string        // where the crawl is kept, made when missing; default: nowhere
+	Sync   time.Duration // what a power cut may undo, default 500 ms; negative: nothing, at the price of a sync each call
+	MaxLog int64         // bytes of a shard's journal, at least, before a snapshot takes its place, default 64 MB
+	Logger *slog.Logger  // told of torn ends that were cut, and of failures in the background; default none
+}
+
+// complete fills in the defaults.
+func (c Config) complete() Config {
+	setDefault(&c.Layout.Shards, 1)
+	c.Layout = c.Layout.Complete()
+	if reflect.ValueOf(c.Settings).IsZero() {
+		c.Settings = frontier.DefaultSettings()
+	}
+	c.Settings.Rev = 1
+	setDefault(&c.Lease, time.Minute)
+	setDefault(&c.Claim, 5*time.Second)
+	setDefault(&c.MaxList, 8_000_000)
+	setDefault(&c.MaxDead, 100_000)
+	setDefault(&c.Sync, 500*time.Millisecond)
+	setDefault(&c.MaxLog, 64<<20)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// Validate joins all that is wrong.
+func (c *Config) Validate() error {
+	var errs []error
+	fault := func(wrong bool, text string) {
+		if wrong {
+			errs = append(errs, errors.New("memory: "+text))
+		}
+	}
+	fault(c.Lease < 0, "Lease must not be negative")
+	fault(c.Claim < 0, "Claim must not be negative")
+	fault(c.MaxList < 0, "MaxList must not be negative")
+	fault(c.MaxDead < 0, "MaxDead must not be negative")
+	fault(c.MaxLog < 0, "MaxLog must not be negative")
+	whole := c.complete()
+	return errors.Join(append(errs, whole.Layout.Validate(), whole.Settings.Validate())...)
+}
+
+// Frontier is one crawl in this process. It is safe for concurrent use.
+type Frontier struct {
+	cfg      Config
+	layout   frontier.Layout
+	settings atomic.Pointer[frontier.Settings]
+	changing sync.Mutex // held by Set and Pause
+	slots    shard.Map
+	shards   []*part
+	run      string // makes tokens of this process differ from those of others
+	tokens   atomic.Uint64
+
+	membership sync.Mutex
+	members    map[string]frontier.Member
+
+	dir *dir // nil when nothing is kept on disk
+	// suspect is the visit, one at most, with a URL that was lost twice already.
+	// Processes that are killed again and again lose much that is innocent; like
+	// this the third time falls on one URL only.
+	suspect atomic.Pointer[lease]
+}
+
+// New makes an empty crawl, or opens the one that is in cfg.Dir. It fails with
+// ErrLayout when that one has another layout, with ErrInUse when another
+// process has it open, and with a DamageError when it is not what was written.
+func New(cfg Config) (*Frontier, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	want := cfg.Layout
+	cfg = cfg.complete()
+	f := &Frontier{}
+	if cfg.Dir != "" {
+		d, err := openDir(cfg.Dir)
+		if err != nil {
+			return nil, err
+		}
+		if f.dir = d; d.found != nil {
+			if err := d.found.check(want); err != nil {
+				d.abandon()
+				return nil, err
+			}
+			cfg.Layout, cfg.Settings = d.found.Layout, d.found.Settings
+		}
+	}
+	f.build(cfg)
+	if f.dir != nil {
+		if err := f.dir.load(f); err != nil {
+			f.dir.abandon()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// build makes an empty crawl of f.
+func (f *Frontier) build(cfg Config) {
+	f.cfg, f.layout, f.slots = cfg, cfg.Layout, shard.NewMap(cfg.Layout.Shards)
+	f.run = strings.ToLower(rand.Text()[:10])
+	f.settings.Store(&cfg.Settings)
+	for k := range cfg.Layout.Shards {
+		f.shards = append(f.shards, newPart(f, k))
+	}
+}
+
+// Close writes what is not on disk yet. URLs that are out return to their
+// queues with the next New. It is an error to use f afterwards.
+func (f *Frontier) Close() error {
+	if f.dir == nil {
+		return nil
+	}
+	return f.dir.close()
+}
+
+// Shards is the number of shards.
+func (f *Frontier) Shards() int { return len(f.shards) }
+
+// Of is the shard that owns a fingerprint.
+func (f *Frontier) Of(fp canon.Fingerprint) int { return f.slots.Of(fp) }
+
+// Layout is what the crawl is built on.
+func (f *Frontier) Layout() frontier.Layout { return f.layout }
+
+// Settings is the crawl's settings; do not change what it points to.
+func (f *Frontier) Settings() *frontier.Settings { return f.settings.Load() }
+
+// Refresh is Settings: here they are never out of date.
+func (f *Frontier) Refresh(ctx context.Context) (*frontier.Settings, error) {
+	return f.settings.Load(), ctx.Err()
+}
+
+// Set applies change to the settings and raises their revision, which tells
+// fetchers with their next tick. It returns them as they were and as they are.
+func (f *Frontier) Set(ctx context.Context, change func(*frontier.Settings) error) (before, after *frontier.Settings, err error) {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	before = f.settings.Load()
+	settings := *before
+	if err := change(&settings); err != nil {
+		return nil, nil, err
+	}
+	if err := settings.Validate(); err != nil {
+		return nil, nil, err
+	}
+	settings.Rev++
+	if err := f.keep(&settings); err != nil {
+		return nil, nil, err
+	}
+	return before, &settings, nil
+}
+
+// Pause stops or resumes lending: of one shard, or of the whole crawl when k is
+// negative. What is lent goes on to its end; admission goes on.
+func (f *Frontier) Pause(ctx context.Context, k int, paused bool) error {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	first, last := k, k
+	if k < 0 {
+		first, last = 0, len(f.shards)-1
+	}
+	for k := first; k <= last; k++ {
+		p, err := f.part(ctx, k, "pause")
+		if err != nil {
+			return err
+		}
+		p.mu.Lock()
+		p.stats.Paused = paused
+		p.mu.Unlock()
+	}
+	settings := *f.settings.Load()
+	settings.Rev++
+	return f.keep(&settings)
+}
+
+// keep takes settings over, on disk too.
+func (f *Frontier) keep(s *frontier.Settings) error {
+	if f.dir != nil {
+		if err := f.dir.keep(s); err != nil {
+			return fmt.Errorf("memory: settings: %w", err)
+		}
+	}
+	f.settings.Store(s)
+	return nil
+}
+
+// PausedShards names the shards that are paused.
+func (f *Frontier) PausedShards(ctx context.Context) ([]int, error) {
+	var list []int
+	for k := range f.shards {
+		p, err := f.part(ctx, k, "pause")
+		if err != nil {
+			return nil, err
+		}
+		p.mu.Lock()
+		if p.stats.Paused {
+			list = append(list, k)
+		}
+		p.mu.Unlock()
+	}
+	return list, nil
+}
+
+// part returns shard k.
+func (f *Frontier) part(ctx context.Context, k int, op string) (*part, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &shard.Error{Shard: k, Op: op, Err: err}
+	}
+	if k < 0 || k >= len(f.shards) {
+		return nil, fmt.Errorf("memory: %s: no shard %d in a crawl of %d shards", op, k, len(f.shards))
+	}
+	return f.shards[k], nil
+}
+
+// token names a visit. It is unlike any other token of this or another run.
+func (f *Frontier) token() string {
+	return f.run + strconv.FormatUint(f.tokens.Add(1), 36)
+}
+
+// delay is what a site waits that has no delay of its own.
+func (f *Frontier) delay() time.Duration { return f.settings.Load().Delay }

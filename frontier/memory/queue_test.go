@@ -1,0 +1,94 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"seine/frontier"
+)
+
+// TestQueueAgainstSlice holds a queue equal to a slice through chunks of all
+// kinds.
+func TestQueueAgainstSlice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q queue
+		var model []frontier.Entry
+		var scratch []byte
+		made := 0
+		entry := func() frontier.Entry {
+			made++
+			return frontier.Entry{
+				URL:      fmt.Sprintf("https://example.com/%0*d", rapid.SampledFrom([]int{1, 60, 2000}).Draw(t, "long"), made),
+				Priority: 2, Depth: rapid.Uint32().Draw(t, "depth"), Redirects: rapid.Uint8().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
+				Lost: rapid.Uint8Range(0, 3).Draw(t, "lost"), Attempts: rapid.Uint8().Draw(t, "attempts"), Meta: rapid.SampledFrom([]string{"", `{"a":1}`}).Draw(t, "meta"),
+			}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			n := rapid.IntRange(1, 30).Draw(t, "n")
+			switch rapid.IntRange(0, 2).Draw(t, "step") {
+			case 0:
+				for range n {
+					e := entry()
+					scratch = q.pushBack(&e, scratch)
+					model = append(model, e)
+				}
+			case 1:
+				for range n {
+					e := entry()
+					scratch = q.pushFront(&e, scratch)
+					model = slices.Insert(model, 0, e)
+				}
+			default:
+				for range min(n, len(model)) {
+					if got := decodeEntry(q.peek(), 2); got != model[0] {
+						t.Fatalf("first is %+v, want %+v", got, model[0])
+					}
+					q.pop()
+					model = model[1:]
+				}
+			}
+			if q.n != len(model) {
+				t.Fatalf("%d entries, want %d", q.n, len(model))
+			}
+		}
+		i := 0
+		q.each(func(rec []byte) {
+			if got := decodeEntry(rec, 2); got != model[i] {
+				t.Fatalf("entry %d is %+v, want %+v", i, got, model[i])
+			}
+			i++
+		})
+		if i != len(model) {
+			t.Fatalf("each saw %d entries, want %d", i, len(model))
+		}
+	})
+}
+
+func BenchmarkQueue(b *testing.B) {
+	b.ReportAllocs()
+	var q queue
+	var scratch []byte
+	i := 0
+	for b.Loop() {
+		e := frontier.Entry{URL: pageURL("www.example.com", i), Depth: uint32(i % 9)}
+		scratch = q.pushBack(&e, scratch)
+		i++
+	}
+	size := len(q.head) + len(q.tail)
+	for _, c := range q.mid {
+		size += cap(c) + 24
+	}
+	b.ReportMetric(float64(size)/float64(q.n), "bytes/URL")
+	for range i {
+		_ = decodeEntry(q.peek(), 0)
+		q.pop()
+	}
+}
+
+// pageURL is a URL of about 92 bytes as sites have them.
+func pageURL(host string, i int) string {
+	return fmt.Sprintf("https://%s/archive/%04d/section-%02d/an-article-about-something-%08x.html", host, 1990+i%37, i%13, uint32(i)*2654435761)
+}

@@ -1,0 +1,203 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"seine/frontier"
+)
+
+// Settle takes outcomes of visits and frees their sites. What was settled
+// before, or reaped, is gone.
+func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
+	p, err := f.part(ctx, k, "settle")
+	if err != nil {
+		return nil, err
+	}
+	p.lock()
+	out := make([]frontier.Settled, len(settlements))
+	for i := range settlements {
+		st := &settlements[i]
+		l := p.lease(st.Lease)
+		if l == nil {
+			out[i] = make(frontier.Settled, len(st.Outcomes))
+			continue
+		}
+		freed := st.Free != nil && l.site.lent == l
+		out[i] = p.settle(l, st)
+		p.noteSettled(st, out[i], freed)
+	}
+	return out, p.unlock("settle")
+}
+
+func (p *part) settle(l *lease, st *frontier.Settlement) frontier.Settled {
+	settled := make(frontier.Settled, len(st.Outcomes))
+	s := l.site
+	var back []int
+	changed := false
+	for i := range st.Outcomes {
+		o := &st.Outcomes[i]
+		at := o.Index - 1
+		if at < 0 || at >= len(l.open) || !l.open[at] {
+			continue
+		}
+		settled[i] = true
+		p.close(l, at)
+		switch o.Kind {
+		case frontier.Done:
+			p.stats.Done++
+		case frontier.Dead:
+			l.entries[at].Lost = 0
+			p.bury(s.name, o.Cause, oneLine(o.Text), l.entries[at])
+		case frontier.Retry:
+			p.retry(s, l.entries[at], o.NotBefore)
+			changed = true
+		default:
+			back = append(back, at)
+			changed = true
+		}
+	}
+	p.requeue(l, back)
+	if st.Free != nil && s.lent == l {
+		s.lent = nil
+		changed = true
+		p.release(s, st.Free)
+	}
+	if s.lent != l && l.left == 0 {
+		p.drop(l)
+		changed = changed || s.place == nowhere
+	}
+	if changed {
+		p.place(s)
+	}
+	return settled
+}
+
+// oneLine is a text without tabs and line ends.
+func oneLine(text string) string {
+	if strings.ContainsAny(text, "\t\r\n") {
+		return strings.Join(strings.Fields(text), " ")
+	}
+	return strings.Clone(text)
+}
+
+// close marks one entry of a visit as settled.
+func (p *part) close(l *lease, at int) {
+	l.open[at] = false
+	l.left--
+	p.stats.Open--
+}
+
+// drop ends a lease.
+func (p *part) drop(l *lease) {
+	p.stats.Open -= int64(l.left)
+	p.expiry.remove(l.pos)
+	delete(p.leases, l.token)
+	l.site.open--
+	if l.site.lent == l {
+		l.site.lent = nil
+	}
+	p.f.suspect.CompareAndSwap(l, nil)
+}
+
+// release takes over what the fetcher says of the site.
+func (p *part) release(s *site, free *frontier.Release) {
+	s.clock = max(s.clock, p.now+1+roundUp(free.Remain)) // p.now is rounded down
+	s.delay = free.Delay
+	s.failures = int32(free.Failures)
+	if free.Why != "" {
+		s.more().why = strings.Clone(free.Why)
+	} else if s.extra != nil {
+		s.extra.why = ""
+	}
+}
+
+// roundUp is a duration in milliseconds.
+func roundUp(d time.Duration) int64 {
+	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
+}
+
+// retry queues an entry for later, one class lower.
+func (p *part) retry(s *site, e frontier.Entry, notBefore time.Duration) {
+	e.Priority = min(3, e.Priority+1)
+	e.Lost = 0
+	if e.Attempts < 255 {
+		e.Attempts++
+	}
+	p.stats.Retried++
+	p.stats.Waiting++
+	s.waits.push(&wait{until: p.now + roundUp(notBefore), order: p.stats.Retried, entry: e})
+}
+
+// requeue puts entries that were not tried back in front, in the order they
+// were lent in.
+func (p *part) requeue(l *lease, back []int) {
+	slices.SortFunc(back, func(a, b int) int { return cmp.Compare(b, a) })
+	for _, at := range back {
+		l.entries[at].Lost = 0
+		p.pushFront(l.site, &l.entries[at])
+	}
+}
+
+// Reap ends leases that expired, unless somebody extended them since, or
+// fetchers may have been cut off (as in Tick). Their
+// URLs return to the front of their queues, marked as lost once more; those
+// marked for the third time are dead.
+func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) (int, error) {
+	p, err := f.part(ctx, k, "reap")
+	if err != nil {
+		return 0, err
+	}
+	p.lock()
+	if p.now < p.quiet || p.now-p.tick > f.cfg.Lease.Milliseconds()/3 {
+		return 0, p.unlock("reap")
+	}
+	n := 0
+	for i := range expired {
+		l := p.lease(expired[i].Lease)
+		if l == nil || l.deadline != expired[i].Deadline || l.deadline >= p.now {
+			continue
+		}
+		p.noteReap(l, f.delay())
+		p.reap(l, f.delay())
+		n++
+	}
+	return n, p.unlock("reap")
+}
+
+func (p *part) reap(l *lease, delay time.Duration) { p.takeBack(l, len(l.entries), delay) }
+
+// takeBack ends a lease. What is open returns to the front of its queues, the
+// first of it, as many as marks says, marked as lost once more.
+func (p *part) takeBack(l *lease, marks int, delay time.Duration) {
+	s := l.site
+	for at := range l.entries {
+		if l.open[at] && marks > 0 {
+			l.entries[at].Lost++
+			marks--
+		}
+	}
+	for at := len(l.entries) - 1; at >= 0; at-- {
+		if !l.open[at] {
+			continue
+		}
+		p.close(l, at)
+		p.stats.Lost++
+		if e := &l.entries[at]; e.Lost >= 3 {
+			p.bury(s.name, frontier.CauseLost, "", *e)
+		} else {
+			p.pushFront(s, e)
+		}
+	}
+	if s.lent == l {
+		if s.delay > 0 {
+			delay = s.delay
+		}
+		s.clock = max(s.clock, p.now+1+roundUp(delay))
+	}
+	p.drop(l)
+	p.place(s)
+}

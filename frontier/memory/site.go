@@ -1,0 +1,263 @@
+package memory
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"seine/frontier"
+	"seine/shard"
+)
+
+// The places of a site. The first four are the classes of the ready rule.
+const (
+	inHeld = 4 + iota // paused, with work
+	inIdle            // without work, to be forgotten
+	places
+	nowhere = -1 // lent, or open in visits, or with something to keep
+)
+
+// day is how long a site's clock and delay are kept after its last request, in
+// milliseconds.
+const day = 24 * 60 * 60 * 1000
+
+// part is one shard.
+type part struct {
+	mu    sync.Mutex
+	f     *Frontier
+	k     int
+	now   int64 // milliseconds, never behind the last call
+	tick  int64 // last tick of anyone
+	quiet int64 // until then no expired token is named
+	turn  int   // ticks that named due sites
+
+	known   set
+	sites   map[string]*site
+	heaps   [places]heap[*site]
+	leases  map[string]*lease
+	expiry  heap[*lease]
+	dead    map[string]*letters
+	robots  map[string]rules
+	stats   frontier.ShardStats
+	scratch []byte
+	batch   batch
+	log     *journal // nil when nothing is kept on disk
+	rec     []byte   // the record that is being made
+	snapped int64    // bytes of the last snapshot
+	peace   bool     // what was loaded was closed, not cut off
+}
+
+func newPart(f *Frontier, k int) *part {
+	return &part{
+		f: f, k: k,
+		sites:  make(map[string]*site),
+		leases: make(map[string]*lease),
+		dead:   make(map[string]*letters),
+		robots: make(map[string]rules),
+		stats:  frontier.ShardStats{Shard: k, Slot: shardSlot(f, k)},
+	}
+}
+
+// site is what a shard keeps of one site.
+type site struct {
+	name     string
+	score    int64 // half milliseconds: due time, odd for a soft claim
+	pos      int32 // in the heap of its place
+	place    int8
+	turn     uint8 // visits, modulo 8
+	paused   bool
+	blocked  bool
+	failures int32
+	open     int32 // visits of it that are not over
+	clock    int64 // milliseconds: next request not before
+	delay    time.Duration
+	lent     *lease
+	queues   [4]*queue
+	waits    heap[*wait]
+	extra    *extra
+}
+
+// extra is what few sites have.
+type extra struct {
+	why      string
+	override string
+	cap      int64
+	admitted int64 // counted only while a cap applies
+}
+
+// wait is a retry.
+type wait struct {
+	until int64
+	order int64 // of two that end at once the older first
+	pos   int
+	entry frontier.Entry
+}
+
+func (w *wait) before(x *wait) bool {
+	return w.until < x.until || w.until == x.until && w.order < x.order
+}
+func (w *wait) at() int     { return w.pos }
+func (w *wait) moved(i int) { w.pos = i }
+
+func (s *site) before(x *site) bool {
+	return s.score < x.score || s.score == x.score && s.name < x.name
+}
+func (s *site) at() int     { return int(s.pos) }
+func (s *site) moved(i int) { s.pos = int32(i) }
+
+// lock takes the shard and reads the time.
+func (p *part) lock() {
+	p.mu.Lock()
+	p.now = max(p.now, p.f.cfg.Now().UnixMilli())
+}
+
+// unlock gives the shard back and waits until the journal has all that was
+// done, by others too: what they did may show in the answer.
+func (p *part) unlock(op string) error {
+	if p.log == nil {
+		p.mu.Unlock()
+		return nil
+	}
+	last := p.log.last()
+	p.mu.Unlock()
+	if err := p.log.commit(last); err != nil {
+		return &shard.Error{Shard: p.k, Op: op, Err: err}
+	}
+	return nil
+}
+
+// site returns what the shard keeps of a site, made when missing.
+func (p *part) site(name string) *site {
+	s := p.sites[name]
+	if s == nil {
+		s = &site{name: strings.Clone(name), place: nowhere}
+		p.sites[s.name] = s
+	} else {
+		p.age(s)
+	}
+	return s
+}
+
+// age forgets what is kept of a site for a day only.
+func (p *part) age(s *site) {
+	if s.clock == 0 || s.clock+day > p.now || s.keeps() {
+		return
+	}
+	s.clock, s.delay, s.failures, s.turn = 0, 0, 0, 0
+	if s.extra != nil {
+		s.extra = nil
+	}
+}
+
+// keeps says whether something of the site outlasts the day.
+func (s *site) keeps() bool {
+	return s.lent != nil || s.paused || s.blocked || s.extra != nil && (s.extra.cap != 0 || s.extra.override != "" || s.extra.admitted != 0)
+}
+
+// more returns the site's rare values to write to.
+func (s *site) more() *extra {
+	if s.extra == nil {
+		s.extra = &extra{}
+	}
+	return s.extra
+}
+
+func (s *site) why() string {
+	if s.extra == nil {
+		return ""
+	}
+	return s.extra.why
+}
+
+// best is the first class with entries in its list, or 4.
+func (s *site) best() int {
+	for class, q := range s.queues {
+		if q != nil {
+			return class
+		}
+	}
+	return len(s.queues)
+}
+
+// move puts a site at a place with a score, wherever it stood.
+func (p *part) move(s *site, place int8, score int64) {
+	if s.place == place && place != nowhere {
+		if s.score != score {
+			s.score = score
+			p.heaps[place].fix(int(s.pos))
+		}
+		return
+	}
+	if s.place != nowhere {
+		p.heaps[s.place].remove(int(s.pos))
+	}
+	s.place, s.score = place, score
+	if place != nowhere {
+		p.heaps[place].push(s)
+	}
+}
+
+// place applies the ready rule: a site that is lent stands nowhere; a paused
+// one with work is held; otherwise it stands in the class of its best list from
+// its clock on, or, with retries only, in the last class from the first retry
+// on. One without work waits to be forgotten.
+func (p *part) place(s *site) {
+	class := s.best()
+	due := max(s.clock, p.now)
+	switch {
+	case s.lent != nil:
+		p.move(s, nowhere, 0)
+		return
+	case class < 4:
+	case len(s.waits) > 0:
+		class, due = 3, max(s.clock, s.waits[0].until)
+	case s.open > 0 || s.keeps():
+		p.move(s, nowhere, 0)
+		return
+	default:
+		p.move(s, inIdle, 2*(s.clock+day))
+		return
+	}
+	if s.paused {
+		p.move(s, inHeld, 2*due)
+		return
+	}
+	p.move(s, int8(class), 2*due)
+}
+
+// forget drops some sites that have been idle for a day.
+func (p *part) forget(most int) {
+	idle := &p.heaps[inIdle]
+	for ; most > 0 && len(*idle) > 0 && (*idle)[0].score <= 2*p.now; most-- {
+		s := (*idle)[0]
+		p.move(s, nowhere, 0)
+		delete(p.sites, s.name)
+	}
+}
+
+// pushBack appends an entry to the list of its class.
+func (p *part) pushBack(s *site, e *frontier.Entry) {
+	p.scratch = p.list(s, e.Priority).pushBack(e, p.scratch)
+	p.stats.Queued++
+}
+
+// pushFront puts an entry before the list of its class.
+func (p *part) pushFront(s *site, e *frontier.Entry) {
+	p.scratch = p.list(s, e.Priority).pushFront(e, p.scratch)
+	p.stats.Queued++
+}
+
+func (p *part) list(s *site, class uint8) *queue {
+	if s.queues[class] == nil {
+		s.queues[class] = &queue{}
+	}
+	return s.queues[class]
+}
+
+// popped drops the list of a class that became empty.
+func (p *part) popped(s *site, class int) {
+	p.stats.Queued--
+	if s.queues[class].n == 0 {
+		s.queues[class] = nil
+	}
+}

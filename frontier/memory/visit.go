@@ -1,0 +1,172 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"seine/frontier"
+)
+
+// Visit turns tickets into visits and returns those that were granted. A
+// ticket is good while its site stands in its class with exactly its score.
+// Cost: about a hundred ns a URL.
+func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error) {
+	p, err := f.part(ctx, k, "visit")
+	if err != nil {
+		return nil, err
+	}
+	start := f.cfg.Now()
+	p.lock()
+	var out []frontier.Visit
+	for i := range tickets {
+		s := p.claimed(&tickets[i])
+		if s == nil {
+			continue
+		}
+		most := visitURLs(s, limits)
+		l := p.lend(s, f.token(), most)
+		if l == nil {
+			continue
+		}
+		if f.dir != nil && l.entries[0].Lost >= 2 {
+			f.suspect.CompareAndSwap(nil, l)
+		}
+		p.noteVisit(l, most)
+		out = append(out, visitOf(p, l, start.Add(f.cfg.Lease)))
+	}
+	return out, p.unlock("visit")
+}
+
+// claimed returns the site of a ticket that is good.
+func (p *part) claimed(t *frontier.Ticket) *site {
+	s := p.sites[t.Site]
+	if s == nil || t.Class > 3 || s.place != int8(t.Class) {
+		return nil
+	}
+	if score, ok := parseScore(t.Score); !ok || score != s.score {
+		return nil
+	}
+	p.age(s)
+	if s.clock > p.now || p.f.suspect.Load() != nil && s.suspect() {
+		return nil
+	}
+	return s
+}
+
+// suspect says whether a visit of the site may get a URL that dies if this
+// process dies once more.
+func (s *site) suspect() bool {
+	for _, q := range s.queues {
+		if q != nil && entryLost(q.peek()) >= 2 {
+			return true
+		}
+	}
+	return false
+}
+
+// visitURLs is how many URLs a visit of the site may borrow.
+func visitURLs(s *site, limits frontier.VisitLimits) int {
+	delay := s.delay
+	if delay <= 0 {
+		delay = limits.Delay
+	}
+	most := max(1, limits.URLs)
+	if limits.Span > 0 {
+		most = max(1, min(most, int(limits.Span/max(delay, time.Millisecond))))
+	}
+	return most
+}
+
+// lend takes up to most entries of a site and lends it under a token; nil when
+// it has none that is due.
+func (p *part) lend(s *site, token string, most int) *lease {
+	for n := 0; n < most && len(s.waits) > 0 && s.waits[0].until <= p.now; n++ {
+		w := s.waits[0]
+		s.waits.remove(0)
+		p.stats.Waiting--
+		p.pushBack(s, &w.entry)
+	}
+	if s.best() == 4 {
+		p.place(s)
+		return nil
+	}
+	l := &lease{token: token, site: s, deadline: p.now + p.f.cfg.Lease.Milliseconds()}
+	p.pick(l, most)
+	l.left = len(l.entries)
+	l.open = make([]bool, l.left)
+	for i := range l.open {
+		l.open[i] = true
+	}
+	s.turn = (s.turn + 1) % 8
+	s.lent = l
+	p.enlist(l)
+	p.place(s)
+	return l
+}
+
+// enlist makes a lease known.
+func (p *part) enlist(l *lease) {
+	l.site.open++
+	p.leases[l.token] = l
+	p.expiry.push(l)
+	p.stats.Open += int64(l.left)
+}
+
+// pick takes entries from the best class on; every eighth visit of a site
+// starts with its last class.
+func (p *part) pick(l *lease, most int) {
+	s := l.site
+	if s.turn == 7 {
+		for class := 3; class >= 0; class-- {
+			if s.queues[class] != nil {
+				if !p.take(l, class, max(1, most/8)) {
+					return
+				}
+				break
+			}
+		}
+	}
+	for class := range 4 {
+		if s.queues[class] != nil && !p.take(l, class, most-len(l.entries)) {
+			return
+		}
+	}
+}
+
+// take takes up to most entries of one class. An entry marked lost goes alone:
+// false means that nothing may follow.
+func (p *part) take(l *lease, class, most int) bool {
+	q := l.site.queues[class]
+	for n := 0; n < most && q.n > 0; n++ {
+		rec := q.peek()
+		lost := entryLost(rec) > 0
+		if lost && len(l.entries) > 0 {
+			return false
+		}
+		l.entries = append(l.entries, decodeEntry(rec, class))
+		q.pop()
+		p.popped(l.site, class)
+		if lost {
+			return false
+		}
+	}
+	return true
+}
+
+// visitOf is what the fetcher gets of a lease.
+func visitOf(p *part, l *lease, deadline time.Time) frontier.Visit {
+	s := l.site
+	v := frontier.Visit{
+		Lease: frontier.Lease{Token: l.token, Site: s.name},
+		Shard: p.k, Deadline: deadline,
+		Delay: s.delay, Why: s.why(), Failures: int(s.failures),
+		Items: make([]frontier.Item, len(l.entries)),
+	}
+	if s.extra != nil {
+		v.Override = s.extra.override
+	}
+	for i := range l.entries {
+		v.Items[i] = frontier.Item{Index: i + 1, Entry: l.entries[i]}
+	}
+	return v
+}

@@ -1,0 +1,64 @@
+package frontier
+
+import (
+	"context"
+	"fmt"
+)
+
+// Report is a crawl as people want to see it.
+type Report struct {
+	Crawl    string           `json:"crawl"`
+	State    string           `json:"state"` // ready, paused, partly paused
+	Layout   Layout           `json:"layout"`
+	Settings *Settings        `json:"settings"` // secrets masked
+	Rev      int64            `json:"rev"`
+	Total    ShardStats       `json:"total"`
+	Shards   []ShardStats     `json:"shards"`
+	Dead     map[string]int64 `json:"dead"` // letters kept, by cause
+	Feed     int64            `json:"feed"` // elements that wait
+	Members  []Member         `json:"members"`
+}
+
+// Report reads the whole state of the crawl. Cost: a few calls a shard.
+func (f *Frontier) Report(ctx context.Context) (*Report, error) {
+	root, err := f.root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.settings.Store(&root.settings)
+	r := &Report{Crawl: f.crawl, State: root.state, Layout: f.layout, Settings: root.settings.Masked(), Rev: root.rev}
+	switch root.paused {
+	case "":
+	case "all":
+		r.State = "paused"
+	default:
+		r.State = fmt.Sprintf("paused in shard %s", root.paused)
+	}
+	if r.Shards, err = f.Stats(ctx); err != nil {
+		return nil, err
+	}
+	r.Total = Total(r.Shards)
+	if r.Dead, err = f.DeadTotals(ctx); err != nil {
+		return nil, err
+	}
+	if r.Feed, err = f.FeedLen(ctx); err != nil {
+		return nil, err
+	}
+	r.Members, err = f.Members(ctx)
+	return r, err
+}
+
+// DeadTotals is the number of dead letters by cause, over all shards.
+func (f *Frontier) DeadTotals(ctx context.Context) (map[string]int64, error) {
+	totals := map[string]int64{}
+	for k := range f.keys {
+		counts, err := f.DeadCounts(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		for cause, n := range counts {
+			totals[cause] += n
+		}
+	}
+	return totals, nil
+}

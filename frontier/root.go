@@ -1,0 +1,296 @@
+package frontier
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"seine/bloom"
+	"seine/shard"
+)
+
+// noShard stands for the keys of a crawl that belong to no shard.
+const noShard = -1
+
+// The states of a root.
+const (
+	stateCreating = "creating" // filters are being reserved; a second creation resumes
+	stateReady    = "ready"
+	stateDeleting = "deleting" // keys are being removed; a second deletion resumes
+)
+
+// root is the hash <crawl>:root. Everything in it changes by swap under the
+// revision that was read, so of two that change it at once one starts over.
+type root struct {
+	layout   Layout
+	settings Settings
+	rev      int64
+	epoch    string
+	state    string
+	paused   string // "", "all", or the paused shards: "0,3"
+	raw      map[string]string
+}
+
+// nameForm is what a crawl may be called: a name takes part in key names and
+// hash tags, and in patterns of SCAN.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// ValidName says whether a crawl may be called so.
+func ValidName(crawl string) error {
+	if !nameForm.MatchString(crawl) {
+		return fmt.Errorf("frontier: %q is no name for a crawl: 1 to 64 of A-Z a-z 0-9 . _ -, letter or digit first", crawl)
+	}
+	return nil
+}
+
+// Create makes a crawl and opens it. It may run twice at once, and again after
+// it died half way: the filters are reserved and the shards marked by whoever
+// comes, and the crawl becomes ready when all is there. It fails with ErrExists
+// when the crawl is ready already, with ErrLayout when one of another layout
+// is being created. Cost: one call a filter and two a shard.
+func Create(ctx context.Context, client *shard.Client, crawl string, layout Layout, settings Settings) (*Frontier, error) {
+	layout = layout.Complete()
+	if err := errors.Join(ValidName(crawl), layout.Validate(), settings.Validate()); err != nil {
+		return nil, err
+	}
+	r, err := claimRoot(ctx, client, crawl, layout, settings)
+	if err != nil {
+		return nil, err
+	}
+	f := attach(client, crawl, r.layout, r.epoch)
+	f.settings.Store(&r.settings)
+	err = f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
+		for k := range f.keys {
+			if err := f.prepare(ctx, k, r, filters, plan); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Settings of a creation that broke off give way to those of its end.
+	if _, _, err := f.Set(ctx, func(s *Settings) error { *s = settings; return nil }); err != nil {
+		return nil, err
+	}
+	if _, err := swap(ctx, client, noShard, shard.RootKey(crawl),
+		fields{"epoch", r.epoch, "state", stateCreating}, fields{"state", stateReady}); err != nil {
+		return nil, err
+	}
+	return f, register(ctx, client, crawl)
+}
+
+// claimRoot writes the root of a new crawl, or finds the one that somebody
+// began and did not finish.
+func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout Layout, settings Settings) (*root, error) {
+	text, err := json.Marshal(layout)
+	if err != nil {
+		return nil, err
+	}
+	set, err := json.Marshal(settings)
+	if err != nil {
+		return nil, err
+	}
+	epoch := rand.Text()
+	if _, err := swap(ctx, client, noShard, shard.RootKey(crawl), fields{"epoch", ""}, fields{
+		"epoch", epoch, "state", stateCreating, "layout", string(text), "settings", string(set),
+		"rev", "1", "created", time.Now().UTC().Format(time.RFC3339),
+	}); err != nil {
+		return nil, err
+	}
+	r, err := readRoot(ctx, client, crawl)
+	if err != nil {
+		return nil, err
+	}
+	if r.epoch == epoch {
+		return r, nil
+	}
+	switch r.state {
+	case stateReady:
+		return nil, fmt.Errorf("%w: %s has %d shards; open it, or delete it first", ErrExists, crawl, r.layout.Shards)
+	case stateDeleting:
+		return nil, fmt.Errorf("%w: %s is being deleted; delete it again to the end first", ErrExists, crawl)
+	}
+	return r, r.layout.Check(layout)
+}
+
+// prepare reserves the filters of shard k and marks the shard as one of this
+// creation of the crawl. Filters that are there already stay.
+func (f *Frontier) prepare(ctx context.Context, k int, r *root, filters *bloom.Filters, plan bloom.Plan) error {
+	for j := range plan.Filters {
+		if err := filters.Reserve(ctx, k, f.keys[k].Filter(j), plan); err != nil {
+			return err
+		}
+	}
+	meta := f.keys[k].Meta()
+	if _, err := swap(ctx, f.client, k, meta, fields{"epoch", ""},
+		fields{"epoch", r.epoch, "rev", strconv.FormatInt(r.rev, 10)}); err != nil {
+		return err
+	}
+	has, err := readHash(ctx, f.client, k, meta)
+	if err != nil {
+		return err
+	}
+	if has["epoch"] != r.epoch {
+		return &shard.Error{Shard: k, Op: "create", Err: fmt.Errorf("frontier: keys of an older crawl %s are there; delete it first", f.crawl)}
+	}
+	return nil
+}
+
+// Open binds a client to a crawl that is there. want names what the program
+// needs; its zero fields are not compared, and nil wants only a format it can
+// read. It fails with ErrNoCrawl or ErrLayout, both values named.
+func Open(ctx context.Context, client *shard.Client, crawl string, want *Layout) (*Frontier, error) {
+	if err := ValidName(crawl); err != nil {
+		return nil, err
+	}
+	r, err := readRoot(ctx, client, crawl)
+	if err != nil {
+		return nil, err
+	}
+	switch r.state {
+	case stateCreating:
+		return nil, fmt.Errorf("%w: the creation of %s has not ended; create it again to finish it", ErrNoCrawl, crawl)
+	case stateDeleting:
+		return nil, fmt.Errorf("%w: %s is being deleted", ErrNoCrawl, crawl)
+	}
+	if want == nil {
+		want = &Layout{Format: FormatVersion}
+	}
+	if err := r.layout.Check(*want); err != nil {
+		return nil, err
+	}
+	if want.OtherSuffixes && want.Suffixes != "" && want.Suffixes != r.layout.Suffixes {
+		r.layout.Suffixes = want.Suffixes
+		if _, err := swap(ctx, client, noShard, shard.RootKey(crawl), fields{"epoch", r.epoch}, fields{"suffixes", want.Suffixes}); err != nil {
+			return nil, err
+		}
+	}
+	f := attach(client, crawl, r.layout, r.epoch)
+	f.settings.Store(&r.settings)
+	return f, nil
+}
+
+// OpenOrCreate opens the crawl, or creates it when there is none and want says
+// how many shards it is to have.
+func OpenOrCreate(ctx context.Context, client *shard.Client, crawl string, want Layout, settings Settings) (*Frontier, error) {
+	f, err := Open(ctx, client, crawl, &want)
+	if !errors.Is(err, ErrNoCrawl) || want.Shards == 0 {
+		return f, err
+	}
+	f, err = Create(ctx, client, crawl, want, settings)
+	if errors.Is(err, ErrExists) { // somebody was faster
+		return Open(ctx, client, crawl, &want)
+	}
+	return f, err
+}
+
+// readRoot reads and parses the root of a crawl.
+func readRoot(ctx context.Context, client *shard.Client, crawl string) (*root, error) {
+	h, err := readHash(ctx, client, noShard, shard.RootKey(crawl))
+	if err != nil {
+		return nil, fmt.Errorf("frontier: reading %s: %w", shard.RootKey(crawl), err)
+	}
+	if h["epoch"] == "" {
+		return nil, fmt.Errorf("%w: %s; create it first", ErrNoCrawl, crawl)
+	}
+	r := &root{epoch: h["epoch"], state: h["state"], paused: h["paused"], raw: h}
+	if err := json.Unmarshal([]byte(h["layout"]), &r.layout); err != nil {
+		return nil, fmt.Errorf("frontier: layout of %s: %w", crawl, err)
+	}
+	if r.layout.Format > FormatVersion {
+		return nil, fmt.Errorf("%w: format: the crawl has %d, this program %d", ErrLayout, r.layout.Format, FormatVersion)
+	}
+	if s := h["suffixes"]; s != "" {
+		r.layout.Suffixes = s
+	}
+	r.settings = DefaultSettings()
+	if err := json.Unmarshal([]byte(h["settings"]), &r.settings); err != nil {
+		return nil, fmt.Errorf("frontier: settings of %s: %w", crawl, err)
+	}
+	if r.rev, err = strconv.ParseInt(h["rev"], 10, 64); err != nil {
+		return nil, fmt.Errorf("frontier: revision of %s: %w", crawl, err)
+	}
+	r.settings.Rev = r.rev
+	return r, nil
+}
+
+// holds says whether the root has all these values.
+func (r *root) holds(set fields) bool {
+	for i := 0; i < len(set); i += 2 {
+		if r.raw[set[i]] != set[i+1] {
+			return false
+		}
+	}
+	return true
+}
+
+// pausedIn says whether the root has shard k paused.
+func (r *root) pausedIn(k int) bool {
+	if r.paused == "all" {
+		return true
+	}
+	for p := range strings.SplitSeq(r.paused, ",") {
+		if p == strconv.Itoa(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// fields are names and values of a hash in turn; "" means absent.
+type fields []string
+
+// swap changes fields of the hash at key while others are as expected. It says
+// whether it did; a repeat after a lost reply says false, so callers read again.
+func swap(ctx context.Context, client *shard.Client, k int, key string, expect, set fields) (bool, error) {
+	args := make([]any, 0, 1+len(expect)+len(set))
+	args = append(args, len(expect)/2)
+	for _, s := range append(expect[:len(expect):len(expect)], set...) {
+		args = append(args, s)
+	}
+	v, err := client.Run(ctx, k, swapScript, []string{key}, args...)
+	if err != nil {
+		return false, err
+	}
+	return v == int64(1), nil
+}
+
+// readHash is HGETALL.
+func readHash(ctx context.Context, client *shard.Client, k int, key string) (map[string]string, error) {
+	reply, err := client.Do(ctx, k, key, "HGETALL", key)
+	if err != nil {
+		return nil, err
+	}
+	list, _ := reply.([]any)
+	h := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		h[replyText(list[i])] = replyText(list[i+1])
+	}
+	return h, nil
+}
+
+// replyText is a bulk string of a reply, "" when it is none.
+func replyText(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// replyInt is an integer of a reply, sent as such or as text; else 0.
+func replyInt(v any) int64 {
+	switch x := v.(type) {
+	case int64:
+		return x
+	case string:
+		n, _ := strconv.ParseInt(x, 10, 64)
+		return n
+	}
+	return 0
+}

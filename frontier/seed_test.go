@@ -1,0 +1,121 @@
+package frontier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seine/frontier/canon"
+)
+
+// zAt is a member of a zset.
+func zAt(member string, score float64) redis.Z { return redis.Z{Score: score, Member: member} }
+
+// roomy admits in memory, and answers full for every second candidate of the
+// first calls.
+type roomy struct {
+	known map[string]bool
+	full  int
+	deaf  int // calls that are not acknowledged, though they took effect
+	calls int
+}
+
+func (*roomy) Shards() int                 { return 2 }
+func (*roomy) Layout() Layout              { return small(2).Complete() }
+func (*roomy) Settings() *Settings         { return &Settings{Priority: []string{"/7$=3"}} }
+func (*roomy) Of(fp canon.Fingerprint) int { return int(fp.Site >> 63) }
+
+func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Verdict) error {
+	r.calls++
+	for i, c := range batch {
+		switch {
+		case r.Of(c.Fingerprint) != k:
+			return fmt.Errorf("%s is not of shard %d", c.URL, k)
+		case strings.HasSuffix(c.URL, "/7") != (c.Priority == 3):
+			return fmt.Errorf("%s is of class %d", c.URL, c.Priority)
+		case r.known[c.URL+c.Again]:
+			verdicts[i] = Seen
+		case r.full > 0 && i%2 == 1:
+			verdicts[i] = Full
+		default:
+			verdicts[i] = Admitted
+			r.known[c.URL+c.Again] = true
+		}
+	}
+	r.full--
+	if r.deaf--; r.deaf >= 0 {
+		return ErrNotAcked
+	}
+	return nil
+}
+
+func TestSeederLosesNothing(t *testing.T) {
+	r := &roomy{known: map[string]bool{}, full: 5}
+	waits := 0
+	s, err := NewSeeder(r, SeedConfig{Batch: 10, MinPause: time.Microsecond, OnWait: func(error, int) { waits++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 101 {
+		if err := s.Add(t.Context(), fmt.Sprintf("http://s%d.example/%d", i%7, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var bad *BadSeed
+	if err := s.Add(t.Context(), "mailto:x"); !errors.As(err, &bad) || !errors.Is(err, canon.ErrNotCrawlable) {
+		t.Error(err)
+	}
+	if err := s.Add(t.Context(), "http://s0.example/0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := s.Counts()
+	if len(r.known) != 101 || c.Admitted != 101 || c.Seen != 1 || c.Bad != 1 || c.Full == 0 || waits == 0 {
+		t.Errorf("%d known, %+v, %d waits", len(r.known), c, waits)
+	}
+}
+
+func TestSeederEndsWithItsContext(t *testing.T) {
+	r := &roomy{known: map[string]bool{}, full: 1 << 30}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	s, err := NewSeeder(r, SeedConfig{MinPause: time.Hour, OnWait: func(error, int) { cancel(stop) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if err := s.Add(ctx, fmt.Sprintf("http://s.example/%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(ctx); !errors.Is(err, stop) {
+		t.Error(err)
+	}
+}
+
+func TestSeederRepeatsWhatIsNotAcked(t *testing.T) {
+	r := &roomy{known: map[string]bool{"http://s.example/3": true}, deaf: 3}
+	var whys []error
+	s, err := NewSeeder(r, SeedConfig{MinPause: time.Microsecond, OnWait: func(why error, _ int) { whys = append(whys, why) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if err := s.Add(t.Context(), fmt.Sprintf("http://s.example/%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.Counts(); c.Admitted != 3 || c.Seen != 1 || r.calls != 4 || len(whys) != 3 || !errors.Is(whys[0], ErrNotAcked) {
+		t.Errorf("%+v after %d calls, %v", c, r.calls, whys)
+	}
+}

@@ -1,0 +1,178 @@
+package frontier
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestPausedSite(t *testing.T) {
+	s := one(t)
+	s.admit(candidates("a.example", 0, 4)...)
+	v := s.lend(2)
+	s.alter("a.example", SiteChange{Paused: ptr(true)})
+	if w := s.where("a.example"); w != "" {
+		t.Error("paused and lent it stands in ", w)
+	}
+	s.settle(all(v, Done))
+	if w := s.where("a.example"); w != "held" {
+		t.Error("paused it stands in ", w)
+	}
+	s.sound(0)
+	s.pass(0, time.Second)
+	if r := s.tick(TickRequest{Want: 9}); len(r.Due) > 0 || r.Next >= 0 {
+		t.Errorf("a paused site is due: %+v", r)
+	}
+	if s.number("PTTL", s.keys[0].Site("a.example")) != -1 {
+		t.Error("a pause may expire")
+	}
+	s.alter("a.example", SiteChange{Paused: ptr(false)})
+	if w := s.where("a.example"); w != "2" {
+		t.Error("resumed it stands in ", w)
+	}
+	if s.number("PTTL", s.keys[0].Site("a.example")) <= 0 {
+		t.Error("s of a site without anything to keep does not expire")
+	}
+	s.sound(0)
+	s.alter("b.example", SiteChange{Paused: ptr(true)})
+	if w := s.where("b.example"); w != "" {
+		t.Error("paused without work it stands in ", w)
+	}
+	s.sound(0)
+}
+
+func TestPausedSiteWithRetries(t *testing.T) {
+	s := one(t)
+	s.admit(candidates("a.example", 0, 1)...)
+	s.alter("a.example", SiteChange{Override: ptr("{}")})
+	s.settle(all(s.lend(1), Retry))
+	s.alter("a.example", SiteChange{Paused: ptr(true)})
+	if w := s.where("a.example"); w != "held" {
+		t.Error("stands in ", w)
+	}
+	s.admit(candidate("a.example", 1))
+	if w := s.where("a.example"); w != "held" {
+		t.Error("with new work it stands in ", w)
+	}
+	s.sound(0)
+	s.alter("a.example", SiteChange{Paused: ptr(false)})
+	s.sound(0)
+}
+
+func TestBlockedSite(t *testing.T) {
+	s := one(t)
+	s.admit(append(candidates("a.example", 0, 9), class(candidate("a.example", 9), 0), candidate("b.example", 0))...)
+	first := s.lendOne("a.example", 2)
+	s.settle(Settlement{Lease: first.Lease, Free: &Release{}}) // stays open without the site
+	retried := s.lendOne("a.example", 1)
+	s.settle(all(retried, Retry))
+	second := s.lendOne("a.example", 3)
+	s.alter("a.example", SiteChange{Blocked: ptr(true)})
+	s.sound(0)
+	if n := s.stat("queued"); n != 1 { // b
+		t.Errorf("%d queued, want 1", n)
+	}
+	if s.stat("waiting") != 0 || s.stat("open") != 0 || s.stat("blocked") != 10 {
+		t.Errorf("waiting %d, open %d, blocked %d, want 0, 0 and 10", s.stat("waiting"), s.stat("open"), s.stat("blocked"))
+	}
+	if r := s.tick(TickRequest{Extend: []Lease{first.Lease, second.Lease}}); len(r.Gone) != 2 {
+		t.Error("visits of a blocked site go on: ", r.Gone)
+	}
+	before := s.dump(0)
+	for _, v := range []Visit{first, second} {
+		if got := s.settle(all(v, Retry))[0]; slices.Contains(got, true) {
+			t.Error("settled: ", got)
+		}
+	}
+	if fmt.Sprint(s.dump(0)) != fmt.Sprint(before) {
+		t.Error("visits of a blocked site changed something")
+	}
+	if got := s.admit(candidate("a.example", 0), candidate("a.example", 77), candidate("b.example", 0)); got != "scs" {
+		t.Error("verdicts ", got)
+	}
+	s.alter("a.example", SiteChange{Blocked: ptr(false)})
+	if got := s.admit(candidate("a.example", 0), candidate("a.example", 77)); got != "sa" {
+		t.Error("unblocked: verdicts ", got)
+	}
+	s.sound(0)
+}
+
+// TestBlockAgainstVisit: a lease that is made while its block is under way is
+// not overlooked.
+func TestBlockAgainstVisit(t *testing.T) {
+	s := one(t)
+	s.admit(candidates("a.example", 0, 9)...)
+	v := s.lend(2)
+	args := []any{"a.example", "0", 1, "blocked", "1"}
+	if raw, err := s.call(t.Context(), 0, siteScript, s.block(nil, 0, "a.example"), args); raw != "!open" || err != nil {
+		t.Errorf("%v, %v, want a refusal", raw, err)
+	}
+	args = append(args, v.Token)
+	if raw, err := s.call(t.Context(), 0, siteScript, append(s.block(nil, 0, "a.example"), s.keys[0].Visit(v.Token)), args); raw != "" || err != nil {
+		t.Errorf("%v, %v, want it done", raw, err)
+	}
+	s.sound(0)
+}
+
+// TestLateSiteChange: a copy of a change that arrives after the next change.
+func TestLateSiteChange(t *testing.T) {
+	s := one(t)
+	s.admit(candidates("a.example", 0, 9)...)
+	keys, args := s.block(nil, 0, "a.example"), []any{"a.example", "0", 1, "paused", "1"}
+	for i, want := range []any{"", "1"} { // done, and the repeat is told the version
+		if raw, err := s.call(t.Context(), 0, siteScript, keys, args); raw != want || err != nil {
+			t.Errorf("call %d: %v, %v, want %q", i, raw, err, want)
+		}
+	}
+	s.alter("a.example", SiteChange{Paused: ptr(false)})
+	before := s.dump(0)
+	if raw, _ := s.call(t.Context(), 0, siteScript, keys, args); raw == "" {
+		t.Error("a late copy was obeyed")
+	}
+	if fmt.Sprint(s.dump(0)) != fmt.Sprint(before) {
+		t.Error("a late copy changed something")
+	}
+}
+
+func TestSiteChanges(t *testing.T) {
+	s := one(t)
+	key := s.keys[0].Site("a.example")
+	s.alter("a.example", SiteChange{})
+	if s.do("EXISTS", key) != int64(0) {
+		t.Error("no change made a site")
+	}
+	s.alter("a.example", SiteChange{Cap: ptr(int64(5)), Override: ptr("{}")})
+	if got := s.do("HMGET", key, "cap", "override", "paused", "blocked"); fmt.Sprint(got) != "[5 {} <nil> <nil>]" {
+		t.Error(got)
+	}
+	s.alter("a.example", SiteChange{Cap: ptr(int64(0)), Override: ptr("")})
+	if got := s.do("HMGET", key, "cap", "override"); fmt.Sprint(got) != "[<nil> <nil>]" {
+		t.Error(got)
+	}
+	if s.number("PTTL", key) <= 0 {
+		t.Error("s of a site without anything to keep does not expire")
+	}
+	s.sound(0)
+}
+
+// TestCapOutlivesVisits: the count of a capped site does not expire.
+func TestCapOutlivesVisits(t *testing.T) {
+	s := one(t)
+	s.admit(candidate("a.example", 0))
+	s.settle(all(s.lend(1), Done)) // s may expire from now on
+	s.settings.Store(&Settings{MaxPerSite: 3})
+	if got := s.admit(candidates("a.example", 1, 3)...); got != "aa" {
+		t.Fatal(got)
+	}
+	if s.number("PTTL", s.keys[0].Site("a.example")) != -1 {
+		t.Error("the count may expire")
+	}
+	s.settle(all(s.lend(9), Done))
+	if s.number("PTTL", s.keys[0].Site("a.example")) != -1 {
+		t.Error("the count may expire after a visit")
+	}
+	if got := s.admit(candidates("a.example", 3, 5)...); got != "ac" {
+		t.Error("verdicts ", got)
+	}
+}

@@ -1,0 +1,106 @@
+package frontier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"seine/shard"
+)
+
+// Stats counts every shard, all at once. Cost: one call a shard.
+func (f *Frontier) Stats(ctx context.Context) ([]ShardStats, error) {
+	out := make([]ShardStats, len(f.keys))
+	errs := make([]error, len(f.keys))
+	var wg sync.WaitGroup
+	for k := range f.keys {
+		wg.Go(func() { out[k], errs[k] = f.shardStats(ctx, k) })
+	}
+	wg.Wait()
+	return out, errors.Join(errs...)
+}
+
+// shardStats counts one shard, at one moment.
+func (f *Frontier) shardStats(ctx context.Context, k int) (ShardStats, error) {
+	keys := f.keys[k]
+	s := ShardStats{Shard: k, Slot: shard.Slot(f.shards.Tag(k))}
+	reply, err := f.client.Run(ctx, k, statsScript, []string{
+		keys.Meta(), keys.Stats(), keys.Leases(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held(),
+	}, f.epoch)
+	if err != nil {
+		return s, err
+	}
+	list, ok := reply.([]any)
+	if !ok || len(list) != 5 {
+		if reply == "!stale" {
+			return s, &shard.Error{Shard: k, Op: "stats", Err: ErrStale}
+		}
+		return s, &shard.Error{Shard: k, Op: "stats", Err: fmt.Errorf("frontier: unknown reply %v", reply)}
+	}
+	s.Ready, s.Held, s.Leases = replyInt(list[0]), replyInt(list[1]), replyInt(list[2])
+	s.Paused = replyInt(list[3]) == 1
+	counters, _ := list[4].([]any)
+	for i := 0; i+1 < len(counters); i += 2 {
+		if to := s.counter(replyText(counters[i])); to != nil {
+			*to = replyInt(counters[i+1])
+		}
+	}
+	s.Master, err = f.client.Owner(ctx, keys.Meta())
+	if err != nil {
+		return s, &shard.Error{Shard: k, Op: "stats", Err: err}
+	}
+	return s, nil
+}
+
+// counter finds the field of a counter by its name in the hash stats.
+func (s *ShardStats) counter(name string) *int64 {
+	switch name {
+	case "queued":
+		return &s.Queued
+	case "waiting":
+		return &s.Waiting
+	case "open":
+		return &s.Open
+	case "admits":
+		return &s.Admits
+	case "known":
+		return &s.Known
+	case "done":
+		return &s.Done
+	case "retried":
+		return &s.Retried
+	case "dead":
+		return &s.Dead
+	case "lost":
+		return &s.Lost
+	case "revived":
+		return &s.Revived
+	case "dropped":
+		return &s.Dropped
+	}
+	return nil
+}
+
+// Total adds up the shards of a crawl.
+func Total(shards []ShardStats) ShardStats {
+	var t ShardStats
+	for _, s := range shards {
+		t.Ready += s.Ready
+		t.Held += s.Held
+		t.Leases += s.Leases
+		t.Queued += s.Queued
+		t.Waiting += s.Waiting
+		t.Open += s.Open
+		t.Admits += s.Admits
+		t.Known += s.Known
+		t.Done += s.Done
+		t.Retried += s.Retried
+		t.Dead += s.Dead
+		t.Lost += s.Lost
+		t.Revived += s.Revived
+		t.Dropped += s.Dropped
+		t.Paused = t.Paused || s.Paused
+	}
+	return t
+}

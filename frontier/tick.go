@@ -1,0 +1,106 @@
+package frontier
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// The bounds of one call, which keep it under a millisecond or so.
+const (
+	tickMost   = 1000 // leases to extend
+	wantMost   = 500  // due sites
+	expireMost = 100  // expired leases
+)
+
+// Tick extends the leases of a fetcher and names those that are gone, names
+// sites that are due, up to 500 a call, and leases that nobody extended. Call it
+// once a second and when there is room for more work; a visit whose lease is
+// gone must be dropped at once. An extended lease counts from before the call.
+//
+// A repeat, after a lost reply, claims other sites; those of the lost reply are
+// due again when their claim has passed. Cost: one script call for each 1,000
+// leases.
+func (f *Frontier) Tick(ctx context.Context, k int, req TickRequest) (TickReply, error) {
+	var reply TickReply
+	for {
+		part := req
+		part.Extend = req.Extend[:min(len(req.Extend), tickMost)]
+		req.Extend = req.Extend[len(part.Extend):]
+		last := len(req.Extend) == 0
+		if !last {
+			part.Want, part.MaxExpired = 0, 0
+		}
+		gone := reply.Gone
+		var err error
+		if reply, err = f.tick(ctx, k, part); err != nil {
+			return TickReply{}, err
+		}
+		reply.Gone = append(gone, reply.Gone...)
+		if last {
+			return reply, nil
+		}
+	}
+}
+
+func (f *Frontier) tick(ctx context.Context, k int, req TickRequest) (TickReply, error) {
+	args := make([]any, 0, 4+len(req.Extend))
+	args = append(args, f.cfg.Lease.Milliseconds(), milliseconds(f.cfg.Claim), max(0, min(req.Want, wantMost)), max(0, min(req.MaxExpired, expireMost)))
+	for _, l := range req.Extend {
+		args = append(args, l.member())
+	}
+	raw, err := f.call(ctx, k, tickScript, nil, args)
+	if err != nil {
+		return TickReply{}, err
+	}
+	reply, err := parseTick(raw, req.Extend)
+	if err != nil {
+		return TickReply{}, malformed(k, "tick", raw)
+	}
+	return reply, nil
+}
+
+var errForm = errors.New("frontier: unknown form")
+
+// parseTick reads the reply of the script.
+func parseTick(raw any, extend []Lease) (reply TickReply, err error) {
+	r := array(raw)
+	if len(r) != 6 {
+		return reply, errForm
+	}
+	for _, v := range array(r[0]) {
+		at, _ := v.(int64)
+		if at < 1 || at > int64(len(extend)) {
+			return reply, errForm
+		}
+		reply.Gone = append(reply.Gone, extend[at-1])
+	}
+	due := array(r[1])
+	for ; len(due) >= 3; due = due[3:] {
+		class, _ := due[1].(int64)
+		reply.Due = append(reply.Due, Ticket{Site: str(due[0]), Class: uint8(class), Score: str(due[2])})
+	}
+	expired := array(r[2])
+	for ; len(expired) >= 2; expired = expired[2:] {
+		deadline, err := strconv.ParseInt(str(expired[1]), 10, 64)
+		if err != nil {
+			return reply, err
+		}
+		reply.Expired = append(reply.Expired, Expired{Lease: leaseOf(str(expired[0])), Deadline: deadline})
+	}
+	next, ok := r[3].(int64)
+	if !ok {
+		return reply, errForm
+	}
+	reply.Next = time.Duration(next) * time.Millisecond
+	if reply.Rev, err = strconv.ParseInt(str(r[4]), 10, 64); err != nil {
+		return reply, err
+	}
+	reply.Paused = r[5] == int64(1)
+	return reply, nil
+}
+
+// array and str are the parts of a reply, empty where the form is another.
+func array(v any) []any { l, _ := v.([]any); return l }
+func str(v any) string  { s, _ := v.(string); return s }

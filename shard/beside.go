@@ -1,0 +1,25 @@
+package shard
+
+import "strings"
+
+// LiveInfoKey holds what is known of the members of LiveKey, in its slot.
+func LiveInfoKey(crawl string) string { return beside(LiveKey(crawl), "info") }
+
+// DeadFeedKey holds the elements of the feed that could not be read.
+func DeadFeedKey(crawl string) string { return crawl + ":dead:feed" }
+
+// FeedSeqKey counts what was taken from the feed of this key, in its slot;
+// FeedLockKey says that somebody takes from it now.
+func FeedSeqKey(feed string) string  { return beside(feed, "seq") }
+func FeedLockKey(feed string) string { return beside(feed, "lock") }
+
+// CrawlsKey holds the names of all crawls of a Redis.
+func CrawlsKey() string { return "seine:crawls" }
+
+// beside names a key that is in the slot of another key.
+func beside(key, name string) string {
+	if open := strings.IndexByte(key, '{'); open >= 0 && strings.IndexByte(key[open:], '}') > 1 {
+		return key + ":" + name
+	}
+	return "{" + key + "}:" + name
+}

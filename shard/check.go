@@ -1,0 +1,163 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Warning is a setting under which a crawl runs, but worse than it could.
+type Warning struct {
+	Servers []string // addresses of the masters that have it so
+	What    string   // what is so and what follows
+	Set     string   // what to set instead
+}
+
+func (w Warning) String() string {
+	return fmt.Sprintf("redis %s: %s; set %s", strings.Join(w.Servers, ", "), w.What, w.Set)
+}
+
+// Check looks at every master before a crawl starts on them. An eviction
+// policy, a server too old (Redis before 7.0, Valkey before 7.2) or a replica
+// is ErrUnfit, a missing module ErrNoBloom; the error names each server and
+// what to do. Lesser things are warnings. What a managed server forbids to ask
+// is not judged.
+func (c *Client) Check(ctx context.Context) ([]Warning, error) {
+	var mu sync.Mutex
+	byText := make(map[string]*Warning)
+	faults := make(map[string]error)
+	err := c.eachMaster(ctx, func(ctx context.Context, n *redis.Client) error {
+		addr := n.Options().Addr
+		f, err := examine(ctx, n)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, w := range f.warnings {
+			if byText[w.What] == nil {
+				byText[w.What] = &w
+			}
+			byText[w.What].Servers = append(byText[w.What].Servers, addr)
+		}
+		if faults[addr] = errors.Join(f.faults...); err != nil {
+			return fmt.Errorf("shard: check of %s: %w", addr, err)
+		}
+		return nil
+	})
+	errs := []error{err}
+	for _, addr := range slices.Sorted(maps.Keys(faults)) {
+		errs = append(errs, faults[addr])
+	}
+	var warnings []Warning
+	for _, text := range slices.Sorted(maps.Keys(byText)) {
+		slices.Sort(byText[text].Servers)
+		warnings = append(warnings, *byText[text])
+	}
+	return warnings, errors.Join(errs...)
+}
+
+// findings is what is wrong with one server.
+type findings struct {
+	warnings []Warning // without Servers
+	faults   []error
+}
+
+func (f *findings) warn(what, set string) {
+	f.warnings = append(f.warnings, Warning{What: what, Set: set})
+}
+
+// examine asks one server. Its error is that the server did not answer.
+func examine(ctx context.Context, n *redis.Client) (findings, error) {
+	var f findings
+	addr := n.Options().Addr
+	info, err := fields(ctx, n)
+	if err != nil {
+		return f, err
+	}
+	if text := tooOld(info); text != "" {
+		f.faults = append(f.faults, fmt.Errorf("%w: %s runs %s; Redis 7.0 or Valkey 7.2 is the oldest that works, upgrade it", ErrUnfit, addr, text))
+	}
+	if info["role"] == "slave" {
+		f.faults = append(f.faults, fmt.Errorf("%w: %s is a replica; name its master %s:%s instead", ErrUnfit, addr, info["master_host"], info["master_port"]))
+	}
+	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" {
+		f.faults = append(f.faults, fmt.Errorf("%w: %s has maxmemory-policy %s and would throw parts of the crawl away; set maxmemory-policy noeviction", ErrUnfit, addr, p))
+	}
+	if info["aof_enabled"] == "0" && info["connected_slaves"] == "0" {
+		f.warn("neither an append-only file nor a replica: the crawl is lost when the server ends", "appendonly yes, or add replicas")
+	}
+	err = n.Do(ctx, "bf.exists", "seine:check", "x").Err() // MOVED, NOPERM and 0 all mean that it is there
+	if redis.HasErrorPrefix(err, "unknown command") {
+		f.faults = append(f.faults, fmt.Errorf("%w: %s knows no BF commands; load the module there (redis-server --loadmodule /path/to/redisbloom.so), or use Redis 8, Redis Stack or Valkey with its bloom module", ErrNoBloom, addr))
+	} else if err != nil && !isReply(err) {
+		return f, err
+	}
+	return f, f.settings(ctx, n, info["cluster_enabled"] == "1")
+}
+
+// settings looks at what only CONFIG tells.
+func (f *findings) settings(ctx context.Context, n *redis.Client, cluster bool) error {
+	for _, s := range []struct {
+		name string
+		bad  func(value string) bool
+		what string
+		set  string
+	}{
+		{"list-compress-depth", func(v string) bool { return v == "0" },
+			"list-compress-depth is 0: long queues take four times the memory", "list-compress-depth 1"},
+		{"cluster-require-full-coverage", func(v string) bool { return cluster && v == "yes" },
+			"cluster-require-full-coverage is yes: one lost master stops all shards, not its own only", "cluster-require-full-coverage no"},
+	} {
+		have, err := n.ConfigGet(ctx, s.name).Result()
+		if err != nil && !isReply(err) {
+			return err
+		}
+		if value, ok := have[s.name]; err == nil && ok && s.bad(value) {
+			f.warn(s.what, s.set)
+		}
+	}
+	return nil
+}
+
+// fields are the lines of INFO; none where it is forbidden.
+func fields(ctx context.Context, n *redis.Client) (map[string]string, error) {
+	m := make(map[string]string)
+	info, err := n.Info(ctx).Result()
+	if err != nil && !isReply(err) {
+		return m, err
+	}
+	for line := range strings.Lines(info) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			m[name] = value
+		}
+	}
+	return m, nil
+}
+
+// tooOld names the version of a server that is too old, "" where it is not or
+// does not say. Valkey answers its own version beside the Redis one it mimics.
+func tooOld(info map[string]string) string {
+	name, version, least := "Redis", info["redis_version"], [2]int{7, 0}
+	if v := info["valkey_version"]; v != "" {
+		name, version, least = "Valkey", v, [2]int{7, 2}
+	}
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	a, err1 := strconv.Atoi(major)
+	b, err2 := strconv.Atoi(minor)
+	if err1 != nil || err2 != nil || a > least[0] || a == least[0] && b >= least[1] {
+		return ""
+	}
+	return name + " " + version
+}
+
+// isReply tells an error that the server answered from one without an answer.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}

@@ -1,0 +1,95 @@
+package shard
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Error says which operation of which shard failed.
+type Error struct {
+	Shard int
+	Op    string // name of the script or command
+	Err   error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("shard %d: %s: %v", e.Shard, e.Op, e.Err) }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Sentinels of what callers tell apart.
+var (
+	// ErrUnreachable: no server of the list answers.
+	ErrUnreachable = errors.New("shard: cannot reach Redis")
+	// ErrNoBloom: a master has no RedisBloom.
+	ErrNoBloom = errors.New("shard: server without RedisBloom")
+	// ErrUnfit: a server is too old or set up so that data would be lost.
+	ErrUnfit = errors.New("shard: server not fit for a crawl")
+)
+
+// fault is how a failed try is gone on from.
+type fault uint8
+
+const (
+	permanent fault = iota // the answer will not change: report it
+	moved                  // the slot is at another node
+	ask                    // this call, once, goes to another node
+	busy                   // the node is there but cannot serve now
+	broken                 // no answer: connection, time-out
+)
+
+func (f fault) String() string {
+	return [...]string{"permanent", "moved", "ask", "busy", "broken"}[f]
+}
+
+// passing are the error replies that end by themselves.
+var passing = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "BUSY ",
+	"ERR max number of clients", "max number of clients"}
+
+// classify says what a failed try means, and for moved and ask the address of
+// the other node ("" when the reply has none).
+func classify(err error) (f fault, addr string) {
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		text := reply.Error()
+		for i, prefix := range []string{"MOVED ", "ASK "} {
+			if rest, ok := strings.CutPrefix(text, prefix); ok {
+				_, addr, _ = strings.Cut(rest, " ")
+				addr, _, _ = strings.Cut(addr, " ")
+				if strings.HasPrefix(addr, ":") { // "same host as asked": only the slot table knows it
+					addr = ""
+				}
+				return []fault{moved, ask}[i], addr
+			}
+		}
+		for _, prefix := range passing {
+			if strings.HasPrefix(text, prefix) {
+				return busy, ""
+			}
+		}
+		return permanent, ""
+	}
+	var certificate *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var alert tls.AlertError
+	switch {
+	case errors.Is(err, redis.ErrClosed), errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &alert):
+		return permanent, ""
+	case strings.HasPrefix(err.Error(), "redis: can't marshal"): // an argument of a type that has no wire form
+		return permanent, ""
+	}
+	return broken, ""
+}
+
+// ended is the error of a call whose context ended while it was repeated.
+func ended(ctx context.Context, last error) error {
+	cause := context.Cause(ctx)
+	if last == nil || errors.Is(last, cause) {
+		return cause
+	}
+	return fmt.Errorf("%w; last try: %w", cause, last)
+}

@@ -1,0 +1,171 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Endpoint is the master to ask for one key, for programs that speak to it
+// over connections of their own.
+type Endpoint struct {
+	Addr     string
+	Ask      bool // send ASKING before the command: the slot is on its way to this node
+	Username string
+	Password Secret
+	DB       int
+
+	dialler *dialler
+}
+
+// Dial opens a connection to the master, with TLS where the client has it.
+// Logging in and choosing the database are left to the caller.
+func (e Endpoint) Dial(ctx context.Context) (net.Conn, error) {
+	return e.dialler.dial(ctx, "tcp", e.Addr)
+}
+
+// Owner is the address of the master that a key's slot belongs to, as last
+// heard from the cluster.
+func (c *Client) Owner(ctx context.Context, key string) (string, error) {
+	n, err := c.master(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	return n.Options().Addr, nil
+}
+
+// Each calls try with the master of a key of shard k, and again as Run does
+// until it succeeds, fails for good or ctx ends. An error reply of the server
+// that try returns must have go-redis' method RedisError to be known as one.
+// op names the call in errors.
+func (c *Client) Each(ctx context.Context, k int, op, key string, try func(context.Context, Endpoint) error) error {
+	return c.repeat(ctx, k, op, key, func(n *redis.Client, ask bool) error {
+		return try(ctx, Endpoint{Addr: n.Options().Addr, Ask: ask, Username: c.cfg.Username, Password: c.cfg.Password, DB: c.cfg.DB,
+			dialler: c.dialler})
+	})
+}
+
+// repeat is the one loop around all calls: it finds the master of key, tries,
+// and decides how to go on.
+func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *redis.Client, ask bool) error) error {
+	addr, asking := "", false // where a redirect sends the next try
+	for attempt, redirects := 0, 0; ; {
+		n, err := c.node(ctx, key, addr)
+		if err == nil {
+			if !asking {
+				c.observe(k, key, n.Options().Addr)
+			}
+			if err = try(n, asking); err == nil || err == redis.Nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return &Error{Shard: k, Op: op, Err: ended(ctx, err)}
+		}
+		if errors.Is(err, redis.ErrClosed) && !c.closed.Load() && n != nil && c.forget(n) {
+			continue // go-redis closed a node that left the cluster
+		}
+		var f fault
+		f, addr = classify(err)
+		asking = f == ask
+		if f == permanent {
+			return &Error{Shard: k, Op: op, Err: err}
+		}
+		c.retries[f].Inc()
+		if c.cluster != nil {
+			c.cluster.ReloadState(ctx)
+		}
+		if addr != "" && redirects < maxRedirects {
+			redirects++
+			continue
+		}
+		addr, asking, redirects = "", false, 0
+		if err := pause(ctx, attempt, c.cfg.MaxPause); err != nil {
+			return &Error{Shard: k, Op: op, Err: ended(ctx, err)}
+		}
+		attempt++
+	}
+}
+
+// maxRedirects in a row are followed at once; then the slot table is given
+// time to settle.
+const maxRedirects = 4
+
+// pause waits before the next try: 2 ms, doubled with each, at most limit,
+// between half and all of it by chance so that a fleet does not return in step.
+func pause(ctx context.Context, attempt int, limit time.Duration) error {
+	d := min(2*time.Millisecond<<min(attempt, 20), limit)
+	timer := time.NewTimer(d/2 + rand.N(d/2+1))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// node is the connection to an address that a redirect named, or to the
+// master of key.
+func (c *Client) node(ctx context.Context, key, addr string) (*redis.Client, error) {
+	if addr == "" || c.cluster == nil {
+		return c.master(ctx, key)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.nodes[addr]; n != nil {
+		return n, nil
+	}
+	n := c.spare[addr]
+	if n == nil { // a new master that owns no slot yet is in no slot table
+		n = redis.NewClient(c.options(addr))
+		c.spare[addr] = n
+	}
+	return n, nil
+}
+
+// master is the connection to the master of key by the slot table.
+func (c *Client) master(ctx context.Context, key string) (*redis.Client, error) {
+	if c.single != nil {
+		return c.single, nil
+	}
+	return c.cluster.MasterForKey(ctx, key)
+}
+
+// newNode makes the connection to a node for go-redis' cluster client, or
+// hands over the one that we have.
+func (c *Client) newNode(opt *redis.Options) *redis.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.spare[opt.Addr]
+	if n == nil {
+		n = redis.NewClient(c.options(opt.Addr))
+	}
+	delete(c.spare, opt.Addr)
+	c.nodes[opt.Addr] = n
+	return n
+}
+
+// forget drops a connection that go-redis has closed.
+func (c *Client) forget(n *redis.Client) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	addr := n.Options().Addr
+	if c.nodes[addr] != n {
+		return false
+	}
+	delete(c.nodes, addr)
+	return true
+}
+
+// eachMaster calls f with every master, several at once.
+func (c *Client) eachMaster(ctx context.Context, f func(context.Context, *redis.Client) error) error {
+	if c.single != nil {
+		return f(ctx, c.single)
+	}
+	return c.cluster.ForEachMaster(ctx, f)
+}

@@ -1,0 +1,150 @@
+package shard
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/redis/go-redis/v9"
+)
+
+// Script is one Lua script, known to servers by its SHA-1.
+type Script struct {
+	Name string
+
+	text, sha string
+	seconds   *metrics.PrometheusHistogram
+}
+
+// NewScript names a script text. The name labels its latencies, metric
+// seine_shard_call_seconds.
+func NewScript(name, text string) *Script {
+	sum := sha1.Sum([]byte(text))
+	return &Script{Name: name, text: text, sha: hex.EncodeToString(sum[:]),
+		seconds: metrics.GetOrCreatePrometheusHistogramExt(fmt.Sprintf("seine_shard_call_seconds{script=%q}", name), callSeconds())}
+}
+
+// callSeconds are the bounds of the latency buckets: 100 us to 13 s.
+func callSeconds() []float64 { return metrics.ExponentialBuckets(1e-4, 2, 18) }
+
+// Run runs a script of shard k on the master of keys[0] and returns its reply:
+// int64, string, nil or []any of these. It repeats the call through moves,
+// failovers and broken connections until ctx ends, so a script must have the
+// same effect run twice. All keys must share one slot. args are strings,
+// []byte, numbers or booleans, not kept. Errors are *Error; an error of the
+// script itself is returned at once.
+func (c *Client) Run(ctx context.Context, k int, s *Script, keys []string, args ...any) (any, error) {
+	start := time.Now()
+	words := s.words(keys, args)
+	var reply any
+	err := c.repeat(ctx, k, s.Name, keys[0], func(n *redis.Client, ask bool) (err error) {
+		var p processor = n
+		if ask { // ASKING and the call must share a connection
+			conn := n.Conn()
+			defer conn.Close()
+			p = conn
+		}
+		reply, err = s.eval(ctx, p, ask, words)
+		return err
+	})
+	s.seconds.UpdateDuration(start)
+	if err != nil && err != redis.Nil {
+		return nil, err
+	}
+	return reply, nil
+}
+
+// RunAck is Run, and then waits until so many replicas have what the script
+// wrote, or timeout is over: acked says how many do. The script must have
+// written something each time, or else WAIT speaks of older writes. Script and
+// WAIT travel on one connection to the owning master.
+func (c *Client) RunAck(ctx context.Context, k int, s *Script, replicas int, timeout time.Duration, keys []string, args ...any) (reply any, acked int, err error) {
+	start := time.Now()
+	words := s.words(keys, args)
+	err = c.repeat(ctx, k, s.Name, keys[0], func(n *redis.Client, ask bool) error {
+		conn := n.Conn()
+		defer conn.Close()
+		v, err := s.eval(ctx, conn, ask, words)
+		if err != nil && err != redis.Nil {
+			return err
+		}
+		count, err := conn.Wait(ctx, replicas, timeout).Result()
+		reply, acked = v, int(count)
+		return err
+	})
+	s.seconds.UpdateDuration(start)
+	if err != nil {
+		return nil, 0, err
+	}
+	return reply, acked, nil
+}
+
+// Do runs one plain command on the master of key, a key of shard k, and
+// repeats it as Run does; so the command must have the same effect run twice.
+// A reply of nil is nil.
+func (c *Client) Do(ctx context.Context, k int, key string, args ...any) (any, error) {
+	var reply any
+	err := c.repeat(ctx, k, fmt.Sprint(args[0]), key, func(n *redis.Client, ask bool) error {
+		var p processor = n
+		if ask {
+			conn := n.Conn()
+			defer conn.Close()
+			if err := process(ctx, conn, "asking").Err(); err != nil {
+				return err
+			}
+			p = conn
+		}
+		cmd := process(ctx, p, args...)
+		reply = cmd.Val()
+		return cmd.Err()
+	})
+	if err != nil && err != redis.Nil {
+		return nil, err
+	}
+	return reply, nil
+}
+
+// words is the command EVALSHA with its arguments; EVAL replaces the first two.
+func (s *Script) words(keys []string, args []any) []any {
+	words := make([]any, 0, 3+len(keys)+len(args))
+	words = append(words, "evalsha", s.sha, len(keys))
+	for _, key := range keys {
+		words = append(words, key)
+	}
+	return append(words, args...)
+}
+
+// processor is a connection, or a pool of them, to one node.
+type processor interface {
+	Process(context.Context, redis.Cmder) error
+}
+
+func process(ctx context.Context, p processor, words ...any) *redis.Cmd {
+	cmd := redis.NewCmd(ctx, words...)
+	p.Process(ctx, cmd) // its error stays in cmd
+	return cmd
+}
+
+// eval runs the script on one node, which is told its text when it does not
+// know it yet.
+func (s *Script) eval(ctx context.Context, p processor, ask bool, words []any) (any, error) {
+	if ask {
+		if err := process(ctx, p, "asking").Err(); err != nil {
+			return nil, err
+		}
+	}
+	cmd := process(ctx, p, words...)
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		if ask {
+			if err := process(ctx, p, "asking").Err(); err != nil {
+				return nil, err
+			}
+		}
+		full := append([]any{"eval", s.text}, words[2:]...)
+		cmd = process(ctx, p, full...)
+	}
+	return cmd.Val(), cmd.Err()
+}
