@@ -181,6 +181,9 @@ func (p *Page) resolve(l *Link) {
 		return
 	}
 	follow := p.follow.Has(l.Kind) && (p.cfg.IgnoreNofollow || !l.NoFollow && !p.scan.col.facts.NoFollow)
+	if p.raws.n > maxRaws {
+		p.raws.clear()
+	}
 	raw := l.Raw
 	if i := bytes.IndexByte(raw, '#'); i >= 0 { // most repeats differ in the fragment only
 		raw = raw[:i]
@@ -210,6 +213,10 @@ func (p *Page) resolve(l *Link) {
 	p.found = Found{Link: *l, URL: &p.url, Site: site.Name, Fingerprint: fp, Follow: follow}
 	p.emit(&p.found)
 }
+
+// maxRaws bounds the texts remembered, of which a page may hold any number that
+// are no URL. Forgetting them costs time only.
+const maxRaws = 32 << 10
 
 func (p *Page) queryEncoding() encoding.Encoding { return p.scan.col.dec.enc }
 

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -122,5 +123,21 @@ func TestManyLinksBeforeBase(t *testing.T) {
 	got, _ := pageLinks(t, PageConfig{}, Doc{}, body)
 	if want := "next http://a.example/d/n,prev http://a.example/d/p,prev http://a.example/b/p,next http://a.example/b/n,a http://a.example/b/x"; strings.Join(got, ",") != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What a page makes the worker remember is bounded, whatever it links to.
+func TestMemoryOfLinksThatAreNone(t *testing.T) {
+	p := NewPage(PageConfig{})
+	p.Reset(Doc{Base: mustURL(t, "http://a.example/")}, func(*Found) {})
+	p.Write([]byte("<p>"))
+	var b []byte
+	for i := range 200_000 {
+		b = fmt.Appendf(b[:0], "<a href=x:%d>", i)
+		p.Write(b)
+	}
+	p.Close()
+	if n := cap(p.raws.slots) + cap(p.raws.spare); n > 8*maxRaws || p.Counts().Other != 200_000 {
+		t.Errorf("%d slots, %+v", n, p.Counts())
 	}
 }
