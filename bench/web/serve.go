@@ -82,7 +82,13 @@ func (s *Server) Close() error {
 		if err = s.http.ShutdownWithContext(ctx); errors.Is(err, context.DeadlineExceeded) {
 			err = nil
 		}
-		err = errors.Join(err, <-s.ended)
+		// Shutdown knows nothing of a listener that Serve did not yet come to.
+		if e := s.ln.Close(); !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+		if e := <-s.ended; !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
 	})
 	return err
 }
