@@ -3,6 +3,7 @@ module seine
 go 1.26.0
 
 require (
+	github.com/alecthomas/kong v1.17.0
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/klauspost/compress v1.20.4
 	github.com/nlnwa/whatwg-url v0.6.2
