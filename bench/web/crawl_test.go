@@ -88,11 +88,14 @@ func (c *crawler) allowed(host string) *robots.Rules {
 	}
 	client := *c.client
 	client.CheckRedirect = nil
-	resp, err := client.Get("http://" + host + "/robots.txt")
-	if err != nil {
-		c.t.Fatal(err)
+	var resp *http.Response
+	for resp == nil || resp.StatusCode == 503 {
+		var err error
+		if resp, err = client.Get("http://" + host + "/robots.txt"); err != nil {
+			c.t.Fatal(err)
+		}
+		defer resp.Body.Close()
 	}
-	defer resp.Body.Close()
 	r := new(robots.Rules)
 	if body, err := io.ReadAll(resp.Body); err == nil && resp.StatusCode == 200 {
 		r = robots.Parse(body, "seine/1.0")
@@ -162,6 +165,7 @@ func (c *crawler) page(u todo, r *sink.Record, body []byte, contentType string) 
 	if !strings.HasPrefix(contentType, "text/html") {
 		return
 	}
+	body = body[:min(len(body), 100<<10)] // the long pages have their links in front
 	text, err := htmlcharset.NewReader(bytes.NewReader(body), contentType)
 	if errors.Is(err, io.EOF) {
 		return

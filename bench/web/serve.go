@@ -166,6 +166,9 @@ func goneStatus(n int) int {
 func (s *Server) robots(ctx *fasthttp.RequestCtx, site int, path string) bool {
 	form := robotsOf(s.web, site)
 	switch {
+	case path == "/robots.txt" && s.web.flaky(site) && s.web.try(trial{site, 0, kindNone}) <= flakyFor:
+		s.html(ctx, "<title>Later</title>")
+		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 	case path == "/robots.txt" && form == robotsMoved:
 		ctx.Response.Header.Set("Location", "/robots-moved.txt")
 		ctx.SetStatusCode(fasthttp.StatusMovedPermanently)

@@ -286,6 +286,9 @@ func TestMaxPendingBlocks(t *testing.T) {
 }
 
 func TestWriteAllocates(t *testing.T) {
+	if raced {
+		t.Skip("the race detector allocates")
+	}
 	for _, name := range []string{"pages.jsonl", "pages.jsonl.zst", "pages.jsonl.gz"} {
 		s := open(t, Config{Path: filepath.Join(t.TempDir(), name), Linger: -1})
 		r := record(16)
