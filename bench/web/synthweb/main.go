@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"seine/bench/web"
+	"seine/extract/sink/jsonl"
 
 	"github.com/alecthomas/kong"
 )
@@ -126,7 +127,7 @@ func (c *verifyCmd) Run() error {
 	}
 	plan := web.Plan{Sites: c.Site, AnyScope: c.AnyScope, MaxDepth: c.MaxDepth, IgnoreRobots: c.IgnoreRobots,
 		IgnoreNofollow: c.IgnoreNofollow, Attempts: c.Attempts, MaxBody: c.MaxBody, Delay: c.Delay, Slack: c.Slack}
-	records := web.Records(c.Records...)
+	records := jsonl.Records(c.Records...)
 	if len(c.Records) == 0 {
 		records = nil
 	}
