@@ -57,15 +57,16 @@ const patience = 3 * time.Minute
 
 // setup describes a world. The zero value of a field is the default it names.
 type setup struct {
-	web      web.Config       // default 40 even sites of gentle pages
-	pages    int              // of the web, default 3,000 or 20,000
-	redis    shardtest.Config // default six masters
-	embedded bool             // no Redis
-	via      string           // address of Redis as fetchers see it, default its own
-	delay    time.Duration    // of each site until the last blow, default 200 ms
-	lease    time.Duration    // default 5 s
-	fetch    []string         // more flags of fetchers
-	trigger  *trigger         // looks at what is asked of the web
+	web      web.Config               // default 40 even sites of gentle pages
+	pages    int                      // of the web, default 3,000 or 20,000
+	redis    shardtest.Config         // default six masters
+	embedded bool                     // no Redis
+	single   bool                     // one server without cluster mode
+	through  func(addr string) string // what leads fetchers to the first node, default its address
+	delay    time.Duration            // of each site until the last blow, default 200 ms
+	lease    time.Duration            // default 5 s
+	fetch    []string                 // more flags of fetchers
+	trigger  *trigger                 // looks at what is asked of the web
 }
 
 // world is one crawl and all it runs on.
@@ -77,6 +78,7 @@ type world struct {
 	web      *web.Web
 	server   *web.Server
 	redis    *shardtest.Server
+	via      string // addresses of Redis as fetchers see them
 	front    *frontier.Frontier
 	dir      string
 	fetchers []*fetcher
@@ -114,9 +116,10 @@ func build(t *testing.T, s setup) *world {
 	if s.embedded {
 		return w
 	}
-	w.redis = shardtest.Start(t, s.redis)
-	if w.setup.via == "" {
-		w.setup.via = strings.Join(w.redis.Addrs, ",")
+	w.redis = shardtest.Start(t, w.setup.redis)
+	w.via = strings.Join(w.redis.Addrs, ",")
+	if s.through != nil {
+		w.via = s.through(w.redis.Addrs[0])
 	}
 	w.frontier("create", "--shards", "24", "--plan-urls", "200k", "--delay", w.setup.delay.String(), "--lease", w.setup.lease.String())
 	args := []string{"seed"}
@@ -137,7 +140,7 @@ func (w *world) fill(s *setup) {
 		s.web = web.Config{Sites: 40, Exponent: 3, Links: 20, New: 0.3, Features: web.Gentle, CrawlDelay: 10 * time.Millisecond}
 	}
 	s.web.Seed, s.web.Pages = w.seed, s.pages
-	if s.redis.Masters == 0 && s.via == "" {
+	if s.redis.Masters == 0 && !s.single {
 		s.redis.Masters = 6
 	}
 	if s.delay == 0 {

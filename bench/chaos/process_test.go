@@ -49,7 +49,7 @@ func (f *fetcher) start() {
 	args := []string{"--allow-net", "127.0.0.0/8", "--connect-to", f.w.server.ConnectTo(), "--out", f.out,
 		"--metrics-addr", "127.0.0.1:0", "--exit-when-done", "--lease", s.lease.String()}
 	if !s.embedded {
-		args = append(args, "--redis", s.via)
+		args = append(args, "--redis", f.w.via)
 	}
 	args = append(append(args, s.fetch...), f.args...)
 	log, err := os.OpenFile(f.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
