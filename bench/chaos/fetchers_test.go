@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"seine/bench/web"
 )
@@ -64,8 +65,8 @@ func TestFetchersStopped(t *testing.T) {
 func TestPageThatKills(t *testing.T) {
 	var w *world
 	kill := &trigger{}
-	w = build(t, setup{pages: 800, trigger: kill, web: web.Config{Sites: 8, Exponent: 3, Links: 20, New: 0.3}})
-	host, page := w.web.Host(0), w.web.Pages(0)-1 // the last page of a site leads to no other
+	w = build(t, setup{pages: 800, delay: 150 * time.Millisecond, trigger: kill, web: web.Config{Sites: 8, Exponent: 3, Links: 20, New: 0.3}})
+	host, page := w.web.Host(0), w.web.Pages(0)/6+1 // the first that leads to no new page: each leads to six
 	deadly := w.web.URL(0, page)
 	kill.act = func(client *net.TCPAddr) {
 		for _, f := range w.fetchers {
