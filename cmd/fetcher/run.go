@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
+
+	"github.com/VictoriaMetrics/metrics"
 
 	"seine/cmd/internal/boot"
 	"seine/extract/sink"
@@ -69,7 +72,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err := g.seed(env, f.Frontier); err != nil {
 		return err
 	}
-	stop, err := g.monitor(env, w)
+	stop, err := g.monitor(env, w, out)
 	if err != nil {
 		return err
 	}
@@ -148,11 +151,16 @@ func (g *grammar) seed(env *boot.Env, f frontier.Admitter) error {
 }
 
 // monitor serves metrics and health where --metrics-addr says.
-func (g *grammar) monitor(env *boot.Env, w *crawl.Worker) (stop func(), err error) {
+func (g *grammar) monitor(env *boot.Env, w *crawl.Worker, out *jsonl.Sink) (stop func(), err error) {
 	if g.MetricsAddr == "" {
 		return func() {}, nil
 	}
-	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: w.Ready, Write: w.WriteMetrics}.Start()
+	ready := func(ctx context.Context) error { return errors.Join(w.Ready(ctx), out.Err()) }
+	write := func(to io.Writer) {
+		w.WriteMetrics(to)
+		metrics.WritePrometheus(to, true) // calls to Redis, and the process
+	}
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Write: write}.Start()
 	if err != nil {
 		return nil, err
 	}
