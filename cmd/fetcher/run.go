@@ -73,7 +73,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err := g.seed(env, f.Frontier); err != nil {
 		return err
 	}
-	stop, err := g.monitor(env, f, w, fetching.Metrics)
+	stop, err := g.monitor(env, f, w, out, fetching.Metrics)
 	if err != nil {
 		return err
 	}
@@ -152,11 +152,12 @@ func (g *grammar) seed(env *boot.Env, f frontier.Admitter) error {
 }
 
 // monitor serves metrics and health where --metrics-addr says.
-func (g *grammar) monitor(env *boot.Env, f *queue, w *crawl.Worker, fetching *metrics.Set) (stop func(), err error) {
+func (g *grammar) monitor(env *boot.Env, f *queue, w *crawl.Worker, records *jsonl.Sink, fetching *metrics.Set) (stop func(), err error) {
 	if g.MetricsAddr == "" {
 		return func() {}, nil
 	}
-	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: w.Ready, Write: func(out io.Writer) {
+	ready := func(ctx context.Context) error { return errors.Join(w.Ready(ctx), records.Err()) }
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Write: func(out io.Writer) {
 		metrics.WritePrometheus(out, true) // of the process, and of calls to Redis
 		fetching.WritePrometheus(out)
 		w.WriteMetrics(out)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"seine/bench/web"
+	"seine/extract/sink/jsonl"
 )
 
 func main() {
@@ -62,7 +63,7 @@ func run(ctx context.Context, fetcher string, seed uint64, delay time.Duration) 
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w", fetcher, err)
 	}
-	report, err := synthetic.Verify(web.Plan{Delay: delay}, synthetic.Log(), web.Records(out))
+	report, err := synthetic.Verify(web.Plan{Delay: delay}, synthetic.Log(), jsonl.Records(out))
 	if err != nil {
 		return err
 	}

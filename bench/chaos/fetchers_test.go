@@ -1,0 +1,101 @@
+//go:build linux
+
+package chaos
+
+import (
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"seine/bench/web"
+)
+
+// Fetchers are killed with -9 again and again. Nothing is lost, and what is
+// fetched twice is what the killed held.
+func TestFetchersKilled(t *testing.T) {
+	w := build(t, setup{})
+	w.start(3)
+	for range either(5, 20) {
+		w.progress(either(100, 300))
+		f := w.pick()
+		f.kill()
+		w.blows++
+		f.start()
+	}
+	w.calm()
+	v := w.judge()
+	w.nothingLost(v)
+	w.explained(v)
+	if v.lost == 0 {
+		t.Error("the killed held nothing: the test shows nothing")
+	}
+}
+
+// Fetchers are asked to end. They give everything back, and those that come
+// after them repeat nothing.
+func TestFetchersStopped(t *testing.T) {
+	w := build(t, setup{fetch: []string{"--grace", "20s"}})
+	w.start(3)
+	for range either(2, 10) {
+		w.progress(either(150, 300))
+		for _, f := range w.fetchers {
+			f.cmd.Process.Signal(syscall.SIGTERM)
+		}
+		w.waitAll()
+		w.blows++
+		if s := w.stats(); s.Open+s.Leases != 0 {
+			t.Errorf("stopped fetchers left %d URLs of %d visits open", s.Open, s.Leases)
+		}
+		for _, f := range w.fetchers {
+			f.start()
+		}
+	}
+	w.calm()
+	v := w.judge()
+	w.nothingLost(v)
+	if v.repeats != 0 || v.Doubled.Count != 0 || v.lost != 0 {
+		t.Errorf("an orderly end repeats something:\n%s", v.Report)
+	}
+}
+
+// One page kills each fetcher that asks for it. After the third it is dead with
+// cause `lost`, and all others are fetched.
+func TestPageThatKills(t *testing.T) {
+	var w *world
+	kill := &trigger{}
+	w = build(t, setup{pages: 800, delay: 150 * time.Millisecond, trigger: kill, web: web.Config{Sites: 8, Exponent: 3, Links: 20, New: 0.3}})
+	host, page := w.web.Host(0), w.web.Pages(0)/6+1 // the first that leads to no new page: each leads to six
+	deadly := w.web.URL(0, page)
+	kill.act = func(client *net.TCPAddr) {
+		for _, f := range w.fetchers {
+			if f.owns(client) {
+				f.cmd.Process.Kill()
+			}
+		}
+	}
+	kill.set("GET " + strings.TrimPrefix(deadly, "http://"+host) + " HTTP/1.1\r\nHost: " + host + "\r\n")
+	w.start(3)
+	w.until("the third death", func() bool {
+		for _, f := range w.fetchers {
+			if !f.running() && f.err != nil {
+				w.blows++
+				f.start()
+			}
+		}
+		return strings.Contains(w.frontier("dead", "count"), "lost")
+	})
+	w.calm()
+	v := w.judge()
+	w.explained(v)
+	if w.blows != 3 {
+		t.Errorf("%d fetchers died of the page, not 3", w.blows)
+	}
+	if out := w.frontier("dead", "list", "--cause", "lost", "--json"); strings.Count(out, "\n") != 1 || !strings.Contains(out, deadly) {
+		t.Errorf("dead of cause lost, want only %s:\n%s", deadly, out)
+	}
+	if v.Unwritten.Count != 1 || v.Missing.Count > 0 && (v.Missing.Count > 1 || !strings.Contains(v.Missing.Examples[0], deadly)) {
+		t.Errorf("other pages suffered from %s:\n%s", deadly, v.Report)
+	}
+}

@@ -1,0 +1,91 @@
+//go:build linux
+
+package chaos
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+)
+
+// trigger looks at what clients ask a web for, and acts before it answers.
+type trigger struct {
+	text atomic.Pointer[[]byte] // how the request begins
+	act  func(client *net.TCPAddr)
+}
+
+// set arms the trigger.
+func (t *trigger) set(text string) {
+	b := []byte(text)
+	t.text.Store(&b)
+}
+
+// listen opens a port for a web, watched by t where there is one.
+func listen(t *trigger) (net.Listener, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil || t == nil {
+		return ln, err
+	}
+	return &watched{ln, t}, nil
+}
+
+type watched struct {
+	net.Listener
+	trigger *trigger
+}
+
+func (l *watched) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &watchedConn{c, l.trigger}, nil
+}
+
+type watchedConn struct {
+	net.Conn
+	trigger *trigger
+}
+
+func (c *watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if text := c.trigger.text.Load(); text != nil && bytes.HasPrefix(p[:n], *text) {
+		c.trigger.act(c.RemoteAddr().(*net.TCPAddr))
+	}
+	return n, err
+}
+
+// owns says whether the fetcher's process holds the client's end of a connection.
+func (f *fetcher) owns(client *net.TCPAddr) bool {
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return false
+	}
+	ip := client.IP.To4()
+	local := fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], client.Port)
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); len(fields) > 9 && fields[1] == local {
+			return holds(f.cmd.Process.Pid, "socket:["+fields[9]+"]")
+		}
+	}
+	return false
+}
+
+// holds says whether a process has a file open.
+func holds(pid int, what string) bool {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	fds, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, fd := range fds {
+		if name, err := os.Readlink(filepath.Join(dir, fd.Name())); err == nil && name == what {
+			return true
+		}
+	}
+	return false
+}

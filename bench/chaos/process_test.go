@@ -1,0 +1,175 @@
+//go:build linux
+
+package chaos
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fetcher is one running fetcher. Started again, it writes on to the same
+// files, as under a supervisor.
+type fetcher struct {
+	w     *world
+	name  string
+	out   string // its records
+	log   string
+	args  []string
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process was waited for
+	err   error         // how it ended
+	from  int           // bytes of the log before the last start
+}
+
+// start starts n more fetchers.
+func (w *world) start(n int, args ...string) {
+	w.t.Helper()
+	for range n {
+		name := fmt.Sprint("f", len(w.fetchers))
+		f := &fetcher{w: w, name: name, out: filepath.Join(w.dir, name+".jsonl"), log: filepath.Join(w.dir, name+".log"), args: args}
+		w.fetchers = append(w.fetchers, f)
+		w.t.Cleanup(func() { f.end(w.t) })
+		f.start()
+	}
+}
+
+func (f *fetcher) start() {
+	f.w.t.Helper()
+	s := f.w.setup
+	args := []string{"--allow-net", "127.0.0.0/8", "--connect-to", f.w.server.ConnectTo(), "--out", f.out,
+		"--metrics-addr", "127.0.0.1:0", "--exit-when-done", "--lease", s.lease.String()}
+	if !s.embedded {
+		args = append(args, "--redis", f.w.via)
+	}
+	args = append(append(args, s.fetch...), f.args...)
+	log, err := os.OpenFile(f.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		f.w.t.Fatal(err)
+	}
+	defer log.Close()
+	f.from = len(f.said())
+	f.cmd = exec.Command(filepath.Join(bin, "fetcher"), args...)
+	f.cmd.Stdout, f.cmd.Stderr = log, log
+	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := f.cmd.Start(); err != nil {
+		f.w.t.Fatal(err)
+	}
+	f.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		f.err = cmd.Wait()
+		close(ended)
+	}(f.cmd, f.ended)
+}
+
+func (f *fetcher) running() bool {
+	select {
+	case <-f.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends it as kill -9 does.
+func (f *fetcher) kill() {
+	f.w.t.Helper()
+	if !f.running() {
+		f.w.t.Fatalf("%s ended by itself: %v\n%s", f.name, f.err, f.tail())
+	}
+	f.cmd.Process.Kill()
+	<-f.ended
+}
+
+// wait waits until it ended, which it must do well.
+func (f *fetcher) wait() {
+	f.w.t.Helper()
+	select {
+	case <-f.ended:
+		if f.err != nil {
+			f.w.t.Fatalf("%s: %v\n%s", f.name, f.err, f.tail())
+		}
+	case <-time.After(patience):
+		f.cmd.Process.Signal(syscall.SIGQUIT)
+		<-f.ended
+		f.w.t.Fatalf("%s does not end; %+v\n%s", f.name, f.w.counts(), f.said())
+	}
+}
+
+// counts are the counters of the crawl, where there are any to be had.
+func (w *world) counts() any {
+	if w.front == nil {
+		return "embedded"
+	}
+	return w.stats()
+}
+
+// end is the clean-up.
+func (f *fetcher) end(t *testing.T) {
+	f.cmd.Process.Kill()
+	<-f.ended
+	if t.Failed() {
+		t.Logf("%s, end of its log:\n%s", f.name, f.tail())
+	}
+}
+
+func (f *fetcher) said() string {
+	b, _ := os.ReadFile(f.log)
+	return string(b)
+}
+
+func (f *fetcher) tail() string {
+	lines := strings.Split(strings.TrimSpace(f.said()), "\n")
+	return strings.Join(lines[max(0, len(lines)-12):], "\n")
+}
+
+var serving = regexp.MustCompile(`serving /metrics and /healthz.*addr=(\S+)`)
+
+// ask gets a path of its monitor; "" while it does not answer.
+func (f *fetcher) ask(path string) string {
+	m := serving.FindStringSubmatch(f.said()[f.from:])
+	if m == nil {
+		return ""
+	}
+	client := http.Client{Timeout: 10 * time.Second}
+	resp, err := client.Get("http://" + m[1] + path)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return string(body)
+}
+
+// metric is the value of one metric with its labels; -1 when it is not there.
+func (f *fetcher) metric(name string) float64 {
+	for line := range strings.Lines(f.ask("/metrics")) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err == nil {
+				return v
+			}
+		}
+	}
+	return -1
+}
+
+// pick is a random fetcher.
+func (w *world) pick() *fetcher { return w.fetchers[w.rng.IntN(len(w.fetchers))] }
+
+// waitAll waits until the crawl is over.
+func (w *world) waitAll() {
+	w.t.Helper()
+	for _, f := range w.fetchers {
+		f.wait()
+	}
+}

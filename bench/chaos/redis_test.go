@@ -1,0 +1,172 @@
+//go:build linux
+
+package chaos
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"seine/shard/shardtest"
+)
+
+// Masters are killed with -9, their replicas take over, and they come back as
+// replicas. With --ack replica nothing is lost; without, what is lost is told.
+func TestMastersKilled(t *testing.T) {
+	for _, ack := range []string{"replica", "master"} {
+		t.Run("ack="+ack, func(t *testing.T) {
+			w := build(t, setup{redis: shardtest.Config{Masters: either(3, 6), Replicas: 1}, fetch: []string{"--ack", ack}})
+			w.start(3)
+			for range either(2, 10) {
+				w.progress(either(100, 300))
+				w.killMaster()
+			}
+			w.calm()
+			v := w.judge()
+			if ack == "replica" {
+				w.nothingLost(v)
+			}
+		})
+	}
+}
+
+// killMaster kills the master of a random shard and waits until its replica has
+// its place and it follows that.
+func (w *world) killMaster() {
+	w.t.Helper()
+	slot := w.shards()[w.rng.IntN(24)].Slot
+	old := w.redis.MasterOf(w.t, slot)
+	old.Kill(w.t)
+	w.blows++
+	w.redis.MasterOf(w.t, slot)
+	old.Restart(w.t)
+	old.WaitRole(w.t, "slave")
+	w.redis.WaitWhole(w.t)
+}
+
+// All of Redis is gone at once and started again. With an append-only file
+// that is synced before each answer nothing is lost.
+func TestRedisGone(t *testing.T) {
+	w := build(t, setup{redis: shardtest.Config{Masters: 6, AOF: "always"}})
+	w.start(3)
+	for range either(2, 5) {
+		w.progress(either(150, 300))
+		w.killRedis()
+		w.startRedis()
+	}
+	w.calm()
+	w.nothingLost(w.judge())
+}
+
+// All of Redis loses power at once, and with it what an append-only file that
+// is synced each second had not synced. What is lost is told, and the crawl
+// ends in order.
+func TestRedisPowerCut(t *testing.T) {
+	w := build(t, setup{redis: shardtest.Config{Masters: 6, AOF: "everysec"}, delay: 50 * time.Millisecond})
+	w.start(3)
+	cut := int64(0)
+	for range either(2, 5) {
+		stop := w.watchFiles()
+		w.progress(either(300, 600))
+		w.killRedis()
+		cut += w.cutFiles(stop())
+		w.startRedis()
+	}
+	w.note("bytes cut off", cut)
+	w.calm()
+	if v := w.judge(); cut == 0 {
+		t.Errorf("nothing was cut off: the test shows nothing\n%s", v.Report)
+	}
+}
+
+// killRedis kills every node.
+func (w *world) killRedis() {
+	var wg sync.WaitGroup
+	for _, n := range w.redis.Nodes {
+		wg.Go(func() { n.Kill(w.t) })
+	}
+	wg.Wait()
+	w.blows++
+}
+
+// startRedis starts every node again.
+func (w *world) startRedis() {
+	w.t.Helper()
+	for _, n := range w.redis.Nodes {
+		n.Restart(w.t)
+	}
+	w.redis.WaitWhole(w.t)
+}
+
+// unsynced is the age of what an append-only file may lose that is synced each
+// second.
+const unsynced = time.Second
+
+// sizes are the sizes of files at one time.
+type sizes struct {
+	at time.Time
+	of map[string]int64
+}
+
+// watchFiles looks at the append-only files all the time, until stop is called,
+// which returns their sizes as of a second before.
+func (w *world) watchFiles() (stop func() map[string]int64) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	var seen []sizes
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			seen = append(seen, sizes{time.Now(), w.appendOnly()})
+			select {
+			case <-tick.C:
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() map[string]int64 {
+		close(quit)
+		<-done
+		last := seen[0]
+		for _, s := range seen {
+			if time.Since(s.at) >= unsynced {
+				last = s
+			}
+		}
+		return last.of
+	}
+}
+
+// appendOnly are the sizes of the append-only files that grow.
+func (w *world) appendOnly() map[string]int64 {
+	of := map[string]int64{}
+	for _, n := range w.redis.Nodes {
+		files, _ := filepath.Glob(filepath.Join(n.Dir, "appendonlydir", "*.incr.aof"))
+		for _, f := range files {
+			if info, err := os.Stat(f); err == nil {
+				of[f] = info.Size()
+			}
+		}
+	}
+	return of
+}
+
+// cutFiles cuts files back to these sizes and returns how many bytes that were.
+func (w *world) cutFiles(to map[string]int64) (cut int64) {
+	w.t.Helper()
+	for name, size := range w.appendOnly() {
+		keep, known := to[name]
+		if !known || keep >= size {
+			continue
+		}
+		if err := os.Truncate(name, keep); err != nil {
+			w.t.Fatal(err)
+		}
+		cut += size - keep
+	}
+	return cut
+}

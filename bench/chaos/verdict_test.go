@@ -1,0 +1,120 @@
+//go:build linux
+
+package chaos
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"seine/bench/web"
+	"seine/extract/sink/jsonl"
+)
+
+// verdict is what became of a crawl.
+type verdict struct {
+	*web.Report
+	repeats int   // requests beyond those of the key
+	lost    int64 // URLs that came back from lost leases
+	dead    int64
+}
+
+// judge waits for the end of the crawl, compares it with the key and prints the
+// table. What no scenario may have is an error here: records that are missing or
+// wrong, requests that no right crawl makes, shards in disorder.
+func (w *world) judge() verdict {
+	w.t.Helper()
+	w.waitAll()
+	plan := web.Plan{}
+	report, err := w.web.Verify(plan, w.web.Log(), jsonl.Records(w.outs()...))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	v := verdict{Report: report}
+	wanted := 0
+	for e := range w.web.Expect(plan) {
+		wanted += e.Requests
+	}
+	v.repeats = report.Requests - wanted + report.Missing.Count - report.Extra.Count
+	if w.front != nil {
+		s := w.stats()
+		v.lost, v.dead = s.Lost, s.Dead
+		if s.Queued+s.Waiting+s.Open+s.Ready+s.Leases != 0 {
+			w.t.Errorf("something is left at the end: %+v", s)
+		}
+		w.check()
+	}
+	w.print(v)
+	if n := report.Wrong.Count + report.Extra.Count; n > 0 {
+		w.t.Errorf("%d faults:\n%s", n, report)
+	}
+	return v
+}
+
+// outs are the files of records.
+func (w *world) outs() []string {
+	var outs []string
+	for _, f := range w.fetchers {
+		outs = append(outs, f.out)
+	}
+	return outs
+}
+
+// check lets the program look at every shard and every URL.
+func (w *world) check() {
+	w.t.Helper()
+	if out, err := w.tryFrontier("check", "--urls"); err != nil {
+		w.t.Errorf("frontier check: %v\n%s", err, out)
+	}
+}
+
+// nothingLost fails unless every page was fetched and has its record.
+func (w *world) nothingLost(v verdict) {
+	w.t.Helper()
+	if v.Missing.Count+v.Unwritten.Count > 0 {
+		w.t.Errorf("URLs were lost:\n%s", v.Report)
+	}
+}
+
+// explained fails unless the repeats are at most the URLs of lost leases.
+func (w *world) explained(v verdict) {
+	w.t.Helper()
+	if int64(v.repeats) > v.lost {
+		w.t.Errorf("%d requests were repeated, and only %d URLs came back from lost leases:\n%s", v.repeats, v.lost, v.Report)
+	}
+}
+
+// early counts requests that came sooner after the last one of their site than
+// half the delay, while it was in force.
+func (w *world) early() int {
+	last := map[string]time.Time{}
+	n := 0
+	for _, r := range w.web.Log() {
+		if strings.HasPrefix(r.Target, "/robots") || !w.loosened.IsZero() && r.At.After(w.loosened) {
+			continue
+		}
+		if before, ok := last[r.Host]; ok && r.At.Sub(before) < w.setup.delay/2 {
+			n++
+		}
+		last[r.Host] = r.At
+	}
+	return n
+}
+
+// note adds a line to the table.
+func (w *world) note(name string, value any) { w.rows = append(w.rows, row{name, value}) }
+
+// print writes the table to the test's log, and a line to the output.
+func (w *world) print(v verdict) {
+	rows := []row{{"seed", w.seed}, {"URLs of the key", v.Expected}, {"requests", v.Requests}, {"blows", w.blows},
+		{"missing", v.Missing.Count}, {"without record", v.Unwritten.Count}, {"records repeated", v.Doubled.Count},
+		{"requests repeated", v.repeats}, {"URLs of lost leases", v.lost}, {"dead", v.dead}, {"early", w.early()}}
+	rows = append(rows, w.rows...)
+	var table, line strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&table, "%-32s%v\n", r.name, r.value)
+		fmt.Fprintf(&line, ", %s %v", r.name, r.value)
+	}
+	w.t.Logf("\n%s", table.String())
+	fmt.Printf("chaos: %s%s\n", w.t.Name(), line.String())
+}
