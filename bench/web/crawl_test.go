@@ -22,7 +22,7 @@ func TestKeyIsTrue(t *testing.T) {
 		{"demo", Demo(1), Plan{}, nil},
 		{"bare", Config{Seed: 2, Sites: 3, Pages: 200}, Plan{}, nil},
 		{"one page a site", Config{Seed: 3, Sites: 5, Pages: 1, Features: quick}, Plan{}, nil},
-		{"all but slow", Config{Seed: 4, Sites: 6, Pages: 600, Features: quick}, Plan{}, nil},
+		{"all but slow", Config{Seed: 4, Sites: 6, Pages: 600, Features: quick, URLBytes: 92}, Plan{}, nil},
 		{"any scope", Config{Seed: 5, Sites: 9, Pages: 400, Features: Gentle}, Plan{AnyScope: true}, []int{0}},
 		{"some sites", Config{Seed: 6, Sites: 9, Pages: 300, Features: quick}, Plan{Sites: []int{1, 4}}, []int{1, 4}},
 		{"depth 2", Config{Seed: 7, Sites: 3, Pages: 500, Features: quick &^ Redirects}, Plan{MaxDepth: 2}, nil},

@@ -158,6 +158,9 @@ func (w *Web) depth(n int) int {
 
 // reachable reports whether a right crawl comes to page n from its root.
 func (w *Web) reachable(site, n int, v view) bool {
+	if w.cfg.Features&(Robots|Nofollow|Sizes) == 0 {
+		return true
+	}
 	forbids := !v.anyRobots && robotsOf(w, site).forbids()
 	for a := n; a > 0; a = w.parent(a) {
 		t := w.traits(site, a)
@@ -199,7 +202,11 @@ func (w *Web) appendPath(dst []byte, site int, k kind, n, step int) []byte {
 		return dst
 	}
 	d := dice(w.roll(site, n, forPath))
+	start := len(dst)
 	dst = append(append(dst, '/'), words[d.below(len(words))]...)
+	if w.cfg.URLBytes > 0 {
+		dst = w.appendSlug(dst, &d, start)
+	}
 	switch d.below(5) {
 	case 0, 1:
 		dst = append(append(dst, '/'), words[d.below(len(words))]...)
@@ -211,6 +218,19 @@ func (w *Web) appendPath(dst []byte, site int, k kind, n, step int) []byte {
 	case 4:
 		dst = append(append(dst, '/'), words[d.below(len(words))]...)
 		num("/list?sort=name&id=", "")
+	}
+	return dst
+}
+
+// appendSlug makes the path that begins at start so long that URLs come to
+// URLBytes on average, a quarter more or less.
+func (w *Web) appendSlug(dst []byte, d *dice, start int) []byte {
+	const others = len("http://s0"+domain) + len("/science/p1234.html")
+	want := w.cfg.URLBytes*3/4 + d.below(w.cfg.URLBytes/2+1) - others
+	sep := byte('/')
+	for len(dst)-start < want {
+		dst = append(append(dst, sep), words[d.below(len(words))]...)
+		sep = '-'
 	}
 	return dst
 }

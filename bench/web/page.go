@@ -41,6 +41,19 @@ func (w *Web) links(site, n int, yield func(link)) {
 	})
 }
 
+// Links calls yield with the canonical URL of every link of page n of a site
+// that a crawler follows, in the order of the page. url is valid during the call.
+func (w *Web) Links(site, n int, yield func(url []byte)) {
+	var buf []byte
+	w.links(site, n, func(l link) {
+		buf = w.appendURL(buf[:0], l.site, l.kind, l.n, l.step)
+		yield(buf)
+	})
+}
+
+// AppendPage appends the body of page n of a site, as it is before compression.
+func (w *Web) AppendPage(dst []byte, site, n int) []byte { return w.appendPage(dst, site, n) }
+
 // entry is the link that leads to a page from its parent: maybe a redirect.
 func (w *Web) entry(site, n int) link {
 	if hops := w.traits(site, n).hops; hops > 0 {

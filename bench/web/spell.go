@@ -8,14 +8,13 @@ import (
 // appendSpelling appends a link's target as an attribute value in double
 // quotes: every spelling resolves to the canonical URL.
 func (w *Web) appendSpelling(dst []byte, d *dice, site, n int, l link) []byte {
+	var mem [256]byte
 	if w.cfg.Features&Spellings == 0 {
 		if l.site != site {
-			return w.appendAmp(dst, w.appendURL(nil, l.site, l.kind, l.n, l.step))
+			return w.appendAmp(dst, w.appendURL(mem[:0], l.site, l.kind, l.n, l.step))
 		}
-		var mem [128]byte
 		return w.appendAmp(dst, w.appendPath(mem[:0], l.site, l.kind, l.n, l.step))
 	}
-	var mem [160]byte
 	path := w.appendPath(mem[:0], l.site, l.kind, l.n, l.step)
 	how := d.below(16)
 	if l.site != site {
@@ -76,7 +75,7 @@ func (w *Web) appendForeign(dst []byte, site int, path []byte, how int) []byte {
 }
 
 // appendAmp appends s with & as a character reference.
-func (w *Web) appendAmp(dst, s []byte) []byte {
+func (*Web) appendAmp(dst, s []byte) []byte {
 	for {
 		i := bytes.IndexByte(s, '&')
 		if i < 0 {

@@ -105,6 +105,7 @@ type Config struct {
 	Links      int           // links a page; default 62
 	New        float64       // share of them that is new; default 0.1
 	Exponent   float64       // of the power law of site sizes; default 1.8
+	URLBytes   int           // average length of URLs; default some 40
 	Features   Features      // default none
 	Agent      string        // robots token that robots.txt files name; default "seine"
 	CrawlDelay time.Duration // of the sites that ask for one; default 200 ms
@@ -122,8 +123,8 @@ func Demo(seed uint64) Config {
 // Validate names all that is wrong with c.
 func (c *Config) Validate() error {
 	var errs []error
-	if c.Sites < 0 || c.Pages < 0 || c.Links < 0 {
-		errs = append(errs, errors.New("web: Sites, Pages and Links cannot be negative"))
+	if c.Sites < 0 || c.Pages < 0 || c.Links < 0 || c.URLBytes < 0 || c.URLBytes > 1000 {
+		errs = append(errs, errors.New("web: Sites, Pages, Links and URLBytes cannot be negative, URLBytes not above 1,000"))
 	}
 	if c.New < 0 || c.New > 1 {
 		errs = append(errs, fmt.Errorf("web: New is %v: a share, 0 to 1", c.New))

@@ -43,10 +43,18 @@ func TestDeterminism(t *testing.T) {
 
 // Every URL of the model leads back to what it is made of, and is one URL only.
 func TestURLsResolve(t *testing.T) {
-	w, err := New(Config{Seed: 3, Sites: 4, Pages: 3000, Features: AllFeatures})
-	if err != nil {
-		t.Fatal(err)
+	for _, length := range []int{0, 92} {
+		w, err := New(Config{Seed: 3, Sites: 4, Pages: 3000, Features: AllFeatures, URLBytes: length})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantResolving(t, w)
 	}
+}
+
+func wantResolving(t *testing.T, w *Web) {
+	t.Helper()
+	bytes, pages := 0, 0
 	seen := map[string]bool{}
 	for site := range w.Sites() {
 		for n := range w.Pages(site) {
@@ -61,6 +69,9 @@ func TestURLsResolve(t *testing.T) {
 					t.Fatalf("%s is %v %d %d, not %v %d %d", path, gotKind, gotN, gotStep, k, n, step)
 				}
 				u := w.Host(site) + string(path)
+				if k == kindPage {
+					bytes, pages = bytes+len(w.URL(site, n)), pages+1
+				}
 				if seen[u] {
 					t.Fatalf("%s twice", u)
 				}
@@ -70,6 +81,9 @@ func TestURLsResolve(t *testing.T) {
 		if got := w.siteOf(w.Host(site)); got != site {
 			t.Errorf("host of site %d is of site %d", site, got)
 		}
+	}
+	if mean := bytes / pages; w.cfg.URLBytes > 0 && (mean < w.cfg.URLBytes-5 || mean > w.cfg.URLBytes+5) {
+		t.Errorf("URLs have %d bytes, not %d", mean, w.cfg.URLBytes)
 	}
 	for _, bad := range []string{"", "x", "/p", "/p1x", "/p01.html", "/news/p0.html", "/r/1", "/r/x/1", "/gone/1/2", "/gone/999999", "/item?id=", "//p1.html"} {
 		if k, _, _ := w.resolve(0, []byte(bad)); k != kindNone {
@@ -108,7 +122,11 @@ func TestLinksOfAPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	links, fresh := 0, 0
+	links, fresh, exported := 0, 0, 0
+	w.Links(0, 0, func([]byte) { exported++ })
+	if exported != 62 {
+		t.Errorf("%d links exported", exported)
+	}
 	known := map[link]bool{{kind: kindPage}: true}
 	for n := range 1000 { // as long as there are new ones
 		w.links(0, n, func(l link) {

@@ -33,6 +33,7 @@ type webFlags struct {
 	Links      int           `help:"Links a page." default:"62"`
 	New        float64       `help:"Share of the links that is new." default:"0.1"`
 	Exponent   float64       `help:"Of the power law of site sizes." default:"1.8"`
+	URLBytes   int           `help:"Average length of URLs; 0 is some 40."`
 	Features   string        `help:"Names separated by commas: gentle, all, none, spellings, redirects, missing, robots, nofollow, charsets, encodings, sizes, failures, slow, traps." default:"gentle"`
 	Agent      string        `help:"Robots token that robots.txt files name." default:"seine"`
 	CrawlDelay time.Duration `help:"Crawl delay of the sites that ask for one." default:"200ms"`
@@ -43,7 +44,7 @@ func (f *webFlags) web() (*web.Web, error) {
 	if err != nil {
 		return nil, err
 	}
-	return web.New(web.Config{Seed: f.Seed, Sites: f.Sites, Pages: f.Pages, Links: f.Links, New: f.New, Exponent: f.Exponent,
+	return web.New(web.Config{Seed: f.Seed, Sites: f.Sites, Pages: f.Pages, Links: f.Links, New: f.New, Exponent: f.Exponent, URLBytes: f.URLBytes,
 		Features: features, Agent: f.Agent, CrawlDelay: f.CrawlDelay})
 }
 
