@@ -27,7 +27,7 @@ const (
 	// startSlack bounds how long after it was sent a request may count as begun.
 	// A server sees a request some time after it left; the next one must not
 	// seem closer than the delay because this one was slow on its way.
-	startSlack = 20 * time.Millisecond
+	startSlack = 50 * time.Millisecond
 )
 
 // pace is the clock of one site during one visit. Its delay is the longest of

@@ -1,0 +1,392 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seine/extract/sink"
+	"seine/frontier"
+)
+
+// TestCrawl: every page of several sites once, each with its record.
+func TestCrawl(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	want := 0
+	for i, n := range []int{1, 7, 40, 100} {
+		host := fmt.Sprintf("s%d.example", i)
+		w.tree(host, n)
+		r.seed("http://" + host + "/p0")
+		want += n
+	}
+	worker := r.run()
+	records := r.store.by(t)
+	if len(records) != want {
+		t.Errorf("%d records of %d pages", len(records), want)
+	}
+	for url, rec := range records {
+		if rec.Status != 200 || w.times(url) != 1 || rec.Title == "" || !strings.HasPrefix(rec.Digest, "sha256:") || rec.Attempts != 1 {
+			t.Errorf("asked %d times for %+v", w.times(url), rec)
+		}
+	}
+	if d := records["http://s3.example/p40"].Depth; d != 4 {
+		t.Errorf("depth of p40 is %d", d)
+	}
+	r.checkEmpty()
+	checkIdle(t, worker)
+	if got := len(w.requests("", true)); got != 4 {
+		t.Errorf("robots.txt was asked for %d times by 4 sites", got)
+	}
+}
+
+// TestMaxPages: exactly so many fetches, whatever they end as.
+func TestMaxPages(t *testing.T) {
+	for _, perSite := range []int{1, 4} {
+		for _, n := range []int64{1, 7, 50} {
+			t.Run(fmt.Sprintf("%d of %d at once", n, perSite), func(t *testing.T) {
+				w := newWeb(t)
+				r := newRig(t, w, func(s *frontier.Settings) { s.MaxPages, s.PerSite = n, perSite })
+				var flaky atomic.Int32
+				w.others = func(rw http.ResponseWriter, rq *http.Request) {
+					var i int
+					fmt.Sscanf(rq.URL.Path, "/p%d", &i)
+					switch {
+					case i%5 == 3:
+						http.NotFound(rw, rq)
+					case i%7 == 2 && flaky.Add(1)%2 == 1:
+						rw.WriteHeader(503)
+					default:
+						html(fmt.Sprintf("/p%d", 2*i+1), fmt.Sprintf("/p%d", 2*i+2), fmt.Sprintf("/q%d", i), "/forbidden/"+rq.URL.Path)(rw, rq)
+					}
+				}
+				w.on("/robots.txt", text(200, "User-agent: *\nDisallow: /forbidden/"))
+				r.seed("http://a.example/p0", "http://b.example/p0", "http://c.example/p1")
+				worker := r.run()
+				ended := int64(0)
+				for _, rec := range r.store.by(t) {
+					if rec.Error == nil || rec.Error.Class != causeRobots {
+						ended++
+					}
+				}
+				if ended != n {
+					t.Errorf("%d pages ended, the limit is %d", ended, n)
+				}
+				checkIdle(t, worker)
+				if left, _ := worker.budget.left(); left != 0 {
+					t.Errorf("budget of %d at the end", left)
+				}
+			})
+		}
+	}
+}
+
+func TestScopeAndRules(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*frontier.Settings)
+		want string // URLs asked for beside the seed, sorted as listed
+	}{
+		{"site", func(s *frontier.Settings) {}, "www.a.example/in a.example/x a.example/y.pdf a.example/deep a.example/deeper"},
+		{"host", func(s *frontier.Settings) { s.Scope = "host" }, "a.example/x a.example/y.pdf a.example/deep a.example/deeper"},
+		{"any", func(s *frontier.Settings) { s.Scope = "any" }, "www.a.example/in b.example/ a.example/x a.example/y.pdf a.example/deep a.example/deeper"},
+		{"depth", func(s *frontier.Settings) { s.MaxDepth = 1; s.Scope = "host" }, "a.example/x a.example/y.pdf a.example/deep"},
+		{"deny", func(s *frontier.Settings) { s.Deny = []string{"deep$"}; s.Scope = "host" }, "a.example/x a.example/y.pdf"},
+		{"allow", func(s *frontier.Settings) { s.Allow = []string{"/x"} }, "a.example/x"},
+		{"extension", func(s *frontier.Settings) { s.SkipExt = []string{"pdf"}; s.Scope = "host" }, "a.example/x a.example/deep a.example/deeper"},
+		{"nofollow", func(s *frontier.Settings) { s.IgnoreNofollow = true; s.Scope = "host" }, "a.example/x a.example/y.pdf a.example/deep a.example/deeper a.example/no"},
+		{"cap", func(s *frontier.Settings) { s.MaxPerSite = 3; s.Scope = "host" }, "a.example/x a.example/y.pdf"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, c.set)
+			w.on("a.example/", func(rw http.ResponseWriter, rq *http.Request) {
+				html("/x", "/y.pdf", "/deep", "http://www.a.example/in", "http://b.example/")(rw, rq)
+				fmt.Fprint(rw, "<a rel=nofollow href=/no>n</a><a href='mailto:x@y'>m</a>")
+			})
+			w.page("a.example/deep", "/deeper")
+			r.seed("http://a.example/")
+			worker := r.run()
+			got := make(map[string]bool)
+			for _, a := range w.requests("", false) {
+				if got[a.host+a.path] = true; a.path == "/" && a.host == "a.example" {
+					delete(got, a.host+a.path)
+				}
+			}
+			for _, u := range strings.Fields(c.want) {
+				if !got[u] {
+					t.Errorf("%s was not asked for", u)
+				}
+				delete(got, u)
+			}
+			for u := range got {
+				t.Errorf("%s was asked for", u)
+			}
+			if metric(t, worker, `seine_crawl_links_refused_total{reason="scheme"}`) != "1" {
+				t.Error("the mail address is not counted as refused")
+			}
+			checkIdle(t, worker)
+		})
+	}
+}
+
+// TestOrder: the classes of a site, and its depth first where wanted.
+func TestOrder(t *testing.T) {
+	for order, want := range map[string]string{"breadth": "/ /first /a /b /a1 /b1", "depth": "/ /first /a /a1 /b /b1"} {
+		t.Run(order, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, func(s *frontier.Settings) {
+				s.Order, s.Priority, s.VisitURLs = order, []string{"first=0"}, 1
+			})
+			r.cfg.Concurrency = 1
+			w.page("/", "/a", "/b", "/first")
+			w.page("/a", "/a1")
+			w.page("/b", "/b1")
+			r.seed("http://a.example/")
+			r.run()
+			var got []string
+			for _, a := range w.requests("", false) {
+				got = append(got, a.path)
+			}
+			have := strings.Join(got, " ")
+			if order == "depth" && have == "/ /first /b /b1 /a /a1" {
+				return // siblings may come in either order
+			}
+			if have != want {
+				t.Errorf("order %s, want %s", have, want)
+			}
+		})
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	w.on("a.example/", redirect("http://b.example/start")) // a seed may leave its site
+	w.page("b.example/start", "/self", "/chain", "http://u:p@b.example/out", "/seen", "/bad")
+	w.on("b.example/self", redirect("/self"))
+	w.on("b.example/chain", redirect("/%63hain")) // the same URL, spelt otherwise
+	w.page("b.example/%63hain")
+	w.on("b.example/out", redirect("http://c.example/"))
+	w.on("b.example/seen", redirect("/start"))
+	w.on("b.example/bad", redirect("http://u:p@[::bad/"))
+	for i := range 15 {
+		w.on(fmt.Sprintf("d.example/h%d", i), redirect(fmt.Sprintf("/h%d", i+1)))
+	}
+	r.admit("http://a.example/", func(c *frontier.Candidate) { c.Meta, c.Depth = `{"k":1}`, 2 })
+	r.seed("http://d.example/h0")
+	worker := r.run()
+	got := r.store.by(t)
+	first, target := got["http://a.example/"], got["http://b.example/start"]
+	if first.Status != 302 || first.Location != "http://b.example/start" || first.Error != nil {
+		t.Errorf("redirect: %+v", first)
+	}
+	if target.Redirects != 1 || target.Depth != 2 || string(target.Meta) != `{"k":1}` || target.Status != 200 {
+		t.Errorf("target: %+v", target)
+	}
+	if rec := got["http://b.example/self"]; rec.Error == nil || rec.Error.Class != causeRedirectLoop || rec.Depth != 3 || rec.Meta != nil {
+		t.Errorf("redirect to itself: %+v", rec)
+	}
+	if w.times("http://b.example/%63hain") != 1 {
+		t.Error("another spelling of the same URL was not followed once")
+	}
+	if w.times("http://c.example/") != 0 {
+		t.Error("a redirect led out of scope")
+	}
+	if rec := got["http://b.example/seen"]; !rec.Seen || w.times("http://b.example/start") != 1 {
+		t.Errorf("a target that is known: %+v", rec)
+	}
+	if rec := got["http://b.example/bad"]; strings.Contains(rec.Location, "u:p") || rec.Location == "" {
+		t.Errorf("a Location that is none: %+v", rec)
+	}
+	if rec := got["http://d.example/h10"]; rec.Error == nil || rec.Error.Class != causeRedirectLoop || rec.Redirects != 10 {
+		t.Errorf("end of a chain: %+v", rec)
+	}
+	if _, more := got["http://d.example/h11"]; more {
+		t.Error("more than ten redirects")
+	}
+	for url := range got {
+		if strings.Contains(url, "u:p") {
+			t.Errorf("credentials in a record: %s", url)
+		}
+	}
+	r.checkEmpty()
+	checkIdle(t, worker)
+}
+
+// TestRetries: attempts, their delay, and how they end.
+func TestRetries(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	w.on("a.example/always", text(500, ""))
+	var n atomic.Int32
+	w.on("a.example/once", func(rw http.ResponseWriter, rq *http.Request) {
+		if n.Add(1) == 1 {
+			rw.WriteHeader(502)
+			return
+		}
+		html()(rw, rq)
+	})
+	w.on("b.example/cut", func(rw http.ResponseWriter, rq *http.Request) {
+		rw.Header().Set("Content-Length", "100")
+		rw.Write([]byte("<a href=/never>"))
+		panic(http.ErrAbortHandler)
+	})
+	r.seed("http://a.example/always", "http://a.example/once", "http://b.example/cut")
+	worker := r.run()
+	got := r.store.by(t)
+	if rec := got["http://a.example/always"]; rec.Error == nil || rec.Error.Class != causeStatus || rec.Attempts != 4 || rec.Status != 500 {
+		t.Errorf("always 500: %+v", rec)
+	}
+	if rec := got["http://a.example/once"]; rec.Error != nil || rec.Attempts != 2 || rec.Status != 200 {
+		t.Errorf("once 502: %+v", rec)
+	}
+	if rec := got["http://b.example/cut"]; rec.Error == nil || rec.Error.Class != "short" || rec.Attempts != 4 {
+		t.Errorf("cut: %+v", rec)
+	}
+	if w.times("http://b.example/never") != 0 {
+		t.Error("a link of a page that failed was followed")
+	}
+	r.checkEmpty()
+	checkIdle(t, worker)
+}
+
+// TestSetAside: a site that fails again and again is asked ever less, and its
+// other URLs keep their attempts; in the end it is given up.
+func TestSetAside(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	r.cfg.GiveUp = 300 * time.Millisecond
+	w.others = func(rw http.ResponseWriter, rq *http.Request) { panic(http.ErrAbortHandler) }
+	for i := range 40 {
+		r.seed(fmt.Sprintf("http://down.example/p%d", i))
+	}
+	worker := r.run()
+	unreachable, asked := 0, len(w.requests("down.example", false))
+	for _, rec := range r.store.by(t) {
+		if rec.Error != nil && rec.Error.Class == causeUnreachable {
+			unreachable++
+		}
+	}
+	if unreachable < 30 {
+		t.Errorf("%d of 40 URLs are dead as unreachable", unreachable)
+	}
+	if asked > 30 {
+		t.Errorf("a site that is down was asked %d times", asked)
+	}
+	r.checkEmpty()
+	checkIdle(t, worker)
+}
+
+// TestRetryAfter: the site's clock moves for everybody, and for nobody else.
+func TestRetryAfter(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Robots = "ignore" })
+	var first atomic.Int32
+	w.on("busy.example/p0", func(rw http.ResponseWriter, rq *http.Request) {
+		if first.Add(1) == 1 {
+			rw.Header().Set("Retry-After", "1")
+			rw.WriteHeader(503)
+			return
+		}
+		html("/p1")(rw, rq)
+	})
+	w.page("busy.example/p1")
+	w.tree("calm.example", 30)
+	r.seed("http://busy.example/p0", "http://calm.example/p0")
+	began := time.Now()
+	r.run()
+	if len(r.store.by(t)) != 32 {
+		t.Errorf("%d records", len(r.store.by(t)))
+	}
+	log := w.requests("busy.example", false)
+	if len(log) != 3 || log[1].at.Sub(log[0].at) < time.Second {
+		t.Errorf("asked again before Retry-After: %v", log)
+	}
+	calm := w.requests("calm.example", false)
+	if calm[len(calm)-1].at.Sub(began) > log[1].at.Sub(began) {
+		t.Error("another site waited, too")
+	}
+}
+
+func TestSinkFails(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	w.tree("a.example", 20)
+	r.store.broken = errors.New("no disk")
+	r.seed("http://a.example/p0")
+	worker := r.worker()
+	err := r.start(worker)()
+	if err == nil || !strings.Contains(err.Error(), "no disk") {
+		t.Errorf("ended with %v", err)
+	}
+	if s := r.stats(); s.Queued != 1 || s.Done != 0 || s.Open != 0 || s.Leases != 0 {
+		t.Errorf("the page is not back: %+v", s)
+	}
+	checkIdle(t, worker)
+	r.store.broken = nil // the next one finds it
+	r.run()
+	if n := len(r.store.by(t)); n != 20 {
+		t.Errorf("%d of 20 pages after the sink was mended", n)
+	}
+}
+
+// TestSinkBlocks: nothing is settled before its record is in the sink, what
+// waits is bounded, and all goes on afterwards.
+func TestSinkBlocks(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	r.cfg.OpenBytes = 2000
+	for i := range 60 {
+		host := fmt.Sprintf("s%d.example", i)
+		w.tree(host, 10)
+		r.seed("http://" + host + "/p0")
+	}
+	r.store.hold = true
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "flow control blocks", worker.flow.blocked)
+	until(t, "requests rest", func() bool { return worker.slots.busy() == 0 || worker.writing.Load() == 0 })
+	until(t, "the sink is named", func() bool { return worker.Progress().Limit == limitSink })
+	if s := r.stats(); s.Done != 0 {
+		t.Errorf("%d pages are settled without a record", s.Done)
+	}
+	if n := r.store.waiting(); n > 2000/linkOverhead+r.cfg.Concurrency {
+		t.Errorf("%d pages wait", n)
+	}
+	r.store.flush()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.store.by(t)); n != 600 {
+		t.Errorf("%d of 600 pages", n)
+	}
+	checkIdle(t, worker)
+}
+
+// TestRecordFields: optional fields, and those of a URL that was not asked for.
+func TestRecordFields(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	r.cfg.Fields = sink.AllFields
+	w.on("/robots.txt", text(200, "User-agent: seine\nDisallow: /no"))
+	w.on("/", func(rw http.ResponseWriter, rq *http.Request) {
+		rw.Header().Set("ETag", `"e"`)
+		rw.Header().Set("Last-Modified", "then")
+		html("/no", "http://other.example/")(rw, rq)
+	})
+	r.seed("http://a.example/")
+	r.run()
+	got := r.store.by(t)
+	rec := got["http://a.example/"]
+	if !strings.Contains(rec.Body, "<title>") || len(rec.LinksOut) != 2 || len(rec.Headers) < 3 || rec.ETag != `"e"` || rec.Modified != "then" || rec.Text == "" || rec.Links != 2 || rec.Bytes == 0 || rec.WireBytes == 0 {
+		t.Errorf("fields: %+v", rec)
+	}
+	if rec := got["http://a.example/no"]; rec.Error == nil || rec.Error.Class != causeRobots || rec.Attempts != 0 || rec.Status != 0 || rec.Body != "" || rec.Digest != "" || rec.Headers != nil {
+		t.Errorf("forbidden: %+v", rec)
+	}
+}

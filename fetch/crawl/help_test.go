@@ -1,0 +1,407 @@
+package crawl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"seine/extract/sink"
+	"seine/fetch"
+	"seine/frontier"
+	"seine/frontier/memory"
+)
+
+// asked is one request as the web saw it.
+type asked struct {
+	at   time.Time
+	host string
+	path string
+	head http.Header
+}
+
+// web serves every host name from one address and remembers what it was asked
+// for. A path without an answer is a 404; robots.txt is one unless given.
+type web struct {
+	srv *httptest.Server
+
+	mu     sync.Mutex
+	log    []asked
+	serve  map[string]http.HandlerFunc // by "host/path" or "/path"
+	others http.HandlerFunc
+}
+
+func newWeb(t *testing.T) *web {
+	t.Helper()
+	// Registered first, so it runs last: nothing of the test may live on.
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	w := &web{serve: make(map[string]http.HandlerFunc)}
+	w.srv = httptest.NewServer(http.HandlerFunc(w.answer))
+	t.Cleanup(w.srv.Close)
+	return w
+}
+
+func (w *web) answer(rw http.ResponseWriter, r *http.Request) {
+	at := time.Now()
+	path := r.URL.RequestURI()
+	w.mu.Lock()
+	w.log = append(w.log, asked{at, r.Host, path, r.Header.Clone()})
+	f := w.serve[r.Host+path]
+	if f == nil {
+		f = w.serve[path]
+	}
+	if f == nil && path != "/robots.txt" {
+		f = w.others
+	}
+	w.mu.Unlock()
+	if f == nil {
+		f = http.NotFound
+	}
+	f(rw, r)
+}
+
+// page serves links at a path.
+func (w *web) page(path string, links ...string) { w.on(path, html(links...)) }
+
+func (w *web) on(path string, f http.HandlerFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serve[path] = f
+}
+
+func html(links ...string) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(rw, "<title>%s</title>", r.URL.Path)
+		for _, l := range links {
+			fmt.Fprintf(rw, "<a href='%s'>x</a>", l)
+		}
+	}
+}
+
+func text(status int, body string) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/plain")
+		rw.WriteHeader(status)
+		io.WriteString(rw, body)
+	}
+}
+
+func redirect(to string) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Location", to)
+		rw.WriteHeader(302)
+	}
+}
+
+// requests are those for pages, or for robots.txt, of all hosts or of one.
+func (w *web) requests(host string, robots bool) []asked {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []asked
+	for _, a := range w.log {
+		if (host == "" || a.host == host) && (a.path == "/robots.txt") == robots {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// times counts requests for one URL.
+func (w *web) times(url string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, a := range w.log {
+		if "http://"+a.host+a.path == url {
+			n++
+		}
+	}
+	return n
+}
+
+// checkGaps holds the starts of all requests to each host at least so far apart.
+func (w *web) checkGaps(t *testing.T, least time.Duration) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := make(map[string]time.Time)
+	for _, a := range w.log {
+		if before, ok := last[a.host]; ok && a.at.Sub(before) < least {
+			t.Errorf("%s%s came %v after the request before, promised %v", a.host, a.path, a.at.Sub(before), least)
+		}
+		last[a.host] = a.at
+	}
+}
+
+// client fetches from the web under any host name.
+func (w *web) client(t *testing.T) *fetch.Client {
+	t.Helper()
+	_, port, err := net.SplitHostPort(w.srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := fetch.New(fetch.Config{
+		UserAgent: "seine/test", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		ConnectTo: []string{"::127.0.0.1:" + port}, FetchTimeout: 5 * time.Second, ReadTimeout: 2 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// store is a sink in memory that can be held up or broken.
+type store struct {
+	mu      sync.Mutex
+	records []sink.Record
+	held    []func()
+	hold    bool // records stay on their way
+	broken  error
+	stalled bool
+}
+
+func (s *store) Write(r *sink.Record, done func(error)) {
+	line := r.AppendJSON(nil, sink.AllFields)
+	if !bytes.HasPrefix(line, []byte(`{"v":1,`)) {
+		panic("a record that is none: " + string(line))
+	}
+	s.mu.Lock()
+	if s.broken != nil {
+		err := s.broken
+		s.mu.Unlock()
+		done(err)
+		return
+	}
+	c := *r
+	if s.hold {
+		s.held = append(s.held, func() { s.add(c); done(nil) })
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	s.add(c)
+	done(nil)
+}
+
+func (s *store) add(r sink.Record) {
+	s.mu.Lock()
+	s.records = append(s.records, r)
+	s.mu.Unlock()
+}
+
+// flush lets what was held go, and what comes.
+func (s *store) flush() {
+	s.mu.Lock()
+	held := s.held
+	s.held, s.hold = nil, false
+	s.mu.Unlock()
+	for _, f := range held {
+		f()
+	}
+}
+
+func (s *store) Close() error { return nil }
+
+func (s *store) Stalled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stalled
+}
+
+func (s *store) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.held)
+}
+
+// by indexes the records by URL; each must be there once.
+func (s *store) by(t *testing.T) map[string]sink.Record {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[string]sink.Record)
+	for _, r := range s.records {
+		if _, twice := out[r.URL]; twice {
+			t.Errorf("%s has two records", r.URL)
+		}
+		out[r.URL] = r
+	}
+	return out
+}
+
+// rig is a crawl of a web in this process.
+type rig struct {
+	t     *testing.T
+	web   *web
+	store *store
+	queue *memory.Frontier
+	cfg   Config
+}
+
+// newRig returns a crawl without delay that ends when nothing is left.
+func newRig(t *testing.T, w *web, change func(*frontier.Settings)) *rig {
+	t.Helper()
+	s := frontier.DefaultSettings()
+	s.Delay, s.Jitter = 0, 0
+	if change != nil {
+		change(&s)
+	}
+	q, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: 3}, Settings: s, Lease: 6 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { q.Close() })
+	r := &rig{t: t, web: w, store: new(store), queue: q}
+	client := w.client(t)
+	r.cfg = Config{
+		Frontier: q, Fetcher: client, Sink: r.store, Accepts: client.Accepts, Agent: "seine",
+		Concurrency: 16, Lease: 6 * time.Second, Exact: true, ExitWhenDone: true, Backoff: 20 * time.Millisecond,
+	}
+	return r
+}
+
+// seed admits URLs with seed standing.
+func (r *rig) seed(urls ...string) {
+	r.t.Helper()
+	for _, u := range urls {
+		r.admit(u, func(*frontier.Candidate) {})
+	}
+}
+
+func (r *rig) admit(url string, change func(*frontier.Candidate)) {
+	r.t.Helper()
+	c, err := frontier.NewMaker(r.queue.Layout()).Make(url)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	change(&c)
+	v := make([]frontier.Verdict, 1)
+	if err := r.queue.Admit(r.t.Context(), r.queue.Of(c.Fingerprint), []frontier.Candidate{c}, v); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) worker() *Worker {
+	r.t.Helper()
+	w, err := New(r.cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return w
+}
+
+// run crawls to the end.
+func (r *rig) run() *Worker {
+	r.t.Helper()
+	w := r.worker()
+	if err := r.start(w)(); err != nil {
+		r.t.Fatal(err)
+	}
+	return w
+}
+
+// start runs a worker; the result waits for its end.
+func (r *rig) start(w *Worker) func() error {
+	ended := make(chan error, 1)
+	ctx, cut := context.WithCancel(context.Background())
+	go func() { ended <- w.Run(ctx) }()
+	wait := sync.OnceValue(func() error {
+		defer cut()
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(30 * time.Second):
+			cut()
+			return errors.Join(errors.New("the worker does not end"), <-ended)
+		}
+	})
+	r.t.Cleanup(func() { w.Stop(); cut(); wait() })
+	return wait
+}
+
+func (r *rig) stats() frontier.ShardStats {
+	r.t.Helper()
+	all, err := r.queue.Stats(context.Background())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return frontier.Total(all)
+}
+
+// checkEmpty holds that nothing is left anywhere.
+func (r *rig) checkEmpty() {
+	r.t.Helper()
+	if s := r.stats(); s.Queued+s.Open+s.Waiting+s.Leases != 0 {
+		r.t.Errorf("left behind: %+v", s)
+	}
+}
+
+// checkIdle holds that all that a worker lent itself is back.
+func checkIdle(t *testing.T, w *Worker) {
+	t.Helper()
+	if n := w.slots.busy(); n != 0 {
+		t.Errorf("%d slots are still held", n)
+	}
+	if n := w.slots.demand.Load(); n != 0 {
+		t.Errorf("demand for slots is %d at the end", n)
+	}
+	if n := w.flow.held(); n != 0 {
+		t.Errorf("flow control counts %d bytes at the end", n)
+	}
+	for name, n := range map[string]int64{"loaned": w.loaned.Load(), "resting": w.resting.Load(),
+		"sinking": w.sinking.Load(), "linking": w.linking.Load(), "writing": w.writing.Load(), "hungry": int64(w.slots.hungry.Load())} {
+		if n != 0 {
+			t.Errorf("%s is %d at the end", name, n)
+		}
+	}
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatal("never: ", what)
+		}
+		time.Sleep(time.Millisecond) // between looks
+	}
+}
+
+// tree serves n pages under a host, each linking to the next ones.
+func (w *web) tree(host string, n int) {
+	for i := range n {
+		var links []string
+		for j := 1; j <= 3; j++ {
+			if 3*i+j < n {
+				links = append(links, fmt.Sprintf("/p%d", 3*i+j))
+			}
+		}
+		w.on(fmt.Sprintf("%s/p%d", host, i), html(links...))
+	}
+}
+
+// metric reads one metric of a worker.
+func metric(t *testing.T, w *Worker, name string) string {
+	t.Helper()
+	var b strings.Builder
+	w.WriteMetrics(&b)
+	for line := range strings.Lines(b.String()) {
+		if rest, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}

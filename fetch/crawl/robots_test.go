@@ -1,0 +1,199 @@
+package crawl
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seine/fetch"
+	"seine/frontier"
+)
+
+func TestRobotsVariants(t *testing.T) {
+	var tries atomic.Int32
+	for _, c := range []struct {
+		name   string
+		robots http.HandlerFunc
+		set    func(*frontier.Settings)
+		asked  int // of /x and /y
+		robot  int // requests for robots.txt, 0 = at least two
+	}{
+		{"missing", text(404, ""), nil, 2, 1},
+		{"gone", text(410, "User-agent: *\nDisallow: /"), nil, 2, 1},
+		{"forbids", text(200, "User-agent: *\nDisallow: /x"), nil, 1, 1},
+		{"names us", text(200, "User-agent: *\nDisallow: /\nUser-agent: seine\nDisallow: /x"), nil, 1, 1},
+		{"names the crawl's agent", text(200, "User-agent: *\nDisallow: /\nUser-agent: other\nDisallow:"), func(s *frontier.Settings) { s.UserAgent = "other/2 (x)" }, 2, 1},
+		{"names the robots agent", text(200, "User-agent: *\nDisallow: /\nUser-agent: third\nDisallow:"), func(s *frontier.Settings) { s.RobotsAgent = "third" }, 2, 1},
+		{"ignored", text(200, "User-agent: *\nDisallow: /"), func(s *frontier.Settings) { s.Robots = "ignore" }, 2, -1},
+		{"redirects", redirect("/r2"), nil, 1, 1},
+		{"redirects for ever", redirect("/robots.txt"), nil, 2, 6},
+		{"fails at first", func(rw http.ResponseWriter, r *http.Request) {
+			if tries.Add(1) < 3 {
+				rw.WriteHeader(503)
+				return
+			}
+			text(200, "User-agent: *\nDisallow: /x")(rw, r)
+		}, nil, 1, 3},
+		{"fails", text(500, ""), nil, 0, 0},
+		{"too many", text(429, ""), nil, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, c.set)
+			r.cfg.GiveUp = 200 * time.Millisecond
+			w.on("/robots.txt", c.robots)
+			w.on("/r2", text(200, "User-agent: *\nDisallow: /x"))
+			r.seed("http://a.example/x", "http://a.example/y")
+			worker := r.run()
+			if n := w.times("http://a.example/x") + w.times("http://a.example/y"); n != c.asked {
+				t.Errorf("%d pages asked for, want %d", n, c.asked)
+			}
+			n := len(w.requests("", true))
+			if c.robot == 0 && n < 2 || c.robot < 0 && n > 0 || c.robot > 0 && n != c.robot {
+				t.Errorf("robots.txt asked for %d times", n)
+			}
+			for url, rec := range r.store.by(t) {
+				if c.asked == 0 && (rec.Error == nil || rec.Error.Class != causeUnreachable) {
+					t.Errorf("%s: %+v", url, rec)
+				}
+			}
+			r.checkEmpty()
+			checkIdle(t, worker)
+		})
+	}
+}
+
+// TestRobotsShared: rules are kept in the shard, read under one name.
+func TestRobotsShared(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	w.on("/robots.txt", text(200, "User-agent: *\nDisallow: /x"))
+	r.seed("http://a.example/x", "http://a.example/1")
+	r.run()
+	r.seed("http://a.example/2")
+	r.run() // another worker
+	if n := len(w.requests("", true)); n != 1 {
+		t.Errorf("asked for %d times by a fleet of two", n)
+	}
+	r.queue.Set(t.Context(), func(s *frontier.Settings) error { s.RobotsAgent = "new"; return nil })
+	r.seed("http://a.example/3")
+	r.run()
+	if n := len(w.requests("", true)); n != 2 {
+		t.Errorf("asked for %d times under two names", n)
+	}
+}
+
+// TestRobotsClock: robots.txt and its redirects count on the site's clock, and
+// Crawl-delay rules over the crawl's.
+func TestRobotsClock(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 60 * time.Millisecond })
+	w.on("a.example/robots.txt", redirect("/r2"))
+	w.on("a.example/r2", text(404, ""))
+	w.on("b.example/robots.txt", text(200, "User-agent: *\nCrawl-delay: 0.2"))
+	w.tree("a.example", 6)
+	w.tree("b.example", 4)
+	r.seed("http://a.example/p0", "http://b.example/p0")
+	r.run()
+	w.checkGaps(t, 60*time.Millisecond)
+	b := w.requests("b.example", false)
+	for i := range b[1:] {
+		if gap := b[i+1].at.Sub(b[i].at); gap < 200*time.Millisecond {
+			t.Errorf("Crawl-delay of 200 ms: %v", gap)
+		}
+	}
+	if n := len(w.requests("", false)); n != 11 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestRobotsCredentials: what belongs to one site goes to no other, not even
+// with its robots.txt.
+func TestRobotsCredentials(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) {
+		s.UserAgent = "bot/1"
+		s.Sites = []frontier.SiteRule{{Match: "a.example", Auth: "u:p", Headers: map[string]string{"X-Own": "1"}}}
+	})
+	w.on("a.example/robots.txt", redirect("http://b.example/r"))
+	w.on("b.example/r", text(404, ""))
+	w.page("a.example/")
+	r.seed("http://a.example/")
+	r.run()
+	for _, a := range append(w.requests("", true), w.requests("", false)...) {
+		own := a.host == "a.example"
+		if (a.head.Get("X-Own") != "") != own || (a.head.Get("Authorization") != "") != own || a.head.Get("User-Agent") != "bot/1" {
+			t.Errorf("%s%s got %v", a.host, a.path, a.head)
+		}
+	}
+}
+
+func TestSitemaps(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		w := newWeb(t)
+		r := newRig(t, w, func(s *frontier.Settings) { s.Sitemaps = on })
+		w.on("a.example/robots.txt", text(200, "Sitemap: http://a.example/map.xml\nSitemap: http://evil.example/map.xml\nSitemap: no url"))
+		w.on("/map.xml", func(rw http.ResponseWriter, rq *http.Request) {
+			rw.Header().Set("Content-Type", "application/xml")
+			rw.Write([]byte(`<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://a.example/hidden</loc></url></urlset>`))
+		})
+		w.page("/hidden")
+		w.page("/")
+		r.seed("http://a.example/")
+		r.run()
+		want := 0
+		if on {
+			want = 1
+		}
+		if n := w.times("http://a.example/hidden"); n != want {
+			t.Errorf("sitemaps %v: the page was asked for %d times", on, n)
+		}
+		if n := w.times("http://evil.example/map.xml"); n != 0 {
+			t.Error("a sitemap led out of scope")
+		}
+	}
+}
+
+// TestDeadName: a name that does not resolve is a matter of its URLs.
+func TestDeadName(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	client, err := fetch.New(fetch.Config{UserAgent: "seine/test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	r.cfg.Fetcher = client
+	r.seed("http://nowhere.invalid/x", "http://127.0.0.1/guarded")
+	worker := r.run()
+	got := r.store.by(t)
+	if rec := got["http://nowhere.invalid/x"]; rec.Error == nil || rec.Error.Class != fetch.ClassDNS || rec.Attempts != 4 {
+		t.Errorf("no such name: %+v", rec)
+	}
+	if rec := got["http://127.0.0.1/guarded"]; rec.Error == nil || rec.Error.Class != fetch.ClassGuard {
+		t.Errorf("a private address: %+v", rec)
+	}
+	r.checkEmpty()
+	checkIdle(t, worker)
+}
+
+func TestCacheTime(t *testing.T) {
+	w := newWeb(t)
+	for value, want := range map[string]time.Duration{
+		"": time.Hour, "no-store": robotsMinTTL, "public, max-age=60": robotsMinTTL + time.Minute, "max-age=999999": time.Hour, "max-age=x": time.Hour,
+	} {
+		w.on("/c", func(rw http.ResponseWriter, r *http.Request) {
+			if value != "" {
+				rw.Header().Set("Cache-Control", value)
+			}
+		})
+		var resp fetch.Response
+		if err := w.client(t).Do(t.Context(), &fetch.Request{URL: "http://a.example/c"}, &resp, (*robotsHandler)(&hand{})); err != nil {
+			t.Fatal(err)
+		}
+		if got := cacheTime(resp.Header, time.Hour); got != want {
+			t.Errorf("%q: %v, want %v", value, got, want)
+		}
+	}
+}

@@ -1,0 +1,383 @@
+package crawl
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/canon"
+)
+
+func parsed(t *testing.T, raw string) *canon.URL {
+	t.Helper()
+	u := new(canon.URL)
+	if err := canon.NewParser(canon.Config{}).Parse(u, []byte(raw)); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestPolicyFilter(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		set   func(*frontier.Settings)
+		url   string
+		depth uint32
+		want  refusal
+	}{
+		{"plain", func(s *frontier.Settings) {}, "http://a.example/x", 99, accepted},
+		{"at the depth", func(s *frontier.Settings) { s.MaxDepth = 2 }, "http://a.example/x", 2, accepted},
+		{"too deep", func(s *frontier.Settings) { s.MaxDepth = 2 }, "http://a.example/x", 3, refusedDepth},
+		{"allowed", func(s *frontier.Settings) { s.Allow = []string{"/y", "/x$"} }, "http://a.example/x", 0, accepted},
+		{"not allowed", func(s *frontier.Settings) { s.Allow = []string{"/y"} }, "http://a.example/x", 0, refusedRule},
+		{"deny beats allow", func(s *frontier.Settings) { s.Allow, s.Deny = []string{"/x"}, []string{"a.ex"} }, "http://a.example/x", 0, refusedRule},
+		{"extension", func(s *frontier.Settings) { s.SkipExt = []string{".PDF"} }, "http://a.example/x.Pdf?y", 0, refusedExtension},
+		{"another extension", func(s *frontier.Settings) { s.SkipExt = []string{"pdf"} }, "http://a.example/x.pdf/y", 0, accepted},
+		{"dot in a directory", func(s *frontier.Settings) { s.SkipExt = []string{"d/y"} }, "http://a.example/x.d/y", 0, accepted},
+	} {
+		s := frontier.DefaultSettings()
+		c.set(&s)
+		p, err := newPolicy(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.filter(parsed(t, c.url), c.depth); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, refusalNames[got], refusalNames[c.want])
+		}
+	}
+}
+
+func TestPolicyScope(t *testing.T) {
+	src := source{site: "example.com", host: []byte("www.example.com")}
+	for _, c := range []struct {
+		scope, url, site string
+		want             bool
+	}{
+		{"site", "http://x.example.com/", "example.com", true},
+		{"site", "http://example.org/", "example.org", false},
+		{"host", "http://www.example.com:8080/", "example.com", true},
+		{"host", "http://x.example.com/", "example.com", false},
+		{"any", "http://example.org/", "example.org", true},
+	} {
+		p := policy{settings: &frontier.Settings{Scope: c.scope}}
+		if got := p.inScope(src, parsed(t, c.url), c.site); got != c.want {
+			t.Errorf("%s of %s: %v", c.url, c.scope, got)
+		}
+	}
+}
+
+func TestPolicyClassAndRule(t *testing.T) {
+	s := frontier.DefaultSettings()
+	s.Priority = []string{"/news/=0", "/old=3"}
+	s.Sites = []frontier.SiteRule{{Match: "*.example.com", PerSite: 2}, {Match: "example.com", PerSite: 3}, {Match: "a.org", PerSite: 4}}
+	p, err := newPolicy(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]uint8{"http://a/news/old": 0, "http://a/old": 3, "http://a/x": defaultClass} {
+		if got := p.class(parsed(t, url)); got != want {
+			t.Errorf("class of %s is %d, want %d", url, got, want)
+		}
+	}
+	for site, want := range map[string]int{"x.example.com": 2, "example.com": 2, "a.org": 4, "xa.org": 0, "b.a.org": 0} {
+		got := 0
+		if r := p.rule(site, ""); r != nil {
+			got = r.PerSite
+		}
+		if got != want {
+			t.Errorf("rule of %s has %d, want %d", site, got, want)
+		}
+	}
+	if r := p.rule("a.org", `{"match":"a.org","per_site":9}`); r == nil || r.PerSite != 9 {
+		t.Errorf("the shard's own rule gives way: %+v", r)
+	}
+}
+
+func TestPaceDelay(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		p    pace
+		want time.Duration
+		why  string
+	}{
+		{pace{setting: s}, s, whySetting},
+		{pace{setting: s, override: s / 5}, s / 5, whyOverride},
+		{pace{setting: s, override: s / 5, crawlDelay: 2 * s}, 2 * s, whyCrawlDelay},
+		{pace{setting: s, crawlDelay: s / 2}, s, whySetting},
+		{pace{setting: s, crawlDelay: 2 * s, adaptive: 3 * s}, 3 * s, whyAdaptive},
+	} {
+		if d, why := c.p.delay(); d != c.want || why != c.why {
+			t.Errorf("%+v: %v by %s", c.p, d, why)
+		}
+	}
+}
+
+func TestPaceStarted(t *testing.T) {
+	start := time.Now()
+	for _, c := range []struct {
+		jitter    float64
+		latency   time.Duration
+		low, high time.Duration
+	}{
+		{0, 3 * time.Millisecond, time.Second + 3*time.Millisecond, time.Second + 3*time.Millisecond},
+		{0, 0, time.Second + startSlack, time.Second + startSlack},
+		{0, time.Minute, time.Second + startSlack, time.Second + startSlack},
+		{0.5, time.Millisecond, time.Second, 1500*time.Millisecond + time.Millisecond},
+	} {
+		lowest, highest := time.Hour, time.Duration(0)
+		for range 1000 {
+			p := pace{setting: time.Second, jitter: c.jitter}
+			p.started(start, c.latency)
+			lowest, highest = min(lowest, p.next.Sub(start)), max(highest, p.next.Sub(start))
+		}
+		if lowest < c.low || highest > c.high {
+			t.Errorf("jitter %v, latency %v: %v to %v, want %v to %v", c.jitter, c.latency, lowest, highest, c.low, c.high)
+		}
+		if spread := highest - lowest; (spread > 400*time.Millisecond) != (c.jitter > 0) {
+			t.Errorf("jitter %v spreads over %v", c.jitter, spread)
+		}
+	}
+	p := pace{}
+	if p.started(start, 0); p.next.After(start) {
+		t.Error("a site without delay waits")
+	}
+}
+
+func TestPaceRefused(t *testing.T) {
+	p := pace{setting: 2 * time.Second}
+	now := time.Now()
+	p.refused(now, failure{slower: true})
+	if p.adaptive != 4*time.Second {
+		t.Errorf("one refusal sets %v", p.adaptive)
+	}
+	p.refused(now, failure{slower: true})
+	if p.adaptive != 4*time.Second {
+		t.Errorf("requests that were under way together double twice: %v", p.adaptive)
+	}
+	p.refused(time.Now(), failure{})
+	if p.adaptive != 4*time.Second || p.failures != 3 {
+		t.Errorf("a plain failure: %v, %d in a row", p.adaptive, p.failures)
+	}
+	for range 10 {
+		p.refused(time.Now(), failure{slower: true})
+	}
+	if p.adaptive != maxAdaptive {
+		t.Errorf("many refusals set %v", p.adaptive)
+	}
+	before := p.adaptive
+	if p.answered(); p.adaptive >= before || p.adaptive < before/2 || p.failures != 0 {
+		t.Errorf("one success: %v, %d failures", p.adaptive, p.failures)
+	}
+	for range 200 {
+		p.answered()
+	}
+	if p.adaptive != 0 {
+		t.Errorf("many successes leave %v", p.adaptive)
+	}
+	p = pace{}
+	if p.refused(time.Now(), failure{after: 24 * time.Hour}); time.Until(p.next) > maxRetryAfter || time.Until(p.next) < maxRetryAfter-time.Minute {
+		t.Errorf("Retry-After of a day holds for %v", time.Until(p.next))
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	for n, want := range map[int]time.Duration{-1: 5, 0: 5, 1: 10, 3: 40, 30: 3600, 1 << 20: 3600} {
+		if got := doubled(5*time.Second, n); got != want*time.Second {
+			t.Errorf("doubled %d times: %v", n, got)
+		}
+	}
+	for range 100 {
+		if d := retryDelay(5*time.Second, 1); d < 10*time.Second || d > 15*time.Second {
+			t.Errorf("second retry waits %v", d)
+		}
+	}
+	p := pace{failures: asideAfter + 3}
+	if got := p.asideSoFar(time.Second); got != 7*time.Second {
+		t.Errorf("kept waiting for %v", got)
+	}
+}
+
+func TestExtraHeaders(t *testing.T) {
+	get := func(h [][2]string, name string) (v string, n int) {
+		for _, kv := range h {
+			if kv[0] == name {
+				v, n = kv[1], n+1
+			}
+		}
+		return v, n
+	}
+	if h := extraHeaders("", nil); h != nil {
+		t.Errorf("nothing makes %v", h)
+	}
+	h := extraHeaders("bot/1", &frontier.SiteRule{Headers: map[string]string{"X-A": "b"}, Auth: "u:p"})
+	for name, want := range map[string]string{"User-Agent": "bot/1", "X-A": "b", "Authorization": "Basic dTpw"} {
+		if v, n := get(h, name); v != want || n != 1 {
+			t.Errorf("%s is %q, %d times", name, v, n)
+		}
+	}
+	h = extraHeaders("bot/1", &frontier.SiteRule{Headers: map[string]string{"user-agent": "own"}})
+	if v, n := get(h, "user-agent"); v != "own" || n != 1 || len(h) != 1 {
+		t.Errorf("a site's own user agent: %v", h)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	b := budget{}
+	if !b.take() || b.spent() {
+		t.Error("no limit limits")
+	}
+	b.giveBack()
+	b.update(3, 1, b.mark())
+	if !b.take() || !b.take() || b.take() {
+		t.Error("two of three are left")
+	}
+	b.update(3, 1, b.mark()) // nothing was settled yet: what is open still counts
+	if !b.spent() {
+		t.Error("a reading forgets what is open")
+	}
+	b.end(1)
+	m := b.mark()
+	b.end(1) // while the counters are read
+	b.update(3, 2, m)
+	if n, _ := b.left(); n != 0 {
+		t.Errorf("%d left, one ended after the mark and is in nobody's reading", n)
+	}
+	b.giveBack()
+	if b.spent() {
+		t.Error("what came back cannot be taken")
+	}
+	exact := budget{exact: true}
+	exact.update(2, 0, 0)
+	exact.take()
+	exact.bury()
+	exact.end(1)
+	exact.update(2, 1, exact.mark()) // its own page: counted already
+	if n, _ := exact.left(); n != 1 {
+		t.Errorf("%d left of two after one", n)
+	}
+	exact.update(5, 1, 0)
+	if n, _ := exact.left(); n != 4 {
+		t.Errorf("%d left of a new limit of five after one", n)
+	}
+}
+
+func TestSlots(t *testing.T) {
+	var told atomic.Int32
+	s := newSlots(4, func() *hand { return new(hand) }, func() { told.Add(1) })
+	if n := s.reserve(); n != 2 {
+		t.Fatalf("half of four is %d", n)
+	}
+	if n := s.reserve(); n != 1 {
+		t.Fatalf("half of two is %d", n)
+	}
+	s.unreserve(1)
+	h, err := s.acquire(t.Context(), true)
+	if err != nil || s.busy() != 1 || s.idle() != 2 {
+		t.Fatalf("busy %d, idle %d, %v", s.busy(), s.idle(), err)
+	}
+	s.release(h)
+	if again, _ := s.acquire(t.Context(), true); again != h {
+		t.Error("a hand is made though one is free")
+	} else {
+		s.release(again)
+	}
+	if s.idle() != 4 || s.busy() != 0 || told.Load() == 0 {
+		t.Errorf("idle %d, busy %d, told %d times", s.idle(), s.busy(), told.Load())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 4 {
+		s.acquire(ctx, false)
+	}
+	if s.reserve() != 0 {
+		t.Error("a slot is reserved that nobody has")
+	}
+	cancel()
+	if _, err := s.acquire(ctx, false); err == nil || s.idle() != 0 {
+		t.Errorf("gave up with %v, idle %d", err, s.idle())
+	}
+}
+
+func TestKnown(t *testing.T) {
+	k := newKnown(1000)
+	at := func(i uint64) canon.Fingerprint { return canon.Fingerprint{Site: i % 7, Key: i * 0x9e3779b97f4a7c15} }
+	for i := range uint64(1000) {
+		if k.has(at(i)) {
+			t.Fatalf("%d is known before", i)
+		}
+		if k.add(at(i)); !k.has(at(i)) {
+			t.Fatalf("%d is not known after", i)
+		}
+	}
+	kept := 0
+	for i := range uint64(1000) {
+		if k.has(at(i)) {
+			kept++
+		}
+	}
+	if kept < 800 {
+		t.Errorf("%d of 1000 are remembered in 1024 places", kept)
+	}
+	k.clear()
+	for i := range uint64(1000) {
+		if k.has(at(i)) {
+			t.Fatalf("%d is known after clear", i)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { k.add(at(3)); k.has(at(4)) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestFlow(t *testing.T) {
+	opened := 0
+	f := newFlow(100, func() { opened++ })
+	stop := make(chan struct{})
+	f.add(99)
+	if f.blocked() || !f.wait(t.Context(), stop) {
+		t.Fatal("blocked below the bound")
+	}
+	f.add(1)
+	f.add(50)
+	var wg sync.WaitGroup
+	var through atomic.Int32
+	for range 10 {
+		wg.Go(func() {
+			if f.wait(t.Context(), stop) {
+				through.Add(1)
+			}
+		})
+	}
+	f.add(-50)
+	if !f.blocked() || opened != 0 {
+		t.Error("open at the bound")
+	}
+	f.add(-1)
+	wg.Wait()
+	if through.Load() != 10 || opened != 1 {
+		t.Errorf("%d of 10 got through, told %d times", through.Load(), opened)
+	}
+	f.add(1)
+	close(stop)
+	if f.wait(t.Context(), stop) {
+		t.Error("a stop lets through")
+	}
+}
+
+func TestRedacted(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://u:p@a b/x": "http://a b/x", "//u@h": "//h", "http://h/a@b": "http://h/a@b", "x@y": "x@y", "http://u:p@@h?": "http://h?",
+	} {
+		if got := redacted(in); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if _, err := New(Config{Concurrency: -1, Lease: time.Second}); err == nil {
+		t.Error("an empty config is taken")
+	}
+}
