@@ -3,8 +3,6 @@
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?=
-VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null)
-LDFLAGS     := -X seine/cmd/internal/boot.version=$(VERSION)
 PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 .PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl clean
@@ -13,7 +11,7 @@ help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 build: ## build bin/fetcher and bin/frontier
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	$(GO) build -o bin/ ./cmd/...
 
 demo: build ## crawl a synthetic web in process and check the result (no Redis, no network)
 	@$(GO) run ./bench/web/demo -fetcher bin/fetcher

@@ -183,6 +183,7 @@ func TestUseAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
+	c.Close()
 	if _, _, err := get(c, "http://192.0.2.1/"); class(err) != ClassCanceled {
 		t.Error(err)
 	}

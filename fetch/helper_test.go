@@ -197,3 +197,15 @@ func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
+
+// counter is the cheapest Handler.
+type counter struct{ n int64 }
+
+func (h *counter) Begin(*Response) bool        { return true }
+func (h *counter) Write(p []byte) (int, error) { h.n += int64(len(p)); return len(p), nil }
+
+// page is n bytes of HTML.
+func page(n int) []byte {
+	const line = "<p>Some text and <a href=\"/a/page/that/is/linked\">a link</a> to somewhere.</p>\n"
+	return []byte(strings.Repeat(line, n/len(line)+1)[:n])
+}

@@ -3,7 +3,11 @@ package frontier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
 
 	"seine/bloom"
 )
@@ -117,4 +121,29 @@ func (f *Frontier) Places(ctx context.Context) ([]Place, error) {
 		p.FilterFill = max(p.FilterFill, s.Fill)
 	}
 	return list, nil
+}
+
+// filterTime bounds how long a scrape of metrics waits for the filters.
+const filterTime = 2 * time.Second
+
+// WriteFilterMetrics writes items, capacity and bytes of every shard's filters
+// in Prometheus text format; nothing while Redis does not answer.
+func (f *Frontier) WriteFilterMetrics(out io.Writer) {
+	ctx, cancel := context.WithTimeout(context.Background(), filterTime)
+	defer cancel()
+	list, err := f.Filters(ctx, 0)
+	if err != nil {
+		return
+	}
+	sums := make([]bloom.Info, len(f.keys))
+	for _, s := range list {
+		sums[s.Shard].Items += s.Items
+		sums[s.Shard].Capacity += s.Capacity
+		sums[s.Shard].Bytes += s.Bytes
+	}
+	for k, s := range sums {
+		metrics.WriteGaugeUint64(out, fmt.Sprintf(`seine_bloom_items{shard="%d"}`, k), uint64(s.Items))
+		metrics.WriteGaugeUint64(out, fmt.Sprintf(`seine_bloom_capacity_items{shard="%d"}`, k), uint64(s.Capacity))
+		metrics.WriteGaugeUint64(out, fmt.Sprintf(`seine_bloom_bytes{shard="%d"}`, k), uint64(s.Bytes))
+	}
 }

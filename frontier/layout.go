@@ -87,9 +87,9 @@ func (l *Layout) Validate() error {
 	return errors.Join(faults...)
 }
 
-// check compares the layout of a crawl with what a program wants. Zero fields
+// Check compares the layout of a crawl with what a program wants. Zero fields
 // of want are not compared, for there the program takes what the crawl has.
-func (l Layout) check(want Layout) error {
+func (l Layout) Check(want Layout) error {
 	var faults []string
 	differ := func(name string, has, wants any, ignore bool) {
 		if !ignore && has != wants {

@@ -118,7 +118,7 @@ func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout L
 	case stateDeleting:
 		return nil, fmt.Errorf("%w: %s is being deleted; delete it again to the end first", ErrExists, crawl)
 	}
-	return r, r.layout.check(layout)
+	return r, r.layout.Check(layout)
 }
 
 // prepare reserves the filters of shard k and marks the shard as one of this
@@ -164,7 +164,7 @@ func Open(ctx context.Context, client *shard.Client, crawl string, want *Layout)
 	if want == nil {
 		want = &Layout{Format: FormatVersion}
 	}
-	if err := r.layout.check(*want); err != nil {
+	if err := r.layout.Check(*want); err != nil {
 		return nil, err
 	}
 	if want.OtherSuffixes && want.Suffixes != "" && want.Suffixes != r.layout.Suffixes {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"seine/cmd/internal/boot"
@@ -15,9 +16,10 @@ import (
 // queue is an open crawl and what belongs to it.
 type queue struct {
 	crawl.Frontier
-	close  func() error
-	epoch  func(shard int) uint64                    // nil in one process
-	attend func(*crawl.Worker) (func() error, error) // shows the worker among the crawl's members
+	close        func() error
+	epoch        func(shard int) uint64                    // nil in one process
+	attend       func(*crawl.Worker) (func() error, error) // shows the worker among the crawl's members
+	writeMetrics func(io.Writer)                           // of the filters
 }
 
 // open opens the crawl, in this process or in Redis.
@@ -42,7 +44,7 @@ func (g *grammar) openMemory() (*queue, error) {
 		return nil, err
 	}
 	alone := func(*crawl.Worker) (func() error, error) { return func() error { return nil }, nil }
-	return &queue{Frontier: f, close: f.Close, attend: alone}, nil
+	return &queue{Frontier: f, close: f.Close, attend: alone, writeMetrics: func(io.Writer) {}}, nil
 }
 
 // join opens the crawl in Redis, or creates it when --shards says how.
@@ -56,7 +58,7 @@ func (g *grammar) join(ctx context.Context, client *shard.Client) (*queue, error
 	}
 	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, attend: func(w *crawl.Worker) (func() error, error) {
 		return attend(f, w)
-	}}, nil
+	}, writeMetrics: f.WriteFilterMetrics}, nil
 }
 
 // leaveTime bounds how long a program that ends waits to say so.

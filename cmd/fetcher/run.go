@@ -41,6 +41,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	fetching.Metrics = metrics.NewSet()
 	client, err := fetch.New(fetching)
 	if err != nil {
 		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
@@ -72,7 +73,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err := g.seed(env, f.Frontier); err != nil {
 		return err
 	}
-	stop, err := g.monitor(env, w, out)
+	stop, err := g.monitor(env, f, w, out, fetching.Metrics)
 	if err != nil {
 		return err
 	}
@@ -151,16 +152,17 @@ func (g *grammar) seed(env *boot.Env, f frontier.Admitter) error {
 }
 
 // monitor serves metrics and health where --metrics-addr says.
-func (g *grammar) monitor(env *boot.Env, w *crawl.Worker, out *jsonl.Sink) (stop func(), err error) {
+func (g *grammar) monitor(env *boot.Env, f *queue, w *crawl.Worker, records *jsonl.Sink, fetching *metrics.Set) (stop func(), err error) {
 	if g.MetricsAddr == "" {
 		return func() {}, nil
 	}
-	ready := func(ctx context.Context) error { return errors.Join(w.Ready(ctx), out.Err()) }
-	write := func(to io.Writer) {
-		w.WriteMetrics(to)
-		metrics.WritePrometheus(to, true) // calls to Redis, and the process
-	}
-	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Write: write}.Start()
+	ready := func(ctx context.Context) error { return errors.Join(w.Ready(ctx), records.Err()) }
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Write: func(out io.Writer) {
+		metrics.WritePrometheus(out, true) // of the process, and of calls to Redis
+		fetching.WritePrometheus(out)
+		w.WriteMetrics(out)
+		f.writeMetrics(out)
+	}}.Start()
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type counters struct {
 	requeues *metrics.Counter
 	done     *metrics.Counter
 	dead     *metrics.Counter
-	seconds  *metrics.Histogram
+	seconds  *metrics.PrometheusHistogram
 
 	refusals [refusals]*metrics.Counter
 
@@ -54,7 +54,7 @@ func newCounters() *counters {
 		requeues: s.NewCounter(`seine_crawl_outcomes_total{kind="requeue"}`),
 		done:     s.NewCounter(`seine_crawl_outcomes_total{kind="done"}`),
 		dead:     s.NewCounter(`seine_crawl_outcomes_total{kind="dead"}`),
-		seconds:  s.NewHistogram("seine_crawl_fetch_seconds"),
+		seconds:  s.NewPrometheusHistogramExt("seine_crawl_fetch_seconds", metrics.ExponentialBuckets(1e-3, 2, 17)),
 		causes:   make(map[string]*atomic.Int64),
 	}
 	for i := range c.classes {

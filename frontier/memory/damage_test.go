@@ -141,7 +141,7 @@ func TestDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := rand.New(rand.NewPCG(1, 2))
-			for range 20 {
+			for range 8 {
 				at := r.IntN(max(1, len(whole)*9/10))
 				broken := append([]byte(nil), whole...)
 				broken[at] ^= byte(1 + r.IntN(255))

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"seine/frontier"
 )
@@ -20,21 +19,11 @@ const (
 	lockName  = "lock"
 )
 
-// logTimes is how many times as large as the last snapshot a journal gets before
-// the next takes its place.
-const logTimes = 3
-
-// How often the size of journals is looked at, and how long a failure to
-// shorten one is left alone.
-const (
-	lookEvery  = 100 * time.Millisecond
-	retryAfter = 10 * time.Second
-)
-
 // dir is the directory of a crawl, and what works on it in the background.
 type dir struct {
 	f      *Frontier
 	path   string
+	found  *crawl // what was there, nil = nothing
 	lock   *os.File
 	stop   chan struct{}
 	work   sync.WaitGroup
@@ -51,56 +40,58 @@ type crawl struct {
 	Paused   []int             `json:"paused,omitempty"`
 }
 
-// open opens or makes the directory of a crawl and loads what is in it.
-func (f *Frontier) open() (err error) {
-	d := &dir{f: f, path: f.cfg.Dir, stop: make(chan struct{})}
-	if err := os.MkdirAll(d.path, 0o700); err != nil {
+// openDir makes a directory when it is missing, locks it and reads what it is.
+func openDir(path string) (*dir, error) {
+	d := &dir{path: path, stop: make(chan struct{})}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
+	}
+	var err error
+	if d.lock, err = lockFile(filepath.Join(path, lockName)); err != nil {
+		return nil, fmt.Errorf("memory: %s: %w", path, err)
+	}
+	d.found, err = readCrawlFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		d.lock.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// check compares a crawl with what this program is and wants; zero fields of
+// want are not compared.
+func (c *crawl) check(want frontier.Layout) error {
+	own := frontier.Layout{Shards: 1}.Complete()
+	want.Format, want.Canon, want.Suffixes = own.Format, own.Canon, own.Suffixes
+	if err := c.Layout.Check(want); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	if d.lock, err = lockFile(filepath.Join(d.path, lockName)); err != nil {
-		return fmt.Errorf("memory: %s: %w", d.path, err)
+	if want.OtherSuffixes {
+		c.Layout.Suffixes = want.Suffixes
 	}
-	defer func() {
-		if err != nil {
-			d.abandon()
-		}
-	}()
-	f.dir = d
-	found, err := d.readCrawl()
-	if err != nil {
-		return err
-	}
-	if !found {
+	return nil
+}
+
+// load brings back what the directory holds, or makes a crawl in it.
+func (d *dir) load(f *Frontier) (err error) {
+	d.f = f
+	if d.found == nil {
 		return d.create()
+	}
+	for _, k := range d.found.Paused {
+		if k < len(f.shards) {
+			f.shards[k].stats.Paused = true
+		}
 	}
 	for _, p := range f.shards {
 		if p.log, err = (&loader{p: p, dir: d.path}).load(); err != nil {
 			return err
 		}
 	}
+	if err := d.keep(f.settings.Load()); err != nil { // an overridden suffix list is recorded
+		return fmt.Errorf("memory: %w", err)
+	}
 	return d.start()
-}
-
-// readCrawl takes the settings over; found is false when no crawl was made yet.
-func (d *dir) readCrawl() (found bool, err error) {
-	c, err := readCrawlFile(d.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if c.Layout != d.f.layout {
-		return false, fmt.Errorf("%w: %s has %+v, this program %+v", frontier.ErrLayout, d.path, c.Layout, d.f.layout)
-	}
-	c.Settings.Rev = c.Rev
-	d.f.settings.Store(&c.Settings)
-	for _, k := range c.Paused {
-		if k < len(d.f.shards) {
-			d.f.shards[k].stats.Paused = true
-		}
-	}
-	return true, nil
 }
 
 // readCrawlFile reads the crawl file of a directory.
@@ -118,6 +109,7 @@ func readCrawlFile(path string) (*crawl, error) {
 	if err := json.Unmarshal(payload, c); err != nil {
 		return nil, &DamageError{File: path, What: err.Error()}
 	}
+	c.Settings.Rev = c.Rev
 	if c.Format > formatVersion {
 		return nil, fmt.Errorf("%w: %s has format %d, this program knows %d", frontier.ErrLayout, path, c.Format, formatVersion)
 	}
@@ -176,104 +168,6 @@ func (d *dir) start() error {
 	return nil
 }
 
-// syncs brings the journals to the disk again and again.
-func (d *dir) syncs() {
-	every := d.f.cfg.Sync
-	if every < 0 {
-		return
-	}
-	t := time.NewTicker(every)
-	defer t.Stop()
-	for {
-		select {
-		case <-d.stop:
-			return
-		case <-t.C:
-		}
-		for _, p := range d.f.shards {
-			if err := p.log.sync(); err != nil {
-				d.f.cfg.Logger.Error("memory: what was done lately may not be on the disk", "shard", p.k, "err", err)
-			}
-		}
-	}
-}
-
-// snapshots replaces journals that have grown long.
-func (d *dir) snapshots() {
-	wait := lookEvery
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	for {
-		select {
-		case <-d.stop:
-			return
-		case <-t.C:
-		}
-		wait = lookEvery
-		for _, p := range d.f.shards {
-			if p.log.length() < max(d.f.cfg.MaxLog, logTimes*p.snapped) {
-				continue
-			}
-			if err := d.compact(p); err != nil {
-				d.f.cfg.Logger.Error("memory: a journal cannot be shortened and grows on", "shard", p.k, "err", err)
-				wait = retryAfter
-			}
-		}
-		t.Reset(wait)
-	}
-}
-
-// compact begins a new journal, writes the state at its start as a snapshot and
-// removes what both replace. A crash in between leaves files that say the same.
-func (d *dir) compact(p *part) error {
-	gen := p.log.gen + 1
-	file, salt, size, err := createLog(d.path, p.k, gen)
-	if err != nil {
-		return err
-	}
-	p.log.sync() // so that little is left to do under the lock
-	p.mu.Lock()
-	err = p.log.rotate(file, gen, salt, size)
-	var m *image
-	if err == nil {
-		m = p.capture()
-	}
-	p.mu.Unlock()
-	if err != nil {
-		file.Close()
-		os.Remove(file.Name())
-		return err
-	}
-	path := filepath.Join(d.path, fileName(p.k, kindSnap, gen))
-	if p.snapped, err = p.save(path+".new", header(p.k, kindSnap, gen), m); err != nil {
-		os.Remove(path + ".new")
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	if err := syncDir(d.path); err != nil {
-		return err
-	}
-	return d.removeBefore(p.k, gen)
-}
-
-// removeBefore removes the files of a shard that a snapshot replaces.
-func (d *dir) removeBefore(k int, gen uint64) error {
-	snaps, logs, err := filesOf(d.path, k)
-	for _, g := range snaps {
-		if g < gen {
-			err = errors.Join(err, os.Remove(filepath.Join(d.path, fileName(k, kindSnap, g))))
-		}
-	}
-	for _, g := range logs {
-		if g < gen {
-			err = errors.Join(err, os.Remove(filepath.Join(d.path, fileName(k, kindLog, g))))
-		}
-	}
-	return err
-}
-
 // close ends the work in the background and writes all there is.
 func (d *dir) close() error {
 	d.closed.Do(func() {
@@ -297,9 +191,11 @@ func (d *dir) closeFiles() (err error) {
 
 // abandon closes the files of a directory that could not be opened, as they are.
 func (d *dir) abandon() {
-	for _, p := range d.f.shards {
-		if p.log != nil {
-			p.log.file.Close()
+	if d.f != nil {
+		for _, p := range d.f.shards {
+			if p.log != nil {
+				p.log.file.Close()
+			}
 		}
 	}
 	d.lock.Close()

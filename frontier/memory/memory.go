@@ -30,6 +30,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,7 +42,7 @@ import (
 
 // Config of a frontier; zero fields are the documented defaults.
 type Config struct {
-	Layout   frontier.Layout   // default one shard; of a crawl on disk it must be that of its creation
+	Layout   frontier.Layout   // default one shard; of a crawl on disk, what it must have
 	Settings frontier.Settings // of a new crawl, default frontier.DefaultSettings; one on disk has its own
 	Lease    time.Duration     // how long a visit lives without Tick, default 60 s
 	Claim    time.Duration     // how long a ticket keeps others off its site, default 5 s
@@ -62,6 +63,7 @@ func (c Config) complete() Config {
 	if reflect.ValueOf(c.Settings).IsZero() {
 		c.Settings = frontier.DefaultSettings()
 	}
+	c.Settings.Rev = 1
 	setDefault(&c.Lease, time.Minute)
 	setDefault(&c.Claim, 5*time.Second)
 	setDefault(&c.MaxList, 8_000_000)
@@ -129,20 +131,40 @@ func New(cfg Config) (*Frontier, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	want := cfg.Layout
 	cfg = cfg.complete()
-	f := &Frontier{cfg: cfg, layout: cfg.Layout, slots: shard.NewMap(cfg.Layout.Shards), run: rand.Text()[:10]}
-	settings := cfg.Settings
-	settings.Rev = 1
-	f.settings.Store(&settings)
-	for k := range cfg.Layout.Shards {
-		f.shards = append(f.shards, newPart(f, k))
-	}
+	f := &Frontier{}
 	if cfg.Dir != "" {
-		if err := f.open(); err != nil {
+		d, err := openDir(cfg.Dir)
+		if err != nil {
+			return nil, err
+		}
+		if f.dir = d; d.found != nil {
+			if err := d.found.check(want); err != nil {
+				d.abandon()
+				return nil, err
+			}
+			cfg.Layout, cfg.Settings = d.found.Layout, d.found.Settings
+		}
+	}
+	f.build(cfg)
+	if f.dir != nil {
+		if err := f.dir.load(f); err != nil {
+			f.dir.abandon()
 			return nil, err
 		}
 	}
 	return f, nil
+}
+
+// build makes an empty crawl of f.
+func (f *Frontier) build(cfg Config) {
+	f.cfg, f.layout, f.slots = cfg, cfg.Layout, shard.NewMap(cfg.Layout.Shards)
+	f.run = strings.ToLower(rand.Text()[:10])
+	f.settings.Store(&cfg.Settings)
+	for k := range cfg.Layout.Shards {
+		f.shards = append(f.shards, newPart(f, k))
+	}
 }
 
 // Close writes what is not on disk yet. URLs that are out return to their

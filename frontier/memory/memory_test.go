@@ -137,3 +137,113 @@ func BenchmarkSites(b *testing.B) {
 		runtime.KeepAlive(f)
 	}
 }
+
+// BenchmarkDisk admits, lends and settles URLs of a crawl on disk, in pages of
+// ten new links.
+func BenchmarkDisk(b *testing.B) {
+	b.ReportAllocs()
+	now := time.Now()
+	f, err := New(Config{Now: func() time.Time { return now }, Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	const batch = 100
+	candidates, verdicts := make([]frontier.Candidate, batch), make([]frontier.Verdict, batch)
+	made := 0
+	var admitting, lending time.Duration
+	urls := 0
+	for b.Loop() {
+		for i := range candidates {
+			candidates[i] = candidate("site"+strconv.Itoa(made/batch%1000)+".example", made)
+			made++
+		}
+		start := time.Now()
+		if err := f.Admit(b.Context(), 0, candidates, verdicts); err != nil {
+			b.Fatal(err)
+		}
+		admitting += time.Since(start)
+		start = time.Now()
+		reply, _ := f.Tick(b.Context(), 0, frontier.TickRequest{Want: 13})
+		visits, err := f.Visit(b.Context(), 0, reply.Due, frontier.VisitLimits{URLs: 8})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, v := range visits {
+			st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			for _, it := range v.Items {
+				st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index})
+			}
+			urls += len(v.Items)
+			if _, err := f.Settle(b.Context(), 0, []frontier.Settlement{st}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		lending += time.Since(start)
+		now = now.Add(2 * time.Millisecond)
+	}
+	b.ReportMetric(float64(admitting.Nanoseconds())/float64(made), "ns/admitted")
+	b.ReportMetric(float64(lending.Nanoseconds())/float64(max(urls, 1)), "ns/fetched")
+}
+
+// BenchmarkSnapshot takes snapshots of a crawl with a million URLs queued on
+// ten thousand sites, and loads them.
+func BenchmarkSnapshot(b *testing.B) {
+	f, err := New(Config{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	const urls, sites = 1_000_000, 10_000
+	candidates, verdicts := make([]frontier.Candidate, 100), make([]frontier.Verdict, 100)
+	for n := 0; n < urls; n += 100 {
+		for i := range candidates {
+			candidates[i] = candidate("site"+strconv.Itoa(n/100%sites)+".example", n+i)
+		}
+		if err := f.Admit(b.Context(), 0, candidates, verdicts); err != nil {
+			b.Fatal(err)
+		}
+	}
+	p := f.shards[0]
+	var held, loading time.Duration
+	for b.Loop() {
+		start := time.Now()
+		p.mu.Lock()
+		p.capture()
+		p.mu.Unlock()
+		held += time.Since(start)
+		if err := f.dir.compact(p); err != nil {
+			b.Fatal(err)
+		}
+		start = time.Now()
+		reload(b, f)
+		loading += time.Since(start)
+	}
+	b.ReportMetric(float64(held.Milliseconds())/float64(b.N), "ms-locked")
+	b.ReportMetric(float64(loading.Milliseconds())/float64(b.N), "ms-to-load")
+	b.ReportMetric(float64(p.snapped)/urls, "bytes-on-disk/URL")
+}
+
+// BenchmarkQueued measures the memory of a crawl with long queues, all that is
+// kept of a URL included.
+func BenchmarkQueued(b *testing.B) {
+	for b.Loop() {
+		f, _ := New(Config{})
+		const urls, sites = 1_000_000, 200
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		verdicts := make([]frontier.Verdict, 10)
+		candidates := make([]frontier.Candidate, 10)
+		for n := 0; n < urls; n += 10 {
+			for i := range candidates {
+				candidates[i] = candidate("site"+strconv.Itoa(n/10%sites)+".example", n+i)
+			}
+			f.Admit(b.Context(), 0, candidates, verdicts)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/urls, "bytes/URL")
+		runtime.KeepAlive(f)
+	}
+}

@@ -1,0 +1,79 @@
+package boot_test
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers says which packages of this module each may import. cmd and bench may
+// import all.
+var layers = map[string][]string{
+	"frontier/canon":        {},
+	"fetch/robots":          {},
+	"shard":                 {"frontier/canon"},
+	"shard/shardtest":       {"shard"},
+	"bloom":                 {"shard", "frontier/canon"},
+	"frontier":              {"bloom", "shard", "frontier/canon"},
+	"frontier/memory":       {"frontier", "shard", "frontier/canon"},
+	"frontier/frontiertest": {"frontier", "frontier/canon"},
+	"fetch":                 {"frontier/canon"},
+	"extract":               {"frontier/canon"},
+	"extract/sink":          {},
+	"extract/sink/jsonl":    {"extract/sink"},
+	"fetch/crawl":           {"frontier", "fetch", "fetch/robots", "extract", "extract/sink", "frontier/canon"},
+}
+
+// vendors says which packages may import a library that has one home.
+var vendors = map[string][]string{
+	"github.com/redis/go-redis/":        {"shard", "shard/shardtest"},
+	"github.com/RedisBloom/":            {"bloom"},
+	"github.com/gomodule/redigo/":       {"bloom"},
+	"github.com/valyala/fasthttp":       {"fetch", "bench/compare", "bench/web"},
+	"github.com/tdewolff/parse/":        {"extract"},
+	"github.com/nlnwa/whatwg-url/":      {"frontier/canon"},
+	"golang.org/x/net/publicsuffix":     {"frontier/canon"},
+	"github.com/alecthomas/kong":        {"cmd/internal/boot", "cmd/frontier", "cmd/fetcher"},
+	"github.com/goccy/go-yaml":          {"cmd/internal/boot"},
+	"github.com/KimMachineGun/automeml": {"cmd/internal/boot"},
+}
+
+// Imports run one way, and every library has one home.
+func TestLayers(t *testing.T) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "seine/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimPrefix(p.ImportPath, "seine/")
+		allowed, inner := layers[name]
+		outer := strings.HasPrefix(name, "cmd/") || strings.HasPrefix(name, "bench/")
+		if !inner && !outer {
+			t.Errorf("%s has no place in the layers: say here what it may import", name)
+		}
+		for _, i := range p.Imports {
+			if own, ok := strings.CutPrefix(i, "seine/"); ok && inner && !slices.Contains(allowed, own) {
+				t.Errorf("%s imports %s", name, own)
+			}
+			for prefix, homes := range vendors {
+				if strings.HasPrefix(i, prefix) && !slices.Contains(homes, name) {
+					t.Errorf("%s imports %s, whose home is %s", name, i, strings.Join(homes, ", "))
+				}
+			}
+		}
+	}
+}

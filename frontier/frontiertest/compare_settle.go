@@ -1,0 +1,125 @@
+package frontiertest
+
+import (
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"seine/frontier"
+)
+
+// outcome draws what became of an item of a visit.
+func (p *pair) outcome(rt *rapid.T, index int) frontier.Outcome {
+	o := frontier.Outcome{Index: index, Kind: rapid.SampledFrom([]frontier.Kind{frontier.Done, frontier.Retry, frontier.Dead, frontier.Requeue}).Draw(rt, "kind")}
+	switch o.Kind {
+	case frontier.Retry:
+		p.made++ // two retries never become due at once: their order is open
+		o.NotBefore = time.Duration(100*rapid.IntRange(0, 300).Draw(rt, "not before")+p.made%97) * time.Millisecond
+		o.Cause = "timeout"
+	case frontier.Dead:
+		o.Cause = rapid.SampledFrom([]string{"dns", "timeout"}).Draw(rt, "cause")
+		o.Text = fmt.Sprint("error ", p.made)
+	}
+	return o
+}
+
+// settle settles some outcomes of a visit, old ones too, and may free its site.
+func (p *pair) settle(rt *rapid.T) {
+	v, ok := pick(rt, "visit", p.visits)
+	if !ok {
+		return
+	}
+	var outcomes []frontier.Outcome
+	for range rapid.IntRange(0, 4).Draw(rt, "outcomes") {
+		outcomes = append(outcomes, p.outcome(rt, rapid.IntRange(1, len(v.a.Items)).Draw(rt, "index")))
+	}
+	var free *frontier.Release
+	if rapid.Bool().Draw(rt, "free") {
+		free = p.release(rt)
+	}
+	p.settleBoth(rt, v, outcomes, free)
+}
+
+func (p *pair) release(rt *rapid.T) *frontier.Release {
+	return &frontier.Release{
+		Remain:   time.Duration(rapid.IntRange(0, 20).Draw(rt, "remain")) * 100 * time.Millisecond,
+		Delay:    time.Duration(rapid.IntRange(0, 20).Draw(rt, "delay")) * 100 * time.Millisecond,
+		Why:      rapid.SampledFrom([]string{"", "robots"}).Draw(rt, "why"),
+		Failures: rapid.IntRange(0, 3).Draw(rt, "failures"),
+	}
+}
+
+// finish settles all of a visit and frees its site.
+func (p *pair) finish(rt *rapid.T) {
+	v, ok := pick(rt, "visit", p.visits)
+	if !ok {
+		return
+	}
+	var outcomes []frontier.Outcome
+	for _, it := range v.a.Items {
+		outcomes = append(outcomes, p.outcome(rt, it.Index))
+	}
+	p.settleBoth(rt, v, outcomes, p.release(rt))
+}
+
+func (p *pair) settleBoth(rt *rapid.T, v both[frontier.Visit], outcomes []frontier.Outcome, free *frontier.Release) {
+	sa, errA := p.a.f.Settle(p.a.ctx, v.a.Shard, []frontier.Settlement{{Lease: v.a.Lease, Outcomes: outcomes, Free: free}})
+	sb, errB := p.b.f.Settle(p.b.ctx, v.b.Shard, []frontier.Settlement{{Lease: v.b.Lease, Outcomes: outcomes, Free: free}})
+	agree(rt, fmt.Sprintf("settle %s: %+v", v.a.Site, outcomes), fmt.Sprint(sa), fmt.Sprint(sb), errA, errB)
+}
+
+// expire lets leases run out that nobody extends.
+func (p *pair) expire(rt *rapid.T) {
+	shard := p.a.shard(p.site(rt))
+	for range 7 {
+		p.a.advance(lease / 6)
+		p.b.advance(lease / 6)
+		p.tickWith(rt, shard, frontier.TickRequest{MaxExpired: 100}, 0)
+	}
+	p.reap(rt)
+}
+
+func (p *pair) reap(rt *rapid.T) {
+	for _, e := range p.expired {
+		if !rapid.Bool().Draw(rt, "reap") {
+			continue
+		}
+		shard := p.a.shard(e.a.Site)
+		na, errA := p.a.f.Reap(p.a.ctx, shard, []frontier.Expired{e.a})
+		nb, errB := p.b.f.Reap(p.b.ctx, shard, []frontier.Expired{e.b})
+		agree(rt, "reap", na, nb, errA, errB)
+	}
+}
+
+// letters compares dead letters and revives or drops one.
+func (p *pair) letters(rt *rapid.T) {
+	shard := p.a.shard(p.site(rt))
+	cause := rapid.SampledFrom([]string{"dns", "timeout", "lost"}).Draw(rt, "cause")
+	la, errA := p.a.f.DeadLetters(p.a.ctx, shard, cause, 0, 100)
+	lb, errB := p.b.f.DeadLetters(p.b.ctx, shard, cause, 0, 100)
+	agree(rt, "letters of "+cause, plain(la), plain(lb), errA, errB)
+	if len(la) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(la)-1).Draw(rt, "letter")
+	use := rapid.SampledFrom([]func(*kit, []frontier.DeadLetter) (int, error){
+		func(k *kit, d []frontier.DeadLetter) (int, error) { return k.f.Revive(k.ctx, shard, d) },
+		func(k *kit, d []frontier.DeadLetter) (int, error) { return k.f.DropDead(k.ctx, shard, d) },
+	}).Draw(rt, "use")
+	for range 2 {
+		na, errA := use(p.a, la[i:i+1])
+		nb, errB := use(p.b, lb[i:i+1])
+		agree(rt, "revived or dropped", na, nb, errA, errB)
+	}
+}
+
+// plain is letters without their names.
+func plain(letters []frontier.DeadLetter) []frontier.DeadLetter {
+	out := []frontier.DeadLetter{}
+	for _, l := range letters {
+		l.Raw = ""
+		out = append(out, l)
+	}
+	return out
+}

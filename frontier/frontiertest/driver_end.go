@@ -1,0 +1,136 @@
+package frontiertest
+
+import (
+	"time"
+
+	"seine/frontier"
+)
+
+// work settles some of what a fetcher holds, though it may be gone.
+func (d *driver) work(f *fetcher) {
+	if f.stalled > d.now || len(f.visits) == 0 {
+		return
+	}
+	h := f.visits[d.rand.IntN(len(f.visits))]
+	st := frontier.Settlement{Lease: h.Lease}
+	for index := range len(h.Items) {
+		if d.rand.IntN(2) == 0 {
+			st.Outcomes = append(st.Outcomes, d.outcome(index+1))
+		}
+	}
+	if d.rand.IntN(2) == 0 {
+		st.Free = &frontier.Release{Remain: time.Duration(d.rand.IntN(3000)) * time.Millisecond, Delay: time.Second}
+	}
+	settle := func() frontier.Settled {
+		settled, err := d.f.Settle(d.ctx, h.Shard, []frontier.Settlement{st})
+		d.must(err)
+		return settled[0]
+	}
+	for i, ok := range settle() {
+		if ok {
+			d.settled(h, st.Outcomes[i])
+		}
+	}
+	if st.Free != nil && d.lent[h.Site] == h {
+		delete(d.lent, h.Site)
+		h.freed = true
+	}
+	if h.freed && len(h.open) == 0 {
+		f.drop(h)
+	}
+	d.again(func() {
+		for _, ok := range settle() {
+			same(d.kit, "an outcome taken twice", ok, false)
+		}
+	})
+}
+
+func (d *driver) outcome(index int) frontier.Outcome {
+	o := frontier.Outcome{Index: index}
+	switch d.rand.IntN(10) {
+	case 0:
+		o.Kind, o.Cause = frontier.Dead, "timeout"
+	case 1, 2:
+		o.Kind, o.NotBefore = frontier.Retry, time.Duration(d.rand.IntN(30))*time.Second
+	case 3:
+		o.Kind = frontier.Requeue
+	}
+	return o
+}
+
+// settled notes an outcome that took effect.
+func (d *driver) settled(h *held, o frontier.Outcome) {
+	url, ok := h.open[o.Index]
+	if !ok {
+		d.Fatalf("%s: outcome %d was settled twice", h.Site, o.Index)
+	}
+	delete(h.open, o.Index)
+	u := d.urls[url]
+	if u.holder != h {
+		d.Fatalf("%s is settled by one who does not hold it", url)
+	}
+	u.holder = nil
+	if o.Kind == frontier.Done || o.Kind == frontier.Dead {
+		u.over = true
+	} else {
+		u.causes++
+	}
+}
+
+// end lets one fetcher finish the crawl and counts.
+func (d *driver) end() {
+	for round := 0; ; round++ {
+		done, err := d.f.Finished(d.ctx)
+		d.must(err)
+		if done {
+			break
+		}
+		if round > 20_000 {
+			d.Fatalf("the crawl does not end: %+v", d.stats())
+		}
+		d.pass(3 * time.Second)
+		for shard := range d.f.Shards() {
+			reply, err := d.f.Tick(d.ctx, shard, frontier.TickRequest{Want: 50, MaxExpired: 50})
+			d.must(err)
+			d.reapAll(shard, reply.Expired)
+			if len(reply.Due) == 0 {
+				continue
+			}
+			last := &fetcher{}
+			d.borrow(last, shard, reply.Due)
+			for _, h := range last.visits {
+				for i := range d.settle(h.Visit, &frontier.Release{}, all(h.Visit, frontier.Done)...) {
+					d.settled(h, frontier.Outcome{Index: h.Items[i].Index})
+				}
+				delete(d.lent, h.Site)
+			}
+		}
+	}
+	d.count()
+}
+
+// count holds the driver's sums against the backend's.
+func (d *driver) count() {
+	lost := 0
+	for shard := range d.f.Shards() {
+		dead, err := d.f.DeadLetters(d.ctx, shard, "lost", 0, 1<<20)
+		d.must(err)
+		for _, l := range dead {
+			lost++
+			d.urls[l.URL].over = true
+		}
+	}
+	for url, u := range d.urls {
+		if !u.over {
+			d.Errorf("%s is lost", url)
+		}
+	}
+	s := d.stats()
+	same(d.kit, "known", s.Known, int64(len(d.urls)))
+	same(d.kit, "queued, waiting, open", s.Queued+s.Waiting+s.Open, 0)
+	same(d.kit, "done and dead", s.Done+s.Dead, s.Known)
+	if d.crashes > 0 && d.reaped == 0 || d.repeats == 0 {
+		d.Errorf("%d crashes, %d reaped, %d repeats: too few to tell", d.crashes, d.reaped, d.repeats)
+	}
+	d.Logf("%d URLs, %d crashes, %d visits reaped, %d repeated calls, %d dead as lost", len(d.urls), d.crashes, d.reaped, d.repeats, lost)
+}
