@@ -26,6 +26,7 @@ package extract
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"seine/frontier/canon"
 )
@@ -50,6 +51,7 @@ type Doc struct {
 	Robots      []string   // X-Robots-Tag header values
 	Base        *canon.URL // the document's URL, after redirects; needed by Page only
 	Sitemap     bool       // read it as a sitemap or feed: the content decides which
+	Sites       []string   // of a sitemap: sites besides its own whose robots.txt names it, so that it may list their URLs
 }
 
 // Config of a Scanner; zero fields are the documented defaults.
@@ -91,6 +93,7 @@ func (c Config) withDefaults() Config {
 	if c.Kinds == 0 {
 		c.Kinds = Navigation
 	}
+	c.Robots = strings.ToLower(c.Robots)
 	c.MaxTag = or(c.MaxTag, 64<<10)
 	c.MaxText = or(c.MaxText, 64<<10)
 	c.MaxTitle = or(c.MaxTitle, 1<<10)

@@ -133,8 +133,11 @@ func (m *markup) foreignEnd(t *tag) {
 			return
 		}
 	}
-	// What is open around the outermost svg is not kept. The end tag of what can
-	// be open there is taken to close it, and the svg with it.
+	// What is open around the outermost svg is not kept, templates aside. The end
+	// tag of what can be open there is taken to close it, and the svg with it.
+	if t.el == tagTemplate && m.template == 0 {
+		return
+	}
 	if t.flags&flagBlock != 0 || t.flags&flagInline != 0 && t.flags&flagVoid == 0 {
 		m.truncate(0)
 	}

@@ -1,8 +1,10 @@
 package extract
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -130,6 +132,55 @@ func TestTreeConstructionRows(t *testing.T) {
 	}
 	if rows == 0 {
 		t.Fatalf("no rows in %s", dir)
+	}
+	t.Logf("%d rows", rows)
+}
+
+// Attributes of the tokenizer suite's start tags, read as the href of a link.
+func TestTokenizerRows(t *testing.T) {
+	dir := filepath.Join(moduleDir(t, "golang.org/x/net"), "html", "testdata", "html5lib-tests", "tokenizer")
+	files, _ := filepath.Glob(filepath.Join(dir, "*.test"))
+	tag := regexp.MustCompile(`<h a\b`)
+	rows := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var suite struct {
+			Tests []struct {
+				Input         string
+				Output        []any
+				DoubleEscaped bool
+				InitialStates []string
+			}
+		}
+		if err := json.Unmarshal(text, &suite); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range suite.Tests {
+			if r.DoubleEscaped || r.InitialStates != nil || !tag.MatchString(r.Input) {
+				continue
+			}
+			var want []string
+			for _, o := range r.Output {
+				token, _ := o.([]any)
+				if len(token) < 3 || token[0] != "StartTag" || token[1] != "h" {
+					continue
+				}
+				if v, ok := token[2].(map[string]any)["a"]; ok {
+					want = append(want, "a "+v.(string))
+				}
+			}
+			rows++
+			body := tag.ReplaceAllString(r.Input, "<a href")
+			if got, _ := scanLinks(t, Config{}, benchDoc, body, 0); strings.Join(got, "\n") != strings.Join(want, "\n") {
+				t.Errorf("%s: %q: got %q, want %q", filepath.Base(file), r.Input, got, want)
+			}
+		}
+	}
+	if rows < 10 {
+		t.Errorf("%d rows in %s", rows, dir)
 	}
 	t.Logf("%d rows", rows)
 }

@@ -7,54 +7,73 @@ import "bytes"
 // '<' at b[i] and returns the offset of the first '<' that needs a closer
 // look, len(b) when there is none. Eight bytes are looked at in one go.
 func (m *markup) leap(b []byte, i int) int {
-	hot := &m.names.hot
 	for i+24 <= len(b) {
-		w := load(b, i+1)
-		if byte(w) == '/' {
-			end := equal(w, '>')
-			if end == 0 || (end&-end-1)&equal(w, '=') != 0 { // without a '=' no quote hides a '>'
-				return i
-			}
-			i += 2 + first(end)
-		} else {
-			stop := below(w, '0') | equal(w, '>')
-			if stop == 0 || !isLetter(byte(w)) {
-				return i
-			}
-			n := uint(first(stop))
-			key := (w | ones*0x20) & (1<<(8*n&63) - 1)
-			if hot[key*hotFactor>>(64-hotBits)] == key {
-				return i
-			}
-			end := i + int(n) + 2
-			if c := byte(w >> (8 * n & 63)); c != '>' {
-				if !endsName(c) {
-					return i
-				}
-				if end = skipQuick(b, end-1); end < 0 || end-i > m.cfg.MaxTag {
-					return i
-				}
-			}
-			i = end
+		// Where the next '<' is does not depend on where this tag ends, so the
+		// processor looks for both at once. That the tag ends first is checked.
+		next := bytes.IndexByte(b[i+2:], '<') + i + 2
+		end := m.step(b, i)
+		if end == 0 {
+			return i
 		}
-		if i+16 <= len(b) {
-			if hit := equal(load(b, i), '<'); hit != 0 {
-				i += first(hit)
-				continue
+		if next < end { // a '<' inside the tag, or none behind it
+			n := bytes.IndexByte(b[end:], '<')
+			if n < 0 {
+				return len(b)
 			}
-			if hit := equal(load(b, i+8), '<'); hit != 0 {
-				i += 8 + first(hit)
-				continue
-			}
-			i += 16
+			next = end + n
 		}
-		n := bytes.IndexByte(b[i:], '<')
-		if n < 0 {
-			return len(b)
-		}
-		i += n
+		i = next
 	}
 	return i
+}
+
+// step returns the end of the tag at b[i], 0 when it needs a closer look.
+func (m *markup) step(b []byte, i int) int {
+	w := load(b, i+1)
+	if byte(w) == '/' {
+		stop := equal(w, '>')
+		if stop == 0 || (stop&-stop-1)&equal(w, '=') != 0 { // without a '=' no quote hides a '>'
+			return 0
+		}
+		return i + 2 + first(stop)
+	}
+	stop := below(w, '0') | equal(w, '>')
+	if stop == 0 || !isLetter(byte(w)) {
+		return 0
+	}
+	n := uint(first(stop))
+	key := (w | ones*0x20) & (1<<(8*n&63) - 1)
+	c := byte(w >> (8 * n & 63))
+	if m.names.hot[key*hotFactor>>(64-hotBits)] == key {
+		return m.link(b, i, key, n, c)
+	}
+	if c == '>' {
+		return i + int(n) + 2
+	}
+	end := skipQuick(b, i+int(n)+1)
+	if !endsName(c) || end < 0 || end-i > m.cfg.MaxTag {
+		return 0
+	}
+	return end
+}
+
+// link reads the tag at b[i] when it changes nothing in how the rest is read,
+// and returns its end, 0 when it needs a closer look. Its name is n bytes long
+// and ends with c.
+func (m *markup) link(b []byte, i int, key uint64, n uint, c byte) int {
+	e := m.names.find(key)
+	if e == nil || e.flags&flagRule != 0 || !endsName(c) {
+		return 0
+	}
+	b = b[i:]
+	end := m.attrs.parse(b, int(n)+1, m.cfg.MaxTag)
+	if end < 0 || end > m.cfg.MaxTag {
+		return 0
+	}
+	if m.attrs.seen != 0 {
+		m.out.links(m, &tag{element: *e, b: b})
+	}
+	return i + end
 }
 
 // skipQuick is skipTag, quick when the tag has one quoted attribute.

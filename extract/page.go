@@ -1,8 +1,10 @@
 package extract
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/encoding"
@@ -54,6 +56,7 @@ type Counts struct {
 	Over     int // beyond MaxLinks
 	Invalid  int // no URL
 	Other    int // not http or https
+	Foreign  int // a sitemap's locations on sites that did not submit it: found, not followed
 	Guarded  int // refused by a guard of canon: too long, too deep, repeats, parameters
 }
 
@@ -62,8 +65,9 @@ type Counts struct {
 //
 // Browsers resolve every link of a document with its first base element, also
 // links in front of it. Those in the head are therefore held back until the
-// head ends or the base is there, 64 of them and 16 KB at most; a base that
-// comes later, in the body, serves the links behind it.
+// head ends or the base is there, 64 of them and 16 KB at a time; one more, and
+// they are resolved with what is known. A base that comes later, in the body,
+// serves the links behind it.
 type Page struct {
 	cfg   PageConfig
 	scan  *Scanner
@@ -80,6 +84,9 @@ type Page struct {
 	queue   queue
 	counts  Counts
 	follow  Kinds
+	sitemap bool
+	site    string   // of a sitemap
+	lists   []string // sites that it may list besides
 }
 
 // NewPage returns a page; cfg must be valid.
@@ -104,8 +111,12 @@ func NewPage(cfg PageConfig) *Page {
 func (p *Page) Reset(doc Doc, emit func(*Found)) {
 	p.emit, p.baseURL, p.counts = emit, doc.Base, Counts{}
 	p.follow = p.cfg.Follow
+	p.sitemap, p.lists = doc.Sitemap, doc.Sites
 	if doc.Sitemap {
 		p.follow |= Of(Loc, Index, Entry)
+		if doc.Base != nil {
+			p.site = p.sites.Of(doc.Base.Host()).Name
+		}
 	}
 	p.seen.clear()
 	p.raws.clear()
@@ -170,7 +181,14 @@ func (p *Page) resolve(l *Link) {
 		return
 	}
 	follow := p.follow.Has(l.Kind) && (p.cfg.IgnoreNofollow || !l.NoFollow && !p.scan.col.facts.NoFollow)
-	if !p.raws.add(xxhash.Sum64(l.Raw), follow) && !p.cfg.Every {
+	if p.raws.n > maxRaws {
+		p.raws.clear()
+	}
+	raw := l.Raw
+	if i := bytes.IndexByte(raw, '#'); i >= 0 { // most repeats differ in the fragment only
+		raw = raw[:i]
+	}
+	if !p.raws.add(xxhash.Sum64(raw), follow) && !p.cfg.Every {
 		p.counts.Repeated++
 		return
 	}
@@ -188,9 +206,17 @@ func (p *Page) resolve(l *Link) {
 		return
 	}
 	p.counts.Found++
+	if p.sitemap && follow && l.Kind != Entry && site.Name != p.site && !slices.Contains(p.lists, site.Name) {
+		follow = false
+		p.counts.Foreign++
+	}
 	p.found = Found{Link: *l, URL: &p.url, Site: site.Name, Fingerprint: fp, Follow: follow}
 	p.emit(&p.found)
 }
+
+// maxRaws bounds the texts remembered, of which a page may hold any number that
+// are no URL. Forgetting them costs time only.
+const maxRaws = 32 << 10
 
 func (p *Page) queryEncoding() encoding.Encoding { return p.scan.col.dec.enc }
 

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -64,5 +65,79 @@ func TestPage(t *testing.T) {
 		if got, _ := pageLinks(t, PageConfig{}, c.doc, c.body); strings.Join(got, "\n") != strings.Join(c.want, "\n") {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+func TestForeignLocations(t *testing.T) {
+	body := `<urlset><url><loc>http://a.example/1</loc></url><url><loc>http://b.example/2</loc></url><url><loc>http://c.example/3</loc></url></urlset>`
+	got, p := pageLinks(t, PageConfig{}, Doc{Sitemap: true, Sites: []string{"b.example"}}, body)
+	if want := "loc http://a.example/1,loc http://b.example/2,-loc http://c.example/3"; strings.Join(got, ",") != want || p.Counts().Foreign != 1 {
+		t.Errorf("got %q, %+v", got, p.Counts())
+	}
+}
+
+func TestMaxLinks(t *testing.T) {
+	body := "<base href=/b/><p>" + strings.Repeat("<a href=1><a href=2><a href=3><a href='http://['><a href=x:y>", 3)
+	got, p := pageLinks(t, PageConfig{MaxLinks: 2}, Doc{}, body)
+	if len(got) != 2 || p.Counts() != (Counts{Links: 15, Found: 2, Over: 13}) {
+		t.Errorf("got %q, %+v", got, p.Counts())
+	}
+	got, p = pageLinks(t, PageConfig{}, Doc{}, body)
+	if len(got) != 3 || p.Counts() != (Counts{Links: 15, Found: 3, Repeated: 10, Invalid: 1, Other: 1}) {
+		t.Errorf("got %q, %+v", got, p.Counts())
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := (PageConfig{}).Validate(); err != nil {
+		t.Error(err)
+	}
+	err := PageConfig{Config: Config{MaxTag: 1, MaxText: -1, Kinds: 1 << 63}, Follow: 1 << 63, MaxLinks: -1, LimitBy: "x"}.Validate()
+	for _, word := range []string{"MaxTag", "MaxText", "Kinds", "Follow", "MaxLinks", "site rule"} {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%v does not speak of %s", err, word)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	for k := range numKinds {
+		if got, err := ParseKinds([]string{k.String()}); err != nil || got != Of(k) {
+			t.Errorf("%s: %x, %v", k, got, err)
+		}
+	}
+	if got, err := ParseKinds(nil); err != nil || got != Navigation {
+		t.Errorf("none: %x, %v", got, err)
+	}
+	if got, err := ParseKinds([]string{"requisites", " A "}); err != nil || got != Requisites|Of(Anchor) {
+		t.Errorf("requisites and a: %x, %v", got, err)
+	}
+	if _, err := ParseKinds([]string{"no-such"}); err == nil {
+		t.Error("no error for an unknown kind")
+	}
+}
+
+// Links in the head wait for the base; what overflows the queue empties it.
+func TestManyLinksBeforeBase(t *testing.T) {
+	body := "<head>" + strings.Repeat("<link rel=next href=n><link rel=prev href=p>", maxQueue) + "<base href=/b/></head><a href=x>"
+	got, _ := pageLinks(t, PageConfig{}, Doc{}, body)
+	if want := "next http://a.example/d/n,prev http://a.example/d/p,prev http://a.example/b/p,next http://a.example/b/n,a http://a.example/b/x"; strings.Join(got, ",") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What a page makes the worker remember is bounded, whatever it links to.
+func TestMemoryOfLinksThatAreNone(t *testing.T) {
+	p := NewPage(PageConfig{})
+	p.Reset(Doc{Base: mustURL(t, "http://a.example/")}, func(*Found) {})
+	p.Write([]byte("<p>"))
+	var b []byte
+	for i := range 200_000 {
+		b = fmt.Appendf(b[:0], "<a href=x:%d>", i)
+		p.Write(b)
+	}
+	p.Close()
+	if n := cap(p.raws.slots) + cap(p.raws.spare); n > 8*maxRaws || p.Counts().Other != 200_000 {
+		t.Errorf("%d slots, %+v", n, p.Counts())
 	}
 }

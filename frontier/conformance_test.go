@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seine/frontier"
+	"seine/frontier/canon"
 	"seine/frontier/frontiertest"
 	"seine/frontier/memory"
 	"seine/shard"
@@ -79,7 +80,11 @@ func (fl *fleet) openWith(t testing.TB, list, dead int) frontiertest.Backend {
 	return frontiertest.Backend{
 		Frontier: f, MaxList: list, MaxDead: dead,
 		Advance: func(d time.Duration) { c.must(t, c.advance(ctx, d)) },
-		Silent:  func(d time.Duration) { c.must(t, c.silent(ctx, d)) },
+		Silent: func(d time.Duration) time.Duration {
+			moved, err := c.silent(ctx, d)
+			c.must(t, err)
+			return moved
+		},
 	}
 }
 
@@ -134,21 +139,28 @@ for i, key in ipairs(KEYS) do
       if v then redis.call('HSET', key, field, string.format('%.0f', v + by)) end
     end
   end
-end`)
+end
+return by`)
 
-// silent lets time pass without a tick. Time no longer stands still then.
-func (c *crawlClock) silent(ctx context.Context, d time.Duration) error {
+// silent lets time pass without a tick, and returns how far that moved the times
+// of the shard of a.example. Time no longer stands still then.
+func (c *crawlClock) silent(ctx context.Context, d time.Duration) (moved time.Duration, err error) {
+	own := c.tags.Of(canon.FingerprintOf([]byte("a.example"), nil))
 	for k := range c.tags.Len() {
 		keys := shard.KeysOf(c.crawl, c.tags.Tag(k))
 		timed := []string{keys.Meta(), keys.Leases(), keys.Held(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3)}
 		for _, site := range []string{"a.example"} {
 			timed = append(timed, keys.Site(site), keys.Wait(site))
 		}
-		if err := shift.Run(ctx, c.client.Redis(), timed, d.Milliseconds()).Err(); err != nil && err != redis.Nil {
-			return err
+		by, err := shift.Run(ctx, c.client.Redis(), timed, d.Milliseconds()).Int64()
+		if err != nil {
+			return 0, err
+		}
+		if k == own {
+			moved = time.Duration(by) * time.Millisecond
 		}
 	}
-	return nil
+	return moved, nil
 }
 
 // What a repeater does with a call.

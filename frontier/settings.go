@@ -17,6 +17,7 @@ import (
 type Settings struct {
 	Rev            int64         `json:"-"`                  // revision as last read, raised by every change
 	Delay          time.Duration `json:"delay"`              // from the start of one request to a site to the start of the next
+	Jitter         float64       `json:"jitter"`             // delays are stretched by a random factor from 1 to 1 + Jitter
 	PerSite        int           `json:"per_site"`           // requests to one site at once
 	VisitURLs      int           `json:"visit_urls"`         // URLs lent in one visit
 	Scope          string        `json:"scope"`              // site, host, any
@@ -52,7 +53,7 @@ type SiteRule struct {
 // DefaultSettings is what a crawl has of which nothing else was said.
 func DefaultSettings() Settings {
 	return Settings{
-		Delay: time.Second, PerSite: 1, VisitURLs: 8,
+		Delay: time.Second, Jitter: 0.5, PerSite: 1, VisitURLs: 8,
 		Scope: "site", Order: "breadth", Robots: "obey",
 	}
 }
@@ -73,6 +74,9 @@ func (s *Settings) Validate() error {
 	oneOf("robots", s.Robots, "obey", "ignore")
 	if s.Delay < 0 {
 		bad("delay is %v, must not be negative", s.Delay)
+	}
+	if !(s.Jitter >= 0 && s.Jitter <= maxJitter) {
+		bad("jitter is %v, must be 0 to %d", s.Jitter, maxJitter)
 	}
 	if s.PerSite < 1 {
 		bad("per_site is %d, must be at least 1", s.PerSite)
@@ -106,6 +110,9 @@ func (s *Settings) Validate() error {
 	}
 	return errors.Join(faults...)
 }
+
+// maxJitter bounds Jitter: delays at most twice as long at random.
+const maxJitter = 1
 
 // maxVisitURLs keeps the visit script under a millisecond and its arguments
 // under Lua's unpack limit.

@@ -28,6 +28,12 @@ func (w *Web) try(t trial) int {
 // busyFor is how many requests of a busy URL are turned away.
 func busyFor(n int) int { return 1 + n%2 }
 
+// flaky sites answer 503 to the first flakyFor requests for robots.txt; until it
+// is there, nothing else of them may be asked for.
+func (w *Web) flaky(site int) bool { return w.cfg.Features&Failures != 0 && site%7 == 3 }
+
+const flakyFor = 2
+
 const (
 	slowBy    = 2 * time.Second
 	dripEvery = time.Second

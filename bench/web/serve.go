@@ -82,7 +82,13 @@ func (s *Server) Close() error {
 		if err = s.http.ShutdownWithContext(ctx); errors.Is(err, context.DeadlineExceeded) {
 			err = nil
 		}
-		err = errors.Join(err, <-s.ended)
+		// Shutdown knows nothing of a listener that Serve did not yet come to.
+		if e := s.ln.Close(); !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+		if e := <-s.ended; !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
 	})
 	return err
 }
@@ -160,6 +166,9 @@ func goneStatus(n int) int {
 func (s *Server) robots(ctx *fasthttp.RequestCtx, site int, path string) bool {
 	form := robotsOf(s.web, site)
 	switch {
+	case path == "/robots.txt" && s.web.flaky(site) && s.web.try(trial{site, 0, kindNone}) <= flakyFor:
+		s.html(ctx, "<title>Later</title>")
+		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 	case path == "/robots.txt" && form == robotsMoved:
 		ctx.Response.Header.Set("Location", "/robots-moved.txt")
 		ctx.SetStatusCode(fasthttp.StatusMovedPermanently)

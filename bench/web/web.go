@@ -53,7 +53,7 @@ const (
 	// Sizes adds empty pages and pages of megabytes, some over the body limit.
 	Sizes
 	// Failures adds URLs that answer 429 or 503 with Retry-After for a while,
-	// and some that never get better.
+	// some that never get better, and sites whose robots.txt fails at first.
 	Failures
 	// Slow adds URLs that answer late, drip, or reset the connection.
 	Slow
@@ -108,14 +108,15 @@ type Config struct {
 	Features   Features      // default none
 	Agent      string        // robots token that robots.txt files name; default "seine"
 	CrawlDelay time.Duration // of the sites that ask for one; default 200 ms
-	Scheme     string        // http or https; default http
+	Scheme     string        // http or https (the listener given to Serve speaks TLS then); default http
 	NoLog      bool          // keep no log of requests
 }
 
-// Demo is the web of a demonstration: some thousand pages on twenty sites, of
-// which none makes a crawler wait.
+// Demo is the web of a demonstration: some thousand pages on twenty sites, the
+// largest with some 380, of which none makes a crawler wait for more than 100 ms
+// between requests.
 func Demo(seed uint64) Config {
-	return Config{Seed: seed, Sites: 20, Pages: 1000, Features: Gentle}
+	return Config{Seed: seed, Sites: 20, Pages: 1000, Features: Gentle, CrawlDelay: 100 * time.Millisecond}
 }
 
 // Validate names all that is wrong with c.

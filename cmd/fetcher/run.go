@@ -37,7 +37,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	fetching, err := g.Fetch(f.Settings().UserAgent, os.Environ())
+	fetching, err := g.Fetch("", os.Environ()) // the crawl's own user agent, if it has one, is the worker's to send
 	if err != nil {
 		return err
 	}

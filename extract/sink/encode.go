@@ -101,6 +101,9 @@ func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 		dst = appendNumber(dst, `,"redirects":`, int64(r.Redirects))
 	}
 	dst = optText(dst, `,"location":`, r.Location)
+	if r.Seen {
+		dst = append(dst, `,"location_seen":true`...)
+	}
 	if len(r.Meta) > 0 {
 		dst = append(dst, `,"meta":`...)
 		dst = appendRaw(dst, r.Meta)

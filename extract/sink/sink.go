@@ -26,7 +26,8 @@ type Record struct {
 	Error       *Error          `json:"error,omitempty"`
 	Attempts    int             `json:"attempts"`
 	Redirects   int             `json:"redirects,omitempty"`
-	Location    string          `json:"location,omitempty"` // of a 3xx, resolved
+	Location    string          `json:"location,omitempty"`      // of a 3xx, resolved
+	Seen        bool            `json:"location_seen,omitempty"` // Location was known before; not set where that is not sure
 	Meta        json.RawMessage `json:"meta,omitempty"`
 	Digest      string          `json:"digest,omitempty"` // sha256:… of the decoded body
 	ETag        string          `json:"etag,omitempty"`

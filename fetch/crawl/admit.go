@@ -15,10 +15,15 @@ import (
 // millisecond.
 const maxAdmit = 400
 
-// fullPause is how long candidates that found no room wait before they ask again.
-const fullPause = time.Second
+// fullPause is how long candidates that found no room wait before they are asked
+// for again at first, maxFullPause at last.
+const (
+	fullPause    = time.Second
+	maxFullPause = 15 * time.Second
+)
 
 // waiter is told when links of its were answered: a page, or a batch of seeds.
+// Full means that the worker stops before there was room.
 type waiter interface{ acknowledge(v frontier.Verdict) }
 
 // link is a candidate on its way to its shard, and who waits for the answer.
@@ -28,15 +33,22 @@ type link struct {
 }
 
 // admitter gathers candidates of many pages for one shard and admits them in
-// groups: while one call is under way the next group grows.
+// groups: while one call is under way the next group grows. Candidates that
+// found no room are parked and asked for again, less and less often; what comes
+// after them is asked for at once, since links that are known need no room.
 type admitter struct {
 	lane *lane
 	wake chan struct{}
 
 	mu      sync.Mutex
 	waiting []link
-	full    bool // the shard has no room
-	calling int  // candidates under way
+	calling int // candidates under way
+	parked  int // candidates that found no room
+
+	// Of the goroutine that admits:
+	full  []link
+	pause time.Duration // until full is tried again
+	retry time.Time
 }
 
 func newAdmitter(l *lane) *admitter { return &admitter{lane: l, wake: make(chan struct{}, 1)} }
@@ -55,14 +67,14 @@ func (a *admitter) add(links []link) {
 func (a *admitter) empty() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.waiting) == 0 && a.calling == 0
+	return len(a.waiting) == 0 && a.calling == 0 && a.parked == 0
 }
 
-// isFull reports whether the shard refused candidates for want of room.
+// isFull reports whether the shard has no room for candidates that wait.
 func (a *admitter) isFull() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.full
+	return a.parked > 0
 }
 
 // swap takes everything that waits and leaves an empty line in spare's memory.
@@ -108,24 +120,82 @@ func (g *group) set(links []link) {
 func (a *admitter) run(ctx context.Context) {
 	g := group{first: make(map[canon.Fingerprint]int)}
 	var links []link
-	for {
-		if links = a.swap(links); len(links) == 0 {
-			select {
-			case <-a.wake:
-				sleep(ctx, nil, a.lane.w.cfg.Linger)
-				continue
-			case <-ctx.Done():
-				return
-			}
+	for ctx.Err() == nil {
+		links = a.swap(links)
+		if len(links) == 0 && !a.ripe() {
+			a.rest(ctx)
+			continue
 		}
-		for some := range slices.Chunk(links, maxAdmit) {
-			g.set(some)
-			if err := a.call(ctx, g.batch, g.verdicts); err != nil {
-				a.lane.w.fail(ctx, err)
-				return
-			}
-			a.apply(ctx, &g)
+		err := a.admit(ctx, &g, links)
+		if err == nil && a.ripe() {
+			full := a.full
+			a.full = nil
+			err = a.admit(ctx, &g, full)
 		}
+		if err != nil {
+			a.lane.w.fail(ctx, err)
+			return
+		}
+		a.park()
+	}
+}
+
+// rest waits until links come, the parked ones are ripe, or the worker stops.
+func (a *admitter) rest(ctx context.Context) {
+	var ripe <-chan time.Time
+	var stop <-chan struct{}
+	if len(a.full) > 0 {
+		t := time.NewTimer(time.Until(a.retry))
+		defer t.Stop()
+		ripe, stop = t.C, a.lane.w.stopping
+	}
+	select {
+	case <-a.wake:
+		sleep(ctx, nil, a.lane.w.cfg.Linger)
+	case <-ripe:
+	case <-stop:
+	case <-ctx.Done():
+	}
+}
+
+// ripe reports whether it is time to ask for the parked links again.
+func (a *admitter) ripe() bool {
+	return len(a.full) > 0 && (a.lane.w.isStopping() || !time.Now().Before(a.retry))
+}
+
+// admit admits links in groups.
+func (a *admitter) admit(ctx context.Context, g *group, links []link) error {
+	for some := range slices.Chunk(links, maxAdmit) {
+		g.set(some)
+		if err := a.call(ctx, g.batch, g.verdicts); err != nil {
+			return err
+		}
+		a.apply(g)
+	}
+	return nil
+}
+
+// park decides when links that found no room are asked for again. A worker that
+// stops tells their pages that it will not be.
+func (a *admitter) park() {
+	switch {
+	case len(a.full) == 0:
+		a.pause = 0
+	case a.lane.w.isStopping():
+		for i := range a.full {
+			a.full[i].from.acknowledge(frontier.Full)
+		}
+		a.full = nil
+	case !time.Now().Before(a.retry):
+		a.pause = min(max(2*a.pause, fullPause), maxFullPause)
+		a.retry = time.Now().Add(a.pause)
+	}
+	a.mu.Lock()
+	a.calling, a.parked = 0, len(a.full)
+	done := len(a.waiting) == 0 && a.parked == 0
+	a.mu.Unlock()
+	if done && a.lane.w.isStopping() {
+		a.lane.stir()
 	}
 }
 
@@ -144,34 +214,25 @@ func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdict
 	}
 }
 
-// apply hands verdicts back to the pages and puts refused links in line again.
-func (a *admitter) apply(ctx context.Context, g *group) {
+// apply hands verdicts back to the pages and keeps links that found no room.
+func (a *admitter) apply(g *group) {
 	fresh := false
 	sure := !a.lane.forget()
 	for i, v := range g.verdicts {
-		a.lane.w.count.verdicts[v].Inc()
+		a.lane.verdicts[v].Inc()
 		fresh = fresh || v == frontier.Admitted
 		if sure && (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
 			a.lane.known.add(g.batch[i].Fingerprint)
 		}
 	}
-	var full []link
 	for i := range g.links {
 		if v := g.verdicts[g.of[i]]; v != frontier.Full {
 			g.links[i].from.acknowledge(v)
 		} else {
-			full = append(full, g.links[i])
+			a.full = append(a.full, g.links[i])
 		}
 	}
-	a.mu.Lock()
-	a.calling -= len(g.links)
-	a.full = len(full) > 0
-	a.waiting = append(a.waiting, full...)
-	a.mu.Unlock()
 	if fresh {
 		a.lane.stir()
-	}
-	if len(full) > 0 {
-		sleep(ctx, nil, fullPause)
 	}
 }

@@ -1,43 +1,98 @@
 package crawl
 
-import "sync/atomic"
+import "sync"
 
-// budget is how many pages this worker may still settle, for --max-pages. A
-// page takes one when its request starts and gives it back when it is to be
-// retried, so that a single process stops exactly at the limit. A fleet's
-// fetchers set it from the counters of all shards.
+// budget is how many pages may still be fetched under the crawl's page limit. A
+// page takes one when its request is about to start and gives it back when it
+// is to be fetched again later.
+//
+// What was settled by everybody is read from the shards now and then; what this
+// worker started and that reading cannot hold yet counts beside it. So a worker
+// never starts more than the limit leaves by what it knows, and a fleet
+// overshoots by no more than it has on loan. The only worker of a crawl (exact)
+// takes the first reading and counts on by itself: it ends exactly at the limit.
 type budget struct {
-	limited atomic.Bool
-	left    atomic.Int64
+	exact bool
+
+	mu      sync.Mutex
+	read    bool
+	limit   int64 // 0 = none
+	settled int64 // by everybody, as last read
+	open    int64 // started here and not part of settled
+	ended   int64 // of open: will be part of settled at the next reading
 }
 
-func (b *budget) set(left int64) {
-	b.left.Store(left)
-	b.limited.Store(true)
-}
-
+// take asks for one page.
 func (b *budget) take() bool {
-	if !b.limited.Load() {
-		return true
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.limit > 0 && b.settled+b.open >= b.limit {
+		return false
 	}
-	if b.left.Add(-1) >= 0 {
-		return true
-	}
-	b.left.Add(1)
-	return false
+	b.open++
+	return true
 }
 
+// giveBack returns one page: it was not fetched, or will be fetched again.
 func (b *budget) giveBack() {
-	if b.limited.Load() {
-		b.left.Add(1)
+	b.mu.Lock()
+	b.open--
+	b.mu.Unlock()
+}
+
+// bury counts a URL that ends without a request. The counters of the shards do
+// not tell it from a page, so it passes through as one, and bury returns true,
+// unless they are not read.
+func (b *budget) bury() bool {
+	if b.exact {
+		return false
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open++
+	return true
+}
+
+// end says that n pages were settled.
+func (b *budget) end(n int64) {
+	if b.exact {
+		return
+	}
+	b.mu.Lock()
+	b.ended += n
+	b.mu.Unlock()
+}
+
+// mark is to be taken before the counters are read and handed to update.
+func (b *budget) mark() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ended
+}
+
+// update takes a new limit, 0 = none, and what all have settled.
+func (b *budget) update(limit, settled, mark int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.limit = limit
+	if b.exact && b.read {
+		return
+	}
+	b.read = true
+	b.settled = settled
+	b.open -= mark
+	b.ended -= mark
+}
+
+// left is how many pages may start now; ok is false when there is no limit.
+func (b *budget) left() (n int64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limit - b.settled - b.open, b.limit > 0
 }
 
 // spent reports whether no page may start now.
-func (b *budget) spent() bool { return b.limited.Load() && b.left.Load() <= 0 }
-
-// isSet reports whether there is a limit.
-func (b *budget) isSet() bool { return b.limited.Load() }
-
-// lift takes the limit away.
-func (b *budget) lift() { b.limited.Store(false) }
+func (b *budget) spent() bool {
+	n, ok := b.left()
+	return ok && n <= 0
+}

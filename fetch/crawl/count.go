@@ -22,7 +22,6 @@ type counters struct {
 	wire     *metrics.Counter
 	links    *metrics.Counter
 	known    *metrics.Counter // links the cache of known URLs answered
-	verdicts [4]*metrics.Counter
 	gone     *metrics.Counter
 	notAcked *metrics.Counter
 	retries  *metrics.Counter
@@ -60,13 +59,18 @@ func newCounters() *counters {
 	for i := range c.classes {
 		c.classes[i] = s.NewCounter(fmt.Sprintf(`seine_crawl_pages_total{class="%s"}`, className(i)))
 	}
-	for i := range c.verdicts {
-		c.verdicts[i] = s.NewCounter(fmt.Sprintf(`seine_crawl_verdicts_total{verdict="%s"}`, verdictNames[i]))
-	}
 	for r := accepted + 1; r < refusals; r++ {
 		c.refusals[r] = s.NewCounter(fmt.Sprintf(`seine_crawl_links_refused_total{reason="%s"}`, refusalNames[r]))
 	}
 	return c
+}
+
+// verdictsOf are the counters of one shard's verdicts.
+func (c *counters) verdictsOf(shard int) (v [4]*metrics.Counter) {
+	for i := range v {
+		v[i] = c.set.NewCounter(fmt.Sprintf(`seine_crawl_verdicts_total{shard="%d",verdict="%s"}`, shard, verdictNames[i]))
+	}
+	return v
 }
 
 func className(i int) string {
@@ -141,11 +145,14 @@ func (w *Worker) Progress() Progress {
 	c := w.count
 	p := Progress{
 		Elapsed: time.Since(c.start), Done: c.done.Get(), Dead: c.dead.Get(), Retried: c.retries.Get(),
-		Bytes: c.bytes.Get(), Wire: c.wire.Get(), Links: c.links.Get(), New: c.verdicts[frontier.Admitted].Get(),
+		Bytes: c.bytes.Get(), Wire: c.wire.Get(), Links: c.links.Get(),
 		Visits: w.loaned.Load(), Requests: w.slots.busy(), Causes: make(map[string]int64), Limit: w.limit.get(), Rate: w.rate.get(),
 	}
 	for i := range c.classes {
 		p.Classes[i] = c.classes[i].Get()
+	}
+	for _, l := range w.lanes {
+		p.New += l.verdicts[frontier.Admitted].Get()
 	}
 	if t := w.totals.Load(); t != nil {
 		p.Queued, p.Waiting, p.Known = t.Queued, t.Waiting, t.Known

@@ -19,13 +19,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"seine/extract/sink"
 	"seine/fetch"
+	"seine/fetch/robots"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -69,6 +69,7 @@ type Config struct {
 	ExitWhenDone bool
 	GiveUp       time.Duration // with ExitWhenDone: how long a site may be unreachable, default 10 min
 	IdleTimeout  time.Duration // end after so long without work, 0 = never
+	Backoff      time.Duration // of a URL's first retry and of a site first set aside, doubling up to 1 h; default 5 s
 	Canon        canon.Config
 	Fields       sink.Fields                // what records carry beside the default
 	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
@@ -111,6 +112,9 @@ func (c *Config) fillDefaults() {
 	if c.GiveUp == 0 {
 		c.GiveUp = 10 * time.Minute
 	}
+	if c.Backoff == 0 {
+		c.Backoff = 5 * time.Second
+	}
 	if c.ReportEvery == 0 {
 		c.ReportEvery = 10 * time.Second
 	}
@@ -137,6 +141,7 @@ type Worker struct {
 	robots *robotsCache
 	policy atomic.Pointer[policy]
 	count  *counters
+	given  *given
 	stats  atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
 	totals atomic.Pointer[frontier.ShardStats]   // their sum
 
@@ -144,10 +149,13 @@ type Worker struct {
 	cancel   context.CancelCauseFunc
 	stopping chan struct{} // closed when nothing new is to be started
 	stopOnce sync.Once
+	endErr   error // why the worker stopped by itself; set before stopping is closed
+	renew    sync.Mutex
 	running  sync.WaitGroup // visits
 	ended    atomic.Int64   // when a request last ended, Unix ms
 	loaned   atomic.Int64   // visits not settled
 	resting  atomic.Int64   // visits that wait for their site's clock
+	writing  atomic.Int64   // hands that wait for the sink to take a record
 	sinking  atomic.Int64   // pages whose record is on its way to the sink
 	linking  atomic.Int64   // pages whose links wait for verdicts
 }
@@ -158,7 +166,9 @@ func New(cfg Config) (*Worker, error) {
 		return nil, err
 	}
 	cfg.fillDefaults()
-	w := &Worker{cfg: cfg, flow: newFlow(cfg.OpenBytes), robots: newRobotsCache(), count: newCounters(), stopping: make(chan struct{})}
+	w := &Worker{cfg: cfg, robots: newRobotsCache(), given: newGiven(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{})}
+	w.flow = newFlow(cfg.OpenBytes, w.stirHungry)
+	w.budget.exact = cfg.Exact
 	p, err := newPolicy(cfg.Frontier.Settings())
 	if err != nil {
 		return nil, err
@@ -174,8 +184,12 @@ func New(cfg Config) (*Worker, error) {
 // Stop asks for an orderly end: nothing new is started, what is open is
 // finished, the rest goes back. Run returns when that is done. It may be called
 // more than once, from anywhere.
-func (w *Worker) Stop() {
+func (w *Worker) Stop() { w.endWith(nil) }
+
+// endWith is Stop with the error that Run will return.
+func (w *Worker) endWith(err error) {
 	w.stopOnce.Do(func() {
+		w.endErr = err
 		close(w.stopping)
 		for _, l := range w.lanes {
 			l.stir()
@@ -192,7 +206,7 @@ func (w *Worker) isStopping() bool {
 	}
 }
 
-// fail ends the worker with an error, unless ctx ended anyway.
+// fail ends the worker at once with an error, unless ctx ended anyway.
 func (w *Worker) fail(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		w.cancel(err)
@@ -206,6 +220,7 @@ func (w *Worker) fail(ctx context.Context, err error) {
 func (w *Worker) Run(ctx context.Context) error {
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	defer w.cancel(nil)
+	w.ended.Store(time.Now().UnixMilli())
 	w.poll(w.ctx)                               // the page limit holds from the first page on
 	back, stopBack := context.WithCancel(w.ctx) // admitters and settlers outlive the lanes
 	var lanes, rear sync.WaitGroup
@@ -223,7 +238,16 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := context.Cause(w.ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
+	if w.isStopping() && w.endErr != nil {
+		return w.endErr
+	}
 	return ctx.Err()
+}
+
+// giveBack returns a page to the budget.
+func (w *Worker) giveBack() {
+	w.budget.giveBack()
+	w.stirHungry()
 }
 
 // mayLend reports whether new visits may be borrowed.
@@ -233,7 +257,11 @@ func (w *Worker) mayLend() bool {
 
 func (w *Worker) laneOf(f canon.Fingerprint) *lane { return w.lanes[w.cfg.Frontier.Of(f)] }
 
+// stirHungry wakes the lanes that wait for room.
 func (w *Worker) stirHungry() {
+	if w.slots.hungry.Load() == 0 {
+		return
+	}
 	for _, l := range w.lanes {
 		if l.hungry.Load() {
 			l.stir()
@@ -241,8 +269,11 @@ func (w *Worker) stirHungry() {
 	}
 }
 
-// refresh reads the crawl's settings again.
+// refresh reads the crawl's settings again, one lane at a time, so that older
+// ones never replace newer.
 func (w *Worker) refresh(ctx context.Context) error {
+	w.renew.Lock()
+	defer w.renew.Unlock()
 	s, err := w.cfg.Frontier.Refresh(ctx)
 	if err != nil {
 		return err
@@ -259,13 +290,5 @@ func (w *Worker) refresh(ctx context.Context) error {
 // robotsAgent is our name in robots.txt.
 func (w *Worker) robotsAgent() string {
 	s := w.policy.Load().settings
-	return cmp.Or(s.RobotsAgent, productToken(s.UserAgent), w.cfg.Agent)
-}
-
-// productToken is the part of a user agent before the first '/' or blank.
-func productToken(agent string) string {
-	if i := strings.IndexAny(agent, "/ "); i >= 0 {
-		return agent[:i]
-	}
-	return agent
+	return cmp.Or(robots.Token(s.RobotsAgent), robots.Token(s.UserAgent), w.cfg.Agent)
 }

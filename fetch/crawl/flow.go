@@ -8,23 +8,26 @@ import (
 // flow bounds the bytes of pages that wait for the sink or for a slow shard.
 // Above the bound no request starts; pages in hand go on.
 type flow struct {
-	max int64
+	max    int64
+	onOpen func() // called when there is room again
 
 	mu    sync.Mutex
 	bytes int64
 	open  chan struct{} // closed while there is room
 }
 
-func newFlow(max int64) *flow {
-	f := &flow{max: max, open: make(chan struct{})}
+func newFlow(max int64, onOpen func()) *flow {
+	f := &flow{max: max, onOpen: onOpen, open: make(chan struct{})}
 	close(f.open)
 	return f
 }
 
 // add counts n more (or, negative, fewer) bytes.
 func (f *flow) add(n int64) {
+	if n == 0 {
+		return
+	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	was := f.bytes >= f.max
 	f.bytes += n
 	is := f.bytes >= f.max
@@ -33,6 +36,10 @@ func (f *flow) add(n int64) {
 		f.open = make(chan struct{})
 	case was && !is:
 		close(f.open)
+	}
+	f.mu.Unlock()
+	if was && !is {
+		f.onOpen()
 	}
 }
 

@@ -2,15 +2,10 @@ package crawl
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"hash"
-	"strings"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"seine/extract"
 	"seine/extract/sink"
@@ -51,6 +46,9 @@ type hand struct {
 	known   int
 }
 
+// maxKeptBody is the largest body buffer that a hand keeps for the next page.
+const maxKeptBody = 1 << 20
+
 func (w *Worker) newHand() *hand {
 	return &hand{
 		w:      w,
@@ -65,6 +63,7 @@ func (w *Worker) newPage(p *policy) *extract.Page {
 	return extract.NewPage(extract.PageConfig{
 		Config:         extract.Config{Robots: w.robotsAgent(), Text: w.cfg.Fields.Has(sink.FieldText)},
 		Canon:          w.cfg.Canon,
+		LimitBy:        w.cfg.Frontier.Layout().LimitBy,
 		Follow:         p.follow,
 		IgnoreNofollow: p.settings.IgnoreNofollow,
 		MaxLinks:       w.cfg.MaxLinks,
@@ -72,24 +71,43 @@ func (w *Worker) newPage(p *policy) *extract.Page {
 }
 
 // visitURL fetches one URL of a visit and hands its page on. sent, if not nil,
-// is called when the request has gone out or will not.
+// is called when the request has gone out.
 func (h *hand) visitURL(l *loan, item *frontier.Item, sent func()) {
 	h.begin(l, item)
+	h.page.counted = true
 	h.req = fetch.Request{URL: item.URL, Header: l.headers(), Sent: sent}
-	start := time.Now()
+	began := time.Now()
 	err := h.w.cfg.Fetcher.Do(l.ctx, &h.req, &h.resp, h)
-	if sent != nil {
-		sent()
-	}
 	if h.scan {
 		h.links.Close() //nolint:errcheck // a broken end is in the facts
 	}
-	l.requested(&h.resp, start, err)
-	if l.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		h.w.budget.giveBack()
-		return // the lease is gone, or the program ends: the URL comes back by itself
+	began = h.tell(began, err, sent != nil)
+	if err != nil && l.ctx.Err() != nil {
+		h.abandon() // the lease is gone, or the program ends: the URL comes back by itself
+		return
 	}
-	h.conclude(err)
+	h.conclude(began, err)
+}
+
+// tell moves the site's clock for the request just made, and returns when it
+// began.
+func (h *hand) tell(began time.Time, err error, parallel bool) time.Time {
+	sent := !h.resp.Start.IsZero()
+	if sent {
+		began = h.resp.Start
+	}
+	latency := h.resp.FirstByte
+	if err != nil {
+		latency = 0
+	}
+	h.loan.requested(began, latency, parallel && sent)
+	return began
+}
+
+// abandon lets go of the page in hand as if it had not been asked for.
+func (h *hand) abandon() {
+	h.w.flow.add(-h.page.bytes)
+	h.w.giveBack()
 }
 
 // begin clears the hand for a page.
@@ -99,9 +117,12 @@ func (h *hand) begin(l *loan, item *frontier.Item) {
 	}
 	h.loan, h.item = l, item
 	h.page = &page{loan: l, outcome: frontier.Outcome{Index: item.Index}}
-	h.src = source{site: l.visit.Site, host: string(h.url.Host())}
+	h.src = source{site: l.visit.Site, host: h.url.Host()}
 	h.rec = sink.Record{}
 	h.resp.Status = 0
+	if cap(h.body) > maxKeptBody {
+		h.body = nil
+	}
 	h.body = h.body[:0]
 	h.out = nil
 	h.digest.Reset()
@@ -117,12 +138,14 @@ func (h *hand) Begin(r *fetch.Response) bool {
 		return false
 	}
 	h.scan = true
+	kind := cmp.Or(r.ContentType, r.Sniffed)
 	h.links.Reset(extract.Doc{
 		Base:        &h.url,
-		ContentType: cmp.Or(r.ContentType, r.Sniffed),
+		ContentType: kind,
 		Link:        r.Header.Values("Link"),
 		Refresh:     r.Header.Values("Refresh"),
 		Robots:      r.Header.Values("X-Robots-Tag"),
+		Sitemap:     h.policy.settings.Sitemaps && isSitemap(&h.url, kind),
 	}, h.onLink)
 	return true
 }
@@ -135,6 +158,7 @@ func (h *hand) Write(p []byte) (int, error) {
 	}
 	if h.scan {
 		h.links.Write(p) //nolint:errcheck // it never fails
+		h.page.charge(h.w, chargeStep)
 	}
 	return len(p), nil
 }
@@ -148,8 +172,7 @@ func (h *hand) onLink(ln *extract.Found) {
 		h.refused[refusedNofollow]++
 		return
 	}
-	site := h.sites.Of(ln.URL.Host())
-	if !h.policy.inScope(h.src, ln.URL, site.Name) {
+	if !h.policy.inScope(h.src, ln.URL, ln.Site) {
 		h.refused[refusedScope]++
 		return
 	}
@@ -157,68 +180,69 @@ func (h *hand) onLink(ln *extract.Found) {
 		h.refused[r]++
 		return
 	}
-	fp := canon.Fingerprint{Site: site.Hash, Key: xxhash.Sum64(ln.URL.Key())}
-	if h.w.laneOf(fp).known.has(fp) {
+	if h.w.laneOf(ln.Fingerprint).known.has(ln.Fingerprint) {
 		h.known++
 		return
 	}
 	h.page.addLink(frontier.Candidate{
 		URL:         string(ln.URL.Fetch()),
-		Site:        site.Name,
-		Fingerprint: fp,
+		Site:        ln.Site,
+		Fingerprint: ln.Fingerprint,
 		Priority:    h.policy.class(ln.URL),
 		Depth:       h.item.Depth + 1,
 	})
 }
 
 // conclude decides what became of the URL and sends page and record on.
-func (h *hand) conclude(err error) {
-	switch {
+func (h *hand) conclude(began time.Time, err error) {
+	switch status := h.resp.Status; {
 	case err != nil:
-		h.failed(err)
-	case h.w.cfg.retryCode(h.resp.Status):
+		h.failed(began, err)
+	case h.w.cfg.retryCode(status):
 		after, _ := fetch.RetryAfter(h.resp.Header, time.Now())
-		h.loan.refused(after)
-		h.again(causeStatus, statusText(h.resp.Status), after)
+		text := statusText(status)
+		h.loan.refused(began, failure{slower: status == 429 || status == 503, after: after, text: text})
+		h.again(causeStatus, text, after)
 	default:
 		h.loan.answered()
-		if h.resp.Status >= 300 && h.resp.Status < 400 && h.resp.Location != "" {
+		if status >= 300 && status < 400 && h.resp.Location != "" {
 			h.redirect()
 		}
 	}
-	if h.page.outcome.Kind == frontier.Retry || h.page.outcome.Kind == frontier.Requeue {
-		h.w.budget.giveBack()
+	if h.page.outcome.Kind == frontier.Retry {
+		h.abandon()
 		h.loan.settle(h.page.outcome)
 		return
 	}
-	h.record(err)
+	h.record(err, true)
 	h.flushCounts()
-	h.w.flow.add(h.page.bytes)
-	h.w.sinking.Add(1)
-	h.w.cfg.Sink.Write(&h.rec, h.page.sunk)
+	h.pass()
+}
+
+// pass sends record and page on.
+func (h *hand) pass() {
+	w := h.w
+	h.page.charge(w, 0)
+	w.sinking.Add(1)
+	w.writing.Add(1)
+	w.cfg.Sink.Write(&h.rec, h.page.sunk)
+	w.writing.Add(-1)
 }
 
 // failed turns a fetch error into an outcome.
-func (h *hand) failed(err error) {
+func (h *hand) failed(began time.Time, err error) {
 	class, retry := causeOther, true
-	var fe *fetch.Error
-	if errors.As(err, &fe) {
+	if fe, ok := errors.AsType[*fetch.Error](err); ok {
 		class, retry = fe.Class, fe.Retry
 	}
-	h.page.links = nil
-	h.page.bytes = 0
+	h.page.drop(h.w)
 	if !retry {
 		h.dead(class, err.Error())
 		return
 	}
-	h.loan.refused(0)
-	if h.loan.failedOften() {
-		h.loan.setAside()
-		if h.w.cfg.ExitWhenDone && h.loan.givenUp(h.w.cfg.GiveUp) {
-			h.dead(causeUnreachable, err.Error())
-			return
-		}
-		h.page.outcome.Kind = frontier.Requeue
+	h.loan.refused(began, failure{slower: true, text: err.Error()})
+	if d := h.loan.doom(); d != nil {
+		h.dead(d.cause, d.text)
 		return
 	}
 	h.again(class, err.Error(), 0)
@@ -232,7 +256,7 @@ func (h *hand) again(cause, text string, after time.Duration) {
 	}
 	o := &h.page.outcome
 	o.Kind, o.Cause = frontier.Retry, cause
-	o.NotBefore = max(retryDelay(int(h.item.Attempts)), min(after, maxRetryAfter))
+	o.NotBefore = max(retryDelay(h.w.cfg.Backoff, int(h.item.Attempts)), min(after, maxRetryAfter))
 }
 
 func (h *hand) dead(cause, text string) {
@@ -240,122 +264,12 @@ func (h *hand) dead(cause, text string) {
 	o.Kind, o.Cause, o.Text = frontier.Dead, cause, clip(text, maxErrorText)
 }
 
-// redirect turns Location into a candidate of the first class that keeps depth,
-// meta and seed standing.
-func (h *hand) redirect() {
-	if err := h.parser.Resolve(&h.target, &h.url, []byte(h.resp.Location), nil); err != nil {
-		h.rec.Location = clip(h.resp.Location, maxErrorText)
-		return
-	}
-	h.rec.Location = string(h.target.AppendRedacted(nil))
-	if string(h.target.Key()) == string(h.url.Key()) {
-		h.dead(causeRedirectLoop, "redirects to itself")
-		return
-	}
-	if int(h.item.Redirects) >= h.w.cfg.MaxRedirects {
-		h.dead(causeRedirectLoop, "too many redirects in a row")
-		return
-	}
-	site, fp := h.sites.Fingerprint(&h.target)
-	if !h.item.Seed && !h.policy.inScope(h.src, &h.target, site.Name) {
-		h.refused[refusedScope]++
-		return
-	}
-	if r := h.policy.filter(&h.target, h.item.Depth); r != accepted {
-		h.refused[r]++
-		return
-	}
-	h.page.addLink(frontier.Candidate{
-		URL:         string(h.target.Fetch()),
-		Site:        site.Name,
-		Fingerprint: fp,
-		Depth:       h.item.Depth,
-		Redirects:   h.item.Redirects + 1,
-		Seed:        h.item.Seed,
-		Meta:        h.item.Meta,
-	})
-}
-
 // bury settles a URL as dead that was never asked for.
 func (h *hand) bury(l *loan, item *frontier.Item, cause, text string) {
 	h.begin(l, item)
-	h.resp = fetch.Response{}
+	h.resp = fetch.Response{Header: h.resp.Header}
 	h.dead(cause, text)
-	h.record(nil)
-	h.w.sinking.Add(1)
-	h.w.cfg.Sink.Write(&h.rec, h.page.sunk)
-}
-
-// record fills the record of the page in hand.
-func (h *hand) record(err error) {
-	r, resp := &h.rec, &h.resp
-	r.V = sink.Version
-	r.URL = string(h.url.AppendRedacted(nil))
-	r.Status = resp.Status
-	r.FetchedAt = time.Now().UTC()
-	r.Depth = h.item.Depth
-	r.Site = h.loan.visit.Site
-	r.ContentType = resp.ContentType
-	r.Bytes, r.WireBytes = resp.Bytes, resp.WireBytes
-	r.Seconds = resp.Seconds.Seconds()
-	r.Truncated = resp.Truncated
-	r.Attempts = int(h.item.Attempts) + 1
-	r.Redirects = int(h.item.Redirects)
-	if h.item.Meta != "" {
-		r.Meta = []byte(h.item.Meta)
-	}
-	if o := &h.page.outcome; o.Kind == frontier.Dead {
-		r.Error = &sink.Error{Class: o.Cause, Text: o.Text}
-	}
-	if resp.Status == 0 || err != nil {
-		return
-	}
-	if resp.Bytes > 0 {
-		r.Digest = "sha256:" + hex.EncodeToString(h.digest.Sum(nil))
-	}
-	if resp.Header == nil {
-		return
-	}
-	r.ETag = resp.Header.Get("ETag")
-	r.Modified = resp.Header.Get("Last-Modified")
-	if h.scan {
-		f := h.links.Facts()
-		r.Title, r.Text = string(f.Title), string(f.Text)
-		r.Charset, r.NoIndex, r.Links = f.Charset, f.NoIndex, h.links.Counts().Found
-	}
-	h.extraFields()
-}
-
-// extraFields fills what --fields asked for.
-func (h *hand) extraFields() {
-	r, f := &h.rec, h.w.cfg.Fields
-	r.LinksOut = h.out
-	if f.Has(sink.FieldHeaders) {
-		h.resp.Header.Each(func(name, value string) { r.Headers = append(r.Headers, [2]string{name, value}) })
-	}
-	if f.Has(sink.FieldBody) {
-		r.SetBody(h.body)
-	}
-}
-
-func (h *hand) flushCounts() {
-	c, resp := h.w.count, &h.resp
-	c.page(resp)
-	c.known.Add(h.known)
-	h.known = 0
-	for i, n := range h.refused {
-		if n > 0 {
-			c.refusals[i].Add(n)
-		}
-	}
-	c.links.Add(h.rec.Links)
-	clear(h.refused[:])
-}
-
-// clip bounds a text from the web and makes it safe to print.
-func clip(s string, n int) string {
-	if len(s) > n {
-		s = s[:n]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	h.record(nil, false)
+	h.page.counted = h.w.budget.bury()
+	h.pass()
 }

@@ -6,13 +6,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"seine/frontier"
 )
 
 const (
 	heartbeat  = time.Second
 	maxExpired = 16
-	// visitSpan is how long a visit should last at its site's delay.
+	// visitSpan is how long a visit should last at its site's delay, and the
+	// longest that one waits for its site's clock.
 	visitSpan = 10 * time.Second
 )
 
@@ -26,22 +29,29 @@ type lane struct {
 	admits  *admitter
 	settles *settler
 
-	wake   chan struct{} // something may be due, a slot is idle, or the end is near
-	hungry atomic.Bool   // due sites are there and no slot was
-	later  atomic.Bool   // the shard has sites that are due later
-	rev    int64
-	paused atomic.Bool
-	ticked atomic.Pointer[time.Time] // last answer
-	epoch  uint64                    // of the admitter: as last read
+	verdicts [4]*metrics.Counter // by frontier.Verdict
 
-	mu       sync.Mutex
-	loans    map[string]*loan // by token
+	wake   chan struct{} // something may be due, there is room for work, or the end is near
+	hungry atomic.Bool   // due sites are there and no room was
+	later  atomic.Bool   // the shard has sites that are due later
+	paused atomic.Bool
+	ticked atomic.Int64 // when the shard last answered, Unix ms
+	asking atomic.Int64 // since when a call has been out, Unix ms, 0 = none
+
+	// Of the loop:
+	rev      int64
+	began    time.Time // of the last tick
 	extended time.Time
+
+	mu    sync.Mutex
+	loans map[string]*loan // by token
+
+	epoch uint64 // of the admitter: as last read
 }
 
 func newLane(w *Worker, k int) *lane {
 	l := &lane{w: w, shard: k, known: newKnown(w.cfg.KnownURLs / w.cfg.Frontier.Shards()),
-		wake: make(chan struct{}, 1), loans: make(map[string]*loan)}
+		verdicts: w.count.verdictsOf(k), wake: make(chan struct{}, 1), loans: make(map[string]*loan), rev: -1}
 	l.admits = newAdmitter(l)
 	l.settles = newSettler(l)
 	return l
@@ -60,6 +70,7 @@ func (l *lane) run(ctx context.Context) {
 	l.extended = time.Now()
 	for ctx.Err() == nil && !(l.w.isStopping() && l.idle()) {
 		next, err := l.step(ctx)
+		l.asking.Store(0)
 		if err != nil {
 			l.w.fail(ctx, err)
 			return
@@ -75,60 +86,58 @@ func (l *lane) step(ctx context.Context) (time.Duration, error) {
 	if l.w.mayLend() {
 		want = l.w.slots.reserve()
 	}
+	granted := 0
+	defer func() { l.w.slots.unreserve(want - granted) }()
 	req := frontier.TickRequest{Want: want, MaxExpired: maxExpired}
+	l.began = time.Now()
+	l.asking.Store(l.began.UnixMilli())
 	var held []*loan
-	if time.Since(l.extended) >= l.w.cfg.Lease/3 {
+	if l.began.Sub(l.extended) >= l.w.cfg.Lease/3 {
 		held = l.heldLoans()
 		for _, h := range held {
 			req.Extend = append(req.Extend, h.visit.Lease)
 		}
 	}
-	before := time.Now()
 	reply, err := l.w.cfg.Frontier.Tick(ctx, l.shard, req)
 	if err != nil {
-		l.w.slots.unreserve(want)
 		return 0, err
 	}
-	answered := time.Now()
-	l.ticked.Store(&answered)
+	l.ticked.Store(time.Now().UnixMilli())
 	if held != nil {
-		l.extend(held, reply.Gone, before)
+		l.extend(held, reply.Gone, l.began)
 	}
 	l.paused.Store(reply.Paused)
 	if reply.Rev != l.rev {
 		if err := l.w.refresh(ctx); err != nil {
-			l.w.slots.unreserve(want)
 			return 0, err
 		}
 		l.rev = reply.Rev
 	}
 	if len(reply.Expired) > 0 {
 		if _, err := l.w.cfg.Frontier.Reap(ctx, l.shard, reply.Expired); err != nil {
-			l.w.slots.unreserve(want)
 			return 0, err
 		}
 	}
-	granted, err := l.lend(ctx, reply.Due)
-	l.w.slots.unreserve(want - granted)
-	if err != nil {
+	if granted, err = l.lend(ctx, reply.Due); err != nil {
 		return 0, err
 	}
-	return l.nextStep(want, len(reply.Due), reply.Next), nil
+	return l.nextStep(want, len(reply.Due), &reply), nil
 }
 
 // nextStep says how long the lane may rest after a tick.
-func (l *lane) nextStep(want, due int, next time.Duration) time.Duration {
+func (l *lane) nextStep(want, due int, reply *frontier.TickReply) time.Duration {
+	next := reply.Next
 	l.later.Store(next > 0)
 	switch {
 	case due > 0 && due == want:
 		return 0 // there may be more
+	case reply.Paused:
+		return heartbeat
 	case next == 0 && want == 0:
 		l.setHungry(true)
 		return heartbeat
-	case next == 0:
-		return time.Millisecond
-	case next > 0 && next < heartbeat:
-		return next
+	case next >= 0 && next < heartbeat:
+		return max(next, time.Millisecond)
 	}
 	return heartbeat
 }
@@ -143,21 +152,31 @@ func (l *lane) setHungry(h bool) {
 	}
 }
 
-// rest waits for d or until something stirs the lane.
+// rest waits for d or until something stirs the lane: a hungry one only when
+// there is room for work, any other no sooner than Linger after its last tick,
+// so that news that come one by one are looked at together.
 func (l *lane) rest(ctx context.Context, d time.Duration) {
 	defer l.setHungry(false)
 	if d <= 0 {
 		return
 	}
-	if l.hungry.Load() && l.w.slots.idle() > 0 {
-		return // a slot became free before the lane was known to be hungry
-	}
 	t := time.NewTimer(d)
 	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-l.wake:
-	case <-ctx.Done():
+	for {
+		if l.hungry.Load() && l.w.mayLend() && l.w.slots.idle() > 0 {
+			return // looked at after hungry was set: no room that came before is missed
+		}
+		select {
+		case <-t.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		}
+		if !l.hungry.Load() || l.w.isStopping() {
+			sleep(ctx, l.w.stopping, min(d, l.w.cfg.Linger-time.Since(l.began)))
+			return
+		}
 	}
 }
 
@@ -179,8 +198,7 @@ func (l *lane) lend(ctx context.Context, due []frontier.Ticket) (int, error) {
 		l.loans[v.Token] = ln
 		l.mu.Unlock()
 		l.w.loaned.Add(1)
-		l.w.running.Add(1)
-		go ln.run()
+		l.w.running.Go(ln.run)
 	}
 	return len(visits), nil
 }
@@ -220,7 +238,10 @@ func (l *lane) drop(h *loan) {
 	l.mu.Unlock()
 	if there {
 		l.w.loaned.Add(-1)
-		l.stir()
+		l.w.stirHungry()
+		if l.w.isStopping() {
+			l.stir()
+		}
 	}
 }
 

@@ -40,9 +40,9 @@ func (w *Worker) judge() {
 	busyCPU := w.limit.cpuBusy()
 	name := limitEmpty
 	switch {
-	case w.flow.blocked() && w.sinking.Load() > w.linking.Load():
+	case w.sinkStalls():
 		name = limitSink
-	case w.flow.blocked(), w.anyFull():
+	case w.flow.blocked(), w.anyFull(), w.anySlow():
 		name = limitRedis
 	case busyCPU:
 		name = limitCPU
@@ -68,6 +68,29 @@ func (l *limit) cpuBusy() bool {
 	spent, wall := used-l.lastCPU, now.Sub(l.lastAt)
 	l.lastCPU, l.lastAt = used, now
 	return float64(spent) > 0.85*float64(wall)*float64(runtime.GOMAXPROCS(0))
+}
+
+// sinkStalls reports whether pages wait for the sink: most of those that fill
+// the flow, or most hands.
+func (w *Worker) sinkStalls() bool {
+	if s, ok := w.cfg.Sink.(interface{ Stalled() bool }); ok && s.Stalled() {
+		return true
+	}
+	return w.flow.blocked() && w.sinking.Load() > w.linking.Load() || 2*w.writing.Load() > int64(w.slots.size)
+}
+
+// slowCall is how long a shard may take to answer a tick without being called slow.
+const slowCall = 500 * time.Millisecond
+
+// anySlow reports whether a shard owes an answer for long.
+func (w *Worker) anySlow() bool {
+	now := time.Now().UnixMilli()
+	for _, l := range w.lanes {
+		if at := l.asking.Load(); at > 0 && now-at > slowCall.Milliseconds() {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *Worker) anyFull() bool {

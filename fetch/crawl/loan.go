@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"seine/fetch"
 	"seine/frontier"
 )
 
@@ -21,145 +20,121 @@ type loan struct {
 	visit  frontier.Visit
 	ctx    context.Context // ends when the lease is lost or the program is
 	cancel context.CancelFunc
-	extra  [][2]string // headers of this site only
 
-	// Of the visit's goroutine: why every URL of this visit is dead, once that is known.
-	doomed string // cause
-	doom   string // text
+	// Of the visit's goroutine:
+	policy *policy // that pace and extra were made of
 
 	mu       sync.Mutex
 	pace     pace
+	extra    [][2]string // headers of this site only; replaced, never changed
 	deadline time.Time
-	open     int // URLs not settled yet
+	doomed   *doom // why no URL of this visit is asked for, once that is known
+	over     bool  // no further request in this visit: its site failed too often
+	open     int   // URLs not settled yet
 	outcomes []frontier.Outcome
 	free     *frontier.Release
 	freed    bool // the site was given back
 	dirty    bool // waits in the settler; guarded by the settler's lock
-	over     bool // no further request in this visit: its site failed too often
 }
+
+// doom is why URLs end without being asked for.
+type doom struct{ cause, text string }
 
 func newLoan(ln *lane, v frontier.Visit) *loan {
 	l := &loan{lane: ln, visit: v, deadline: v.Deadline, open: len(v.Items)}
 	l.ctx, l.cancel = context.WithCancel(ln.w.ctx)
-	p := ln.w.policy.Load()
-	rule := p.rule(v.Site, v.Override)
-	l.pace = newPace(p.settings, rule, v)
-	l.extra = extraHeaders(rule)
+	l.pace = pace{failures: v.Failures}
+	if v.Why == whyAdaptive {
+		l.pace.adaptive = v.Delay
+	}
+	l.follow(ln.w.policy.Load())
+	l.doomed = ln.w.given.get(v.Site)
 	return l
+}
+
+// follow takes the crawl's settings over, which may change during a visit.
+func (l *loan) follow(p *policy) {
+	if p == l.policy {
+		return
+	}
+	l.policy = p
+	rule := p.rule(l.visit.Site, l.visit.Override)
+	extra := extraHeaders(p.settings.UserAgent, rule)
+	l.mu.Lock()
+	l.extra = extra
+	l.pace.set(p.settings, rule)
+	l.mu.Unlock()
+}
+
+// headers are the extra headers of this site.
+func (l *loan) headers() [][2]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.extra
 }
 
 // run makes the visit's requests and frees the site.
 func (l *loan) run() {
-	defer l.lane.w.running.Done()
 	t := turn{loan: l, reserved: true}
-	var inFlight sync.WaitGroup
-	gate := make(chan struct{}, l.pace.perSite)
-	for i := range l.visit.Items {
-		item := &l.visit.Items[i]
-		if !t.permitted(item) {
-			if t.refused {
-				t.refused = false
-				continue // settled as dead
-			}
-			l.requeue(l.visit.Items[i:])
-			break
-		}
-		if l.pace.perSite <= 1 {
-			t.hand.visitURL(l, item, nil)
-			continue
-		}
-		gate <- struct{}{}
-		wk := t.hand
-		t.hand = nil
-		sent := make(chan struct{})
-		inFlight.Go(func() {
-			wk.visitURL(l, item, sync.OnceFunc(func() { close(sent) }))
-			l.lane.w.slots.release(wk)
-			<-gate
-		})
-		<-sent // the clock runs from there
+	if l.pace.perSite <= 1 {
+		l.oneByOne(&t)
+	} else {
+		l.sideBySide(&t, l.pace.perSite)
 	}
-	inFlight.Wait()
-	t.end()
 	l.release()
 }
 
-// turn is what a visit holds while it waits to make its next request.
-type turn struct {
-	loan     *loan
-	hand     *hand // a slot, when held
-	reserved bool  // the lane counted this visit's first demand already
-	refused  bool  // permitted settled the URL itself
-}
-
-// permitted waits until the site's clock, a slot and the lease allow a request,
-// and robots.txt allows this URL. False with refused: the URL was settled;
-// false without: the visit is over.
-func (t *turn) permitted(item *frontier.Item) bool {
-	for {
-		if !t.wait() {
-			return false
-		}
-		switch t.hand.judge(t.loan, item) {
+// oneByOne makes the requests of a site that is asked for one page at a time.
+func (l *loan) oneByOne(t *turn) {
+	defer t.end()
+	for i := range l.visit.Items {
+		item := &l.visit.Items[i]
+		switch t.permitted(item) {
 		case judgedAllowed:
-			if t.loan.lane.w.budget.take() {
-				return true
-			}
-			return false
-		case judgedSettled:
-			t.refused = true
-			return false
-		case judgedWait: // robots.txt was fetched: the clock has moved
+			t.hand.visitURL(l, item, nil)
 		case judgedOver:
-			return false
+			l.requeue(l.visit.Items[i:])
+			return
 		}
 	}
 }
 
-// wait sleeps until the site's clock allows a request, without a slot if it
-// has to, and then holds one.
-func (t *turn) wait() bool {
-	l, w := t.loan, t.loan.lane.w
-	for {
-		if !l.mayGoOn() {
-			return false
+// sideBySide lets up to n requests be under way. Their starts keep the delay:
+// the site's clock moves when a request has gone out.
+func (l *loan) sideBySide(t *turn, n int) {
+	var under sync.WaitGroup
+	defer under.Wait()
+	defer t.end()
+	gate := make(chan struct{}, n)
+	for i := range l.visit.Items {
+		item := &l.visit.Items[i]
+		gate <- struct{}{}
+		switch t.permitted(item) {
+		case judgedSettled:
+			<-gate
+			continue
+		case judgedOver:
+			l.requeue(l.visit.Items[i:])
+			return
 		}
-		pause := l.untilNext()
-		if pause <= 0 && t.hand != nil {
-			return true
-		}
-		if pause > 0 {
-			t.end()
-			w.resting.Add(1)
-			ok := sleep(l.ctx, w.stopping, pause)
-			w.resting.Add(-1)
-			if !ok {
-				return false
-			}
-		}
-		wk, err := w.slots.acquire(l.ctx, t.reserved)
-		t.reserved = false
-		if err != nil {
-			return false
-		}
-		t.hand = wk
-	}
-}
-
-// end gives back what the turn holds.
-func (t *turn) end() {
-	if t.hand != nil {
-		t.loan.lane.w.slots.release(t.hand)
+		h := t.hand
 		t.hand = nil
-	}
-	if t.reserved {
-		t.loan.lane.w.slots.unreserve(1)
-		t.reserved = false
+		gone := make(chan struct{})
+		once := sync.OnceFunc(func() { close(gone) })
+		under.Go(func() {
+			h.visitURL(l, item, func() { l.sent(); once() })
+			once() // it may have failed before anything was sent
+			l.lane.w.slots.release(h)
+			<-gate
+		})
+		<-gone
 	}
 }
 
 // mayGoOn reports whether the visit may start another request: the lease has
-// room, the program is not stopping, the site not set aside.
+// room, the program is not stopping, the site not set aside. A quarter of the
+// lease must be left, so that the request is on the wire before anybody else
+// may ask the site, however long name and connection take.
 func (l *loan) mayGoOn() bool {
 	w := l.lane.w
 	if l.ctx.Err() != nil || w.isStopping() || !w.flow.wait(l.ctx, w.stopping) {
@@ -211,67 +186,89 @@ func (l *loan) release() {
 	l.lane.settles.add(l)
 }
 
-// extend moves the lease, or ends it.
+// extend moves the lease.
 func (l *loan) extend(deadline time.Time) {
 	l.mu.Lock()
 	l.deadline = deadline
 	l.mu.Unlock()
 }
 
-// requested moves the clock for a request that was made, whatever came of it.
-func (l *loan) requested(r *fetch.Response, began time.Time, err error) {
-	if !r.Start.IsZero() {
-		began = r.Start
-	}
-	latency := r.FirstByte
-	if err != nil {
-		latency = 0
-	}
-	l.lane.w.ended.Store(time.Now().UnixMilli())
+// sent moves the clock for a request that has just gone out.
+func (l *loan) sent() {
+	now := time.Now()
 	l.mu.Lock()
-	l.pace.started(began, latency)
+	l.pace.started(now, l.pace.latency)
 	l.mu.Unlock()
 }
 
-// answered and refused let the delay follow the site's answers.
+// requested moves the clock for a request that began then and took so long to
+// its first byte (0 = none came), whatever came of it, unless sent has moved
+// it already.
+func (l *loan) requested(began time.Time, latency time.Duration, sent bool) {
+	l.lane.w.ended.Store(time.Now().UnixMilli())
+	l.mu.Lock()
+	l.pace.latency = latency
+	if !sent {
+		l.pace.started(began, latency)
+	}
+	l.mu.Unlock()
+}
+
+// answered lets the delay fall.
 func (l *loan) answered() {
 	l.mu.Lock()
 	l.pace.answered()
 	l.mu.Unlock()
 }
 
-func (l *loan) refused(after time.Duration) {
+// refused counts a failure. A site that fails too often in a row is set aside:
+// trying more of its URLs would only burn their attempts. One is tried each
+// time it comes back, another each time.
+func (l *loan) refused(began time.Time, f failure) {
+	w := l.lane.w
 	l.mu.Lock()
-	l.pace.refused(after)
+	defer l.mu.Unlock()
+	l.pace.refused(began, f)
+	if l.pace.failures < asideAfter || l.over {
+		return
+	}
+	if w.cfg.ExitWhenDone && l.pace.asideSoFar(w.cfg.Backoff) >= w.cfg.GiveUp {
+		l.doomed = &doom{causeUnreachable, f.text}
+		w.given.put(l.visit.Site, l.doomed)
+		return
+	}
+	l.over = true
+	l.pace.setAside(w.cfg.Backoff, w.cfg.GiveUp, w.cfg.ExitWhenDone)
+}
+
+// refuseRules counts that robots.txt could not be had, which sets the site aside
+// at once: nothing may be fetched without it.
+func (l *loan) refuseRules(text string) {
+	l.mu.Lock()
+	l.pace.failures = max(l.pace.failures, asideAfter-1)
+	l.mu.Unlock()
+	l.refused(time.Now(), failure{text: text})
+}
+
+// hold moves the clock as far as the site asked for.
+func (l *loan) hold(after time.Duration) {
+	l.mu.Lock()
+	l.pace.holdUntil(time.Now().Add(min(after, maxRetryAfter)))
 	l.mu.Unlock()
 }
 
-// failedOften reports whether the site failed so often in a row that trying
-// more of its URLs would only burn their attempts.
-func (l *loan) failedOften() bool {
+// doom is why nothing of this visit is asked for, nil as long as it is.
+func (l *loan) doom() *doom {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pace.failures >= asideAfter
+	return l.doomed
 }
 
-// givenUp reports whether the site has been set aside for so long in all.
-func (l *loan) givenUp(limit time.Duration) bool {
+func (l *loan) setDoom(d *doom) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return asideTotal(l.pace.failures) >= limit
+	l.doomed = d
+	l.mu.Unlock()
 }
-
-// setAside ends the visit and keeps the site waiting, longer each time.
-func (l *loan) setAside() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.over = true
-	l.pace.failures++
-	l.pace.holdUntil(time.Now().Add(asideFor(l.pace.failures)))
-}
-
-// headers are the extra headers of this site.
-func (l *loan) headers() [][2]string { return l.extra }
 
 // sleep waits for d, ctx or stop; it reports whether d passed.
 func sleep(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {

@@ -3,6 +3,7 @@ package crawl
 import (
 	"encoding/base64"
 	"math/rand/v2"
+	"net/textproto"
 	"time"
 
 	"seine/frontier"
@@ -20,11 +21,9 @@ const (
 	maxCrawlDelay = 60 * time.Second
 	maxAdaptive   = 60 * time.Second
 	maxRetryAfter = time.Hour
-	// maxJitter stretches delays by a random factor from 1 to this, so that a
-	// fleet's requests do not fall into step.
-	maxJitter = 1.5
-	// minBackoff is the delay that the first refusal of a site without one sets.
-	minBackoff = time.Second
+	maxBackoff    = time.Hour
+	// minAdaptive is the delay that the first refusal of a site without one sets.
+	minAdaptive = time.Second
 	// startSlack bounds how long after it was sent a request may count as begun.
 	// A server sees a request some time after it left; the next one must not
 	// seem closer than the delay because this one was slow on its way.
@@ -32,45 +31,50 @@ const (
 )
 
 // pace is the clock of one site during one visit. Its delay is the longest of
-// four: the crawl's setting, the site's override, robots.txt and what the
-// site's answers ask for.
+// three: the crawl's setting or what overrides it for this site, robots.txt,
+// and what the site's answers ask for.
 type pace struct {
 	setting    time.Duration
 	override   time.Duration
 	crawlDelay time.Duration
 	adaptive   time.Duration
 	perSite    int
-	jitter     float64 // upper factor, 1 = none
-	failures   int     // in a row
+	jitter     float64       // delays are stretched by a random factor from 1 to 1 + jitter
+	failures   int           // in a row
+	latency    time.Duration // of the last request to its first byte, 0 = unknown
+	doubled    time.Time     // when adaptive was doubled last
 	next       time.Time
 }
 
-// newPace is the clock of a visit just lent: the site may be asked at once.
-func newPace(s *frontier.Settings, rule *frontier.SiteRule, v frontier.Visit) pace {
-	p := pace{setting: s.Delay, perSite: max(s.PerSite, 1), jitter: maxJitter, failures: v.Failures}
-	if rule != nil {
-		p.override = rule.Delay
-		if rule.PerSite > 0 {
-			p.perSite = rule.PerSite
-		}
+// set takes over what the crawl says, and a rule for this site if there is one.
+func (p *pace) set(s *frontier.Settings, rule *frontier.SiteRule) {
+	p.setting, p.perSite, p.jitter, p.override = s.Delay, max(s.PerSite, 1), s.Jitter, 0
+	if rule == nil {
+		return
 	}
-	if v.Why == whyAdaptive {
-		p.adaptive = v.Delay
+	p.override = rule.Delay
+	if rule.PerSite > 0 {
+		p.perSite = rule.PerSite
 	}
-	return p
 }
 
-// extraHeaders are the headers a site rule adds to requests of its site.
-func extraHeaders(rule *frontier.SiteRule) [][2]string {
-	if rule == nil {
-		return nil
-	}
+// extraHeaders are the headers of requests to one site: the crawl's user agent
+// and what a rule adds for this site.
+func extraHeaders(agent string, rule *frontier.SiteRule) [][2]string {
 	var out [][2]string
-	for name, value := range rule.Headers {
-		out = append(out, [2]string{name, value})
+	if rule != nil {
+		for name, value := range rule.Headers {
+			out = append(out, [2]string{name, value})
+			if textproto.CanonicalMIMEHeaderKey(name) == "User-Agent" {
+				agent = ""
+			}
+		}
+		if rule.Auth != "" {
+			out = append(out, [2]string{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(rule.Auth))})
+		}
 	}
-	if rule.Auth != "" {
-		out = append(out, [2]string{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(rule.Auth))})
+	if agent != "" {
+		out = append(out, [2]string{"User-Agent", agent})
 	}
 	return out
 }
@@ -93,16 +97,15 @@ func (p *pace) delay() (time.Duration, string) {
 // started moves the clock for a request that went out at start and whose first
 // byte came back after latency (0 = none came).
 func (p *pace) started(start time.Time, latency time.Duration) {
+	d, _ := p.delay()
+	if d <= 0 {
+		p.holdUntil(start)
+		return
+	}
 	if latency <= 0 || latency > startSlack {
 		latency = startSlack
 	}
-	d, _ := p.delay()
-	if d <= 0 {
-		latency = 0
-	}
-	if p.jitter > 1 {
-		d += time.Duration(rand.Float64() * (p.jitter - 1) * float64(d))
-	}
+	d += time.Duration(rand.Float64() * p.jitter * float64(d))
 	p.holdUntil(start.Add(latency + d))
 }
 
@@ -120,41 +123,68 @@ func (p *pace) holdUntil(t time.Time) {
 func (p *pace) answered() {
 	p.failures = 0
 	p.adaptive -= p.adaptive / 10
-	if p.adaptive < minBackoff/10 {
+	if p.adaptive < minAdaptive/10 {
 		p.adaptive = 0
 	}
 }
 
-// refused doubles the delay: 429, 503, a timeout or a reset. after is what the
-// site itself asked for, 0 if nothing.
-func (p *pace) refused(after time.Duration) {
-	p.failures++
-	d, _ := p.delay()
-	p.adaptive = min(max(2*d, minBackoff), maxAdaptive)
-	if after > 0 {
-		p.holdUntil(time.Now().Add(min(after, maxRetryAfter)))
-	}
+// failure is what a request that failed says about its site.
+type failure struct {
+	slower bool          // the site wants, or needs, fewer requests: 429, 503, a timeout, a reset
+	after  time.Duration // how long it asked to be left alone, 0 = it did not
+	text   string
 }
 
-// retryDelay is how long the n-th retry (from 0) of a URL waits: 5 s doubling
-// up to 1 h, with jitter so that a site's retries do not come back as one.
-func retryDelay(n int) time.Duration {
-	d := min(5*time.Second<<min(n, 12), time.Hour)
-	return d + time.Duration(rand.Int64N(int64(d)/2))
+// refused counts a failure of a request that began then, and doubles the delay
+// for one that says so: once for all requests that were under way together.
+func (p *pace) refused(began time.Time, f failure) {
+	p.failures++
+	if f.after > 0 {
+		p.holdUntil(time.Now().Add(min(f.after, maxRetryAfter)))
+	}
+	if !f.slower || began.Before(p.doubled) {
+		return
+	}
+	d, _ := p.delay()
+	p.adaptive = min(max(2*d, minAdaptive), maxAdaptive)
+	p.doubled = time.Now()
+	p.holdUntil(began.Add(p.adaptive))
 }
 
 // asideAfter is how many failures in a row set a site aside.
 const asideAfter = 5
 
-// asideFor is how long a site with n failures in a row waits: 5 s doubling up
-// to 1 h.
-func asideFor(n int) time.Duration { return min(5*time.Second<<min(max(n-1, 0), 12), time.Hour) }
+// setAside keeps the site waiting: backoff at first, doubling up to an hour.
+// Where it is given up after so long in all, it never waits longer at once.
+func (p *pace) setAside(backoff, giveUp time.Duration, givesUp bool) {
+	d := doubled(backoff, p.failures-asideAfter)
+	if givesUp {
+		d = min(d, giveUp)
+	}
+	p.holdUntil(time.Now().Add(d))
+}
 
-// asideTotal is how long a site with n failures in a row has waited in all.
-func asideTotal(n int) time.Duration {
+// asideSoFar is how long the site has been kept waiting in all.
+func (p *pace) asideSoFar(backoff time.Duration) time.Duration {
 	var d time.Duration
-	for i := 1; i <= min(n, 64); i++ {
-		d += asideFor(i)
+	for i := range min(p.failures-asideAfter, 64) {
+		d += doubled(backoff, i)
 	}
 	return d
+}
+
+// doubled is d doubled n times, at most maxBackoff.
+func doubled(d time.Duration, n int) time.Duration {
+	for ; n > 0 && d < maxBackoff; n-- {
+		d *= 2
+	}
+	return min(d, maxBackoff)
+}
+
+// retryDelay is how long the n-th retry (from 0) of a URL waits: backoff,
+// doubling up to an hour, and up to half as long again so that a site's retries
+// do not come back as one.
+func retryDelay(backoff time.Duration, n int) time.Duration {
+	d := doubled(backoff, n)
+	return d + time.Duration(rand.Float64()*float64(d)/2)
 }

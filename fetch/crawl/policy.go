@@ -42,11 +42,15 @@ const (
 	refusedRule
 	refusedExtension
 	refusedNofollow
+	refusedInvalid
+	refusedScheme
+	refusedGuard
+	refusedOver
 	refusals
 )
 
 // refusalNames are the values of the reason label.
-var refusalNames = [refusals]string{"", "scope", "depth", "rule", "extension", "nofollow"}
+var refusalNames = [refusals]string{"", "scope", "depth", "rule", "extension", "nofollow", "invalid", "scheme", "guard", "over"}
 
 func newPolicy(s *frontier.Settings) (*policy, error) {
 	p := &policy{settings: s, skipExt: make(map[string]bool, len(s.SkipExt))}
@@ -88,7 +92,7 @@ func compileAll(name string, exprs []string) ([]*regexp.Regexp, error) {
 // source is the page a link stands on, as scope sees it.
 type source struct {
 	site string
-	host string
+	host []byte
 }
 
 // inScope reports whether a link to u of site belongs to the crawl when found
@@ -98,7 +102,7 @@ func (p *policy) inScope(src source, u *canon.URL, site string) bool {
 	case "any":
 		return true
 	case "host":
-		return string(u.Host()) == src.host
+		return bytes.Equal(u.Host(), src.host)
 	default:
 		return site == src.site
 	}
@@ -112,21 +116,22 @@ func (p *policy) filter(u *canon.URL, depth uint32) refusal {
 	if len(p.skipExt) > 0 && p.skipExt[extension(u)] {
 		return refusedExtension
 	}
-	fetch := u.Fetch()
-	for _, re := range p.deny {
-		if re.Match(fetch) {
-			return refusedRule
+	if p.denies(u) || len(p.allow) > 0 && !matchesAny(p.allow, u) {
+		return refusedRule
+	}
+	return accepted
+}
+
+// denies reports whether a rule of the crawl forbids u.
+func (p *policy) denies(u *canon.URL) bool { return matchesAny(p.deny, u) }
+
+func matchesAny(rules []*regexp.Regexp, u *canon.URL) bool {
+	for _, re := range rules {
+		if re.Match(u.Fetch()) {
+			return true
 		}
 	}
-	if len(p.allow) == 0 {
-		return accepted
-	}
-	for _, re := range p.allow {
-		if re.Match(fetch) {
-			return accepted
-		}
-	}
-	return refusedRule
+	return false
 }
 
 // class is the priority of a link by the first rule that matches.

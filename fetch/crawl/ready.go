@@ -11,20 +11,28 @@ import (
 // itself not ready.
 const stallAfter = time.Minute
 
+// deafAfter is how long a shard may owe an answer.
+const deafAfter = 10 * time.Second
+
 // Ready reports why the worker is of no use right now: a shard that does not
 // answer or is full, or due sites while nothing ended for a minute.
 func (w *Worker) Ready(ctx context.Context) error {
 	var errs []error
 	now := time.Now()
+	ended := now.Sub(time.UnixMilli(w.ended.Load()))
 	for _, l := range w.lanes {
-		if at := l.ticked.Load(); at != nil && now.Sub(*at) > stallAfter/2 {
-			errs = append(errs, fmt.Errorf("crawl: shard %d has not answered for %s", l.shard, now.Sub(*at).Round(time.Second)))
+		at, asking := l.ticked.Load(), l.asking.Load()
+		switch {
+		case at == 0:
+			errs = append(errs, fmt.Errorf("crawl: shard %d has not answered yet", l.shard))
+		case asking > 0 && now.Sub(time.UnixMilli(asking)) > deafAfter:
+			errs = append(errs, fmt.Errorf("crawl: shard %d has not answered for %s", l.shard, now.Sub(time.UnixMilli(at)).Round(time.Second)))
 		}
 		if l.admits.isFull() {
 			errs = append(errs, fmt.Errorf("crawl: shard %d has no room: admission answers full", l.shard))
 		}
-		if l.hungry.Load() && !l.paused.Load() && now.Sub(time.UnixMilli(w.ended.Load())) > stallAfter {
-			errs = append(errs, fmt.Errorf("crawl: sites of shard %d are due and no page ended for %s", l.shard, stallAfter))
+		if l.hungry.Load() && !l.paused.Load() && ended > stallAfter {
+			errs = append(errs, fmt.Errorf("crawl: sites of shard %d are due and no page ended for %s", l.shard, ended.Round(time.Second)))
 		}
 	}
 	return errors.Join(errs...)

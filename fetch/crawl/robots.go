@@ -1,8 +1,10 @@
 package crawl
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,14 +13,16 @@ import (
 	"seine/fetch"
 	"seine/fetch/robots"
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 const (
-	robotsTTL      = 24 * time.Hour
-	robotsMinTTL   = 10 * time.Minute // however short the site wants it
-	robotsMaxBytes = 512 << 10
-	robotsMaxHops  = 5
-	robotsCached   = 10_000 // origins a process remembers
+	robotsTTL     = 24 * time.Hour
+	robotsMinTTL  = 10 * time.Minute // however short the site wants it
+	robotsMinKept = time.Second      // for the judgement at hand
+	robotsMaxHops = 5
+	robotsCached  = 10_000 // origins a process remembers
+	maxSitemaps   = 1000   // taken from one robots.txt
 )
 
 // robotsCache remembers rules by origin, in this process only; the shard keeps
@@ -30,22 +34,24 @@ type robotsCache struct {
 
 type robotsEntry struct {
 	rules   *robots.Rules
+	agent   string // they were read for
 	expires time.Time
 }
 
 func newRobotsCache() *robotsCache { return &robotsCache{origins: make(map[string]robotsEntry)} }
 
-func (c *robotsCache) get(origin []byte) *robots.Rules {
+// get returns the rules of origin for agent, nil when they are not there.
+func (c *robotsCache) get(origin []byte, agent string) *robots.Rules {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.origins[string(origin)]
-	if !ok || time.Now().After(e.expires) {
+	if !ok || e.agent != agent || time.Now().After(e.expires) {
 		return nil
 	}
 	return e.rules
 }
 
-func (c *robotsCache) put(origin string, r *robots.Rules, ttl time.Duration) {
+func (c *robotsCache) put(origin, agent string, r *robots.Rules, ttl time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.origins) >= robotsCached {
@@ -54,7 +60,7 @@ func (c *robotsCache) put(origin string, r *robots.Rules, ttl time.Duration) {
 			break
 		}
 	}
-	c.origins[origin] = robotsEntry{r, time.Now().Add(ttl)}
+	c.origins[origin] = robotsEntry{r, agent, time.Now().Add(ttl)}
 }
 
 // judgement is what robots.txt means for the next request of a visit.
@@ -63,7 +69,7 @@ type judgement uint8
 const (
 	judgedAllowed judgement = iota
 	judgedSettled           // this URL was settled without a request
-	judgedWait              // robots.txt was fetched just now: the site's clock has moved
+	judgedWait              // its rules are here now: wait for the clock and judge again
 	judgedOver              // the site cannot be asked now: the visit ends
 )
 
@@ -74,27 +80,21 @@ func (h *hand) judge(l *loan, item *frontier.Item) judgement {
 		h.bury(l, item, causeInvalid, err.Error())
 		return judgedSettled
 	}
-	if l.doomed != "" {
-		h.bury(l, item, l.doomed, l.doom)
+	if d := l.doom(); d != nil {
+		h.bury(l, item, d.cause, d.text)
 		return judgedSettled
 	}
-	s := h.w.policy.Load().settings
-	if s.Robots == "ignore" {
+	if h.w.policy.Load().settings.Robots == "ignore" {
+		l.obey(0)
 		return judgedAllowed
 	}
 	h.origin = append(h.origin[:0], h.url.Origin()...)
-	rules := h.w.robots.get(h.origin)
+	agent := h.w.robotsAgent()
+	rules := h.w.robots.get(h.origin, agent)
 	if rules == nil {
-		var j judgement
-		if rules, j = h.obtainRules(l, item); rules == nil {
-			return j
-		}
-		l.obey(rules)
-		if j == judgedWait {
-			return j
-		}
+		return h.obtainRules(l, item, agent)
 	}
-	l.obey(rules)
+	l.obey(rules.Delay())
 	if !rules.Allowed(h.url.Target()) {
 		h.bury(l, item, causeRobots, "robots.txt disallows it")
 		return judgedSettled
@@ -103,57 +103,83 @@ func (h *hand) judge(l *loan, item *frontier.Item) judgement {
 }
 
 // obey takes the site's Crawl-delay over.
-func (l *loan) obey(r *robots.Rules) {
+func (l *loan) obey(delay time.Duration) {
 	l.mu.Lock()
-	l.pace.crawlDelay = min(r.Delay(), maxCrawlDelay)
+	l.pace.crawlDelay = min(delay, maxCrawlDelay)
 	l.mu.Unlock()
 }
 
-// obtainRules asks the shard, then the site.
-func (h *hand) obtainRules(l *loan, item *frontier.Item) (*robots.Rules, judgement) {
+// obtainRules asks the shard, then the site. When it has the rules the URL is to
+// be judged once more: asking may have taken its time, and the clock has moved.
+func (h *hand) obtainRules(l *loan, item *frontier.Item, agent string) judgement {
 	origin := string(h.origin)
 	f := h.w.cfg.Frontier
 	data, ttl, ok, err := f.Robots(l.ctx, l.lane.shard, origin)
 	if err != nil {
 		h.w.fail(l.ctx, err)
-		return nil, judgedOver
+		return judgedOver
 	}
 	if ok {
-		if rules, err := robots.Load(data); err == nil {
-			h.w.robots.put(origin, rules, ttl)
-			return rules, judgedAllowed
+		if rules := loadRules(data, agent); rules != nil {
+			h.w.robots.put(origin, agent, rules, max(ttl, robotsMinKept))
+			return judgedWait
 		}
-		// Of another version: ask the site again.
+		// Of another version, or read under another name: ask the site again.
 	}
-	rules, ttl, err := h.fetchRobots(l, origin)
+	rules, ttl, err := h.fetchRobots(l, origin, agent)
 	if err != nil {
-		return nil, h.unreachable(l, item, err)
+		return h.unreachable(l, item, err)
 	}
-	if err := h.admitSitemaps(l.ctx, rules); err != nil {
-		return nil, judgedOver // nothing is kept: the next visit asks again
+	l.obey(rules.Delay())
+	if err := h.admitSitemaps(l, rules); err != nil {
+		return judgedOver // nothing is kept: the next visit asks again
 	}
-	h.w.robots.put(origin, rules, ttl)
-	if err := f.SetRobots(l.ctx, l.lane.shard, origin, rules.Append(nil), ttl); err != nil {
+	h.w.robots.put(origin, agent, rules, ttl)
+	if err := f.SetRobots(l.ctx, l.lane.shard, origin, saveRules(rules, agent), ttl); err != nil {
 		h.w.fail(l.ctx, err)
-		return nil, judgedOver
+		return judgedOver
 	}
-	return rules, judgedWait
+	return judgedWait
+}
+
+// saveRules is how rules are kept in a shard: the name they were read under, a
+// line feed, and their compact form.
+func saveRules(r *robots.Rules, agent string) []byte {
+	return r.Append(append([]byte(agent), '\n'))
+}
+
+// loadRules is the opposite; nil when they are not ours.
+func loadRules(data []byte, agent string) *robots.Rules {
+	name, rest, ok := bytes.Cut(data, []byte{'\n'})
+	if !ok || string(name) != agent {
+		return nil
+	}
+	rules, err := robots.Load(rest)
+	if err != nil {
+		return nil
+	}
+	return rules
 }
 
 // admitSitemaps queues the sitemaps that robots.txt names, where the crawl wants
-// them.
-func (h *hand) admitSitemaps(ctx context.Context, rules *robots.Rules) error {
-	if !h.w.policy.Load().settings.Sitemaps {
+// them and they are in its scope.
+func (h *hand) admitSitemaps(l *loan, rules *robots.Rules) error {
+	p := h.w.policy.Load()
+	if !p.settings.Sitemaps {
 		return nil
 	}
-	maker := frontier.NewMaker(h.w.cfg.Frontier.Layout())
+	src := source{site: l.visit.Site, host: h.url.Host()}
 	var found []frontier.Candidate
 	for _, text := range rules.Sitemaps() {
-		if c, err := maker.Make(text); err == nil {
-			found = append(found, c)
+		if len(found) == maxSitemaps || h.parser.Parse(&h.target, []byte(text)) != nil {
+			continue
+		}
+		site, fp := h.sites.Fingerprint(&h.target)
+		if p.inScope(src, &h.target, site.Name) && !p.denies(&h.target) {
+			found = append(found, frontier.Candidate{URL: string(h.target.Fetch()), Site: site.Name, Fingerprint: fp})
 		}
 	}
-	_, err := h.w.Admit(ctx, found)
+	_, err := h.w.Admit(l.ctx, found)
 	return err
 }
 
@@ -162,19 +188,19 @@ var errRobotsServer = errors.New("robots.txt: the server has an error")
 
 // fetchRobots gets and parses robots.txt of an origin, by RFC 9309 section 2.3:
 // up to five redirects are followed, 4xx means no rules, 429 and 5xx mean that
-// nothing may be fetched for now.
-func (h *hand) fetchRobots(l *loan, origin string) (*robots.Rules, time.Duration, error) {
-	agent := h.w.robotsAgent()
+// nothing may be fetched for now. Each request counts on the site's clock and
+// waits for it; a redirect to another site is followed all the same, for there
+// is no way to borrow two sites at once.
+func (h *hand) fetchRobots(l *loan, origin, agent string) (*robots.Rules, time.Duration, error) {
 	if err := h.parser.Parse(&h.target, []byte(origin+"/robots.txt")); err != nil {
 		return nil, 0, err
 	}
+	h.loan = l
 	for range robotsMaxHops + 1 {
-		h.robotsBody = h.robotsBody[:0]
-		h.req = fetch.Request{URL: string(h.target.Fetch()), Header: l.headers()}
-		start := time.Now()
-		err := h.w.cfg.Fetcher.Do(l.ctx, &h.req, &h.resp, (*robotsHandler)(h))
-		l.requested(&h.resp, start, err)
-		if err != nil && !errors.Is(err, errRobotsEnough) {
+		if !sleep(l.ctx, h.w.stopping, l.untilNext()) {
+			return nil, 0, context.Canceled
+		}
+		if err := h.requestRobots(l); err != nil {
 			return nil, 0, err
 		}
 		switch status := h.resp.Status; {
@@ -182,9 +208,10 @@ func (h *hand) fetchRobots(l *loan, origin string) (*robots.Rules, time.Duration
 			if err := h.parser.Resolve(&h.target, &h.target, []byte(h.resp.Location), nil); err != nil {
 				return robots.Parse(nil, agent), robotsTTL, nil
 			}
-			continue
 		case status == 429 || status >= 500:
-			return nil, 0, errRobotsServer
+			after, _ := fetch.RetryAfter(h.resp.Header, time.Now())
+			l.hold(after)
+			return nil, 0, fmt.Errorf("%w: %d %s", errRobotsServer, status, statusText(status))
 		case status >= 200 && status < 300:
 			return robots.Parse(h.robotsBody, agent), cacheTime(h.resp.Header, robotsTTL), nil
 		default:
@@ -192,6 +219,26 @@ func (h *hand) fetchRobots(l *loan, origin string) (*robots.Rules, time.Duration
 		}
 	}
 	return robots.Parse(nil, agent), robotsTTL, nil // endless redirects: as if there were none
+}
+
+// requestRobots asks for h.target. What belongs to the site alone, such as its
+// credentials, goes to no other.
+func (h *hand) requestRobots(l *loan) error {
+	h.robotsBody = h.robotsBody[:0]
+	h.req = fetch.Request{URL: string(h.target.Fetch())}
+	if h.sites.Of(h.target.Host()).Name == l.visit.Site {
+		h.req.Header = l.headers()
+	} else {
+		h.req.Header = extraHeaders(h.w.policy.Load().settings.UserAgent, nil)
+	}
+	began := time.Now()
+	h.resp.Status = 0
+	err := h.w.cfg.Fetcher.Do(l.ctx, &h.req, &h.resp, (*robotsHandler)(h))
+	if errors.Is(err, errRobotsEnough) {
+		err = nil
+	}
+	h.tell(began, err, false)
+	return err
 }
 
 // robotsHandler collects the body of a robots.txt.
@@ -202,7 +249,7 @@ var errRobotsEnough = errors.New("robots.txt: longer than is read")
 func (h *robotsHandler) Begin(r *fetch.Response) bool { return r.Status >= 200 && r.Status < 300 }
 
 func (h *robotsHandler) Write(p []byte) (int, error) {
-	room := robotsMaxBytes - len(h.robotsBody)
+	room := robots.MaxBytes - len(h.robotsBody)
 	if len(p) >= room {
 		h.robotsBody = append(h.robotsBody, p[:room]...)
 		return room, errRobotsEnough
@@ -211,24 +258,44 @@ func (h *robotsHandler) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// unreachable ends the visit of a site whose rules cannot be had: it waits with
-// backoff, and after GiveUp in all its URLs are dead.
+// unreachable judges a URL whose site's rules cannot be had. The site waits with
+// backoff and is asked again; what may not be asked at all is dead, and so is,
+// after GiveUp, what cannot be reached. A name that does not resolve says the
+// same of the URL as of its robots.txt.
 func (h *hand) unreachable(l *loan, item *frontier.Item, err error) judgement {
-	if l.ctx.Err() != nil || errors.Is(err, context.Canceled) {
+	if l.ctx.Err() != nil || h.w.isStopping() {
 		return judgedOver
 	}
-	cause := causeUnreachable
-	var fe *fetch.Error
-	if errors.As(err, &fe) && !fe.Retry {
-		cause = fe.Class
-	}
-	if cause != causeUnreachable || h.w.cfg.ExitWhenDone && l.givenUp(h.w.cfg.GiveUp) {
-		l.doomed, l.doom = cause, err.Error()
-		h.bury(l, item, cause, l.doom)
+	fe, _ := errors.AsType[*fetch.Error](err)
+	if fe != nil && fe.Class == fetch.ClassDNS {
+		h.begin(l, item)
+		h.again(fe.Class, err.Error(), 0)
+		if h.page.outcome.Kind == frontier.Dead {
+			h.record(nil, true)
+			h.page.counted = h.w.budget.bury()
+			h.pass()
+		} else {
+			l.settle(h.page.outcome)
+		}
 		return judgedSettled
 	}
-	l.setAside()
+	if fe != nil && !fe.Retry {
+		l.setDoom(&doom{fe.Class, err.Error()})
+	} else {
+		l.refuseRules(err.Error())
+	}
+	if d := l.doom(); d != nil {
+		h.bury(l, item, d.cause, d.text)
+		return judgedSettled
+	}
 	return judgedOver
+}
+
+// isSitemap reports whether a document is read as a sitemap: by its type, or by
+// its name where the type says little.
+func isSitemap(u *canon.URL, contentType string) bool {
+	return strings.Contains(contentType, "xml") && !strings.Contains(contentType, "xhtml") ||
+		bytes.Contains(u.Path(), []byte("sitemap")) && !strings.Contains(contentType, "html")
 }
 
 // cacheTime is how long an answer may be kept by its Cache-Control, at most max.

@@ -90,13 +90,17 @@ func (l *loan) settlement() frontier.Settlement {
 
 // apply forgets loans whose last URL is settled and whose site is free.
 func (s *settler) apply(group []*loan, batch []frontier.Settlement, settled []frontier.Settled) {
-	freed := false
+	w, freed, ended := s.lane.w, false, int64(0)
 	for i, l := range group {
 		for j, ok := range settled[i] {
+			o := &batch[i].Outcomes[j]
+			if o.Kind == frontier.Done || o.Kind == frontier.Dead {
+				ended++
+			}
 			if ok {
-				s.lane.w.count.outcome(batch[i].Outcomes[j])
+				w.count.outcome(*o)
 			} else {
-				s.lane.w.count.gone.Inc()
+				w.count.gone.Inc()
 			}
 		}
 		l.mu.Lock()
@@ -111,6 +115,7 @@ func (s *settler) apply(group []*loan, batch []frontier.Settlement, settled []fr
 			s.lane.drop(l)
 		}
 	}
+	w.budget.end(ended)
 	if freed {
 		s.lane.stir()
 	}

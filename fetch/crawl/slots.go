@@ -14,7 +14,7 @@ type slots struct {
 	demand atomic.Int64 // slots held, waited for or reserved by a lane
 	hungry atomic.Int32 // lanes that know of due sites and found no slot
 	tokens chan struct{}
-	onIdle func() // called when a slot became free while a lane was hungry
+	onIdle func() // called when a slot became free
 	mu     sync.Mutex
 	hands  []*hand
 	make   func() *hand
@@ -48,7 +48,7 @@ func (s *slots) reserve() int {
 func (s *slots) unreserve(n int) {
 	if n > 0 {
 		s.demand.Add(int64(-n))
-		s.tellIdle()
+		s.onIdle()
 	}
 }
 
@@ -84,13 +84,7 @@ func (s *slots) release(w *hand) {
 	s.mu.Unlock()
 	s.tokens <- struct{}{}
 	s.demand.Add(-1)
-	s.tellIdle()
-}
-
-func (s *slots) tellIdle() {
-	if s.hungry.Load() > 0 {
-		s.onIdle()
-	}
+	s.onIdle()
 }
 
 // busy is the number of slots in use.

@@ -7,20 +7,26 @@ import (
 	"seine/frontier"
 )
 
-// doneCheck is how often an idle worker asks whether the crawl has ended.
-const doneCheck = 50 * time.Millisecond
-
-// pollEvery is how often the counters of all shards are read.
-const pollEvery = time.Second
+const (
+	// look is how often the worker looks at itself.
+	look = 50 * time.Millisecond
+	// pollEvery is how often the counters of all shards are read, pollNear when
+	// the page limit is near.
+	pollEvery = time.Second
+	pollNear  = 100 * time.Millisecond
+	// maxDoneCheck is how often an idle worker asks at least whether the crawl has
+	// ended; it begins with look.
+	maxDoneCheck = time.Second
+)
 
 // watch ends the worker when the crawl has nothing left, when it is at its page
 // limit or when nothing happened for too long, and keeps what is shown about it
 // current.
 func (w *Worker) watch(ctx context.Context) {
-	tick := time.NewTicker(doneCheck)
+	tick := time.NewTicker(look)
 	defer tick.Stop()
 	lastWork := time.Now()
-	polled, reported := lastWork, lastWork
+	polled, judged, reported, asked := lastWork, lastWork, lastWork, lastWork
 	for {
 		select {
 		case <-ctx.Done():
@@ -29,25 +35,41 @@ func (w *Worker) watch(ctx context.Context) {
 			if !w.quiet() {
 				lastWork = now
 			}
-			if now.Sub(polled) >= pollEvery {
+			if now.Sub(polled) >= w.pollPause() {
 				polled = now
+				w.poll(ctx)
+			}
+			if now.Sub(judged) >= pollEvery {
+				judged = now
 				w.judge()
 				w.rate.note(w.count.done.Get()+w.count.dead.Get(), now)
-				w.poll(ctx)
 			}
 			if w.cfg.Report != nil && now.Sub(reported) >= w.cfg.ReportEvery {
 				reported = now
 				w.cfg.Report(w.Progress())
 			}
-			if !w.isStopping() && w.over(ctx, now.Sub(lastWork)) {
-				w.Stop()
+			idle := now.Sub(lastWork)
+			if !w.isStopping() && now.Sub(asked) >= min(idle/4, maxDoneCheck) {
+				asked = now
+				if w.over(ctx, idle) {
+					w.Stop()
+				}
 			}
 		}
 	}
 }
 
+// pollPause is how long the counters are good for.
+func (w *Worker) pollPause() time.Duration {
+	if left, ok := w.budget.left(); ok && !w.cfg.Exact && left < 16*int64(w.cfg.Concurrency) {
+		return pollNear
+	}
+	return pollEvery
+}
+
 // poll reads the counters of all shards and sets the budget from them.
 func (w *Worker) poll(ctx context.Context) {
+	mark := w.budget.mark()
 	stats, err := w.cfg.Frontier.Stats(ctx)
 	if err != nil {
 		w.fail(ctx, err)
@@ -64,12 +86,10 @@ func (w *Worker) poll(ctx context.Context) {
 	}
 	w.totals.Store(&t)
 	w.stats.Store(&stats)
-	limit := w.policy.Load().settings.MaxPages
-	switch {
-	case limit <= 0:
-		w.budget.lift()
-	case !w.cfg.Exact || !w.budget.isSet(): // an only worker counts page by page
-		w.budget.set(limit - t.Done - t.Dead)
+	spent := w.budget.spent()
+	w.budget.update(w.policy.Load().settings.MaxPages, t.Done+t.Dead, mark)
+	if spent && !w.budget.spent() {
+		w.stirHungry()
 	}
 }
 
@@ -92,7 +112,8 @@ func (w *Worker) over(ctx context.Context, idle time.Duration) bool {
 		return false
 	}
 	if w.budget.spent() && (w.cfg.Exact || w.cfg.ExitWhenDone) {
-		return true
+		w.poll(ctx) // what ended while the counters were read may have counted twice
+		return w.quiet() && w.budget.spent()
 	}
 	if w.cfg.IdleTimeout > 0 && idle >= w.cfg.IdleTimeout {
 		return true
@@ -103,7 +124,7 @@ func (w *Worker) over(ctx context.Context, idle time.Duration) bool {
 	done, err := w.cfg.Frontier.Finished(ctx)
 	if err != nil {
 		w.fail(ctx, err)
-		return true
+		return false
 	}
 	return done
 }

@@ -19,25 +19,36 @@ import (
 func Compare(t *testing.T, a, b func(testing.TB) Backend) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := &pair{a: newKit(t, a(t)), b: newKit(t, b(t)), tokens: map[string]string{}}
-		rt.Repeat(map[string]func(*rapid.T){
-			"admit":   p.admit,
-			"again":   p.again,
-			"tick":    p.tick,
-			"visit":   p.visit,
-			"settle":  p.settle,
-			"finish":  p.finish,
-			"expire":  p.expire,
-			"reap":    p.reap,
-			"letters": p.letters,
-			"alter":   p.alter,
-			"set":     p.set,
-			"pause":   p.pause,
-			"advance": p.advance,
-			"":        p.check,
-		})
+		actions := p.actions()
+		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
+			rapid.SampledFrom(actions).Draw(rt, "step").run(rt)
+			p.check(rt)
+		}
 		p.a.f.Close()
 		p.b.f.Close()
 	})
+}
+
+// action is one kind of step.
+type action struct {
+	name string
+	run  func(*rapid.T)
+}
+
+func (a action) String() string { return a.name }
+
+// actions lists the kinds of steps, the frequent ones more than once.
+func (p *pair) actions() []action {
+	lend := action{"lend", p.lend}
+	finish := action{"finish", p.finish}
+	admit := action{"admit", p.admit}
+	return []action{
+		admit, admit, admit, {"again", p.again},
+		lend, lend, lend, lend, finish, finish, {"settle", p.settle}, {"settle", p.settle},
+		{"tick", p.tick}, {"visit", p.visit}, {"reap", p.reap}, {"expire", p.expire}, {"expire", p.expire},
+		{"letters", p.letters}, {"alter", p.alter}, {"set", p.set}, {"pause", p.pause},
+		{"advance", p.advance}, {"advance", p.advance},
+	}
 }
 
 // sites is where the steps of Compare take place: few, so that steps meet.
@@ -73,7 +84,7 @@ func pick[T any](rt *rapid.T, name string, from []T) (T, bool) {
 		return none, false
 	}
 	// The newest are the most interesting; small numbers are drawn most.
-	return from[len(from)-1-rapid.IntRange(0, len(from)-1).Draw(rt, name)], true
+	return from[len(from)-1-rapid.IntRange(0, min(len(from), 12)-1).Draw(rt, name)], true
 }
 
 func (p *pair) site(rt *rapid.T) string { return rapid.SampledFrom(sites).Draw(rt, "site") }
@@ -144,7 +155,6 @@ func (p *pair) tickWith(rt *rapid.T, shard int, req frontier.TickRequest, extend
 	for i := range ra.Due {
 		p.tickets = append(p.tickets, both[frontier.Ticket]{ra.Due[i], rb.Due[i]})
 	}
-	p.expired = p.expired[:0]
 	p.matchExpired(rt, ra.Expired, rb.Expired)
 }
 
@@ -185,14 +195,26 @@ func (p *pair) matchExpired(rt *rapid.T, a, b []frontier.Expired) {
 	}
 }
 
-func (p *pair) visit(rt *rapid.T) {
-	t, ok := pick(rt, "ticket", p.tickets)
-	if !ok {
-		return
+// lend lends what is due in a shard.
+func (p *pair) lend(rt *rapid.T) {
+	from := len(p.tickets)
+	p.tickWith(rt, p.a.shard(p.site(rt)), frontier.TickRequest{Want: rapid.IntRange(1, 5).Draw(rt, "want")}, 0)
+	for _, t := range p.tickets[from:] {
+		p.visitWith(rt, t)
 	}
+}
+
+// visit uses some ticket, old ones too.
+func (p *pair) visit(rt *rapid.T) {
+	if t, ok := pick(rt, "ticket", p.tickets); ok {
+		p.visitWith(rt, t)
+	}
+}
+
+func (p *pair) visitWith(rt *rapid.T, t both[frontier.Ticket]) {
 	limits := frontier.VisitLimits{
-		URLs:  rapid.IntRange(1, 12).Draw(rt, "urls"),
-		Span:  time.Duration(rapid.IntRange(0, 5).Draw(rt, "span")) * time.Second,
+		URLs:  rapid.IntRange(1, 20).Draw(rt, "urls"),
+		Span:  time.Duration(rapid.SampledFrom([]int{0, 0, 1, 5, 20}).Draw(rt, "span")) * time.Second,
 		Delay: time.Second,
 	}
 	shard := p.a.shard(t.a.Site)
@@ -211,7 +233,7 @@ func (p *pair) visit(rt *rapid.T) {
 func (p *pair) alter(rt *rapid.T) {
 	site := p.site(rt)
 	var change frontier.SiteChange
-	flag := rapid.Bool().Draw(rt, "flag")
+	flag := rapid.IntRange(0, 2).Draw(rt, "flag") == 2
 	switch rapid.IntRange(0, 3).Draw(rt, "change") {
 	case 0:
 		change.Paused = &flag
@@ -239,7 +261,7 @@ func (p *pair) set(rt *rapid.T) {
 
 func (p *pair) pause(rt *rapid.T) {
 	shard := rapid.IntRange(-1, p.a.f.Shards()-1).Draw(rt, "shard")
-	paused := rapid.IntRange(0, 3).Draw(rt, "paused") == 0
+	paused := rapid.IntRange(0, 5).Draw(rt, "paused") == 5
 	errA, errB := p.a.f.Pause(p.a.ctx, shard, paused), p.b.f.Pause(p.b.ctx, shard, paused)
 	agree(rt, "pause", true, true, errA, errB)
 }

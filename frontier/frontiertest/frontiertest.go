@@ -53,9 +53,10 @@ type Frontier interface {
 type Backend struct {
 	Frontier Frontier
 	Advance  func(time.Duration) // whole milliseconds
-	// Silent lets time pass in which nobody ticks, as Advance does; nil when
-	// the backend cannot show it.
-	Silent  func(time.Duration)
+	// Silent lets time pass in which nobody ticks, and returns by how much it
+	// moved the deadlines of the leases of a.example to do so. nil when the
+	// backend cannot show such a gap: its Advance may count as ticks.
+	Silent  func(time.Duration) (moved time.Duration)
 	MaxList int // entries a list holds, 0 = too many to test
 	MaxDead int // dead letters a cause and shard holds, 0 = too many to test
 }

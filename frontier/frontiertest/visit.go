@@ -89,6 +89,17 @@ func visitClasses(k *kit) {
 		}
 		same(k, fmt.Sprint("class of item ", i), it.Priority, want)
 	}
+	k.finish(v)
+
+	// Of a large visit the last class gets an eighth first.
+	k.fill("b.example", "low", 2, 10)
+	k.fill("b.example", "high", 1, 10)
+	for range 7 {
+		v := k.lend("b.example", 1)
+		k.settle(v, &frontier.Release{}, all(v, frontier.Requeue)...)
+		k.advance(claimed)
+	}
+	sameList(k, "eighth visit", paths(k.lend("b.example", 17))[:4], "low0", "low1", "high0", "high1")
 }
 
 // visitCarries: what a candidate says of itself stays with it through all that

@@ -53,7 +53,7 @@ func (d *dir) snapshots() {
 		}
 		wait = lookEvery
 		for _, p := range d.f.shards {
-			if p.log.length() < max(d.f.cfg.MaxLog, logTimes*p.snapped) {
+			if p.log.length() < max(d.f.cfg.MaxLog, logTimes*p.snapped.Load()) {
 				continue
 			}
 			if err := d.compact(p); err != nil {
@@ -68,6 +68,8 @@ func (d *dir) snapshots() {
 // compact begins a new journal, writes the state at its start as a snapshot and
 // removes what both replace. A crash in between leaves files that say the same.
 func (d *dir) compact(p *part) error {
+	d.compacting.Lock()
+	defer d.compacting.Unlock()
 	gen := p.log.gen + 1
 	file, salt, size, err := createLog(d.path, p.k, gen)
 	if err != nil {
@@ -87,10 +89,12 @@ func (d *dir) compact(p *part) error {
 		return err
 	}
 	path := filepath.Join(d.path, fileName(p.k, kindSnap, gen))
-	if p.snapped, err = p.save(path+".new", header(p.k, kindSnap, gen), m); err != nil {
+	written, err := p.save(path+".new", header(p.k, kindSnap, gen), m)
+	if err != nil {
 		os.Remove(path + ".new")
 		return err
 	}
+	p.snapped.Store(written)
 	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+func (c *clock) silent(d time.Duration) (moved time.Duration) { c.Advance(d); return 0 }
+
 // open makes an empty crawl of n shards with low bounds, whose time stands
 // still.
 func open(n int) func(testing.TB) frontiertest.Backend { return openWith(n, 40, 20) }
@@ -39,7 +41,7 @@ func openWith(n, list, dead int) func(testing.TB) frontiertest.Backend {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return frontiertest.Backend{Frontier: f, Advance: c.Advance, Silent: c.Advance, MaxList: list, MaxDead: dead}
+		return frontiertest.Backend{Frontier: f, Advance: c.Advance, Silent: c.silent, MaxList: list, MaxDead: dead}
 	}
 }
 

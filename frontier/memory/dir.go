@@ -21,12 +21,15 @@ const (
 
 // dir is the directory of a crawl, and what works on it in the background.
 type dir struct {
-	f      *Frontier
-	path   string
-	found  *crawl // what was there, nil = nothing
-	lock   *os.File
-	stop   chan struct{}
-	work   sync.WaitGroup
+	f     *Frontier
+	path  string
+	found *crawl // what was there, nil = nothing
+	lock  *os.File
+	stop  chan struct{}
+	work  sync.WaitGroup
+
+	compacting sync.Mutex
+
 	closed sync.Once
 	err    error
 }

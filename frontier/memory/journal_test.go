@@ -133,6 +133,8 @@ func (c *testClock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+func (c *testClock) silent(d time.Duration) (moved time.Duration) { c.Advance(d); return 0 }
+
 // kept makes crawls on disk.
 func kept(shards int, watch func(testing.TB, *Frontier)) func(testing.TB) frontiertest.Backend {
 	return func(t testing.TB) frontiertest.Backend {
@@ -145,7 +147,7 @@ func kept(shards int, watch func(testing.TB, *Frontier)) func(testing.TB) fronti
 			watch(t, f)
 			c.Advance(d)
 		}
-		return frontiertest.Backend{Frontier: f, Advance: advance, Silent: c.Advance, MaxList: 40, MaxDead: 20}
+		return frontiertest.Backend{Frontier: f, Advance: advance, Silent: c.silent, MaxList: 40, MaxDead: 20}
 	}
 }
 

@@ -128,7 +128,7 @@ func (l *loader) snapshot(gen uint64) error {
 			}
 		}
 	}
-	l.p.snapped = r.size
+	l.p.snapped.Store(r.size)
 	if !ended {
 		return l.damaged(name, r.size, 0, "its end is missing")
 	}

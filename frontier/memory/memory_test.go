@@ -221,7 +221,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 	b.ReportMetric(float64(held.Milliseconds())/float64(b.N), "ms-locked")
 	b.ReportMetric(float64(loading.Milliseconds())/float64(b.N), "ms-to-load")
-	b.ReportMetric(float64(p.snapped)/urls, "bytes-on-disk/URL")
+	b.ReportMetric(float64(p.snapped.Load())/urls, "bytes-on-disk/URL")
 }
 
 // BenchmarkQueued measures the memory of a crawl with long queues, all that is

@@ -3,6 +3,7 @@ package memory
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"seine/frontier"
@@ -41,10 +42,10 @@ type part struct {
 	stats   frontier.ShardStats
 	scratch []byte
 	batch   batch
-	log     *journal // nil when nothing is kept on disk
-	rec     []byte   // the record that is being made
-	snapped int64    // bytes of the last snapshot
-	peace   bool     // what was loaded was closed, not cut off
+	log     *journal     // nil when nothing is kept on disk
+	rec     []byte       // the record that is being made
+	snapped atomic.Int64 // bytes of the last snapshot
+	peace   bool         // what was loaded was closed, not cut off
 }
 
 func newPart(f *Frontier, k int) *part {

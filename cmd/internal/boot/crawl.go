@@ -29,6 +29,7 @@ type CrawlFlags struct {
 	OtherSuffixes bool    `group:"crawl" help:"Go on with a crawl made with another public suffix list; hosts whose site changes are fetched anew."`
 
 	Delay       *time.Duration      `group:"polite" placeholder:"D" help:"From the start of one request to a site to the start of the next (1s)."`
+	Jitter      *float64            `group:"polite" placeholder:"F" help:"Delays are stretched by a random factor from 1 to 1 + F (0.5)."`
 	PerSite     *int                `group:"polite" placeholder:"N" help:"Requests to one site at once (1)."`
 	VisitURLs   *int                `group:"polite" name:"visit-urls" placeholder:"N" help:"URLs of a site lent at once (8)."`
 	UserAgent   *string             `group:"polite" placeholder:"TEXT" help:"User-Agent of requests (seine/VERSION)."`
@@ -81,6 +82,7 @@ func (c *CrawlFlags) ToSettings() frontier.Settings {
 // Apply puts the settings that were given into s.
 func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	set(&s.Delay, c.Delay)
+	set(&s.Jitter, c.Jitter)
 	set(&s.PerSite, c.PerSite)
 	set(&s.VisitURLs, c.VisitURLs)
 	set(&s.UserAgent, c.UserAgent)

@@ -1,4 +1,4 @@
-package web
+package jsonl
 
 import (
 	"bufio"
@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"strings"
 
 	"seine/extract/sink"
 
@@ -15,14 +14,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Records reads the records of files of JSON lines, plain, .gz or .zst. A record is
-// valid until the next. The last error ends the sequence.
+// Records reads the records of files one after the other, whatever wrote them:
+// JSON lines, plain, .gz or .zst. A record is the caller's. An error, also one of
+// a torn end, is the last of the sequence.
 func Records(paths ...string) iter.Seq2[*sink.Record, error] {
 	return func(yield func(*sink.Record, error) bool) {
 		for _, p := range paths {
 			if more, err := readRecords(p, yield); err != nil || !more {
 				if err != nil {
-					yield(nil, fmt.Errorf("web: records of %s: %w", p, err))
+					yield(nil, fmt.Errorf("jsonl: reading %s: %w", p, err))
 				}
 				return
 			}
@@ -37,8 +37,8 @@ func readRecords(path string, yield func(*sink.Record, error) bool) (bool, error
 	}
 	defer f.Close()
 	src := io.Reader(bufio.NewReaderSize(f, 1<<20))
-	switch {
-	case strings.HasSuffix(path, ".gz"):
+	switch kindOf(path) {
+	case gzipped:
 		z, err := gzip.NewReader(src)
 		if err == io.EOF { // nothing was written yet
 			return true, nil
@@ -47,7 +47,7 @@ func readRecords(path string, yield func(*sink.Record, error) bool) (bool, error
 			return false, err
 		}
 		src = z
-	case strings.HasSuffix(path, ".zst"):
+	case zstandard:
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return false, err
