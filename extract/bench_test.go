@@ -116,7 +116,20 @@ func BenchmarkNetHTML(b *testing.B)         { bench(b, readNetHTML) }
 // times faster ours are. The best of several readings of a page counts, so that
 // whatever else the machine does falls out.
 func BenchmarkRatios(b *testing.B) {
-	all, size := benchPages(b)
+	for i := range corpora {
+		b.Run(corpora[i].name, func(b *testing.B) { ratios(b, corpus(b, i)) })
+	}
+	b.Run("all", func(b *testing.B) {
+		all, _ := benchPages(b)
+		ratios(b, all)
+	})
+}
+
+func ratios(b *testing.B, all []page) {
+	size := 0
+	for _, p := range all {
+		size += len(p.body)
+	}
 	readers := []func(page) int{scanReader(Navigation), pageReader(b), scanReader(All), readTdewolff, readNetHTML}
 	best := make([][]time.Duration, len(readers))
 	for i := range best {
