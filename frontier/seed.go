@@ -88,6 +88,9 @@ func (e *BadSeed) Unwrap() error { return e.Err }
 // Add takes one text. A *BadSeed error concerns this text alone; any other
 // ends the seeding.
 func (s *Seeder) Add(ctx context.Context, text string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	c, err := s.maker.Make(text)
 	if err != nil {
 		s.counts.Bad++

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -68,8 +69,15 @@ func Main(name, about string, grammar any) int {
 	app := App{Name: name, About: about, Grammar: grammar, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ()}
 	stop, abort, done := Signals(context.Background())
 	defer done()
+	// An aborted program may hang where no context reaches, as in reading stdin.
+	defer context.AfterFunc(abort, func() {
+		time.AfterFunc(abortGrace, func() { os.Exit(ExitAborted) })
+	})()
 	return app.Run(stop, abort, os.Args[1:])
 }
+
+// abortGrace is how long an aborted program may take to end.
+const abortGrace = 3 * time.Second
 
 // exited carries the code of a flag that ends the program, such as --help.
 type exited int

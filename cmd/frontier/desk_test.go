@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+	"seine/shard"
+	"seine/shard/shardtest"
+)
+
+// desk is a person at a terminal with some servers.
+type desk struct {
+	t    *testing.T
+	addr string
+	in   string
+}
+
+func sit(t *testing.T, s *shardtest.Server) *desk {
+	return &desk{t: t, addr: strings.Join(s.Addrs, ",")}
+}
+
+// run runs the program and returns its exit code and what it wrote.
+func (d *desk) run(args ...string) (code int, out, errs string) {
+	d.t.Helper()
+	var o, e bytes.Buffer
+	app := boot.App{Name: "frontier", About: about, Grammar: &cli{}, In: strings.NewReader(d.in), Out: &o, Err: &e, Environ: []string{"SEINE_REDIS=" + d.addr}}
+	code = app.Run(d.t.Context(), d.t.Context(), args)
+	if strings.Contains(e.String(), "goroutine") {
+		d.t.Fatalf("%v: %s", args, &e)
+	}
+	return code, o.String(), e.String()
+}
+
+// ok runs the program, which must succeed and write each of want.
+func (d *desk) ok(command string, want ...string) string {
+	d.t.Helper()
+	code, out, errs := d.run(strings.Fields(command)...)
+	if code != 0 {
+		d.t.Fatalf("%s: code %d: %s", command, code, errs)
+	}
+	squeezed := strings.Join(strings.Fields(out), " ")
+	for _, w := range want {
+		if !strings.Contains(squeezed, w) {
+			d.t.Errorf("%s: no %q in\n%s", command, w, out)
+		}
+	}
+	return out
+}
+
+// refused runs the program, which must end with a code and one line that has want.
+func (d *desk) refused(code int, command, want string) {
+	d.t.Helper()
+	got, out, errs := d.run(strings.Fields(command)...)
+	for strings.Contains(strings.SplitN(errs, "\n", 2)[0], "level=WARN") {
+		_, errs, _ = strings.Cut(errs, "\n") // what the test servers could do better
+	}
+	if got != code || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, want) {
+		d.t.Errorf("%s: code %d, stdout %q, stderr %q; want code %d and %q", command, got, out, errs, code, want)
+	}
+}
+
+// json runs the program with --json and reads its answer into v.
+func (d *desk) json(v any, command string) {
+	d.t.Helper()
+	out := d.ok(command + " --json")
+	if err := json.Unmarshal([]byte(out), v); err != nil {
+		d.t.Fatalf("%s: %v in %s", command, err, out)
+	}
+}
+
+// open opens a crawl beside the program.
+func (d *desk) open(crawl string) *frontier.Frontier {
+	d.t.Helper()
+	client, err := shard.Open(d.t.Context(), shard.Config{Addrs: strings.Split(d.addr, ",")})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { client.Close() })
+	f, err := frontier.Open(d.t.Context(), client, crawl, nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return f
+}
