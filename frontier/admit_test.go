@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"seine/frontier/canon"
 	"seine/shard/shardtest"
 )
 
@@ -255,7 +254,7 @@ func TestFalsePositivesOfABatch(t *testing.T) {
 
 // TestAdmissionKeepsOrder: grouped by filter, candidates are queued in their order.
 func TestAdmissionKeepsOrder(t *testing.T) {
-	a := &admission{speaker: make(map[canon.Fingerprint]int), sites: make(map[string]int)}
+	a := newAdmission()
 	batch := candidates("a.example", 0, 100)
 	chosen := a.unique(batch)
 	a.place(batch, chosen, 7)

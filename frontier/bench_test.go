@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seine/frontier/canon"
+	"seine/shard"
 )
 
 // words make paths as sites have them.
@@ -212,4 +213,25 @@ func BenchmarkSiteBytes(b *testing.B) {
 		}
 		b.ReportMetric(float64(s.used()-before)/n, "bytes/site")
 	}
+}
+
+// BenchmarkAdmissionBuild is what the caller spends on a call of 96 candidates.
+func BenchmarkAdmissionBuild(b *testing.B) {
+	f := attach(new(shard.Client), "crawl", Layout{Shards: 1, Filters: 1}, epoch)
+	a := newAdmission()
+	batch := make([]Candidate, 0, 96)
+	for page := range 8 {
+		for i := range 12 {
+			site := siteName(page)
+			if i >= 10 {
+				site = siteName(100 + 2*page + i)
+			}
+			batch = append(batch, benchCandidate(site, 12*page+i))
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		a.build(f, 0, batch, a.unique(batch))
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/96, "ns/URL")
 }
