@@ -233,7 +233,9 @@ func TestRetries(t *testing.T) {
 	})
 	w.on("b.example/cut", func(rw http.ResponseWriter, rq *http.Request) {
 		rw.Header().Set("Content-Length", "100")
+		rw.Header().Set("Content-Type", "text/html")
 		rw.Write([]byte("<a href=/never>"))
+		rw.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	})
 	r.seed("http://a.example/always", "http://a.example/once", "http://b.example/cut")
@@ -261,7 +263,7 @@ func TestSetAside(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.GiveUp = 300 * time.Millisecond
-	w.others = func(rw http.ResponseWriter, rq *http.Request) { panic(http.ErrAbortHandler) }
+	w.others = text(502, "")
 	for i := range 40 {
 		r.seed(fmt.Sprintf("http://down.example/p%d", i))
 	}
