@@ -149,10 +149,10 @@ type Worker struct {
 	cancel   context.CancelCauseFunc
 	stopping chan struct{} // closed when nothing new is to be started
 	stopOnce sync.Once
-	endErr   error // why the worker stopped by itself; set before stopping is closed
+	fault    atomic.Pointer[error] // first error that made the worker stop in order
 	renew    sync.Mutex
-	reading  sync.Mutex // of the counters of all shards
-	readAt   time.Time  // when the last reading began; guarded by reading
+	reading  sync.Mutex     // of the counters of all shards
+	readAt   time.Time      // when the last reading began; guarded by reading
 	running  sync.WaitGroup // visits
 	ended    atomic.Int64   // when a request last ended, Unix ms
 	loaned   atomic.Int64   // visits not settled
@@ -186,17 +186,19 @@ func New(cfg Config) (*Worker, error) {
 // Stop asks for an orderly end: nothing new is started, what is open is
 // finished, the rest goes back. Run returns when that is done. It may be called
 // more than once, from anywhere.
-func (w *Worker) Stop() { w.endWith(nil) }
-
-// endWith is Stop with the error that Run will return.
-func (w *Worker) endWith(err error) {
+func (w *Worker) Stop() {
 	w.stopOnce.Do(func() {
-		w.endErr = err
 		close(w.stopping)
 		for _, l := range w.lanes {
 			l.stir()
 		}
 	})
+}
+
+// endWith is Stop with the error that Run will return.
+func (w *Worker) endWith(err error) {
+	w.fault.CompareAndSwap(nil, &err)
+	w.Stop()
 }
 
 func (w *Worker) isStopping() bool {
@@ -240,8 +242,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := context.Cause(w.ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if w.isStopping() && w.endErr != nil {
-		return w.endErr
+	if err := w.fault.Load(); err != nil {
+		return *err
 	}
 	return ctx.Err()
 }

@@ -185,7 +185,9 @@ func TestLeaseShort(t *testing.T) {
 	wait := r.start(worker)
 	until(t, "requests are made", func() bool { return len(w.requests("", false)) > 1 })
 	m.frozen.Store(true)
-	until(t, "the visit is over", func() bool { return worker.resting.Load() == 0 && worker.slots.demand.Load() <= int64(r.cfg.Concurrency) && time.Since(began) > 5*time.Second })
+	until(t, "the visit is over", func() bool {
+		return worker.resting.Load() == 0 && worker.slots.demand.Load() <= int64(r.cfg.Concurrency) && time.Since(began) > 5*time.Second
+	})
 	log := w.requests("", false)
 	if last := log[len(log)-1].at.Sub(began); last > 5*time.Second {
 		t.Errorf("a request starts %v after a lease of 6 s", last)
@@ -522,5 +524,31 @@ func TestMaxPagesOfFleet(t *testing.T) {
 	// 20 sites with visits of at most 8 URLs can be on loan.
 	if n := len(r.store.by(t)); n < 100 || n > 100+20*8 {
 		t.Errorf("%d pages, the limit is 100", n)
+	}
+}
+
+// TestLimits: the bounds that no other test meets.
+func TestLimits(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	r.cfg.ExitWhenDone, r.cfg.Concurrency = false, 2
+	held := make(chan struct{})
+	w.others = func(rw http.ResponseWriter, rq *http.Request) { <-held }
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "nothing is left", func() bool { return worker.Progress().Limit == limitEmpty })
+	r.seed("http://a.example/", "http://b.example/", "http://c.example/")
+	until(t, "the network is named", func() bool { return worker.Progress().Limit == limitNetwork && worker.slots.busy() == 2 })
+	if v := metric(t, worker, `seine_crawl_limited_by{bound="network"}`); v != "1" {
+		t.Errorf("metric: %q", v)
+	}
+	close(held)
+	worker.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	worker.limit.lastAt, worker.limit.lastCPU = time.Now().Add(-time.Millisecond), cpuTime()-time.Minute
+	if worker.judge(); worker.Progress().Limit != limitCPU {
+		t.Errorf("a minute of CPU in a millisecond is limited by %s", worker.Progress().Limit)
 	}
 }
