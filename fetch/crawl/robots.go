@@ -74,7 +74,8 @@ const (
 // judge parses the URL and applies the rules of its origin, fetching them first
 // where neither this process nor the shard has them. It may make one request.
 func (h *hand) judge(l *loan, item *frontier.Item) judgement {
-	if err := h.parser.Parse(&h.url, []byte(item.URL)); err != nil {
+	h.raw = append(h.raw[:0], item.URL...)
+	if err := h.parser.Parse(&h.url, h.raw); err != nil {
 		h.bury(l, item, causeInvalid, err.Error())
 		return judgedSettled
 	}
