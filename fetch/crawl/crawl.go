@@ -151,6 +151,8 @@ type Worker struct {
 	stopOnce sync.Once
 	endErr   error // why the worker stopped by itself; set before stopping is closed
 	renew    sync.Mutex
+	reading  sync.Mutex // of the counters of all shards
+	readAt   time.Time  // when the last reading began; guarded by reading
 	running  sync.WaitGroup // visits
 	ended    atomic.Int64   // when a request last ended, Unix ms
 	loaned   atomic.Int64   // visits not settled
@@ -252,7 +254,7 @@ func (w *Worker) giveBack() {
 
 // mayLend reports whether new visits may be borrowed.
 func (w *Worker) mayLend() bool {
-	return !w.isStopping() && !w.budget.spent() && !w.flow.blocked() && w.loaned.Load() < int64(16*w.cfg.Concurrency)
+	return !w.isStopping() && w.budget.mayLend() && !w.flow.blocked() && w.loaned.Load() < int64(16*w.cfg.Concurrency)
 }
 
 func (w *Worker) laneOf(f canon.Fingerprint) *lane { return w.lanes[w.cfg.Frontier.Of(f)] }

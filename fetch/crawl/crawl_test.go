@@ -59,7 +59,7 @@ func TestMaxPages(t *testing.T) {
 					case i%5 == 3:
 						http.NotFound(rw, rq)
 					case i%7 == 2 && flaky.Add(1)%2 == 1:
-						rw.WriteHeader(503)
+						rw.WriteHeader(502)
 					default:
 						html(fmt.Sprintf("/p%d", 2*i+1), fmt.Sprintf("/p%d", 2*i+2), fmt.Sprintf("/q%d", i), "/forbidden/"+rq.URL.Path)(rw, rq)
 					}

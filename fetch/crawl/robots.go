@@ -94,7 +94,9 @@ func (h *hand) judge(l *loan, item *frontier.Item) judgement {
 	if rules == nil {
 		return h.obtainRules(l, item, agent)
 	}
-	l.obey(rules.Delay())
+	if l.obey(rules.Delay()) {
+		return judgedWait
+	}
 	if !rules.Allowed(h.url.Target()) {
 		h.bury(l, item, causeRobots, "robots.txt disallows it")
 		return judgedSettled
@@ -102,11 +104,13 @@ func (h *hand) judge(l *loan, item *frontier.Item) judgement {
 	return judgedAllowed
 }
 
-// obey takes the site's Crawl-delay over.
-func (l *loan) obey(delay time.Duration) {
+// obey takes the site's Crawl-delay over and reports whether it moved the clock.
+func (l *loan) obey(delay time.Duration) bool {
 	l.mu.Lock()
-	l.pace.crawlDelay = min(delay, maxCrawlDelay)
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	before := l.pace.next
+	l.pace.obey(delay)
+	return l.pace.next.After(before)
 }
 
 // obtainRules asks the shard, then the site. When it has the rules the URL is to

@@ -61,14 +61,40 @@ func (w *Worker) watch(ctx context.Context) {
 
 // pollPause is how long the counters are good for.
 func (w *Worker) pollPause() time.Duration {
-	if left, ok := w.budget.left(); ok && !w.cfg.Exact && left < 16*int64(w.cfg.Concurrency) {
+	if w.nearLimit() {
 		return pollNear
 	}
 	return pollEvery
 }
 
+// nearLimit reports whether a fleet may reach the page limit before the next
+// reading.
+func (w *Worker) nearLimit() bool {
+	left, ok := w.budget.left()
+	return ok && !w.cfg.Exact && left < 100*int64(w.cfg.Concurrency)
+}
+
 // poll reads the counters of all shards and sets the budget from them.
 func (w *Worker) poll(ctx context.Context) {
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	w.read(ctx)
+}
+
+// reread is poll before borrowing close to the page limit, where an old reading
+// will not do; one that began meanwhile for another lane will.
+func (w *Worker) reread(ctx context.Context) {
+	since := time.Now()
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	if w.readAt.Before(since) {
+		w.read(ctx)
+	}
+}
+
+// read is poll under the lock.
+func (w *Worker) read(ctx context.Context) {
+	w.readAt = time.Now()
 	mark := w.budget.mark()
 	stats, err := w.cfg.Frontier.Stats(ctx)
 	if err != nil {
@@ -81,14 +107,15 @@ func (w *Worker) poll(ctx context.Context) {
 		t.Queued += s.Queued
 		t.Waiting += s.Waiting
 		t.Known += s.Known
+		t.Open += s.Open
 		t.Done += s.Done
 		t.Dead += s.Dead
 	}
 	w.totals.Store(&t)
 	w.stats.Store(&stats)
-	spent := w.budget.spent()
-	w.budget.update(w.policy.Load().settings.MaxPages, t.Done+t.Dead, mark)
-	if spent && !w.budget.spent() {
+	could := w.budget.mayLend()
+	w.budget.update(w.policy.Load().settings.MaxPages, t.Done+t.Dead, t.Open, mark)
+	if !could && w.budget.mayLend() {
 		w.stirHungry()
 	}
 }
