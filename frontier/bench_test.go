@@ -67,7 +67,6 @@ type web struct {
 	s     *stand
 	sites int
 	next  []int
-	known []Candidate // some that were admitted
 }
 
 func (w *web) fresh(site int) Candidate {

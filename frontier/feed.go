@@ -69,7 +69,7 @@ func feedError(key string, err error) error {
 // readable ones to admit, and removes them all from the feed when admit has
 // returned nil; what cannot be read goes to the list <crawl>:dead:feed. It
 // returns how many elements it removed: none when another program drains the
-// feed just now. Call it about once a second, and again at once after 500.
+// feed just now, or when Redis has no room. Call it about once a second, and again at once after 500.
 //
 // A drainer that dies before the removal has its elements admitted once more
 // by the next, with the same effect: an `again` carries the number of its
@@ -84,6 +84,9 @@ func (f *Frontier) DrainFeed(ctx context.Context, admit func(context.Context, []
 	key := f.feedKey()
 	lock, me := shard.FeedLockKey(key), rand.Text()
 	got, err := f.client.Do(ctx, noShard, lock, "SET", lock, me, "NX", "PX", feedLock.Milliseconds(), "GET")
+	if isFull(err) {
+		return 0, nil // neither would admission have room
+	}
 	if err != nil {
 		return 0, feedError(key, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"seine/shard"
 	"seine/shard/shardtest"
@@ -170,6 +171,32 @@ func TestFeedKeys(t *testing.T) {
 	if _, _, err := f.Set(t.Context(), func(s *Settings) error { s.FeedKey = "a}b"; return nil }); err == nil {
 		t.Error("a key with a loose brace is taken")
 	}
+}
+
+// Above maxmemory neither the feed nor rules of robots.txt stop a fetcher: both wait.
+func TestFeedAndRobotsWithoutRoom(t *testing.T) {
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		server := shardtest.Start(t, shardtest.Config{Kind: kind})
+		client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		f := create(t, client, "a", 1)
+		push(t, f, "a:feed", "http://one.example/x")
+		server.Nodes[0].Do(t, "config", "set", "maxmemory", 1)
+		var d drained
+		if n, err := f.DrainFeed(t.Context(), d.admit); n != 0 || err != nil || len(d.items) != 0 {
+			t.Errorf("feed without room: %d, %v, %v", n, err, d.items)
+		}
+		if err := f.SetRobots(t.Context(), 0, "http://one.example", []byte("rules"), time.Minute); err != nil {
+			t.Error("robots without room: ", err)
+		}
+		server.Nodes[0].Do(t, "config", "set", "maxmemory", 0)
+		if n, err := f.DrainFeed(t.Context(), d.admit); n != 1 || err != nil {
+			t.Errorf("feed with room: %d, %v", n, err)
+		}
+	})
 }
 
 func TestFeedOnACluster(t *testing.T) {

@@ -223,12 +223,6 @@ func (s *stand) where(site string) string {
 	return strings.Join(in, " ")
 }
 
-// with changes a candidate.
-func with(c Candidate, change func(*Candidate)) Candidate {
-	change(&c)
-	return c
-}
-
 func again(c Candidate, id string) Candidate {
 	c.Again = id
 	return c

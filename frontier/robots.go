@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"seine/shard"
@@ -47,7 +48,8 @@ func (f *Frontier) Robots(ctx context.Context, k int, origin string) (rules []by
 }
 
 // SetRobots stores the rules of an origin (scheme, host and port) for ttl, for
-// the whole fleet. rules is not kept.
+// the whole fleet. rules is not kept. Above maxmemory nothing is stored, which is
+// no error: each fetcher then asks the origin itself.
 func (f *Frontier) SetRobots(ctx context.Context, k int, origin string, rules []byte, ttl time.Duration) error {
 	if ttl < time.Millisecond {
 		return nil
@@ -65,5 +67,13 @@ func (f *Frontier) SetRobots(ctx context.Context, k int, origin string, rules []
 	}
 	key := f.keys[k].Robots(origin)
 	_, err = f.client.Do(ctx, k, key, "SET", key, packed.Bytes(), "PX", ttl.Milliseconds())
+	if isFull(err) {
+		return nil
+	}
 	return err
+}
+
+// isFull says whether a server refused a command for want of memory.
+func isFull(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "OOM command not allowed")
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -58,16 +59,34 @@ func docs(t *testing.T, n int) (*nginx.Server, []string) {
 	return s, seeds
 }
 
+// logText is what a process wrote so far; it may be read while it runs.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // process is one running fetcher.
 type process struct {
 	cmd *exec.Cmd
 	out string // its records
-	log *strings.Builder
+	log *logText
 }
 
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{out: filepath.Join(t.TempDir(), "pages.jsonl"), log: new(strings.Builder)}
+	p := &process{out: filepath.Join(t.TempDir(), "pages.jsonl"), log: new(logText)}
 	args = append(args, "--allow-net", "127.0.0.0/8", "--out", p.out)
 	p.cmd = exec.Command(fetcher, args...)
 	p.cmd.Stderr = p.log

@@ -231,8 +231,12 @@ func TestBudget(t *testing.T) {
 	}
 	b.giveBack()
 	b.update(3, 1, 0, b.mark())
-	if !b.take() || !b.take() || b.take() {
-		t.Error("two of three are left")
+	got := 0
+	for got < 5 && b.take() {
+		got++
+	}
+	if got != 2 {
+		t.Errorf("%d could be taken, two of three are left", got)
 	}
 	b.update(3, 1, 0, b.mark()) // nothing was settled yet: what is open still counts
 	if !b.spent() {
