@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -100,6 +101,24 @@ func TestPasswordNeverShows(t *testing.T) {
 	if i := strings.Index(shown.String(), password); i >= 0 {
 		t.Errorf("the password shows: …%s", shown.String()[max(0, i-80):i+len(password)])
 	}
+}
+
+// Any user and password may stand percent-encoded in a URL; the rest of it is
+// read right, and the password does not show.
+func FuzzURL(f *testing.F) {
+	f.Add("user", "pass")
+	f.Add("", "a@b:c/d?e#f%")
+	f.Fuzz(func(t *testing.T, user, password string) {
+		escaped := strings.ReplaceAll(url.PathEscape(user), ":", "%3A")
+		cfg := shard.Config{Addrs: []string{"redis://" + escaped + ":" + url.PathEscape(password) + "@h:1/2"}}
+		want := "redis://h:1/2"
+		if user != "" {
+			want = "redis://" + user + "@h:1/2"
+		}
+		if err := cfg.Validate(); err != nil || cfg.String() != want {
+			t.Errorf("%q %q: %v, want %s (%v)", user, password, cfg, want, err)
+		}
+	})
 }
 
 func TestPasswordUserDB(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -144,68 +146,29 @@ func TestEpochRisesOnSilentBreak(t *testing.T) {
 	}
 }
 
-func TestRunThroughMove(t *testing.T) {
+// However many call at once, a master sees at most eight connections.
+func TestAtMostEightConnections(t *testing.T) {
 	t.Parallel()
-	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
-		t.Parallel()
-		s := shardtest.Start(t, shardtest.Config{Kind: kind, Masters: 2})
-		c := open(t, s)
-		keys := shard.KeysOf("c", shard.NewMap(2).Tag(0))
-		slot := shard.Slot(shard.NewMap(2).Tag(0))
-		both := shard.NewScript("both", `return redis.call("INCR", KEYS[1]) + redis.call("INCR", KEYS[2])`)
-		pair := []string{keys.Stats(), keys.Meta()}
-		call := func() any {
-			v, err := c.Run(within(t), 0, both, pair)
-			return fmt.Sprint(v, err)
-		}
-		if got := call(); got != "2 <nil>" {
-			t.Fatal(got)
-		}
-		before := c.Epoch(0)
-
-		move := s.BeginMove(t, slot, s.Nodes[1])
-		move.Keys(t, keys.Stats()) // the keys are here and there: TRYAGAIN
-		result := make(chan any)
-		go func() { result <- call() }()
-		untilRefused(t, s.Nodes[0])
-		move.Keys(t, keys.Meta()) // all there: ASK
-		if got := <-result; got != "4 <nil>" {
-			t.Fatal(got)
-		}
-		if got := call(); got != "6 <nil>" {
-			t.Fatal(got)
-		}
-		if _, acked, err := c.RunAck(within(t), 0, both, 0, time.Second, pair); err != nil || acked != 0 {
-			t.Fatal(acked, err)
-		}
-		if v, err := c.Do(within(t), 0, keys.Stats(), "get", keys.Stats()); v != "4" || err != nil {
-			t.Fatal(v, err)
-		}
-		move.Finish(t) // MOVED
-		if got := call(); got != "10 <nil>" {
-			t.Fatal(got)
-		}
-		if _, _, err := c.RunAck(within(t), 0, both, 0, time.Second, pair); err != nil {
-			t.Fatal(err)
-		}
-		if after := c.Epoch(0); after <= before {
-			t.Errorf("epoch %d before the move, %d after", before, after)
-		}
-		if c.Epoch(1) != 0 {
-			t.Errorf("epoch of an untouched shard is %d", c.Epoch(1))
-		}
-	})
-}
-
-// untilRefused waits until the node has refused a call for a half moved slot.
-func untilRefused(t testing.TB, n *shardtest.Node) {
-	t.Helper()
-	for ctx := within(t); ctx.Err() == nil; {
-		if contains(fmt.Sprint(n.Do(t, "info", "errorstats")), "errorstat_TRYAGAIN") {
-			return
-		}
+	s := shardtest.One(t)
+	c, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs, Name: "many"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no TRYAGAIN")
+	defer c.Close()
+	block := shard.NewScript("block", `for i = 1, 20000 do redis.call("GET", KEYS[1]) end return 1`)
+	var calls sync.WaitGroup
+	for range 64 {
+		calls.Go(func() {
+			if _, err := c.Run(within(t), 0, block, []string{"k"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	list := fmt.Sprint(s.Nodes[0].Do(t, "client", "list"))
+	if n := strings.Count(list, "name=many "); n < 2 || n > 8 {
+		t.Errorf("%d connections:\n%s", n, list)
+	}
 }
 
 func TestRunThroughFailover(t *testing.T) {
@@ -231,6 +194,35 @@ func TestRunThroughFailover(t *testing.T) {
 	if owner, err := c.Owner(t.Context(), key); err != nil || owner != s.Replicas(0)[0].Addr {
 		t.Errorf("owner %s, %v", owner, err)
 	}
+}
+
+// What no replica has got is not called acknowledged.
+func TestRunAckWithFrozenReplica(t *testing.T) {
+	t.Parallel()
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		t.Parallel()
+		s := shardtest.Start(t, shardtest.Config{Kind: kind, Masters: 1, Replicas: 1, NodeTimeout: time.Minute})
+		c := open(t, s)
+		replica := s.Replicas(0)[0]
+		ack := func(timeout time.Duration) (any, int) {
+			v, acked, err := c.RunAck(within(t), 0, count, 1, timeout, []string{"k"}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v, acked
+		}
+		if v, acked := ack(time.Minute); v != int64(1) || acked != 1 {
+			t.Fatal(v, acked)
+		}
+		replica.Stop(t)
+		if v, acked := ack(20 * time.Millisecond); v != int64(2) || acked != 0 {
+			t.Errorf("frozen replica: %v, acknowledged by %d", v, acked)
+		}
+		replica.Cont(t)
+		if v, acked := ack(time.Minute); v != int64(3) || acked != 1 {
+			t.Errorf("thawed replica: %v, acknowledged by %d", v, acked)
+		}
+	})
 }
 
 // A frozen master costs a try its time-out, not the call for ever.
@@ -275,5 +267,16 @@ func TestEachGivesUpOnPermanentErrors(t *testing.T) {
 	})
 	if tries != 3 || !errors.Is(err, redis.ErrCrossSlot) {
 		t.Errorf("%d tries, %v", tries, err)
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	c := open(b, shardtest.One(b))
+	keys, args := []string{"k", "l", "m"}, []any{1, "two", 3}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Run(b.Context(), 0, count, keys, args...); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

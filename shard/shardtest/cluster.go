@@ -2,6 +2,7 @@ package shardtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -148,6 +149,41 @@ func (n *Node) WaitRole(t testing.TB, role string) {
 	if err != nil {
 		t.Fatal("shardtest: ", err)
 	}
+}
+
+// AddMaster starts one more node, which joins the cluster as a master without
+// slots, and returns when all others know it.
+func (s *Server) AddMaster(t testing.TB) *Node {
+	t.Helper()
+	n, err := s.newNode(t)
+	if err == nil {
+		err = errors.Join(n.write(s.module, ""), n.run())
+	}
+	if err == nil {
+		err = n.ready(startTimeout)
+	}
+	if err != nil {
+		t.Fatal("shardtest: ", err)
+	}
+	n.id = n.Do(t, "cluster", "myid").(string)
+	n.Do(t, "cluster", "meet", "127.0.0.1", s.Nodes[0].port, s.Nodes[0].bus)
+	err = eventually(startTimeout, func() error {
+		for _, other := range s.Nodes {
+			if !other.running() {
+				continue
+			}
+			nodes, err := other.Client().ClusterNodes(context.Background()).Result()
+			if err != nil || !strings.Contains(nodes, n.id) || strings.Contains(nodes, "handshake") {
+				return fmt.Errorf("%s does not know the new master yet (%v)", other.Addr, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal("shardtest: ", err)
+	}
+	s.WaitWhole(t)
+	return n
 }
 
 // Move is a slot on its way from one master to another. Between BeginMove and

@@ -139,8 +139,9 @@ func (n *Node) end(t testing.TB) {
 	}
 }
 
-// write makes the directory with redis.conf and, in a cluster, nodes.conf.
-func (n *Node) write(s *Server, module string) error {
+// write makes the directory with redis.conf and, in a cluster, what the node
+// knows of it from the start.
+func (n *Node) write(module, nodesConf string) error {
 	if err := os.MkdirAll(n.Dir, 0o700); err != nil {
 		return err
 	}
@@ -164,7 +165,9 @@ func (n *Node) write(s *Server, module string) error {
 	if n.bus != 0 {
 		conf = append(conf, "cluster-enabled yes", "cluster-require-full-coverage no", fmt.Sprint("cluster-port ", n.bus),
 			fmt.Sprint("cluster-node-timeout ", n.cfg.NodeTimeout.Milliseconds()))
-		if err := os.WriteFile(filepath.Join(n.Dir, "nodes.conf"), []byte(s.nodesConf(n)), 0o600); err != nil {
+	}
+	if nodesConf != "" {
+		if err := os.WriteFile(filepath.Join(n.Dir, "nodes.conf"), []byte(nodesConf), 0o600); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@
 package shardtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,7 +59,9 @@ type Server struct {
 	Nodes []*Node  // in the same order: masters, then replicas of master 0, 1, ... in turn
 	Kind  Kind
 
-	cfg Config
+	cfg             Config
+	program, module string
+	root            string
 }
 
 // One starts one server.
@@ -111,8 +114,8 @@ func Start(t testing.TB, cfg Config) *Server {
 	}
 	var err error
 	for range 5 { // another process may take a free port before our server does
-		s := &Server{Kind: cfg.Kind, cfg: cfg}
-		if err = s.start(t, program, module); err == nil {
+		s := &Server{Kind: cfg.Kind, cfg: cfg, program: program, module: module, root: t.TempDir()}
+		if err = s.start(t); err == nil {
 			return s
 		}
 		for _, n := range s.Nodes {
@@ -124,33 +127,22 @@ func Start(t testing.TB, cfg Config) *Server {
 }
 
 // start makes the nodes, runs them and waits until they are ready.
-func (s *Server) start(t testing.TB, program, module string) error {
+func (s *Server) start(t testing.TB) error {
 	count := 1
 	if s.cfg.Masters > 0 {
 		count = s.cfg.Masters * (1 + s.cfg.Replicas)
 	}
-	root := t.TempDir()
-	for i := range count {
-		port, err := freePort()
-		if err != nil {
+	for range count {
+		if _, err := s.newNode(t); err != nil {
 			return err
 		}
-		n := &Node{Index: i, Addr: fmt.Sprintf("127.0.0.1:%d", port), Dir: filepath.Join(root, fmt.Sprint(i)), port: port,
-			program: program, cfg: &s.cfg, id: nodeID()}
-		if s.cfg.Masters > 0 {
-			if n.bus, err = freePort(); err != nil {
-				return err
-			}
-		}
-		s.Nodes = append(s.Nodes, n)
-		s.Addrs = append(s.Addrs, n.Addr)
 	}
 	for _, n := range s.Nodes {
-		if err := n.write(s, module); err != nil {
-			return err
+		known := ""
+		if s.cfg.Masters > 0 {
+			known = s.nodesConf(n)
 		}
-		t.Cleanup(func() { n.end(t) })
-		if err := n.run(); err != nil {
+		if err := errors.Join(n.write(s.module, known), n.run()); err != nil {
 			return err
 		}
 	}
@@ -163,6 +155,25 @@ func (s *Server) start(t testing.TB, program, module string) error {
 		return s.whole(startTimeout)
 	}
 	return nil
+}
+
+// newNode adds a node to the server; it does not run yet.
+func (s *Server) newNode(t testing.TB) (*Node, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{Index: len(s.Nodes), Addr: fmt.Sprintf("127.0.0.1:%d", port), Dir: filepath.Join(s.root, fmt.Sprint(len(s.Nodes))), port: port,
+		program: s.program, cfg: &s.cfg, id: nodeID()}
+	if s.cfg.Masters > 0 {
+		if n.bus, err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	s.Nodes = append(s.Nodes, n)
+	s.Addrs = append(s.Addrs, n.Addr)
+	t.Cleanup(func() { n.end(t) })
+	return n, nil
 }
 
 // startTimeout bounds how long servers may take to start on a busy machine.

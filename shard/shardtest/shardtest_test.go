@@ -2,6 +2,9 @@ package shardtest_test
 
 import (
 	"context"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"seine/shard/shardtest"
@@ -50,4 +53,26 @@ func TestCluster(t *testing.T) {
 			t.Fatalf("after the kill slot 100 is at node %d", got.Index)
 		}
 	})
+}
+
+// Without a server or the module a test is skipped; where CI is set it fails.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("SHARDTEST_MISSING") != "" {
+		shardtest.One(t)
+		return
+	}
+	for _, c := range []struct{ env, want string }{
+		{"PATH=/none CI=", "SKIP"},
+		{"PATH=/none CI=true", "FAIL"},
+		{"SEINE_REDISBLOOM=/none CI=", "SKIP"},
+		{"SEINE_REDISBLOOM=/none CI=true", "FAIL"},
+	} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMissing$", "-test.v")
+		cmd.Env = append(os.Environ(), append(strings.Fields(c.env), "SHARDTEST_MISSING=1")...)
+		out, _ := cmd.CombinedOutput()
+		if !strings.Contains(string(out), "--- "+c.want+": TestMissing") || !strings.Contains(string(out), "scripts/setup") {
+			t.Errorf("with %s: want %s, got\n%s", c.env, c.want, out)
+		}
+	}
 }
