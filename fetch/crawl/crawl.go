@@ -236,7 +236,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	rear.Go(func() { w.watch(back) })
 	rear.Go(func() { w.feed(back) })
 	lanes.Wait()
-	w.running.Wait()
+	w.awaitVisits()
 	stopBack()
 	rear.Wait()
 	if err := context.Cause(w.ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -252,6 +252,26 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) giveBack() {
 	w.budget.giveBack()
 	w.stirHungry()
+}
+
+// cutTime is how long visits may take to end when requests are cut. One whose
+// record cannot be handed to a sink that takes none is left behind: closing the
+// sink frees it.
+const cutTime = 3 * time.Second
+
+// awaitVisits waits until every visit ended.
+func (w *Worker) awaitVisits() {
+	ended := make(chan struct{})
+	go func() { w.running.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return
+	case <-w.ctx.Done():
+	}
+	select {
+	case <-ended:
+	case <-time.After(cutTime):
+	}
 }
 
 // mayLend reports whether new visits may be borrowed.

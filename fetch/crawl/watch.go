@@ -27,6 +27,7 @@ func (w *Worker) watch(ctx context.Context) {
 	defer tick.Stop()
 	lastWork := time.Now()
 	polled, judged, reported, asked := lastWork, lastWork, lastWork, lastWork
+	var held trouble
 	for {
 		select {
 		case <-ctx.Done():
@@ -37,11 +38,12 @@ func (w *Worker) watch(ctx context.Context) {
 			}
 			if now.Sub(polled) >= w.pollPause() {
 				polled = now
-				w.poll(ctx)
+				w.pollSoon(ctx)
 			}
 			if now.Sub(judged) >= pollEvery {
 				judged = now
 				w.judge()
+				held = w.watchTrouble(held)
 				w.rate.note(w.count.done.Get()+w.count.dead.Get(), now)
 			}
 			if w.cfg.Report != nil && now.Sub(reported) >= w.cfg.ReportEvery {
@@ -74,6 +76,18 @@ func (w *Worker) nearLimit() bool {
 	return ok && !w.cfg.Exact && left < 100*int64(w.cfg.Concurrency)
 }
 
+// pollTime bounds how long the watch waits for an answer: it has others to
+// look after while a shard is silent.
+const pollTime = 2 * time.Second
+
+// pollSoon is poll that gives up when no answer comes in time; the old reading
+// stands.
+func (w *Worker) pollSoon(ctx context.Context) {
+	short, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	w.poll(short)
+}
+
 // poll reads the counters of all shards and sets the budget from them.
 func (w *Worker) poll(ctx context.Context) {
 	w.reading.Lock()
@@ -98,7 +112,7 @@ func (w *Worker) read(ctx context.Context) {
 	mark := w.budget.mark()
 	stats, err := w.cfg.Frontier.Stats(ctx)
 	if err != nil {
-		w.fail(ctx, err)
+		w.fail(ctx, err) // a bounded ctx that ran out is no failure
 		return
 	}
 	var t frontier.ShardStats
@@ -139,7 +153,7 @@ func (w *Worker) over(ctx context.Context, idle time.Duration) bool {
 		return false
 	}
 	if w.budget.spent() && (w.cfg.Exact || w.cfg.ExitWhenDone) {
-		w.poll(ctx) // what ended while the counters were read may have counted twice
+		w.pollSoon(ctx) // what ended while the counters were read may have counted twice
 		return w.quiet() && w.budget.spent()
 	}
 	if w.cfg.IdleTimeout > 0 && idle >= w.cfg.IdleTimeout {
@@ -148,9 +162,11 @@ func (w *Worker) over(ctx context.Context, idle time.Duration) bool {
 	if !w.cfg.ExitWhenDone {
 		return false
 	}
-	done, err := w.cfg.Frontier.Finished(ctx)
+	short, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	done, err := w.cfg.Frontier.Finished(short)
 	if err != nil {
-		w.fail(ctx, err)
+		w.fail(short, err)
 		return false
 	}
 	return done
