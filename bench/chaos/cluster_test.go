@@ -43,7 +43,9 @@ func (w *world) replica(m int) *shardtest.Node {
 // The slots of all shards move to other masters under load, back to back; two
 // masters come, take their part, and go again.
 func TestShardsMoved(t *testing.T) {
-	w := build(t, setup{})
+	// Else a master that gave its last slot away would follow who took it.
+	stay := []string{"cluster-allow-replica-migration no"}
+	w := build(t, setup{redis: shardtest.Config{Masters: 6, Directives: stay}})
 	w.start(3)
 	w.progress(either(150, 300))
 	for range either(1, 5) {
@@ -101,7 +103,7 @@ func freeze() time.Duration { return either(5*time.Second, 10*time.Second) }
 // keep is told, and in the long form it must be 80%.
 func TestMasterFrozen(t *testing.T) {
 	even := web.Config{Sites: 60, Exponent: 1000, Links: 20, New: 0.3, Features: web.Spellings}
-	w := build(t, setup{web: even, pages: either(6000, 60_000), redis: shardtest.Config{Masters: 6, NodeTimeout: 30 * time.Second}})
+	w := build(t, setup{web: even, pages: either(4500, 60_000), redis: shardtest.Config{Masters: 6, NodeTimeout: 30 * time.Second}})
 	w.start(3)
 	w.progress(either(300, 1000))
 	kept := 1.0
