@@ -115,8 +115,8 @@ func TestMasterFrozen(t *testing.T) {
 		w.blows++
 		during := w.rate(others)
 		for _, f := range w.fetchers {
-			if held := f.metric("seine_crawl_open_bytes", ""); held > 64<<20 {
-				t.Errorf("pages that wait hold %.0f bytes", held)
+			if held := f.metric("seine_crawl_open_bytes", ""); held < 0 || held > 64<<20 {
+				t.Errorf("%s: pages that wait hold %.0f bytes", f.name, held)
 			}
 		}
 		n.Cont(t)
