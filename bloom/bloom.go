@@ -255,4 +255,9 @@ func (c askingConn) DoContext(ctx context.Context, command string, args ...any) 
 	return redis.DoContext(c.Conn, ctx, command, args...)
 }
 
+// ReceiveContext makes it a redis.ConnWithContext.
+func (c askingConn) ReceiveContext(ctx context.Context) (any, error) {
+	return redis.ReceiveContext(c.Conn, ctx)
+}
+
 func abs(n int64) int64 { return max(n, -n) }
