@@ -120,7 +120,7 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("extract: no kind of link is called %q; say one of navigation, requisites, syndication, all, a, area, frame, iframe, refresh, canonical, next, prev, header, alternate, feed, img, ...", name)
+		return 0, fmt.Errorf("extract: no kind of link is called %q; say one of navigation, requisites, syndication, all, a, area, frame, iframe, refresh, canonical, next, prev, header, alternate, feed, img or another of the kinds in the reference", name)
 	}
 	if s == 0 {
 		s = Navigation

@@ -126,8 +126,9 @@ func (o *oracle) element(n *html.Node) {
 	}
 }
 
-// difference names one link on which scanner and tree disagree, and why.
-type difference struct{ corpus, page, link, why string }
+// difference names one link on which scanner and tree disagree; a comment
+// beside each entry says why.
+type difference struct{ corpus, page, link string }
 
 // differences lists every single one that is known.
 var differences = []difference{}

@@ -86,7 +86,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 			continue
 		}
 		now := time.Now()
-		resp.Seconds = now.Sub(resp.Start)
+		resp.Took = now.Sub(resp.Start)
 		if !reuse {
 			cn.close()
 			cn = nil

@@ -52,7 +52,7 @@ type Response struct {
 	Truncated   bool          // the body was cut at a limit, or ended early or broken
 	Cut         string        // why Truncated: one of the Class constants
 	FirstByte   time.Duration // from Start
-	Seconds     time.Duration // from Start to the end of the body
+	Took        time.Duration // from Start to the end of the body
 	Start       time.Time     // when the request went out (monotonic); zero if it never did
 }
 

@@ -219,11 +219,10 @@ func TestProxyFailures(t *testing.T) {
 // TestProxyRotation: a site stays with its proxy, sites spread, a failing
 // proxy rests and its sites move until it is back.
 func TestProxyRotation(t *testing.T) {
-	var ps []*fakeProxy
 	var urls []string
 	for range 3 {
 		p := startProxy(t, false, "")
-		ps, urls = append(ps, p), append(urls, p.url)
+		urls = append(urls, p.url)
 	}
 	c := newClient(t, func(cfg *Config) {
 		cfg.Proxies = urls

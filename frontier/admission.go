@@ -38,6 +38,19 @@ type admission struct {
 // part is a part of admission.text, which moves while it grows.
 type part struct{ from, to int }
 
+func newAdmission() *admission {
+	return &admission{speaker: make(map[canon.Fingerprint]int), sites: make(map[string]int)}
+}
+
+// forget lets go of what belongs to the caller.
+func (a *admission) forget() {
+	clear(a.sites)
+	clear(a.names)
+	clear(a.queues)
+	clear(a.keys)
+	clear(a.args)
+}
+
 // unique returns the candidates that speak for their URLs: the first that wants
 // it again, or else the first.
 func (a *admission) unique(batch []Candidate) []int {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"seine/frontier/canon"
 	"seine/shard"
 )
 
@@ -40,9 +39,12 @@ func (f *Frontier) Admit(ctx context.Context, k int, batch []Candidate, verdicts
 	}
 	a, _ := f.admissions.Get().(*admission)
 	if a == nil {
-		a = &admission{speaker: make(map[canon.Fingerprint]int), sites: make(map[string]int)}
+		a = newAdmission()
 	}
-	defer f.admissions.Put(a)
+	defer func() {
+		a.forget()
+		f.admissions.Put(a)
+	}()
 	var notAcked error
 	for part := range slices.Chunk(a.unique(batch), admitMost) {
 		err := f.admit(ctx, k, a, batch, part, verdicts)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"seine/frontier/canon"
 	"seine/shard/shardtest"
 )
 
@@ -220,9 +219,42 @@ func TestFull(t *testing.T) {
 	})
 }
 
+// TestFullFilter: what a filter refuses is full and not queued.
+func TestFullFilter(t *testing.T) {
+	s := one(t)
+	s.do("DEL", s.keys[0].Filter(0))
+	s.do("BF.RESERVE", s.keys[0].Filter(0), "0.000001", 10, "NONSCALING")
+	for range 2 {
+		s.admit(candidates("a.example", 0, 30)...)
+	}
+	got := s.admit(candidates("a.example", 0, 30)...)
+	if seen := strings.Count(got, "s"); seen < 10 || seen > 12 || strings.Count(got, "f") != 30-seen {
+		t.Error("verdicts ", got)
+	}
+	if got := s.admit(again(candidate("a.example", 0), "r1")); got != "f" {
+		t.Error("wanted again: ", got)
+	}
+	s.sound(0)
+}
+
+// TestFalsePositivesOfABatch: a URL that was unknown before its batch is queued,
+// though the batch itself made the filter call it known.
+func TestFalsePositivesOfABatch(t *testing.T) {
+	s := one(t)
+	s.do("DEL", s.keys[0].Filter(0))
+	s.do("BF.RESERVE", s.keys[0].Filter(0), "0.5", 1000)
+	if got := s.admit(candidates("a.example", 0, 400)...); got != strings.Repeat("a", 400) {
+		t.Error("verdicts ", got)
+	}
+	if n := s.number("LLEN", s.keys[0].Queue("a.example", 2)); n != 400 {
+		t.Errorf("%d queued, want 400", n)
+	}
+	s.sound(0)
+}
+
 // TestAdmissionKeepsOrder: grouped by filter, candidates are queued in their order.
 func TestAdmissionKeepsOrder(t *testing.T) {
-	a := &admission{speaker: make(map[canon.Fingerprint]int), sites: make(map[string]int)}
+	a := newAdmission()
 	batch := candidates("a.example", 0, 100)
 	chosen := a.unique(batch)
 	a.place(batch, chosen, 7)

@@ -5,15 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"seine/frontier/canon"
-	"seine/shard"
-	"seine/shard/shardtest"
 )
 
 // driver runs simulated fetchers on a small web of known shape. They crash and
@@ -34,6 +30,8 @@ type driver struct {
 	mu      sync.Mutex
 	done    map[string]int
 	dead    map[string]string
+	holders map[string]Visit // by site
+	over    map[string]bool  // tokens of visits that ended
 	crashes atomic.Int64
 	lends   atomic.Int64 // of the poison
 	calls   atomic.Int64
@@ -42,7 +40,7 @@ type driver struct {
 
 func newDriver(s *stand, sites, pages int) *driver {
 	d := &driver{stand: s, sites: sites, pages: pages, links: 8, lease: 600 * time.Millisecond, lateOf: 0.1, twiceOf: 0.1,
-		done: make(map[string]int), dead: make(map[string]string)}
+		done: make(map[string]int), dead: make(map[string]string), holders: make(map[string]Visit), over: make(map[string]bool)}
 	if err := s.Configure(Config{Lease: d.lease, Claim: 50 * time.Millisecond}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -50,43 +48,6 @@ func newDriver(s *stand, sites, pages int) *driver {
 	d.run = s.Frontier.run
 	s.Frontier.run = d.repeat
 	return d
-}
-
-// repeat runs a call as an unlucky client does.
-func (d *driver) repeat(ctx context.Context, k int, s *shard.Script, keys []string, args ...any) (any, error) {
-	d.calls.Add(1)
-	reply, err := d.run(ctx, k, s, keys, args...)
-	if err != nil {
-		return reply, err
-	}
-	if rand.Float64() < d.twiceOf {
-		// The caller hears the repeat only, as if the first reply was lost.
-		reply, err = d.run(ctx, k, s, keys, args...)
-	}
-	if rand.Float64() < d.lateOf {
-		keys := slices.Clone(keys)
-		args := cloneArgs(args)
-		d.late.Go(func() {
-			time.Sleep(time.Duration(rand.Int64N(int64(2 * d.lease)))) // the copy is on its way
-			d.world.RLock()
-			defer d.world.RUnlock()
-			if _, err := d.run(context.Background(), k, s, keys, args...); err != nil {
-				d.fail("late %s: %v", s.Name, err)
-			}
-		})
-	}
-	return reply, err
-}
-
-// cloneArgs copies what the caller may use again.
-func cloneArgs(args []any) []any {
-	args = slices.Clone(args)
-	for i := range args {
-		if b, ok := args[i].([]byte); ok {
-			args[i] = slices.Clone(b)
-		}
-	}
-	return args
 }
 
 func (d *driver) fail(format string, args ...any) {
@@ -191,6 +152,7 @@ func (d *driver) turn(ctx context.Context, r *rand.Rand, k int, mine *[]*held, f
 		if err != nil {
 			return err
 		}
+		d.hold(visits)
 		for _, v := range visits {
 			*mine = append(*mine, &held{visit: v, left: v.Items})
 			if slices.ContainsFunc(v.Items, func(it Item) bool { return it.URL == d.poison }) {
@@ -198,6 +160,11 @@ func (d *driver) turn(ctx context.Context, r *rand.Rand, k int, mine *[]*held, f
 				d.crashes.Add(1)
 				return errCrash
 			}
+		}
+	}
+	if r.Float64() < 0.02 {
+		if err := d.operate(ctx, r, k); err != nil {
+			return err
 		}
 	}
 	if len(*mine) == 0 {
@@ -209,6 +176,52 @@ func (d *driver) turn(ctx context.Context, r *rand.Rand, k int, mine *[]*held, f
 		return errCrash
 	}
 	return d.work(ctx, r, k, mine)
+}
+
+// hold notes who holds which sites, and fails when a site is lent twice at once.
+func (d *driver) hold(visits []Visit) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, v := range visits {
+		if h, ok := d.holders[v.Site]; ok && time.Now().Before(h.Deadline) {
+			d.fail("%s is lent to %s and to %s", v.Site, h.Token, v.Token)
+		}
+		d.holders[v.Site] = v
+	}
+}
+
+// release notes which sites are about to be given back.
+func (d *driver) release(batch []Settlement) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, st := range batch {
+		if st.Free != nil && d.holders[st.Site].Token == st.Token {
+			delete(d.holders, st.Site)
+		}
+	}
+}
+
+// operate does what an operator may: it pauses a site for a moment, or revives
+// dead letters.
+func (d *driver) operate(ctx context.Context, r *rand.Rand, k int) error {
+	if site := d.page(r.IntN(d.sites), 0); d.Of(site.Fingerprint) == k {
+		if err := d.Alter(ctx, k, site.Site, SiteChange{Paused: ptr(true)}); err != nil {
+			return err
+		}
+		d.late.Go(func() {
+			time.Sleep(d.lease / 10)
+			d.world.RLock()
+			defer d.world.RUnlock()
+			if err := d.Alter(context.Background(), k, site.Site, SiteChange{Paused: ptr(false)}); err != nil {
+				d.fail("%v", err)
+			}
+		})
+	}
+	letters, err := d.DeadLetters(ctx, k, "gone", 0, 2)
+	if err == nil {
+		_, err = d.Revive(ctx, k, letters)
+	}
+	return err
 }
 
 // work settles some of what a fetcher holds.
@@ -240,21 +253,24 @@ func (d *driver) work(ctx context.Context, r *rand.Rand, k int, mine *[]*held) e
 		}
 		batch = append(batch, st)
 	}
-	settled, err := d.Settle(ctx, k, batch)
-	if err != nil {
+	d.release(batch)
+	if _, err := d.Settle(ctx, k, batch); err != nil {
 		return err
 	}
-	d.note(*mine, batch, settled)
+	d.note(*mine, batch)
 	*mine = slices.DeleteFunc(*mine, func(h *held) bool { return len(h.left) == 0 && h.gone })
 	return nil
 }
 
 // note remembers pages whose links were admitted before they were settled;
 // what a repeat calls gone counts as well, for the page is safe.
-func (d *driver) note(mine []*held, batch []Settlement, settled []Settled) {
+func (d *driver) note(mine []*held, batch []Settlement) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, st := range batch {
+		if len(mine[i].left) == 0 && mine[i].gone {
+			d.over[st.Token] = true
+		}
 		for _, o := range st.Outcomes {
 			at := slices.IndexFunc(mine[i].visit.Items, func(it Item) bool { return it.Index == o.Index })
 			url := mine[i].visit.Items[at].URL
@@ -265,116 +281,5 @@ func (d *driver) note(mine []*held, batch []Settlement, settled []Settled) {
 				d.dead[url] = o.Cause
 			}
 		}
-	}
-}
-
-// crawl runs n fetchers until nothing is left, looks at the shards meanwhile,
-// and fails the test when a URL was lost.
-func (d *driver) crawl(t *testing.T, n int, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	if err := d.admitAll(ctx, []Candidate{d.page(0, 0)}); err != nil {
-		t.Fatal(err)
-	}
-	work, stop := context.WithCancel(ctx)
-	var fetchers sync.WaitGroup
-	for i := range n {
-		fetchers.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))
-			for work.Err() == nil { // a crashed one is replaced
-				if err := d.fetcher(work, r); err != nil {
-					d.fail("%v", err)
-				}
-			}
-		})
-	}
-	finished := false
-	for !finished && ctx.Err() == nil && d.failed.Load() == nil {
-		time.Sleep(d.lease / 4)
-		finished = d.look(t)
-	}
-	stop()
-	fetchers.Wait()
-	d.late.Wait()
-	if text := d.failed.Load(); text != nil {
-		t.Fatal(*text)
-	}
-	if !d.look(t) {
-		t.Fatal("the crawl did not end in time, or work came up after its end")
-	}
-	d.account(t)
-}
-
-// look stops the world, checks every shard and says whether nothing is left.
-func (d *driver) look(t *testing.T) bool {
-	d.world.Lock()
-	defer d.world.Unlock()
-	left := int64(0)
-	for k := range d.Shards() {
-		c, err := d.Check(t.Context(), k, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Faulted > 0 || c.Moving {
-			t.Fatalf("shard %d, moving %v: %s", k, c.Moving, strings.Join(c.Faults, "\n"))
-		}
-		left += c.Gauges["queued"] + c.Gauges["waiting"] + c.Gauges["open"] + c.Leases
-	}
-	return left == 0
-}
-
-// account fails the test for every page that ended nowhere.
-func (d *driver) account(t *testing.T) {
-	for k := range d.Shards() {
-		d.sound(k)
-		for _, raw := range d.do("LRANGE", d.keys[k].Dead(CauseLost), 0, -1).([]any) {
-			letter, err := parseLetter(raw.(string), CauseLost)
-			if err != nil {
-				t.Fatal(err)
-			}
-			d.dead[letter.URL] = CauseLost
-		}
-	}
-	reached, queue := map[string]bool{d.page(0, 0).URL: true}, []string{d.page(0, 0).URL}
-	lost := 0
-	for len(queue) > 0 {
-		url := queue[0]
-		queue = queue[1:]
-		if d.done[url] == 0 {
-			if d.dead[url] == "" {
-				lost++
-				t.Errorf("lost: %s", url)
-			}
-			continue
-		}
-		for _, c := range d.linksOf(url) {
-			if !reached[c.URL] {
-				reached[c.URL] = true
-				queue = append(queue, c.URL)
-			}
-		}
-	}
-	repeats := 0
-	for _, n := range d.done {
-		repeats += n - 1
-	}
-	if len(d.done)+len(d.dead) < d.sites*d.pages/2 {
-		t.Errorf("only %d pages of %d were reached", len(reached), d.sites*d.pages)
-	}
-	if reached[d.poison] && d.dead[d.poison] != CauseLost {
-		t.Errorf("the poison ended as %q", d.dead[d.poison])
-	}
-	t.Logf("%d pages, %d dead, %d lost, %d fetched again, %d crashes, poison lent %d times, %d calls",
-		len(d.done), len(d.dead), lost, repeats, d.crashes.Load(), d.lends.Load(), d.calls.Load())
-}
-
-// TestDriver is the third ring: simulated fetchers that crash and stall, calls
-// that are repeated and that arrive late.
-func TestDriver(t *testing.T) {
-	s := open(t, shardtest.One(t), 2, 3)
-	d := newDriver(s, 30, 30)
-	d.crawl(t, 4, time.Minute)
-	if n := d.lends.Load(); n > 3 {
-		t.Errorf("the poison was lent %d times, want 3", n)
 	}
 }

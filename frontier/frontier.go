@@ -14,6 +14,8 @@
 //   - Settle says what became of each URL, and gives the site back with the
 //     time before which nobody may ask it again.
 //   - Reap takes back what a dead fetcher held.
+//   - Alter pauses, blocks or caps a site; Revive brings dead letters back;
+//     Check holds a shard against all of these rules.
 //
 // The ready rule, in lua/prelude.lua, says where a site stands. A site without
 // work, or lent, stands in no ready set; a paused one with work is held; any
@@ -22,7 +24,8 @@
 // never behind the last tick; callers send and get durations.
 //
 // Calls may be repeated and may arrive late; every script has the same effect
-// then as once. A crash of a fetcher loses nothing: what it held comes back
+// then as once. While a shard moves to another master its scripts wait, for they
+// declare a key that never exists. A crash of a fetcher loses nothing: what it held comes back
 // when its lease has passed.
 package frontier
 

@@ -21,25 +21,9 @@ func (c *checker) length(ctx context.Context, command, key string) (int64, error
 	return n, err
 }
 
-// pages runs a command of the SCAN family to its end; the cursor goes between
-// head and tail.
+// pages is Frontier.pages for the shard of the check.
 func (c *checker) pages(ctx context.Context, head, tail []any, each func(page []any) error) error {
-	for cursor := "0"; ; {
-		raw, err := c.do(ctx, slices.Concat(head, []any{cursor}, tail)...)
-		if err != nil {
-			return err
-		}
-		reply := array(raw)
-		if len(reply) != 2 {
-			return malformed(c.k, "check", raw)
-		}
-		if err := each(array(reply[1])); err != nil {
-			return err
-		}
-		if cursor = str(reply[0]); cursor == "0" {
-			return nil
-		}
-	}
+	return c.f.pages(ctx, c.k, "check", head, tail, each)
 }
 
 // checkLeases finds leases that lend nothing and visits without a lease.

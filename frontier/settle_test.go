@@ -117,6 +117,11 @@ func TestSettleEarlyFree(t *testing.T) {
 	if pages(second) != "3 4 5" {
 		t.Error("lent ", pages(second))
 	}
+	before := s.dump(0)
+	s.settle(Settlement{Lease: first.Lease, Free: &Release{Remain: time.Hour, Why: "late"}})
+	if fmt.Sprint(s.dump(0)) != fmt.Sprint(before) {
+		t.Error("a site that is lent to another was freed by a late copy")
+	}
 	s.settle(Settlement{Lease: first.Lease, Outcomes: []Outcome{{Index: 1, Kind: Requeue}, {Index: 2, Kind: Retry}, {Index: 3, Kind: Done}}})
 	if s.do("ZSCORE", s.keys[0].Leases(), first.member()) != nil {
 		t.Error("the first lease did not end")

@@ -3,6 +3,7 @@ package frontier
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"seine/shard"
@@ -28,7 +29,7 @@ func (f *Frontier) Alter(ctx context.Context, k int, site string, change SiteCha
 		if block {
 			var err error
 			if tokens, err = f.tokensOf(ctx, k, site); err != nil {
-				return &shard.Error{Shard: k, Op: "site", Err: err}
+				return err
 			}
 		}
 		keys := f.block(nil, k, site)
@@ -86,14 +87,37 @@ func changes(c SiteChange) (fields []string) {
 // tokensOf lists the tokens of a site that have a lease.
 func (f *Frontier) tokensOf(ctx context.Context, k int, site string) ([]string, error) {
 	var tokens []string
-	it := f.client.Redis().ZScan(ctx, f.keys[k].Leases(), 0, "", 500).Iterator()
-	for it.Next(ctx) {
-		if l := leaseOf(it.Val()); l.Site == site {
-			tokens = append(tokens, l.Token)
+	err := f.pages(ctx, k, "site", []any{"ZSCAN", f.keys[k].Leases()}, []any{"COUNT", scanPage}, func(page []any) error {
+		for i := 0; i < len(page); i += 2 { // members and their scores
+			if l := leaseOf(str(page[i])); l.Site == site && !slices.Contains(tokens, l.Token) {
+				tokens = append(tokens, l.Token)
+			}
 		}
-		if !it.Next(ctx) { // the score
-			break
+		return nil
+	})
+	return tokens, err
+}
+
+// scanPage is how many members one call of the SCAN family is to look at.
+const scanPage = 500
+
+// pages runs a command of the SCAN family to its end on the master of shard k;
+// the cursor goes between head and tail.
+func (f *Frontier) pages(ctx context.Context, k int, op string, head, tail []any, each func(page []any) error) error {
+	for cursor := "0"; ; {
+		raw, err := f.client.Do(ctx, k, f.keys[k].Meta(), slices.Concat(head, []any{cursor}, tail)...)
+		if err != nil {
+			return err
+		}
+		reply := array(raw)
+		if len(reply) != 2 {
+			return malformed(k, op, raw)
+		}
+		if err := each(array(reply[1])); err != nil {
+			return err
+		}
+		if cursor = str(reply[0]); cursor == "0" {
+			return nil
 		}
 	}
-	return tokens, it.Err()
 }

@@ -115,6 +115,36 @@ func TestBlockAgainstVisit(t *testing.T) {
 	s.sound(0)
 }
 
+// TestBlockOverlooksLease: of a visit that outlived the block, nothing returns
+// to the site.
+func TestBlockOverlooksLease(t *testing.T) {
+	for _, reaped := range []bool{false, true} {
+		s := one(t)
+		s.admit(candidates("a.example", 0, 9)...)
+		v := s.lend(4)
+		s.settle(Settlement{Lease: v.Lease, Free: &Release{}})
+		args := []any{"a.example", "0", 1, "blocked", "1"}
+		if raw, err := s.call(t.Context(), 0, siteScript, s.block(nil, 0, "a.example"), args); raw != "" || err != nil {
+			t.Fatal(raw, err)
+		}
+		s.sound(0)
+		s.settle(Settlement{Lease: v.Lease, Outcomes: []Outcome{{Index: 1, Kind: Requeue}, {Index: 2, Kind: Retry}}})
+		s.sound(0)
+		if reaped {
+			s.reap(s.expire(v))
+		} else {
+			s.settle(Settlement{Lease: v.Lease, Outcomes: []Outcome{{Index: 3, Kind: Requeue}, {Index: 4, Kind: Done}}})
+		}
+		if s.where("a.example") != "" || s.stat("queued")+s.stat("waiting")+s.stat("open") != 0 {
+			t.Errorf("a blocked site stands in %q with %d queued, %d waiting", s.where("a.example"), s.stat("queued"), s.stat("waiting"))
+		}
+		if n := s.number("ZCARD", s.keys[0].Leases()); n != 0 {
+			t.Errorf("%d leases left", n)
+		}
+		s.sound(0)
+	}
+}
+
 // TestLateSiteChange: a copy of a change that arrives after the next change.
 func TestLateSiteChange(t *testing.T) {
 	s := one(t)

@@ -87,12 +87,13 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 func (g *grammar) crawl(env *boot.Env, w *crawl.Worker) error {
 	ctx, cut := context.WithCancelCause(env.Abort)
 	defer cut(nil)
-	defer context.AfterFunc(env.Stop, func() {
+	end := func() {
 		w.Stop()
 		time.AfterFunc(g.Grace, func() { cut(errGrace) })
-	})()
+	}
+	defer context.AfterFunc(env.Stop, end)()
 	if g.MaxTime > 0 {
-		defer time.AfterFunc(g.MaxTime, w.Stop).Stop()
+		defer time.AfterFunc(g.MaxTime, end).Stop()
 	}
 	err := w.Run(ctx)
 	if errors.Is(context.Cause(ctx), errGrace) {

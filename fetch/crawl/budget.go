@@ -8,7 +8,8 @@ import "sync"
 //
 // What was settled by everybody is read from the shards now and then; what this
 // worker started and that reading cannot hold yet counts beside it. So a worker
-// never starts more than the limit leaves by what it knows, and a fleet
+// never starts more than the limit leaves by what it knows; it borrows only
+// while what all have settled and on loan is below the limit, so a fleet
 // overshoots by no more than it has on loan. The only worker of a crawl (exact)
 // takes the first reading and counts on by itself: it ends exactly at the limit.
 type budget struct {
@@ -18,6 +19,7 @@ type budget struct {
 	read    bool
 	limit   int64 // 0 = none
 	settled int64 // by everybody, as last read
+	lent    int64 // to everybody, as last read
 	open    int64 // started here and not part of settled
 	ended   int64 // of open: will be part of settled at the next reading
 }
@@ -70,11 +72,11 @@ func (b *budget) mark() int64 {
 	return b.ended
 }
 
-// update takes a new limit, 0 = none, and what all have settled.
-func (b *budget) update(limit, settled, mark int64) {
+// update takes a new limit, 0 = none, and what all have settled and on loan.
+func (b *budget) update(limit, settled, lent, mark int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.limit = limit
+	b.limit, b.lent = limit, lent
 	if b.exact && b.read {
 		return
 	}
@@ -89,6 +91,17 @@ func (b *budget) left() (n int64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.limit - b.settled - b.open, b.limit > 0
+}
+
+// mayLend reports whether more may be borrowed: pages are left that are not on
+// loan already.
+func (b *budget) mayLend() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.limit <= 0 {
+		return true
+	}
+	return b.settled+b.open < b.limit && (b.exact || b.settled+b.lent < b.limit)
 }
 
 // spent reports whether no page may start now.

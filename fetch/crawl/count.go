@@ -86,7 +86,7 @@ func (c *counters) page(r *fetch.Response) {
 	c.bytes.Add(int(r.Bytes))
 	c.wire.Add(int(r.WireBytes))
 	if r.Status > 0 {
-		c.seconds.Update(r.Seconds.Seconds())
+		c.seconds.Update(r.Took.Seconds())
 	}
 }
 

@@ -149,8 +149,10 @@ type Worker struct {
 	cancel   context.CancelCauseFunc
 	stopping chan struct{} // closed when nothing new is to be started
 	stopOnce sync.Once
-	endErr   error // why the worker stopped by itself; set before stopping is closed
+	fault    atomic.Pointer[error] // first error that made the worker stop in order
 	renew    sync.Mutex
+	reading  sync.Mutex     // of the counters of all shards
+	readAt   time.Time      // when the last reading began; guarded by reading
 	running  sync.WaitGroup // visits
 	ended    atomic.Int64   // when a request last ended, Unix ms
 	loaned   atomic.Int64   // visits not settled
@@ -184,17 +186,19 @@ func New(cfg Config) (*Worker, error) {
 // Stop asks for an orderly end: nothing new is started, what is open is
 // finished, the rest goes back. Run returns when that is done. It may be called
 // more than once, from anywhere.
-func (w *Worker) Stop() { w.endWith(nil) }
-
-// endWith is Stop with the error that Run will return.
-func (w *Worker) endWith(err error) {
+func (w *Worker) Stop() {
 	w.stopOnce.Do(func() {
-		w.endErr = err
 		close(w.stopping)
 		for _, l := range w.lanes {
 			l.stir()
 		}
 	})
+}
+
+// endWith is Stop with the error that Run will return.
+func (w *Worker) endWith(err error) {
+	w.fault.CompareAndSwap(nil, &err)
+	w.Stop()
 }
 
 func (w *Worker) isStopping() bool {
@@ -232,14 +236,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	rear.Go(func() { w.watch(back) })
 	rear.Go(func() { w.feed(back) })
 	lanes.Wait()
-	w.running.Wait()
+	w.awaitVisits()
 	stopBack()
 	rear.Wait()
 	if err := context.Cause(w.ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if w.isStopping() && w.endErr != nil {
-		return w.endErr
+	if err := w.fault.Load(); err != nil {
+		return *err
 	}
 	return ctx.Err()
 }
@@ -250,9 +254,29 @@ func (w *Worker) giveBack() {
 	w.stirHungry()
 }
 
+// cutTime is how long visits may take to end when requests are cut. One whose
+// record cannot be handed to a sink that takes none is left behind: closing the
+// sink frees it.
+const cutTime = 3 * time.Second
+
+// awaitVisits waits until every visit ended.
+func (w *Worker) awaitVisits() {
+	ended := make(chan struct{})
+	go func() { w.running.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return
+	case <-w.ctx.Done():
+	}
+	select {
+	case <-ended:
+	case <-time.After(cutTime):
+	}
+}
+
 // mayLend reports whether new visits may be borrowed.
 func (w *Worker) mayLend() bool {
-	return !w.isStopping() && !w.budget.spent() && !w.flow.blocked() && w.loaned.Load() < int64(16*w.cfg.Concurrency)
+	return !w.isStopping() && w.budget.mayLend() && !w.flow.blocked() && w.loaned.Load() < int64(16*w.cfg.Concurrency)
 }
 
 func (w *Worker) laneOf(f canon.Fingerprint) *lane { return w.lanes[w.cfg.Frontier.Of(f)] }

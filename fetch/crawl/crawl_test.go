@@ -59,7 +59,7 @@ func TestMaxPages(t *testing.T) {
 					case i%5 == 3:
 						http.NotFound(rw, rq)
 					case i%7 == 2 && flaky.Add(1)%2 == 1:
-						rw.WriteHeader(503)
+						rw.WriteHeader(502)
 					default:
 						html(fmt.Sprintf("/p%d", 2*i+1), fmt.Sprintf("/p%d", 2*i+2), fmt.Sprintf("/q%d", i), "/forbidden/"+rq.URL.Path)(rw, rq)
 					}
@@ -233,7 +233,9 @@ func TestRetries(t *testing.T) {
 	})
 	w.on("b.example/cut", func(rw http.ResponseWriter, rq *http.Request) {
 		rw.Header().Set("Content-Length", "100")
+		rw.Header().Set("Content-Type", "text/html")
 		rw.Write([]byte("<a href=/never>"))
+		rw.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	})
 	r.seed("http://a.example/always", "http://a.example/once", "http://b.example/cut")
@@ -261,7 +263,7 @@ func TestSetAside(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.GiveUp = 300 * time.Millisecond
-	w.others = func(rw http.ResponseWriter, rq *http.Request) { panic(http.ErrAbortHandler) }
+	w.others = text(502, "")
 	for i := range 40 {
 		r.seed(fmt.Sprintf("http://down.example/p%d", i))
 	}

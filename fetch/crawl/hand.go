@@ -24,9 +24,11 @@ type hand struct {
 	links  *extract.Page
 	built  *policy // that links was made for
 	digest hash.Hash
+	take   func(*extract.Found) // onLink, made once
 
 	url        canon.URL // of the page in hand
 	target     canon.URL // of a redirect
+	raw        []byte    // text to be parsed
 	origin     []byte
 	robotsBody []byte
 	req        fetch.Request
@@ -50,12 +52,14 @@ type hand struct {
 const maxKeptBody = 1 << 20
 
 func (w *Worker) newHand() *hand {
-	return &hand{
+	h := &hand{
 		w:      w,
 		parser: canon.NewParser(w.cfg.Canon),
 		sites:  canon.NewSites(w.cfg.Frontier.Layout().LimitBy),
 		digest: sha256.New(),
 	}
+	h.take = h.onLink
+	return h
 }
 
 // newPage returns the scanner of pages under the rules of p.
@@ -146,7 +150,7 @@ func (h *hand) Begin(r *fetch.Response) bool {
 		Refresh:     r.Header.Values("Refresh"),
 		Robots:      r.Header.Values("X-Robots-Tag"),
 		Sitemap:     h.policy.settings.Sitemaps && isSitemap(&h.url, kind),
-	}, h.onLink)
+	}, h.take)
 	return true
 }
 

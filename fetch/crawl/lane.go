@@ -83,6 +83,9 @@ func (l *lane) run(ctx context.Context) {
 // be done unless something stirs the lane.
 func (l *lane) step(ctx context.Context) (time.Duration, error) {
 	want := 0
+	if l.w.mayLend() && l.w.nearLimit() {
+		l.w.reread(ctx)
+	}
 	if l.w.mayLend() {
 		want = l.w.slots.reserve()
 	}

@@ -43,6 +43,7 @@ type pace struct {
 	failures   int           // in a row
 	latency    time.Duration // of the last request to its first byte, 0 = unknown
 	doubled    time.Time     // when adaptive was doubled last
+	begun      time.Time     // of the last request, as its server may see it
 	next       time.Time
 }
 
@@ -97,16 +98,26 @@ func (p *pace) delay() (time.Duration, string) {
 // started moves the clock for a request that went out at start and whose first
 // byte came back after latency (0 = none came).
 func (p *pace) started(start time.Time, latency time.Duration) {
-	d, _ := p.delay()
-	if d <= 0 {
-		p.holdUntil(start)
-		return
-	}
 	if latency <= 0 || latency > startSlack {
 		latency = startSlack
 	}
-	d += time.Duration(rand.Float64() * p.jitter * float64(d))
-	p.holdUntil(start.Add(latency + d))
+	p.begun = start.Add(latency)
+	if d, _ := p.delay(); d > 0 {
+		p.holdUntil(p.begun.Add(d + time.Duration(rand.Float64()*p.jitter*float64(d))))
+	}
+}
+
+// obey takes over what robots.txt says; it holds from the last request on, which
+// may have been that for robots.txt.
+func (p *pace) obey(delay time.Duration) {
+	delay = min(delay, maxCrawlDelay)
+	if p.crawlDelay == delay {
+		return
+	}
+	p.crawlDelay = delay
+	if d, _ := p.delay(); d > 0 && !p.begun.IsZero() {
+		p.holdUntil(p.begun.Add(d))
+	}
 }
 
 // holdUntil moves the clock forward, never back.

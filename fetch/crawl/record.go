@@ -41,7 +41,7 @@ func (h *hand) record(err error, asked bool) {
 	r.Status = resp.Status
 	r.ContentType = resp.ContentType
 	r.Bytes, r.WireBytes = resp.Bytes, resp.WireBytes
-	r.Seconds = resp.Seconds.Seconds()
+	r.Seconds = resp.Took.Seconds()
 	r.Truncated = resp.Truncated
 	if resp.Status > 0 && err == nil {
 		h.answer()

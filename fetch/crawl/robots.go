@@ -13,7 +13,6 @@ import (
 	"seine/fetch"
 	"seine/fetch/robots"
 	"seine/frontier"
-	"seine/frontier/canon"
 )
 
 const (
@@ -22,7 +21,6 @@ const (
 	robotsMinKept = time.Second      // for the judgement at hand
 	robotsMaxHops = 5
 	robotsCached  = 10_000 // origins a process remembers
-	maxSitemaps   = 1000   // taken from one robots.txt
 )
 
 // robotsCache remembers rules by origin, in this process only; the shard keeps
@@ -76,7 +74,8 @@ const (
 // judge parses the URL and applies the rules of its origin, fetching them first
 // where neither this process nor the shard has them. It may make one request.
 func (h *hand) judge(l *loan, item *frontier.Item) judgement {
-	if err := h.parser.Parse(&h.url, []byte(item.URL)); err != nil {
+	h.raw = append(h.raw[:0], item.URL...)
+	if err := h.parser.Parse(&h.url, h.raw); err != nil {
 		h.bury(l, item, causeInvalid, err.Error())
 		return judgedSettled
 	}
@@ -94,7 +93,9 @@ func (h *hand) judge(l *loan, item *frontier.Item) judgement {
 	if rules == nil {
 		return h.obtainRules(l, item, agent)
 	}
-	l.obey(rules.Delay())
+	if l.obey(rules.Delay()) {
+		return judgedWait
+	}
 	if !rules.Allowed(h.url.Target()) {
 		h.bury(l, item, causeRobots, "robots.txt disallows it")
 		return judgedSettled
@@ -102,11 +103,13 @@ func (h *hand) judge(l *loan, item *frontier.Item) judgement {
 	return judgedAllowed
 }
 
-// obey takes the site's Crawl-delay over.
-func (l *loan) obey(delay time.Duration) {
+// obey takes the site's Crawl-delay over and reports whether it moved the clock.
+func (l *loan) obey(delay time.Duration) bool {
 	l.mu.Lock()
-	l.pace.crawlDelay = min(delay, maxCrawlDelay)
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	before := l.pace.next
+	l.pace.obey(delay)
+	return l.pace.next.After(before)
 }
 
 // obtainRules asks the shard, then the site. When it has the rules the URL is to
@@ -159,28 +162,6 @@ func loadRules(data []byte, agent string) *robots.Rules {
 		return nil
 	}
 	return rules
-}
-
-// admitSitemaps queues the sitemaps that robots.txt names, where the crawl wants
-// them and they are in its scope.
-func (h *hand) admitSitemaps(l *loan, rules *robots.Rules) error {
-	p := h.w.policy.Load()
-	if !p.settings.Sitemaps {
-		return nil
-	}
-	src := source{site: l.visit.Site, host: h.url.Host()}
-	var found []frontier.Candidate
-	for _, text := range rules.Sitemaps() {
-		if len(found) == maxSitemaps || h.parser.Parse(&h.target, []byte(text)) != nil {
-			continue
-		}
-		site, fp := h.sites.Fingerprint(&h.target)
-		if p.inScope(src, &h.target, site.Name) && !p.denies(&h.target) {
-			found = append(found, frontier.Candidate{URL: string(h.target.Fetch()), Site: site.Name, Fingerprint: fp})
-		}
-	}
-	_, err := h.w.Admit(l.ctx, found)
-	return err
 }
 
 // errRobotsServer says that the site cannot answer for its rules now.
@@ -289,13 +270,6 @@ func (h *hand) unreachable(l *loan, item *frontier.Item, err error) judgement {
 		return judgedSettled
 	}
 	return judgedOver
-}
-
-// isSitemap reports whether a document is read as a sitemap: by its type, or by
-// its name where the type says little.
-func isSitemap(u *canon.URL, contentType string) bool {
-	return strings.Contains(contentType, "xml") && !strings.Contains(contentType, "xhtml") ||
-		bytes.Contains(u.Path(), []byte("sitemap")) && !strings.Contains(contentType, "html")
 }
 
 // cacheTime is how long an answer may be kept by its Cache-Control, at most max.

@@ -27,6 +27,7 @@ func (w *Worker) watch(ctx context.Context) {
 	defer tick.Stop()
 	lastWork := time.Now()
 	polled, judged, reported, asked := lastWork, lastWork, lastWork, lastWork
+	var held trouble
 	for {
 		select {
 		case <-ctx.Done():
@@ -37,11 +38,12 @@ func (w *Worker) watch(ctx context.Context) {
 			}
 			if now.Sub(polled) >= w.pollPause() {
 				polled = now
-				w.poll(ctx)
+				w.pollSoon(ctx)
 			}
 			if now.Sub(judged) >= pollEvery {
 				judged = now
 				w.judge()
+				held = w.watchTrouble(held)
 				w.rate.note(w.count.done.Get()+w.count.dead.Get(), now)
 			}
 			if w.cfg.Report != nil && now.Sub(reported) >= w.cfg.ReportEvery {
@@ -61,18 +63,56 @@ func (w *Worker) watch(ctx context.Context) {
 
 // pollPause is how long the counters are good for.
 func (w *Worker) pollPause() time.Duration {
-	if left, ok := w.budget.left(); ok && !w.cfg.Exact && left < 16*int64(w.cfg.Concurrency) {
+	if w.nearLimit() {
 		return pollNear
 	}
 	return pollEvery
 }
 
+// nearLimit reports whether a fleet may reach the page limit before the next
+// reading.
+func (w *Worker) nearLimit() bool {
+	left, ok := w.budget.left()
+	return ok && !w.cfg.Exact && left < 100*int64(w.cfg.Concurrency)
+}
+
+// pollTime bounds how long the watch waits for an answer: it has others to
+// look after while a shard is silent.
+const pollTime = 2 * time.Second
+
+// pollSoon is poll that gives up when no answer comes in time; the old reading
+// stands.
+func (w *Worker) pollSoon(ctx context.Context) {
+	short, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	w.poll(short)
+}
+
 // poll reads the counters of all shards and sets the budget from them.
 func (w *Worker) poll(ctx context.Context) {
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	w.read(ctx)
+}
+
+// reread is poll before borrowing close to the page limit, where an old reading
+// will not do; one that began meanwhile for another lane will.
+func (w *Worker) reread(ctx context.Context) {
+	since := time.Now()
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	if w.readAt.Before(since) {
+		w.read(ctx)
+	}
+}
+
+// read is poll under the lock.
+func (w *Worker) read(ctx context.Context) {
+	w.readAt = time.Now()
 	mark := w.budget.mark()
 	stats, err := w.cfg.Frontier.Stats(ctx)
 	if err != nil {
-		w.fail(ctx, err)
+		w.fail(ctx, err) // a bounded ctx that ran out is no failure
 		return
 	}
 	var t frontier.ShardStats
@@ -81,14 +121,15 @@ func (w *Worker) poll(ctx context.Context) {
 		t.Queued += s.Queued
 		t.Waiting += s.Waiting
 		t.Known += s.Known
+		t.Open += s.Open
 		t.Done += s.Done
 		t.Dead += s.Dead
 	}
 	w.totals.Store(&t)
 	w.stats.Store(&stats)
-	spent := w.budget.spent()
-	w.budget.update(w.policy.Load().settings.MaxPages, t.Done+t.Dead, mark)
-	if spent && !w.budget.spent() {
+	could := w.budget.mayLend()
+	w.budget.update(w.policy.Load().settings.MaxPages, t.Done+t.Dead, t.Open, mark)
+	if !could && w.budget.mayLend() {
 		w.stirHungry()
 	}
 }
@@ -112,7 +153,7 @@ func (w *Worker) over(ctx context.Context, idle time.Duration) bool {
 		return false
 	}
 	if w.budget.spent() && (w.cfg.Exact || w.cfg.ExitWhenDone) {
-		w.poll(ctx) // what ended while the counters were read may have counted twice
+		w.pollSoon(ctx) // what ended while the counters were read may have counted twice
 		return w.quiet() && w.budget.spent()
 	}
 	if w.cfg.IdleTimeout > 0 && idle >= w.cfg.IdleTimeout {
@@ -121,9 +162,11 @@ func (w *Worker) over(ctx context.Context, idle time.Duration) bool {
 	if !w.cfg.ExitWhenDone {
 		return false
 	}
-	done, err := w.cfg.Frontier.Finished(ctx)
+	short, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	done, err := w.cfg.Frontier.Finished(short)
 	if err != nil {
-		w.fail(ctx, err)
+		w.fail(short, err)
 		return false
 	}
 	return done

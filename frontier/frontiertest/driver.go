@@ -54,7 +54,6 @@ type driver struct {
 	urls     map[string]*fate
 	lent     map[string]*held // by site, not freed
 	copies   []func()         // calls made once, to be made late
-	expired  []frontier.Expired
 	repeats  int
 	crashes  int
 	reaped   int

@@ -16,15 +16,18 @@
 local lease, usual, most = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local quiet = NOW < (tonumber(META[5]) or 0) or NOW - TICK > lease / 3
 
--- back returns the open entries of v to their queues, the last first.
-local function back(b, before)
+-- back returns the open entries of v to their queues, the last first, unless
+-- the site is blocked.
+local function back(b, before, blocked)
   local all, open = C('HGETALL', KEYS[b + 6]), {}
   for i = 1, #all, 2 do open[#open + 1] = {tonumber(all[i]), all[i + 1]} end
   table.sort(open, function(x, y) return x[1] > y[1] end)
   for _, x in ipairs(open) do
     local entry, lost = x[2], string.byte(x[2], 3) - 48 + 1
     entry = string.sub(entry, 1, 2) .. lost .. string.sub(entry, 4)
-    if lost < 3 then
+    if blocked then
+      tally('blocked', 1)
+    elseif lost < 3 then
       C('LPUSH', KEYS[b + 1 + class(entry)], entry)
       tally('queued', 1)
     else
@@ -43,9 +46,9 @@ for a = 5, #ARGV, 4 do
   if quiet or deadline ~= seen or deadline >= NOW then
     reply[#reply + 1] = 0
   else
-    back(b, ARGV[a + 3])
+    local s = C('HMGET', KEYS[b], 'token', 'clock', 'delay', 'blocked')
+    back(b, ARGV[a + 3], s[4])
     C('ZREM', KEYS[3], member)
-    local s = C('HMGET', KEYS[b], 'token', 'clock', 'delay')
     local mine = s[1] == token
     if mine then
       local delay = tonumber(s[3]) or 0

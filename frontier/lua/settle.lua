@@ -21,8 +21,9 @@ local function mark(entry, p, attempts)
   return string.sub(entry, 1, 1) .. string.char(48 + p, 48, attempts) .. string.sub(entry, 5)
 end
 
--- finish does what each outcome asks; the indexes start after ARGV[a].
-local function finish(b, entries, kinds, a)
+-- finish does what each outcome asks; the indexes start after ARGV[a]. A blocked
+-- site gets nothing back.
+local function finish(b, entries, kinds, a, blocked)
   local letters, back, touched, index = {}, {}, false, a
   a = a + #kinds
   for i = 1, #kinds do
@@ -35,6 +36,7 @@ local function finish(b, entries, kinds, a)
       tally('open', -1)
       if kind == 'd' then tally('done', 1)
       elseif kind == 'x' then bury(KEYS[9 + ARGV[at]], ARGV[at + 1] .. mark(entry, p, attempts), most)
+      elseif blocked then tally('blocked', 1)
       else
         touched = true
         if kind == 'r' then
@@ -70,15 +72,15 @@ while ARGV[a] do
   local member, v = token .. ' ' .. site, KEYS[b + 6]
   local entries, done, touched = {}, nil, nil
   local leased = C('ZSCORE', KEYS[3], member)
+  local s = leased and C('HMGET', KEYS[b], 'token', 'clock', 'blocked') or {}
   if n > 0 and leased then
     entries = C('HMGET', v, unpack(ARGV, first, first + n - 1))
     C('HDEL', v, unpack(ARGV, first, first + n - 1))
   end
-  done, touched, a = finish(b, entries, kinds, first - 1)
+  done, touched, a = finish(b, entries, kinds, first - 1, s[3])
   reply[#reply + 1] = done
   a = a + 1
   if leased then
-    local s = C('HMGET', KEYS[b], 'token', 'clock')
     local mine = s[1] == token
     local freed = mine and values
     if freed then free(b, math.max(tonumber(s[2]) or 0, NOW + 1 + ARGV[values]), values) end

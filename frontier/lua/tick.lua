@@ -32,7 +32,7 @@ if ARGV[6] then
       gone[#gone + 1] = i
     end
   end
-  if keep[1] then C('ZADD', KEYS[3], 'XX', unpack(keep)) end
+  if keep[1] then C('ZADD', KEYS[3], unpack(keep)) end
 end
 if NOW >= quiet and tonumber(ARGV[5]) > 0 then
   expired = C('ZRANGE', KEYS[3], '-inf', '(' .. int(NOW), 'BYSCORE', 'LIMIT', 0, ARGV[5], 'WITHSCORES')
@@ -71,7 +71,7 @@ if want > 0 and paused == 0 then
     take(best)
   end
   for z = 4, 7 do
-    if claims[z][1] then C('ZADD', KEYS[z], 'XX', unpack(claims[z])) end
+    if claims[z][1] then C('ZADD', KEYS[z], unpack(claims[z])) end
   end
   if taken > 0 then C('HINCRBY', KEYS[1], 'turn', 1) end
 end

@@ -197,7 +197,7 @@ func checkDamage(t *testing.T, dir, name string, at int64, left map[string]bool)
 
 // TestMissingFile: a file that is gone is damage too.
 func TestMissingFile(t *testing.T) {
-	for _, name := range []string{"0.2.log"} {
+	for _, name := range []string{"0.2.log", crawlName} {
 		dir, _ := crawled(t, true)
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)

@@ -122,6 +122,9 @@ func readCrawlFile(path string) (*crawl, error) {
 // create makes the files of a new crawl. A crash before the last of them leaves
 // a directory without a crawl.
 func (d *dir) create() error {
+	if err := d.unused(); err != nil {
+		return err
+	}
 	for _, p := range d.f.shards {
 		file, salt, size, err := createLog(d.path, p.k, 1)
 		if err != nil {
@@ -133,6 +136,29 @@ func (d *dir) create() error {
 		return fmt.Errorf("memory: %w", err)
 	}
 	return d.start()
+}
+
+// unused fails when files of shards hold something although the crawl file is
+// missing.
+func (d *dir) unused() error {
+	names, err := os.ReadDir(d.path)
+	if err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	for _, n := range names {
+		k, kind, gen, ok := parseName(n.Name())
+		if !ok {
+			continue
+		}
+		st, err := n.Info()
+		if err != nil {
+			return fmt.Errorf("memory: %w", err)
+		}
+		if st.Size() > int64(frameHeader+len(header(k, kind, gen))) {
+			return &DamageError{File: filepath.Join(d.path, crawlName), What: "the file is missing, but " + n.Name() + " is there"}
+		}
+	}
+	return nil
 }
 
 // keep writes the crawl file.

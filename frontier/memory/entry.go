@@ -2,22 +2,40 @@ package memory
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"seine/frontier"
 )
 
-// The flags that start an encoded entry. Its class is that of the list it
-// stands in.
+// The flags that start an encoded entry. Its class and its site are those of the
+// list it stands in.
 const (
 	hasSeed = 1 << iota
 	hasMeta
 	hasMarks     // lost and attempts follow, one byte each
 	hasRedirects // one byte follows
+	hasForm      // times the index into forms
 )
 
+// forms are starts of URLs that an entry leaves out; its site comes after.
+var forms = [4]string{"", "https://", "https://www.", "http://"}
+
+// formOf finds what a form says of the URL, and the rest.
+func formOf(site, url string) (form int, rest string) {
+	for i := 1; i < len(forms) && site != ""; i++ {
+		if rest, ok := strings.CutPrefix(url, forms[i]); ok {
+			if rest, ok = strings.CutPrefix(rest, site); ok {
+				return i, rest
+			}
+		}
+	}
+	return 0, url
+}
+
 // appendEntry appends e in its stored form: flags, marks, redirects, depth,
-// meta, and the URL as the rest.
-func appendEntry(dst []byte, e *frontier.Entry) []byte {
+// meta, and the URL as the rest. site is that of its list, "" where it stands
+// alone.
+func appendEntry(dst []byte, site string, e *frontier.Entry) []byte {
 	flags := len(dst)
 	dst = append(dst, 0)
 	if e.Seed {
@@ -37,7 +55,9 @@ func appendEntry(dst []byte, e *frontier.Entry) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(e.Meta)))
 		dst = append(dst, e.Meta...)
 	}
-	return append(dst, e.URL...)
+	form, url := formOf(site, e.URL)
+	dst[flags] |= byte(form * hasForm)
+	return append(dst, url...)
 }
 
 // entryLost is the lost mark of a stored entry.
@@ -49,7 +69,7 @@ func entryLost(rec []byte) uint8 {
 }
 
 // decodeEntry is the entry that appendEntry stored; its strings are its own.
-func decodeEntry(rec []byte, class int) frontier.Entry {
+func decodeEntry(rec []byte, site string, class int) frontier.Entry {
 	e := frontier.Entry{Priority: uint8(class), Seed: rec[0]&hasSeed != 0}
 	flags, rest := rec[0], rec[1:]
 	if flags&hasMarks != 0 {
@@ -65,7 +85,11 @@ func decodeEntry(rec []byte, class int) frontier.Entry {
 		rest = rest[n:]
 		e.Meta, rest = string(rest[:size]), rest[size:]
 	}
-	e.URL = string(rest)
+	if form := flags / hasForm % 4; form != 0 {
+		e.URL = forms[form] + site + string(rest)
+	} else {
+		e.URL = string(rest)
+	}
 	return e
 }
 

@@ -43,6 +43,17 @@ func (e *DamageError) Error() string {
 // fileName is the name of a file of shard k.
 func fileName(k int, kind string, gen uint64) string { return fmt.Sprintf("%d.%d.%s", k, gen, kind) }
 
+// parseName is the reverse of fileName; ok is false for other files.
+func parseName(name string) (k int, kind string, gen uint64, ok bool) {
+	f := strings.Split(name, ".")
+	if len(f) != 3 || f[2] != kindLog && f[2] != kindSnap {
+		return 0, "", 0, false
+	}
+	k, err := strconv.Atoi(f[0])
+	gen, err2 := strconv.ParseUint(f[1], 10, 64)
+	return k, f[2], gen, err == nil && err2 == nil
+}
+
 // header is the first payload of a file.
 func header(k int, kind string, gen uint64) []byte {
 	return fmt.Appendf(nil, "seine %s v%d shard %d generation %d", kind, formatVersion, k, gen)
@@ -55,16 +66,12 @@ func filesOf(dir string, k int) (snaps, logs []uint64, err error) {
 		return nil, nil, err
 	}
 	for _, n := range names {
-		f := strings.Split(n.Name(), ".")
-		if len(f) != 3 || f[0] != strconv.Itoa(k) {
-			continue
-		}
-		gen, err := strconv.ParseUint(f[1], 10, 64)
+		shard, kind, gen, ok := parseName(n.Name())
 		switch {
-		case err != nil:
-		case f[2] == kindSnap:
+		case !ok || shard != k:
+		case kind == kindSnap:
 			snaps = append(snaps, gen)
-		case f[2] == kindLog:
+		default:
 			logs = append(logs, gen)
 		}
 	}

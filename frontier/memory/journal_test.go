@@ -36,7 +36,10 @@ func (p *part) dump() string {
 		for class, q := range s.queues {
 			if q != nil {
 				i := 0
-				q.each(func(rec []byte) { say("site %s list %d %03d %+v", s.name, class, i, decodeEntry(rec, class)); i++ })
+				q.each(func(rec []byte) {
+					say("site %s list %d %03d %+v", s.name, class, i, decodeEntry(rec, s.name, class))
+					i++
+				})
 				say("site %s list %d has %d", s.name, class, q.n)
 			}
 		}

@@ -143,34 +143,7 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	said := map[string]map[string]bool{"A": {}, "I": {}, "D": {}}
 	for run := range kills {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledChild$")
-		cmd.Env = append(os.Environ(), killDir+"="+dir, killRun+"="+strconv.Itoa(run))
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
-		lines.Buffer(nil, 1<<20)
-		wait := 1 + rand.IntN(300) // until so many lines were said
-		for n := 0; lines.Scan(); n++ {
-			words := strings.Fields(lines.Text())
-			switch {
-			case len(words) == 0:
-			case words[0] == "E":
-				t.Errorf("run %d: %s", run, lines.Text())
-			case said[words[0]] != nil:
-				for _, url := range words[1:] {
-					said[words[0]][url] = true
-				}
-			}
-			if n == wait {
-				cmd.Process.Kill()
-			}
-		}
-		cmd.Wait()
+		crawlAndKill(t, dir, run, said)
 	}
 	left := drainKilled(t, dir)
 	if _, logs, err := filesOf(dir, 0); err != nil || logs[0] < 20 {
@@ -198,6 +171,39 @@ func TestKill(t *testing.T) {
 			len(admitted), len(done), lost, again, len(left), untold)
 	}
 	t.Logf("%d kills: %d URLs admitted, %d done, %d left, none lost", kills, len(admitted), len(done), len(left))
+}
+
+// crawlAndKill runs the child, kills it after some lines of what it says, and
+// notes all that it said.
+func crawlAndKill(t *testing.T, dir string, run int, said map[string]map[string]bool) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledChild$")
+	cmd.Env = append(os.Environ(), killDir+"="+dir, killRun+"="+strconv.Itoa(run))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	wait := 1 + rand.IntN(300)
+	for n := 0; lines.Scan(); n++ {
+		words := strings.Fields(lines.Text())
+		switch {
+		case len(words) == 0:
+		case words[0] == "E":
+			t.Errorf("run %d: %s", run, lines.Text())
+		case said[words[0]] != nil:
+			for _, url := range words[1:] {
+				said[words[0]][url] = true
+			}
+		}
+		if n == wait {
+			cmd.Process.Kill()
+		}
+	}
+	cmd.Wait()
 }
 
 // drainKilled is all that a directory still holds, dead URLs too.

@@ -17,9 +17,12 @@
 //
 // Without Config.Dir a crawl ends with its process. With it, each change is in
 // the shard's journal before the call returns, so a killed process loses
-// nothing that it acknowledged, and power cut loses at most what was done since
+// nothing that it acknowledged, and a power cut loses at most what was done since
 // the last sync. URLs that were lent at that moment return to the front of
-// their queues, marked as lost once more.
+// their queues. The first of each visit is marked as lost once more, for it may
+// be what killed the process: it is lent alone next time, and from the second
+// mark on only one such URL is out at a time, so that the third falls on the
+// culprit. After Close nothing is marked.
 package memory
 
 import (

@@ -27,9 +27,9 @@ type queue struct {
 	tail  []byte   // the last chunk, growing
 }
 
-// pushBack appends e.
-func (q *queue) pushBack(e *frontier.Entry, scratch []byte) []byte {
-	scratch = appendEntry(scratch[:0], e)
+// pushBack appends e, an entry of site. It needs scratch, and returns it.
+func (q *queue) pushBack(site string, e *frontier.Entry, scratch []byte) []byte {
+	scratch = appendEntry(scratch[:0], site, e)
 	if len(q.tail)+len(scratch) > chunkSize && len(q.tail) > 0 {
 		q.seal()
 	}
@@ -50,8 +50,8 @@ func (q *queue) seal() {
 }
 
 // pushFront puts e before all others.
-func (q *queue) pushFront(e *frontier.Entry, scratch []byte) []byte {
-	scratch = appendEntry(scratch[:0], e)
+func (q *queue) pushFront(site string, e *frontier.Entry, scratch []byte) []byte {
+	scratch = appendEntry(scratch[:0], site, e)
 	q.front.push(scratch)
 	q.n++
 	return scratch

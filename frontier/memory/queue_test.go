@@ -14,6 +14,7 @@ import (
 // kinds.
 func TestQueueAgainstSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		const host = "example.com"
 		var q queue
 		var model []frontier.Entry
 		var scratch []byte
@@ -21,7 +22,7 @@ func TestQueueAgainstSlice(t *testing.T) {
 		entry := func() frontier.Entry {
 			made++
 			return frontier.Entry{
-				URL:      fmt.Sprintf("https://example.com/%0*d", rapid.SampledFrom([]int{1, 60, 2000}).Draw(t, "long"), made),
+				URL:      fmt.Sprintf("%s/%0*d", rapid.SampledFrom([]string{"https://example.com", "http://example.com:81", "https://www.example.com", "https://other.test", "https://"}).Draw(t, "start"), rapid.SampledFrom([]int{1, 60, 2000}).Draw(t, "long"), made),
 				Priority: 2, Depth: rapid.Uint32().Draw(t, "depth"), Redirects: rapid.Uint8().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
 				Lost: rapid.Uint8Range(0, 3).Draw(t, "lost"), Attempts: rapid.Uint8().Draw(t, "attempts"), Meta: rapid.SampledFrom([]string{"", `{"a":1}`}).Draw(t, "meta"),
 			}
@@ -32,18 +33,18 @@ func TestQueueAgainstSlice(t *testing.T) {
 			case 0:
 				for range n {
 					e := entry()
-					scratch = q.pushBack(&e, scratch)
+					scratch = q.pushBack(host, &e, scratch)
 					model = append(model, e)
 				}
 			case 1:
 				for range n {
 					e := entry()
-					scratch = q.pushFront(&e, scratch)
+					scratch = q.pushFront(host, &e, scratch)
 					model = slices.Insert(model, 0, e)
 				}
 			default:
 				for range min(n, len(model)) {
-					if got := decodeEntry(q.peek(), 2); got != model[0] {
+					if got := decodeEntry(q.peek(), host, 2); got != model[0] {
 						t.Fatalf("first is %+v, want %+v", got, model[0])
 					}
 					q.pop()
@@ -56,7 +57,7 @@ func TestQueueAgainstSlice(t *testing.T) {
 		}
 		i := 0
 		q.each(func(rec []byte) {
-			if got := decodeEntry(rec, 2); got != model[i] {
+			if got := decodeEntry(rec, host, 2); got != model[i] {
 				t.Fatalf("entry %d is %+v, want %+v", i, got, model[i])
 			}
 			i++
@@ -69,12 +70,13 @@ func TestQueueAgainstSlice(t *testing.T) {
 
 func BenchmarkQueue(b *testing.B) {
 	b.ReportAllocs()
+	const host = "example.com"
 	var q queue
 	var scratch []byte
 	i := 0
 	for b.Loop() {
-		e := frontier.Entry{URL: pageURL("www.example.com", i), Depth: uint32(i % 9)}
-		scratch = q.pushBack(&e, scratch)
+		e := frontier.Entry{URL: pageURL("www."+host, i), Depth: uint32(i % 9)}
+		scratch = q.pushBack(host, &e, scratch)
 		i++
 	}
 	size := len(q.head) + len(q.tail)
@@ -83,7 +85,7 @@ func BenchmarkQueue(b *testing.B) {
 	}
 	b.ReportMetric(float64(size)/float64(q.n), "bytes/URL")
 	for range i {
-		_ = decodeEntry(q.peek(), 0)
+		_ = decodeEntry(q.peek(), host, 0)
 		q.pop()
 	}
 }

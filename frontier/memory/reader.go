@@ -87,7 +87,7 @@ func (r *reader) full() frontier.Entry {
 		r.bad = true
 		return frontier.Entry{}
 	}
-	return decodeEntry(rec, int(class))
+	return decodeEntry(rec, "", int(class))
 }
 
 // settlement reads what noteSettled wrote after the token.

@@ -36,7 +36,7 @@ func appendBool(b []byte, v bool) []byte {
 func appendFull(b []byte, e *frontier.Entry) []byte {
 	b = append(b, e.Priority)
 	var room [256]byte
-	rec := appendEntry(room[:0], e)
+	rec := appendEntry(room[:0], "", e)
 	b = binary.AppendUvarint(b, uint64(len(rec)))
 	return append(b, rec...)
 }

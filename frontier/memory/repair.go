@@ -44,7 +44,7 @@ const damagedName = "damaged"
 // files are kept under damaged/. Cost: that of New and of a snapshot.
 //
 // The crawl file itself (layout and settings) cannot be repaired; when it is
-// damaged, cfg must say what it held.
+// damaged or missing, cfg must say what it held.
 func Repair(cfg Config) (*Repaired, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -66,6 +66,9 @@ func Repair(cfg Config) (*Repaired, error) {
 		cfg.Layout, cfg.Settings = c.Layout, c.Settings
 	case errors.As(err, &damage):
 		found.Damage = append(found.Damage, Damage{File: crawlName, What: damage.What + "; made anew"})
+		c = &crawl{}
+	case errors.Is(err, os.ErrNotExist):
+		found.Damage = append(found.Damage, Damage{File: crawlName, What: "the file is missing; made anew"})
 		c = &crawl{}
 	default:
 		return nil, fmt.Errorf("memory: repair: %w", err)

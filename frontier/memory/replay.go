@@ -168,12 +168,12 @@ func (p *part) pull(s *site, w lentURL) (found frontier.Entry, ok bool) {
 	}
 	fresh := &queue{}
 	q.each(func(rec []byte) {
-		e := decodeEntry(rec, int(w.class&3))
+		e := decodeEntry(rec, s.name, int(w.class&3))
 		if !ok && hash(e.URL) == w.hash {
 			found, ok = e, true
 			return
 		}
-		p.scratch = fresh.pushBack(&e, p.scratch)
+		p.scratch = fresh.pushBack(s.name, &e, p.scratch)
 	})
 	s.queues[w.class&3] = fresh
 	if ok {

@@ -238,13 +238,13 @@ func (p *part) forget(most int) {
 
 // pushBack appends an entry to the list of its class.
 func (p *part) pushBack(s *site, e *frontier.Entry) {
-	p.scratch = p.list(s, e.Priority).pushBack(e, p.scratch)
+	p.scratch = p.list(s, e.Priority).pushBack(s.name, e, p.scratch)
 	p.stats.Queued++
 }
 
 // pushFront puts an entry before the list of its class.
 func (p *part) pushFront(s *site, e *frontier.Entry) {
-	p.scratch = p.list(s, e.Priority).pushFront(e, p.scratch)
+	p.scratch = p.list(s, e.Priority).pushFront(s.name, e, p.scratch)
 	p.stats.Queued++
 }
 

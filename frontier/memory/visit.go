@@ -143,7 +143,7 @@ func (p *part) take(l *lease, class, most int) bool {
 		if lost && len(l.entries) > 0 {
 			return false
 		}
-		l.entries = append(l.entries, decodeEntry(rec, class))
+		l.entries = append(l.entries, decodeEntry(rec, l.site.name, class))
 		q.pop()
 		p.popped(l.site, class)
 		if lost {

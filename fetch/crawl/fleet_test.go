@@ -1,0 +1,554 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"seine/frontier"
+)
+
+// meddler stands between a worker and its frontier.
+type meddler struct {
+	Frontier
+	ticks   atomic.Int64
+	full    atomic.Bool // admission has no room for what is new
+	slow    atomic.Bool // admission does not answer
+	frozen  atomic.Bool // ticks do not answer
+	tickErr atomic.Pointer[error]
+	admit   atomic.Pointer[error]
+	mu      sync.Mutex
+	gone    map[string]bool // sites whose leases are lost
+}
+
+func (m *meddler) hold(ctx context.Context, b *atomic.Bool) error {
+	for b.Load() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func (m *meddler) Tick(ctx context.Context, k int, req frontier.TickRequest) (frontier.TickReply, error) {
+	m.ticks.Add(1)
+	if err := m.tickErr.Load(); err != nil {
+		return frontier.TickReply{}, *err
+	}
+	if err := m.hold(ctx, &m.frozen); err != nil {
+		return frontier.TickReply{}, err
+	}
+	reply, err := m.Frontier.Tick(ctx, k, req)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range req.Extend {
+		if m.gone[l.Site] {
+			reply.Gone = append(reply.Gone, l)
+		}
+	}
+	return reply, err
+}
+
+func (m *meddler) Admit(ctx context.Context, k int, batch []frontier.Candidate, v []frontier.Verdict) error {
+	if err := m.hold(ctx, &m.slow); err != nil {
+		return err
+	}
+	if err := m.admit.Load(); err != nil {
+		return *err
+	}
+	if m.full.Load() {
+		for i := range v {
+			if v[i] = frontier.Full; strings.Contains(batch[i].URL, "/known") {
+				v[i] = frontier.Seen
+			}
+		}
+		return nil
+	}
+	return m.Frontier.Admit(ctx, k, batch, v)
+}
+
+func meddle(r *rig) *meddler {
+	m := &meddler{Frontier: r.queue, gone: make(map[string]bool)}
+	r.cfg.Frontier = m
+	return m
+}
+
+// TestSideBySide: several requests at once keep the delay between their starts.
+func TestSideBySide(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Delay, s.PerSite = 60*time.Millisecond, 4 })
+	var under, most atomic.Int32
+	w.others = func(rw http.ResponseWriter, rq *http.Request) {
+		n := under.Add(1)
+		defer under.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		time.Sleep(200 * time.Millisecond) // a slow site
+		html()(rw, rq)
+	}
+	for i := range 16 {
+		r.seed(fmt.Sprintf("http://a.example/p%d", i))
+	}
+	worker := r.run()
+	w.checkGaps(t, 60*time.Millisecond)
+	if n := most.Load(); n < 2 || n > 4 {
+		t.Errorf("%d requests at once, 4 are allowed", n)
+	}
+	if n := len(r.store.by(t)); n != 16 {
+		t.Errorf("%d of 16 records", n)
+	}
+	checkIdle(t, worker)
+}
+
+// TestPoliteness: delays within visits and between them.
+func TestPoliteness(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) {
+		s.Delay, s.VisitURLs, s.Jitter = 50*time.Millisecond, 3, 0.5
+		s.Sites = []frontier.SiteRule{{Match: "slow.example", Delay: 150 * time.Millisecond}}
+	})
+	for i := range 20 {
+		w.tree(fmt.Sprintf("s%d.example", i), 8)
+		r.seed(fmt.Sprintf("http://s%d.example/p0", i))
+	}
+	w.tree("slow.example", 5)
+	r.seed("http://slow.example/p0")
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "politeness is named", func() bool { return worker.Progress().Limit == limitPoliteness || worker.isStopping() })
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	w.checkGaps(t, 50*time.Millisecond)
+	log := w.requests("slow.example", false)
+	for i := range log[1:] {
+		if gap := log[i+1].at.Sub(log[i].at); gap < 150*time.Millisecond {
+			t.Errorf("override of 150 ms: %v", gap)
+		}
+	}
+	if n := len(r.store.by(t)); n != 165 {
+		t.Errorf("%d of 165 records", n)
+	}
+}
+
+// TestLeaseLost: a visit whose lease is gone is dropped at once, its request cut.
+func TestLeaseLost(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	m := meddle(r)
+	r.cfg.ExitWhenDone, r.cfg.Exact = false, false
+	cut := make(chan struct{})
+	var once sync.Once
+	w.on("a.example/hang", func(rw http.ResponseWriter, rq *http.Request) {
+		<-rq.Context().Done()
+		once.Do(func() { close(cut) })
+	})
+	r.seed("http://a.example/hang")
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "the request is under way", func() bool { return w.times("http://a.example/hang") == 1 })
+	m.mu.Lock()
+	m.gone["a.example"] = true
+	m.mu.Unlock()
+	<-cut
+	until(t, "the visit is dropped", func() bool { return worker.loaned.Load() == 0 })
+	worker.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	checkIdle(t, worker)
+	if n := len(r.store.by(t)); n != 0 {
+		t.Errorf("%d records of a page that was cut", n)
+	}
+}
+
+// TestLeaseShort: without an answer to ticks no request starts when the lease is
+// nearly over.
+func TestLeaseShort(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Delay, s.VisitURLs, s.Robots = 400*time.Millisecond, 100, "ignore" })
+	m := meddle(r)
+	for i := range 30 {
+		r.seed(fmt.Sprintf("http://a.example/p%d", i))
+	}
+	began := time.Now()
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "requests are made", func() bool { return len(w.requests("", false)) > 1 })
+	m.frozen.Store(true)
+	until(t, "the visit is over", func() bool {
+		return worker.resting.Load() == 0 && worker.slots.demand.Load() <= int64(r.cfg.Concurrency) && time.Since(began) > 5*time.Second
+	})
+	log := w.requests("", false)
+	if last := log[len(log)-1].at.Sub(began); last > 5*time.Second {
+		t.Errorf("a request starts %v after a lease of 6 s", last)
+	}
+	m.frozen.Store(false)
+	worker.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	checkIdle(t, worker)
+}
+
+// TestStop: what rests is given back at once, untried.
+func TestStop(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 8 * time.Second })
+	for i := range 50 {
+		r.seed(fmt.Sprintf("http://a.example/p%d", i), fmt.Sprintf("http://s%d.example/", i))
+	}
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "visits rest", func() bool { return worker.resting.Load() > 20 })
+	worker.Stop()
+	worker.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	checkIdle(t, worker)
+	if s := r.stats(); s.Leases != 0 || s.Open != 0 || s.Queued+s.Done != 100 {
+		t.Errorf("after a stop: %+v", s)
+	}
+}
+
+// TestCut: an end of the context cuts requests and leaves them to their leases.
+func TestCut(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	w.on("a.example/hang", func(rw http.ResponseWriter, rq *http.Request) { <-rq.Context().Done() })
+	r.seed("http://a.example/hang")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	worker := r.worker()
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	until(t, "the request is under way", func() bool { return w.times("http://a.example/hang") == 1 })
+	why := errors.New("out of time")
+	cancel(why)
+	if err := <-ended; !errors.Is(err, why) {
+		t.Errorf("ended with %v", err)
+	}
+	if s := r.stats(); s.Open != 1 || s.Leases != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestEnds: errors after which there is no going on, and an idle end.
+func TestEnds(t *testing.T) {
+	for _, why := range []error{frontier.ErrStale, frontier.ErrLostFilter} {
+		t.Run(why.Error(), func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, nil)
+			m := meddle(r)
+			w.page("/", "/next")
+			r.seed("http://a.example/")
+			if errors.Is(why, frontier.ErrStale) {
+				m.tickErr.Store(&why)
+			} else {
+				m.admit.Store(&why)
+			}
+			if err := r.start(r.worker())(); !errors.Is(err, why) {
+				t.Errorf("ended with %v", err)
+			}
+			if s := r.stats(); s.Done != 0 {
+				t.Errorf("settled: %+v", s)
+			}
+		})
+	}
+	t.Run("idle", func(t *testing.T) {
+		w := newWeb(t)
+		r := newRig(t, w, nil)
+		r.cfg.ExitWhenDone, r.cfg.IdleTimeout = false, 100*time.Millisecond
+		r.run()
+	})
+}
+
+// TestNotAcked: a page is settled only when a replica has its links.
+func TestNotAcked(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	m := meddle(r)
+	w.page("/", "/next")
+	r.seed("http://a.example/")
+	why := fmt.Errorf("replica: %w", frontier.ErrNotAcked)
+	m.admit.Store(&why)
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "an admission is not acknowledged", func() bool { return worker.count.notAcked.Get() > 0 })
+	if s := r.stats(); s.Done != 0 || s.Open != 1 {
+		t.Errorf("settled without a replica: %+v", s)
+	}
+	m.admit.Store(nil)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.store.by(t)) != 2 {
+		t.Error("the link was not followed")
+	}
+}
+
+// TestFull: pages with new links stay open while a shard has no room, those
+// whose links are known are settled, and all goes on when there is room.
+func TestFull(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	m := meddle(r)
+	m.full.Store(true)
+	w.page("a.example/", "/new")
+	w.page("b.example/", "/known")
+	r.seed("http://a.example/", "http://b.example/")
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "the page with a known link is settled", func() bool { return r.stats().Done == 1 })
+	until(t, "the state is named", func() bool { return worker.Progress().Limit == limitRedis })
+	if err := worker.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "full") {
+		t.Errorf("ready: %v", err)
+	}
+	if s := r.stats(); s.Open != 1 || s.Done != 1 {
+		t.Errorf("%+v", s)
+	}
+	m.full.Store(false)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if w.times("http://a.example/new") != 1 || w.times("http://a.example/") != 1 {
+		t.Error("the page was fetched again, or its link lost")
+	}
+	checkIdle(t, worker)
+}
+
+// TestFullStop: a worker that stops while there is no room gives its pages back.
+func TestFullStop(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	m := meddle(r)
+	m.full.Store(true)
+	w.page("a.example/", "/new")
+	r.seed("http://a.example/")
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "a link is parked", worker.anyFull)
+	worker.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.stats(); s.Queued != 1 || s.Open != 0 || s.Leases != 0 {
+		t.Errorf("%+v", s)
+	}
+	checkIdle(t, worker)
+}
+
+// TestSlowAdmission: pages that wait for a shard are bounded, also when it owes
+// an answer for long.
+func TestSlowAdmission(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	m := meddle(r)
+	r.cfg.OpenBytes = 4000
+	m.slow.Store(true)
+	for i := range 100 {
+		w.page(fmt.Sprintf("s%d.example/", i), "/x", "/y")
+		r.seed(fmt.Sprintf("http://s%d.example/", i))
+	}
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "flow control blocks", worker.flow.blocked)
+	until(t, "the bound is named", func() bool { return worker.Progress().Limit == limitRedis })
+	if n := len(w.requests("", false)); n > 4000/(2*linkOverhead)+r.cfg.Concurrency {
+		t.Errorf("%d pages were fetched", n)
+	}
+	m.slow.Store(false)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.store.by(t)); n != 300 {
+		t.Errorf("%d of 300 pages", n)
+	}
+	checkIdle(t, worker)
+}
+
+// TestPause: nothing starts while the crawl is paused, without a busy loop.
+func TestPause(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 20 * time.Millisecond })
+	m := meddle(r)
+	w.tree("a.example", 60)
+	r.seed("http://a.example/p0")
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "pages come", func() bool { return len(w.requests("", false)) > 2 })
+	pause := func(on bool) {
+		for k := range r.queue.Shards() {
+			if err := r.queue.Pause(t.Context(), k, on); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	pause(true)
+	until(t, "the visit ends", func() bool { return r.stats().Leases == 0 })
+	asked, ticks := len(w.requests("", false)), m.ticks.Load()
+	time.Sleep(1500 * time.Millisecond) // a busy loop would show
+	if n := len(w.requests("", false)); n != asked {
+		t.Errorf("%d requests in a pause", n-asked)
+	}
+	if n := m.ticks.Load() - ticks; n > 12 {
+		t.Errorf("%d ticks of 3 shards in 1.5 s of pause", n)
+	}
+	if err := worker.Ready(t.Context()); err != nil {
+		t.Errorf("a paused worker: %v", err)
+	}
+	pause(false)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.store.by(t)) != 60 {
+		t.Error("pages are missing after the pause")
+	}
+}
+
+// TestIdle: a worker with nothing to do, or nothing it may do, uses no time.
+func TestIdle(t *testing.T) {
+	for _, what := range []string{"empty", "later", "no room"} {
+		t.Run(what, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 20 * time.Second })
+			m := meddle(r)
+			r.cfg.ExitWhenDone, r.cfg.Exact = false, false
+			worker := r.worker()
+			switch what {
+			case "later":
+				r.seed("http://a.example/1", "http://a.example/2")
+			case "no room":
+				worker.flow.add(r.cfg.OpenBytes + 64<<20)
+				r.seed("http://a.example/1", "http://b.example/2")
+			}
+			wait := r.start(worker)
+			until(t, "it has looked", func() bool { return m.ticks.Load() > 6 && worker.slots.busy() == 0 })
+			ticks, used := m.ticks.Load(), cpuTime()
+			time.Sleep(time.Second) // a busy loop would show
+			if n := m.ticks.Load() - ticks; n > 9 {
+				t.Errorf("%d ticks of 3 shards in a second", n)
+			}
+			t.Logf("%v of CPU in a second", cpuTime()-used)
+			if what == "no room" {
+				worker.flow.add(-r.cfg.OpenBytes - 64<<20)
+				until(t, "it goes on when there is room", func() bool { return len(w.requests("", true)) > 0 })
+			}
+			worker.Stop()
+			if err := wait(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestSettingsChange: a running worker follows.
+func TestSettingsChange(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 20 * time.Millisecond })
+	w.others = func(rw http.ResponseWriter, rq *http.Request) {
+		var n int
+		fmt.Sscanf(rq.URL.Path, "/p%d", &n)
+		html(fmt.Sprintf("/p%d", n+1), fmt.Sprintf("/p%d/old", n))(rw, rq)
+	}
+	r.cfg.ExitWhenDone = false
+	r.seed("http://a.example/p0")
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "pages come", func() bool { return len(w.requests("", false)) > 3 })
+	r.queue.Set(t.Context(), func(s *frontier.Settings) error {
+		s.UserAgent, s.Deny, s.Delay = "other/9", []string{"old$"}, 40*time.Millisecond
+		return nil
+	})
+	until(t, "the new user agent", func() bool {
+		log := w.requests("", false)
+		return log[len(log)-1].head.Get("User-Agent") == "other/9"
+	})
+	until(t, "no more of what is denied", func() bool {
+		log := w.requests("", false)
+		for _, a := range log[len(log)-min(10, len(log)):] {
+			if strings.HasSuffix(a.path, "old") {
+				return false
+			}
+		}
+		return true
+	})
+	log := w.requests("", false)
+	for i := len(log) - 5; i < len(log); i++ {
+		if gap := log[i].at.Sub(log[i-1].at); gap < 40*time.Millisecond {
+			t.Errorf("gap of %v after the delay was raised to 40 ms", gap)
+		}
+	}
+	worker.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMaxPagesOfFleet: workers that know of each other only by the counters
+// overshoot by no more than was on loan, and end.
+func TestMaxPagesOfFleet(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.MaxPages, s.Delay = 100, 5*time.Millisecond })
+	r.cfg.Exact, r.cfg.Concurrency = false, 4
+	for i := range 20 {
+		w.tree(fmt.Sprintf("s%d.example", i), 40)
+		r.seed(fmt.Sprintf("http://s%d.example/p0", i))
+	}
+	var waits []func() error
+	for range 3 {
+		waits = append(waits, r.start(r.worker()))
+	}
+	for _, wait := range waits {
+		if err := wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// 20 sites with visits of at most 8 URLs can be on loan.
+	if n := len(r.store.by(t)); n < 100 || n > 100+20*8 {
+		t.Errorf("%d pages, the limit is 100", n)
+	}
+}
+
+// TestLimits: the bounds that no other test meets.
+func TestLimits(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	r.cfg.ExitWhenDone, r.cfg.Concurrency = false, 2
+	held := make(chan struct{})
+	w.others = func(rw http.ResponseWriter, rq *http.Request) { <-held }
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "nothing is left", func() bool { return worker.Progress().Limit == limitEmpty })
+	r.seed("http://a.example/", "http://b.example/", "http://c.example/")
+	until(t, "the network is named", func() bool { return worker.Progress().Limit == limitNetwork && worker.slots.busy() == 2 })
+	if v := metric(t, worker, `seine_crawl_limited_by{bound="network"}`); v != "1" {
+		t.Errorf("metric: %q", v)
+	}
+	close(held)
+	worker.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	worker.limit.lastAt, worker.limit.lastCPU = time.Now().Add(-time.Millisecond), cpuTime()-time.Minute
+	if worker.judge(); worker.Progress().Limit != limitCPU {
+		t.Errorf("a minute of CPU in a millisecond is limited by %s", worker.Progress().Limit)
+	}
+}

@@ -1,0 +1,45 @@
+package crawl
+
+import "time"
+
+// trouble is what holds the worker up, as far as its operator should hear of it.
+type trouble struct {
+	deaf, full int  // shards that do not answer, or have no room
+	sink       bool // records cannot be written
+}
+
+// watchTrouble logs what holds the worker up when that changes.
+func (w *Worker) watchTrouble(last trouble) trouble {
+	var now trouble
+	at := time.Now()
+	for _, l := range w.lanes {
+		if asking := l.asking.Load(); asking > 0 && at.Sub(time.UnixMilli(asking)) > deafAfter {
+			now.deaf++
+		}
+		if l.admits.isFull() {
+			now.full++
+		}
+	}
+	var why error
+	if s, ok := w.cfg.Sink.(interface{ Err() error }); ok {
+		why = s.Err()
+		now.sink = why != nil
+	}
+	if now == last {
+		return now
+	}
+	log := w.cfg.Log
+	if now.deaf != last.deaf {
+		log.Warn("shards that do not answer; the crawl goes on with them when they do", "shards", now.deaf)
+	}
+	if now.full != last.full {
+		log.Warn("shards without room: new URLs wait, nothing is lost; give Redis memory", "shards", now.full)
+	}
+	switch {
+	case now.sink && !last.sink:
+		log.Error("records cannot be written; nothing is fetched until they can", "err", why)
+	case last.sink && !now.sink:
+		log.Warn("records are written again")
+	}
+	return now
+}
