@@ -5,7 +5,7 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?=
 PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
-.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl clean
+.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl chaos clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ bench-once:
 
 bench: ## the Go benchmarks
 	$(GO) test -run '^$$' -bench . ./...
+
+chaos: setup ## break fetchers, Redis, network and disk under a crawl, and count what is lost (hours)
+	SEINE_CHAOS=long $(GO) test -count=1 -v -timeout 4h ./bench/chaos
 
 bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters; writes bench/results
 	scripts/bench-crawl

@@ -76,7 +76,7 @@ func (f *Filters) Close() error {
 func (f *Filters) Reserve(ctx context.Context, k int, key string, p Plan) error {
 	exists := false
 	err := f.on(ctx, k, "BF.RESERVE", key, func(c *redisbloom.Client) error {
-		_, err := do(c, "BF.RESERVE", key, strconv.FormatFloat(p.ErrorRate, 'g', -1, 64), p.Capacity, "EXPANSION", p.Expansion)
+		_, err := do(ctx, c, "BF.RESERVE", key, strconv.FormatFloat(p.ErrorRate, 'g', -1, 64), p.Capacity, "EXPANSION", p.Expansion)
 		if err != nil && strings.Contains(err.Error(), "exists") {
 			exists, err = true, nil
 		}
@@ -128,7 +128,7 @@ func (i Info) Fill() float64 { return float64(i.Items) / float64(max(i.Capacity,
 func (f *Filters) Info(ctx context.Context, k int, key string) (Info, error) {
 	var info Info
 	err := f.on(ctx, k, "BF.INFO", key, func(c *redisbloom.Client) error {
-		reply, err := redis.Values(do(c, "BF.INFO", key))
+		reply, err := redis.Values(do(ctx, c, "BF.INFO", key))
 		if err != nil {
 			return err
 		}
@@ -180,11 +180,12 @@ func (e serverError) Error() string { return string(e) }
 // RedisError marks the error as one that the server answered.
 func (e serverError) RedisError() {}
 
-// do runs a command that redisbloom-go lacks or lacks an option of.
-func do(c *redisbloom.Client, command string, args ...any) (any, error) {
+// do runs a command that redisbloom-go lacks or lacks an option of, no longer
+// than ctx lives: a server that is frozen must not hold up who only looks.
+func do(ctx context.Context, c *redisbloom.Client, command string, args ...any) (any, error) {
 	conn := c.Pool.Get()
 	defer conn.Close()
-	return conn.Do(command, args...)
+	return redis.DoContext(conn, ctx, command, args...)
 }
 
 // timeout of one command; a chunk of a dump has 16 MB.
@@ -244,6 +245,19 @@ func (c askingConn) Do(command string, args ...any) (any, error) {
 		return nil, err
 	}
 	return c.Conn.Do(command, args...)
+}
+
+// DoContext is Do, with an end.
+func (c askingConn) DoContext(ctx context.Context, command string, args ...any) (any, error) {
+	if _, err := redis.DoContext(c.Conn, ctx, "ASKING"); err != nil {
+		return nil, err
+	}
+	return redis.DoContext(c.Conn, ctx, command, args...)
+}
+
+// ReceiveContext makes it a redis.ConnWithContext.
+func (c askingConn) ReceiveContext(ctx context.Context) (any, error) {
+	return redis.ReceiveContext(c.Conn, ctx)
 }
 
 func abs(n int64) int64 { return max(n, -n) }

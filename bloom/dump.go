@@ -169,7 +169,7 @@ func (want Info) sameAs(have Info) bool {
 func (f *Filters) loadChunk(ctx context.Context, k int, key string, c frame) error {
 	return f.on(ctx, k, "BF.LOADCHUNK", key, func(client *redisbloom.Client) error {
 		if c.iter == 1 {
-			if _, err := do(client, "UNLINK", key); err != nil {
+			if _, err := do(ctx, client, "UNLINK", key); err != nil {
 				return err
 			}
 		}

@@ -53,7 +53,7 @@ func either[T any](short, full T) T {
 }
 
 // patience bounds every wait: what takes longer hangs.
-const patience = 3 * time.Minute
+const patience = 90 * time.Second
 
 // setup describes a world. The zero value of a field is the default it names.
 type setup struct {

@@ -81,7 +81,7 @@ func (w *world) toxics() (all []string) {
 // repeats is how many calls fetchers repeated because a connection broke.
 func (w *world) repeats() (n float64) {
 	for _, f := range w.fetchers {
-		n += max(0, f.metric(`seine_shard_retries_total{fault="broken"}`))
+		n += max(0, f.metric("seine_shard_retries_total", `fault="broken"`))
 	}
 	return n
 }
@@ -91,11 +91,11 @@ func (w *world) repeated() {
 	w.t.Helper()
 	var before []float64
 	for _, f := range w.fetchers {
-		before = append(before, f.metric(`seine_shard_retries_total{fault="broken"}`))
+		before = append(before, f.metric("seine_shard_retries_total", `fault="broken"`))
 	}
 	w.until("calls to be repeated", func() bool {
 		for i, f := range w.fetchers {
-			if f.metric(`seine_shard_retries_total{fault="broken"}`) < before[i]+3 {
+			if f.metric("seine_shard_retries_total", `fault="broken"`) < before[i]+3 {
 				return false
 			}
 		}

@@ -150,17 +150,23 @@ func (f *fetcher) ask(path string) string {
 	return string(body)
 }
 
-// metric is the value of one metric with its labels; -1 when it is not there.
-func (f *fetcher) metric(name string) float64 {
+// metric is the sum of a metric over all lines that carry a label, such as
+// fault="broken", or over all; -1 when there are none.
+func (f *fetcher) metric(name, label string) float64 {
+	sum, found := 0.0, false
 	for line := range strings.Lines(f.ask("/metrics")) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err == nil {
-				return v
-			}
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if base, labels, _ := strings.Cut(series, "{"); base != name || !strings.Contains(labels, label) {
+			continue
+		}
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			sum, found = sum+v, true
 		}
 	}
-	return -1
+	if !found {
+		return -1
+	}
+	return sum
 }
 
 // pick is a random fetcher.

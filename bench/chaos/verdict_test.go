@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ type verdict struct {
 func (w *world) judge() verdict {
 	w.t.Helper()
 	w.waitAll()
+	if !w.loosened.IsZero() {
+		w.note("seconds after the last blow", math.Round(time.Since(w.loosened).Seconds()))
+	}
 	plan := web.Plan{}
 	report, err := w.web.Verify(plan, w.web.Log(), jsonl.Records(w.outs()...))
 	if err != nil {
