@@ -192,8 +192,10 @@ func CompactMeta(meta []byte) (string, error) {
 	return b.String(), nil
 }
 
-// deadElement is what is kept of an element that cannot be read.
+// deadElement is what is kept of an element that cannot be read: credentials
+// are hidden, for the list is read by people and logs.
 func deadElement(text string, why error) string {
+	text = maskUserinfo(text)
 	if len(text) > deadText {
 		text = text[:deadText]
 	}

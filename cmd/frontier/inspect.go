@@ -8,6 +8,7 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/extract"
+	"seine/frontier"
 	"seine/frontier/canon"
 )
 
@@ -73,7 +74,7 @@ func addHeader(doc *extract.Doc, name, value string) {
 func parse(text string) (*canon.URL, error) {
 	url := new(canon.URL)
 	if err := canon.NewParser(canon.Config{}).Parse(url, []byte(text)); err != nil {
-		return nil, boot.Usage("%s: %w", text, err)
+		return nil, boot.Usage("%s: %w", frontier.Shown(text), err)
 	}
 	return url, nil
 }
