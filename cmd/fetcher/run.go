@@ -25,18 +25,13 @@ const linger = 2 * time.Millisecond
 
 // Run crawls until there is nothing left, or a signal.
 func (g *grammar) Run(env *boot.Env) (err error) {
-	if err := g.Check(); err != nil {
-		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
+	if err := g.check(env); err != nil {
+		return err
 	}
 	fields, err := sink.ParseFields(g.Fields)
 	if err != nil {
 		return boot.Usage("fields: %w", err)
 	}
-	f, err := g.open(env)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.close()) }()
 	fetching, err := g.Fetch("", os.Environ()) // the crawl's own user agent, if it has one, is the worker's to send
 	if err != nil {
 		return err
@@ -47,6 +42,11 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
 	}
 	defer client.Close()
+	f, err := g.open(env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
 	out, err := g.openSink(env, fields)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	screen := boot.NewScreen(env.Err, env.Log)
 	w, err := crawl.New(crawl.Config{
 		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Log: env.Log,
-		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.MaxRedirects,
+		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
 		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
 		Canon: canonConfig(f.Layout()), Fields: fields, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
 		Report: screen.Show, ReportEvery: screen.Every(),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,6 +15,9 @@ type createCmd struct{ boot.CrawlFlags }
 func (c *createCmd) Run(env *boot.Env, g *cli) error {
 	if c.Shards == 0 {
 		return boot.Usage("--shards N is needed to create a crawl: as many as there are masters, or a multiple")
+	}
+	if err := errors.Join(g.NameFlag.Check(), c.CrawlFlags.Check()); err != nil {
+		return err
 	}
 	client, err := g.OpenFit(env.Stop, "frontier", env.Log)
 	if err != nil {

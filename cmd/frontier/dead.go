@@ -24,7 +24,7 @@ type deadCmd struct {
 type choice struct {
 	Cause string `placeholder:"CAUSE" help:"Only this cause."`
 	Site  string `placeholder:"SITE" help:"Only this site, or the site of this host."`
-	Limit int64  `placeholder:"N" help:"At most so many."`
+	Limit int64  `least:"0" placeholder:"N" help:"At most so many."`
 }
 
 func (c choice) filter(f *frontier.Frontier) (frontier.DeadFilter, error) {
@@ -32,7 +32,7 @@ func (c choice) filter(f *frontier.Frontier) (frontier.DeadFilter, error) {
 	if c.Site == "" {
 		return filter, nil
 	}
-	site, err := f.Layout().SiteOf(c.Site)
+	site, err := siteOf(f, c.Site)
 	filter.Site = site
 	return filter, err
 }
@@ -144,7 +144,7 @@ func (c choice) take(env *boot.Env, g *cli, word string, use func(*frontier.Fron
 }
 
 type deadFeedCmd struct {
-	Limit int64 `default:"100" placeholder:"N" help:"At most so many (${default})."`
+	Limit int64 `least:"0" default:"100" placeholder:"N" help:"At most so many (${default})."`
 }
 
 // Run lists bad elements of the feed, JSON a line each.

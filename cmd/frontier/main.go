@@ -52,6 +52,9 @@ func (c *cli) client(env *boot.Env) (*shard.Client, error) {
 
 // open opens the crawl as it is and calls do with it.
 func (c *cli) open(env *boot.Env, do func(context.Context, *frontier.Frontier) error) error {
+	if err := c.NameFlag.Check(); err != nil {
+		return err
+	}
 	client, err := c.client(env)
 	if err != nil {
 		return err
@@ -62,6 +65,15 @@ func (c *cli) open(env *boot.Env, do func(context.Context, *frontier.Frontier) e
 		return err
 	}
 	return do(env.Stop, f)
+}
+
+// siteOf is the site that a person means.
+func siteOf(f *frontier.Frontier, text string) (string, error) {
+	site, err := f.Layout().SiteOf(text)
+	if err != nil {
+		return "", boot.Usage("%w", err)
+	}
+	return site, nil
 }
 
 // answer writes v as JSON, or calls text to write it for people.

@@ -27,7 +27,10 @@ func TestLifeOfACrawl(t *testing.T) {
 	d.ok("set --delay 2s --deny z", "delay", "250ms", "2s", "x,y", "z")
 	d.ok("set --delay 2s", "nothing changed")
 	d.refused(2, "set --shards 3", "fixed")
-	d.refused(1, "set --allow (", "missing closing )")
+	d.refused(2, "set --allow (", "missing closing )")
+	d.refused(2, "set --scope x", "scope is")
+	d.refused(2, "stats --crawl a:b", "no name for a crawl")
+	d.refused(2, "block --reason x http://", "site")
 	var changed struct {
 		Changes  []boot.Change
 		Settings frontier.Settings

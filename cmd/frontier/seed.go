@@ -22,6 +22,9 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	if len(c.Seed)+len(c.File) == 0 {
 		return boot.Usage("nothing to seed: give --seed URL or --file FILE (- for stdin)")
 	}
+	if err := errors.Join(g.NameFlag.Check(), c.CrawlFlags.Check()); err != nil {
+		return err
+	}
 	client, err := g.OpenFit(env.Stop, "frontier", env.Log)
 	if err != nil {
 		return err

@@ -20,9 +20,9 @@ type NameFlag struct {
 // flag that is not given is nil, zero or an empty list: a new crawl takes the
 // default, a program that joins takes what the crawl has.
 type CrawlFlags struct {
-	Shards        int     `group:"crawl" placeholder:"N" help:"Shards; given when the crawl is created, later checked. As many as masters, or a multiple."`
-	PlanURLs      Count   `group:"crawl" name:"plan-urls" placeholder:"N" help:"URLs to plan filters for, such as 10M (10M)."`
-	ErrorRate     float64 `group:"crawl" placeholder:"P" help:"False positives of the filters a probe (1e-6)."`
+	Shards        int     `least:"1" group:"crawl" placeholder:"N" help:"Shards; given when the crawl is created, later checked. As many as masters, or a multiple."`
+	PlanURLs      Count   `least:"1" group:"crawl" name:"plan-urls" placeholder:"N" help:"URLs to plan filters for, such as 10M (10M)."`
+	ErrorRate     float64 `least:"1e-12" group:"crawl" placeholder:"P" help:"False positives of the filters a probe (1e-6)."`
 	LimitBy       string  `group:"crawl" enum:",site,host" default:"" placeholder:"RULE" help:"What is a site: registrable domain (site) or host (site)."`
 	StripParams   *bool   `group:"crawl" help:"URLs that differ in tracking parameters only are the same."`
 	SortQuery     *bool   `group:"crawl" help:"URLs that differ in the order of parameters only are the same."`

@@ -23,7 +23,7 @@ type RedisFlags struct {
 	RedisKey          string        `group:"redis" placeholder:"FILE" help:"PEM key of this client."`
 	RedisServerName   string        `group:"redis" placeholder:"NAME" help:"Name that the server's certificate must have."`
 	Ack               string        `group:"redis" enum:"master,replica" default:"master" help:"What acknowledges an admission: the master, or a replica too (${default})."`
-	Lease             time.Duration `group:"run" default:"60s" placeholder:"D" help:"How long a visit outlives its fetcher; the same for all programs of a crawl (${default})."`
+	Lease             time.Duration `least:"5s" group:"run" default:"60s" placeholder:"D" help:"How long a visit outlives its fetcher; the same for all programs of a crawl (${default})."`
 }
 
 // Config makes the configuration of a client; name is shown in CLIENT LIST,
