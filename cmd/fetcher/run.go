@@ -73,6 +73,9 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err := g.seed(env, f.Frontier); err != nil {
 		return err
 	}
+	if err := g.somethingToDo(env, f); err != nil {
+		return err
+	}
 	stop, err := g.monitor(env, f, w, out, fetching.Metrics)
 	if err != nil {
 		return err
@@ -96,12 +99,23 @@ func (g *grammar) crawl(env *boot.Env, w *crawl.Worker) error {
 	}
 	err := w.Run(ctx)
 	if errors.Is(context.Cause(ctx), errGrace) {
-		return errGrace
+		return fmt.Errorf("%w; %s", errGrace, g.cutURLs())
 	}
 	return err
 }
 
-var errGrace = errors.New("fetcher: requests were cut because --grace ran out; their URLs come back when their leases end")
+var errGrace = errors.New("fetcher: requests were cut because --grace ran out")
+
+// cutURLs says what becomes of URLs whose requests were cut.
+func (g *grammar) cutURLs() string {
+	switch {
+	case !g.Embedded:
+		return "their URLs come back when their leases end"
+	case g.State != "":
+		return "their URLs are fetched when the crawl goes on from --state"
+	}
+	return "their URLs, and all that was queued, end with this process, for there is no --state"
+}
 
 func (g *grammar) openSink(env *boot.Env, fields sink.Fields) (*jsonl.Sink, error) {
 	cfg := jsonl.Config{Path: g.Out, Fields: fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime}
@@ -144,11 +158,30 @@ func (g *grammar) seed(env *boot.Env, f frontier.Admitter) error {
 		return nil
 	}
 	counts, err := g.SeedFlags.Admit(env, f, "")
+	env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
+	return err
+}
+
+// somethingToDo fails when a crawl in one process has no work and is given none.
+func (g *grammar) somethingToDo(env *boot.Env, f *queue) error {
+	if !g.Embedded {
+		return nil // others may seed it
+	}
+	stats, err := f.Stats(env.Stop)
 	if err != nil {
 		return err
 	}
-	env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
-	return nil
+	var known int64
+	for _, s := range stats {
+		if s.Queued+s.Waiting+s.Open > 0 {
+			return nil
+		}
+		known += s.Known
+	}
+	if known > 0 && len(g.Seed)+len(g.File) > 0 {
+		return nil // what the seeds name was fetched before
+	}
+	return boot.Usage("nothing to crawl: give --seed URL or --file FILE, or --state DIR of a crawl that has work left")
 }
 
 // monitor serves metrics and health where --metrics-addr says.
