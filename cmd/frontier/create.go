@@ -24,6 +24,9 @@ func (c *createCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	defer client.Close()
+	if err := c.WarnShards(env.Stop, client, env.Log); err != nil {
+		return err
+	}
 	f, err := frontier.Create(env.Stop, client, g.Crawl, c.ToLayout(), c.ToSettings())
 	if err != nil {
 		return err

@@ -205,6 +205,11 @@ func TestOnACluster(t *testing.T) {
 		seeds = append(seeds, fmt.Sprintf("http://s%d.example/", i))
 	}
 	d.in = strings.Join(seeds, "\n")
+	d.refused(3, "create --shards 6 --ack replica", "replicas")
+	if code, _, errs := d.run("seed", "--crawl", "seven", "--shards", "7", "--seed", "http://a.example/"); code != 0 || !strings.Contains(errs, "shards=7 masters=3") {
+		t.Error(code, errs)
+	}
+	d.ok("delete seven --yes")
 	d.ok("seed --shards 6 --file - --feed-key elsewhere{x}", "admitted 60")
 	var places []frontier.Place
 	d.json(&places, "shards")

@@ -30,6 +30,9 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	defer client.Close()
+	if err := c.WarnShards(env.Stop, client, env.Log); err != nil {
+		return err
+	}
 	want := c.ToLayout()
 	f, err := frontier.OpenOrCreate(env.Stop, client, g.Crawl, want, c.ToSettings())
 	if err != nil {

@@ -1,13 +1,16 @@
 package boot
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"time"
 
 	"seine/frontier"
 	"seine/frontier/canon"
+	"seine/shard"
 )
 
 // NameFlag says which crawl.
@@ -178,4 +181,21 @@ func (c *CrawlFlags) Compare(stored *frontier.Settings) error {
 	}
 	return fmt.Errorf("%w: %s; leave it out, or change the crawl with `frontier set --%s`",
 		ErrDiffers, strings.Join(parts, "; "), changes[0].Flag)
+}
+
+// WarnShards logs when the shards of a new crawl do not spread evenly over the
+// masters.
+func (c *CrawlFlags) WarnShards(ctx context.Context, client *shard.Client, log *slog.Logger) error {
+	if c.Shards == 0 {
+		return nil
+	}
+	masters, err := client.Masters(ctx)
+	if err != nil {
+		return err
+	}
+	if n := len(masters); n > 0 && c.Shards%n != 0 {
+		log.Warn("the shards do not spread evenly over the masters; their number is fixed when the crawl is created",
+			"shards", c.Shards, "masters", n, "even", fmt.Sprintf("%d, %d, %d, …", n, 2*n, 3*n))
+	}
+	return nil
 }

@@ -74,13 +74,20 @@ func (r *RedisFlags) Open(ctx context.Context, name string) (*shard.Client, erro
 }
 
 // OpenFit is Open for programs that admit: it refuses servers that would lose
-// data or have no RedisBloom, and logs what could be better.
+// data, have no RedisBloom, or none of the replicas that --ack asks for, and
+// logs what could be better.
 func (r *RedisFlags) OpenFit(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
 	client, err := r.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	warnings, err := client.Check(ctx)
+	if replicas := r.Frontier().AckReplicas; err == nil && replicas > 0 {
+		var w *shard.Warning
+		if w, err = client.CheckAck(ctx, replicas); w != nil {
+			warnings = append(warnings, *w)
+		}
+	}
 	for _, w := range warnings {
 		log.Warn(w.String())
 	}
