@@ -7,8 +7,10 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"seine/cmd/internal/boot"
+	"seine/fetch"
 	"seine/frontier"
 )
 
@@ -27,8 +29,33 @@ type choice struct {
 	Limit int64  `least:"0" placeholder:"N" help:"At most so many."`
 }
 
-func (c choice) filter(f *frontier.Frontier) (frontier.DeadFilter, error) {
+// causes are those that the worker and the shards name, beside the classes of
+// package fetch.
+var causes = []string{"status", "robots", "redirect_loop", "unreachable", "lost", "invalid", "other"}
+
+// known refuses a cause that nothing dies of, unless letters have it, for they
+// may be of another version.
+func (c choice) known(ctx context.Context, f *frontier.Frontier) error {
+	if c.Cause == "feed" {
+		return boot.Usage("elements of the feed that could not be read are shown by `frontier dead feed`")
+	}
+	all := slices.Concat(fetch.Classes(), causes)
+	if c.Cause == "" || slices.Contains(all, c.Cause) {
+		return nil
+	}
+	counts, err := f.DeadTotals(ctx)
+	if err != nil || counts[c.Cause] > 0 {
+		return err
+	}
+	slices.Sort(all)
+	return boot.Usage("cause %q is unknown; there are %s", c.Cause, strings.Join(all, ", "))
+}
+
+func (c choice) filter(ctx context.Context, f *frontier.Frontier) (frontier.DeadFilter, error) {
 	filter := frontier.DeadFilter{Cause: c.Cause, Limit: c.Limit}
+	if err := c.known(ctx, f); err != nil {
+		return filter, err
+	}
 	if c.Site == "" {
 		return filter, nil
 	}
@@ -54,7 +81,7 @@ type letter struct {
 // Run lists letters as they come, JSON a line each.
 func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
-		filter, err := c.filter(f)
+		filter, err := c.filter(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -121,7 +148,7 @@ func (c *deadDropCmd) Run(env *boot.Env, g *cli) error {
 // take calls use with the chosen letters and tells how many it took.
 func (c choice) take(env *boot.Env, g *cli, word string, use func(*frontier.Frontier, context.Context, int, []frontier.DeadLetter) (int, error)) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
-		filter, err := c.filter(f)
+		filter, err := c.filter(ctx, f)
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 type inspectCmd struct {
-	Canon   inspectCanonCmd   `cmd:"" help:"Canonical forms of URLs: lines of URL TAB base in; fetch form TAB key, or ERR TAB reason, out."`
+	Canon   inspectCanonCmd   `cmd:"" help:"Canonical forms of URLs: lines of URL TAB base in; fetch form (as it is sent, credentials too) TAB key, or ERR TAB reason, out."`
 	Links   inspectLinksCmd   `cmd:"" help:"Links of a document, a JSON line each: kind, raw, url, rel, follow."`
 	Charset inspectCharsetCmd `cmd:"" help:"Encoding that a document is read in, and what said so."`
 	Sitemap inspectSitemapCmd `cmd:"" help:"Locations of a sitemap or feed, a JSON line each."`

@@ -89,6 +89,17 @@ func (c *cli) answer(env *boot.Env, v any, text func(w io.Writer)) error {
 	return t.Flush()
 }
 
+// line writes one answer of several: v as a line of JSON, or text.
+func (c *cli) line(w io.Writer, v any, text string) error {
+	if c.JSON {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
 // row writes cells of a table.
 func row(w io.Writer, cells ...any) {
 	for i, cell := range cells {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"seine/cmd/internal/boot"
+	"seine/fetch"
 	"seine/frontier"
 	"seine/shard/shardtest"
 )
@@ -126,12 +128,42 @@ func TestDeadLetters(t *testing.T) {
 	if out := d.ok("dead list"); strings.Contains(out, "\x1b") || strings.Count(out, "\n") != 4 {
 		t.Errorf("%q", out)
 	}
+	for _, verb := range []string{"list", "retry", "drop"} {
+		d.refused(2, "dead "+verb+" --cause bogus", "guard, ")
+	}
+	d.ok("dead retry --cause tls", "retried 0")
 	d.ok("dead retry --cause dns --site www.a.example", "retried 1")
 	d.refused(2, "dead drop", "--yes")
 	d.ok("dead drop --cause guard", "dropped 1")
 	d.ok("dead retry --limit 1", "retried 1")
 	d.ok("dead drop --yes", "dropped 1")
 	d.ok("stats", "queued 2")
+}
+
+// What the README calls a cause of death can be asked for.
+func TestCausesAreThoseOfTheReadme(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "### Causes of death")
+	table, _, _ = strings.Cut(table, "\n## ")
+	named := 0
+	for line := range strings.Lines(table) {
+		cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		if !ok || !strings.HasPrefix(cell, "`") {
+			continue
+		}
+		for name := range strings.SplitSeq(cell, ", ") {
+			named++
+			if name = strings.Trim(name, "`"); name != "feed" && !slices.Contains(slices.Concat(fetch.Classes(), causes), name) {
+				t.Errorf("%s is no cause", name)
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("%d causes in the table", named)
+	}
 }
 
 // bury borrows every URL and settles it as dead.
@@ -236,6 +268,14 @@ func TestInspectCanon(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 3 || lines[0] != "http://example.com/b\thttp://example.com/b" || lines[1] != "http://a.example/p/x\thttp://a.example/p/x" || !strings.HasPrefix(lines[2], "ERR\t") {
 		t.Errorf("%q", lines)
+	}
+}
+
+func TestInspectCanonJSON(t *testing.T) {
+	d := &desk{t: t, in: "http://a.example/?a=1&b\nmailto:x\n"}
+	want := `{"url":"http://a.example/?a=1&b","key":"http://a.example/?a=1&b"}` + "\n" + `{"error":"canon: not crawlable: scheme is not http or https"}` + "\n"
+	if out := d.ok("inspect canon --json"); out != want {
+		t.Errorf("%s", out)
 	}
 }
 
