@@ -26,7 +26,7 @@ type FetchFlags struct {
 	CA                 string         `group:"net" name:"ca" placeholder:"FILE" help:"PEM certificates to trust besides the system's."`
 	InsecureSkipVerify bool           `group:"net" help:"Do not verify certificates of sites. Anyone on the way can change what you fetch."`
 	Proxy              []string       `group:"net" sep:"none" placeholder:"URL" help:"http:// or socks5:// proxy with user and password; sites are spread over several. Better in the file or the environment. Repeatable."`
-	NoProxy            string         `group:"net" placeholder:"HOSTS" help:"Hosts fetched without proxy, as in NO_PROXY."`
+	NoProxy            string         `group:"net" placeholder:"HOSTS" help:"Hosts fetched without proxy, as in NO_PROXY; loopback addresses always are."`
 
 	RetryCodes []int         `group:"polite" placeholder:"CODE" help:"Statuses that are tried again (408, 425, 429, 500, 502-504, 520-529)."`
 	Attempts   int           `least:"1" group:"polite" default:"4" placeholder:"N" help:"Fetches of one URL before it is given up (${default})."`

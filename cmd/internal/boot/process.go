@@ -20,7 +20,7 @@ type ProcessFlags struct {
 	RotateSize Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
 	RotateTime time.Duration `least:"0s" group:"output" placeholder:"D" help:"Begin a new file after so long."`
 
-	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis."`
+	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis; needs --seed, --file, or a --state with work."`
 	State        string        `group:"run" placeholder:"DIR" help:"With --embedded: keep the crawl here and go on with it later."`
 	Concurrency  int           `least:"1" group:"run" default:"256" placeholder:"N" help:"Fetches at once (${default})."`
 	MaxTime      time.Duration `least:"0s" group:"run" placeholder:"D" help:"Stop in order after so long."`
