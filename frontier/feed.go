@@ -195,7 +195,7 @@ func CompactMeta(meta []byte) (string, error) {
 // deadElement is what is kept of an element that cannot be read: credentials
 // are hidden, for the list is read by people and logs.
 func deadElement(text string, why error) string {
-	text = maskUserinfo(text)
+	text = HideCredentials(text)
 	if len(text) > deadText {
 		text = text[:deadText]
 	}

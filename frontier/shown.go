@@ -13,7 +13,7 @@ const maxShown = 120
 // Shown is a text that is no URL, or an element of a feed, as it may stand in a
 // log: what looks like credentials masked, quoted, and cut to 120 bytes.
 func Shown(text string) string {
-	text = maskUserinfo(text)
+	text = HideCredentials(text)
 	shown := []byte{'"'}
 	for len(text) > 0 {
 		_, size := utf8.DecodeRuneInString(text)
@@ -35,9 +35,9 @@ const hidden = "xxxxx"
 // jsonString is a string of JSON, or the rest of one that breaks off.
 var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)`)
 
-// maskUserinfo hides what looks like credentials: in JSON in each string, else
+// HideCredentials masks what looks like credentials: in JSON in each string, else
 // in the text as a whole.
-func maskUserinfo(text string) string {
+func HideCredentials(text string) string {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return maskURL(text)
 	}

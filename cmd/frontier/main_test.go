@@ -116,16 +116,16 @@ func TestPauseAndBlock(t *testing.T) {
 
 func TestDeadLetters(t *testing.T) {
 	d := sit(t, shardtest.One(t))
-	d.ok("seed --shards 2 --delay 0s --seed http://a.example/1 --seed http://a.example/2 --seed http://b.example/ --seed http://c.example/")
+	d.ok("seed --shards 2 --delay 0s --seed http://a.example/1 --seed http://a.example/2 --seed http://b.example/ --seed http://usr:sesame@c.example/")
 	f := d.open("seine")
-	causes := map[string]string{"http://a.example/1": "dns", "http://a.example/2": "timeout", "http://b.example/": "dns", "http://c.example/": "guard"}
+	causes := map[string]string{"http://a.example/1": "dns", "http://a.example/2": "timeout", "http://b.example/": "dns", "http://usr:sesame@c.example/": "guard"}
 	bury(t, f, causes)
 	d.ok("dead count", "dns 2", "guard 1", "timeout 1")
 	out := d.ok("dead list --cause dns --json")
 	if strings.Count(out, "\n") != 2 || !strings.Contains(out, `"error":"no \u001b[31mluck"`) {
 		t.Errorf("%s", out)
 	}
-	if out := d.ok("dead list"); strings.Contains(out, "\x1b") || strings.Count(out, "\n") != 4 {
+	if out := d.ok("dead list"); strings.Contains(out, "\x1b") || strings.Contains(out, "sesame") || !strings.Contains(out, `"http://c.example/"`) || strings.Count(out, "\n") != 4 {
 		t.Errorf("%q", out)
 	}
 	for _, verb := range []string{"list", "retry", "drop"} {
