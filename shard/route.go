@@ -84,7 +84,7 @@ func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *
 			continue
 		}
 		addr, asking, redirects = "", false, 0
-		if err := pause(ctx, attempt, c.cfg.MaxPause); err != nil {
+		if pause(ctx, attempt, c.cfg.MaxPause) != nil {
 			return &Error{Shard: k, Op: op, Err: ended(ctx, err)}
 		}
 		attempt++

@@ -26,7 +26,7 @@ func (c *unblockCmd) Run(env *boot.Env, g *cli) error { return setBlock(env, g, 
 
 func setBlock(env *boot.Env, g *cli, text, reason string, blocked bool) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
-		site, err := f.Layout().SiteOf(text)
+		site, err := siteOf(f, text)
 		if err != nil {
 			return err
 		}

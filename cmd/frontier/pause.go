@@ -41,7 +41,7 @@ func (t *target) set(env *boot.Env, g *cli, paused bool) error {
 func (t *target) apply(ctx context.Context, f *frontier.Frontier, paused bool) (what string, err error) {
 	switch {
 	case t.Site != "":
-		site, err := f.Layout().SiteOf(t.Site)
+		site, err := siteOf(f, t.Site)
 		if err != nil {
 			return "", err
 		}
