@@ -186,6 +186,19 @@ func TestSiteChanges(t *testing.T) {
 	s.sound(0)
 }
 
+// TestLentSiteStays: what a site keeps while it is lent does not expire, though it
+// had nothing to keep before but the count of its changes.
+func TestLentSiteStays(t *testing.T) {
+	s := one(t)
+	s.admit(candidates("a.example", 0, 2)...)
+	s.alter("a.example", SiteChange{Paused: ptr(true)})
+	s.alter("a.example", SiteChange{Paused: ptr(false)})
+	s.lend(1)
+	if ms := s.number("PTTL", s.keys[0].Site("a.example")); ms != -1 {
+		t.Errorf("s of a lent site expires in %d ms", ms)
+	}
+}
+
 // TestCapOutlivesVisits: the count of a capped site does not expire.
 func TestCapOutlivesVisits(t *testing.T) {
 	s := one(t)
