@@ -28,6 +28,9 @@ func (c *statsCmd) Run(env *boot.Env, g *cli) error {
 func showReport(w io.Writer, r *frontier.Report) {
 	t := r.Total
 	row(w, "crawl", fmt.Sprintf("%s, %s, %d shards", r.Crawl, r.State, r.Layout.Shards))
+	for _, key := range r.Lost {
+		row(w, "MISSING", key+", restore it with frontier bloom load")
+	}
 	if r.Settings.Robots == "ignore" {
 		row(w, "robots.txt", "IGNORED")
 	}
