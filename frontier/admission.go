@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -226,6 +227,20 @@ func capOf(s *Settings, site string) int64 {
 		}
 	}
 	return s.MaxPerSite
+}
+
+// DelayOf is the delay of a site by the settings alone: that of the first rule
+// for it, or the crawl's.
+func (s *Settings) DelayOf(site string) time.Duration {
+	for i := range s.Sites {
+		if r := &s.Sites[i]; r.matches(site) {
+			if r.Delay > 0 {
+				return r.Delay
+			}
+			break
+		}
+	}
+	return s.Delay
 }
 
 // matches says whether the rule, for a name or *.domain, is for a site.

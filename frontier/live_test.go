@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -100,6 +101,21 @@ func TestStats(t *testing.T) {
 	r.HSet(ctx, f.keys[0].Meta(), "epoch", "another")
 	if _, err := f.Stats(ctx); !errors.Is(err, ErrStale) {
 		t.Error(err)
+	}
+}
+
+// TestLookWithoutWrites: a server that takes no writes can be looked at.
+func TestLookWithoutWrites(t *testing.T) {
+	s := one(t)
+	s.admit(candidates("a.example", 0, 2)...)
+	s.do("CONFIG", "SET", "min-replicas-to-write", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if stats, err := s.Stats(ctx); err != nil || stats[0].Queued != 2 {
+		t.Error(stats, err)
+	}
+	if c, err := s.Check(ctx, 0, true); err != nil || c.Faulted != 0 {
+		t.Error(c, err)
 	}
 }
 

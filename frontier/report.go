@@ -16,6 +16,8 @@ type Report struct {
 	Total    ShardStats       `json:"total"`
 	Shards   []ShardStats     `json:"shards"`
 	Dead     map[string]int64 `json:"dead"` // letters kept, by cause
+	Paused   int64            `json:"sites_paused"`
+	Blocked  int64            `json:"sites_blocked"`
 	Feed     int64            `json:"feed"` // elements that wait
 	Members  []Member         `json:"members"`
 }
@@ -50,6 +52,9 @@ func (f *Frontier) Report(ctx context.Context) (*Report, error) {
 	}
 	if r.Lost != nil {
 		r.State += ", nothing is admitted: filters are missing"
+	}
+	if r.Paused, r.Blocked, err = f.countStopped(ctx); err != nil {
+		return nil, err
 	}
 	if r.Dead, err = f.DeadTotals(ctx); err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func TestPauseAndBlock(t *testing.T) {
 	d := sit(t, shardtest.One(t))
 	d.ok("seed --shards 2 --seed http://www.a.example/ --seed http://b.example/")
 	d.ok("pause --site www.a.example", "paused site a.example")
-	d.ok("stats", "1 with work, 1 paused")
+	d.ok("stats", "1 with work and not lent, 1 paused with work; 1 paused and 0 blocked in all")
 	d.ok("resume --site a.example")
 	d.ok("pause --shard 1", "shard 1")
 	d.ok("stats", "paused in shard 1")
@@ -109,7 +109,15 @@ func TestPauseAndBlock(t *testing.T) {
 		t.Error(code, out, errs)
 	}
 	d.ok("seed --seed http://b.example/2", "capped 1")
-	d.ok("stats", "1 with work")
+	d.ok("stats", "1 with work and not lent, 0 paused with work; 0 paused and 1 blocked in all")
+	d.ok("pause --site c.example --reason slow", "c.example")
+	d.ok("block --list", "b.example", "blocked", "they asked", "c.example", "paused", "slow")
+	var stops []frontier.Stop
+	if d.json(&stops, "block --list"); len(stops) != 2 || !stops[0].Blocked || stops[0].Reason != "they asked" || time.Since(stops[0].Since) > time.Hour {
+		t.Errorf("%+v", stops)
+	}
+	d.refused(2, "block --list b.example", "takes no site")
+	d.refused(2, "pause --reason slow", "--site")
 	d.ok("unblock b.example")
 	d.ok("seed --seed http://b.example/3", "admitted 1")
 }
@@ -214,7 +222,8 @@ func TestMembersAreShownAndProtect(t *testing.T) {
 }
 
 func TestBloomVerbs(t *testing.T) {
-	d := sit(t, shardtest.One(t))
+	server := shardtest.One(t)
+	d := sit(t, server)
 	d.ok("seed --shards 2 --seed http://a.example/ --seed http://b.example/")
 	d.ok("bloom info --probe 1000", "1000", "1e-06")
 	dir := filepath.Join(t.TempDir(), "dump")
@@ -227,6 +236,15 @@ func TestBloomVerbs(t *testing.T) {
 	d.ok("create --shards 2")
 	d.ok("bloom load "+dir, "loaded 2 shards")
 	d.ok("seed --seed http://a.example/", "seen 1")
+	for _, key := range server.Nodes[0].Do(t, "KEYS", "seine:*:filter:0").([]any) {
+		server.Nodes[0].Do(t, "DEL", key)
+	}
+	d.ok("stats", "nothing is admitted", "filter:0", "frontier bloom load")
+	if code, out, errs := d.run("check", "--urls"); code != 1 || strings.Count(out, "filter:0 is missing") != 2 || !strings.Contains(errs, "2 faults") {
+		t.Error(code, out, errs)
+	}
+	d.ok("bloom load "+dir, "loaded 2 shards")
+	d.ok("check --urls")
 }
 
 func TestOnACluster(t *testing.T) {
