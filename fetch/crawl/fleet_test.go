@@ -347,6 +347,48 @@ func TestFullStop(t *testing.T) {
 	checkIdle(t, worker)
 }
 
+// fed is a frontier with one element in its feed.
+type fed struct {
+	*meddler
+	item    frontier.FeedItem
+	drained atomic.Bool // the element was taken off
+}
+
+func (f *fed) DrainFeed(ctx context.Context, admit func(context.Context, []frontier.FeedItem) error) (int, error) {
+	if f.drained.Load() {
+		return 0, nil
+	}
+	if err := admit(ctx, []frontier.FeedItem{f.item}); err != nil {
+		return 0, err
+	}
+	f.drained.Store(true)
+	return 1, nil
+}
+
+// TestFullStopFeed: an element of the feed for which there was no room when the
+// worker stopped stays in the feed.
+func TestFullStopFeed(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	c, err := frontier.NewMaker(r.queue.Layout()).Make("http://a.example/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fed{meddler: meddle(r), item: frontier.FeedItem{Candidate: c}}
+	f.full.Store(true)
+	r.cfg.Frontier, r.cfg.ExitWhenDone = f, false
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "the element is parked", worker.anyFull)
+	worker.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if f.drained.Load() {
+		t.Error("the element was taken off the feed and never admitted")
+	}
+}
+
 // TestSlowAdmission: pages that wait for a shard are bounded, also when it owes
 // an answer for long.
 func TestSlowAdmission(t *testing.T) {

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -11,26 +12,27 @@ import (
 
 // batch waits for the verdicts on candidates that stand on no page.
 type batch struct {
-	mu     sync.Mutex
-	counts [4]int
-	left   int
-	done   chan struct{}
+	mu   sync.Mutex
+	full bool // for one of them there was no room
+	left int
+	done chan struct{} // closed when all are answered
 }
 
 func (b *batch) acknowledge(v frontier.Verdict) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.counts[v]++
+	b.full = b.full || v == frontier.Full
 	if b.left--; b.left == 0 {
 		close(b.done)
 	}
 }
 
-// Admit admits candidates from outside through the lanes of a running worker
-// and waits for all verdicts, counted by frontier.Verdict.
-func (w *Worker) Admit(ctx context.Context, candidates []frontier.Candidate) ([4]int, error) {
+// admit admits candidates from outside through the lanes of a running worker
+// and waits for all verdicts. It fails with frontier.ErrFull when the worker
+// stopped before there was room for all: whoever named them has to keep them.
+func (w *Worker) admit(ctx context.Context, candidates []frontier.Candidate) error {
 	if len(candidates) == 0 {
-		return [4]int{}, nil
+		return nil
 	}
 	b := &batch{left: len(candidates), done: make(chan struct{})}
 	for _, c := range candidates {
@@ -38,9 +40,12 @@ func (w *Worker) Admit(ctx context.Context, candidates []frontier.Candidate) ([4
 	}
 	select {
 	case <-b.done:
-		return b.counts, nil
+		if b.full {
+			return frontier.ErrFull
+		}
+		return nil
 	case <-ctx.Done():
-		return [4]int{}, ctx.Err()
+		return ctx.Err()
 	}
 }
 
@@ -63,6 +68,9 @@ func (w *Worker) feed(ctx context.Context) {
 		n, err := f.DrainFeed(ctx, func(ctx context.Context, items []frontier.FeedItem) error {
 			return w.admitFeed(ctx, parser, items)
 		})
+		if errors.Is(err, frontier.ErrFull) {
+			return // the worker stops; what was not admitted stays in the feed
+		}
 		if err != nil {
 			w.fail(ctx, err)
 			return
@@ -85,6 +93,5 @@ func (w *Worker) admitFeed(ctx context.Context, parser *canon.Parser, items []fr
 		}
 		candidates = append(candidates, it.Candidate)
 	}
-	_, err := w.Admit(ctx, candidates)
-	return err
+	return w.admit(ctx, candidates)
 }

@@ -30,8 +30,7 @@ func (h *hand) admitSitemaps(l *loan, rules *robots.Rules) error {
 			found = append(found, frontier.Candidate{URL: string(h.target.Fetch()), Site: site.Name, Fingerprint: fp})
 		}
 	}
-	_, err := h.w.Admit(l.ctx, found)
-	return err
+	return h.w.admit(l.ctx, found)
 }
 
 // isSitemap reports whether a document is read as a sitemap: by its type, or by
