@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -212,44 +210,8 @@ func (a *admission) limit(s *Settings) {
 		return
 	}
 	for _, name := range a.names {
-		a.caps = binary.BigEndian.AppendUint32(a.caps, uint32(min(capOf(s, name), math.MaxUint32)))
+		a.caps = binary.BigEndian.AppendUint32(a.caps, uint32(min(s.CapOf(name), math.MaxUint32)))
 	}
-}
-
-// capOf is how many URLs the settings let a site have, 0 = any.
-func capOf(s *Settings, site string) int64 {
-	for i := range s.Sites {
-		if r := &s.Sites[i]; r.matches(site) {
-			if r.MaxPages > 0 {
-				return r.MaxPages
-			}
-			break
-		}
-	}
-	return s.MaxPerSite
-}
-
-// DelayOf is the delay of a site by the settings alone: that of the first rule
-// for it, or the crawl's.
-func (s *Settings) DelayOf(site string) time.Duration {
-	for i := range s.Sites {
-		if r := &s.Sites[i]; r.matches(site) {
-			if r.Delay > 0 {
-				return r.Delay
-			}
-			break
-		}
-	}
-	return s.Delay
-}
-
-// matches says whether the rule, for a name or *.domain, is for a site.
-func (r *SiteRule) matches(site string) bool {
-	domain, ok := strings.CutPrefix(r.Match, "*.")
-	if !ok {
-		return r.Match == site
-	}
-	return site == domain || strings.HasSuffix(site, "."+domain)
 }
 
 // lost names the filter that a reply of the script says is missing.

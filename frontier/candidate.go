@@ -18,7 +18,7 @@ type Maker struct {
 // NewMaker returns a maker of candidates for a crawl of this layout.
 func NewMaker(layout Layout) *Maker {
 	return &Maker{
-		parser: canon.NewParser(canon.Config{StripParams: layout.StripParams, SortQuery: layout.SortQuery}),
+		parser: canon.NewParser(layout.CanonConfig()),
 		sites:  canon.NewSites(layout.LimitBy),
 	}
 }

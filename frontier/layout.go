@@ -111,3 +111,9 @@ func (l Layout) Check(want Layout) error {
 	}
 	return fmt.Errorf("%w: %s", ErrLayout, strings.Join(faults, "; "))
 }
+
+// CanonConfig is how the crawl's URLs are parsed: its key rules, with the
+// guards at their defaults.
+func (l Layout) CanonConfig() canon.Config {
+	return canon.Config{StripParams: l.StripParams, SortQuery: l.SortQuery}
+}

@@ -68,7 +68,7 @@ func (c *checker) checkURLs(ctx context.Context) error {
 	if !c.urls {
 		return nil
 	}
-	c.parser = canon.NewParser(canon.Config{StripParams: c.f.layout.StripParams, SortQuery: c.f.layout.SortQuery})
+	c.parser = canon.NewParser(c.f.layout.CanonConfig())
 	for _, site := range slices.Sorted(maps.Keys(c.sites)) {
 		for class := range 4 {
 			if err := c.list(ctx, c.keys.Queue(site, class), func(raw string) error { return c.probe(ctx, site, raw) }); err != nil {

@@ -47,7 +47,7 @@ type Seeder struct {
 	to       Admitter
 	cfg      SeedConfig
 	maker    *Maker
-	classify func(url string) (class uint8, ok bool)
+	classify func(url []byte) (class uint8, ok bool)
 	pending  [][]Candidate // by shard
 	verdicts []Verdict
 	counts   SeedCounts
@@ -98,7 +98,7 @@ func (s *Seeder) Add(ctx context.Context, text string) error {
 		return &BadSeed{text, err}
 	}
 	c.Again = s.cfg.Again
-	c.Priority, _ = s.classify(c.URL)
+	c.Priority, _ = s.classify([]byte(c.URL))
 	k := s.to.Of(c.Fingerprint)
 	s.pending[k] = append(s.pending[k], c)
 	if len(s.pending[k]) >= s.cfg.Batch {

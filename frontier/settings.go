@@ -40,16 +40,6 @@ type Settings struct {
 	Sites          []SiteRule    `json:"sites,omitempty"`
 }
 
-// SiteRule overrides settings for the sites that match; the first match wins.
-type SiteRule struct {
-	Match    string            `json:"match"` // host, or *.domain
-	Delay    time.Duration     `json:"delay,omitempty"`
-	PerSite  int               `json:"per_site,omitempty"`
-	MaxPages int64             `json:"max_pages,omitempty"`
-	Headers  map[string]string `json:"headers,omitempty"`
-	Auth     string            `json:"auth,omitempty"` // user:password, never logged
-}
-
 // DefaultSettings is what a crawl has of which nothing else was said.
 func DefaultSettings() Settings {
 	return Settings{
@@ -133,24 +123,6 @@ const maxJitter = 1
 // under Lua's unpack limit.
 const maxVisitURLs = 1000
 
-func (r *SiteRule) validate() error {
-	host := strings.TrimPrefix(r.Match, "*.")
-	switch {
-	case host == "" || strings.ContainsAny(host, "*/: \t") && !strings.HasPrefix(host, "["):
-		return fmt.Errorf("frontier: settings: sites: match is %q, must be a host or *.domain", r.Match)
-	case r.Delay < 0 || r.PerSite < 0 || r.MaxPages < 0:
-		return fmt.Errorf("frontier: settings: sites: %s: values must not be negative", r.Match)
-	case r.Auth != "" && !strings.Contains(r.Auth, ":"):
-		return fmt.Errorf("frontier: settings: sites: %s: auth must be user:password", r.Match)
-	}
-	for name, value := range r.Headers {
-		if name == "" || strings.ContainsAny(name, " :\r\n") || strings.ContainsAny(value, "\r\n") {
-			return fmt.Errorf("frontier: settings: sites: %s: header %q is not one line of name and value", r.Match, name)
-		}
-	}
-	return nil
-}
-
 // ParsePriority reads REGEX=0..3.
 func ParsePriority(rule string) (*regexp.Regexp, uint8, error) {
 	at := strings.LastIndexByte(rule, '=')
@@ -170,7 +142,7 @@ func ParsePriority(rule string) (*regexp.Regexp, uint8, error) {
 
 // Classifier compiles rules of priority; the first that matches a URL gives its
 // class.
-func Classifier(rules []string) (func(url string) (class uint8, ok bool), error) {
+func Classifier(rules []string) (func(url []byte) (class uint8, ok bool), error) {
 	type rule struct {
 		re    *regexp.Regexp
 		class uint8
@@ -183,9 +155,9 @@ func Classifier(rules []string) (func(url string) (class uint8, ok bool), error)
 		}
 		list = append(list, rule{re, class})
 	}
-	return func(url string) (uint8, bool) {
+	return func(url []byte) (uint8, bool) {
 		for _, r := range list {
-			if r.re.MatchString(url) {
+			if r.re.Match(url) {
 				return r.class, true
 			}
 		}

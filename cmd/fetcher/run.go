@@ -16,7 +16,6 @@ import (
 	"seine/fetch"
 	"seine/fetch/crawl"
 	"seine/frontier"
-	"seine/frontier/canon"
 )
 
 // linger is how long batches to Redis wait for company: the server's cost of a
@@ -59,7 +58,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Log: env.Log,
 		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
 		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
-		Canon: canonConfig(f.Layout()), Fields: fields, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
+		Canon: f.Layout().CanonConfig(), Fields: fields, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
 		Report: screen.Show, ReportEvery: screen.Every(),
 	})
 	if err != nil {
@@ -131,10 +130,6 @@ func (g *grammar) linger() time.Duration {
 		return 0
 	}
 	return linger
-}
-
-func canonConfig(l frontier.Layout) canon.Config {
-	return canon.Config{StripParams: l.StripParams, SortQuery: l.SortQuery}
 }
 
 // product is our name in user agents and robots.txt.

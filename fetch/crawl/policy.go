@@ -18,14 +18,9 @@ type policy struct {
 	settings *frontier.Settings
 	allow    []*regexp.Regexp
 	deny     []*regexp.Regexp
-	priority []priorityRule
+	classify func(url []byte) (class uint8, ok bool) // by the crawl's rules
 	skipExt  map[string]bool
 	follow   extract.Kinds
-}
-
-type priorityRule struct {
-	match *regexp.Regexp
-	class uint8
 }
 
 // defaultClass is the class of a link that no priority rule names; redirect
@@ -61,12 +56,8 @@ func newPolicy(s *frontier.Settings) (*policy, error) {
 	if p.deny, err = compileAll("deny", s.Deny); err != nil {
 		return nil, err
 	}
-	for _, r := range s.Priority {
-		re, class, err := frontier.ParsePriority(r)
-		if err != nil {
-			return nil, err
-		}
-		p.priority = append(p.priority, priorityRule{re, class})
+	if p.classify, err = frontier.Classifier(s.Priority); err != nil {
+		return nil, err
 	}
 	if p.follow, err = extract.ParseKinds(s.Follow); err != nil {
 		return nil, err
@@ -136,10 +127,8 @@ func matchesAny(rules []*regexp.Regexp, u *canon.URL) bool {
 
 // class is the priority of a link by the first rule that matches.
 func (p *policy) class(u *canon.URL) uint8 {
-	for _, r := range p.priority {
-		if r.match.Match(u.Fetch()) {
-			return r.class
-		}
+	if class, ok := p.classify(u.Fetch()); ok {
+		return class
 	}
 	return defaultClass
 }
@@ -164,19 +153,5 @@ func (p *policy) rule(site, override string) *frontier.SiteRule {
 			return r
 		}
 	}
-	for i := range p.settings.Sites {
-		if r := &p.settings.Sites[i]; matchSite(r.Match, site) {
-			return r
-		}
-	}
-	return nil
-}
-
-// matchSite reports whether a site is named by pattern: itself, or below it
-// when the pattern starts with "*.".
-func matchSite(pattern, site string) bool {
-	if rest, wild := strings.CutPrefix(pattern, "*."); wild {
-		return site == rest || strings.HasSuffix(site, pattern[1:])
-	}
-	return site == pattern
+	return p.settings.Rule(site)
 }

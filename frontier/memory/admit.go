@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -178,22 +177,5 @@ func (p *part) capOf(s *site, settings *frontier.Settings) int64 {
 	if s.extra != nil && s.extra.cap > 0 {
 		return s.extra.cap
 	}
-	for i := range settings.Sites {
-		if r := &settings.Sites[i]; matches(r.Match, s.name) {
-			if r.MaxPages > 0 {
-				return r.MaxPages
-			}
-			break
-		}
-	}
-	return settings.MaxPerSite
-}
-
-// matches says whether a rule's pattern, a name or *.domain, is for a site.
-func matches(pattern, site string) bool {
-	domain, ok := strings.CutPrefix(pattern, "*.")
-	if !ok {
-		return pattern == site
-	}
-	return site == domain || strings.HasSuffix(site, "."+domain)
+	return settings.CapOf(s.name)
 }
