@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -48,6 +49,22 @@ func main() { os.Exit(boot.Main("frontier", about, &cli{})) }
 // client connects without asking much of the servers.
 func (c *cli) client(env *boot.Env) (*shard.Client, error) {
 	return c.RedisFlags.Open(env.Stop, "frontier")
+}
+
+// fit connects for a verb that creates a crawl or admits to one: wrong flags and
+// servers that would lose data are refused, uneven shards warned of.
+func (c *cli) fit(env *boot.Env, crawl *boot.CrawlFlags) (*shard.Client, error) {
+	if err := errors.Join(c.NameFlag.Check(), crawl.Check()); err != nil {
+		return nil, err
+	}
+	client, err := c.OpenFit(env.Stop, "frontier", env.Log)
+	if err != nil {
+		return nil, err
+	}
+	if err := crawl.WarnShards(env.Stop, client, env.Log); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return client, nil
 }
 
 // open opens the crawl as it is and calls do with it.
