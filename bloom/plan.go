@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 
 	"seine/frontier/canon"
+	"seine/shard"
 )
 
 // Limits of one filter. A filter moves between masters as one key, and a move
@@ -64,10 +64,7 @@ func NewPlan(urls int64, rate float64, shards int) (Plan, error) {
 
 // Filter says which filter of its shard a fingerprint belongs to:
 // multiply-shift on the second half, which the choice of shard does not use.
-func (p Plan) Filter(f canon.Fingerprint) int {
-	hi, _ := bits.Mul64(f.Key, uint64(p.Filters))
-	return int(hi)
-}
+func (p Plan) Filter(f canon.Fingerprint) int { return shard.FilterOf(f, p.Filters) }
 
 // FilterBytes is the memory of one filter as planned.
 func (p Plan) FilterBytes() int64 { return p.bytes(1) }

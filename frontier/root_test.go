@@ -266,3 +266,12 @@ func TestStaleSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestValidName(t *testing.T) {
+	for name, want := range map[string]bool{"news": true, "a.b-1": true, "a.b:c-1": false, "": false, "a b": false, "a{b}": false,
+		"\x7f": false, "é": false, "-a": false, string(make([]byte, 101)): false, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false} {
+		if err := ValidName(name); (err == nil) != want {
+			t.Errorf("%q: %v, want valid %v", name, err, want)
+		}
+	}
+}

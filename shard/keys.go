@@ -8,7 +8,7 @@ import "strconv"
 type Keys struct{ prefix string }
 
 // KeysOf returns the names of the shard with this tag. A crawl's name must not
-// hold a brace; ValidCrawl says whether it may be used.
+// hold a brace.
 func KeysOf(crawl, tag string) Keys { return Keys{crawl + ":{" + tag + "}:"} }
 
 // Never is a name that no key ever has. A script that declares it runs on no
@@ -85,14 +85,3 @@ func FeedKey(crawl string) string { return crawl + ":feed" }
 
 // LiveKey is a zset: fetchers and seeders by deadline.
 func LiveKey(crawl string) string { return crawl + ":live" }
-
-// ValidCrawl says whether a name can be a crawl's: not empty, at most 100
-// bytes of printable ASCII without space and braces.
-func ValidCrawl(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; c <= ' ' || c > '~' || c == '{' || c == '}' {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 100
-}

@@ -150,16 +150,6 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-func TestValidCrawl(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]bool{"news": true, "a.b:c-1": true, "": false, "a b": false, "a{b}": false, "\x7f": false, "é": false,
-		string(make([]byte, 101)): false} {
-		if shard.ValidCrawl(name) != want {
-			t.Errorf("%q: want %v", name, want)
-		}
-	}
-}
-
 func BenchmarkNewMap(b *testing.B) {
 	for _, n := range []int{6, 256, shard.MaxShards} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
