@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -16,7 +17,7 @@ import (
 
 // admission puts calls of the admit script together. Its memory is used again.
 type admission struct {
-	speaker map[canon.Fingerprint]int // whose verdict counts for a URL of the batch
+	speaker map[canon.Fingerprint]int // whose verdict counts for a URL, or a request, of the batch
 	first   []int                     // the speakers, in the batch's order
 
 	placed  []int // candidates in the order of the call: by filter, then as in the batch
@@ -51,8 +52,8 @@ func (a *admission) forget() {
 	clear(a.args)
 }
 
-// unique returns the candidates that speak for their URLs: the first that wants
-// it again, or else the first.
+// unique returns the candidates that speak for themselves and others: the first
+// of each request for a URL again, and of a URL that none wants again the first.
 func (a *admission) unique(batch []Candidate) []int {
 	clear(a.speaker)
 	a.first = a.first[:0]
@@ -62,13 +63,28 @@ func (a *admission) unique(batch []Candidate) []int {
 		if !known || c.Again != "" && batch[j].Again == "" {
 			a.speaker[c.Fingerprint] = i
 		}
+		if c.Again != "" && a.speakerOf(c) < 0 {
+			a.speaker[requestOf(c)] = i
+		}
 	}
 	for i := range batch {
-		if a.speaker[batch[i].Fingerprint] == i {
+		if a.speakerOf(&batch[i]) == i {
 			a.first = append(a.first, i)
 		}
 	}
 	return a.first
+}
+
+// speakerOf is whose verdict c gets, -1 = not known yet.
+func (a *admission) speakerOf(c *Candidate) int {
+	print := c.Fingerprint
+	if c.Again != "" {
+		print = requestOf(c)
+	}
+	if i, known := a.speaker[print]; known {
+		return i
+	}
+	return -1
 }
 
 // build makes keys and args of a call for the candidates of batch that chosen
@@ -211,6 +227,20 @@ func capOf(s *Settings, site string) int64 {
 		}
 	}
 	return s.MaxPerSite
+}
+
+// DelayOf is the delay of a site by the settings alone: that of the first rule
+// for it, or the crawl's.
+func (s *Settings) DelayOf(site string) time.Duration {
+	for i := range s.Sites {
+		if r := &s.Sites[i]; r.matches(site) {
+			if r.Delay > 0 {
+				return r.Delay
+			}
+			break
+		}
+	}
+	return s.Delay
 }
 
 // matches says whether the rule, for a name or *.domain, is for a site.

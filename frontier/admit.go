@@ -17,8 +17,8 @@ const admitMost = 500
 // Admit makes the candidates known to shard k and queues what is new, in order,
 // and writes what became of each to verdicts, which must be as long. All
 // candidates must belong to shard k. A URL that comes twice gets its first's
-// verdict; one that is wanted again speaks for all of its URL in the batch. It
-// keeps nothing of batch.
+// verdict; one that is wanted again is queued once for each request id, and the
+// first of these speaks for those that do not ask. It keeps nothing of batch.
 //
 // After an error the verdicts say nothing and the batch may be sent again; with
 // ErrNotAcked they are filled, but what they call admitted or seen may be lost
@@ -54,9 +54,9 @@ func (f *Frontier) Admit(ctx context.Context, k int, batch []Candidate, verdicts
 			return err
 		}
 	}
-	if len(a.speaker) < len(batch) {
+	if len(a.first) < len(batch) {
 		for i := range batch {
-			verdicts[i] = verdicts[a.speaker[batch[i].Fingerprint]]
+			verdicts[i] = verdicts[a.speakerOf(&batch[i])]
 		}
 	}
 	return notAcked

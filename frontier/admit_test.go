@@ -133,6 +133,12 @@ func TestLostFilter(t *testing.T) {
 	if s.stat("known") != before || s.do("EXISTS", key) == int64(1) {
 		t.Error("something was done without the filter")
 	}
+	for _, urls := range []bool{false, true} {
+		c, err := s.Check(t.Context(), 0, urls)
+		if err != nil || c.Faulted != 1 || !strings.Contains(c.Faults[0], key) || urls && c.Probed == 0 {
+			t.Errorf("a check finds %+v, %v, want that %s is missing and nothing else", c, err, key)
+		}
+	}
 	// What does not need the lost filter goes on.
 	for i := 20; ; i++ {
 		if c := candidate("a.example", i); filterOf(c, 3) != filterOf(lost, 3) {

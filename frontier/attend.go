@@ -3,7 +3,7 @@ package frontier
 import (
 	"context"
 	"crypto/rand"
-	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -17,9 +17,9 @@ func NewMember(kind, version string) Member {
 }
 
 // Attend announces a member now and then every AnnounceEvery, with what now
-// says of it by then, until leave is called, which takes it off the list and
-// returns the last error of an announcement, if the last one failed. An outage
-// of Redis that is over is forgotten. now runs on another goroutine.
+// says of it by then, until leave is called, which takes it off the list. An
+// announcement that failed is forgotten: the next one, or leave, tells whether
+// the outage is over. now runs on another goroutine.
 func (f *Frontier) Attend(ctx context.Context, now func() Member) (leave func(context.Context) error, err error) {
 	id := now().ID
 	if err := f.Announce(ctx, now()); err != nil {
@@ -27,7 +27,6 @@ func (f *Frontier) Attend(ctx context.Context, now func() Member) (leave func(co
 	}
 	inner, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	var last error
 	wg.Go(func() {
 		ticker := time.NewTicker(AnnounceEvery)
 		defer ticker.Stop()
@@ -38,16 +37,16 @@ func (f *Frontier) Attend(ctx context.Context, now func() Member) (leave func(co
 			case <-ticker.C:
 			}
 			try, cancel := context.WithTimeout(inner, AnnounceEvery)
-			err := f.Announce(try, now())
+			_ = f.Announce(try, now())
 			cancel()
-			if inner.Err() == nil {
-				last = err
-			}
 		}
 	})
 	return func(ctx context.Context) error {
 		stop()
 		wg.Wait()
-		return errors.Join(last, f.Leave(ctx, id))
+		if err := f.Leave(ctx, id); err != nil {
+			return fmt.Errorf("frontier: leaving the list of members, which forgets %s by itself after %v: %w", id, LiveFor, err)
+		}
+		return nil
 	}, nil
 }

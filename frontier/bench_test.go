@@ -62,11 +62,14 @@ func benchStand(b *testing.B) *stand {
 	return s
 }
 
+// seeded is how many sites of a benchmark have URLs from the start.
+const seeded = 3000
+
 // web is what a benchmark crawls: sites that have as many URLs as were asked for.
 type web struct {
-	s     *stand
-	sites int
-	next  []int
+	own  int   // links of a page to its own site, of 12
+	far  int   // sites that the others lead to when they are new
+	next []int // URLs of each site
 }
 
 func (w *web) fresh(site int) Candidate {
@@ -76,13 +79,16 @@ func (w *web) fresh(site int) Candidate {
 
 // page makes the 12 candidates of a page of a site, of which 6 are new: own of
 // them lead to its own site, the others each to another.
-func (w *web) page(dst []Candidate, site, own int) []Candidate {
+func (w *web) page(dst []Candidate, site int) []Candidate {
 	for i := range 12 {
-		target := site
-		if i >= own {
-			target = rand.IntN(w.sites)
+		target, known := site, i%2 == 0
+		if i >= w.own {
+			target = rand.IntN(w.far)
+			if known {
+				target = rand.IntN(seeded)
+			}
 		}
-		if i%2 == 0 && w.next[target] > 0 {
+		if known {
 			dst = append(dst, benchCandidate(siteName(target), 1+rand.IntN(w.next[target])))
 		} else {
 			dst = append(dst, w.fresh(target))
@@ -95,16 +101,16 @@ func (w *web) page(dst []Candidate, site, own int) []Candidate {
 // new, 8 pages a call, and its share of a visit of 8 URLs. Eight visits go on at
 // a time.
 func BenchmarkPage(b *testing.B) {
-	for _, own := range []int{10, 0} {
-		b.Run(fmt.Sprintf("%d of 12 own", own), func(b *testing.B) { benchPage(b, own) })
-	}
+	b.Run("10 of 12 own", func(b *testing.B) { benchPage(b, 10, seeded) })
+	b.Run("12 sites with work", func(b *testing.B) { benchPage(b, 0, seeded) })
+	b.Run("12 sites, the new URLs of new sites", func(b *testing.B) { benchPage(b, 0, 1_000_000) })
 }
 
-func benchPage(b *testing.B, own int) {
+func benchPage(b *testing.B, own, far int) {
 	s := benchStand(b)
-	w := &web{s: s, sites: 3000, next: make([]int, 3000)}
+	w := &web{own: own, far: far, next: make([]int, max(seeded, far))}
 	number := make(map[string]int)
-	for site := range w.sites {
+	for site := range seeded {
 		number[siteName(site)] = site
 		var batch []Candidate
 		for range 20 {
@@ -128,7 +134,7 @@ func benchPage(b *testing.B, own int) {
 		for i := range batches {
 			batches[i] = batches[i][:0]
 			for _, v := range visits {
-				batches[i] = w.page(batches[i], number[v.Site], own)
+				batches[i] = w.page(batches[i], number[v.Site])
 			}
 		}
 		start = s.cpu()

@@ -40,7 +40,7 @@ func (l Layout) SiteOf(text string) (string, error) {
 	}
 	c, err := NewMaker(l).Make(text)
 	if err != nil {
-		return "", fmt.Errorf("frontier: site %q: %w", text, err)
+		return "", fmt.Errorf("frontier: site %s: %w", Shown(text), err)
 	}
 	return c.Site, nil
 }

@@ -44,7 +44,7 @@ func (c *Check) fault(format string, args ...any) {
 
 // Check compares shard k with the rules that hold it together: every site
 // stands where the ready rule wants it, leases and visits match, counters are
-// what there is, and, with urls, every URL that is queued, waiting, lent or dead
+// what there is, no filter is missing, and, with urls, every URL that is queued, waiting, lent or dead
 // is in its filter. It reads only, in pages, and may run on a live crawl; then
 // counters are not compared, and a lease that ends meanwhile may look like a
 // fault. Cost: O(keys of the server), with urls also O(URLs of the shard).
@@ -55,6 +55,12 @@ func (f *Frontier) Check(ctx context.Context, k int, urls bool) (*Check, error) 
 	before, err := c.stats(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if c.lost, err = f.lostFilters(ctx, k); err != nil {
+		return nil, err
+	}
+	for _, j := range c.lost {
+		c.report.fault("the filter %s is missing: nothing is admitted until it is restored from a dump", c.keys.Filter(j))
 	}
 	for _, step := range []func(context.Context) error{c.scan, c.zsets, c.checkSites, c.checkLeases, c.checkURLs} {
 		if err := step(ctx); err != nil {
@@ -80,6 +86,7 @@ type checker struct {
 	tokens map[string]bool // found by their v; true = leased
 	causes map[string]bool // of dead lists
 	leases []Lease
+	lost   []int // filters that are missing
 
 	parser *canon.Parser
 	url    canon.URL

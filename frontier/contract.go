@@ -161,6 +161,7 @@ type SiteChange struct {
 	Blocked  *bool   // blocked: queue dropped, admission answers Capped, visits end as gone
 	Cap      *int64  // URLs admitted at most, 0 = as the crawl says
 	Override *string // per-site settings as JSON, "" = none
+	Reason   string  // why it is paused or blocked, for Stopped
 }
 
 // ShardStats counts one shard. Gauges say what is there, totals only grow.

@@ -39,40 +39,65 @@ func Delete(ctx context.Context, client *shard.Client, crawl string) (int64, err
 		return 0, fmt.Errorf("%w: %s has %d programs at work, such as %s %s on %s; stop them first (a dead one leaves the list within %v)",
 			ErrLive, crawl, len(members), m.Kind, m.ID, m.Host, LiveFor)
 	}
-	if _, err := swap(ctx, client, noShard, shard.RootKey(crawl), fields{"epoch", r.epoch}, fields{"state", stateDeleting}); err != nil {
+	ours, err := swap(ctx, client, noShard, shard.RootKey(crawl), fields{"epoch", r.epoch}, fields{"state", stateDeleting})
+	if err != nil {
 		return 0, err
 	}
+	if !ours {
+		return 0, fmt.Errorf("%w: %s", ErrStale, crawl)
+	}
 	for k := range f.keys {
-		if _, err := client.Do(ctx, k, f.keys[k].Meta(), "UNLINK", f.keys[k].Meta()); err != nil {
+		if _, err := swap(ctx, client, k, f.keys[k].Meta(), fields{"epoch", r.epoch}, fields{"epoch", ""}); err != nil {
 			return 0, err
 		}
 	}
-	total := int64(len(f.keys))
-	for {
-		n, err := f.sweep(ctx)
-		total += n
-		if err != nil {
-			return total, err
-		}
-		if n == 0 { // a slot that moved under the scan may have hidden keys
-			break
-		}
+	total, err := f.remove(ctx)
+	if errors.Is(err, ErrStale) {
+		return total, nil // somebody else deleted it to the end
 	}
-	for _, key := range f.ownKeys() {
-		if _, err := client.Do(ctx, noShard, key, "UNLINK", key); err != nil {
-			return total, err
-		}
-		total++
+	if err != nil {
+		return total, err
 	}
 	return total, forget(ctx, client, crawl)
 }
 
-// ownKeys are the keys that belong to no shard, the root last.
+// remove removes all keys of the crawl, the root last. ErrStale says that they
+// are gone, and may belong to another creation of the crawl by now.
+func (f *Frontier) remove(ctx context.Context) (total int64, err error) {
+	for n := int64(1); n > 0; { // a slot that moved under the scan may have hidden keys
+		if _, err := f.root(ctx); err != nil {
+			return total, err
+		}
+		n, err = f.sweep(ctx)
+		total += n
+		if err != nil {
+			return total, err
+		}
+	}
+	r, err := f.root(ctx)
+	if err != nil {
+		return total, err
+	}
+	for _, key := range f.ownKeys() {
+		if _, err := f.client.Do(ctx, noShard, key, "UNLINK", key); err != nil {
+			return total, err
+		}
+		total++
+	}
+	none := fields{}
+	for name := range r.raw {
+		none = append(none, name, "")
+	}
+	_, err = swap(ctx, f.client, noShard, shard.RootKey(f.crawl), fields{"epoch", f.epoch}, none)
+	return total + 1, err
+}
+
+// ownKeys are the keys that belong to no shard, but for the root.
 func (f *Frontier) ownKeys() []string {
 	feed := shard.FeedKey(f.crawl)
 	return []string{
 		feed, shard.FeedSeqKey(feed), shard.FeedLockKey(feed), shard.DeadFeedKey(f.crawl),
-		shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl), shard.RootKey(f.crawl),
+		shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl),
 	}
 }
 
@@ -123,12 +148,18 @@ func (f *Frontier) sweepMaster(ctx context.Context, k int) (int64, error) {
 	}
 }
 
-// unlink removes keys in batches of one hash tag each.
+// unlink removes keys in batches of one hash tag each. What has no tag of a shard
+// is not the crawl's, such as a feed that is named like its keys.
 func (f *Frontier) unlink(ctx context.Context, keys []any) (int64, error) {
-	byTag := map[string][]any{}
+	tags, byTag := map[string]bool{}, map[string][]any{}
+	for k := range f.keys {
+		tags[f.shards.Tag(k)] = true
+	}
 	for _, key := range keys {
 		tag, _, _ := strings.Cut(strings.TrimPrefix(replyText(key), f.crawl+":{"), "}")
-		byTag[tag] = append(byTag[tag], key)
+		if tags[tag] {
+			byTag[tag] = append(byTag[tag], key)
+		}
 	}
 	var total int64
 	for _, list := range byTag {

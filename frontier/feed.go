@@ -60,7 +60,7 @@ func (f *Frontier) FeedLen(ctx context.Context) (int64, error) {
 
 func feedError(key string, err error) error {
 	if strings.Contains(err.Error(), "WRONGTYPE") {
-		return fmt.Errorf("frontier: feed %s is not a list; push to it with LPUSH, or name another with feed_key: %w", key, err)
+		return fmt.Errorf("frontier: feed %s is not a list; push to it with LPUSH, or name another with feed-key: %w", key, err)
 	}
 	return fmt.Errorf("frontier: feed %s: %w", key, err)
 }
@@ -192,8 +192,10 @@ func CompactMeta(meta []byte) (string, error) {
 	return b.String(), nil
 }
 
-// deadElement is what is kept of an element that cannot be read.
+// deadElement is what is kept of an element that cannot be read: credentials
+// are hidden, for the list is read by people and logs.
 func deadElement(text string, why error) string {
+	text = HideCredentials(text)
 	if len(text) > deadText {
 		text = text[:deadText]
 	}

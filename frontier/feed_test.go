@@ -36,7 +36,7 @@ func TestFeedElements(t *testing.T) {
 		`{"url":"http://two.example/","priority":2,"depth":5,"meta":{"k": [1, 2]}}`,
 		`{"url":"http://three.example/","again":true,"unknown":1}`,
 		"  http://four.example/#f \n",
-		"no url", `{"url":`, `{"url":"http://e.example/","priority":4}`, `{"url":"ftp://e.example/"}`,
+		"http://usr:sesame@[bad/", `{"url":`, `{"url":"http://e.example/","priority":4}`, `{"url":"ftp://e.example/"}`,
 		`{"url":"http://e.example/","meta":[1]}`, "", strings.Repeat("x", maxElement+1),
 	)
 	var d drained
@@ -69,7 +69,7 @@ func TestFeedElements(t *testing.T) {
 	}
 	for _, text := range dead {
 		var e struct{ Element, Error, At string }
-		if err := json.Unmarshal([]byte(text), &e); err != nil || e.Error == "" || len(e.Element) > deadText {
+		if err := json.Unmarshal([]byte(text), &e); err != nil || e.Error == "" || len(e.Element) > deadText || strings.Contains(text, "sesame") {
 			t.Errorf("%.100s: %v", text, err)
 		}
 	}

@@ -71,6 +71,29 @@ func lost(err error) error {
 	return err
 }
 
+// lostFilters are the filters of shard k that are missing, by number. Cost: one
+// call, and one a filter when some are.
+func (f *Frontier) lostFilters(ctx context.Context, k int) (lost []int, err error) {
+	all := []any{"EXISTS"}
+	for j := range f.layout.Filters {
+		all = append(all, f.keys[k].Filter(j))
+	}
+	reply, err := f.client.Do(ctx, k, f.keys[k].Meta(), all...)
+	if err != nil || replyInt(reply) == int64(f.layout.Filters) {
+		return nil, err
+	}
+	for j := range f.layout.Filters {
+		key := f.keys[k].Filter(j)
+		if reply, err = f.client.Do(ctx, k, key, "EXISTS", key); err != nil {
+			return nil, err
+		}
+		if replyInt(reply) == 0 {
+			lost = append(lost, j)
+		}
+	}
+	return lost, nil
+}
+
 // DumpFilters writes the filters of shard k to w. For an exact copy the crawl
 // must be paused and nothing on loan.
 func (f *Frontier) DumpFilters(ctx context.Context, k int, w io.Writer) error {

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -103,6 +104,21 @@ func TestStats(t *testing.T) {
 	}
 }
 
+// TestLookWithoutWrites: a server that takes no writes can be looked at.
+func TestLookWithoutWrites(t *testing.T) {
+	s := one(t)
+	s.admit(candidates("a.example", 0, 2)...)
+	s.do("CONFIG", "SET", "min-replicas-to-write", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if stats, err := s.Stats(ctx); err != nil || stats[0].Queued != 2 {
+		t.Error(stats, err)
+	}
+	if c, err := s.Check(ctx, 0, true); err != nil || c.Faulted != 0 {
+		t.Error(c, err)
+	}
+}
+
 func TestRobotsStore(t *testing.T) {
 	f := create(t, connect(t), "a", 1)
 	ctx := t.Context()
@@ -148,6 +164,7 @@ func TestListAndDelete(t *testing.T) {
 		}
 	}
 	push(t, f, "a:feed", "x")
+	push(t, f, "a:{shop}:urls", "x") // of a shop, which names its lists so
 	f.Announce(ctx, Member{ID: "m", Kind: KindFetcher, Host: "there"})
 	if _, err := Delete(ctx, c, "a"); !errors.Is(err, ErrLive) {
 		t.Fatalf("deleted under a fetcher: %v", err)
@@ -156,11 +173,22 @@ func TestListAndDelete(t *testing.T) {
 	if n, err := Delete(ctx, c, "a"); n < 3600 || err != nil {
 		t.Fatal(n, err)
 	}
-	if keys := c.Redis().Keys(ctx, "*a:*").Val(); len(keys) != 0 {
+	if keys := c.Redis().Keys(ctx, "*a:*").Val(); len(keys) != 1 || keys[0] != "a:{shop}:urls" {
 		t.Errorf("left: %q", keys)
 	}
 	if _, err := f.Stats(ctx); !errors.Is(err, ErrStale) {
 		t.Errorf("work on a deleted crawl: %v", err)
+	}
+	if _, err := f.Refresh(ctx); !errors.Is(err, ErrStale) {
+		t.Errorf("settings of a deleted crawl: %v", err)
+	}
+	// A deletion that was slow does not touch the next crawl of this name.
+	create(t, c, "a", 3)
+	if n, err := f.remove(ctx); n != 0 || !errors.Is(err, ErrStale) {
+		t.Errorf("a late deletion removed %d keys: %v", n, err)
+	}
+	if _, err := Delete(ctx, c, "a"); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := Delete(ctx, c, "a"); !errors.Is(err, ErrNoCrawl) {
 		t.Error(err)

@@ -14,6 +14,10 @@ var texts embed.FS
 // all, so that it runs there until its first write is refused.
 const allowOOM = "#!lua flags=allow-oom\n"
 
+// readOnly lets a script that only reads run also where a server takes no writes:
+// above maxmemory, without replicas, or with a disk that fails.
+const readOnly = "#!lua flags=no-writes\n"
+
 // The scripts of a shard. What runs is the prelude and then the file.
 var (
 	admitScript  = script("admit", "")
@@ -24,8 +28,8 @@ var (
 	reviveScript = script("revive", allowOOM)
 	dropScript   = script("drop", allowOOM)
 	siteScript   = script("site", allowOOM)
-	checkScript  = script("check", allowOOM)
-	statsScript  = bare("stats", allowOOM)
+	checkScript  = script("check", readOnly)
+	statsScript  = bare("stats", readOnly)
 )
 
 // The scripts of a crawl's other keys stand alone.

@@ -8,13 +8,16 @@ import (
 // Report is a crawl as people want to see it.
 type Report struct {
 	Crawl    string           `json:"crawl"`
-	State    string           `json:"state"` // ready, paused, partly paused
+	State    string           `json:"state"` // ready, paused, partly paused; or that filters are missing
 	Layout   Layout           `json:"layout"`
 	Settings *Settings        `json:"settings"` // secrets masked
 	Rev      int64            `json:"rev"`
+	Lost     []string         `json:"lost_filters,omitempty"` // filters that are missing, by key
 	Total    ShardStats       `json:"total"`
 	Shards   []ShardStats     `json:"shards"`
 	Dead     map[string]int64 `json:"dead"` // letters kept, by cause
+	Paused   int64            `json:"sites_paused"`
+	Blocked  int64            `json:"sites_blocked"`
 	Feed     int64            `json:"feed"` // elements that wait
 	Members  []Member         `json:"members"`
 }
@@ -38,6 +41,21 @@ func (f *Frontier) Report(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.Total = Total(r.Shards)
+	for k := range f.keys {
+		lost, err := f.lostFilters(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range lost {
+			r.Lost = append(r.Lost, f.keys[k].Filter(j))
+		}
+	}
+	if r.Lost != nil {
+		r.State += ", nothing is admitted: filters are missing"
+	}
+	if r.Paused, r.Blocked, err = f.countStopped(ctx); err != nil {
+		return nil, err
+	}
 	if r.Dead, err = f.DeadTotals(ctx); err != nil {
 		return nil, err
 	}

@@ -112,6 +112,32 @@ func TestCreateAtOnce(t *testing.T) {
 	}
 }
 
+// TestCreateAtOnceKeepsSettings: a creation that was slower does not change the
+// settings of a crawl that is at work.
+func TestCreateAtOnceKeepsSettings(t *testing.T) {
+	c := connect(t)
+	var wg sync.WaitGroup
+	made := make([]*Frontier, 8)
+	errs := make([]error, 8)
+	for i := range made {
+		s := DefaultSettings()
+		s.Delay = time.Duration(i+1) * time.Second
+		wg.Go(func() { made[i], errs[i] = Create(context.Background(), c, "a", small(4), s) })
+	}
+	wg.Wait()
+	f, err := Open(t.Context(), c, "a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, g := range made {
+		if errs[i] == nil && g.Settings().Delay != f.Settings().Delay {
+			t.Errorf("creator %d works with a delay of %v, the crawl has %v", i, g.Settings().Delay, f.Settings().Delay)
+		} else if errs[i] != nil && !errors.Is(errs[i], ErrExists) {
+			t.Errorf("creator %d: %v", i, errs[i])
+		}
+	}
+}
+
 func TestCreateResumes(t *testing.T) {
 	c := connect(t)
 	ctx := t.Context()

@@ -82,7 +82,8 @@ type BadSeed struct {
 	Err  error // of canon
 }
 
-func (e *BadSeed) Error() string { return fmt.Sprintf("frontier: seed %.200q: %v", e.Text, e.Err) }
+// Error shows the text as Shown does.
+func (e *BadSeed) Error() string { return fmt.Sprintf("frontier: seed %s: %v", Shown(e.Text), e.Err) }
 func (e *BadSeed) Unwrap() error { return e.Err }
 
 // Add takes one text. A *BadSeed error concerns this text alone; any other

@@ -3,6 +3,7 @@ package frontier
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,9 +22,13 @@ func (f *Frontier) Refresh(ctx context.Context) (*Settings, error) {
 	return &r.settings, nil
 }
 
-// root reads the root of this creation of the crawl; another one is ErrStale.
+// root reads the root of this creation of the crawl; another one, or none, is
+// ErrStale.
 func (f *Frontier) root(ctx context.Context) (*root, error) {
 	r, err := readRoot(ctx, f.client, f.crawl)
+	if errors.Is(err, ErrNoCrawl) {
+		return nil, fmt.Errorf("%w: %s", ErrStale, f.crawl)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +44,7 @@ func (f *Frontier) root(ctx context.Context) (*root, error) {
 func (f *Frontier) Set(ctx context.Context, change func(*Settings) error) (before, after *Settings, err error) {
 	err = f.alterRoot(ctx, func(r *root) (fields, error) {
 		old := r.settings
-		if before == nil {
-			before = &old
-		}
+		before = &old
 		if err := change(&r.settings); err != nil {
 			return nil, err
 		}
@@ -117,7 +120,7 @@ func (f *Frontier) alterRoot(ctx context.Context, change func(*root) (fields, er
 		rev := strconv.FormatInt(r.rev, 10)
 		set = append(set, "rev", strconv.FormatInt(r.rev+1, 10))
 		var done bool
-		if done, err = swap(ctx, f.client, noShard, shard.RootKey(f.crawl), fields{"epoch", f.epoch, "rev", rev}, set); err != nil {
+		if done, err = swap(ctx, f.client, noShard, shard.RootKey(f.crawl), fields{"epoch", f.epoch, "rev", rev, "state", r.state}, set); err != nil {
 			return err
 		}
 		// A refusal may be that of a repeat whose first reply was lost.

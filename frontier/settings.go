@@ -79,13 +79,13 @@ func (s *Settings) Validate() error {
 		bad("jitter is %v, must be 0 to %d", s.Jitter, maxJitter)
 	}
 	if s.PerSite < 1 {
-		bad("per_site is %d, must be at least 1", s.PerSite)
+		bad("per-site is %d, must be at least 1", s.PerSite)
 	}
 	if s.VisitURLs < 1 || s.VisitURLs > maxVisitURLs {
-		bad("visit_urls is %d, must be 1 to %d", s.VisitURLs, maxVisitURLs)
+		bad("visit-urls is %d, must be 1 to %d", s.VisitURLs, maxVisitURLs)
 	}
 	if s.MaxDepth < 0 || s.MaxPages < 0 || s.MaxPerSite < 0 {
-		bad("max_depth, max_pages and max_per_site must not be negative; 0 is unlimited")
+		bad("max-depth, max-pages and max-per-site must not be negative; 0 is unlimited")
 	}
 	for name, list := range map[string][]string{"allow": s.Allow, "deny": s.Deny} {
 		for _, re := range list {
@@ -99,16 +99,31 @@ func (s *Settings) Validate() error {
 			faults = append(faults, err)
 		}
 	}
-	if strings.ContainsAny(s.UserAgent+s.RobotsAgent, "\r\n\x00") {
-		bad("user_agent and robots_agent must be one line")
+	if strings.ContainsFunc(s.UserAgent, isControl) {
+		bad("user-agent is %q, must be one line without control characters", s.UserAgent)
+	}
+	if strings.ContainsFunc(s.RobotsAgent, notInToken) {
+		bad("robots-agent is %q, must be a product token of letters, - and _, such as examplebot", s.RobotsAgent)
+	}
+	for _, ext := range s.SkipExt {
+		if name := strings.TrimPrefix(ext, "."); name == "" || strings.ContainsFunc(name, isControl) || strings.ContainsAny(name, " ./?#") {
+			bad("skip-ext is %q, must be the end of a path such as jpg", ext)
+		}
 	}
 	if tag := strings.IndexByte(s.FeedKey, '{'); strings.Contains(s.FeedKey, "}") && (tag < 0 || strings.IndexByte(s.FeedKey[tag:], '}') < 2) {
-		bad("feed_key is %q: braces must enclose a hash tag", s.FeedKey)
+		bad("feed-key is %q: braces must enclose a hash tag", s.FeedKey)
 	}
 	for i := range s.Sites {
 		faults = append(faults, s.Sites[i].validate())
 	}
 	return errors.Join(faults...)
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// notInToken tells what RFC 9309 has not in a product token.
+func notInToken(r rune) bool {
+	return (r|0x20 < 'a' || r|0x20 > 'z') && r != '-' && r != '_'
 }
 
 // maxJitter bounds Jitter: delays at most twice as long at random.

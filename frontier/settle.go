@@ -150,10 +150,10 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []Expired) (int, err
 	n := 0
 	for part := range slices.Chunk(expired, reapMost) {
 		keys := []string{f.keys[k].Dead(CauseLost)}
-		args := []any{f.cfg.Lease.Milliseconds(), milliseconds(f.settings.Load().Delay), f.cfg.MaxDead}
+		args, settings := []any{f.cfg.Lease.Milliseconds(), f.cfg.MaxDead}, f.settings.Load()
 		for _, e := range part {
 			keys = append(f.block(keys, k, e.Site), f.keys[k].Visit(e.Token))
-			args = append(args, e.Token, e.Site, e.Deadline, letterHead(e.Site, ""))
+			args = append(args, e.Token, e.Site, e.Deadline, milliseconds(settings.DelayOf(e.Site)), letterHead(e.Site, ""))
 		}
 		raw, err := f.call(ctx, k, reapScript, keys, args)
 		if err != nil {

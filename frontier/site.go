@@ -32,8 +32,8 @@ func (f *Frontier) Alter(ctx context.Context, k int, site string, change SiteCha
 				return err
 			}
 		}
-		keys := f.block(nil, k, site)
-		args := []any{site, version, len(fields) / 2}
+		keys := f.siteKeys(k, site)
+		args := []any{site, version, change.Reason, len(fields) / 2}
 		for _, v := range fields {
 			args = append(args, v)
 		}
@@ -56,6 +56,11 @@ func (f *Frontier) Alter(ctx context.Context, k int, site string, change SiteCha
 		}
 	}
 	return &shard.Error{Shard: k, Op: "site", Err: errors.New("frontier: " + site + " keeps changing; try again")}
+}
+
+// siteKeys are the keys of the script before those of visits.
+func (f *Frontier) siteKeys(k int, site string) []string {
+	return append(f.block(nil, k, site), f.keys[k].Paused(), f.keys[k].Blocked())
 }
 
 // changes lists names and values of the fields to change, "" = none.

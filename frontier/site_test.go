@@ -104,12 +104,12 @@ func TestBlockAgainstVisit(t *testing.T) {
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	v := s.lend(2)
-	args := []any{"a.example", "0", 1, "blocked", "1"}
-	if raw, err := s.call(t.Context(), 0, siteScript, s.block(nil, 0, "a.example"), args); raw != "!open" || err != nil {
+	args := []any{"a.example", "0", "", 1, "blocked", "1"}
+	if raw, err := s.call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args); raw != "!open" || err != nil {
 		t.Errorf("%v, %v, want a refusal", raw, err)
 	}
 	args = append(args, v.Token)
-	if raw, err := s.call(t.Context(), 0, siteScript, append(s.block(nil, 0, "a.example"), s.keys[0].Visit(v.Token)), args); raw != "" || err != nil {
+	if raw, err := s.call(t.Context(), 0, siteScript, append(s.siteKeys(0, "a.example"), s.keys[0].Visit(v.Token)), args); raw != "" || err != nil {
 		t.Errorf("%v, %v, want it done", raw, err)
 	}
 	s.sound(0)
@@ -123,8 +123,8 @@ func TestBlockOverlooksLease(t *testing.T) {
 		s.admit(candidates("a.example", 0, 9)...)
 		v := s.lend(4)
 		s.settle(Settlement{Lease: v.Lease, Free: &Release{}})
-		args := []any{"a.example", "0", 1, "blocked", "1"}
-		if raw, err := s.call(t.Context(), 0, siteScript, s.block(nil, 0, "a.example"), args); raw != "" || err != nil {
+		args := []any{"a.example", "0", "", 1, "blocked", "1"}
+		if raw, err := s.call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args); raw != "" || err != nil {
 			t.Fatal(raw, err)
 		}
 		s.sound(0)
@@ -149,7 +149,7 @@ func TestBlockOverlooksLease(t *testing.T) {
 func TestLateSiteChange(t *testing.T) {
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
-	keys, args := s.block(nil, 0, "a.example"), []any{"a.example", "0", 1, "paused", "1"}
+	keys, args := s.siteKeys(0, "a.example"), []any{"a.example", "0", "", 1, "paused", "1"}
 	for i, want := range []any{"", "1"} { // done, and the repeat is told the version
 		if raw, err := s.call(t.Context(), 0, siteScript, keys, args); raw != want || err != nil {
 			t.Errorf("call %d: %v, %v, want %q", i, raw, err, want)
@@ -184,6 +184,53 @@ func TestSiteChanges(t *testing.T) {
 		t.Error("s of a site without anything to keep does not expire")
 	}
 	s.sound(0)
+}
+
+// TestLentSiteStays: what a site keeps while it is lent does not expire, though it
+// had nothing to keep before but the count of its changes.
+func TestLentSiteStays(t *testing.T) {
+	s := one(t)
+	s.admit(candidates("a.example", 0, 2)...)
+	s.alter("a.example", SiteChange{Paused: ptr(true)})
+	s.alter("a.example", SiteChange{Paused: ptr(false)})
+	s.lend(1)
+	if ms := s.number("PTTL", s.keys[0].Site("a.example")); ms != -1 {
+		t.Errorf("s of a lent site expires in %d ms", ms)
+	}
+}
+
+// TestStopped: what is paused or blocked is listed with time and reason until it
+// is not.
+func TestStopped(t *testing.T) {
+	s := one(t)
+	s.alter("b.example", SiteChange{Blocked: ptr(true), Paused: ptr(true), Reason: "they asked twice"})
+	s.alter("a.example", SiteChange{Paused: ptr(true)})
+	s.alter("c.example", SiteChange{Cap: ptr(int64(5)), Reason: "not a stop"})
+	shown := func() (out []string) {
+		list, err := s.Stopped(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range list {
+			if age := time.Since(l.Since); age < -time.Minute || age > time.Minute {
+				t.Errorf("%+v: %v ago", l, age)
+			}
+			out = append(out, fmt.Sprint(l.Site, " ", l.kind(), " ", l.Reason))
+		}
+		return out
+	}
+	want := []string{"a.example paused ", "b.example blocked they asked twice", "b.example paused they asked twice"}
+	if got := shown(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.alter("b.example", SiteChange{Blocked: ptr(false), Reason: "they asked again"})
+	s.alter("a.example", SiteChange{Paused: ptr(false)})
+	if got := shown(); !slices.Equal(got, want[2:]) {
+		t.Errorf("%q, want %q", got, want[2:])
+	}
+	if p, b, err := s.countStopped(t.Context()); p != 1 || b != 0 || err != nil {
+		t.Error(p, b, err)
+	}
 }
 
 // TestCapOutlivesVisits: the count of a capped site does not expire.

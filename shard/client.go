@@ -51,8 +51,7 @@ type Client struct {
 	epochs sync.Map // shard number -> *epoch
 
 	mu    sync.Mutex
-	nodes map[string]*redis.Client // of a cluster, by address, as go-redis made them
-	spare map[string]*redis.Client // of nodes only heard of in a redirect, ours to close
+	spare map[string]*redis.Client // by address, to nodes that a redirect named
 }
 
 // Open connects to the first address that answers and finds out whether it is
@@ -71,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{cfg: resolved, dialler: newDialler(resolved.DialTimeout, secure),
-		nodes: make(map[string]*redis.Client), spare: make(map[string]*redis.Client)}
+		spare: make(map[string]*redis.Client)}
 	for f := range c.retries {
 		c.retries[f] = metrics.GetOrCreateCounter(fmt.Sprintf("seine_shard_retries_total{fault=%q}", fault(f)))
 	}

@@ -13,17 +13,24 @@ import (
 
 // Error says which operation of which shard failed.
 type Error struct {
-	Shard int
+	Shard int    // negative: a key that belongs to no shard
 	Op    string // name of the script or command
 	Err   error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("shard %d: %s: %v", e.Shard, e.Op, e.Err) }
+func (e *Error) Error() string {
+	if e.Shard < 0 {
+		return fmt.Sprintf("shard: %s: %v", e.Op, e.Err)
+	}
+	return fmt.Sprintf("shard %d: %s: %v", e.Shard, e.Op, e.Err)
+}
+
 func (e *Error) Unwrap() error { return e.Err }
 
 // Sentinels of what callers tell apart.
 var (
-	// ErrUnreachable: no server of the list answers.
+	// ErrUnreachable: no server of the list answers, or the one that owns a
+	// key did not in the time there was.
 	ErrUnreachable = errors.New("shard: cannot reach Redis")
 	// ErrNoBloom: a master has no RedisBloom.
 	ErrNoBloom = errors.New("shard: server without RedisBloom")
@@ -88,6 +95,14 @@ func classify(err error) (f fault, addr string) {
 // ended is the error of a call whose context ended while it was repeated.
 func ended(ctx context.Context, last error) error {
 	cause := context.Cause(ctx)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		if last == nil || errors.Is(last, cause) {
+			return fmt.Errorf("%w: %w", ErrUnreachable, cause)
+		}
+		if f, _ := classify(last); f == broken {
+			return fmt.Errorf("%w: %w; last try: %w", ErrUnreachable, cause, last)
+		}
+	}
 	if last == nil || errors.Is(last, cause) {
 		return cause
 	}

@@ -33,6 +33,12 @@ func (k Keys) Ready(class int) string { return k.prefix + "ready:" + strconv.Ito
 // Held is a zset: paused sites with work.
 func (k Keys) Held() string { return k.prefix + "held" }
 
+// Paused is a hash: per paused site when and why. It lists; what counts is in s.
+func (k Keys) Paused() string { return k.prefix + "paused" }
+
+// Blocked is a hash: per blocked site when and why.
+func (k Keys) Blocked() string { return k.prefix + "blocked" }
+
 // Leases is a zset: "token site" by deadline.
 func (k Keys) Leases() string { return k.prefix + "leases" }
 

@@ -66,11 +66,11 @@ func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *
 		if ctx.Err() != nil {
 			return &Error{Shard: k, Op: op, Err: ended(ctx, err)}
 		}
-		if errors.Is(err, redis.ErrClosed) && !c.closed.Load() && n != nil && c.forget(n) {
-			continue // go-redis closed a node that left the cluster
-		}
 		var f fault
 		f, addr = classify(err)
+		if errors.Is(err, redis.ErrClosed) && !c.closed.Load() {
+			f, addr = broken, "" // go-redis closed a node that left the cluster
+		}
 		asking = f == ask
 		if f == permanent {
 			return &Error{Shard: k, Op: op, Err: err}
@@ -84,7 +84,7 @@ func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *
 			continue
 		}
 		addr, asking, redirects = "", false, 0
-		if err := pause(ctx, attempt, c.cfg.MaxPause); err != nil {
+		if pause(ctx, attempt, c.cfg.MaxPause) != nil {
 			return &Error{Shard: k, Op: op, Err: ended(ctx, err)}
 		}
 		attempt++
@@ -109,19 +109,16 @@ func pause(ctx context.Context, attempt int, limit time.Duration) error {
 	}
 }
 
-// node is the connection to an address that a redirect named, or to the
-// master of key.
+// node is the connection to the master of key, or to an address that a redirect
+// named: a connection of our own, for the node may be in no slot table yet.
 func (c *Client) node(ctx context.Context, key, addr string) (*redis.Client, error) {
 	if addr == "" || c.cluster == nil {
 		return c.master(ctx, key)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := c.nodes[addr]; n != nil {
-		return n, nil
-	}
 	n := c.spare[addr]
-	if n == nil { // a new master that owns no slot yet is in no slot table
+	if n == nil {
 		n = redis.NewClient(c.options(addr))
 		c.spare[addr] = n
 	}
@@ -136,30 +133,10 @@ func (c *Client) master(ctx context.Context, key string) (*redis.Client, error) 
 	return c.cluster.MasterForKey(ctx, key)
 }
 
-// newNode makes the connection to a node for go-redis' cluster client, or
-// hands over the one that we have.
+// newNode makes the connection to a node for go-redis' cluster client, which
+// goes on setting it up: until the slot table names it, it is not ours to use.
 func (c *Client) newNode(opt *redis.Options) *redis.Client {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.spare[opt.Addr]
-	if n == nil {
-		n = redis.NewClient(c.options(opt.Addr))
-	}
-	delete(c.spare, opt.Addr)
-	c.nodes[opt.Addr] = n
-	return n
-}
-
-// forget drops a connection that go-redis has closed.
-func (c *Client) forget(n *redis.Client) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	addr := n.Options().Addr
-	if c.nodes[addr] != n {
-		return false
-	}
-	delete(c.nodes, addr)
-	return true
+	return redis.NewClient(c.options(opt.Addr))
 }
 
 // eachMaster calls f with every master, several at once.

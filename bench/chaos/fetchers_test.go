@@ -69,11 +69,12 @@ func TestPageThatKills(t *testing.T) {
 	host, page := w.web.Host(0), w.web.Pages(0)/6+1 // the first that leads to no new page: each leads to six
 	deadly := w.web.URL(0, page)
 	kill.act = func(client *net.TCPAddr) {
-		for _, f := range w.fetchers {
-			if f.owns(client) {
-				f.cmd.Process.Kill()
+		w.pids.Range(func(_, pid any) bool {
+			if owns(pid.(int), client) {
+				syscall.Kill(pid.(int), syscall.SIGKILL)
 			}
-		}
+			return true
+		})
 	}
 	kill.set("GET " + strings.TrimPrefix(deadly, "http://"+host) + " HTTP/1.1\r\nHost: " + host + "\r\n")
 	w.start(3)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,6 +83,7 @@ type world struct {
 	front    *frontier.Frontier
 	dir      string
 	fetchers []*fetcher
+	pids     sync.Map // of the fetchers by name, for goroutines of the web
 	blows    int
 	loosened time.Time // when the last blow was over
 	rows     []row     // of the table, beside the usual ones

@@ -59,8 +59,8 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// owns says whether the fetcher's process holds the client's end of a connection.
-func (f *fetcher) owns(client *net.TCPAddr) bool {
+// owns says whether a process holds the client's end of a connection.
+func owns(pid int, client *net.TCPAddr) bool {
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
 		return false
@@ -69,7 +69,7 @@ func (f *fetcher) owns(client *net.TCPAddr) bool {
 	local := fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], client.Port)
 	for line := range strings.Lines(string(table)) {
 		if fields := strings.Fields(line); len(fields) > 9 && fields[1] == local {
-			return holds(f.cmd.Process.Pid, "socket:["+fields[9]+"]")
+			return holds(pid, "socket:["+fields[9]+"]")
 		}
 	}
 	return false

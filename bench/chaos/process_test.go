@@ -65,6 +65,7 @@ func (f *fetcher) start() {
 	if err := f.cmd.Start(); err != nil {
 		f.w.t.Fatal(err)
 	}
+	f.w.pids.Store(f.name, f.cmd.Process.Pid)
 	f.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
 		f.err = cmd.Wait()

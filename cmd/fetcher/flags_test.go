@@ -13,6 +13,10 @@ import (
 	"seine/shard/shardtest"
 )
 
+// inOrder paces a crawl so that a page's links are queued before the next page
+// is lent; without a delay the site is lent again as soon as its request ended.
+const inOrder = "--delay 60ms --jitter 0"
+
 // TestCrawlFlags: what rules a crawl has the same effect in one process and on
 // Redis. The site is a tree of degree three; page /1-2 is the second child of
 // the first child of /.
@@ -25,9 +29,9 @@ func TestCrawlFlags(t *testing.T) {
 		{"max-per-site", "--max-per-site 7", func(p []string) error { return count(p, 7) }},
 		{"max-pages", "--max-pages 9 --concurrency 1", func(p []string) error { return count(p, 9) }},
 		{"deny", "--max-depth 2 --deny /2", func(p []string) error { return count(p, 1+2+6) }},
-		{"breadth", "--max-depth 3 --visit-urls 1", func(p []string) error { return sorted(p, 13, func(n int) bool { return n <= 2 }) }},
-		{"depth", "--max-depth 3 --visit-urls 1 --order depth", func(p []string) error { return sorted(p, 4, func(n int) bool { return n <= 3 }) }},
-		{"priority", "--max-depth 2 --visit-urls 1 --priority /3=0", func(p []string) error {
+		{"breadth", "--max-depth 3 --visit-urls 1 " + inOrder, func(p []string) error { return sorted(p, 13, func(n int) bool { return n <= 2 }) }},
+		{"depth", "--max-depth 3 --visit-urls 1 --order depth " + inOrder, func(p []string) error { return sorted(p, 4, func(n int) bool { return n <= 3 }) }},
+		{"priority", "--max-depth 2 --visit-urls 1 --priority /3=0 " + inOrder, func(p []string) error {
 			if len(p) < 5 || p[1] != "/3" || !strings.HasPrefix(p[4], "/3-") {
 				return fmt.Errorf("began with %v", p[:min(5, len(p))])
 			}

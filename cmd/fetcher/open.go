@@ -32,6 +32,9 @@ func (g *grammar) open(env *boot.Env) (*queue, error) {
 		return nil, err
 	}
 	q, err := g.join(env.Stop, client)
+	if err == nil {
+		err = g.WarnShards(env.Stop, client, env.Log)
+	}
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}

@@ -29,6 +29,49 @@ type manners struct {
 
 	mu    sync.Mutex
 	asked [][]time.Time
+	late  []stall
+}
+
+// stall is a time in which this process did not run: what it noted at its end
+// may have come before.
+type stall struct{ from, to time.Time }
+
+// watchStalls notes when the web itself is held up, until the test ends. On a
+// machine that runs many tests at once that is what short gaps would show.
+func (m *manners) watchStalls(t *testing.T) {
+	done, over := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(done); <-over })
+	go func() {
+		defer close(over)
+		last := time.Now()
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			now := time.Now()
+			if now.Sub(last) > 10*time.Millisecond {
+				m.mu.Lock()
+				m.late = append(m.late, stall{last, now})
+				m.mu.Unlock()
+			}
+			last = now
+		}
+	}()
+}
+
+// stalled says whether the web was held up while, or just before, it noted a
+// request.
+func (m *manners) stalled(at time.Time) bool {
+	for _, s := range m.late {
+		if at.After(s.from) && at.Before(s.to.Add(20*time.Millisecond)) {
+			return true
+		}
+	}
+	return false
 }
 
 func newManners(t *testing.T, sites int, least, most time.Duration) *manners {
@@ -40,6 +83,7 @@ func newManners(t *testing.T, sites int, least, most time.Duration) *manners {
 	}
 	m.srv = httptest.NewServer(http.HandlerFunc(m.answer))
 	t.Cleanup(m.srv.Close)
+	m.watchStalls(t)
 	return m
 }
 
@@ -101,7 +145,7 @@ func (m *manners) check(t *testing.T, end time.Time) float64 {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	short, got, allowed := 0, 0.0, 0.0
+	short, unsure, got, allowed := 0, 0, 0.0, 0.0
 	for i, site := range m.asked {
 		if len(site) == 0 {
 			t.Errorf("s%d was never asked", i)
@@ -109,6 +153,10 @@ func (m *manners) check(t *testing.T, end time.Time) float64 {
 		}
 		for j := range site[1:] {
 			if gap := site[j+1].Sub(site[j]); gap < m.delays[i] {
+				if m.stalled(site[j]) {
+					unsure++
+					continue
+				}
 				if short++; short < 10 {
 					t.Errorf("s%d: request %d came %v after the one before, promised %v", i, j+1, gap, m.delays[i])
 				}
@@ -117,7 +165,10 @@ func (m *manners) check(t *testing.T, end time.Time) float64 {
 		got += float64(len(site))
 		allowed += 1 + end.Sub(site[0]).Seconds()/(1.25*m.delays[i].Seconds())
 	}
-	t.Logf("%d sites, %.0f requests, %d gaps too short, %.1f%% of what mean delays allow", len(m.asked), got, short, 100*got/allowed)
+	t.Logf("%d sites, %.0f requests, %d gaps too short, %d not judged, %.1f%% of what mean delays allow", len(m.asked), got, short, unsure, 100*got/allowed)
+	if float64(unsure) > 0.02*got {
+		t.Errorf("%d of %.0f gaps could not be judged: this machine is too busy for the test", unsure, got)
+	}
 	return got / allowed
 }
 

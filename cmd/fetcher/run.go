@@ -25,18 +25,13 @@ const linger = 2 * time.Millisecond
 
 // Run crawls until there is nothing left, or a signal.
 func (g *grammar) Run(env *boot.Env) (err error) {
-	if err := g.Check(); err != nil {
-		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
+	if err := g.check(env); err != nil {
+		return err
 	}
 	fields, err := sink.ParseFields(g.Fields)
 	if err != nil {
 		return boot.Usage("fields: %w", err)
 	}
-	f, err := g.open(env)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.close()) }()
 	fetching, err := g.Fetch("", os.Environ()) // the crawl's own user agent, if it has one, is the worker's to send
 	if err != nil {
 		return err
@@ -47,6 +42,11 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
 	}
 	defer client.Close()
+	f, err := g.open(env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
 	out, err := g.openSink(env, fields)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	screen := boot.NewScreen(env.Err, env.Log)
 	w, err := crawl.New(crawl.Config{
 		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Log: env.Log,
-		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.MaxRedirects,
+		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
 		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
 		Canon: canonConfig(f.Layout()), Fields: fields, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
 		Report: screen.Show, ReportEvery: screen.Every(),
@@ -71,6 +71,9 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, leave()) }()
 	if err := g.seed(env, f.Frontier); err != nil {
+		return err
+	}
+	if err := g.somethingToDo(env, f); err != nil {
 		return err
 	}
 	stop, err := g.monitor(env, f, w, out, fetching.Metrics)
@@ -97,12 +100,23 @@ func (g *grammar) crawl(env *boot.Env, w *crawl.Worker) error {
 	}
 	err := w.Run(ctx)
 	if errors.Is(context.Cause(ctx), errGrace) {
-		return errGrace
+		return fmt.Errorf("%w; %s", errGrace, g.cutURLs())
 	}
 	return err
 }
 
-var errGrace = errors.New("fetcher: requests were cut because --grace ran out; their URLs come back when their leases end")
+var errGrace = errors.New("fetcher: requests were cut because --grace ran out")
+
+// cutURLs says what becomes of URLs whose requests were cut.
+func (g *grammar) cutURLs() string {
+	switch {
+	case !g.Embedded:
+		return "their URLs come back when their leases end"
+	case g.State != "":
+		return "their URLs are fetched when the crawl goes on from --state"
+	}
+	return "their URLs, and all that was queued, end with this process, for there is no --state"
+}
 
 func (g *grammar) openSink(env *boot.Env, fields sink.Fields) (*jsonl.Sink, error) {
 	cfg := jsonl.Config{Path: g.Out, Fields: fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime}
@@ -145,11 +159,30 @@ func (g *grammar) seed(env *boot.Env, f frontier.Admitter) error {
 		return nil
 	}
 	counts, err := g.SeedFlags.Admit(env, f, "")
+	env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
+	return err
+}
+
+// somethingToDo fails when a crawl in one process has no work and is given none.
+func (g *grammar) somethingToDo(env *boot.Env, f *queue) error {
+	if !g.Embedded {
+		return nil // others may seed it
+	}
+	stats, err := f.Stats(env.Stop)
 	if err != nil {
 		return err
 	}
-	env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
-	return nil
+	var known int64
+	for _, s := range stats {
+		if s.Queued+s.Waiting+s.Open > 0 {
+			return nil
+		}
+		known += s.Known
+	}
+	if known > 0 && len(g.Seed)+len(g.File) > 0 {
+		return nil // what the seeds name was fetched before
+	}
+	return boot.Usage("nothing to crawl: give --seed URL or --file FILE, or --state DIR of a crawl that has work left")
 }
 
 // monitor serves metrics and health where --metrics-addr says.

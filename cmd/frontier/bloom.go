@@ -19,7 +19,7 @@ type bloomCmd struct {
 }
 
 type bloomInfoCmd struct {
-	Probe int `placeholder:"N" help:"Ask each filter for N random fingerprints."`
+	Probe int `least:"0" placeholder:"N" help:"Ask each filter for N random fingerprints."`
 }
 
 // Run shows the filters.

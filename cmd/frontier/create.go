@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -15,11 +16,17 @@ func (c *createCmd) Run(env *boot.Env, g *cli) error {
 	if c.Shards == 0 {
 		return boot.Usage("--shards N is needed to create a crawl: as many as there are masters, or a multiple")
 	}
+	if err := errors.Join(g.NameFlag.Check(), c.CrawlFlags.Check()); err != nil {
+		return err
+	}
 	client, err := g.OpenFit(env.Stop, "frontier", env.Log)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	if err := c.WarnShards(env.Stop, client, env.Log); err != nil {
+		return err
+	}
 	f, err := frontier.Create(env.Stop, client, g.Crawl, c.ToLayout(), c.ToSettings())
 	if err != nil {
 		return err

@@ -7,9 +7,12 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"seine/cmd/internal/boot"
+	"seine/fetch"
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 type deadCmd struct {
@@ -24,15 +27,40 @@ type deadCmd struct {
 type choice struct {
 	Cause string `placeholder:"CAUSE" help:"Only this cause."`
 	Site  string `placeholder:"SITE" help:"Only this site, or the site of this host."`
-	Limit int64  `placeholder:"N" help:"At most so many."`
+	Limit int64  `least:"0" placeholder:"N" help:"At most so many."`
 }
 
-func (c choice) filter(f *frontier.Frontier) (frontier.DeadFilter, error) {
+// causes are those that the worker and the shards name, beside the classes of
+// package fetch.
+var causes = []string{"status", "robots", "redirect_loop", "unreachable", "lost", "invalid", "other"}
+
+// known refuses a cause that nothing dies of, unless letters have it, for they
+// may be of another version.
+func (c choice) known(ctx context.Context, f *frontier.Frontier) error {
+	if c.Cause == "feed" {
+		return boot.Usage("elements of the feed that could not be read are shown by `frontier dead feed`")
+	}
+	all := slices.Concat(fetch.Classes(), causes)
+	if c.Cause == "" || slices.Contains(all, c.Cause) {
+		return nil
+	}
+	counts, err := f.DeadTotals(ctx)
+	if err != nil || counts[c.Cause] > 0 {
+		return err
+	}
+	slices.Sort(all)
+	return boot.Usage("cause %q is unknown; there are %s", c.Cause, strings.Join(all, ", "))
+}
+
+func (c choice) filter(ctx context.Context, f *frontier.Frontier) (frontier.DeadFilter, error) {
 	filter := frontier.DeadFilter{Cause: c.Cause, Limit: c.Limit}
+	if err := c.known(ctx, f); err != nil {
+		return filter, err
+	}
 	if c.Site == "" {
 		return filter, nil
 	}
-	site, err := f.Layout().SiteOf(c.Site)
+	site, err := siteOf(f, c.Site)
 	filter.Site = site
 	return filter, err
 }
@@ -54,7 +82,7 @@ type letter struct {
 // Run lists letters as they come, JSON a line each.
 func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
-		filter, err := c.filter(f)
+		filter, err := c.filter(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -62,7 +90,7 @@ func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 		out.SetEscapeHTML(false)
 		_, err = f.WalkDead(ctx, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
 			for _, d := range batch {
-				l := letter{k, d.URL, d.Site, d.Cause, d.Text, d.Attempts, d.Depth, json.RawMessage(d.Meta)}
+				l := letter{k, printable(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth, json.RawMessage(d.Meta)}
 				if err := g.showLetter(env.Out, out, l); err != nil {
 					return 0, err
 				}
@@ -71,6 +99,15 @@ func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 		})
 		return err
 	})
+}
+
+// printable is a stored URL without its credentials.
+func printable(url string) string {
+	var u canon.URL
+	if err := canon.NewParser(canon.Config{}).Parse(&u, []byte(url)); err != nil {
+		return frontier.HideCredentials(url)
+	}
+	return u.String()
 }
 
 func (c *cli) showLetter(w io.Writer, out *json.Encoder, l letter) error {
@@ -121,7 +158,7 @@ func (c *deadDropCmd) Run(env *boot.Env, g *cli) error {
 // take calls use with the chosen letters and tells how many it took.
 func (c choice) take(env *boot.Env, g *cli, word string, use func(*frontier.Frontier, context.Context, int, []frontier.DeadLetter) (int, error)) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
-		filter, err := c.filter(f)
+		filter, err := c.filter(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -144,7 +181,7 @@ func (c choice) take(env *boot.Env, g *cli, word string, use func(*frontier.Fron
 }
 
 type deadFeedCmd struct {
-	Limit int64 `default:"100" placeholder:"N" help:"At most so many (${default})."`
+	Limit int64 `least:"0" default:"100" placeholder:"N" help:"At most so many (${default})."`
 }
 
 // Run lists bad elements of the feed, JSON a line each.

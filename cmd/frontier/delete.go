@@ -18,6 +18,9 @@ func (c *deleteCmd) Run(env *boot.Env, g *cli) error {
 	if !c.Yes {
 		return boot.Usage("this deletes all that %s knows; say --yes", c.Name)
 	}
+	if err := (&boot.NameFlag{Crawl: c.Name}).Check(); err != nil {
+		return err
+	}
 	client, err := g.client(env)
 	if err != nil {
 		return err

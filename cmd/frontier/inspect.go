@@ -8,11 +8,12 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/extract"
+	"seine/frontier"
 	"seine/frontier/canon"
 )
 
 type inspectCmd struct {
-	Canon   inspectCanonCmd   `cmd:"" help:"Canonical forms of URLs: lines of URL TAB base in; fetch form TAB key, or ERR TAB reason, out."`
+	Canon   inspectCanonCmd   `cmd:"" help:"Canonical forms of URLs: lines of URL TAB base in; fetch form (as it is sent, credentials too) TAB key, or ERR TAB reason, out."`
 	Links   inspectLinksCmd   `cmd:"" help:"Links of a document, a JSON line each: kind, raw, url, rel, follow."`
 	Charset inspectCharsetCmd `cmd:"" help:"Encoding that a document is read in, and what said so."`
 	Sitemap inspectSitemapCmd `cmd:"" help:"Locations of a sitemap or feed, a JSON line each."`
@@ -73,7 +74,7 @@ func addHeader(doc *extract.Doc, name, value string) {
 func parse(text string) (*canon.URL, error) {
 	url := new(canon.URL)
 	if err := canon.NewParser(canon.Config{}).Parse(url, []byte(text)); err != nil {
-		return nil, boot.Usage("%s: %w", text, err)
+		return nil, boot.Usage("%s: %w", frontier.Shown(text), err)
 	}
 	return url, nil
 }

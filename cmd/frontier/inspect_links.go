@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"seine/cmd/internal/boot"
 	"seine/extract"
@@ -70,6 +69,7 @@ func (c *inspectSitemapCmd) Run(env *boot.Env) error {
 		return err
 	}
 	page := everyLink()
+	found := 0
 	err = showLines(env, func(show func(any)) error {
 		return c.scan(env, page, extract.Doc{Base: base, Sitemap: true}, func(f *extract.Found) {
 			l := linkOf(f)
@@ -78,8 +78,12 @@ func (c *inspectSitemapCmd) Run(env *boot.Env) error {
 				at.Priority = &priority
 			}
 			show(at)
+			found++
 		})
 	})
+	if found == 0 && err == nil {
+		env.Log.Warn("no locations in it: it is no sitemap, feed or text list of URLs, or an empty one")
+	}
 	if page.Facts().Truncated {
 		env.Log.Warn("sitemap is broken or over its bounds; what came before is shown")
 	}
@@ -92,7 +96,7 @@ type inspectCharsetCmd struct {
 }
 
 // Run shows name TAB authority.
-func (c *inspectCharsetCmd) Run(env *boot.Env) error {
+func (c *inspectCharsetCmd) Run(env *boot.Env, g *cli) error {
 	page := everyLink()
 	base, err := parse("http://localhost/")
 	if err != nil {
@@ -101,8 +105,8 @@ func (c *inspectCharsetCmd) Run(env *boot.Env) error {
 	if err := c.scan(env, page, extract.Doc{ContentType: c.ContentType, Base: base}, func(*extract.Found) {}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Out, "%s\t%s\n", page.Facts().Charset, page.Facts().CharsetBy)
-	return err
+	name, by := page.Facts().Charset, page.Facts().CharsetBy.String()
+	return g.line(env.Out, map[string]string{"charset": name, "by": by}, name+"\t"+by)
 }
 
 // showLines gives list a function that writes JSON lines.

@@ -19,7 +19,7 @@ type inspectRobotsCmd struct {
 
 // Run answers each URL, or path, of stdin with a line, as it is written:
 // nothing is made canonical. Without any it shows delay and sitemaps.
-func (c *inspectRobotsCmd) Run(env *boot.Env) error {
+func (c *inspectRobotsCmd) Run(env *boot.Env, g *cli) error {
 	body, err := os.ReadFile(c.File)
 	if err != nil {
 		return err
@@ -31,7 +31,9 @@ func (c *inspectRobotsCmd) Run(env *boot.Env) error {
 		line, err := in.ReadBytes('\n')
 		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
 			asked = true
-			c.show(out, rules, pathOf(line))
+			if err := c.show(g, out, rules, line); err != nil {
+				return err
+			}
 		}
 		if err == nil && in.Buffered() == 0 {
 			err = out.Flush()
@@ -44,23 +46,27 @@ func (c *inspectRobotsCmd) Run(env *boot.Env) error {
 		}
 	}
 	if !asked {
-		fmt.Fprintf(out, "delay\t%v\n", rules.Delay())
+		text := fmt.Sprintf("delay\t%v", rules.Delay())
 		for _, sitemap := range rules.Sitemaps() {
-			fmt.Fprintf(out, "sitemap\t%s\n", sitemap)
+			text += "\nsitemap\t" + sitemap
+		}
+		if err := g.line(out, map[string]any{"delay": rules.Delay().String(), "sitemaps": rules.Sitemaps()}, text); err != nil {
+			return err
 		}
 	}
 	return out.Flush()
 }
 
 // show writes one answer.
-func (c *inspectRobotsCmd) show(out io.Writer, rules *robots.Rules, path []byte) {
-	v := rules.Explain(path)
-	digit := map[bool]int{true: 1, false: 0}[v.Allowed]
+func (c *inspectRobotsCmd) show(g *cli, out io.Writer, rules *robots.Rules, url []byte) error {
+	v := rules.Explain(pathOf(url))
+	answer := map[string]any{"url": string(url), "allowed": v.Allowed}
+	text := map[bool]string{true: "1", false: "0"}[v.Allowed]
 	if c.Explain {
-		fmt.Fprintf(out, "%d\t%s\t%s\t%d\n", digit, v.Group, v.Rule, v.Line)
-		return
+		answer["group"], answer["rule"], answer["line"] = v.Group, v.Rule, v.Line
+		text = fmt.Sprintf("%s\t%s\t%s\t%d", text, v.Group, v.Rule, v.Line)
 	}
-	fmt.Fprintln(out, digit)
+	return g.line(out, answer, text)
 }
 
 // pathOf is path and query of a URL as it is written, or of one without its

@@ -60,6 +60,9 @@ func TestInspectCharsetAndPage(t *testing.T) {
 	if out := d.ok("inspect charset --content-type text/html;charset=utf-8"); out != "utf-8\theader\n" {
 		t.Errorf("%q", out)
 	}
+	if out := d.ok("inspect charset --json --content-type text/html"); out != `{"by":"meta","charset":"windows-1251"}`+"\n" {
+		t.Errorf("%q", out)
+	}
 	file := filepath.Join(t.TempDir(), "page")
 	if err := os.WriteFile(file, []byte(samplePage), 0o600); err != nil {
 		t.Fatal(err)
@@ -85,6 +88,14 @@ func TestInspectSitemap(t *testing.T) {
 	}
 }
 
+func TestInspectSitemapThatIsNone(t *testing.T) {
+	d := &desk{t: t, in: samplePage}
+	code, out, errs := d.run("inspect", "sitemap", "--url", "http://a.example/")
+	if code != 0 || out != "" || !strings.Contains(errs, "no locations") {
+		t.Error(code, out, errs)
+	}
+}
+
 func TestInspectRobots(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "robots.txt")
 	text := "User-agent: *\nDisallow: /private\n\nUser-agent: seine\nDisallow: /no\nCrawl-delay: 3\nSitemap: http://a.example/s.xml\n"
@@ -99,7 +110,13 @@ func TestInspectRobots(t *testing.T) {
 	if out := d.ok("inspect robots --agent other --explain --file " + file); out != "0\t*\tDisallow: /private\t2\n" {
 		t.Errorf("%q", out)
 	}
+	if out := d.ok("inspect robots --json --explain --file " + file); out != `{"allowed":true,"group":"seine","line":0,"rule":"","url":"http://a.example/private/x"}`+"\n" {
+		t.Errorf("%q", out)
+	}
 	d.in = ""
+	if out := d.ok("inspect robots --json --file " + file); out != `{"delay":"3s","sitemaps":["http://a.example/s.xml"]}`+"\n" {
+		t.Errorf("%q", out)
+	}
 	if out := d.ok("inspect robots --file " + file); out != "delay\t3s\nsitemap\thttp://a.example/s.xml\n" {
 		t.Errorf("%q", out)
 	}

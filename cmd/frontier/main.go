@@ -52,6 +52,9 @@ func (c *cli) client(env *boot.Env) (*shard.Client, error) {
 
 // open opens the crawl as it is and calls do with it.
 func (c *cli) open(env *boot.Env, do func(context.Context, *frontier.Frontier) error) error {
+	if err := c.NameFlag.Check(); err != nil {
+		return err
+	}
 	client, err := c.client(env)
 	if err != nil {
 		return err
@@ -62,6 +65,15 @@ func (c *cli) open(env *boot.Env, do func(context.Context, *frontier.Frontier) e
 		return err
 	}
 	return do(env.Stop, f)
+}
+
+// siteOf is the site that a person means.
+func siteOf(f *frontier.Frontier, text string) (string, error) {
+	site, err := f.Layout().SiteOf(text)
+	if err != nil {
+		return "", boot.Usage("%w", err)
+	}
+	return site, nil
 }
 
 // answer writes v as JSON, or calls text to write it for people.
@@ -75,6 +87,17 @@ func (c *cli) answer(env *boot.Env, v any, text func(w io.Writer)) error {
 	t := tabwriter.NewWriter(env.Out, 0, 0, 2, ' ', 0)
 	text(t)
 	return t.Flush()
+}
+
+// line writes one answer of several: v as a line of JSON, or text.
+func (c *cli) line(w io.Writer, v any, text string) error {
+	if c.JSON {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
 }
 
 // row writes cells of a table.

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"seine/cmd/internal/boot"
+	"seine/fetch"
 	"seine/frontier"
 	"seine/shard/shardtest"
 )
@@ -27,7 +29,10 @@ func TestLifeOfACrawl(t *testing.T) {
 	d.ok("set --delay 2s --deny z", "delay", "250ms", "2s", "x,y", "z")
 	d.ok("set --delay 2s", "nothing changed")
 	d.refused(2, "set --shards 3", "fixed")
-	d.refused(1, "set --allow (", "missing closing )")
+	d.refused(2, "set --allow (", "missing closing )")
+	d.refused(2, "set --scope x", "scope is")
+	d.refused(2, "stats --crawl a:b", "no name for a crawl")
+	d.refused(2, "block --reason x http://", "site")
 	var changed struct {
 		Changes  []boot.Change
 		Settings frontier.Settings
@@ -90,7 +95,7 @@ func TestPauseAndBlock(t *testing.T) {
 	d := sit(t, shardtest.One(t))
 	d.ok("seed --shards 2 --seed http://www.a.example/ --seed http://b.example/")
 	d.ok("pause --site www.a.example", "paused site a.example")
-	d.ok("stats", "1 with work, 1 paused")
+	d.ok("stats", "1 with work and not lent, 1 paused with work; 1 paused and 0 blocked in all")
 	d.ok("resume --site a.example")
 	d.ok("pause --shard 1", "shard 1")
 	d.ok("stats", "paused in shard 1")
@@ -104,31 +109,69 @@ func TestPauseAndBlock(t *testing.T) {
 		t.Error(code, out, errs)
 	}
 	d.ok("seed --seed http://b.example/2", "capped 1")
-	d.ok("stats", "1 with work")
+	d.ok("stats", "1 with work and not lent, 0 paused with work; 0 paused and 1 blocked in all")
+	d.ok("pause --site c.example --reason slow", "c.example")
+	d.ok("block --list", "b.example", "blocked", "they asked", "c.example", "paused", "slow")
+	var stops []frontier.Stop
+	if d.json(&stops, "block --list"); len(stops) != 2 || !stops[0].Blocked || stops[0].Reason != "they asked" || time.Since(stops[0].Since) > time.Hour {
+		t.Errorf("%+v", stops)
+	}
+	d.refused(2, "block --list b.example", "takes no site")
+	d.refused(2, "pause --reason slow", "--site")
 	d.ok("unblock b.example")
 	d.ok("seed --seed http://b.example/3", "admitted 1")
 }
 
 func TestDeadLetters(t *testing.T) {
 	d := sit(t, shardtest.One(t))
-	d.ok("seed --shards 2 --delay 0s --seed http://a.example/1 --seed http://a.example/2 --seed http://b.example/ --seed http://c.example/")
+	d.ok("seed --shards 2 --delay 0s --seed http://a.example/1 --seed http://a.example/2 --seed http://b.example/ --seed http://usr:sesame@c.example/")
 	f := d.open("seine")
-	causes := map[string]string{"http://a.example/1": "dns", "http://a.example/2": "timeout", "http://b.example/": "dns", "http://c.example/": "guard"}
+	causes := map[string]string{"http://a.example/1": "dns", "http://a.example/2": "timeout", "http://b.example/": "dns", "http://usr:sesame@c.example/": "guard"}
 	bury(t, f, causes)
 	d.ok("dead count", "dns 2", "guard 1", "timeout 1")
 	out := d.ok("dead list --cause dns --json")
 	if strings.Count(out, "\n") != 2 || !strings.Contains(out, `"error":"no \u001b[31mluck"`) {
 		t.Errorf("%s", out)
 	}
-	if out := d.ok("dead list"); strings.Contains(out, "\x1b") || strings.Count(out, "\n") != 4 {
+	if out := d.ok("dead list"); strings.Contains(out, "\x1b") || strings.Contains(out, "sesame") || !strings.Contains(out, `"http://c.example/"`) || strings.Count(out, "\n") != 4 {
 		t.Errorf("%q", out)
 	}
+	for _, verb := range []string{"list", "retry", "drop"} {
+		d.refused(2, "dead "+verb+" --cause bogus", "guard, ")
+	}
+	d.ok("dead retry --cause tls", "retried 0")
 	d.ok("dead retry --cause dns --site www.a.example", "retried 1")
 	d.refused(2, "dead drop", "--yes")
 	d.ok("dead drop --cause guard", "dropped 1")
 	d.ok("dead retry --limit 1", "retried 1")
 	d.ok("dead drop --yes", "dropped 1")
 	d.ok("stats", "queued 2")
+}
+
+// What the README calls a cause of death can be asked for.
+func TestCausesAreThoseOfTheReadme(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "### Causes of death")
+	table, _, _ = strings.Cut(table, "\n## ")
+	named := 0
+	for line := range strings.Lines(table) {
+		cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		if !ok || !strings.HasPrefix(cell, "`") {
+			continue
+		}
+		for name := range strings.SplitSeq(cell, ", ") {
+			named++
+			if name = strings.Trim(name, "`"); name != "feed" && !slices.Contains(slices.Concat(fetch.Classes(), causes), name) {
+				t.Errorf("%s is no cause", name)
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("%d causes in the table", named)
+	}
 }
 
 // bury borrows every URL and settles it as dead.
@@ -179,7 +222,8 @@ func TestMembersAreShownAndProtect(t *testing.T) {
 }
 
 func TestBloomVerbs(t *testing.T) {
-	d := sit(t, shardtest.One(t))
+	server := shardtest.One(t)
+	d := sit(t, server)
 	d.ok("seed --shards 2 --seed http://a.example/ --seed http://b.example/")
 	d.ok("bloom info --probe 1000", "1000", "1e-06")
 	dir := filepath.Join(t.TempDir(), "dump")
@@ -192,6 +236,15 @@ func TestBloomVerbs(t *testing.T) {
 	d.ok("create --shards 2")
 	d.ok("bloom load "+dir, "loaded 2 shards")
 	d.ok("seed --seed http://a.example/", "seen 1")
+	for _, key := range server.Nodes[0].Do(t, "KEYS", "seine:*:filter:0").([]any) {
+		server.Nodes[0].Do(t, "DEL", key)
+	}
+	d.ok("stats", "nothing is admitted", "filter:0", "frontier bloom load")
+	if code, out, errs := d.run("check", "--urls"); code != 1 || strings.Count(out, "filter:0 is missing") != 2 || !strings.Contains(errs, "2 faults") {
+		t.Error(code, out, errs)
+	}
+	d.ok("bloom load "+dir, "loaded 2 shards")
+	d.ok("check --urls")
 }
 
 func TestOnACluster(t *testing.T) {
@@ -202,6 +255,11 @@ func TestOnACluster(t *testing.T) {
 		seeds = append(seeds, fmt.Sprintf("http://s%d.example/", i))
 	}
 	d.in = strings.Join(seeds, "\n")
+	d.refused(3, "create --shards 6 --ack replica", "replicas")
+	if code, _, errs := d.run("seed", "--crawl", "seven", "--shards", "7", "--seed", "http://a.example/"); code != 0 || !strings.Contains(errs, "shards=7 masters=3") {
+		t.Error(code, errs)
+	}
+	d.ok("delete seven --yes")
 	d.ok("seed --shards 6 --file - --feed-key elsewhere{x}", "admitted 60")
 	var places []frontier.Place
 	d.json(&places, "shards")
@@ -228,6 +286,14 @@ func TestInspectCanon(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 3 || lines[0] != "http://example.com/b\thttp://example.com/b" || lines[1] != "http://a.example/p/x\thttp://a.example/p/x" || !strings.HasPrefix(lines[2], "ERR\t") {
 		t.Errorf("%q", lines)
+	}
+}
+
+func TestInspectCanonJSON(t *testing.T) {
+	d := &desk{t: t, in: "http://a.example/?a=1&b\nmailto:x\n"}
+	want := `{"url":"http://a.example/?a=1&b","key":"http://a.example/?a=1&b"}` + "\n" + `{"error":"canon: not crawlable: scheme is not http or https"}` + "\n"
+	if out := d.ok("inspect canon --json"); out != want {
+		t.Errorf("%s", out)
 	}
 }
 

@@ -15,19 +15,27 @@ type target struct {
 	Shard *int   `xor:"target" placeholder:"K" help:"Only this shard."`
 }
 
-type pauseCmd struct{ target }
+type pauseCmd struct {
+	target
+	Reason string `placeholder:"TEXT" help:"Why a site is paused: it is kept and shown by block --list."`
+}
 
 type resumeCmd struct{ target }
 
 // Run pauses.
-func (c *pauseCmd) Run(env *boot.Env, g *cli) error { return c.set(env, g, true) }
+func (c *pauseCmd) Run(env *boot.Env, g *cli) error {
+	if c.Reason != "" && c.Site == "" {
+		return boot.Usage("--reason is kept with a site: give --site too")
+	}
+	return c.set(env, g, c.Reason, true)
+}
 
 // Run resumes.
-func (c *resumeCmd) Run(env *boot.Env, g *cli) error { return c.set(env, g, false) }
+func (c *resumeCmd) Run(env *boot.Env, g *cli) error { return c.set(env, g, "", false) }
 
-func (t *target) set(env *boot.Env, g *cli, paused bool) error {
+func (t *target) set(env *boot.Env, g *cli, reason string, paused bool) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
-		what, err := t.apply(ctx, f, paused)
+		what, err := t.apply(ctx, f, reason, paused)
 		if err != nil {
 			return err
 		}
@@ -38,14 +46,14 @@ func (t *target) set(env *boot.Env, g *cli, paused bool) error {
 	})
 }
 
-func (t *target) apply(ctx context.Context, f *frontier.Frontier, paused bool) (what string, err error) {
+func (t *target) apply(ctx context.Context, f *frontier.Frontier, reason string, paused bool) (what string, err error) {
 	switch {
 	case t.Site != "":
-		site, err := f.Layout().SiteOf(t.Site)
+		site, err := siteOf(f, t.Site)
 		if err != nil {
 			return "", err
 		}
-		return "site " + site, f.Alter(ctx, f.ShardOf(site), site, frontier.SiteChange{Paused: &paused})
+		return "site " + site, f.Alter(ctx, f.ShardOf(site), site, frontier.SiteChange{Paused: &paused, Reason: reason})
 	case t.Shard != nil:
 		return fmt.Sprintf("shard %d", *t.Shard), f.Pause(ctx, *t.Shard, paused)
 	}

@@ -22,11 +22,17 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	if len(c.Seed)+len(c.File) == 0 {
 		return boot.Usage("nothing to seed: give --seed URL or --file FILE (- for stdin)")
 	}
+	if err := errors.Join(g.NameFlag.Check(), c.CrawlFlags.Check()); err != nil {
+		return err
+	}
 	client, err := g.OpenFit(env.Stop, "frontier", env.Log)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	if err := c.WarnShards(env.Stop, client, env.Log); err != nil {
+		return err
+	}
 	want := c.ToLayout()
 	f, err := frontier.OpenOrCreate(env.Stop, client, g.Crawl, want, c.ToSettings())
 	if err != nil {

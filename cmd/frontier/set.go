@@ -16,6 +16,9 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 	if c.GivesLayout() {
 		return boot.Usage("shards, limit-by, plan-urls, error-rate, strip-params and sort-query are fixed when a crawl is created")
 	}
+	if err := c.Check(); err != nil {
+		return err
+	}
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
 		before, after, err := f.Set(ctx, func(s *frontier.Settings) error {
 			c.Apply(s)

@@ -28,6 +28,9 @@ func (c *statsCmd) Run(env *boot.Env, g *cli) error {
 func showReport(w io.Writer, r *frontier.Report) {
 	t := r.Total
 	row(w, "crawl", fmt.Sprintf("%s, %s, %d shards", r.Crawl, r.State, r.Layout.Shards))
+	for _, key := range r.Lost {
+		row(w, "MISSING", key+", restore it with frontier bloom load")
+	}
 	if r.Settings.Robots == "ignore" {
 		row(w, "robots.txt", "IGNORED")
 	}
@@ -36,7 +39,7 @@ func showReport(w io.Writer, r *frontier.Report) {
 	row(w, "waiting", fmt.Sprintf("%d for a retry", t.Waiting))
 	row(w, "in flight", fmt.Sprintf("%d URLs in %d visits", t.Open, t.Leases))
 	row(w, "known URLs", t.Known)
-	row(w, "sites", fmt.Sprintf("%d with work, %d paused", t.Ready, t.Held))
+	row(w, "sites", fmt.Sprintf("%d with work and not lent, %d paused with work; %d paused and %d blocked in all", t.Ready, t.Held, r.Paused, r.Blocked))
 	row(w, "feed", fmt.Sprintf("%d elements wait", r.Feed))
 	row(w, "retried", fmt.Sprintf("%d fetches, %d URLs came back from lost fetchers", t.Retried, t.Lost))
 	row(w, "dead", fmt.Sprintf("%d, %d revived, %d dropped", t.Dead, t.Revived, t.Dropped))

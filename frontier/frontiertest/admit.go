@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"seine/frontier"
 )
@@ -79,14 +80,29 @@ func admitAgain(k *kit) {
 	sameList(k, "queue of unknown", paths(k.lend("b.example", 9)), "1")
 }
 
-// admitAgainMerged: plain and again of one URL in a batch are one.
+// admitAgainMerged: plain and again of one URL in a batch are one; two requests
+// are two.
 func admitAgainMerged(k *kit) {
 	plain := k.url("a.example", "1")
 	again := plain
 	again.Again = "monday"
+	queue := func(want ...string) {
+		k.Helper()
+		v := k.lend("a.example", 9)
+		sameList(k, "queue", paths(v), want...)
+		k.finish(v)
+		k.advance(time.Second)
+	}
 	sameList(k, "new", k.admit(plain, again, plain), frontier.Admitted, frontier.Admitted, frontier.Admitted)
-	sameList(k, "queue", paths(k.lend("a.example", 9)), "1")
+	queue("1")
 	sameList(k, "repeated", k.admit(plain, again), frontier.Seen, frontier.Seen)
+	other := plain
+	other.Again = "tuesday"
+	sameList(k, "two requests, one of them new", k.admit(plain, again, other, other), frontier.Seen, frontier.Seen, frontier.Admitted, frontier.Admitted)
+	queue("1")
+	again.Again, other.Again = "wednesday", "thursday"
+	sameList(k, "two new requests", k.admit(again, plain, other), frontier.Admitted, frontier.Admitted, frontier.Admitted)
+	queue("1", "1")
 }
 
 // admitCap: a site at its cap takes no more, and what was capped is not known.

@@ -126,6 +126,12 @@ func (p *pair) again(rt *rapid.T) {
 		plain.Again = ""
 		batch = append(batch, plain)
 	}
+	if rapid.Bool().Draw(rt, "with another") {
+		c.Again = rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "other")
+		p.made++
+		c.Depth = uint32(p.made) // of two equal entries that are retried Redis keeps one
+		batch = append(batch, c)
+	}
 	p.submit(rt, p.a.f.Of(c.Fingerprint), batch)
 }
 

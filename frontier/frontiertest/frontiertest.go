@@ -106,6 +106,7 @@ var clauses = []struct {
 	{"reap/lost goes alone and dies", reapLostAlone},
 	{"reap/outcome clears the mark", reapMarkCleared},
 	{"reap/of a freed site", reapFreed},
+	{"reap/keeps the delay of a rule", reapDelayOfRule},
 	{"dead/letters", deadLetters},
 	{"dead/revive", deadRevive},
 	{"dead/bound", deadBound},

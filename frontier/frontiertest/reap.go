@@ -157,3 +157,18 @@ func reapFreed(k *kit) {
 	k.advance(claimed)
 	sameList(k, "left", paths(k.lend("a.example", 9)), "p1")
 }
+
+// reapDelayOfRule: a site whose first fetcher was lost keeps the delay that a
+// rule gives it, though no visit has left it one yet.
+func reapDelayOfRule(k *kit) {
+	k.set(func(s *frontier.Settings) {
+		s.Sites = []frontier.SiteRule{{Match: "a.example", Delay: time.Minute}, {Match: "*.example", Delay: time.Hour}}
+	})
+	k.fill("a.example", "p", 1, 1)
+	v := k.lend("a.example", 1)
+	same(k, "reaped", k.reap(k.expire("a.example", v.Token)), 1)
+	k.advance(time.Minute - time.Second)
+	k.notDue("a.example")
+	k.advance(2 * time.Second)
+	k.ticket("a.example")
+}

@@ -5,15 +5,14 @@
 -- KEYS[11..]  per lease 7: the block of its site, then v of its token
 -- ARGV[1]     epoch
 -- ARGV[2]     lease, ms
--- ARGV[3]     delay, ms, of a site that has none of its own
--- ARGV[4]     letters that a dead list may hold
--- ARGV[5..]   per lease 4: token, site, deadline seen, ms, and what comes before
---             the entry in a letter
+-- ARGV[3]     letters that a dead list may hold
+-- ARGV[4..]   per lease 5: token, site, deadline seen, ms, delay, ms, if the site
+--             has none of its own, and what comes before the entry in a letter
 -- Reply       per lease 1 reaped, 0 refused: extended, gone, not expired, or
 --             fetchers may have been cut off (as in tick)
 -- Cost        O(URLs of the visits + log sites) per lease
 -- Repeat      refused, for the lease is gone
-local lease, usual, most = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local lease, most = tonumber(ARGV[2]), tonumber(ARGV[3])
 local quiet = NOW < (tonumber(META[5]) or 0) or NOW - TICK > lease / 3
 
 -- back returns the open entries of v to their queues, the last first, unless
@@ -39,7 +38,7 @@ local function back(b, before, blocked)
 end
 
 local reply, b = {}, 11
-for a = 5, #ARGV, 4 do
+for a = 4, #ARGV, 5 do
   local token, site, seen = ARGV[a], ARGV[a + 1], tonumber(ARGV[a + 2])
   local member = token .. ' ' .. site
   local deadline = tonumber(C('ZSCORE', KEYS[3], member) or -1)
@@ -47,12 +46,12 @@ for a = 5, #ARGV, 4 do
     reply[#reply + 1] = 0
   else
     local s = C('HMGET', KEYS[b], 'token', 'clock', 'delay', 'blocked')
-    back(b, ARGV[a + 3], s[4])
+    back(b, ARGV[a + 4], s[4])
     C('ZREM', KEYS[3], member)
     local mine = s[1] == token
     if mine then
       local delay = tonumber(s[3]) or 0
-      if delay <= 0 then delay = usual end
+      if delay <= 0 then delay = tonumber(ARGV[a + 3]) end
       local clock = math.max(tonumber(s[2]) or 0, NOW + 1 + delay)
       C('HDEL', KEYS[b], 'token')
       C('HSET', KEYS[b], 'clock', int(clock))

@@ -67,7 +67,7 @@ local function lend(b, member, token, p, s)
   for i, entry in ipairs(got) do open[2 * i - 1], open[2 * i] = i, entry end
   C('HSET', KEYS[b + 6], unpack(open))
   C('HSET', KEYS[b], 'token', token, 'turn', (turn + 1) % 8)
-  if s[1] then C('PERSIST', KEYS[b]) end
+  if s[1] or s[9] then C('PERSIST', KEYS[b]) end
   C('ZADD', KEYS[3], int(NOW + lease), member)
   tally('queued', -#got) tally('open', #got)
   return open
@@ -76,7 +76,7 @@ end
 local reply, b = {}, 10
 for a = 6, #ARGV, 4 do
   local site, token, p, ticket = ARGV[a], ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
-  local s = C('HMGET', KEYS[b], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'turn', 'paused')
+  local s = C('HMGET', KEYS[b], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'turn', 'paused', 'version')
   local member, open = token .. ' ' .. site, nil
   if C('ZSCORE', KEYS[3], member) then
     open = C('HGETALL', KEYS[b + 6])

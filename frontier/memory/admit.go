@@ -21,9 +21,9 @@ type batch struct {
 
 // Admit queues the candidates that are new, in order, and writes what became of
 // each to verdicts. All candidates belong to shard k. A candidate with Again is
-// queued although it is known, once for each request id; it speaks for all of
-// its URL in the batch. Cost: about a hundred ns for a known URL, some more for
-// a new one.
+// queued although it is known, once for each request id; the first speaks for
+// those of its URL in the batch that do not ask. Cost: about a hundred ns for a
+// known URL, some more for a new one.
 func (f *Frontier) Admit(ctx context.Context, k int, candidates []frontier.Candidate, verdicts []frontier.Verdict) error {
 	p, err := f.part(ctx, k, "admit")
 	if err != nil {
@@ -56,8 +56,10 @@ func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdic
 	admitted, last := 0, ""
 	for i := range candidates {
 		c := &candidates[i]
-		if first, ok := p.batch.again[c.Fingerprint]; ok && first != i {
-			continue // another candidate speaks for this URL
+		if c.Again == "" && p.batch.again != nil {
+			if _, ok := p.batch.again[c.Fingerprint]; ok {
+				continue // another candidate speaks for this URL
+			}
 		}
 		if p.isKnown(c) {
 			verdicts[i] = p.batch.verdictOfKnown(c)
@@ -83,10 +85,13 @@ func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdic
 		p.noteAdmitted(c, last, limit > 0, front)
 		last = c.Site
 		verdicts[i] = frontier.Admitted
-		p.batch.admitted[c.Fingerprint] = struct{}{}
+		p.batch.admitted[wanted(c)] = struct{}{}
 		admitted++
 	}
 	for i := range candidates {
+		if candidates[i].Again != "" {
+			continue
+		}
 		if first, ok := p.batch.again[candidates[i].Fingerprint]; ok {
 			verdicts[i] = verdicts[first]
 		}
@@ -123,7 +128,7 @@ func (b *batch) begin(candidates []frontier.Candidate) {
 // verdictOfKnown is Admitted for a repeat of what this batch admitted.
 func (b *batch) verdictOfKnown(c *frontier.Candidate) frontier.Verdict {
 	if len(b.admitted) > 0 {
-		if _, ok := b.admitted[c.Fingerprint]; ok {
+		if _, ok := b.admitted[wanted(c)]; ok {
 			return frontier.Admitted
 		}
 	}
@@ -132,10 +137,15 @@ func (b *batch) verdictOfKnown(c *frontier.Candidate) frontier.Verdict {
 
 // isKnown says whether there is nothing to queue for c.
 func (p *part) isKnown(c *frontier.Candidate) bool {
+	return p.known.has(wanted(c))
+}
+
+// wanted is what must be new for c to be queued: its URL, or the request for it.
+func wanted(c *frontier.Candidate) canon.Fingerprint {
 	if c.Again != "" {
-		return p.known.has(request(c))
+		return request(c)
 	}
-	return p.known.has(c.Fingerprint)
+	return c.Fingerprint
 }
 
 // request is the fingerprint of a URL wanted again under a request id.

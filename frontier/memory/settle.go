@@ -161,8 +161,9 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 		if l == nil || l.deadline != expired[i].Deadline || l.deadline >= p.now {
 			continue
 		}
-		p.noteReap(l, f.delay())
-		p.reap(l, f.delay())
+		delay := f.settings.Load().DelayOf(l.site.name)
+		p.noteReap(l, delay)
+		p.reap(l, delay)
 		n++
 	}
 	return n, p.unlock("reap")

@@ -10,11 +10,11 @@ import (
 const maxBadShown = 100
 
 // Admit admits every seed and tells of bad ones in the log, which are never
-// fatal. again, if not "", is the request id under which known URLs are queued
+// fatal unless all are bad. The counts hold whatever the error. again, if not "", is the request id under which known URLs are queued
 // once more.
 func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontier.SeedCounts, error) {
 	seeder, err := frontier.NewSeeder(to, frontier.SeedConfig{Again: again, OnWait: func(why error, left int) {
-		env.Log.Warn("seeds wait", "why", why, "left", left)
+		env.Log.Warn("seeds wait", "why", why, "left", left, "do", untilRoom(why))
 	}})
 	if err != nil {
 		return frontier.SeedCounts{}, err
@@ -44,5 +44,17 @@ func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontie
 	if flushed := seeder.Flush(env.Stop); err == nil {
 		err = flushed
 	}
-	return seeder.Counts(), err
+	counts := seeder.Counts()
+	if err == nil && counts.Bad > 0 && counts.Admitted+counts.Seen+counts.Capped == 0 {
+		err = Usage("no seed is a URL to crawl, all %d are bad; give whole URLs such as https://example.com/", counts.Bad)
+	}
+	return counts, err
+}
+
+// untilRoom says how the pauses of seeding end.
+func untilRoom(why error) string {
+	if errors.Is(why, frontier.ErrNotAcked) {
+		return "--ack replica needs a replica of every master in step: add or mend one, or leave --ack out"
+	}
+	return "raise maxmemory, or wait until the crawl makes room"
 }

@@ -18,6 +18,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +63,7 @@ type Env struct {
 	Out   io.Writer
 	Err   io.Writer
 	Log   *slog.Logger
+	Said  []string // names of the flags that stand on the command line
 }
 
 // Main runs the program of this process with its arguments and signals, and
@@ -122,6 +124,9 @@ func (a *App) Run(stop, abort context.Context, args []string) (code int) {
 		printConfig(a.Out, selected.Flags())
 		return ExitDone
 	}
+	if err := checkBounds(selected); err != nil {
+		return a.fail(usage(err))
+	}
 	log, err := common.Logger(a.Err)
 	if err != nil {
 		return a.fail(err)
@@ -129,7 +134,7 @@ func (a *App) Run(stop, abort context.Context, args []string) (code int) {
 	for _, name := range strangeEnv(selected.Model, a.Environ) {
 		log.Warn("environment variable names no flag", "name", name)
 	}
-	env := &Env{Stop: stop, Abort: abort, In: a.In, Out: a.Out, Err: a.Err, Log: log}
+	env := &Env{Stop: stop, Abort: abort, In: a.In, Out: a.Out, Err: a.Err, Log: log, Said: onCommandLine(selected)}
 	err = selected.Run(env, a.Grammar)
 	if err != nil && abort.Err() != nil {
 		a.fail(err)
@@ -148,7 +153,7 @@ func (a *App) parse(args []string) (*kong.Context, *Common, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	parser, err := kong.New(a.Grammar,
+	parser, err := kong.New(a.Grammar, append(readers(),
 		kong.Name(a.Name), kong.Description(a.About), kong.Writers(a.Out, a.Err),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.Vars{"version": a.Name + " " + Version()},
@@ -156,7 +161,7 @@ func (a *App) parse(args []string) (*kong.Context, *Common, error) {
 		kong.Help(printHelp),
 		kong.ExplicitGroups(groups),
 		kong.Resolvers(file, environ(a.Environ)),
-	)
+	)...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("boot: %w", err)
 	}
@@ -173,8 +178,7 @@ func (a *App) fail(err error) int {
 		return ExitDone
 	}
 	text := strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ")
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-	fmt.Fprintf(a.Err, "%s: %s\n", a.Name, strings.TrimPrefix(text, a.Name+": "))
+	fmt.Fprintf(a.Err, "%s: %s\n", a.Name, strings.TrimPrefix(oneLine(text), a.Name+": "))
 	switch {
 	case errors.Is(err, ErrUsage):
 		return ExitUsage
@@ -185,6 +189,18 @@ func (a *App) fail(err error) int {
 		}
 	}
 	return ExitFailed
+}
+
+// oneLine joins the lines of an error; what was said before, alone or as a part
+// of a line, is not said again.
+func oneLine(text string) string {
+	var parts []string
+	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if !slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(p, line) }) {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Usage makes an error of what the user gave.

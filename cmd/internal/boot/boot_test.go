@@ -99,8 +99,21 @@ func TestMistakesAreOneLine(t *testing.T) {
 		want string
 	}{
 		{[]string{"--nonsense"}, "unknown flag --nonsense"},
-		{[]string{"--delay", "soon"}, "soon"},
+		{[]string{"--delay", "soon"}, `"soon" is no duration`},
 		{[]string{"--plan-urls", "many"}, "many"},
+		{[]string{"--shards", "many"}, `"many" is no whole number`},
+		{[]string{"--error-rate", "low"}, `"low" is no number`},
+		{[]string{"--allow-net", "0"}, `"0" is no network`},
+		{[]string{"--lease", "1ms"}, "lease is 1ms, must be at least 5s"},
+		{[]string{"--lease=0s"}, "lease is 0s"},
+		{[]string{"--shards=0"}, "shards is 0"},
+		{[]string{"--error-rate=0"}, "error-rate is 0"},
+		{[]string{"--max-body", "0"}, "max-body is 0, must be at least 1"},
+		{[]string{"--attempts", "0"}, "attempts is 0"},
+		{[]string{"--max-redirects=-1"}, "max-redirects is -1"},
+		{[]string{"--concurrency", "0"}, "concurrency is 0"},
+		{[]string{"--grace=-1s"}, "grace is -1s"},
+		{file("connect-timeout: 0s"), "connect-timeout is 0s"},
 		{[]string{"--limit-by", "planet"}, "limit-by"},
 		{file("delya: 1s"), "unknown key delya"},
 		{file("extra: x\nembeded: true\n"), "unknown key embeded"},
@@ -186,7 +199,10 @@ func TestPrintConfig(t *testing.T) {
 	}
 	// What it prints can be read again.
 	var again grammar
-	masked := strings.ReplaceAll(out, "auth: xxxxx", "auth: a:b")
+	if code, _, e := run(t, &again, nil, "--config", write(t, out)); code != ExitUsage || !strings.Contains(e, "xxxxx") {
+		t.Error("masked values are taken for real ones", code, e)
+	}
+	masked := strings.NewReplacer("auth: xxxxx", "auth: a:b", ":xxxxx@", ":p@", "Cookie: xxxxx", "Cookie: c").Replace(out)
 	if code, _, e := run(t, &again, nil, "--config", write(t, masked)); code != 0 || *again.Delay != *g.Delay || *again.Sitemaps {
 		t.Error(code, e)
 	}

@@ -73,7 +73,29 @@ func loadFile(path string) (*file, error) {
 		}
 		f.values[name] = v
 	}
+	for name, v := range f.values {
+		if hasMask(v) {
+			return nil, fmt.Errorf("config: %s: %s holds %s, which --print-config shows in the place of a secret: put the secret there, or leave it out", path, name, mask)
+		}
+	}
 	return f, checkSites(path, f.values["sites"])
+}
+
+// hasMask says whether a value holds what stands for a secret.
+func hasMask(v any) bool {
+	switch x := v.(type) {
+	case string:
+		return x == mask || strings.Contains(x, ":"+mask+"@")
+	case []any:
+		return slices.ContainsFunc(x, hasMask)
+	case map[string]any:
+		for _, e := range x {
+			if hasMask(e) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkSites refuses unknown keys of site rules and brings known ones to the

@@ -1,13 +1,16 @@
 package boot
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"time"
 
 	"seine/frontier"
 	"seine/frontier/canon"
+	"seine/shard"
 )
 
 // NameFlag says which crawl.
@@ -20,9 +23,9 @@ type NameFlag struct {
 // flag that is not given is nil, zero or an empty list: a new crawl takes the
 // default, a program that joins takes what the crawl has.
 type CrawlFlags struct {
-	Shards        int     `group:"crawl" placeholder:"N" help:"Shards; given when the crawl is created, later checked. As many as masters, or a multiple."`
-	PlanURLs      Count   `group:"crawl" name:"plan-urls" placeholder:"N" help:"URLs to plan filters for, such as 10M (10M)."`
-	ErrorRate     float64 `group:"crawl" placeholder:"P" help:"False positives of the filters a probe (1e-6)."`
+	Shards        int     `least:"1" group:"crawl" placeholder:"N" help:"Shards; given when the crawl is created, later checked. As many as masters, or a multiple."`
+	PlanURLs      Count   `least:"1" group:"crawl" name:"plan-urls" placeholder:"N" help:"URLs to plan filters for, such as 10M (10M)."`
+	ErrorRate     float64 `least:"1e-12" group:"crawl" placeholder:"P" help:"False positives of the filters a probe (1e-6)."`
 	LimitBy       string  `group:"crawl" enum:",site,host" default:"" placeholder:"RULE" help:"What is a site: registrable domain (site) or host (site)."`
 	StripParams   *bool   `group:"crawl" help:"URLs that differ in tracking parameters only are the same."`
 	SortQuery     *bool   `group:"crawl" help:"URLs that differ in the order of parameters only are the same."`
@@ -178,4 +181,21 @@ func (c *CrawlFlags) Compare(stored *frontier.Settings) error {
 	}
 	return fmt.Errorf("%w: %s; leave it out, or change the crawl with `frontier set --%s`",
 		ErrDiffers, strings.Join(parts, "; "), changes[0].Flag)
+}
+
+// WarnShards logs when the shards of a new crawl do not spread evenly over the
+// masters.
+func (c *CrawlFlags) WarnShards(ctx context.Context, client *shard.Client, log *slog.Logger) error {
+	if c.Shards == 0 {
+		return nil
+	}
+	masters, err := client.Masters(ctx)
+	if err != nil {
+		return err
+	}
+	if n := len(masters); n > 0 && c.Shards%n != 0 {
+		log.Warn("the shards do not spread evenly over the masters; their number is fixed when the crawl is created",
+			"shards", c.Shards, "masters", n, "even", fmt.Sprintf("%d, %d, %d, …", n, 2*n, 3*n))
+	}
+	return nil
 }

@@ -12,12 +12,12 @@ import (
 type FetchFlags struct {
 	Contact string `group:"polite" placeholder:"URL" help:"Page or address to reach you, shown to sites in the User-Agent."`
 
-	MaxBody        Size          `group:"net" default:"10M" placeholder:"BYTES" help:"Body after inflating (${default})."`
-	MaxHeader      Size          `group:"net" default:"32k" placeholder:"BYTES" help:"Header of a response (${default})."`
-	ConnectTimeout time.Duration `group:"net" default:"10s" placeholder:"D" help:"Name, TCP and proxy together (${default})."`
-	ReadTimeout    time.Duration `group:"net" default:"20s" placeholder:"D" help:"Silence between two reads (${default})."`
-	FetchTimeout   time.Duration `group:"net" default:"60s" placeholder:"D" help:"All of one fetch (${default})."`
-	MaxRedirects   int           `group:"net" default:"10" placeholder:"N" help:"Redirects followed from one URL (${default})."`
+	MaxBody        Size          `least:"1" group:"net" default:"10M" placeholder:"BYTES" help:"Body after inflating (${default})."`
+	MaxHeader      Size          `least:"1" group:"net" default:"32k" placeholder:"BYTES" help:"Header of a response (${default})."`
+	ConnectTimeout time.Duration `least:"1ms" group:"net" default:"10s" placeholder:"D" help:"Name, TCP and proxy together (${default})."`
+	ReadTimeout    time.Duration `least:"1ms" group:"net" default:"20s" placeholder:"D" help:"Silence between two reads (${default})."`
+	FetchTimeout   time.Duration `least:"1ms" group:"net" default:"60s" placeholder:"D" help:"All of one fetch (${default})."`
+	MaxRedirects   int           `least:"0" group:"net" default:"10" placeholder:"N" help:"Redirects followed from one URL, 0 none (${default})."`
 	AcceptTypes    []string      `group:"net" placeholder:"TYPE" help:"Media types whose bodies are read (HTML, XML, text)."`
 	FetchAll       bool          `group:"net" help:"Read bodies of every media type."`
 
@@ -26,11 +26,11 @@ type FetchFlags struct {
 	CA                 string         `group:"net" name:"ca" placeholder:"FILE" help:"PEM certificates to trust besides the system's."`
 	InsecureSkipVerify bool           `group:"net" help:"Do not verify certificates of sites. Anyone on the way can change what you fetch."`
 	Proxy              []string       `group:"net" sep:"none" placeholder:"URL" help:"http:// or socks5:// proxy with user and password; sites are spread over several. Better in the file or the environment. Repeatable."`
-	NoProxy            string         `group:"net" placeholder:"HOSTS" help:"Hosts fetched without proxy, as in NO_PROXY."`
+	NoProxy            string         `group:"net" placeholder:"HOSTS" help:"Hosts fetched without proxy, as in NO_PROXY; loopback addresses always are."`
 
 	RetryCodes []int         `group:"polite" placeholder:"CODE" help:"Statuses that are tried again (408, 425, 429, 500, 502-504, 520-529)."`
-	Attempts   int           `group:"polite" default:"4" placeholder:"N" help:"Fetches of one URL before it is given up (${default})."`
-	GiveUp     time.Duration `group:"polite" default:"10m" placeholder:"D" help:"With --exit-when-done: a site that cannot be reached for so long is given up (${default})."`
+	Attempts   int           `least:"1" group:"polite" default:"4" placeholder:"N" help:"Fetches of one URL before it is given up (${default})."`
+	GiveUp     time.Duration `least:"1ms" group:"polite" default:"10m" placeholder:"D" help:"With --exit-when-done: a site that cannot be reached for so long is given up (${default})."`
 }
 
 // Fetch makes the configuration of a fetcher. userAgent is the crawl's own,
@@ -50,9 +50,6 @@ func (f *FetchFlags) Fetch(userAgent string, env []string) (fetch.Config, error)
 		if v, ok := lookup(env, name); ok && c.NoProxy == "" {
 			c.NoProxy = v
 		}
-	}
-	if f.MaxRedirects < 0 || f.Attempts < 1 || f.GiveUp < 0 {
-		return c, Usage("max-redirects and give-up must not be negative, attempts must be at least 1")
 	}
 	if err := c.Validate(); err != nil {
 		return c, Usage("%w", err)

@@ -77,7 +77,11 @@ func TestProcessFlags(t *testing.T) {
 		{ProcessFlags{Concurrency: 1, Out: "x"}, ""},
 		{ProcessFlags{Concurrency: 1, Embedded: true}, ""},
 		{ProcessFlags{Concurrency: 1}, "--out"},
-		{ProcessFlags{Out: "x"}, "concurrency"},
+		{ProcessFlags{Embedded: true, RotateSize: 1}, "--out"},
+		{ProcessFlags{Embedded: true, Out: "-", RotateTime: 1}, "--out"},
+		{ProcessFlags{Out: "x", MetricsAddr: "x"}, "metrics-addr"},
+		{ProcessFlags{Out: "x", MetricsAddr: "[::1]:70000"}, "metrics-addr"},
+		{ProcessFlags{Out: "x", MetricsAddr: "localhost:9108"}, ""},
 		{ProcessFlags{Concurrency: 1, Out: "x", State: "d"}, "--embedded"},
 	}
 	for _, c := range cases {
@@ -104,7 +108,7 @@ func TestFetchConfig(t *testing.T) {
 	if _, out, _ := run(t, &g, nil, "--proxy", "http://u:sesame@p.example:1", "--print-config"); strings.Contains(out, "sesame") {
 		t.Error("a proxy's password shows")
 	}
-	g.Attempts = 0
+	g.ConnectTo = []string{"x"}
 	if _, err := g.Fetch("x", nil); !errors.Is(err, ErrUsage) {
 		t.Error(err)
 	}

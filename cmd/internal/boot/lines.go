@@ -60,6 +60,9 @@ func eachLine(path string, in io.Reader, f func(where, text string, err error) e
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
 		where := fmt.Sprintf("%s:%d", name, number)
+		if err != nil && err != io.EOF { // the line may be cut too
+			return fmt.Errorf("file: %s cannot be read beyond line %d, what stands before it was taken: %w", name, number-1, err)
+		}
 		if text := bytes.TrimSpace(line); tooLong {
 			if err := f(where, "", ErrLine); err != nil {
 				return err
@@ -71,9 +74,6 @@ func eachLine(path string, in io.Reader, f func(where, text string, err error) e
 		}
 		if err == io.EOF {
 			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("file: %s: %w", where, err)
 		}
 	}
 }

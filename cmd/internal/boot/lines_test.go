@@ -63,11 +63,24 @@ func TestLinesThatBreakOff(t *testing.T) {
 	g := gzip.NewWriter(&gz)
 	g.Write([]byte("http://a.example/\nhttp://b.example/\n"))
 	g.Close()
-	cut := gz.Bytes()[:gz.Len()-6]
 	s := SeedFlags{File: []string{"-"}}
-	n := 0
-	if err := s.Each(bytes.NewReader(cut), func(string, string, error) error { n++; return nil }); err == nil || n == 0 {
-		t.Errorf("%d lines, error %v", n, err)
+	for _, c := range []struct {
+		cut, lines int
+		want       string
+	}{{6, 2, "stdin cannot be read beyond line 2"}, {14, 1, "stdin cannot be read beyond line 1"}} {
+		var got []string
+		err := s.Each(bytes.NewReader(gz.Bytes()[:gz.Len()-c.cut]), func(_, text string, _ error) error {
+			got = append(got, text)
+			return nil
+		})
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(got) != c.lines {
+			t.Errorf("cut by %d: %q, %v", c.cut, got, err)
+		}
+		for _, text := range got {
+			if !strings.HasSuffix(text, ".example/") {
+				t.Errorf("half a line is taken for a URL: %q", text)
+			}
+		}
 	}
 	if err := (&SeedFlags{File: []string{"/nowhere"}}).Each(nil, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

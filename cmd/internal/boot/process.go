@@ -1,7 +1,6 @@
 package boot
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,18 +15,18 @@ type SeedFlags struct {
 
 // ProcessFlags belong to one fetcher process, not to the crawl.
 type ProcessFlags struct {
-	Out        string        `group:"output" placeholder:"FILE" help:"File for records, one JSON line each; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one."`
+	Out        string        `group:"output" placeholder:"FILE" help:"File for records, one JSON line each, added to what is there; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one."`
 	Fields     []string      `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text."`
 	RotateSize Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
-	RotateTime time.Duration `group:"output" placeholder:"D" help:"Begin a new file after so long."`
+	RotateTime time.Duration `least:"0s" group:"output" placeholder:"D" help:"Begin a new file after so long."`
 
-	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis."`
+	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis; needs --seed, --file, or a --state with work."`
 	State        string        `group:"run" placeholder:"DIR" help:"With --embedded: keep the crawl here and go on with it later."`
-	Concurrency  int           `group:"run" default:"256" placeholder:"N" help:"Fetches at once (${default})."`
-	MaxTime      time.Duration `group:"run" placeholder:"D" help:"Stop in order after so long."`
+	Concurrency  int           `least:"1" group:"run" default:"256" placeholder:"N" help:"Fetches at once (${default})."`
+	MaxTime      time.Duration `least:"0s" group:"run" placeholder:"D" help:"Stop in order after so long."`
 	ExitWhenDone *bool         `group:"run" negatable:"" help:"End when nothing is left (with --embedded yes, else no)."`
-	IdleTimeout  time.Duration `group:"run" placeholder:"D" help:"End after so long without work."`
-	Grace        time.Duration `group:"run" default:"30s" placeholder:"D" help:"On a first signal, time for open fetches to end (${default})."`
+	IdleTimeout  time.Duration `least:"0s" group:"run" placeholder:"D" help:"End after so long without work."`
+	Grace        time.Duration `least:"0s" group:"run" default:"30s" placeholder:"D" help:"On a first signal, time for open fetches to end (${default})."`
 	MetricsAddr  string        `group:"run" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there; loopback when only a port is given."`
 }
 
@@ -42,13 +41,15 @@ func (p *ProcessFlags) Check() error {
 	if p.State != "" && !p.Embedded {
 		bad("state: only with --embedded")
 	}
-	if p.Concurrency < 1 {
-		bad("concurrency is %d, must be at least 1", p.Concurrency)
+	if (p.RotateSize != 0 || p.RotateTime != 0) && (p.Out == "" || p.Out == "-") {
+		bad("rotate-size and rotate-time need a file: name it with --out FILE")
 	}
-	if p.MaxTime < 0 || p.IdleTimeout < 0 || p.Grace < 0 || p.RotateTime < 0 {
-		bad("max-time, idle-timeout, grace and rotate-time must not be negative")
+	if p.MetricsAddr != "" {
+		if _, err := listenAddr(p.MetricsAddr); err != nil {
+			faults = append(faults, err)
+		}
 	}
-	return errors.Join(faults...)
+	return usage(faults...)
 }
 
 // EndsWhenDone says whether the process ends when nothing is left.

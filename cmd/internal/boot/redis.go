@@ -23,7 +23,7 @@ type RedisFlags struct {
 	RedisKey          string        `group:"redis" placeholder:"FILE" help:"PEM key of this client."`
 	RedisServerName   string        `group:"redis" placeholder:"NAME" help:"Name that the server's certificate must have."`
 	Ack               string        `group:"redis" enum:"master,replica" default:"master" help:"What acknowledges an admission: the master, or a replica too (${default})."`
-	Lease             time.Duration `group:"run" default:"60s" placeholder:"D" help:"How long a visit outlives its fetcher; the same for all programs of a crawl (${default})."`
+	Lease             time.Duration `least:"5s" group:"run" default:"60s" placeholder:"D" help:"How long a visit outlives its fetcher; the same for all programs of a crawl (${default})."`
 }
 
 // Config makes the configuration of a client; name is shown in CLIENT LIST,
@@ -74,13 +74,20 @@ func (r *RedisFlags) Open(ctx context.Context, name string) (*shard.Client, erro
 }
 
 // OpenFit is Open for programs that admit: it refuses servers that would lose
-// data or have no RedisBloom, and logs what could be better.
+// data, have no RedisBloom, or none of the replicas that --ack asks for, and
+// logs what could be better.
 func (r *RedisFlags) OpenFit(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
 	client, err := r.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	warnings, err := client.Check(ctx)
+	if replicas := r.Frontier().AckReplicas; err == nil && replicas > 0 {
+		var w *shard.Warning
+		if w, err = client.CheckAck(ctx, replicas); w != nil {
+			warnings = append(warnings, *w)
+		}
+	}
 	for _, w := range warnings {
 		log.Warn(w.String())
 	}

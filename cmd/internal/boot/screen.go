@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"seine/fetch"
 	"seine/fetch/crawl"
 )
 
@@ -54,12 +55,25 @@ func (s *Screen) Show(p crawl.Progress) {
 			"waiting", p.Waiting, "dead", p.Dead, "known", p.Known, "limited_by", p.Limit)
 		return
 	}
-	line := fmt.Sprintf("%5.0f pages/s  %s/s  done %d  queued %d  waiting %d  dead %d  known %d  limit: %s",
-		pages, Bytes(bytes), p.Done, p.Queued, p.Waiting, p.Dead, p.Known, p.Limit)
-	if s.width > 1 && len(line) >= s.width {
-		line = line[:s.width-1]
+	fmt.Fprintf(s.out, "\r\x1b[K%s", fit(s.width, fmt.Sprintf("%5.0f pages/s", pages), "limit "+p.Limit,
+		fmt.Sprint("done ", p.Done), fmt.Sprint("queued ", p.Queued), fmt.Sprint("dead ", p.Dead),
+		fmt.Sprint("waiting ", p.Waiting), fmt.Sprint("known ", p.Known), Bytes(bytes)+"/s"))
+}
+
+// fit joins as many parts as stand whole in a line of width columns, 0 unknown;
+// the last column stays free, for some terminals wrap there.
+func fit(width int, parts ...string) string {
+	line := parts[0]
+	for _, part := range parts[1:] {
+		if width > 0 && len(line)+2+len(part) >= width {
+			break
+		}
+		line += "  " + part
 	}
-	fmt.Fprintf(s.out, "\r\x1b[K%s", line)
+	if width > 0 && len(line) >= width {
+		line = line[:width-1]
+	}
+	return line
 }
 
 // Summary writes the table at the end.
@@ -71,17 +85,31 @@ func (s *Screen) Summary(p crawl.Progress) {
 	defer w.Flush()
 	seconds := max(p.Elapsed.Seconds(), 0.001)
 	fmt.Fprintf(w, "duration\t%s\n", p.Elapsed.Round(time.Millisecond))
-	fmt.Fprintf(w, "pages\t%d done, %d dead, %d retries\t%.0f/s\n", p.Done, p.Dead, p.Retried, float64(p.Done+p.Dead)/seconds)
+	fmt.Fprintf(w, "URLs\t%d done, %d dead, %d retries\t%.0f/s\n", p.Done, p.Dead, p.Retried, float64(p.Done+p.Dead)/seconds)
+	for _, cause := range sortedKeys(p.Causes) {
+		fmt.Fprintf(w, "  failed: %s\t%d%s\n", cause, p.Causes[cause], remedy(cause))
+	}
+	var answers uint64
+	for _, n := range p.Classes[1:] {
+		answers += n
+	}
+	fmt.Fprintf(w, "answers\t%d, those to retries too\n", answers)
 	for i, n := range p.Classes {
 		if n > 0 && i > 0 {
 			fmt.Fprintf(w, "  %dxx\t%d\n", i, n)
 		}
 	}
-	for _, cause := range sortedKeys(p.Causes) {
-		fmt.Fprintf(w, "  failed: %s\t%d\n", cause, p.Causes[cause])
-	}
 	fmt.Fprintf(w, "bytes\t%s bodies, %s on the wire\t%s/s\n", Bytes(p.Bytes), Bytes(p.Wire), Bytes(uint64(float64(p.Wire)/seconds)))
-	fmt.Fprintf(w, "links\t%d seen, %d new\n", p.Links, p.New)
+	fmt.Fprintf(w, "links\t%d on pages\n", p.Links)
+	fmt.Fprintf(w, "new URLs\t%d of links, redirects, sitemaps and the feed\n", p.New)
+}
+
+// remedy says what helps against a cause, where a flag does.
+func remedy(cause string) string {
+	if cause == fetch.ClassGuard {
+		return ", private addresses; --allow-net CIDR permits a network"
+	}
+	return ""
 }
 
 func sortedKeys(m map[string]int64) []string {

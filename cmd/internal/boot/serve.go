@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -24,14 +23,11 @@ type Monitor struct {
 // Start listens and serves until stop is called, which waits for open requests
 // a second. It returns the address it listens on.
 func (m Monitor) Start() (addr string, stop func(), err error) {
-	host := m.Addr
-	if !strings.Contains(host, ":") {
-		host = ":" + host
+	at, err := listenAddr(m.Addr)
+	if err != nil {
+		return "", nil, err
 	}
-	if strings.HasPrefix(host, ":") {
-		host = "127.0.0.1" + host
-	}
-	listener, err := net.Listen("tcp", host)
+	listener, err := net.Listen("tcp", at)
 	if err != nil {
 		return "", nil, fmt.Errorf("metrics-addr: %w", err)
 	}

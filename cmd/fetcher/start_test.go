@@ -1,0 +1,121 @@
+package main_test
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"seine/shard/shardtest"
+)
+
+// end runs the program to its end and returns its exit code and log.
+func end(t *testing.T, args ...string) (code int, log string) {
+	t.Helper()
+	cmd := exec.Command(fetcher, args...)
+	out, err := cmd.CombinedOutput()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// What is wrong is seen before Redis is asked: none runs at port 1.
+func TestWrongFlagsEndWithTwo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "urls")
+	if err := os.WriteFile(file, []byte("no url\nnor this\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flags, want := range map[string]string{
+		"--embedded":                         "nothing to crawl",
+		"--embedded --file " + file:          "all 2 are bad",
+		"--embedded --seed http://u:pw@[b/":  "xxxxx@",
+		"--embedded --redis h:1":             "--redis is for a crawl in Redis",
+		"--embedded --shards 9":              "--shards is for",
+		"--out x --scope x":                  "scope is",
+		"--out x --connect-to x":             "connect-to",
+		"--out x --contact x":                "contact is",
+		"--out x --crawl a:b":                "no name for a crawl",
+		"--embedded --rotate-size 1M":        "--out FILE",
+		"--out x --ca /nowhere":              "CA",
+		"--out x --fields x":                 "fields",
+		"--embedded --seed x --max-links=-1": "max-links",
+	} {
+		args := strings.Fields(flags)
+		if args[0] != "--embedded" {
+			args = append(args, "--redis", "127.0.0.1:1")
+		}
+		code, log := end(t, args...)
+		if code != 2 || !strings.Contains(log, want) || strings.Contains(log, "pw@") {
+			t.Errorf("%s: code %d, %s", flags, code, log)
+		}
+	}
+}
+
+// A finished crawl that is given nothing has nothing to do; with known seeds
+// it is done.
+func TestStateWithoutWork(t *testing.T) {
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	args := []string{"--embedded", "--state", filepath.Join(t.TempDir(), "state"), "--delay", "0s", "--seed", srv.URL + "/", "--allow-net", "127.0.0.0/8"}
+	for range 2 {
+		if code, log := end(t, args...); code != 0 {
+			t.Fatal(code, log)
+		}
+	}
+	if code, log := end(t, args[:5]...); code != 2 || !strings.Contains(log, "nothing to crawl") {
+		t.Error(code, log)
+	}
+}
+
+// What a cut request becomes is told as it is.
+func TestGraceRunsOut(t *testing.T) {
+	asked := make(chan struct{}, 10)
+	hold := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		asked <- struct{}{}
+		<-hold
+	}))
+	defer srv.Close()
+	defer close(hold)
+	for flags, want := range map[string]string{"": "there is no --state", "--state " + filepath.Join(t.TempDir(), "s"): "goes on from --state"} {
+		p := start(t, append(strings.Fields(flags), "--embedded", "--grace", "10ms", "--seed", srv.URL+"/")...)
+		<-asked
+		p.cmd.Process.Signal(syscall.SIGTERM)
+		if err := p.cmd.Wait(); err == nil || !strings.Contains(p.log.String(), want) {
+			t.Errorf("%s: %v: %s", flags, err, p.log)
+		}
+	}
+}
+
+// A fetcher that is stopped while Redis is away says so, once.
+func TestStopWithoutRedis(t *testing.T) {
+	redis := shardtest.One(t)
+	p := start(t, "--redis", redis.Addrs[0], "--shards", "1", "--plan-urls", "10k", "--grace", "100ms", "--metrics-addr", "0")
+	scrape(t, p)
+	redis.Nodes[0].Kill(t)
+	for { // until nothing listens any more
+		c, err := net.DialTimeout("tcp", redis.Addrs[0], time.Second)
+		if err != nil {
+			break
+		}
+		c.Close()
+	}
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	err := p.cmd.Wait()
+	log := p.log.String()
+	if err == nil || strings.Count(log, "cannot reach Redis") != 1 || strings.Contains(log, "shard -1") {
+		t.Errorf("%v: %s", err, log)
+	}
+}

@@ -1,0 +1,74 @@
+package frontier
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxShown bounds what Shown returns, bytes.
+const maxShown = 120
+
+// Shown is a text that is no URL, or an element of a feed, as it may stand in a
+// log: what looks like credentials masked, quoted, and cut to 120 bytes.
+func Shown(text string) string {
+	text = HideCredentials(text)
+	shown := []byte{'"'}
+	for len(text) > 0 {
+		_, size := utf8.DecodeRuneInString(text)
+		piece := strconv.Quote(text[:size])
+		piece = piece[1 : len(piece)-1]
+		if len(shown)+len(piece) > maxShown-len(`…"`) {
+			shown = append(shown, "…"...)
+			break
+		}
+		shown = append(shown, piece...)
+		text = text[size:]
+	}
+	return string(append(shown, '"'))
+}
+
+// hidden stands for credentials.
+const hidden = "xxxxx"
+
+// jsonString is a string of JSON, or the rest of one that breaks off.
+var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)`)
+
+// HideCredentials masks what looks like credentials: in JSON in each string, else
+// in the text as a whole.
+func HideCredentials(text string) string {
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return maskURL(text)
+	}
+	return jsonString.ReplaceAllStringFunc(text, func(s string) string {
+		return maskURL(strings.ReplaceAll(s, `\u0040`, "@"))
+	})
+}
+
+// scheme is where a text's credentials, if it has any, may begin.
+var scheme = regexp.MustCompile(`^[\s"]*(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?:\\?[/\\])*`)
+
+// maskURL hides all from the scheme to the last @ of a text that need not be a
+// URL. It would rather hide too much: a password may hold any byte. A mere
+// mail address stays, and so does an @ in a path, unless there is a : before.
+func maskURL(text string) string {
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 {
+		return text
+	}
+	start := len(scheme.FindString(text))
+	if head := strings.TrimLeft(text, "\" \t\r\n"); !strings.HasPrefix(head, "//") && !strings.Contains(text[:start], ":/") && !strings.Contains(text[:start], `:\`) {
+		// "user:password@host" looks as if user were the scheme.
+		start = len(text) - len(head)
+	}
+	if start >= at {
+		return text
+	}
+	user := text[start:at]
+	hasScheme := strings.ContainsAny(text[:start], `/\`)
+	if !strings.Contains(user, ":") && (!hasScheme || strings.ContainsAny(user, `/\?#`)) {
+		return text
+	}
+	return text[:start] + hidden + text[at:]
+}

@@ -1,0 +1,39 @@
+package frontier
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestShownHidesCredentials(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://usr:pw@[bad/":                          `"http://xxxxx@[bad/"`,
+		"http://token@[bad/":                           `"http://xxxxx@[bad/"`,
+		"HTTP:/usr:p/w@x@[bad/":                        `"HTTP:/xxxxx@[bad/"`,
+		`http:\\usr:pw@[bad`:                           `"http:\\\\xxxxx@[bad"`,
+		"//usr:pw@h":                                   `"//xxxxx@h"`,
+		"usr:pw@host/":                                 `"xxxxx@host/"`,
+		"http:usr:pw@[bad":                             `"xxxxx@[bad"`,
+		"ftp://usr:pw@h/":                              `"ftp://xxxxx@h/"`,
+		"me@example.com":                               `"me@example.com"`,
+		"http://[bad/@me":                              `"http://[bad/@me"`,
+		"not a url":                                    `"not a url"`,
+		"\x00\x1b[31m\xff":                             `"\x00\x1b[31m\xff"`,
+		`{"url":"http://usr:pw@[bad/","m":"me@x"}`:     `"{\"url\":\"http://xxxxx@[bad/\",\"m\":\"me@x\"}"`,
+		`{"url":"http:\/\/usr:p\"w\u0040[bad/"}`:       `"{\"url\":\"http:\\/\\/xxxxx@[bad/\"}"`,
+		`{"url":"http://usr:pw@brea`:                   `"{\"url\":\"http://xxxxx@brea"`,
+		"http://u:" + strings.Repeat("p", 500) + "@[x": `"http://xxxxx@[x"`,
+	} {
+		if got := Shown(text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestShownIsBounded(t *testing.T) {
+	for _, text := range []string{strings.Repeat("\x00", 1000), strings.Repeat("é", 1000), strings.Repeat(`"`, 1000)} {
+		if got := Shown(text); len(got) > maxShown || !strings.HasSuffix(got, `…"`) {
+			t.Errorf("%d bytes: %s", len(got), got)
+		}
+	}
+}
