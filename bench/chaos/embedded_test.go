@@ -11,7 +11,7 @@ import (
 // A crawl in one process, kept on disk, is killed with -9 again and again.
 // Nothing is lost.
 func TestEmbeddedKilled(t *testing.T) {
-	w := build(t, setup{embedded: true, pages: either(1500, 20_000), delay: 100 * time.Millisecond})
+	w := build(t, setup{embedded: true, pages: either(1500, 12_000), delay: either(100*time.Millisecond, 50*time.Millisecond)})
 	args := []string{"--embedded", "--state", filepath.Join(w.dir, "state"), "--delay", w.setup.delay.String()}
 	for _, u := range w.web.Seeds() {
 		args = append(args, "--seed", u)

@@ -195,7 +195,9 @@ func (w *world) tryFrontier(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	args = append(args, "--redis", strings.Join(w.redis.Addrs, ","))
-	out, err := exec.CommandContext(ctx, filepath.Join(bin, "frontier"), args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "frontier"), args...)
+	cmd.Env = environment()
+	out, err := cmd.CombinedOutput()
 	return string(out), errors.Join(err, ctx.Err())
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -59,7 +60,7 @@ func (f *fetcher) start() {
 	defer log.Close()
 	f.from = len(f.said())
 	f.cmd = exec.Command(filepath.Join(bin, "fetcher"), args...)
-	f.cmd.Stdout, f.cmd.Stderr = log, log
+	f.cmd.Stdout, f.cmd.Stderr, f.cmd.Env = log, log, environment()
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := f.cmd.Start(); err != nil {
 		f.w.t.Fatal(err)
@@ -70,6 +71,11 @@ func (f *fetcher) start() {
 		f.err = cmd.Wait()
 		close(ended)
 	}(f.cmd, f.ended)
+}
+
+// environment is ours without the kit's own settings, which name no flags.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "SEINE_CHAOS") })
 }
 
 func (f *fetcher) running() bool {

@@ -33,17 +33,31 @@ func TestMastersKilled(t *testing.T) {
 }
 
 // killMaster kills the master of a random shard and waits until its replica has
-// its place and it follows that.
+// its place and it follows that. The replica lags: it hears nothing of the last
+// writes.
 func (w *world) killMaster() {
 	w.t.Helper()
 	slot := w.shards()[w.rng.IntN(24)].Slot
 	old := w.redis.MasterOf(w.t, slot)
+	next := w.partner(old)
+	next.Stop(w.t)
+	old.Do(w.t, "client", "kill", "type", "replica")
+	w.progress(50)
 	old.Kill(w.t)
 	w.blows++
+	next.Cont(w.t)
 	w.redis.MasterOf(w.t, slot)
 	old.Restart(w.t)
 	old.WaitRole(w.t, "slave")
 	w.redis.WaitWhole(w.t)
+}
+
+// partner is the other node of a pair.
+func (w *world) partner(n *shardtest.Node) *shardtest.Node {
+	if m := n.Index - w.setup.redis.Masters; m >= 0 {
+		return w.redis.Nodes[m]
+	}
+	return w.redis.Replicas(n.Index)[0]
 }
 
 // All of Redis is gone at once and started again. With an append-only file

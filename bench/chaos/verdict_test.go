@@ -89,18 +89,22 @@ func (w *world) explained(v verdict) {
 }
 
 // early counts requests that came sooner after the last one of their site than
-// half the delay, while it was in force.
+// half the delay, while it was in force, and shows some. A busy machine may hand
+// a request over late and the next in time, so this is told, not judged.
 func (w *world) early() int {
-	last := map[string]time.Time{}
+	last := map[string]web.Request{}
 	n := 0
 	for _, r := range w.web.Log() {
 		if strings.HasPrefix(r.Target, "/robots") || !w.loosened.IsZero() && r.At.After(w.loosened) {
 			continue
 		}
-		if before, ok := last[r.Host]; ok && r.At.Sub(before) < w.setup.delay/2 {
-			n++
+		before, ok := last[r.Host]
+		if gap := r.At.Sub(before.At); ok && gap < w.setup.delay/2 {
+			if n++; n <= 5 {
+				w.t.Logf("early: at %s, %s%s %v after %s", r.At.UTC().Format(time.TimeOnly+".000"), r.Host, r.Target, gap, before.Target)
+			}
 		}
-		last[r.Host] = r.At
+		last[r.Host] = r
 	}
 	return n
 }
