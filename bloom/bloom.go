@@ -8,7 +8,8 @@
 // it was planned for grows by another layer; no URL in it is ever forgotten.
 // A filter may hold an unknown URL for known: that URL is never fetched. How often
 // is [Plan.ErrorRate], and [Filters.Probe] measures it by asking for random
-// fingerprints, which nobody can have admitted.
+// fingerprints, which nobody can have admitted. A [Record] keeps what many such
+// probes found while the filter grew, and [Judge] says what follows from it.
 //
 // Admission itself probes and adds inside the scripts of package frontier;
 // nothing here is on its way. Filters are never created on the side with the
@@ -123,6 +124,14 @@ type Info struct {
 
 // Fill is the share of the capacity that is used.
 func (i Info) Fill() float64 { return float64(i.Items) / float64(max(i.Capacity, 1)) }
+
+// BitsPerURL is the memory that each URL costs, 0 of an empty filter.
+func (i Info) BitsPerURL() float64 {
+	if i.Items == 0 {
+		return 0
+	}
+	return float64(8*i.Bytes) / float64(i.Items)
+}
 
 // Info reads the state of one filter, in constant time.
 func (f *Filters) Info(ctx context.Context, k int, key string) (Info, error) {

@@ -66,6 +66,10 @@ func NewPlan(urls int64, rate float64, shards int) (Plan, error) {
 // multiply-shift on the second half, which the choice of shard does not use.
 func (p Plan) Filter(f canon.Fingerprint) int { return shard.FilterOf(f, p.Filters) }
 
+// IdealBits is log2(1/rate), the least that any structure of this rate needs for
+// a URL; a Bloom filter needs 1.44 times that.
+func (p Plan) IdealBits() float64 { return -math.Log2(p.ErrorRate) }
+
 // FilterBytes is the memory of one filter as planned.
 func (p Plan) FilterBytes() int64 { return p.bytes(1) }
 

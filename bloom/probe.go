@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	redisbloom "github.com/RedisBloom/redisbloom-go"
+	"github.com/gomodule/redigo/redis"
 
 	"seine/frontier/canon"
 )
@@ -26,10 +27,17 @@ const probeBatch = 500
 // Probe asks the filter for n random fingerprints. It costs the server about
 // 0.3 us each.
 func (f *Filters) Probe(ctx context.Context, k int, key string, n int) (Probe, error) {
-	if _, err := f.Info(ctx, k, key); err != nil { // a missing filter would say no to all
-		return Probe{}, err
-	}
+	_, p, err := f.Measure(ctx, k, key, n)
+	return p, err
+}
+
+// Measure is Info and then Probe.
+func (f *Filters) Measure(ctx context.Context, k int, key string, n int) (Info, Probe, error) {
 	var p Probe
+	info, err := f.Info(ctx, k, key)
+	if err != nil { // a missing filter would say no to all
+		return info, p, err
+	}
 	items := make([]string, 0, probeBatch)
 	var buf [16]byte
 	for p.N < int64(n) {
@@ -38,25 +46,34 @@ func (f *Filters) Probe(ctx context.Context, k int, key string, n int) (Probe, e
 			fp := canon.Fingerprint{Site: rand.Uint64(), Key: rand.Uint64()}
 			items = append(items, string(fp.Append(buf[:0])))
 		}
-		err := f.on(ctx, k, "BF.MEXISTS", key, func(c *redisbloom.Client) error {
-			found, err := c.BfExistsMulti(key, items)
-			if err != nil {
-				return err
-			}
-			if len(found) != len(items) {
-				return fmt.Errorf("bloom: %d answers to %d fingerprints", len(found), len(items))
-			}
-			p.N += int64(len(items))
-			for _, hit := range found {
-				p.Hits += hit
-			}
-			return nil
-		})
+		hits, err := f.known(ctx, k, key, items)
 		if err != nil {
-			return p, err
+			return info, p, err
 		}
+		p = p.Add(Probe{N: int64(len(items)), Hits: hits})
 	}
-	return p, nil
+	return info, p, nil
+}
+
+// known says how many of the fingerprints the filter holds for known.
+func (f *Filters) known(ctx context.Context, k int, key string, items []string) (hits int64, err error) {
+	args := make([]any, 0, 1+len(items))
+	args = append(args, key)
+	for _, item := range items {
+		args = append(args, item)
+	}
+	err = f.on(ctx, k, "BF.MEXISTS", key, func(c *redisbloom.Client) error {
+		found, err := redis.Int64s(do(ctx, c, "BF.MEXISTS", args...))
+		if err == nil && len(found) != len(items) {
+			err = fmt.Errorf("bloom: %d answers to %d fingerprints", len(found), len(items))
+		}
+		hits = 0
+		for _, hit := range found {
+			hits += hit
+		}
+		return err
+	})
+	return hits, err
 }
 
 // Add counts two probes together.

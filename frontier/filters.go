@@ -3,11 +3,7 @@ package frontier
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"time"
-
-	"github.com/VictoriaMetrics/metrics"
 
 	"seine/bloom"
 )
@@ -27,40 +23,62 @@ type FilterState struct {
 	Shard  int `json:"shard"`
 	Filter int `json:"filter"`
 	bloom.Info
-	Fill  float64      `json:"fill"`            // above 1 it grew past its plan
-	Probe *bloom.Probe `json:"probe,omitempty"` // of random fingerprints, when asked for
-	Rate  float64      `json:"rate"`            // false positives a probe that the crawl promises
-	Over  bool         `json:"over"`            // the probe proves more
+	Fill       float64       `json:"fill"`            // above 1 it grew past its plan
+	BitsPerURL float64       `json:"bits_per_url"`    // 0 when empty
+	IdealBits  float64       `json:"ideal_bits"`      // log2(1/rate) of the rate that the crawl promises
+	Promised   float64       `json:"promised"`        // false positives a probe
+	Probe      *bloom.Probe  `json:"probe,omitempty"` // of random fingerprints, made now, when asked for
+	Live       bloom.Quality `json:"live"`            // what fetchers found and share
+	Over       bool          `json:"over"`            // Probe, or else Live, proves more than is promised
 }
 
 // Filters reads the state of every filter and, with probes above 0, asks each
 // for so many random fingerprints. A missing filter is ErrLostFilter. Cost: one
-// call a filter, 0.3 us of the server a probe.
+// call a filter and one a shard, 0.3 us of the server a probe.
 func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, error) {
 	var list []FilterState
 	err := f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
 		for k := range f.keys {
-			for j := range plan.Filters {
-				s := FilterState{Shard: k, Filter: j, Rate: plan.ErrorRate}
+			_, records, err := f.records(ctx, k)
+			if err != nil {
+				return err
+			}
+			for j, r := range records {
+				s := FilterState{Shard: k, Filter: j, Promised: plan.ErrorRate, IdealBits: plan.IdealBits(), Live: bloom.Judge(plan.ErrorRate, r)}
+				s.Over = s.Live.Over
 				key := f.keys[k].Filter(j)
-				var err error
-				if s.Info, err = filters.Info(ctx, k, key); err != nil {
+				if probes > 0 {
+					s.Probe = new(bloom.Probe)
+					s.Info, *s.Probe, err = filters.Measure(ctx, k, key, probes)
+					s.Over = s.Probe.Exceeds(plan.ErrorRate)
+				} else {
+					s.Info, err = filters.Info(ctx, k, key)
+				}
+				if err != nil {
 					return lost(err)
 				}
-				s.Fill = s.Info.Fill()
-				if probes > 0 {
-					p, err := filters.Probe(ctx, k, key, probes)
-					if err != nil {
-						return lost(err)
-					}
-					s.Probe, s.Over = &p, p.Exceeds(plan.ErrorRate)
-				}
+				s.Fill, s.BitsPerURL = s.Info.Fill(), s.Info.BitsPerURL()
 				list = append(list, s)
 			}
 		}
 		return nil
 	})
 	return list, err
+}
+
+// overFilters are the shards with a filter that errs more often than the crawl
+// allows, as probing found. Cost: one call a shard.
+func (f *Frontier) overFilters(ctx context.Context) (over []int, err error) {
+	for k := range f.keys {
+		_, records, err := f.records(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		if bloom.Judge(f.layout.ErrorRate, records...).Over {
+			over = append(over, k)
+		}
+	}
+	return over, nil
 }
 
 // lost marks the error of a missing filter.
@@ -144,29 +162,4 @@ func (f *Frontier) Places(ctx context.Context) ([]Place, error) {
 		p.FilterFill = max(p.FilterFill, s.Fill)
 	}
 	return list, nil
-}
-
-// filterTime bounds how long a scrape of metrics waits for the filters.
-const filterTime = 2 * time.Second
-
-// WriteFilterMetrics writes items, capacity and bytes of every shard's filters
-// in Prometheus text format; nothing while Redis does not answer.
-func (f *Frontier) WriteFilterMetrics(out io.Writer) {
-	ctx, cancel := context.WithTimeout(context.Background(), filterTime)
-	defer cancel()
-	list, err := f.Filters(ctx, 0)
-	if err != nil {
-		return
-	}
-	sums := make([]bloom.Info, len(f.keys))
-	for _, s := range list {
-		sums[s.Shard].Items += s.Items
-		sums[s.Shard].Capacity += s.Capacity
-		sums[s.Shard].Bytes += s.Bytes
-	}
-	for k, s := range sums {
-		metrics.WriteGaugeUint64(out, fmt.Sprintf(`seine_bloom_items{shard="%d"}`, k), uint64(s.Items))
-		metrics.WriteGaugeUint64(out, fmt.Sprintf(`seine_bloom_capacity_items{shard="%d"}`, k), uint64(s.Capacity))
-		metrics.WriteGaugeUint64(out, fmt.Sprintf(`seine_bloom_bytes{shard="%d"}`, k), uint64(s.Bytes))
-	}
 }

@@ -13,6 +13,7 @@ type Report struct {
 	Settings *Settings        `json:"settings"` // secrets masked
 	Rev      int64            `json:"rev"`
 	Lost     []string         `json:"lost_filters,omitempty"` // filters that are missing, by key
+	Over     []int            `json:"filters_over,omitempty"` // shards with a filter that errs more often than the crawl allows
 	Total    ShardStats       `json:"total"`
 	Shards   []ShardStats     `json:"shards"`
 	Dead     map[string]int64 `json:"dead"` // letters kept, by cause
@@ -52,6 +53,9 @@ func (f *Frontier) Report(ctx context.Context) (*Report, error) {
 	}
 	if r.Lost != nil {
 		r.State += ", nothing is admitted: filters are missing"
+	}
+	if r.Over, err = f.overFilters(ctx); err != nil {
+		return nil, err
 	}
 	if r.Paused, r.Blocked, err = f.countStopped(ctx); err != nil {
 		return nil, err

@@ -26,6 +26,13 @@ func (k Keys) Stats() string { return k.prefix + "stats" }
 // Filter is the j-th Bloom filter of known fingerprints.
 func (k Keys) Filter(j int) string { return k.prefix + "filter:" + strconv.Itoa(j) }
 
+// Probes is a hash: per filter what probing has found out about it.
+func (k Keys) Probes() string { return k.prefix + "probes" }
+
+// Probing is a string that lives for as long as nobody else may probe the
+// shard's filters.
+func (k Keys) Probing() string { return k.prefix + "probing" }
+
 // Ready is a zset: the sites of a class, 0 .. 3, that have work and are not
 // lent, by the time they are due.
 func (k Keys) Ready(class int) string { return k.prefix + "ready:" + strconv.Itoa(class) }

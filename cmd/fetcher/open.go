@@ -31,7 +31,7 @@ func (g *grammar) open(env *boot.Env) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := g.join(env.Stop, client)
+	q, err := g.join(env, client)
 	if err == nil {
 		err = g.WarnShards(env.Stop, client, env.Log)
 	}
@@ -51,24 +51,28 @@ func (g *grammar) openMemory() (*queue, error) {
 }
 
 // join opens the crawl in Redis, or creates it when --shards says how.
-func (g *grammar) join(ctx context.Context, client *shard.Client) (*queue, error) {
-	f, err := frontier.OpenOrCreate(ctx, client, g.Crawl, g.ToLayout(), g.ToSettings())
+func (g *grammar) join(env *boot.Env, client *shard.Client) (*queue, error) {
+	f, err := frontier.OpenOrCreate(env.Stop, client, g.Crawl, g.ToLayout(), g.ToSettings())
 	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(g.Compare(f.Settings()), f.Configure(g.RedisFlags.Frontier())); err != nil {
 		return nil, err
 	}
+	prober, err := f.NewProber(env.Log)
+	if err != nil {
+		return nil, err
+	}
 	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, attend: func(w *crawl.Worker) (func() error, error) {
-		return attend(f, w)
-	}, writeMetrics: f.WriteFilterMetrics}, nil
+		return attend(f, prober, w)
+	}, writeMetrics: prober.WriteMetrics}, nil
 }
 
 // leaveTime bounds how long a program that ends waits to say so.
 const leaveTime = 2 * time.Second
 
-// attend announces the worker until leave is called.
-func attend(f *frontier.Frontier, w *crawl.Worker) (leave func() error, err error) {
+// attend announces the worker, and has the filters probed, until leave is called.
+func attend(f *frontier.Frontier, prober *frontier.Prober, w *crawl.Worker) (leave func() error, err error) {
 	m := frontier.NewMember(frontier.KindFetcher, boot.Version())
 	end, err := f.Attend(context.Background(), func() frontier.Member {
 		p := w.Progress()
@@ -78,9 +82,10 @@ func attend(f *frontier.Frontier, w *crawl.Worker) (leave func() error, err erro
 	if err != nil {
 		return nil, err
 	}
+	stop := prober.Start(context.Background(), w.Busy)
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 		defer cancel()
-		return end(ctx)
+		return errors.Join(stop(), end(ctx))
 	}, nil
 }

@@ -29,20 +29,31 @@ func (c *bloomInfoCmd) Run(env *boot.Env, g *cli) error {
 		if err != nil {
 			return err
 		}
-		return g.answer(env, list, func(w io.Writer) {
-			row(w, "SHARD", "FILTER", "URLS", "CAPACITY", "FILL", "BYTES", "LAYERS", "PROBED", "FALSE", "PROMISED")
-			for _, s := range list {
-				probed, hits, note := "-", "-", ""
-				if s.Probe != nil {
-					probed, hits = fmt.Sprint(s.Probe.N), fmt.Sprint(s.Probe.Hits)
-				}
-				if s.Over {
-					note = " OVER"
-				}
-				row(w, s.Shard, s.Filter, s.Items, s.Capacity, fmt.Sprintf("%.1f%%", 100*s.Fill), s.Bytes, s.Layers, probed, hits, fmt.Sprintf("%g%s", s.Rate, note))
-			}
-		})
+		return g.answer(env, list, func(w io.Writer) { showFilters(w, list) })
 	})
+}
+
+func showFilters(w io.Writer, list []frontier.FilterState) {
+	row(w, "SHARD", "FILTER", "URLS", "CAPACITY", "FILL", "LAYERS", "BYTES", "BITS/URL", "PROBES", "FALSE POSITIVES", "URLS LOST")
+	for _, s := range list {
+		probes, measured, lost, bits := s.Live.N, s.Live.Probe.String(), s.Live.Lost.String(), "-"
+		if s.Live.All.N == 0 {
+			lost = "-"
+		}
+		if s.Probe != nil {
+			probes, measured = s.Probe.N, s.Probe.String()
+		}
+		if s.Over {
+			measured += " OVER"
+		}
+		if s.Items > 0 {
+			bits = fmt.Sprintf("%.1f", s.BitsPerURL)
+		}
+		row(w, s.Shard, s.Filter, s.Items, s.Capacity, fmt.Sprintf("%.1f%%", 100*s.Fill), s.Layers, s.Bytes, bits, probes, measured, lost)
+	}
+	if len(list) > 0 {
+		fmt.Fprintf(w, "allowed: %g false positives a probe; log2(1/rate) = %.1f bits a URL\n", list[0].Promised, list[0].IdealBits)
+	}
 }
 
 // dumpName is the file of one shard.

@@ -31,6 +31,9 @@ func showReport(w io.Writer, r *frontier.Report) {
 	for _, key := range r.Lost {
 		row(w, "MISSING", key+", restore it with frontier bloom load")
 	}
+	for _, k := range r.Over {
+		row(w, "FILTER OVER", fmt.Sprintf("shard %d holds more new URLs for known than it may, see frontier bloom info", k))
+	}
 	if r.Settings.Robots == "ignore" {
 		row(w, "robots.txt", "IGNORED")
 	}

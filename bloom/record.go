@@ -1,0 +1,210 @@
+package bloom
+
+import (
+	"fmt"
+	"math"
+)
+
+// RecordVersion is the format of a Record as it is stored.
+const RecordVersion = 1
+
+// Record is what probing has found out about one filter over its life.
+//
+// A filter errs more often the fuller it is, so old probes speak too well of
+// it. Probes are therefore counted in windows: one ends when the filter has
+// grown by a tenth. The window before it counts on only until the new one has
+// as many probes.
+//
+// Each window is also charged with the URLs that were admitted since the probes
+// before: of so many new URLs, its rate of false positives was lost. Probes come
+// after the URLs they stand for, when the filter is fuller, so the estimate errs
+// on the high side; with frequent probes by little.
+type Record struct {
+	Version int   `json:"v"`
+	Info          // as of the last probe
+	All     Probe `json:"all"`    // since the first probe
+	Now     Probe `json:"now"`    // of this window
+	Before  Probe `json:"before"` // of the window before
+	Began   int64 `json:"began"`  // items when this window began
+	Grown   int64 `json:"grown"`  // URLs charged to this window
+	Ended   Loss  `json:"ended"`  // of the windows that ended
+}
+
+// Add counts a probe of the filter in the state that info tells.
+func (r Record) Add(info Info, p Probe) Record {
+	first := r.All.N == 0
+	grown := info.Items - r.Items
+	r.Version, r.All = RecordVersion, r.All.Add(p)
+	room := max(r.Began, info.Capacity/10) / 10
+	switch since := info.Items - r.Began; {
+	case first:
+		r.Began, r.Grown, grown = info.Items, 0, info.Items
+	case grown < 0: // an older state of the filter was loaded
+		r.end()
+		r.Before, r.Began, grown = Probe{}, info.Items, 0
+	case since > room:
+		r.end()
+		if since > 3*room { // the window before is of a much emptier filter
+			r.Before = Probe{}
+		}
+		r.Began = info.Items
+	}
+	r.Info, r.Now, r.Grown = info, r.Now.Add(p), r.Grown+grown
+	return r
+}
+
+// end ends the window.
+func (r *Record) end() {
+	r.Ended.charge(r.Now, r.Grown)
+	r.Before, r.Now, r.Grown = r.Now, Probe{}, 0
+}
+
+// Lately are the probes that describe the filter as it is now.
+func (r Record) Lately() Probe {
+	if r.Now.N >= r.Before.N {
+		return r.Now
+	}
+	return r.Now.Add(r.Before)
+}
+
+// Loss adds up the URLs that were lost as false positives: hits of random
+// fingerprints, each weighted with the URLs that one probe stands for.
+type Loss struct {
+	Sum    float64 `json:"sum"`    // of weights, one a hit
+	Square float64 `json:"square"` // of their squares
+	Most   float64 `json:"most"`   // the largest weight, hit or not
+}
+
+// charge adds a window in which so many URLs were admitted.
+func (l *Loss) charge(p Probe, grown int64) {
+	if p.N == 0 {
+		return
+	}
+	weight := float64(grown) / float64(p.N)
+	l.Sum += weight * float64(p.Hits)
+	l.Square += weight * weight * float64(p.Hits)
+	l.Most = max(l.Most, weight)
+}
+
+// add adds what others lost.
+func (l *Loss) add(o Loss) {
+	l.Sum, l.Square, l.Most = l.Sum+o.Sum, l.Square+o.Square, max(l.Most, o.Most)
+}
+
+// interval holds the sum's expectation with a confidence of 95% (Fay and Feuer,
+// Statistics in Medicine 16, 1997: weighted sums of Poisson counts). Without a
+// hit it is one-sided, from 0.
+func (l Loss) interval() (low, high float64) {
+	if l.Sum == 0 {
+		return 0, l.Most * gammaQuantile(1, 0.95)
+	}
+	low = l.Square / l.Sum * gammaQuantile(l.Sum*l.Sum/l.Square, 0.025)
+	sum, square := l.Sum+l.Most, l.Square+l.Most*l.Most
+	return low, square / sum * gammaQuantile(sum*sum/square, 0.975)
+}
+
+// Estimate is how many URLs a crawl can be expected to have lost so far: new
+// ones that a filter held for known. The truth is from Low to High with a
+// confidence of 95%, but for chance in the losses themselves.
+type Estimate struct {
+	URLs float64 `json:"urls"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+func (e Estimate) String() string {
+	switch {
+	case e.URLs == 0:
+		return "below " + count(e.High)
+	default:
+		return fmt.Sprintf("%s (%s .. %s)", count(e.URLs), count(e.Low), count(e.High))
+	}
+}
+
+// count writes an expected number for people: two digits, or all of a large one.
+func count(f float64) string {
+	if f < 100 {
+		return short(f)
+	}
+	return fmt.Sprintf("%.0f", f)
+}
+
+// Quality is how well filters do their work, as probing shows.
+type Quality struct {
+	Probe          // random fingerprints asked lately, and how many were held for known
+	All   Probe    `json:"all"` // the same since the first probe
+	Rate  float64  `json:"rate"`
+	Low   float64  `json:"low"` // the rate's interval
+	High  float64  `json:"high"`
+	Lost  Estimate `json:"lost"` // URLs expected to be lost so far
+	Over  bool     `json:"over"` // a filter errs more often than promised
+}
+
+// proof is how many hits it takes to accuse a filter. Probing looks again every
+// second, and one early hit would have the interval exceed any small rate.
+const proof = 10
+
+// Judge sums up the records of filters that share their URLs evenly, such as all
+// of a shard, for a promised rate.
+func Judge(promised float64, records ...Record) Quality {
+	var q Quality
+	var loss Loss
+	var items int64
+	for _, r := range records {
+		lately := r.Lately()
+		q.Probe, q.All = q.Probe.Add(lately), q.All.Add(r.All)
+		q.Over = q.Over || lately.Hits >= proof && lately.Exceeds(promised)
+		items += r.Items
+		loss.add(r.Ended)
+		loss.charge(r.Now, r.Grown)
+	}
+	q.Rate = q.Probe.Rate()
+	q.Low, q.High = q.Interval()
+	q.Lost.URLs = loss.Sum
+	q.Lost.Low, q.Lost.High = loss.interval()
+	// No filter ever erred more often than now, which bounds the loss too: where
+	// few probes were made while it grew, and many since.
+	most := float64(items) * q.High
+	if q.All.N == 0 || most < q.Lost.High {
+		q.Lost.High = most
+	}
+	q.Lost.URLs, q.Lost.Low = min(q.Lost.URLs, most), min(q.Lost.Low, most)
+	return q
+}
+
+// gammaQuantile is x at which the gamma distribution of this shape has the
+// probability want: by halving, or for a large shape by Wilson and Hilferty's
+// cube, which is right to four digits there.
+func gammaQuantile(shape, want float64) float64 {
+	z := math.Sqrt2 * math.Erfinv(2*want-1)
+	cube := 1 - 1/(9*shape) + z/(3*math.Sqrt(shape))
+	if shape > 10_000 {
+		return shape * cube * cube * cube
+	}
+	low, high := 0.0, shape+10*math.Sqrt(shape)+40
+	for range 60 {
+		mid := (low + high) / 2
+		if gammaBelow(shape, mid) < want {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return (low + high) / 2
+}
+
+// gammaBelow is the probability that a gamma variate of this shape is below x:
+// the series x^shape e^-x / Gamma(shape+1) * (1 + x/(shape+1) + ...).
+func gammaBelow(shape, x float64) float64 {
+	if x <= 0 {
+		return 0
+	}
+	lg, _ := math.Lgamma(shape + 1)
+	term := math.Exp(shape*math.Log(x) - x - lg)
+	sum := term
+	for n := 1.0; term > sum*1e-16 || x > shape+n; n++ {
+		term *= x / (shape + n)
+		sum += term
+	}
+	return min(sum, 1)
+}
