@@ -109,30 +109,31 @@ func (p *Prober) Round(ctx context.Context, busy bool) error {
 
 // round is Round for one shard.
 func (p *Prober) round(ctx context.Context, k int, busy bool) error {
-	mine, err := p.claim(ctx, k, busy) // refused where Redis is full, which must not keep us from reading
+	mine, refused := p.claim(ctx, k, busy) // also where Redis is full, which must not keep us from reading
 	if !mine && time.Since(p.at(k).read) < probeRead {
+		return refused
+	}
+	stored, records, err := p.f.records(ctx, k)
+	if err != nil {
 		return err
 	}
-	stored, records, readErr := p.f.records(ctx, k)
-	if err = errors.Join(err, readErr); err != nil {
-		return err
-	}
-	for j := range records {
-		if mine || records[j].Version != 0 {
-			continue
-		}
-		if records[j].Info, err = p.filters.Info(ctx, k, p.f.keys[k].Filter(j)); err != nil {
-			return lost(err)
-		}
-	}
+	j := -1
 	if mine {
-		j := rand.IntN(len(records))
+		j = rand.IntN(len(records))
 		if records[j], err = p.probe(ctx, k, j, stored, records[j]); err != nil {
 			return err
 		}
 	}
+	for i := range records {
+		if i == j || records[i].Version != 0 {
+			continue
+		}
+		if records[i].Info, err = p.filters.Info(ctx, k, p.f.keys[k].Filter(i)); err != nil { // nobody probed it yet
+			return lost(err)
+		}
+	}
 	p.keep(k, records)
-	return nil
+	return refused
 }
 
 // claim says whether this program is to probe the shard now.
@@ -157,7 +158,7 @@ func (p *Prober) probe(ctx context.Context, k, j int, stored map[string]string, 
 	next := r.Add(info, found)
 	text, err := json.Marshal(next)
 	if err != nil {
-		return r, err
+		return r, fmt.Errorf("frontier: record of %s: %w", keys.Filter(j), err)
 	}
 	field := strconv.Itoa(j)
 	_, err = swap(ctx, p.f.client, k, keys.Probes(), fields{field, stored[field]}, fields{field, string(text)})

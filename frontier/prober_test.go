@@ -1,0 +1,312 @@
+package frontier
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"seine/bloom"
+	"seine/frontier/canon"
+	"seine/shard"
+	"seine/shard/shardtest"
+)
+
+// lab is a crawl of one shard that is probed.
+type lab struct {
+	*Frontier
+	*Prober
+	t   testing.TB
+	log bytes.Buffer
+}
+
+func newLab(t testing.TB, client *shard.Client, layout Layout) *lab {
+	t.Helper()
+	f, err := OpenOrCreate(t.Context(), client, "probed", layout, DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{Frontier: f, t: t}
+	if l.Prober, err = f.NewProber(slog.New(slog.NewTextHandler(&l.log, nil))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.filters.Close() })
+	return l
+}
+
+// do runs a plain command on the shard's master.
+func (l *lab) do(args ...any) any {
+	l.t.Helper()
+	reply, err := l.client.Do(l.t.Context(), 0, l.keys[0].Meta(), args...)
+	if err != nil {
+		l.t.Fatal(args, err)
+	}
+	return reply
+}
+
+// pass lets claims pass.
+func (l *lab) pass() { l.do("DEL", l.keys[0].Probing()) }
+
+// rounds probes n times, with time between.
+func (l *lab) rounds(n int) {
+	l.t.Helper()
+	for range n {
+		l.pass()
+		if err := l.Round(l.t.Context(), false); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// live is what the crawl says of filter 0.
+func (l *lab) live() FilterState {
+	l.t.Helper()
+	list, err := l.Filters(l.t.Context(), 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return list[0]
+}
+
+func (l *lab) metrics() string {
+	var out bytes.Buffer
+	l.WriteMetrics(&out)
+	return out.String()
+}
+
+// hits says how many of the fingerprints from .. to-1, never admitted, filter 0
+// holds for known.
+func (l *lab) hits(from, to int) (n int64) {
+	l.t.Helper()
+	for from < to {
+		args := []any{"BF.MEXISTS", l.keys[0].Filter(0)}
+		for ; from < to && len(args) < 2000; from++ {
+			fp := canon.FingerprintOf([]byte("never.example"), fmt.Appendf(nil, "%d", from))
+			args = append(args, fp.Append(nil))
+		}
+		for _, v := range l.do(args...).([]any) {
+			n += v.(int64)
+		}
+	}
+	return n
+}
+
+// What is measured and what is said to be lost is held against an exact set: of
+// URLs that are all new, those that are called seen are the lost ones.
+func TestProberTellsTheTruth(t *testing.T) {
+	const rate, urls, batch, asked = 1e-3, 40_000, 500, 5000
+	l := newLab(t, connect(t), Layout{Shards: 1, PlanURLs: 10_000, ErrorRate: rate})
+	known := map[canon.Fingerprint]bool{} // the exact set
+	lost, expected := 0, 0.0
+	verdicts := make([]Verdict, batch)
+	for from := 0; from < urls; from += batch {
+		expected += batch * float64(l.hits(10*from, 10*from+asked)) / asked
+		list := candidates("a.example", from, from+batch)
+		if err := l.Admit(t.Context(), 0, list, verdicts); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range verdicts {
+			if known[list[i].Fingerprint] || v != Admitted && v != Seen {
+				t.Fatalf("%v of %s", v, list[i].URL)
+			}
+			known[list[i].Fingerprint] = true
+			if v == Seen {
+				lost++
+			}
+		}
+		l.rounds(5)
+	}
+	s := l.live()
+	t.Logf("%d layers; measured %v; lost %d, expected by an exact set %.1f, by probing %v", s.Layers, s.Live.Probe, lost, expected, s.Live.Lost)
+	truth := bloom.Probe{N: 400_000, Hits: l.hits(1_000_000, 1_400_000)}
+	if truth.Hits == 0 || s.Live.Low > 1.2*truth.Rate() || s.Live.High < truth.Rate()/1.2 {
+		t.Errorf("measured %v, the truth is %v", s.Live.Probe, truth)
+	}
+	if est := s.Live.Lost; est.Low > 1.3*expected || est.High < expected/1.3 || est.URLs > 1.5*expected {
+		t.Errorf("lost by probing %v, the truth is %g", est, expected)
+	}
+	if chance := 5 * math.Sqrt(float64(lost+1)); float64(lost)+chance < s.Live.Lost.Low || float64(lost)-chance > s.Live.Lost.High {
+		t.Errorf("lost by probing %v, the exact set says %d", s.Live.Lost, lost)
+	}
+	if lost == 0 || s.Over || s.Live.All.N != urls/batch*5*probes || s.Layers < 3 {
+		t.Errorf("%d lost, %+v", lost, s)
+	}
+}
+
+// Filters that err too often are told of: once in the log, and wherever people look.
+func TestProberAlarm(t *testing.T) {
+	l := newLab(t, connect(t), small(1))
+	l.rounds(3)
+	if s := l.live(); s.Over || l.log.Len() > 0 || !strings.Contains(l.metrics(), "seine_bloom_over{shard=\"0\"} 0\n") {
+		t.Errorf("%+v\n%s%s", s, &l.log, l.metrics())
+	}
+	sound := l.do("DUMP", l.keys[0].Filter(0))
+	l.do("DEL", l.keys[0].Filter(0))
+	l.do("BF.RESERVE", l.keys[0].Filter(0), "0.1", 1000)
+	for i := range 1000 {
+		l.do("BF.ADD", l.keys[0].Filter(0), fmt.Sprint("x", i))
+	}
+	l.rounds(3)
+	s := l.live()
+	if !s.Over || s.Live.Low <= 1e-3 || !strings.Contains(l.metrics(), "seine_bloom_over{shard=\"0\"} 1\n") {
+		t.Errorf("%+v\n%s", s, l.metrics())
+	}
+	if n := strings.Count(l.log.String(), "level=WARN"); n != 1 || !strings.Contains(l.log.String(), "shard=0") {
+		t.Errorf("logged %d times:\n%s", n, &l.log)
+	}
+	if r, err := l.Report(t.Context()); err != nil || len(r.Over) != 1 {
+		t.Errorf("report: %v, %v", r.Over, err)
+	}
+	l.do("DEL", l.keys[0].Filter(0))
+	l.do("RESTORE", l.keys[0].Filter(0), 0, sound)
+	l.rounds(3)
+	if s := l.live(); s.Over || strings.Count(l.log.String(), "any more") != 1 {
+		t.Errorf("%+v\n%s", s, &l.log)
+	}
+}
+
+// A fleet probes a shard once a second, and all know what one found.
+func TestProbersShare(t *testing.T) {
+	client := connect(t)
+	a, b := newLab(t, client, small(1)), newLab(t, client, small(1))
+	claim := a.keys[0].Probing()
+	for busy, most := range map[bool]time.Duration{false: probeTime, true: probeBusy} {
+		a.pass()
+		if err := a.Round(t.Context(), busy); err != nil {
+			t.Fatal(err)
+		}
+		if ms := a.do("PTTL", claim).(int64); ms <= 0 || ms > most.Milliseconds() || busy && ms <= probeTime.Milliseconds() {
+			t.Errorf("busy %v: claimed for %d ms", busy, ms)
+		}
+	}
+	a.do("SET", claim, "somebody")
+	for _, l := range []*lab{a, b} {
+		if err := l.Round(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		if s := l.live(); s.Live.All.N != 2*probes {
+			t.Errorf("claimed by another, and probed: %+v", s.Live)
+		}
+	}
+	if x, y := a.metrics(), b.metrics(); x != y || !strings.Contains(x, "seine_bloom_probes{shard=\"0\"} 2000\n") {
+		t.Errorf("one knows\n%s\nthe other\n%s", x, y)
+	}
+	// What was measured before somebody else's result came in counts for nothing.
+	stored, records, err := a.records(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.rounds(1)
+	for range 2 {
+		if _, err := a.probe(t.Context(), 0, 0, stored, records[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := a.live(); s.Live.All.N != 3*probes {
+		t.Errorf("a late result counts: %+v", s.Live)
+	}
+	if _, err := Delete(t.Context(), client, "probed"); err != nil {
+		t.Fatal(err)
+	}
+	if left := a.do("KEYS", "probed*").([]any); len(left) > 0 {
+		t.Errorf("left after the crawl was deleted: %v", left)
+	}
+}
+
+// Filters of a shard that were not probed yet are known all the same, and in
+// time each is probed.
+func TestProberOfManyFilters(t *testing.T) {
+	s := open(t, shardtest.One(t), 1, 3)
+	s.layout.PlanURLs, s.layout.ErrorRate = 1000, 1e-3
+	p, err := s.NewProber(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.filters.Close()
+	for range 100 {
+		s.do("DEL", s.keys[0].Probing())
+		if err := p.Round(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for _, r := range p.at(0).records {
+			if r.Capacity != 20_000 {
+				t.Fatalf("unknown: %+v", r)
+			}
+			if r.All.N > 0 {
+				asked++
+			}
+		}
+		if asked == 3 {
+			return
+		}
+	}
+	t.Error("some filter was never probed")
+}
+
+// A full Redis takes no claim, and a dead one no call: what is known stays at hand.
+func TestProberThroughOutages(t *testing.T) {
+	server := shardtest.One(t)
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	l := newLab(t, client, small(1))
+	l.do("CONFIG", "SET", "maxmemory", 1)
+	if err := l.Round(t.Context(), false); err == nil || !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("probed a full Redis: %v", err)
+	}
+	if m := l.metrics(); !strings.Contains(m, "seine_bloom_capacity_items{shard=\"0\"} 1000\n") || !strings.Contains(m, "seine_bloom_false_positive_rate_high{shard=\"0\"} 1\n") {
+		t.Errorf("nothing known of a full Redis:\n%s", m)
+	}
+	l.do("CONFIG", "SET", "maxmemory", 0)
+	l.rounds(1)
+	before := l.metrics()
+	server.Nodes[0].Kill(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := l.Round(ctx, false); err == nil {
+		t.Error("probed a dead Redis")
+	}
+	if after := l.metrics(); after != before || before == "" {
+		t.Errorf("known before\n%s\nafter\n%s", before, after)
+	}
+}
+
+// A record that this program does not understand is left alone.
+func TestProberLeavesOtherVersions(t *testing.T) {
+	l := newLab(t, connect(t), small(1))
+	for _, text := range []string{`{"v":2}`, "rubbish"} {
+		l.do("HSET", l.keys[0].Probes(), "0", text)
+		l.pass()
+		err := l.Round(t.Context(), false)
+		if err == nil || !strings.Contains(err.Error(), l.keys[0].Probes()) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if have := l.do("HGET", l.keys[0].Probes(), "0"); have != text {
+			t.Errorf("%s became %v", text, have)
+		}
+	}
+}
+
+// Started, it probes by itself until it is stopped.
+func TestProberRuns(t *testing.T) {
+	l := newLab(t, connect(t), small(2))
+	stop := l.Start(t.Context(), func() bool { return false })
+	deadline := time.Now().Add(time.Minute)
+	for strings.Count(l.metrics(), "_probes{") < 2 && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if s := l.live(); s.Live.All.N == 0 {
+		t.Errorf("nothing was probed: %+v", s)
+	}
+}
