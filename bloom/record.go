@@ -137,12 +137,18 @@ type Quality struct {
 	Low   float64  `json:"low"` // the rate's interval
 	High  float64  `json:"high"`
 	Lost  Estimate `json:"lost"` // URLs expected to be lost so far
-	Over  bool     `json:"over"` // a filter errs more often than promised
+	Over  bool     `json:"over"` // a filter errs more often than promised: the lower end of a 99.99% interval exceeds it
 }
 
-// proof is how many hits it takes to accuse a filter. Probing looks again every
-// second, and one early hit would have the interval exceed any small rate.
-const proof = 10
+// doubt is the risk of accusing a filter that is just good enough. It is small
+// because probing looks again every second: of many looks at a 95% interval one
+// would soon exceed by chance, and so would the first hit of a small rate.
+const doubt = 1e-4
+
+// proves says that the rate is above promised, however often one looks.
+func (p Probe) proves(promised float64) bool {
+	return p.Hits > 0 && quantile(p.Hits-1, p.N, 1-doubt) > promised
+}
 
 // Judge sums up the records of filters that share their URLs evenly, such as all
 // of a shard, for a promised rate.
@@ -153,7 +159,7 @@ func Judge(promised float64, records ...Record) Quality {
 	for _, r := range records {
 		lately := r.Lately()
 		q.Probe, q.All = q.Probe.Add(lately), q.All.Add(r.All)
-		q.Over = q.Over || lately.Hits >= proof && lately.Exceeds(promised)
+		q.Over = q.Over || lately.proves(promised)
 		items += r.Items
 		loss.add(r.Ended)
 		loss.charge(r.Now, r.Grown)

@@ -112,7 +112,11 @@ func TestJudge(t *testing.T) {
 	}{
 		{Probe{100_000, 100}, false},
 		{Probe{100_000, 200}, true},
-		{Probe{1000, 5}, false}, // the interval exceeds, but it takes more to accuse a filter
+		{Probe{1000, 5}, false}, // exceeds by the 95% interval, as one look of many may
+		{Probe{100_000, 130}, false},
+		{Probe{100_000, 145}, true},
+		{Probe{20, 1}, false}, // an early hit
+		{Probe{3, 3}, true},
 		{Probe{1000, 10}, true},
 		{Probe{100_000, 0}, false},
 	} {

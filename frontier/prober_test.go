@@ -99,13 +99,13 @@ func (l *lab) hits(from, to int) (n int64) {
 // What is measured and what is said to be lost is held against an exact set: of
 // URLs that are all new, those that are called seen are the lost ones.
 func TestProberTellsTheTruth(t *testing.T) {
-	const rate, urls, batch, asked = 1e-3, 40_000, 500, 5000
+	const rate, urls, batch, asked = 1e-3, 40_000, 500, 20_000
 	l := newLab(t, connect(t), Layout{Shards: 1, PlanURLs: 10_000, ErrorRate: rate})
 	known := map[canon.Fingerprint]bool{} // the exact set
 	lost, expected := 0, 0.0
 	verdicts := make([]Verdict, batch)
 	for from := 0; from < urls; from += batch {
-		expected += batch * float64(l.hits(10*from, 10*from+asked)) / asked
+		expected += batch * float64(l.hits(asked/batch*from, asked/batch*from+asked)) / asked
 		list := candidates("a.example", from, from+batch)
 		if err := l.Admit(t.Context(), 0, list, verdicts); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestProberTellsTheTruth(t *testing.T) {
 	}
 	s := l.live()
 	t.Logf("%d layers; measured %v; lost %d, expected by an exact set %.1f, by probing %v", s.Layers, s.Live.Probe, lost, expected, s.Live.Lost)
-	truth := bloom.Probe{N: 400_000, Hits: l.hits(1_000_000, 1_400_000)}
+	truth := bloom.Probe{N: 400_000, Hits: l.hits(10_000_000, 10_400_000)}
 	if truth.Hits == 0 || s.Live.Low > 1.2*truth.Rate() || s.Live.High < truth.Rate()/1.2 {
 		t.Errorf("measured %v, the truth is %v", s.Live.Probe, truth)
 	}
