@@ -61,23 +61,46 @@ func dumpName(dir string, k int) string {
 	return filepath.Join(dir, fmt.Sprintf("shard-%04d.bloom", k))
 }
 
+// someShards are all shards of a crawl, or one.
+type someShards struct {
+	Shard *int `placeholder:"K" help:"Only this shard."`
+}
+
+// each calls do with every shard, or the one, and its file.
+func (s someShards) each(f *frontier.Frontier, dir string, do func(k int, name string) error) (n int, err error) {
+	from, to := 0, f.Shards()
+	if s.Shard != nil {
+		if from, to = *s.Shard, *s.Shard+1; from < 0 || to > f.Shards() {
+			return 0, boot.Usage("--shard: the crawl has shards 0 to %d", f.Shards()-1)
+		}
+	}
+	for k := from; k < to; k++ {
+		name := dumpName(dir, k)
+		if err := do(k, name); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
 type bloomDumpCmd struct {
+	someShards
 	Dir string `arg:"" help:"Directory, made if it is not there."`
 }
 
-// Run dumps every shard. A file that is there is complete.
+// Run dumps shards. A file that is there is complete.
 func (c *bloomDumpCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
 		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 			return err
 		}
-		for k := range f.Shards() {
-			if err := dumpShard(ctx, f, k, dumpName(c.Dir, k)); err != nil {
-				return err
-			}
+		n, err := c.each(f, c.Dir, func(k int, name string) error { return dumpShard(ctx, f, k, name) })
+		if err != nil {
+			return err
 		}
-		return g.answer(env, map[string]any{"dumped": f.Shards(), "dir": c.Dir}, func(w io.Writer) {
-			fmt.Fprintf(w, "dumped %d shards to %s\n", f.Shards(), c.Dir)
+		return g.answer(env, map[string]any{"dumped": n, "dir": c.Dir}, func(w io.Writer) {
+			fmt.Fprintf(w, "dumped %d shards to %s\n", n, c.Dir)
 		})
 	})
 }
@@ -99,20 +122,20 @@ func dumpShard(ctx context.Context, f *frontier.Frontier, k int, name string) er
 }
 
 type bloomLoadCmd struct {
+	someShards
 	Dir   string `arg:"" help:"Directory that dump wrote."`
 	Force bool   `help:"Replace filters that hold URLs."`
 }
 
-// Run loads every shard.
+// Run loads shards. One whose file is damaged keeps the filters it has.
 func (c *bloomLoadCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
-		for k := range f.Shards() {
-			if err := loadShard(ctx, f, k, dumpName(c.Dir, k), c.Force); err != nil {
-				return err
-			}
+		n, err := c.each(f, c.Dir, func(k int, name string) error { return loadShard(ctx, f, k, name, c.Force) })
+		if err != nil {
+			return err
 		}
-		return g.answer(env, map[string]any{"loaded": f.Shards(), "dir": c.Dir}, func(w io.Writer) {
-			fmt.Fprintf(w, "loaded %d shards from %s\n", f.Shards(), c.Dir)
+		return g.answer(env, map[string]any{"loaded": n, "dir": c.Dir}, func(w io.Writer) {
+			fmt.Fprintf(w, "loaded %d shards from %s\n", n, c.Dir)
 		})
 	})
 }
@@ -123,5 +146,8 @@ func loadShard(ctx context.Context, f *frontier.Frontier, k int, name string, fo
 		return err
 	}
 	defer file.Close()
-	return f.LoadFilters(ctx, k, file, force)
+	if err := f.LoadFilters(ctx, k, file, force); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -245,6 +247,80 @@ func TestBloomVerbs(t *testing.T) {
 	}
 	d.ok("bloom load "+dir, "loaded 2 shards")
 	d.ok("check --urls")
+}
+
+// Filters of one shard or all go to another cluster, whole or not at all.
+func TestBloomIntoAnotherCluster(t *testing.T) {
+	from, to := sit(t, shardtest.One(t)), sit(t, shardtest.Masters(t, 2))
+	var seeds []string
+	for i := range 100 {
+		seeds = append(seeds, fmt.Sprintf("http://s%d.example/", i))
+	}
+	from.in, to.in = strings.Join(seeds, "\n"), strings.Join(seeds, "\n")
+	from.ok("seed --shards 2 --file -")
+	to.ok("create --shards 2")
+	dir := filepath.Join(t.TempDir(), "dump")
+	from.ok("bloom dump --shard 1 "+dir, "dumped 1 shards")
+	if _, err := os.Stat(dumpName(dir, 0)); err == nil {
+		t.Error("a shard was dumped that was not asked for")
+	}
+	from.refused(2, "bloom dump --shard 2 "+dir, "0 to 1")
+	from.ok("bloom dump "+dir, "dumped 2 shards")
+	name := dumpName(dir, 1)
+	sound, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	altered := bytes.Clone(sound)
+	altered[len(sound)/2] ^= 1
+	for what, data := range map[string][]byte{"cut off": sound[:len(sound)-30], "checksum": altered} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{name, what, "offset"} {
+			to.refused(1, "bloom load --shard 1 "+dir, want)
+		}
+	}
+	var empty []frontier.FilterState
+	if to.json(&empty, "bloom info"); empty[0].Items+empty[1].Items != 0 {
+		t.Errorf("of damaged dumps came %+v", empty)
+	}
+	if err := os.WriteFile(name, sound, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var before, after []frontier.FilterState
+	from.json(&before, "bloom info")
+	to.ok("bloom load --shard 1 "+dir, "loaded 1 shards")
+	if to.json(&after, "bloom info"); after[0].Items != 0 || after[1].Info != before[1].Info {
+		t.Errorf("one shard loaded: %+v, dumped: %+v", after, before)
+	}
+	to.ok("bloom load --shard 0 "+dir, "loaded 1 shards")
+	to.ok("seed --file -", "admitted 0", "seen 100")
+}
+
+// What fetchers found out about the filters is shown to people and to programs.
+func TestBloomInfo(t *testing.T) {
+	server := shardtest.One(t)
+	d := sit(t, server)
+	d.ok("create --shards 1 --error-rate 0.001 --plan-urls 1000")
+	d.ok("bloom info", "not measured", "allowed: 0.001", "log2(1/rate) = 10.0")
+	p, err := d.open("seine").NewProber(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Round(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	d.ok("bloom info", "0 0 0 1000 0.0% 1", "below 0.003 below 0")
+	d.ok("bloom info --probe 500", "500 below 0.006")
+	key := server.Nodes[0].Do(t, "KEYS", "seine:*:probes").([]any)[0]
+	server.Nodes[0].Do(t, "HSET", key, "0", `{"v":1,"items":1000,"all":{"n":9000,"hits":90},"now":{"n":9000,"hits":90},"grown":1000}`)
+	d.ok("bloom info", "9000 0.01 (95%: 0.008 .. 0.012) OVER", "10 (8 .. 12)")
+	d.ok("stats", "FILTER OVER shard 0")
+	var list []frontier.FilterState
+	if d.json(&list, "bloom info"); !list[0].Over || list[0].Live.N != 9000 || list[0].Live.Rate != 0.01 || list[0].Live.Lost.URLs != 10 || list[0].Promised != 0.001 {
+		t.Errorf("%+v", list)
+	}
 }
 
 func TestOnACluster(t *testing.T) {
