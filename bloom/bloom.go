@@ -192,9 +192,17 @@ func (e serverError) RedisError() {}
 // do runs a command that redisbloom-go lacks or lacks an option of, no longer
 // than ctx lives: a server that is frozen must not hold up who only looks.
 func do(ctx context.Context, c *redisbloom.Client, command string, args ...any) (any, error) {
-	conn := c.Pool.Get()
+	conn, err := c.Pool.(contextPool).GetContext(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer conn.Close()
 	return redis.DoContext(conn, ctx, command, args...)
+}
+
+// contextPool is what every pool of this package is.
+type contextPool interface {
+	GetContext(context.Context) (redis.Conn, error)
 }
 
 // timeout of one command; a chunk of a dump has 16 MB.
@@ -246,6 +254,11 @@ func dial(ctx context.Context, e shard.Endpoint) (redis.Conn, error) {
 type asking struct{ *redis.Pool }
 
 func (p asking) Get() redis.Conn { return askingConn{p.Pool.Get()} }
+
+func (p asking) GetContext(ctx context.Context) (redis.Conn, error) {
+	conn, err := p.Pool.GetContext(ctx)
+	return askingConn{conn}, err
+}
 
 type askingConn struct{ redis.Conn }
 
