@@ -1,0 +1,319 @@
+package frontier
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"seine/shard/shardtest"
+)
+
+// marked is a crawl on one server that evicts nothing, with memory marks.
+func marked(t testing.TB, kind shardtest.Kind, low, high int) *stand {
+	t.Helper()
+	s := open(t, shardtest.Start(t, shardtest.Config{Kind: kind, Directives: []string{"maxmemory-policy noeviction"}}), 1, 1)
+	s.settings.Store(&Settings{MemoryLow: low, MemoryHigh: high})
+	return s
+}
+
+// memory is what Stats says of shard 0.
+func (s *stand) memory() Memory {
+	s.t.Helper()
+	stats, err := s.Stats(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return stats[0].Memory
+}
+
+// fill sets maxmemory so that the server is full to so many per cent.
+func (s *stand) fill(percent float64) {
+	s.t.Helper()
+	s.do("CONFIG", "SET", "maxmemory", 0)
+	if percent > 0 {
+		s.do("CONFIG", "SET", "maxmemory", int64(100*float64(s.memory().Used)/percent))
+	}
+}
+
+// TestMarks is the truth table of the marks: high 60, low 40 per cent of
+// maxmemory. Site long has 30 URLs queued, site mid 9, site new none.
+func TestMarks(t *testing.T) {
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		s := marked(t, kind, 0, 0)
+		for _, c := range []struct {
+			name     string
+			percent  float64 // full
+			meta     string  // pressed, longest
+			far      uint32  // longest queue of other shards of the server
+			overflow bool
+			long     string // verdicts of three new URLs of each
+			mid      string
+			fresh    string
+			pressed  bool
+		}{
+			{name: "no maxmemory", long: "aaa", mid: "aaa", fresh: "aaa"},
+			{name: "below the low mark", percent: 30, long: "aaa", mid: "aaa", fresh: "aaa"},
+			{name: "between, never above", percent: 50, long: "aaa", mid: "aaa", fresh: "aaa"},
+			{name: "between, was above", percent: 50, meta: "pressed 1 longest 30", long: "ccc", mid: "aaa", fresh: "aaa", pressed: true},
+			{name: "between, a queue below the longest grows up to it", percent: 50, meta: "pressed 1 longest 32", long: "aac", mid: "aaa", fresh: "aaa", pressed: true},
+			{name: "below again", percent: 30, meta: "pressed 1 longest 30", long: "aaa", mid: "aaa", fresh: "aaa"},
+			{name: "above: the longest", percent: 62, meta: "longest 30", long: "ccc", mid: "aaa", fresh: "aaa", pressed: true},
+			{name: "above, nothing known: no queue is longer than all", percent: 61, long: "aaa", mid: "aaa", fresh: "aaa", pressed: true},
+			{name: "further up: shorter ones", percent: 80, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aaa", pressed: true},
+			{name: "nearly full: a queue grows to the bar in one call", percent: 90, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aac", pressed: true},
+			{name: "overflow keeps them", percent: 90, meta: "longest 30", overflow: true, long: "fff", mid: "fff", fresh: "aaf", pressed: true},
+			{name: "queues of other shards are far longer", percent: 70, meta: "longest 30", far: 1 << 20, long: "aaa", mid: "aaa", fresh: "aaa", pressed: true},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				s.do("CONFIG", "SET", "maxmemory", 0)
+				s.reset(t)
+				s.admit(append(candidates("long.example", 0, 30), candidates("mid.example", 0, 9)...)...)
+				if c.meta != "" {
+					args := []any{"HSET", s.keys[0].Meta(), "since", time.Now().UnixMilli() + 3_600_000}
+					for _, word := range strings.Fields(c.meta) {
+						args = append(args, word)
+					}
+					s.do(args...)
+				}
+				if err := s.Configure(Config{Overflow: c.overflow}); err != nil {
+					t.Fatal(err)
+				}
+				s.settings.Store(&Settings{MemoryLow: 40, MemoryHigh: 60})
+				s.fill(c.percent)
+				s.longest[0].Store(c.far)
+				batch := append(candidates("long.example", 29, 33), candidates("mid.example", 9, 12)...)
+				batch = append(batch, candidates("new.example", 0, 3)...)
+				want := "s" + c.long + c.mid + c.fresh
+				if got := s.admit(batch...); got != want {
+					t.Fatalf("verdicts %s, want %s; memory %+v", got, want, s.memory())
+				}
+				turned := int64(strings.Count(want, "c") + strings.Count(want, "f"))
+				if got := s.stat("turned"); got != turned {
+					t.Errorf("turned %d, want %d", got, turned)
+				}
+				if pressed := s.do("HGET", s.keys[0].Meta(), "pressed") != nil; pressed != c.pressed {
+					t.Errorf("pressed %v, want %v", pressed, c.pressed)
+				}
+				s.sound(0)
+				// What was turned away is not known; what was admitted is.
+				s.do("CONFIG", "SET", "maxmemory", 0)
+				want = strings.Map(func(r rune) rune {
+					if r == 'c' || r == 'f' {
+						return 'a'
+					}
+					return 's'
+				}, want)
+				if got := s.admit(batch...); got != want {
+					t.Errorf("afterwards %s, want %s", got, want)
+				}
+			})
+		}
+	})
+}
+
+// TestMarksOnAFullServer: what the marks turn away is turned away there too, all
+// else waits, and nothing is written.
+func TestMarksOnAFullServer(t *testing.T) {
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		s := marked(t, kind, 40, 60)
+		s.admit(candidates("a.example", 0, 9)...)
+		s.do("CONFIG", "SET", "maxmemory", 1)
+		before := s.dump(0)
+		for range 2 {
+			if got := s.admit(append(candidates("a.example", 8, 10), candidate("b.example", 0))...); got != "scf" {
+				t.Errorf("verdicts %s, want scf", got)
+			}
+		}
+		if fmt.Sprint(s.dump(0)) != fmt.Sprint(before) {
+			t.Error("admission changed a full server")
+		}
+	})
+}
+
+// TestMarksForbidden: where INFO is forbidden marks do nothing, and that is told.
+func TestMarksForbidden(t *testing.T) {
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		s := marked(t, kind, 1, 2)
+		s.admit(candidates("a.example", 0, 9)...)
+		s.fill(50)
+		if w, err := s.Unmarked(t.Context()); w != nil || err != nil {
+			t.Fatal(w, err)
+		}
+		s.do("ACL", "SETUSER", "default", "-info")
+		if got := s.admit(candidates("a.example", 8, 10)...); got != "sa" {
+			t.Errorf("verdicts %s, want sa", got)
+		}
+		w, err := s.Unmarked(t.Context())
+		if err != nil || w == nil || !strings.Contains(w.String(), "maxmemory") {
+			t.Error(w, err)
+		}
+	})
+}
+
+// TestMarksSurvive: a shard that was above the high mark is so still after its
+// server was started again, and on the replica that takes over.
+func TestMarksSurvive(t *testing.T) {
+	press := func(t *testing.T, s *stand, nodes []*shardtest.Node) {
+		s.settings.Store(&Settings{MemoryLow: 20, MemoryHigh: 60})
+		s.admit(candidates("a.example", 0, 30)...)
+		limit := int64(100 * float64(s.memory().Used) / 61)
+		for _, n := range nodes {
+			n.Do(t, "CONFIG", "SET", "maxmemory", limit)
+		}
+		s.admit(candidate("b.example", 0))
+		for _, n := range nodes {
+			n.Do(t, "CONFIG", "SET", "maxmemory", 2*limit)
+		}
+	}
+	holds := func(t *testing.T, s *stand) {
+		t.Helper()
+		if m := s.memory(); !m.Pressed || m.Bar == 0 || m.Bar > 30 {
+			t.Errorf("%+v", m)
+		}
+		if got := s.admit(candidates("a.example", 30, 32)...); got != "cc" {
+			t.Errorf("verdicts %s, want cc", got)
+		}
+	}
+	t.Run("restart", func(t *testing.T) {
+		server := shardtest.Start(t, shardtest.Config{AOF: "always"})
+		s := open(t, server, 1, 1)
+		press(t, s, server.Nodes)
+		holds(t, s)
+		limit := s.memory().Limit
+		server.Nodes[0].Kill(t)
+		server.Nodes[0].Restart(t)
+		server.Nodes[0].Do(t, "CONFIG", "SET", "maxmemory", limit)
+		holds(t, s)
+	})
+	t.Run("failover", func(t *testing.T) {
+		server := shardtest.WithReplicas(t, 1, 1)
+		s := open(t, server, 1, 1)
+		press(t, s, server.Nodes)
+		holds(t, s)
+		server.Failover(t, server.Replicas(0)[0])
+		holds(t, s)
+	})
+}
+
+// TestHugeSite offers ten times what fills the memory: all of one huge site, and
+// beside it a little of 200 others. Memory stays below maxmemory, the others are
+// all let in, and the huge one again when it was fetched for a while.
+func TestHugeSite(t *testing.T) {
+	const room, perCall = 2 << 20, 500
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		s := marked(t, kind, 75, 85)
+		s.do("DEL", s.keys[0].Filter(0))
+		s.do("BF.RESERVE", s.keys[0].Filter(0), "0.000001", 200_000)
+		offer := func(from, to int) string {
+			var batch []Candidate
+			for i := from; i < to; i++ {
+				batch = append(batch, benchCandidate("huge.example", i))
+			}
+			return s.admit(batch...)
+		}
+		offer(0, perCall) // what scripts themselves take
+		limit := s.memory().Used + room
+		s.do("CONFIG", "SET", "maxmemory", limit)
+		low := limit * 75 / 100
+		filled, most, turned, small := 0, int64(0), 0, make([]int, 200)
+		for i := perCall; filled == 0 || i < 10*filled; i += perCall {
+			got := offer(i, i+perCall)
+			if turned += strings.Count(got, "c"); turned > 0 && filled == 0 {
+				filled = i
+			}
+			if strings.Contains(got, "f") {
+				t.Fatalf("%s after %d URLs", got, i)
+			}
+			if site := i / perCall % len(small); small[site] < 20 {
+				name := fmt.Sprintf("small-%d.example", site)
+				if got := s.admit(candidates(name, small[site], small[site]+5)...); got != "aaaaa" {
+					t.Fatalf("%s: %s, memory %+v", name, got, s.memory())
+				}
+				small[site] += 5
+			}
+			if i/perCall%10 == 0 {
+				m := s.memory()
+				if most = max(most, m.Used); m.Used > limit {
+					t.Fatalf("%d bytes of %d after %d URLs", m.Used, limit, i)
+				}
+			}
+		}
+		queue := s.number("LLEN", s.keys[0].Queue("huge.example", 2))
+		t.Logf("%d URLs until the first was turned away, %d turned away in all, %d queued; memory up to %.1f%% of maxmemory",
+			filled, turned, queue, 100*float64(most)/float64(limit))
+		stats, err := s.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := stats[0].Pressure(s.Settings()); stats[0].Turned != int64(turned) || stats[0].Queued != queue+int64(sum(small)) ||
+			!strings.Contains(text, fmt.Sprintf("links to queues of %d URLs or more are turned away", stats[0].Memory.Bar)) {
+			t.Errorf("%+v, %s", stats[0], text)
+		}
+		s.sound(0)
+
+		for s.memory().Used >= low {
+			s.pass(0, 2*time.Millisecond)
+			for _, v := range s.visit(VisitLimits{URLs: 1000}, s.tick(TickRequest{Want: 500}).Due...) {
+				s.settle(all(v, Done))
+			}
+		}
+		if got := offer(10*filled+perCall, 10*filled+perCall+9); got != "aaaaaaaaa" {
+			t.Errorf("below the low mark: %s, memory %+v", got, s.memory())
+		}
+		if m := s.memory(); m.Pressed || m.Bar != 0 {
+			t.Errorf("below the low mark: %+v", m)
+		}
+		s.sound(0)
+	})
+}
+
+func sum(list []int) (n int) {
+	for _, v := range list {
+		n += v
+	}
+	return n
+}
+
+func TestValidMarks(t *testing.T) {
+	for _, c := range []struct {
+		low, high int
+		fault     string
+		lowMark   int
+	}{
+		{0, 0, "", 0}, {0, 85, "", 80}, {70, 85, "", 70}, {0, 3, "", 0}, {98, 99, "", 98},
+		{85, 85, "below memory-high", 0}, {70, 0, "without memory-high", 0}, {0, 100, "1 to 99", 0}, {-1, 85, "negative", 0}, {0, -1, "1 to 99", 0},
+	} {
+		s := DefaultSettings()
+		s.MemoryLow, s.MemoryHigh = c.low, c.high
+		err := s.Validate()
+		if c.fault == "" && (err != nil || s.lowMark() != c.lowMark) || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
+			t.Errorf("%d:%d: %v, low mark %d", c.low, c.high, err, s.lowMark())
+		}
+	}
+}
+
+// TestLongestOfAMaster: shards of one server share what they know of long queues,
+// those of others do not.
+func TestLongestOfAMaster(t *testing.T) {
+	server := shardtest.Masters(t, 2)
+	s := open(t, server, 4, 1)
+	s.settings.Store(&Settings{MemoryHigh: 99})
+	for k, longest := range []int{100, 7, 9, 8} {
+		s.do("HSET", s.keys[k].Meta(), "longest", longest)
+	}
+	for _, n := range server.Nodes {
+		n.Do(t, "CONFIG", "SET", "maxmemory", 1<<40)
+	}
+	if _, err := s.Stats(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []uint32
+	for k := range s.longest {
+		got = append(got, s.longest[k].Load())
+	}
+	if !slices.Equal(got, []uint32{100, 100, 9, 9}) {
+		t.Error(got)
+	}
+}
