@@ -20,9 +20,7 @@ func (s *Settings) validMarks() error {
 	switch {
 	case s.MemoryLow < 0:
 		faults = append(faults, fmt.Errorf("frontier: settings: memory-low is %d, must not be negative", s.MemoryLow))
-	case s.MemoryLow > 0 && s.MemoryHigh == 0:
-		faults = append(faults, errors.New("frontier: settings: memory-low does nothing without memory-high"))
-	case s.MemoryLow > 0 && s.MemoryLow >= s.MemoryHigh:
+	case s.MemoryHigh > 0 && s.MemoryLow >= s.MemoryHigh:
 		faults = append(faults, fmt.Errorf("frontier: settings: memory-low is %d, must be below memory-high, %d", s.MemoryLow, s.MemoryHigh))
 	}
 	return errors.Join(faults...)

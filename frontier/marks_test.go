@@ -283,7 +283,7 @@ func TestValidMarks(t *testing.T) {
 		lowMark   int
 	}{
 		{0, 0, "", 0}, {0, 85, "", 80}, {70, 85, "", 70}, {0, 3, "", 0}, {98, 99, "", 98},
-		{85, 85, "below memory-high", 0}, {70, 0, "without memory-high", 0}, {0, 100, "1 to 99", 0}, {-1, 85, "negative", 0}, {0, -1, "1 to 99", 0},
+		{85, 85, "below memory-high", 0}, {70, 0, "", 70}, {0, 100, "1 to 99", 0}, {-1, 85, "negative", 0}, {0, -1, "1 to 99", 0},
 	} {
 		s := DefaultSettings()
 		s.MemoryLow, s.MemoryHigh = c.low, c.high

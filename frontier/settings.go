@@ -38,7 +38,7 @@ type Settings struct {
 	FeedKey        string        `json:"feed_key"`           // "" = <crawl>:feed
 	FeedAgain      bool          `json:"feed_again"`         // elements of the feed are fetched though known
 	MemoryHigh     int           `json:"memory_high"`        // per cent of maxmemory above which links of the longest queues are turned away, 0 = never
-	MemoryLow      int           `json:"memory_low"`         // below which they are let in again, 0 = 5 below MemoryHigh
+	MemoryLow      int           `json:"memory_low"`         // below which they are let in again, 0 = 5 below MemoryHigh; nothing without it
 	Sites          []SiteRule    `json:"sites,omitempty"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"time"
 
 	"seine/cmd/internal/boot"
@@ -31,7 +32,7 @@ func (g *grammar) open(env *boot.Env) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := g.join(env.Stop, client)
+	q, err := g.join(env.Stop, client, env.Log)
 	if err == nil {
 		err = g.WarnShards(env.Stop, client, env.Log)
 	}
@@ -51,12 +52,12 @@ func (g *grammar) openMemory() (*queue, error) {
 }
 
 // join opens the crawl in Redis, or creates it when --shards says how.
-func (g *grammar) join(ctx context.Context, client *shard.Client) (*queue, error) {
+func (g *grammar) join(ctx context.Context, client *shard.Client, log *slog.Logger) (*queue, error) {
 	f, err := frontier.OpenOrCreate(ctx, client, g.Crawl, g.ToLayout(), g.ToSettings())
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(g.Compare(f.Settings()), f.Configure(g.RedisFlags.Frontier())); err != nil {
+	if err := errors.Join(g.Compare(f.Settings()), f.Configure(g.RedisFlags.Frontier()), boot.WarnMarks(ctx, f, log)); err != nil {
 		return nil, err
 	}
 	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, attend: func(w *crawl.Worker) (func() error, error) {
