@@ -31,7 +31,7 @@ local most, ruled = tonumber(ARGV[3]), META[6] or caps ~= ''
 local memory = ARGV[11] ~= '' and weigh(ARGV[11])
 local bar = memory and memory.bar or huge
 local bound = bar < huge or (tonumber(C('HGET', KEYS[2], 'queued')) or 0) + n > most
-local sites, len, out, upto = {}, {}, {}, {[0] = 0} -- upto: the last candidate of each filter
+local free, sites, len, out, upto = {left = huge}, {}, {}, {}, {[0] = 0} -- upto: the last candidate of each filter
 local function siteOf(l)
   local at, p = byte(lists, 3 * l - 2) * 256 + byte(lists, 3 * l - 1), byte(lists, 3 * l)
   if sites[at] then return sites[at], at, p end
@@ -42,7 +42,7 @@ local function siteOf(l)
   return s, at, p
 end
 local function refused(l) -- the letter of what binds; none: it fits
-  local s = siteOf(l)
+  local s = ruled and siteOf(l) or free
   len[l] = len[l] or bound and C('LLEN', KEYS[Q + l]) or 0
   if s.left <= 0 or len[l] >= most then return 'c' end
   if len[l] >= bar then tally('turned', 1) return 't' end
