@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,9 +12,9 @@ import (
 )
 
 // marked is a crawl on one server that evicts nothing, with memory marks.
-func marked(t testing.TB, kind shardtest.Kind, low, high int) *stand {
+func marked(t testing.TB, kind shardtest.Kind, low, high, shards int) *stand {
 	t.Helper()
-	s := open(t, shardtest.Start(t, shardtest.Config{Kind: kind, Directives: []string{"maxmemory-policy noeviction"}}), 1, 1)
+	s := open(t, shardtest.Start(t, shardtest.Config{Kind: kind, Directives: []string{"maxmemory-policy noeviction"}}), shards, 1)
 	s.settings.Store(&Settings{MemoryLow: low, MemoryHigh: high})
 	return s
 }
@@ -41,7 +42,7 @@ func (s *stand) fill(percent float64) {
 // maxmemory. Site long has 30 URLs queued, site mid 9, site new none.
 func TestMarks(t *testing.T) {
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
-		s := marked(t, kind, 0, 0)
+		s := marked(t, kind, 0, 0, 1)
 		for _, c := range []struct {
 			name     string
 			percent  float64 // full
@@ -60,10 +61,11 @@ func TestMarks(t *testing.T) {
 			{name: "between, a queue below the longest grows up to it", percent: 50, meta: "pressed 1 longest 32", long: "aac", mid: "aaa", fresh: "aaa", pressed: true},
 			{name: "below again", percent: 30, meta: "pressed 1 longest 30", long: "aaa", mid: "aaa", fresh: "aaa"},
 			{name: "above: the longest", percent: 62, meta: "longest 30", long: "ccc", mid: "aaa", fresh: "aaa", pressed: true},
-			{name: "above, nothing known: no queue is longer than all", percent: 61, long: "aaa", mid: "aaa", fresh: "aaa", pressed: true},
-			{name: "further up: shorter ones", percent: 80, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aaa", pressed: true},
-			{name: "nearly full: a queue grows to the bar in one call", percent: 90, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aac", pressed: true},
-			{name: "overflow keeps them", percent: 90, meta: "longest 30", overflow: true, long: "fff", mid: "fff", fresh: "aaf", pressed: true},
+			{name: "above, nothing known: no queue is longer than all", percent: 60.5, long: "aaa", mid: "aaa", fresh: "aaa", pressed: true},
+			{name: "further up: shorter ones", percent: 70, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aaa", pressed: true},
+			{name: "nearly full: a queue grows to the bar in one call", percent: 75, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aac", pressed: true},
+			{name: "half way to full and beyond: all but the first of a site", percent: 85, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "acc", pressed: true},
+			{name: "overflow keeps them", percent: 75, meta: "longest 30", overflow: true, long: "fff", mid: "fff", fresh: "aaf", pressed: true},
 			{name: "queues of other shards are far longer", percent: 70, meta: "longest 30", far: 1 << 20, long: "aaa", mid: "aaa", fresh: "aaa", pressed: true},
 		} {
 			t.Run(c.name, func(t *testing.T) {
@@ -117,7 +119,7 @@ func TestMarks(t *testing.T) {
 // else waits, and nothing is written.
 func TestMarksOnAFullServer(t *testing.T) {
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
-		s := marked(t, kind, 40, 60)
+		s := marked(t, kind, 40, 60, 1)
 		s.admit(candidates("a.example", 0, 9)...)
 		s.do("CONFIG", "SET", "maxmemory", 1)
 		before := s.dump(0)
@@ -135,7 +137,7 @@ func TestMarksOnAFullServer(t *testing.T) {
 // TestMarksForbidden: where INFO is forbidden marks do nothing, and that is told.
 func TestMarksForbidden(t *testing.T) {
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
-		s := marked(t, kind, 1, 2)
+		s := marked(t, kind, 1, 2, 1)
 		s.admit(candidates("a.example", 0, 9)...)
 		s.fill(50)
 		if w, err := s.Unmarked(t.Context()); w != nil || err != nil {
@@ -203,7 +205,7 @@ func TestMarksSurvive(t *testing.T) {
 func TestHugeSite(t *testing.T) {
 	const room, perCall = 2 << 20, 500
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
-		s := marked(t, kind, 75, 85)
+		s := marked(t, kind, 75, 85, 1)
 		s.do("DEL", s.keys[0].Filter(0))
 		s.do("BF.RESERVE", s.keys[0].Filter(0), "0.000001", 200_000)
 		offer := func(from, to int) string {
@@ -315,5 +317,62 @@ func TestLongestOfAMaster(t *testing.T) {
 	}
 	if !slices.Equal(got, []uint32{100, 100, 9, 9}) {
 		t.Error(got)
+	}
+}
+
+// TestLongestFades: the length of the longest queue follows what links are
+// offered to: up at once, down a little once a second, and by halves every ten
+// when that queue is offered none.
+func TestLongestFades(t *testing.T) {
+	s := marked(t, shardtest.Redis, 40, 60, 1)
+	for _, c := range []struct {
+		longest int
+		age     time.Duration
+		want    int64 // after links to a queue that has 100 then
+	}{
+		{99, -time.Hour, 99}, {99, 2 * time.Second, 100}, {90, -time.Hour, 100}, {104, -time.Hour, 104}, {104, 2 * time.Second, 100},
+		{1000, -time.Hour, 1000}, {1000, 2 * time.Second, 1000}, {1000, 11 * time.Second, 500}, {150, 11 * time.Second, 100},
+	} {
+		s.do("CONFIG", "SET", "maxmemory", 0)
+		s.reset(t)
+		s.admit(candidates("a.example", 0, 98)...)
+		s.settings.Store(&Settings{MemoryLow: 40, MemoryHigh: 60})
+		s.fill(30)
+		s.do("HSET", s.keys[0].Meta(), "longest", c.longest, "since", time.Now().Add(-c.age).UnixMilli())
+		s.admit(candidates("a.example", 98, 100)...)
+		if got := s.memory().Longest; got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+// TestSeedsWait: a seeder that keeps what is turned away tries it again until the
+// marks let it in.
+func TestSeedsWait(t *testing.T) {
+	s := marked(t, shardtest.Redis, 40, 60, 1)
+	if err := s.Configure(Config{Overflow: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.admit(class(candidate("a.example", 0), 0))
+	s.fill(90)
+	waits := 0
+	seeder, err := NewSeeder(s, SeedConfig{MinPause: time.Millisecond, OnWait: func(why error, left int) {
+		if waits++; !errors.Is(why, ErrFull) || left != 9 {
+			t.Error(why, left)
+		}
+		if waits == 3 {
+			s.fill(30)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		if err := seeder.Add(t.Context(), candidate("a.example", 1+i).URL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := seeder.Flush(t.Context()); err != nil || seeder.Counts().Admitted != 9 || seeder.Counts().Capped != 0 || waits != 3 {
+		t.Errorf("%v, %+v, waited %d times", err, seeder.Counts(), waits)
 	}
 }

@@ -1,6 +1,7 @@
 -- marks: how full the server is and, above the marks, the bar: a link to a queue
 -- as long as the bar is turned away. The longest queues come first, then, while
--- memory goes on rising towards maxmemory, ever shorter ones, down to one URL.
+-- memory goes on rising, ever shorter ones, and half way to maxmemory all: the
+-- rest is for new sites, retries and what else a server needs.
 -- KEYS[1]  meta: pressed, from when memory was above the high mark until it is
 --          below the low one; longest, the length of the longest queue that links
 --          were offered to lately, and since when it stands there, ms
@@ -31,7 +32,7 @@ local function weigh(marks)
   local full = 100 * m.used / m.limit
   m.pressed = full > high or m.was and full >= low
   if m.pressed then
-    local above = math.min(math.max(full - high, 0) / (100 - high), 1)
+    local above = math.min(math.max(full - high, 0) / (100 - high) * 2, 1)
     m.bar = math.max(math.floor(math.max(m.longest, elsewhere) ^ (1 - above)), 1)
   end
   return m
