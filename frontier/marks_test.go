@@ -99,6 +99,10 @@ func TestMarks(t *testing.T) {
 					t.Errorf("pressed %v, want %v", pressed, c.pressed)
 				}
 				s.sound(0)
+				queued := s.stat("queued")
+				if got, repeated := s.admit(batch...), strings.ReplaceAll(want, "a", "s"); got != repeated || s.stat("queued") != queued {
+					t.Errorf("repeated: %s, want %s", got, repeated)
+				}
 				// What was turned away is not known; what was admitted is.
 				s.do("CONFIG", "SET", "maxmemory", 0)
 				want = strings.Map(func(r rune) rune {

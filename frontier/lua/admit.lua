@@ -18,7 +18,7 @@
 -- Reply        a letter a candidate: a admitted, s seen, c capped, t turned away by
 --              the marks, f full; or '!lost' and which declared filter is missing
 -- Cost         O(candidates) probes and pushes, O(log sites) per list that was empty
--- Repeat       all are seen
+-- Repeat       what was admitted is seen; what was turned away counts once more
 local byte, insert = string.byte, table.insert
 local function u16(text, i) return byte(text, 2 * i - 1) * 256 + byte(text, 2 * i) end
 local counts, lists, of, caps, order, again = unpack(ARGV, 4, 9)
