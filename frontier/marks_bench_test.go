@@ -3,6 +3,7 @@ package frontier
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -13,121 +14,123 @@ import (
 // the links to queues of some length was turned away, by the bar of the time.
 func BenchmarkMarks(b *testing.B) {
 	for b.Loop() {
-		benchFlood(b)
+		newFlood(b).run()
 	}
 }
 
-func benchFlood(b *testing.B) {
-	const sites, shards, room = 2000, 4, 3 << 20
-	s := marked(b, "", 0, 85, shards)
-	for k := range shards {
-		s.do("DEL", s.keys[k].Filter(0))
-		s.do("BF.RESERVE", s.keys[k].Filter(0), "0.000001", 200_000)
+const floodSites, floodShards, floodRoom = 2000, 4, 3 << 20
+
+type flood struct {
+	*stand
+	b               *testing.B
+	rand            *rand.Rand
+	sizes           []float64 // of the sites, summed up
+	next            []int     // URLs of each site
+	limit, peak     int64
+	stats           []ShardStats
+	offered, turned [3]int // to queues below half the bar, below the bar, above
+}
+
+func newFlood(b *testing.B) *flood {
+	f := &flood{stand: marked(b, "", 0, 85, floodShards), b: b, rand: rand.New(rand.NewPCG(1, 2)), next: make([]int, floodSites)}
+	for k := range floodShards {
+		f.do("DEL", f.keys[k].Filter(0))
+		f.do("BF.RESERVE", f.keys[k].Filter(0), "0.000001", 200_000)
 	}
-	next, sum := make([]int, sites), make([]float64, sites)
-	for i := range sum {
-		sum[i] = math.Pow(float64(i+1), -1/0.8)
-		if i > 0 {
-			sum[i] += sum[i-1]
-		}
+	total := 0.0
+	for i := range floodSites {
+		total += math.Pow(float64(i+1), -1/0.8)
+		f.sizes = append(f.sizes, total)
 	}
-	pick := func(r *rand.Rand) int {
-		x := r.Float64() * sum[sites-1]
-		lo, hi := 0, sites-1
-		for lo < hi {
-			if mid := (lo + hi) / 2; sum[mid] < x {
-				lo = mid + 1
-			} else {
-				hi = mid
-			}
-		}
-		return lo
+	f.look()
+	f.limit = f.stats[0].Memory.Used + floodRoom
+	f.do("CONFIG", "SET", "maxmemory", f.limit)
+	return f
+}
+
+func (f *flood) look() {
+	var err error
+	if f.stats, err = f.Stats(f.b.Context()); err != nil {
+		f.b.Fatal(err)
 	}
-	r := rand.New(rand.NewPCG(1, 2))
-	var offered, turned [3]int // below half the bar, below the bar, above
-	stats, _ := s.Stats(b.Context())
-	limit := stats[0].Memory.Used + room
-	s.do("CONFIG", "SET", "maxmemory", limit)
-	peak, filled, verdicts := int64(0), 0, make([]Verdict, 500)
-	for n := 0; filled == 0 || n < 5*filled; {
-		batches := make([][]Candidate, shards)
-		var of [shards][]int
+	f.peak = max(f.peak, f.stats[0].Memory.Used)
+}
+
+func (f *flood) run() {
+	filled := 0
+	for n := 500; filled == 0 || n <= 5*filled; n += 500 {
+		var batches [floodShards][]Candidate
 		for range 500 {
-			site := pick(r)
-			c := benchCandidate(siteName(site), next[site])
-			k := s.Of(c.Fingerprint)
-			batches[k], of[k] = append(batches[k], c), append(of[k], site)
-			next[site]++
+			site, _ := slices.BinarySearch(f.sizes, f.rand.Float64()*f.sizes[floodSites-1])
+			c := benchCandidate(siteName(site), f.next[site])
+			f.next[site]++
+			k := f.Of(c.Fingerprint)
+			batches[k] = append(batches[k], c)
 		}
-		n += 500
 		for k, batch := range batches {
-			lens := make(map[int]int64)
-			for _, site := range of[k] {
-				if _, ok := lens[site]; !ok {
-					lens[site] = s.number("LLEN", s.keys[k].Queue(siteName(site), 2))
-				}
-			}
-			v := verdicts[:len(batch)]
-			if err := s.Admit(b.Context(), k, batch, v); err != nil {
-				b.Fatal(err)
-			}
-			bar := stats[k].Memory.Bar
-			for i, site := range of[k] {
-				if bar == 0 {
-					continue
-				}
-				at := 2
-				switch {
-				case lens[site] < bar/2:
-					at = 0
-				case lens[site] < bar:
-					at = 1
-				}
-				offered[at]++
-				if v[i] == Capped {
-					turned[at]++
-				}
-				if v[i] == Full {
-					b.Fatal("full")
-				}
-			}
-			for _, v := range s.visitOf(b, k, 4) {
-				if _, err := s.Settle(b.Context(), k, []Settlement{all(v, Done)}); err != nil {
-					b.Fatal(err)
-				}
-			}
+			f.offer(k, batch)
+			f.fetch(k)
 		}
-		stats, _ = s.Stats(b.Context())
-		peak = max(peak, stats[0].Memory.Used)
-		if filled == 0 && stats[0].Memory.Pressed {
+		if f.look(); filled == 0 && f.stats[0].Memory.Pressed {
 			filled = n
 		}
 	}
 	low, high, longest := int64(math.MaxInt64), int64(0), int64(0)
-	for _, st := range stats {
+	for _, st := range f.stats {
 		low, high, longest = min(low, st.Memory.Bar), max(high, st.Memory.Bar), max(longest, st.Memory.Longest)
 	}
-	b.ReportMetric(100*float64(peak)/float64(limit), "peak-%")
-	b.ReportMetric(100*float64(stats[0].Memory.Used)/float64(limit), "end-%")
-	b.ReportMetric(float64(low), "bar-min")
-	b.ReportMetric(float64(high), "bar-max")
-	b.ReportMetric(float64(longest), "longest")
-	b.ReportMetric(float64(filled), "filled")
+	f.b.ReportMetric(100*float64(f.peak)/float64(f.limit), "peak-%")
+	f.b.ReportMetric(100*float64(f.stats[0].Memory.Used)/float64(f.limit), "end-%")
+	f.b.ReportMetric(float64(low), "bar-min")
+	f.b.ReportMetric(float64(high), "bar-max")
+	f.b.ReportMetric(float64(longest), "longest")
 	for i, name := range []string{"turned-%-below-half", "turned-%-below", "turned-%-above"} {
-		b.ReportMetric(100*float64(turned[i])/float64(max(offered[i], 1)), name)
+		f.b.ReportMetric(100*float64(f.turned[i])/float64(max(f.offered[i], 1)), name)
 	}
 }
 
-// visitOf borrows from so many sites of shard k.
-func (s *stand) visitOf(t testing.TB, k, sites int) []Visit {
-	t.Helper()
-	r, err := s.Tick(t.Context(), k, TickRequest{Want: sites})
-	if err != nil {
-		t.Fatal(err)
+// offer admits a batch and counts what is turned away by the length of its queue.
+func (f *flood) offer(k int, batch []Candidate) {
+	lens := make(map[string]int64)
+	for _, c := range batch {
+		if _, ok := lens[c.Site]; !ok {
+			lens[c.Site] = f.number("LLEN", f.keys[k].Queue(c.Site, 2))
+		}
 	}
-	v, err := s.Visit(t.Context(), k, r.Due, VisitLimits{URLs: 8})
-	if err != nil {
-		t.Fatal(err)
+	verdicts := make([]Verdict, len(batch))
+	if err := f.Admit(f.b.Context(), k, batch, verdicts); err != nil || slices.Contains(verdicts, Full) {
+		f.b.Fatal(err, verdicts)
 	}
-	return v
+	for i, c := range batch {
+		at := 2
+		switch bar := f.stats[k].Memory.Bar; {
+		case bar == 0:
+			continue
+		case lens[c.Site] < bar/2:
+			at = 0
+		case lens[c.Site] < bar:
+			at = 1
+		}
+		f.offered[at]++
+		if verdicts[i] == Capped {
+			f.turned[at]++
+		}
+	}
+}
+
+// fetch settles eight URLs of each of four sites of a shard.
+func (f *flood) fetch(k int) {
+	r, err := f.Tick(f.b.Context(), k, TickRequest{Want: 4})
+	if err != nil {
+		f.b.Fatal(err)
+	}
+	visits, err := f.Visit(f.b.Context(), k, r.Due, VisitLimits{URLs: 8})
+	if err != nil {
+		f.b.Fatal(err)
+	}
+	for _, v := range visits {
+		if _, err := f.Settle(f.b.Context(), k, []Settlement{all(v, Done)}); err != nil {
+			f.b.Fatal(err)
+		}
+	}
 }

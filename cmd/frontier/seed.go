@@ -32,9 +32,7 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	if err != nil {
 		return err
 	}
-	cfg := g.Frontier()
-	cfg.Overflow = true // what is turned away waits here
-	if err := errors.Join(c.Compare(f.Settings()), f.Configure(cfg), boot.WarnMarks(env.Stop, f, env.Log)); err != nil {
+	if err := errors.Join(c.Compare(f.Settings()), f.Configure(g.Frontier()), boot.WarnMarks(env.Stop, f, env.Log)); err != nil {
 		return err
 	}
 	member := frontier.NewMember(frontier.KindSeeder, boot.Version())
