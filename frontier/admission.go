@@ -26,6 +26,7 @@ type admission struct {
 	queues  []string // keys of the lists
 
 	counts, lists, of, caps, order, again []byte // ARGV[4..9]
+	marks                                 []byte // ARGV[11]
 
 	text                   []byte // what prints, entries and plain are parts of
 	prints, entries, plain []part
@@ -98,6 +99,7 @@ func (a *admission) build(f *Frontier, k int, batch []Candidate, chosen []int) {
 		a.add(f.keys[k], x+1, &batch[i])
 	}
 	a.limit(settings)
+	a.marks = f.appendMarks(a.marks[:0], k, settings)
 
 	a.keys = append(a.keys[:0], f.base[k]...)
 	for _, j := range a.filters {
@@ -112,7 +114,7 @@ func (a *admission) build(f *Frontier, k int, batch []Candidate, chosen []int) {
 	if settings.Order == "depth" {
 		push = "LPUSH"
 	}
-	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, a.counts, a.lists, a.of, a.caps, a.order, a.again, len(a.names))
+	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, a.counts, a.lists, a.of, a.caps, a.order, a.again, len(a.names), a.marks)
 	for _, name := range a.names {
 		a.args = append(a.args, name)
 	}

@@ -22,7 +22,9 @@ const admitMost = 500
 //
 // After an error the verdicts say nothing and the batch may be sent again; with
 // ErrNotAcked they are filled, but what they call admitted or seen may be lost
-// with the master. ErrLostFilter names the missing filter: nothing is admitted
+// with the master. What the memory marks turn away is Capped; it is Full when
+// Config.Overflow says that the caller keeps it, and when it has seed standing:
+// what was asked for by name waits. ErrLostFilter names the missing filter: nothing is admitted
 // until it is restored. Cost: one script call for each 500 URLs, some 2 us of
 // the server for each new one.
 func (f *Frontier) Admit(ctx context.Context, k int, batch []Candidate, verdicts []Verdict) error {
@@ -87,7 +89,7 @@ func (f *Frontier) admit(ctx context.Context, k int, a *admission, batch []Candi
 		return malformed(k, "admit", reply)
 	}
 	for x, i := range a.placed {
-		verdicts[i] = verdictOf(letters[x])
+		verdicts[i] = f.verdictOf(letters[x], batch[i].Seed)
 	}
 	if acked < f.cfg.AckReplicas {
 		return &shard.Error{Shard: k, Op: "admit", Err: fmt.Errorf("%w: %d of %d did in %v", ErrNotAcked, acked, f.cfg.AckReplicas, f.cfg.AckTimeout)}
@@ -95,13 +97,13 @@ func (f *Frontier) admit(ctx context.Context, k int, a *admission, batch []Candi
 	return nil
 }
 
-func verdictOf(letter byte) Verdict {
-	switch letter {
-	case 'a':
+func (f *Frontier) verdictOf(letter byte, seed bool) Verdict {
+	switch {
+	case letter == 'a':
 		return Admitted
-	case 's':
+	case letter == 's':
 		return Seen
-	case 'c':
+	case letter == 'c', letter == 't' && !seed && !f.cfg.Overflow:
 		return Capped
 	}
 	return Full

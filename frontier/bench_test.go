@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -101,13 +102,23 @@ func (w *web) page(dst []Candidate, site int) []Candidate {
 // new, 8 pages a call, and its share of a visit of 8 URLs. Eight visits go on at
 // a time.
 func BenchmarkPage(b *testing.B) {
-	b.Run("10 of 12 own", func(b *testing.B) { benchPage(b, 10, seeded) })
-	b.Run("12 sites with work", func(b *testing.B) { benchPage(b, 0, seeded) })
-	b.Run("12 sites, the new URLs of new sites", func(b *testing.B) { benchPage(b, 0, 1_000_000) })
+	b.Run("10 of 12 own", func(b *testing.B) { benchPage(b, benchStand(b), 10, seeded) })
+	b.Run("12 sites with work", func(b *testing.B) { benchPage(b, benchStand(b), 0, seeded) })
+	b.Run("12 sites, the new URLs of new sites", func(b *testing.B) { benchPage(b, benchStand(b), 0, 1_000_000) })
+	b.Run("10 of 12 own, below the memory marks", func(b *testing.B) { benchPage(b, benchMarks(b, 99), 10, seeded) })
+	b.Run("10 of 12 own, above the memory marks", func(b *testing.B) { benchPage(b, benchMarks(b, 1), 10, seeded) })
 }
 
-func benchPage(b *testing.B, own, far int) {
+// benchMarks is a crawl whose marks weigh each call and turn nothing away.
+func benchMarks(b *testing.B, high int) *stand {
 	s := benchStand(b)
+	s.settings.Store(&Settings{MemoryHigh: high})
+	s.do("CONFIG", "SET", "maxmemory", 25*s.used())
+	s.longest[0].Store(math.MaxUint32)
+	return s
+}
+
+func benchPage(b *testing.B, s *stand, own, far int) {
 	w := &web{own: own, far: far, next: make([]int, max(seeded, far))}
 	number := make(map[string]int)
 	for site := range seeded {

@@ -28,8 +28,8 @@ type Verdict uint8
 const (
 	Admitted Verdict = iota // new: in the filter and in its site's queue
 	Seen                    // already known
-	Capped                  // its site is blocked, at its cap or its list is full; not remembered
-	Full                    // no room in Redis or in the filter; not remembered, try later
+	Capped                  // its site is blocked, at its cap, its list is full or memory scarce; not remembered
+	Full                    // no room in Redis or in the filter; not remembered, try later or keep it elsewhere
 )
 
 // Entry is one URL as it stands in a queue, a visit or a dead list.
@@ -181,9 +181,21 @@ type ShardStats struct {
 	Lost    int64  `json:"lost"` // URLs that came back from reaped leases
 	Revived int64  `json:"revived"`
 	Dropped int64  `json:"dropped"` // dead letters pushed out by newer ones
+	Turned  int64  `json:"turned"`  // times a link was turned away by the memory marks
 	Paused  bool   `json:"paused"`
 	Slot    int    `json:"slot"`
 	Master  string `json:"master"`
+	Memory  Memory `json:"memory"`
+}
+
+// Memory is how full the master of a shard is, and what the marks make of it.
+// In one process all is zero.
+type Memory struct {
+	Used    int64 `json:"used"`    // bytes, as compared with Limit; 0 = Redis does not say
+	Limit   int64 `json:"limit"`   // maxmemory, bytes; 0 = none, then marks do nothing
+	Pressed bool  `json:"pressed"` // it was above the high mark, and not below the low one since
+	Bar     int64 `json:"bar"`     // links to queues of so many URLs or more are turned away; 0 = none are
+	Longest int64 `json:"longest"` // the longest queue that links were offered to lately; known only with marks
 }
 
 // The errors that callers branch on.

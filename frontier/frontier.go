@@ -6,7 +6,7 @@
 // it calls, in lua:
 //
 //   - Admit makes candidates known: what is new goes from the filter into the
-//     queue of its site and class.
+//     queue of its site and class, unless memory is scarce and that queue long.
 //   - Tick names sites that are due, each with a ticket: a claim on the site
 //     that holds for a few seconds.
 //   - Visit turns tickets into visits: some URLs of the site, lent with the
@@ -52,6 +52,7 @@ type Config struct {
 	MaxDead     int64         // dead letters of one cause and shard, default 100,000
 	AckReplicas int           // replicas that must acknowledge an admission, default none
 	AckTimeout  time.Duration // how long to wait for them, default 2 s
+	Overflow    bool          // the caller keeps what it gets back as Full, so links that the memory marks turn away are Full, else Capped
 }
 
 // Validate joins all that is wrong.
@@ -102,7 +103,8 @@ type Frontier struct {
 	process    string     // makes tokens of this process differ from those of others
 	run        runner     // client.Run, or what a test puts in its place
 	tokens     atomic.Uint64
-	admissions sync.Pool // of *admission
+	longest    []atomic.Uint32 // by shard: the longest queue of its master, as Stats last saw it
+	admissions sync.Pool       // of *admission
 }
 
 // runner runs a script on the master that owns a shard.
@@ -111,7 +113,7 @@ type runner func(ctx context.Context, k int, s *shard.Script, keys []string, arg
 // attach binds a client to a crawl whose root was read.
 func attach(client *shard.Client, crawl string, layout Layout, epoch string) *Frontier {
 	f := &Frontier{client: client, crawl: crawl, layout: layout, epoch: epoch, shards: shard.NewMap(layout.Shards)}
-	f.cfg = Config{}.complete()
+	f.cfg, f.longest = Config{}.complete(), make([]atomic.Uint32, layout.Shards)
 	f.process, f.run = strings.ToLower(rand.Text()[:11]), client.Run
 	for k := range layout.Shards {
 		keys := shard.KeysOf(crawl, f.shards.Tag(k))

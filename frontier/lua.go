@@ -18,9 +18,10 @@ const allowOOM = "#!lua flags=allow-oom\n"
 // above maxmemory, without replicas, or with a disk that fails.
 const readOnly = "#!lua flags=no-writes\n"
 
-// The scripts of a shard. What runs is the prelude and then the file.
+// The scripts of a shard. What runs is the prelude and then the file; those that
+// look at memory have marks between.
 var (
-	admitScript  = script("admit", "")
+	admitScript  = script("admit", "", "marks")
 	tickScript   = script("tick", allowOOM)
 	visitScript  = script("visit", allowOOM)
 	settleScript = script("settle", allowOOM)
@@ -29,7 +30,7 @@ var (
 	dropScript   = script("drop", allowOOM)
 	siteScript   = script("site", allowOOM)
 	checkScript  = script("check", readOnly)
-	statsScript  = bare("stats", readOnly)
+	statsScript  = bare("stats", readOnly, "marks")
 )
 
 // The scripts of a crawl's other keys stand alone.
@@ -40,12 +41,18 @@ var (
 	takeScript = bare("take", allowOOM)
 )
 
-func script(name, flags string) *shard.Script {
-	return shard.NewScript(name, flags+text("prelude")+text(name))
+func script(name, flags string, with ...string) *shard.Script {
+	return bare(name, flags, append([]string{"prelude"}, with...)...)
 }
 
 // bare is a script that runs without the prelude.
-func bare(name, flags string) *shard.Script { return shard.NewScript(name, flags+text(name)) }
+func bare(name, flags string, with ...string) *shard.Script {
+	all := flags
+	for _, part := range append(with, name) {
+		all += text(part)
+	}
+	return shard.NewScript(name, all)
+}
 
 // text is one of the embedded files; a missing one is a fault of the build.
 func text(name string) string {

@@ -14,6 +14,7 @@ type Report struct {
 	Rev      int64            `json:"rev"`
 	Lost     []string         `json:"lost_filters,omitempty"` // filters that are missing, by key
 	Over     []int            `json:"filters_over,omitempty"` // shards with a filter that errs more often than the crawl allows
+	Pressure []string         `json:"pressure,omitempty"`     // what the memory marks do, by shard; and where they do nothing
 	Total    ShardStats       `json:"total"`
 	Shards   []ShardStats     `json:"shards"`
 	Dead     map[string]int64 `json:"dead"` // letters kept, by cause
@@ -42,6 +43,14 @@ func (f *Frontier) Report(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.Total = Total(r.Shards)
+	for k := range r.Shards {
+		if text := r.Shards[k].Pressure(&root.settings); text != "" {
+			r.Pressure = append(r.Pressure, text)
+		}
+	}
+	if w := unmarked(r.Shards); w != nil && root.settings.MemoryHigh > 0 {
+		r.Pressure = append(r.Pressure, w.String())
+	}
 	for k := range f.keys {
 		lost, err := f.lostFilters(ctx, k)
 		if err != nil {

@@ -37,6 +37,8 @@ type Settings struct {
 	Follow         []string      `json:"follow,omitempty"`   // kinds of links that are followed, none = navigation
 	FeedKey        string        `json:"feed_key"`           // "" = <crawl>:feed
 	FeedAgain      bool          `json:"feed_again"`         // elements of the feed are fetched though known
+	MemoryHigh     int           `json:"memory_high"`        // per cent of maxmemory above which links of the longest queues are turned away, 0 = never
+	MemoryLow      int           `json:"memory_low"`         // below which they are let in again, 0 = 5 below MemoryHigh; nothing without it
 	Sites          []SiteRule    `json:"sites,omitempty"`
 }
 
@@ -103,6 +105,7 @@ func (s *Settings) Validate() error {
 	if tag := strings.IndexByte(s.FeedKey, '{'); strings.Contains(s.FeedKey, "}") && (tag < 0 || strings.IndexByte(s.FeedKey[tag:], '}') < 2) {
 		bad("feed-key is %q: braces must enclose a hash tag", s.FeedKey)
 	}
+	faults = append(faults, s.validMarks())
 	for i := range s.Sites {
 		faults = append(faults, s.Sites[i].validate())
 	}

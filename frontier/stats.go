@@ -18,6 +18,7 @@ func (f *Frontier) Stats(ctx context.Context) ([]ShardStats, error) {
 		wg.Go(func() { out[k], errs[k] = f.shardStats(ctx, k) })
 	}
 	wg.Wait()
+	f.noteLongest(out)
 	return out, errors.Join(errs...)
 }
 
@@ -27,12 +28,12 @@ func (f *Frontier) shardStats(ctx context.Context, k int) (ShardStats, error) {
 	s := ShardStats{Shard: k, Slot: shard.Slot(f.shards.Tag(k))}
 	reply, err := f.client.Run(ctx, k, statsScript, []string{
 		keys.Meta(), keys.Stats(), keys.Leases(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held(),
-	}, f.epoch)
+	}, f.epoch, f.appendMarks(nil, k, f.settings.Load()))
 	if err != nil {
 		return s, err
 	}
 	list, ok := reply.([]any)
-	if !ok || len(list) != 5 {
+	if !ok || len(list) != 6 {
 		if reply == "!stale" {
 			return s, &shard.Error{Shard: k, Op: "stats", Err: ErrStale}
 		}
@@ -45,6 +46,9 @@ func (f *Frontier) shardStats(ctx context.Context, k int) (ShardStats, error) {
 		if to := s.counter(replyText(counters[i])); to != nil {
 			*to = replyInt(counters[i+1])
 		}
+	}
+	if m, _ := list[5].([]any); len(m) == 5 {
+		s.Memory = Memory{Used: replyInt(m[0]), Limit: replyInt(m[1]), Pressed: replyInt(m[2]) == 1, Bar: replyInt(m[3]), Longest: replyInt(m[4])}
 	}
 	s.Master, err = f.client.Owner(ctx, keys.Meta())
 	if err != nil {
@@ -78,11 +82,13 @@ func (s *ShardStats) counter(name string) *int64 {
 		return &s.Revived
 	case "dropped":
 		return &s.Dropped
+	case "turned":
+		return &s.Turned
 	}
 	return nil
 }
 
-// Total adds up the shards of a crawl.
+// Total adds up the shards of a crawl, but for the memory of their masters.
 func Total(shards []ShardStats) ShardStats {
 	var t ShardStats
 	for _, s := range shards {
@@ -100,6 +106,7 @@ func Total(shards []ShardStats) ShardStats {
 		t.Lost += s.Lost
 		t.Revived += s.Revived
 		t.Dropped += s.Dropped
+		t.Turned += s.Turned
 		t.Paused = t.Paused || s.Paused
 	}
 	return t

@@ -57,7 +57,7 @@ func (g *grammar) join(ctx context.Context, client *shard.Client, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(g.Compare(f.Settings()), f.Configure(g.RedisFlags.Frontier())); err != nil {
+	if err := errors.Join(g.Compare(f.Settings()), f.Configure(g.RedisFlags.Frontier()), boot.WarnMarks(ctx, f, log)); err != nil {
 		return nil, err
 	}
 	prober, err := f.NewProber(log)

@@ -38,6 +38,7 @@ func TestWrongFlagsEndWithTwo(t *testing.T) {
 		"--embedded --file " + file:          "all 2 are bad",
 		"--embedded --seed http://u:pw@[b/":  "xxxxx@",
 		"--embedded --redis h:1":             "--redis is for a crawl in Redis",
+		"--embedded --memory-high 85":        "--memory-high is for a crawl in Redis",
 		"--embedded --shards 9":              "--shards is for",
 		"--out x --scope x":                  "scope is",
 		"--out x --connect-to x":             "connect-to",

@@ -24,6 +24,9 @@ func (c *createCmd) Run(env *boot.Env, g *cli) error {
 	if err != nil {
 		return err
 	}
+	if err := boot.WarnMarks(env.Stop, f, env.Log); err != nil {
+		return err
+	}
 	layout := f.Layout()
 	return g.answer(env, map[string]any{"crawl": g.Crawl, "layout": layout, "settings": f.Settings().Masked()}, func(w io.Writer) {
 		fmt.Fprintf(w, "created %s: %d shards, filters for %d URLs at %g\n", g.Crawl, layout.Shards, layout.PlanURLs, layout.ErrorRate)

@@ -30,6 +30,14 @@ func TestLifeOfACrawl(t *testing.T) {
 
 	d.ok("set --delay 2s --deny z", "delay", "250ms", "2s", "x,y", "z")
 	d.ok("set --delay 2s", "nothing changed")
+	d.refused(2, "set --memory-high 100", "memory-high is 100")
+	if _, out, errs := d.run("set", "--memory-high", "85"); !strings.Contains(out, "memory-high") || !strings.Contains(errs, "maxmemory") {
+		t.Error(out, errs)
+	}
+	d.ok("stats", "MEMORY", "has no maxmemory")
+	d.ok("set --memory-low 70", "70")
+	d.refused(1, "set --memory-high 60", "memory-low is 70")
+	d.ok("set --memory-high 0 --memory-low 0", "85", "70")
 	d.refused(2, "set --shards 3", "fixed")
 	d.refused(2, "set --allow (", "missing closing )")
 	d.refused(2, "set --scope x", "scope is")

@@ -32,7 +32,7 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(c.Compare(f.Settings()), f.Configure(g.Frontier())); err != nil {
+	if err := errors.Join(c.Compare(f.Settings()), f.Configure(g.Frontier()), boot.WarnMarks(env.Stop, f, env.Log)); err != nil {
 		return err
 	}
 	member := frontier.NewMember(frontier.KindSeeder, boot.Version())

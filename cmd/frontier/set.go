@@ -27,6 +27,9 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 		if err != nil {
 			return err
 		}
+		if err := boot.WarnMarks(ctx, f, env.Log); err != nil {
+			return err
+		}
 		changes := boot.Changes(before, after)
 		return g.answer(env, map[string]any{"changes": changes, "settings": after.Masked(), "rev": after.Rev}, func(w io.Writer) {
 			if len(changes) == 0 {

@@ -19,14 +19,18 @@ func (c *shardsCmd) Run(env *boot.Env, g *cli) error {
 			return err
 		}
 		return g.answer(env, list, func(w io.Writer) {
-			row(w, "SHARD", "SLOT", "MASTER", "SITES", "QUEUED", "IN FLIGHT", "FILTER URLS", "FILL", "FILTER BYTES", "")
+			row(w, "SHARD", "SLOT", "MASTER", "SITES", "QUEUED", "IN FLIGHT", "FILTER URLS", "FILL", "FILTER BYTES", "MEMORY", "")
 			for _, p := range list {
 				note := ""
 				if p.Paused {
 					note = "paused"
 				}
+				memory := "no limit"
+				if m := p.Memory; m.Limit > 0 {
+					memory = fmt.Sprintf("%.1f%%", 100*float64(m.Used)/float64(m.Limit))
+				}
 				row(w, p.Shard, p.Slot, p.Master, p.Ready+p.Held+p.Leases, p.Queued, p.Open, p.FilterItems,
-					fmt.Sprintf("%.1f%%", 100*p.FilterFill), p.FilterBytes, note)
+					fmt.Sprintf("%.1f%%", 100*p.FilterFill), p.FilterBytes, memory, note)
 			}
 		})
 	})

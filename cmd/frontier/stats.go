@@ -34,6 +34,9 @@ func showReport(w io.Writer, r *frontier.Report) {
 	for _, k := range r.Over {
 		row(w, "FILTER OVER", fmt.Sprintf("shard %d holds more new URLs for known than it may, see frontier bloom info", k))
 	}
+	for _, text := range r.Pressure {
+		row(w, "MEMORY", text)
+	}
 	if r.Settings.Robots == "ignore" {
 		row(w, "robots.txt", "IGNORED")
 	}
@@ -42,6 +45,9 @@ func showReport(w io.Writer, r *frontier.Report) {
 	row(w, "waiting", fmt.Sprintf("%d for a retry", t.Waiting))
 	row(w, "in flight", fmt.Sprintf("%d URLs in %d visits", t.Open, t.Leases))
 	row(w, "known URLs", t.Known)
+	if t.Turned > 0 {
+		row(w, "turned away", fmt.Sprintf("%d links, for want of memory", t.Turned))
+	}
 	row(w, "sites", fmt.Sprintf("%d with work and not lent, %d paused with work; %d paused and %d blocked in all", t.Ready, t.Held, r.Paused, r.Blocked))
 	row(w, "feed", fmt.Sprintf("%d elements wait", r.Feed))
 	row(w, "retried", fmt.Sprintf("%d fetches, %d URLs came back from lost fetchers", t.Retried, t.Lost))

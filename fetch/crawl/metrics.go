@@ -24,6 +24,10 @@ var shardGauges = []struct {
 	{"seine_frontier_done_urls", func(s *frontier.ShardStats) int64 { return s.Done }},
 	{"seine_frontier_dead_urls", func(s *frontier.ShardStats) int64 { return s.Dead }},
 	{"seine_frontier_lost_urls", func(s *frontier.ShardStats) int64 { return s.Lost }},
+	{"seine_frontier_turned_urls", func(s *frontier.ShardStats) int64 { return s.Turned }},
+	{"seine_frontier_bar_urls", func(s *frontier.ShardStats) int64 { return s.Memory.Bar }},
+	{"seine_frontier_memory_bytes", func(s *frontier.ShardStats) int64 { return s.Memory.Used }},
+	{"seine_frontier_memory_limit_bytes", func(s *frontier.ShardStats) int64 { return s.Memory.Limit }},
 }
 
 // WriteMetrics writes the worker's metrics and its view of the shards in

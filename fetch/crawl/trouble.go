@@ -5,6 +5,7 @@ import "time"
 // trouble is what holds the worker up, as far as its operator should hear of it.
 type trouble struct {
 	deaf, full int  // shards that do not answer, or have no room
+	pressed    int  // shards whose memory is above the marks
 	sink       bool // records cannot be written
 }
 
@@ -18,6 +19,13 @@ func (w *Worker) watchTrouble(last trouble) trouble {
 		}
 		if l.admits.isFull() {
 			now.full++
+		}
+	}
+	if stats := w.stats.Load(); stats != nil {
+		for i := range *stats {
+			if (*stats)[i].Memory.Pressed {
+				now.pressed++
+			}
 		}
 	}
 	var why error
@@ -34,6 +42,9 @@ func (w *Worker) watchTrouble(last trouble) trouble {
 	}
 	if now.full != last.full {
 		log.Warn("shards without room: new URLs wait, nothing is lost; give Redis memory", "shards", now.full)
+	}
+	if now.pressed != last.pressed {
+		log.Warn("shards above the memory mark: links of the sites with the longest queues are turned away there", "shards", now.pressed)
 	}
 	switch {
 	case now.sink && !last.sink:

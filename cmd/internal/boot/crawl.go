@@ -53,6 +53,9 @@ type CrawlFlags struct {
 	Sitemaps       *bool    `group:"scope" help:"Follow the sitemaps that robots.txt names."`
 	IgnoreNofollow *bool    `group:"scope" help:"Follow links that are marked nofollow."`
 
+	MemoryHigh *int `group:"scope" placeholder:"PCT" help:"Above so many per cent of Redis's maxmemory turn away links of the sites with the longest queues, 0 never (0). They are lost, or kept with --overflow."`
+	MemoryLow  *int `group:"scope" placeholder:"PCT" help:"Below it let them in again (5 below --memory-high)."`
+
 	FeedKey   *string `group:"input" placeholder:"KEY" help:"Redis list that URLs are fed through (CRAWL:feed)."`
 	FeedAgain *bool   `group:"input" help:"Fetch what the feed names though it is known."`
 }
@@ -96,6 +99,8 @@ func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	set(&s.MaxPages, c.MaxPages)
 	set(&s.MaxPerSite, c.MaxPerSite)
 	set(&s.Order, c.Order)
+	set(&s.MemoryHigh, c.MemoryHigh)
+	set(&s.MemoryLow, c.MemoryLow)
 	set(&s.Sitemaps, c.Sitemaps)
 	set(&s.IgnoreNofollow, c.IgnoreNofollow)
 	set(&s.FeedKey, c.FeedKey)
@@ -198,4 +203,13 @@ func (c *CrawlFlags) WarnShards(ctx context.Context, client *shard.Client, log *
 			"shards", c.Shards, "masters", n, "even", fmt.Sprintf("%d, %d, %d, …", n, 2*n, 3*n))
 	}
 	return nil
+}
+
+// WarnMarks logs where the crawl's memory marks do nothing.
+func WarnMarks(ctx context.Context, f *frontier.Frontier, log *slog.Logger) error {
+	w, err := f.Unmarked(ctx)
+	if w != nil {
+		log.Warn(w.String())
+	}
+	return err
 }

@@ -1,0 +1,80 @@
+package main_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"seine/frontier"
+	"seine/shard"
+	"seine/shard/shardtest"
+)
+
+// Above the memory mark a fetcher goes on: links of a huge site are turned away
+// once many wait, all of others are fetched, and metrics and log tell it.
+func TestMemoryMark(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		links := map[string]int{"huge.example": 2000, "small-1.example": 3, "small-2.example": 3}[r.Host]
+		if r.URL.Path != "/" {
+			links = 0
+		}
+		for i := range links {
+			fmt.Fprintf(w, "<a href='/%d'>x</a>", i)
+		}
+		fmt.Fprint(w, "</html>")
+	}))
+	t.Cleanup(srv.Close)
+	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
+
+	redis := shardtest.Start(t, shardtest.Config{Directives: []string{"maxmemory-policy noeviction"}})
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: redis.Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	settings := frontier.DefaultSettings()
+	settings.Delay, settings.Robots, settings.MemoryLow, settings.MemoryHigh = 0, "ignore", 1, 2
+	f, err := frontier.Create(t.Context(), client, "seine", frontier.Layout{Shards: 1, PlanURLs: 10_000}, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats, err := f.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	redis.Nodes[0].Do(t, "config", "set", "maxmemory", 25*stats[0].Memory.Used)
+	redis.Nodes[0].Do(t, "hset", shard.KeysOf("seine", shard.NewMap(1).Tag(0)).Meta(), "longest", 500, "since", time.Now().Add(time.Hour).UnixMilli())
+
+	p := start(t, "--redis", redis.Addrs[0], "--metrics-addr", "127.0.0.1:0", "--connect-to", "::127.0.0.1:"+port,
+		"--seed", "http://huge.example/", "--seed", "http://small-1.example/", "--seed", "http://small-2.example/")
+	var served string
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		served = scrape(t, p)
+		if done, err := f.Finished(t.Context()); done && err == nil && strings.Contains(p.log.String(), "memory mark") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the crawl does not end: ", served)
+		}
+	}
+	for _, want := range []string{`seine_frontier_bar_urls{shard="0"} `, `seine_frontier_memory_bytes{shard="0"} `} {
+		if _, value, ok := strings.Cut(served, want); !ok || value[0] == '0' {
+			t.Errorf("no %sabove 0 in\n%s", want, served)
+		}
+	}
+	if stats, err = f.Stats(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := stats[0]
+	if huge := s.Known - 2 - 2*3 - 1; huge < 200 || huge > 500 || s.Turned != 2000-huge || s.Done != s.Known {
+		t.Errorf("%d links of the huge site were admitted, %+v", huge, s)
+	}
+	if text := s.Pressure(&settings); !strings.Contains(text, "links to queues of") {
+		t.Error(text, s)
+	}
+}
