@@ -10,10 +10,10 @@ import (
 )
 
 type checkCmd struct {
-	URLs            bool   `name:"urls" help:"Also look for every URL in its filter."`
-	Repair          bool   `help:"Mend what can be mended."`
-	State           string `placeholder:"DIR" help:"Check the crawl that fetcher --embedded keeps in DIR instead."`
-	boot.CrawlFlags `embed:""`
+	URLs   bool   `name:"urls" help:"Also look for every URL in its filter."`
+	Repair bool   `help:"Mend what can be mended."`
+	State  string `placeholder:"DIR" help:"Check the crawl that fetcher --embedded keeps in DIR, instead of one in Redis."`
+	boot.CrawlFlags
 }
 
 // Run checks every shard, mends it if asked to, and fails when faults are left.

@@ -11,17 +11,22 @@ import (
 	"seine/frontier/memory"
 )
 
-// fits finds flags that mean nothing here: those of Redis to a directory, and
-// those of a crawl to Redis, which has them.
+// ofCheck names what a check of a crawl in Redis takes, beside flags that begin
+// with redis.
+var ofCheck = []string{"urls", "repair", "crawl", "json", "config", "print-config", "log-level", "log-format"}
+
+// fits refuses flags that mean nothing here: those of Redis to a directory, and
+// those of a crawl to Redis, which has them. The file and the environment may
+// serve other programs too.
 func (c *checkCmd) fits(env *boot.Env) error {
-	own := []string{"crawl", "urls"}
 	for _, name := range env.Said {
-		if c.State != "" && (strings.HasPrefix(name, "redis") || slices.Contains(own, name)) {
+		redis := strings.HasPrefix(name, "redis")
+		switch {
+		case c.State != "" && (redis || name == "crawl" || name == "urls"):
 			return boot.Usage("--%s is for a crawl in Redis, --state for one in a directory: leave one of them out", name)
+		case c.State == "" && !redis && !slices.Contains(ofCheck, name):
+			return boot.Usage("--%s is for --state with a damaged crawl file; a crawl in Redis has its own", name)
 		}
-	}
-	if c.State == "" && c.GivesLayout() {
-		return boot.Usage("what belongs to the crawl is given with --state only; one in Redis has it")
 	}
 	return c.CrawlFlags.Check()
 }

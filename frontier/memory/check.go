@@ -153,7 +153,7 @@ func (s *salvage) make(cfg Config, shards int) (err error) {
 	default:
 		return err
 	}
-	setDefault(&cfg.Layout.Shards, shards)
+	cfg.Layout.Shards = max(cfg.Layout.Shards, shards)
 	cfg.Dir = ""
 	s.f, err = New(cfg)
 	return err
