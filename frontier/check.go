@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,11 @@ func (c *Check) mended(key, format string, args ...any) {
 }
 
 // note says what could not be judged, or mended.
-func (c *Check) note(what string) { c.Notes = append(c.Notes, what) }
+func (c *Check) note(what string) {
+	if !slices.Contains(c.Notes, what) {
+		c.Notes = append(c.Notes, what)
+	}
+}
 
 // Check compares shard k with the rules that hold it together: every site
 // stands where the ready rule wants it, leases and visits match, counters are

@@ -34,7 +34,11 @@ func (c *checker) compare(before, after map[string]string) {
 			set[name] = 0
 		}
 	}
-	change := func(name string, to int64) { s[name], set[name] = to, to }
+	change := func(name string, to int64) {
+		if s[name] != to {
+			s[name], set[name] = to, to
+		}
+	}
 	for _, gauge := range []string{"queued", "waiting", "open"} {
 		if n := c.report.Gauges[gauge]; s[gauge] != n {
 			c.report.fault(key, "%s is %d, there are %d", gauge, s[gauge], n)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"seine/frontier/canon"
 	"seine/shard"
@@ -197,58 +198,13 @@ func byFilter(list []wanted, filters int) [][]wanted {
 	return groups
 }
 
-// siteOf finds the site that entries without one are of: the site of a URL that
-// is stored in full, else the one site of the shard under which all of them are
-// known. n is how many are.
-func (c *checker) siteOf(ctx context.Context, entries []any) (site string, n int, err error) {
-	const nameless = "\x00"
-	for _, v := range entries {
-		if e, err := decodeEntry(str(v), nameless); err == nil {
-			if site, err := c.f.layout.SiteOf(e.URL); err == nil {
-				return site, 1, nil
-			}
+// siteOf finds the site of a visit that nothing names, by the mark of its token;
+// "" when the shard holds nothing else of that site.
+func (c *checker) siteOf(token string) string {
+	for site := range c.sites {
+		if strings.HasSuffix(token, siteMark(site)) {
+			return site
 		}
 	}
-	var list []wanted
-	flush := func() error {
-		missing, err := c.missing(ctx, list)
-		if err != nil {
-			return err
-		}
-		gone := make(map[string]bool)
-		for _, w := range missing {
-			gone[w.key] = true
-		}
-		for _, w := range list {
-			if !gone[w.key] {
-				site, gone[w.key] = w.key, true
-				n++
-			}
-		}
-		list = list[:0]
-		return nil
-	}
-	for _, candidate := range slices.Sorted(maps.Keys(c.sites)) {
-		for _, v := range entries {
-			e, err := decodeEntry(str(v), candidate)
-			if err != nil {
-				continue
-			}
-			if fp, err := c.printOf(candidate, e.URL); err == nil && c.f.shards.Of(fp) == c.k {
-				list = append(list, wanted{candidate, e.URL, fp})
-			}
-		}
-		if len(list) >= checkPage {
-			if err := flush(); err != nil {
-				return "", 0, err
-			}
-		}
-	}
-	if err := flush(); err != nil {
-		return "", 0, err
-	}
-	if n != 1 {
-		site = ""
-	}
-	return site, n, nil
+	return ""
 }

@@ -65,46 +65,46 @@ func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error)
 		if err != nil {
 			return nil, err
 		}
-		before, counters := sum.Mends, c.todo.onlyCounters()
+		before := sum.Mends
 		if round < repairRounds && !c.todo.empty() {
 			if err := c.mend(ctx, sum); err != nil {
 				return nil, err
 			}
-			if sum.Mends > before || counters { // counters may have changed meanwhile
+			if sum.Mends > before || c.todo.set != nil { // counters may have changed meanwhile
 				continue
 			}
 		}
 		c.report.Mended, c.report.Mends = sum.Mended, sum.Mends
-		c.report.Notes = append(c.report.Notes, sum.Notes...)
+		for _, note := range sum.Notes {
+			c.report.note(note)
+		}
 		return c.report, nil
 	}
 }
 
-func (t *todo) empty() bool { return t.onlyCounters() && t.set == nil }
-
-// onlyCounters says that nothing else is left to do.
-func (t *todo) onlyCounters() bool {
-	return t.meta == nil && !t.ruled && len(t.sites)+len(t.misfits)+len(t.urls) == 0
+func (t *todo) empty() bool {
+	return t.meta == nil && !t.ruled && len(t.sites)+len(t.misfits)+len(t.urls)+len(t.set) == 0
 }
 
 // mend does what the check found to be done, and notes it in sum. Counters wait
-// until the rest is in order, which changes them.
+// until the rest, which changes them, is done or cannot be.
 func (c *checker) mend(ctx context.Context, sum *Check) error {
-	if c.todo.onlyCounters() {
-		ok, err := swap(ctx, c.f.client, c.k, c.keys.Stats(), c.todo.expect, c.todo.set)
-		if ok {
-			for i := 0; i < len(c.todo.set); i += 2 {
-				sum.mended(c.keys.Stats(), "%s set to %s", c.todo.set[i], c.todo.set[i+1])
-			}
-		}
-		return err
-	}
+	before := sum.Mends
 	for _, step := range []func(context.Context, *Check) error{c.mendMeta, c.mendMisfits, c.mendSites, c.mendURLs} {
 		if err := step(ctx, sum); err != nil {
 			return err
 		}
 	}
-	return nil
+	if sum.Mends > before || c.todo.set == nil {
+		return nil
+	}
+	ok, err := swap(ctx, c.f.client, c.k, c.keys.Stats(), c.todo.expect, c.todo.set)
+	if ok {
+		for i := 0; i < len(c.todo.set); i += 2 {
+			sum.mended(c.keys.Stats(), "%s set to %s", c.todo.set[i], c.todo.set[i+1])
+		}
+	}
+	return err
 }
 
 // mendMeta copies the root to the shard.

@@ -185,7 +185,7 @@ func TestRepairRandom(t *testing.T) {
 				hurt++
 			}
 			for _, fault := range found.Faults {
-				if !strings.Contains(fault, "nothing says of which site") {
+				if !strings.Contains(fault, "of a site that nothing names") {
 					t.Errorf("left: %s", fault)
 				}
 				nameless++

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -230,35 +231,97 @@ func stored(site string, i int) string {
 
 // TestRepair breaks a shard in every way: the check finds it and names the key,
 // the repair mends it, a second one finds nothing, and the crawl goes on to its
-// end with every URL fetched once.
+// end with every URL fetched once. On one kind of server each script runs twice,
+// as if its reply had been lost.
 func TestRepair(t *testing.T) {
-	server := shardtest.One(t)
-	for _, b := range breaks {
-		t.Run(b.name, func(t *testing.T) {
-			s := made(t, server, 1)
-			defer s.do("FLUSHALL")
-			sc := setUp(s)
-			b.do(sc)
-			c, err := s.Check(t.Context(), 0, true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if text := strings.Join(c.Faults, "\n"); !strings.Contains(text, b.fault) || !strings.Contains(text, "crawl:{") {
-				t.Errorf("faults:\n%s\nwant %q", text, b.fault)
-			}
-			c = s.repair()
-			if text := strings.Join(c.Mended, "\n"); !strings.Contains(text, b.mend) || c.Faulted > 0 || c.Mends == 0 {
-				t.Errorf("mended:\n%s\nwant %q; left:\n%s", text, b.mend, strings.Join(c.Faults, "\n"))
-			}
-			before := fmt.Sprint(s.dump(0))
-			if c = s.repair(); c.Mends != 0 || c.Faulted != 0 || len(c.Notes) != 0 {
-				t.Errorf("again: %+v", c)
-			}
-			if after := fmt.Sprint(s.dump(0)); after != before {
-				t.Errorf("a second repair changed\n%s\nto\n%s", before, after)
-			}
-			s.sound(0)
-			sc.finish()
-		})
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		server := shardtest.Start(t, shardtest.Config{Kind: kind})
+		for _, b := range breaks {
+			t.Run(b.name, func(t *testing.T) {
+				s := made(t, server, 1)
+				defer s.do("FLUSHALL")
+				sc := setUp(s)
+				if kind == shardtest.Valkey {
+					run := s.run
+					s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {
+						reply, err := run(ctx, k, script, keys, args...)
+						if err == nil && (script == mendScript || script == evictScript) {
+							_, err = run(ctx, k, script, keys, args...)
+						}
+						return reply, err
+					}
+				}
+				b.do(sc)
+				s.mends(b.fault, b.mend)
+				sc.finish()
+			})
+		}
+	})
+}
+
+// mends fails unless a check finds a fault and a repair mends it, once.
+func (s *stand) mends(fault, mend string) {
+	s.t.Helper()
+	c, err := s.Check(s.t.Context(), 0, true)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if text := strings.Join(c.Faults, "\n"); !strings.Contains(text, fault) || !strings.HasPrefix(text, "crawl:{") {
+		s.t.Errorf("faults:\n%s\nwant %q", text, fault)
+	}
+	c = s.repair()
+	if text := strings.Join(c.Mended, "\n"); !strings.Contains(text, mend) || c.Faulted > 0 || c.Mends == 0 {
+		s.t.Errorf("mended:\n%s\nwant %q; left:\n%s", text, mend, strings.Join(c.Faults, "\n"))
+	}
+	before := fmt.Sprint(s.dump(0))
+	if c = s.repair(); c.Mends != 0 || c.Faulted != 0 || len(c.Notes) != 0 {
+		s.t.Errorf("again: %+v", c)
+	}
+	if after := fmt.Sprint(s.dump(0)); after != before {
+		s.t.Errorf("a second repair changed\n%s\nto\n%s", before, after)
+	}
+	s.sound(0)
+}
+
+// TestRepairWhenFull: above maxmemory all is mended but what a filter needs; that
+// is told, and mended when there is room.
+func TestRepairWhenFull(t *testing.T) {
+	s := made(t, shardtest.One(t), 1)
+	sc := setUp(s)
+	s.do("RPUSH", s.keys[0].Queue("a.example", 0), stored("a.example", 77))
+	sc.left[candidate("a.example", 77).URL] = true
+	s.do("ZREM", s.keys[0].Leases(), sc.lent.member())
+	s.do("CONFIG", "SET", "maxmemory", "1mb")
+	c := s.repair()
+	if c.Faulted != 1 || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "Redis is full") || c.Mends == 0 {
+		t.Errorf("%+v", c)
+	}
+	s.do("CONFIG", "SET", "maxmemory", "0")
+	if c = s.repair(); c.Faulted != 0 || c.Mends != 1 {
+		t.Errorf("%+v", c)
+	}
+	sc.finish()
+}
+
+// TestRepairTells: what cannot be mended is left as it is, with what to do.
+func TestRepairTells(t *testing.T) {
+	s := made(t, shardtest.One(t), 1)
+	s.admit(candidates("x.example", 5, 6)...)
+	v := s.lendOne("x.example", 1)
+	s.admit(candidates("y.example", 5, 6)...) // the same path: not to be taken for it
+	s.do("DEL", s.keys[0].Site("x.example"))
+	s.do("ZREM", s.keys[0].Leases(), v.member())
+	visit := s.keys[0].Visit(v.Token)
+	c := s.repair()
+	if text := strings.Join(c.Faults, "\n"); c.Faulted != 1 || !strings.HasPrefix(text, visit+": open without a lease") || !strings.Contains(text, "frontier seed --again") {
+		t.Error(text)
+	}
+	if n := s.number("HLEN", visit); n != 1 {
+		t.Error("the visit is gone")
+	}
+	s.do("DEL", s.keys[0].Filter(0))
+	c = s.repair()
+	if text := strings.Join(c.Faults, "\n"); c.Faulted != 2 || !strings.Contains(text, s.keys[0].Filter(0)+": ") || !strings.Contains(text, "frontier bloom load") {
+		t.Error(text)
 	}
 }
