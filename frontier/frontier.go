@@ -15,7 +15,7 @@
 //     time before which nobody may ask it again.
 //   - Reap takes back what a dead fetcher held.
 //   - Alter pauses, blocks or caps a site; Revive brings dead letters back;
-//     Check holds a shard against all of these rules.
+//     Check holds a shard against all of these rules, and Repair mends it.
 //
 // The ready rule, in lua/prelude.lua, says where a site stands. A site without
 // work, or lent, stands in no ready set; a paused one with work is held; any

@@ -54,7 +54,7 @@ const repairRounds = 6
 // Repair checks shard k, mends what can be mended and checks again; what it
 // returns is the last check, with what was mended on the way. It may run on a
 // live crawl: each mend is one script, which judges again by itself. A lost lease
-// is given back for the reaper; a site is freed of a token that lends nothing and
+// is given back, to its fetcher or the reaper; a site is freed of a token that lends nothing and
 // placed by the ready rule; a blocked one loses its work; a URL is put into its
 // filter; an entry that cannot be read is set aside; counters are set to what was
 // counted unless anything changed since. Cost: that of a few checks.
@@ -157,7 +157,7 @@ func (c *checker) mendMisfits(ctx context.Context, sum *Check) error {
 
 // mendTexts say what the letters of the script mean; the first gets the token.
 var mendTexts = map[byte]string{
-	'r': "the lease of %s is given back; what is open of it goes to its fetcher, or back to the queue",
+	'r': "the lease of %s is given back; unless its fetcher goes on, its URLs return when it ends",
 	't': "is no longer lent to %s",
 	'l': "the lease of %s, which lent nothing, is ended",
 }
@@ -170,7 +170,7 @@ func (c *checker) mendSites(ctx context.Context, sum *Check) error {
 		if t.place {
 			place = 1
 		}
-		args := []any{site, place, milliseconds(c.f.Settings().DelayOf(site))}
+		args := []any{site, place, milliseconds(c.f.Settings().DelayOf(site)), c.f.cfg.Lease.Milliseconds()}
 		for _, token := range t.tokens {
 			keys, args = append(keys, c.keys.Visit(token)), append(args, token)
 		}

@@ -60,6 +60,53 @@ func TestCheckLive(t *testing.T) {
 	t.Logf("%d looks, %d while the shard changed", looks, moving)
 }
 
+// TestRepairLive takes sites out of their ready sets and leases away while
+// fetchers work, and repairs: no URL is lost, and no site lent to two.
+func TestRepairLive(t *testing.T) {
+	s := open(t, shardtest.One(t), 2, 3)
+	other := attach(s.client, s.crawl, s.layout, s.epoch)
+	d := newDriver(s, 30, 30)
+	other.cfg = s.cfg
+	work, mends := make(chan struct{}), int64(0)
+	var repairer sync.WaitGroup
+	repairer.Go(func() {
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 40 { // a lease that is taken away for ever never ends
+			select {
+			case <-work:
+				return
+			default:
+			}
+			d.world.RLock()
+			k := r.IntN(d.Shards())
+			key := s.base[k][2+r.IntN(5)] // leases, ready:0 to ready:3
+			if member, ok := s.do("ZRANDMEMBER", key).(string); ok {
+				s.do("ZREM", key, member)
+			}
+			c, err := other.Repair(t.Context(), k, false)
+			if err != nil || c.Faulted > 0 {
+				d.fail("repair: %+v %v", c, err)
+			} else {
+				mends += c.Mends
+			}
+			d.world.RUnlock()
+			if err != nil {
+				return
+			}
+		}
+	})
+	d.crawl(t, 4, time.Minute)
+	close(work)
+	repairer.Wait()
+	if text := d.failed.Load(); text != nil {
+		t.Fatal(*text)
+	}
+	if mends < 5 {
+		t.Errorf("%d mends: too few to tell", mends)
+	}
+	t.Logf("%d mends", mends)
+}
+
 // chance is a shard that was worked on at random.
 type chance struct {
 	*stand

@@ -53,6 +53,11 @@ func (c *checkCmd) state(env *boot.Env, g *cli) error {
 		if err != nil {
 			return err
 		}
+		if now, err := memory.Check(memory.Config{Dir: c.State}); err != nil {
+			return err
+		} else if !now.Sound() {
+			return fmt.Errorf("check: %s is damaged still after its repair: the disk may be failing", c.State)
+		}
 	}
 	if err := g.answer(env, report, func(w io.Writer) { report.show(w) }); err != nil {
 		return err
