@@ -71,7 +71,7 @@ func TestRepairLive(t *testing.T) {
 	var repairer sync.WaitGroup
 	repairer.Go(func() {
 		r := rand.New(rand.NewPCG(3, 4))
-		for range 40 { // a lease that is taken away for ever never ends
+		for taken := 0; taken < 40; { // a lease that is taken away for ever never ends
 			select {
 			case <-work:
 				return
@@ -82,6 +82,7 @@ func TestRepairLive(t *testing.T) {
 			key := s.base[k][2+r.IntN(5)] // leases, ready:0 to ready:3
 			if member, ok := s.do("ZRANDMEMBER", key).(string); ok {
 				s.do("ZREM", key, member)
+				taken++
 			}
 			c, err := other.Repair(t.Context(), k, false)
 			if err != nil || c.Faulted > 0 {
@@ -93,6 +94,7 @@ func TestRepairLive(t *testing.T) {
 			if err != nil {
 				return
 			}
+			time.Sleep(time.Millisecond) // lets fetchers in
 		}
 	})
 	d.crawl(t, 4, time.Minute)
