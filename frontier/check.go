@@ -94,7 +94,7 @@ func (f *Frontier) check(ctx context.Context, k int, urls bool) (*checker, error
 	for _, j := range c.lost {
 		c.report.fault(c.keys.Filter(j), "the filter %s is missing: nothing is admitted until it is restored from a dump (frontier bloom load); without one, create the crawl anew and seed it", c.keys.Filter(j))
 	}
-	for _, step := range []func(context.Context) error{c.scan, c.zsets, c.checkSites, c.checkLoans, c.checkDead, c.checkURLs} {
+	for _, step := range []func(context.Context) error{c.gather, c.checkSites, c.checkLoans, c.checkDead, c.checkURLs} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -167,16 +167,28 @@ func (c *checker) again(ctx context.Context) error {
 	}
 }
 
-// scanTries is how often scan looks for the node that has the shard.
-const scanTries = 50
+// gatherTries is how often gather looks for the node that has the shard.
+const gatherTries = 50
 
-// scan collects sites, tokens and causes from the names of the shard's keys.
-// SCAN names no key, so a node that lost the slot does not redirect: what lacks
-// the shard's meta was another node, or half of a moving slot.
-func (c *checker) scan(ctx context.Context) error {
-	for try := range scanTries {
-		found, err := c.scanNode(ctx)
-		if found || err != nil {
+// gather collects what there is by the names of the shard's keys and the members
+// of its zsets. SCAN names no key, so a node that lost the slot does not redirect,
+// and one that is losing it shows a part. So a script, which waits while a slot
+// moves, runs before and after, and the shard must have stayed where it was.
+func (c *checker) gather(ctx context.Context) error {
+	for try := range gatherTries {
+		if err := c.settled(ctx); err != nil {
+			return err
+		}
+		place := c.f.client.Epoch(c.k)
+		c.forget()
+		found, err := c.scan(ctx)
+		if err == nil && found {
+			err = c.zsets(ctx)
+		}
+		if err == nil {
+			err = c.settled(ctx)
+		}
+		if err != nil || found && c.f.client.Epoch(c.k) == place {
 			return err
 		}
 		select {
@@ -184,15 +196,27 @@ func (c *checker) scan(ctx context.Context) error {
 			return &shard.Error{Shard: c.k, Op: "check", Err: context.Cause(ctx)}
 		case <-time.After(time.Duration(try) * 10 * time.Millisecond):
 		}
-		if _, err := c.length(ctx, "HLEN", c.keys.Meta()); err != nil { // is redirected
-			return err
-		}
 	}
-	return &shard.Error{Shard: c.k, Op: "check", Err: errors.New("frontier: the shard is moving to another master; try later")}
+	return &shard.Error{Shard: c.k, Op: "check", Err: errors.New("frontier: the shard keeps moving to other masters; try later")}
 }
 
-// scanNode scans one node and says whether it has the shard.
-func (c *checker) scanNode(ctx context.Context) (found bool, err error) {
+// settled waits until the shard's slot is not moving.
+func (c *checker) settled(ctx context.Context) error {
+	_, err := c.f.call(ctx, c.k, checkScript, nil, nil)
+	return err
+}
+
+// forget drops what an earlier try gathered.
+func (c *checker) forget() {
+	c.leases = nil
+	clear(c.sites)
+	clear(c.visits)
+	clear(c.leased)
+	clear(c.causes)
+}
+
+// scan collects sites, tokens and causes, and says whether the node has the shard.
+func (c *checker) scan(ctx context.Context) (found bool, err error) {
 	meta := c.keys.Meta()
 	prefix := strings.TrimSuffix(meta, "meta")
 	err = c.pages(ctx, []any{"SCAN"}, []any{"MATCH", c.keys.Pattern(), "COUNT", 10 * checkPage}, func(page []any) error {
