@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -77,11 +78,19 @@ func TestCheckWhileSlotsMove(t *testing.T) {
 			}
 		}
 	}
+	s.pass(0, time.Second)
+	for i, v := range s.visit(VisitLimits{URLs: 2}, s.tick(TickRequest{Want: 14}).Due...) {
+		st := all(v, Dead) // found by the names of their keys only
+		for j := range st.Outcomes {
+			st.Outcomes[j].Cause = fmt.Sprint("cause", i)
+		}
+		s.settle(st)
+	}
 	stop, moved := make(chan struct{}), make(chan int)
 	go func() { moved <- d.mover(servers, 0, stop) }()
 	for range 15 {
 		c, err := s.Check(t.Context(), 0, true)
-		if err != nil || c.Faulted > 0 || c.Gauges["queued"] != 14*14 {
+		if err != nil || c.Faulted > 0 || c.Gauges["queued"] != 14*14-28 || c.Gauges["dead"] != 28 {
 			t.Errorf("%+v %v", c, err)
 			break
 		}
