@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,44 +12,78 @@ import (
 	"seine/shard"
 )
 
-// claimMost is how far, in milliseconds, a ticket may push a site on.
-const claimMost = 10 * 60 * 1000
-
 // checkPage is how many keys, sites or entries one call of a check reads.
 const checkPage = 200
 
-// faultsMost is how many faults a check tells of.
+// faultsMost is how many faults, and mends, are told of.
 const faultsMost = 100
 
-// Check is what a shard was found to hold, and what is wrong with it.
+// secondLook is how long after the first a check looks again at what seemed
+// wrong: a fault is what both see.
+const secondLook = 50 * time.Millisecond
+
+// Check is what a shard was found to hold, and what is wrong with it. A fault
+// starts with its key; one that Repair cannot mend says what to do.
 type Check struct {
 	Shard   int              `json:"shard"`
-	Sites   int64            `json:"sites"`   // with keys of their own
-	Leases  int64            `json:"leases"`  // visits out
-	Gauges  map[string]int64 `json:"gauges"`  // queued, waiting, open and dead as counted key by key
-	Probed  int64            `json:"probed"`  // URLs looked for in the filters
-	Moving  bool             `json:"moving"`  // the shard changed meanwhile: counters were not compared
-	Faults  []string         `json:"faults"`  // the first 100
-	Faulted int64            `json:"faulted"` // all of them
+	Sites   int64            `json:"sites"`            // with keys of their own
+	Leases  int64            `json:"leases"`           // visits out
+	Gauges  map[string]int64 `json:"gauges"`           // queued, waiting, open and dead as counted key by key
+	Probed  int64            `json:"probed"`           // URLs looked for in the filters
+	Moving  bool             `json:"moving"`           // the shard changed meanwhile
+	Notes   []string         `json:"notes,omitempty"`  // what could not be judged or mended, and why
+	Faults  []string         `json:"faults"`           // the first 100
+	Faulted int64            `json:"faulted"`          // all of them
+	Mended  []string         `json:"mended,omitempty"` // by Repair, the first 100
+	Mends   int64            `json:"mends,omitempty"`  // all of them
 }
 
-func (c *Check) fault(format string, args ...any) {
+func (c *Check) fault(key, format string, args ...any) {
 	c.Faulted++
 	if len(c.Faults) < faultsMost {
-		c.Faults = append(c.Faults, fmt.Sprintf(format, args...))
+		c.Faults = append(c.Faults, key+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// mended notes what a repair did.
+func (c *Check) mended(key, format string, args ...any) {
+	c.Mends++
+	if len(c.Mended) < faultsMost {
+		c.Mended = append(c.Mended, key+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// note says what could not be judged, or mended.
+func (c *Check) note(what string) {
+	if !slices.Contains(c.Notes, what) {
+		c.Notes = append(c.Notes, what)
 	}
 }
 
 // Check compares shard k with the rules that hold it together: every site
 // stands where the ready rule wants it, leases and visits match, counters are
-// what there is, no filter is missing, and, with urls, every URL that is queued, waiting, lent or dead
-// is in its filter. It reads only, in pages, and may run on a live crawl; then
-// counters are not compared, and a lease that ends meanwhile may look like a
-// fault. Cost: O(keys of the server), with urls also O(URLs of the shard).
+// what there is, no filter is missing, and, with urls, every URL that is queued,
+// waiting, lent or dead is in its filter. It reads only, in pages, and may run on
+// a live crawl: a fault is what two looks, one a moment after the other, both
+// show, and what cannot be judged while the shard changes is named. Cost:
+// O(keys of the server), with urls also O(URLs of the shard).
 func (f *Frontier) Check(ctx context.Context, k int, urls bool) (*Check, error) {
+	c, err := f.check(ctx, k, urls)
+	if err != nil {
+		return nil, err
+	}
+	return c.report, nil
+}
+
+// check is one check; the checker knows what a repair has to do.
+func (f *Frontier) check(ctx context.Context, k int, urls bool) (*checker, error) {
 	c := &checker{f: f, k: k, keys: f.keys[k], urls: urls,
 		report: &Check{Shard: k, Gauges: make(map[string]int64)},
-		sites:  make(map[string]bool), tokens: make(map[string]bool), causes: make(map[string]bool)}
+		sites:  make(map[string]bool), visits: make(map[string]bool), leased: make(map[string]bool),
+		holders: make(map[string]string), causes: make(map[string]int64), todo: todo{sites: make(map[string]*siteTodo)}}
+	if alive, err := c.checkMeta(ctx); err != nil || !alive {
+		return c, err
+	}
 	before, err := c.stats(ctx)
 	if err != nil {
 		return nil, err
@@ -60,9 +92,9 @@ func (f *Frontier) Check(ctx context.Context, k int, urls bool) (*Check, error) 
 		return nil, err
 	}
 	for _, j := range c.lost {
-		c.report.fault("the filter %s is missing: nothing is admitted until it is restored from a dump", c.keys.Filter(j))
+		c.report.fault(c.keys.Filter(j), "the filter %s is missing: nothing is admitted until it is restored from a dump (frontier bloom load); without one, create the crawl anew and seed it", c.keys.Filter(j))
 	}
-	for _, step := range []func(context.Context) error{c.scan, c.zsets, c.checkSites, c.checkLeases, c.checkURLs} {
+	for _, step := range []func(context.Context) error{c.gather, c.checkSites, c.checkLoans, c.checkDead, c.checkURLs} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -72,53 +104,91 @@ func (f *Frontier) Check(ctx context.Context, k int, urls bool) (*Check, error) 
 		return nil, err
 	}
 	c.compare(before, after)
-	return c.report, nil
+	return c, nil
 }
 
 // checker is one check on its way.
 type checker struct {
-	f      *Frontier
-	k      int
-	keys   shard.Keys
-	urls   bool
-	report *Check
-	sites  map[string]bool // found by their keys or in a zset
-	tokens map[string]bool // found by their v; true = leased
-	causes map[string]bool // of dead lists
-	leases []Lease
-	lost   []int // filters that are missing
+	f       *Frontier
+	k       int
+	keys    shard.Keys
+	urls    bool
+	report  *Check
+	todo    todo
+	sites   map[string]bool   // found by their keys or in a zset
+	visits  map[string]bool   // tokens found by their v
+	leases  []Lease           // each once
+	leased  map[string]bool   // tokens of leases
+	holders map[string]string // token -> site that names it
+	causes  map[string]int64  // of dead lists, with their lengths
+	lost    []int             // filters that are missing
 
 	parser *canon.Parser
 	url    canon.URL
-	asked  []string // URLs to look for
-	prints []canon.Fingerprint
+	asked  []wanted
 }
 
-// stats is the hash of counters.
-func (c *checker) stats(ctx context.Context) (map[string]int64, error) {
-	raw, err := c.do(ctx, "HGETALL", c.keys.Stats())
-	if err != nil {
-		return nil, err
+// checkMeta looks at the shard's copy of the root. alive is false when it lacks
+// the epoch: then nothing else can be judged.
+func (c *checker) checkMeta(ctx context.Context) (alive bool, err error) {
+	r, err := c.f.root(ctx)
+	if err != nil && !errors.Is(err, ErrStale) {
+		return false, err
 	}
-	stats := make(map[string]int64)
-	for l := array(raw); len(l) >= 2; l = l[2:] {
-		if stats[str(l[0])], err = strconv.ParseInt(str(l[1]), 10, 64); err != nil {
-			return nil, malformed(c.k, "check", raw)
+	h, e := readHash(ctx, c.f.client, c.k, c.keys.Meta())
+	switch {
+	case e != nil:
+		return false, e
+	case h["epoch"] == "" && err == nil && r.state != stateDeleting:
+		c.report.fault(c.keys.Meta(), "the epoch is missing: every call is refused")
+		c.report.note("all else was not judged: without its epoch the shard answers nothing")
+		c.todo.meta = fields{"epoch", ""}
+		return false, nil
+	case h["epoch"] != c.f.epoch:
+		return false, &shard.Error{Shard: c.k, Op: "check", Err: ErrStale}
+	case h["rev"] == "":
+		c.report.fault(c.keys.Meta(), "the revision is missing: fetchers do not see changes of settings")
+	case err != nil || h["rev"] != r.raw["rev"] || (h["paused"] != "") == r.pausedIn(c.k):
+		return true, nil // a change that is under way is published soon
+	default:
+		c.report.fault(c.keys.Meta(), "the pause differs from %s", shard.RootKey(c.f.crawl))
+	}
+	c.todo.meta = fields{"epoch", c.f.epoch, "rev", h["rev"], "paused", h["paused"]}
+	return true, nil
+}
+
+// again waits for the second look.
+func (c *checker) again(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return &shard.Error{Shard: c.k, Op: "check", Err: context.Cause(ctx)}
+	case <-time.After(secondLook):
+		return nil
+	}
+}
+
+// gatherTries is how often gather looks for the node that has the shard.
+const gatherTries = 50
+
+// gather collects what there is by the names of the shard's keys and the members
+// of its zsets. SCAN names no key, so a node that lost the slot does not redirect,
+// and one that is losing it shows a part. So a script, which waits while a slot
+// moves, runs before and after, and the shard must have stayed where it was.
+func (c *checker) gather(ctx context.Context) error {
+	for try := range gatherTries {
+		if err := c.settled(ctx); err != nil {
+			return err
 		}
-	}
-	return stats, nil
-}
-
-// scanTries is how often scan looks for the node that has the shard.
-const scanTries = 50
-
-// scan collects sites, tokens and causes from the names of the shard's keys.
-// SCAN names no key, so a node that lost the slot does not redirect: what lacks
-// the shard's meta was another node, or half of a moving slot.
-func (c *checker) scan(ctx context.Context) error {
-	for try := range scanTries {
-		found, err := c.scanNode(ctx)
-		if found || err != nil {
+		place := c.f.client.Epoch(c.k)
+		c.forget()
+		found, err := c.scan(ctx)
+		if err == nil && found {
+			err = c.zsets(ctx)
+		}
+		if err == nil {
+			err = c.settled(ctx)
+		}
+		if err != nil || found && c.f.client.Epoch(c.k) == place {
 			return err
 		}
 		select {
@@ -126,15 +196,27 @@ func (c *checker) scan(ctx context.Context) error {
 			return &shard.Error{Shard: c.k, Op: "check", Err: context.Cause(ctx)}
 		case <-time.After(time.Duration(try) * 10 * time.Millisecond):
 		}
-		if _, err := c.length(ctx, "HLEN", c.keys.Meta()); err != nil { // is redirected
-			return err
-		}
 	}
-	return &shard.Error{Shard: c.k, Op: "check", Err: errors.New("frontier: the shard is moving to another master; try later")}
+	return &shard.Error{Shard: c.k, Op: "check", Err: errors.New("frontier: the shard keeps moving to other masters; try later")}
 }
 
-// scanNode scans one node and says whether it has the shard.
-func (c *checker) scanNode(ctx context.Context) (found bool, err error) {
+// settled waits until the shard's slot is not moving.
+func (c *checker) settled(ctx context.Context) error {
+	_, err := c.f.call(ctx, c.k, checkScript, nil, nil)
+	return err
+}
+
+// forget drops what an earlier try gathered.
+func (c *checker) forget() {
+	c.leases = nil
+	clear(c.sites)
+	clear(c.visits)
+	clear(c.leased)
+	clear(c.causes)
+}
+
+// scan collects sites, tokens and causes, and says whether the node has the shard.
+func (c *checker) scan(ctx context.Context) (found bool, err error) {
 	meta := c.keys.Meta()
 	prefix := strings.TrimSuffix(meta, "meta")
 	err = c.pages(ctx, []any{"SCAN"}, []any{"MATCH", c.keys.Pattern(), "COUNT", 10 * checkPage}, func(page []any) error {
@@ -147,9 +229,9 @@ func (c *checker) scanNode(ctx context.Context) (found bool, err error) {
 			case "q":
 				c.sites[name[:max(0, strings.LastIndexByte(name, ':'))]] = true
 			case "v":
-				c.tokens[name] = false
+				c.visits[name] = true
 			case "dead":
-				c.causes[name] = true
+				c.causes[name] = 0
 			}
 		}
 		return nil
@@ -160,106 +242,51 @@ func (c *checker) scanNode(ctx context.Context) (found bool, err error) {
 // zsets collects the sites of ready, held and leases: one without any key of
 // its own is a fault that checkSites finds.
 func (c *checker) zsets(ctx context.Context) error {
+	seen := make(map[Lease]bool)
 	for z := 2; z < 8; z++ {
-		err := c.pages(ctx, []any{"ZSCAN", c.f.base[c.k][z]}, []any{"COUNT", checkPage}, func(page []any) error {
-			for i := 0; i+1 < len(page); i += 2 {
-				site := str(page[i])
-				if z == 2 {
-					l := leaseOf(site)
-					c.tokens[l.Token], site = true, l.Site
+		err := c.members(ctx, c.f.base[c.k][z], func(site string) {
+			if z == 2 {
+				l := leaseOf(site)
+				if !seen[l] {
+					seen[l], c.leased[l.Token] = true, true
 					c.leases = append(c.leases, l)
 				}
-				c.sites[site] = true
+				site = l.Site
 			}
-			return nil
+			c.sites[site] = true
 		})
 		if err != nil {
 			return err
 		}
 	}
 	c.report.Sites = int64(len(c.sites))
+	c.report.Leases = int64(len(c.leases))
 	return nil
 }
 
-// checkSites looks at every site at one moment of its own.
-func (c *checker) checkSites(ctx context.Context) error {
-	for page := range slices.Chunk(slices.Sorted(maps.Keys(c.sites)), checkPage) {
-		var keys []string
-		var args []any
-		for _, site := range page {
-			keys = c.f.block(keys, c.k, site)
-			args = append(args, site)
+// members calls each with the members of a zset; some may come twice.
+func (c *checker) members(ctx context.Context, key string, each func(member string)) error {
+	return c.pages(ctx, []any{"ZSCAN", key}, []any{"COUNT", checkPage}, func(page []any) error {
+		for i := 0; i+1 < len(page); i += 2 {
+			each(str(page[i]))
 		}
-		raw, err := c.f.call(ctx, c.k, checkScript, keys, args)
-		if err != nil {
-			return err
-		}
-		reply := array(raw)
-		if len(reply) != len(page)+1 {
-			return malformed(c.k, "check", raw)
-		}
-		now := number(reply[0])
-		for i, site := range page {
-			c.checkSite(site, now, array(reply[i+1]))
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
-// checkSite holds the ready rule against what the script read of one site.
-func (c *checker) checkSite(site string, now float64, r []any) {
-	if len(r) != 16 {
-		c.report.fault("%s: cannot be read", site)
-		return
-	}
-	clock, token, paused, blocked := number(r[0]), str(r[1]), str(r[2]) != "", str(r[3]) != ""
-	class, first := -1, number(r[9])
-	for p := 3; p >= 0; p-- {
-		n := int64(number(r[4+p]))
-		c.report.Gauges["queued"] += n
-		if n > 0 {
-			class = p
-		}
-	}
-	waiting := int64(number(r[8]))
-	c.report.Gauges["waiting"] += waiting
-	due := max(clock, 0)
-	want := class
-	if class < 0 && waiting > 0 {
-		want, due = 3, max(clock, first)
-	}
-	if token != "" && str(r[15]) == "" {
-		c.report.fault("%s: lent to %s, which has no lease", site, token)
-	}
-	if blocked && want >= 0 {
-		c.report.fault("%s: blocked, with work", site)
-	}
-	if token != "" {
-		want = -1
-	} else if want >= 0 && paused {
-		want = 4
-	}
-	names := [...]string{"ready:0", "ready:1", "ready:2", "ready:3", "held"}
-	for z, name := range names {
-		score := str(r[10+z])
-		switch {
-		case z != want && score != "":
-			c.report.fault("%s: stands in %s, and should not", site, name)
-		case z == want && score == "":
-			c.report.fault("%s: does not stand in %s", site, name)
-		case z == want && z < 4 && number(score) < due:
-			c.report.fault("%s: due in %s at %s, before its time %.0f", site, name, score, due)
-		case z == want && z < 4 && number(score) > max(due, now)+claimMost:
-			c.report.fault("%s: due in %s at %s, long after its time %.0f", site, name, score, due)
-		}
-	}
+// do runs a plain command on the master of the shard.
+func (c *checker) do(ctx context.Context, args ...any) (any, error) {
+	return c.f.client.Do(ctx, c.k, c.keys.Meta(), args...)
 }
 
-// number reads a number of a reply, 0 for none.
-func number(v any) float64 {
-	if n, ok := v.(int64); ok {
-		return float64(n)
-	}
-	n, _ := strconv.ParseFloat(str(v), 64)
-	return n
+// length is the reply of a command that counts.
+func (c *checker) length(ctx context.Context, command, key string) (int64, error) {
+	raw, err := c.do(ctx, command, key)
+	n, _ := raw.(int64)
+	return n, err
+}
+
+// pages is Frontier.pages for the shard of the check.
+func (c *checker) pages(ctx context.Context, head, tail []any, each func(page []any) error) error {
+	return c.f.pages(ctx, c.k, "check", head, tail, each)
 }

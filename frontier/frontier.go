@@ -15,7 +15,7 @@
 //     time before which nobody may ask it again.
 //   - Reap takes back what a dead fetcher held.
 //   - Alter pauses, blocks or caps a site; Revive brings dead letters back;
-//     Check holds a shard against all of these rules.
+//     Check holds a shard against all of these rules, and Repair mends it.
 //
 // The ready rule, in lua/prelude.lua, says where a site stands. A site without
 // work, or lent, stands in no ready set; a paused one with work is held; any
@@ -172,8 +172,16 @@ func (f *Frontier) block(keys []string, k int, site string) []string {
 	return append(keys, n.Site(site), n.Queue(site, 0), n.Queue(site, 1), n.Queue(site, 2), n.Queue(site, 3), n.Wait(site))
 }
 
-// token names a visit. It is unlike any other token of this or another process.
-func (f *Frontier) token() string { return f.process + strconv.FormatUint(f.tokens.Add(1), 36) }
+// token names a visit. It is unlike any other token of this or another process,
+// and ends with the hash of the site, by which a repair finds it again.
+func (f *Frontier) token(site string) string {
+	return f.process + strconv.FormatUint(f.tokens.Add(1), 36) + siteMark(site)
+}
+
+// siteMark is the end of the tokens of a site.
+func siteMark(site string) string {
+	return "." + strconv.FormatUint(canon.FingerprintOf([]byte(site), nil).Site, 36)
+}
 
 // milliseconds rounds a duration up; a negative one is 0.
 func milliseconds(d time.Duration) int64 {

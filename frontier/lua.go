@@ -30,6 +30,9 @@ var (
 	dropScript   = script("drop", allowOOM)
 	siteScript   = script("site", allowOOM)
 	checkScript  = script("check", readOnly)
+	loansScript  = script("loans", readOnly)
+	mendScript   = script("mend", allowOOM)
+	evictScript  = script("evict", allowOOM)
 	statsScript  = bare("stats", readOnly, "marks")
 )
 

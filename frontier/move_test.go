@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -61,6 +62,43 @@ func TestSlotMoves(t *testing.T) {
 		}
 	}()
 	d.crawl(t, 4, 2*time.Minute)
+}
+
+// TestCheckWhileSlotsMove: a shard at rest whose slot moves has no fault, whenever
+// it is looked at.
+func TestCheckWhileSlotsMove(t *testing.T) {
+	servers := shardtest.Masters(t, 2)
+	s := open(t, servers, 1, 2)
+	d := newDriver(s, 14, 14)
+	d.lateOf = 0
+	for site := range d.sites {
+		for page := range d.pages {
+			if err := d.admitAll(t.Context(), []Candidate{d.page(site, page)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.pass(0, time.Second)
+	for i, v := range s.visit(VisitLimits{URLs: 2}, s.tick(TickRequest{Want: 14}).Due...) {
+		st := all(v, Dead) // found by the names of their keys only
+		for j := range st.Outcomes {
+			st.Outcomes[j].Cause = fmt.Sprint("cause", i)
+		}
+		s.settle(st)
+	}
+	stop, moved := make(chan struct{}), make(chan int)
+	go func() { moved <- d.mover(servers, 0, stop) }()
+	for range 15 {
+		c, err := s.Check(t.Context(), 0, true)
+		if err != nil || c.Faulted > 0 || c.Gauges["queued"] != 14*14-28 || c.Gauges["dead"] != 28 {
+			t.Errorf("%+v %v", c, err)
+			break
+		}
+	}
+	close(stop)
+	if n := <-moved; n < 3 {
+		t.Errorf("the slot moved %d times only", n)
+	}
 }
 
 // TestScriptsWaitForMoves: a node that a slot is leaving runs a script while it

@@ -4,63 +4,17 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"seine/frontier/canon"
 	"seine/shard"
 )
 
-// do runs a plain command on the master of the shard.
-func (c *checker) do(ctx context.Context, args ...any) (any, error) {
-	return c.f.client.Do(ctx, c.k, c.keys.Meta(), args...)
-}
-
-// length is the reply of a command that counts.
-func (c *checker) length(ctx context.Context, command, key string) (int64, error) {
-	raw, err := c.do(ctx, command, key)
-	n, _ := raw.(int64)
-	return n, err
-}
-
-// pages is Frontier.pages for the shard of the check.
-func (c *checker) pages(ctx context.Context, head, tail []any, each func(page []any) error) error {
-	return c.f.pages(ctx, c.k, "check", head, tail, each)
-}
-
-// checkLeases finds leases that lend nothing and visits without a lease.
-func (c *checker) checkLeases(ctx context.Context) error {
-	c.report.Leases = int64(len(c.leases))
-	for _, l := range c.leases {
-		open, err := c.length(ctx, "HLEN", c.keys.Visit(l.Token))
-		if err != nil {
-			return err
-		}
-		token, err := c.do(ctx, "HGET", c.keys.Site(l.Site), "token")
-		if err != nil {
-			return err
-		}
-		if open == 0 && str(token) != l.Token {
-			c.report.fault("%s: the lease %s lends nothing", l.Site, l.Token)
-		}
-	}
-	for token, leased := range c.tokens {
-		key := c.keys.Visit(token)
-		n, err := c.length(ctx, "HLEN", key)
-		if err != nil {
-			return err
-		}
-		c.report.Gauges["open"] += n
-		if !leased && n > 0 {
-			c.report.fault("%s: open without a lease", key)
-		}
-	}
-	for cause := range c.causes {
-		n, err := c.length(ctx, "LLEN", c.keys.Dead(cause))
-		if err != nil {
-			return err
-		}
-		c.report.Gauges["dead"] += n
-	}
-	return nil
+// wanted is a URL to look for in its filter.
+type wanted struct {
+	key   string // where it stands
+	url   string
+	print canon.Fingerprint
 }
 
 // checkURLs looks for every URL of the shard in its filter.
@@ -68,44 +22,52 @@ func (c *checker) checkURLs(ctx context.Context) error {
 	if !c.urls {
 		return nil
 	}
-	c.parser = canon.NewParser(c.f.layout.CanonConfig())
 	for _, site := range slices.Sorted(maps.Keys(c.sites)) {
 		for class := range 4 {
-			if err := c.list(ctx, c.keys.Queue(site, class), func(raw string) error { return c.probe(ctx, site, raw) }); err != nil {
+			key := c.keys.Queue(site, class)
+			err := c.list(ctx, key, func(raw string) error {
+				return c.probe(ctx, site, misfit{key: key, kind: "queued", raw: raw})
+			})
+			if err != nil {
 				return err
 			}
 		}
-		err := c.pages(ctx, []any{"ZSCAN", c.keys.Wait(site)}, []any{"COUNT", checkPage}, func(page []any) error {
-			for i := 0; i < len(page); i += 2 {
-				if err := c.probe(ctx, site, str(page[i])); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		key, entries := c.keys.Wait(site), []string(nil)
+		if err := c.members(ctx, key, func(raw string) { entries = append(entries, raw) }); err != nil {
 			return err
+		}
+		for _, raw := range entries {
+			if err := c.probe(ctx, site, misfit{key: key, kind: "waiting", raw: raw}); err != nil {
+				return err
+			}
 		}
 	}
 	for _, l := range c.leases {
-		raw, err := c.do(ctx, "HVALS", c.keys.Visit(l.Token))
+		key := c.keys.Visit(l.Token)
+		raw, err := c.do(ctx, "HGETALL", key)
 		if err != nil {
 			return err
 		}
-		for _, v := range array(raw) {
-			if err := c.probe(ctx, l.Site, str(v)); err != nil {
+		for open := array(raw); len(open) >= 2; open = open[2:] {
+			if err := c.probe(ctx, l.Site, misfit{key: key, kind: "open", raw: str(open[1]), index: str(open[0])}); err != nil {
 				return err
 			}
 		}
 	}
+	return c.checkLetters(ctx)
+}
+
+// checkLetters looks for the URLs of dead letters.
+func (c *checker) checkLetters(ctx context.Context) error {
 	for cause := range c.causes {
-		err := c.list(ctx, c.keys.Dead(cause), func(raw string) error {
+		key := c.keys.Dead(cause)
+		err := c.list(ctx, key, func(raw string) error {
 			d, err := parseLetter(raw, cause)
 			if err != nil {
-				c.report.fault("dead letter of %s cannot be read: %q", cause, raw)
+				c.unreadable(misfit{key: key, kind: "dead", raw: raw})
 				return nil
 			}
-			return c.known(ctx, d.Site, d.Entry.URL)
+			return c.known(ctx, key, d.Site, d.Entry.URL)
 		})
 		if err != nil {
 			return err
@@ -134,80 +96,115 @@ func (c *checker) list(ctx context.Context, key string, each func(raw string) er
 }
 
 // probe decodes an entry and looks for its URL.
-func (c *checker) probe(ctx context.Context, site, raw string) error {
-	e, err := decodeEntry(raw, site)
+func (c *checker) probe(ctx context.Context, site string, at misfit) error {
+	e, err := decodeEntry(at.raw, site)
 	if err != nil {
-		c.report.fault("%s: entry cannot be read: %q", site, raw)
+		c.unreadable(at)
 		return nil
 	}
-	return c.known(ctx, site, e.URL)
+	return c.known(ctx, at.key, site, e.URL)
+}
+
+// unreadable tells of an entry that cannot be read.
+func (c *checker) unreadable(m misfit) {
+	c.report.fault(m.key, "an entry cannot be read: %s", Shown(m.raw))
+	c.todo.misfits = append(c.todo.misfits, m)
+}
+
+// printOf is the fingerprint of a URL of a site.
+func (c *checker) printOf(site, url string) (canon.Fingerprint, error) {
+	if c.parser == nil {
+		c.parser = canon.NewParser(c.f.layout.CanonConfig())
+	}
+	if err := c.parser.Parse(&c.url, []byte(url)); err != nil {
+		return canon.Fingerprint{}, err
+	}
+	return canon.FingerprintOf([]byte(site), c.url.Key()), nil
 }
 
 // known looks for a URL, together with others.
-func (c *checker) known(ctx context.Context, site, url string) error {
-	if err := c.parser.Parse(&c.url, []byte(url)); err != nil {
-		c.report.fault("%s: %q is no URL: %v", site, url, err)
+func (c *checker) known(ctx context.Context, key, site, url string) error {
+	fp, err := c.printOf(site, url)
+	if err != nil {
+		c.report.fault(key, "%s is no URL: %v", HideCredentials(url), err)
 		return nil
 	}
-	fp := canon.FingerprintOf([]byte(site), c.url.Key())
 	if own := c.f.shards.Of(fp); own != c.k {
-		c.report.fault("%s: belongs to shard %d", site, own)
+		c.report.fault(key, "%s belongs to shard %d: queue it with frontier seed --again, then delete the key", HideCredentials(url), own)
+		return nil
 	}
-	c.asked = append(c.asked, url)
-	c.prints = append(c.prints, fp)
-	if len(c.prints) < checkPage {
+	c.asked = append(c.asked, wanted{key, url, fp})
+	if len(c.asked) < checkPage {
 		return nil
 	}
 	return c.ask(ctx)
 }
 
-// ask looks for the URLs that known has gathered.
+// ask looks for the URLs that known has gathered, twice for those not found.
 func (c *checker) ask(ctx context.Context) error {
-	for j := range c.f.layout.Filters {
-		if slices.Contains(c.lost, j) {
-			continue // one fault, told already
-		}
-		args, which := []any{"BF.MEXISTS", c.keys.Filter(j)}, []int{}
-		for i, fp := range c.prints {
-			if shard.FilterOf(fp, c.f.layout.Filters) == j {
-				args, which = append(args, fp.Append(nil)), append(which, i)
-			}
-		}
-		if len(which) == 0 {
-			continue
-		}
-		raw, err := c.do(ctx, args...)
-		if err != nil {
-			return err
-		}
-		c.report.Probed += int64(len(which))
-		for x, v := range array(raw) {
-			if v != int64(1) && v != true {
-				c.report.fault("%s is not in its filter", c.asked[which[x]])
-			}
+	missing, err := c.missing(ctx, c.asked)
+	if err == nil && len(missing) > 0 {
+		if err = c.again(ctx); err == nil {
+			missing, err = c.missing(ctx, missing)
 		}
 	}
-	c.asked, c.prints = c.asked[:0], c.prints[:0]
+	if err != nil {
+		return err
+	}
+	c.report.Probed += int64(len(c.asked))
+	for _, w := range missing {
+		c.report.fault(w.key, "%s is not in its filter", HideCredentials(w.url))
+	}
+	c.todo.urls = append(c.todo.urls, missing...)
+	c.asked = c.asked[:0]
 	return nil
 }
 
-// compare holds the counters against what was found, when nothing moved.
-func (c *checker) compare(before, after map[string]int64) {
-	if c.report.Moving = !maps.Equal(before, after); c.report.Moving {
-		return
-	}
-	s := after
-	for _, gauge := range []string{"queued", "waiting", "open"} {
-		if s[gauge] != c.report.Gauges[gauge] {
-			c.report.fault("counter %s is %d, there are %d", gauge, s[gauge], c.report.Gauges[gauge])
+// missing are those of some URLs that are in no filter; of filters that are
+// missing themselves nothing is said.
+func (c *checker) missing(ctx context.Context, list []wanted) (missing []wanted, err error) {
+	for j, share := range byFilter(list, c.f.layout.Filters) {
+		if len(share) == 0 || slices.Contains(c.lost, j) {
+			continue
+		}
+		args := []any{"BF.MEXISTS", c.keys.Filter(j)}
+		for _, w := range share {
+			args = append(args, w.print.Append(nil))
+		}
+		raw, err := c.do(ctx, args...)
+		if err != nil {
+			return nil, err
+		}
+		reply := array(raw)
+		if len(reply) != len(share) {
+			return nil, malformed(c.k, "check", raw)
+		}
+		for i, v := range reply {
+			if v != int64(1) && v != true {
+				missing = append(missing, share[i])
+			}
 		}
 	}
-	if dead := s["dead"] - s["dropped"] - s["revived"] - s["forgotten"]; dead != c.report.Gauges["dead"] {
-		c.report.fault("counters make %d dead letters, there are %d", dead, c.report.Gauges["dead"])
+	return missing, nil
+}
+
+// byFilter groups URLs by the filter they belong to.
+func byFilter(list []wanted, filters int) [][]wanted {
+	groups := make([][]wanted, filters)
+	for _, w := range list {
+		j := shard.FilterOf(w.print, filters)
+		groups[j] = append(groups[j], w)
 	}
-	came := s["known"] + s["revived"]
-	went := s["done"] + s["dead"] + s["merged"] + s["blocked"] + s["queued"] + s["waiting"] + s["open"]
-	if came != went {
-		c.report.fault("%d URLs came, and %d are there or went", came, went)
+	return groups
+}
+
+// siteOf finds the site of a visit that nothing names, by the mark of its token;
+// "" when the shard holds nothing else of that site.
+func (c *checker) siteOf(token string) string {
+	for site := range c.sites {
+		if strings.HasSuffix(token, siteMark(site)) {
+			return site
+		}
 	}
+	return ""
 }

@@ -44,7 +44,7 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []Ticket, limits Vi
 	args := make([]any, 0, 4+4*len(tickets))
 	args = append(args, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Span.Milliseconds(), milliseconds(limits.Delay))
 	for i, t := range tickets {
-		leases[i] = Lease{Token: f.token(), Site: t.Site}
+		leases[i] = Lease{Token: f.token(t.Site), Site: t.Site}
 		keys = append(f.block(keys, k, t.Site), f.keys[k].Visit(leases[i].Token))
 		args = append(args, t.Site, leases[i].Token, min(t.Class, 3), t.Score)
 	}

@@ -66,6 +66,9 @@ func (k Keys) Visit(token string) string { return k.prefix + "v:" + token }
 // Dead is a list: dead letters of one cause.
 func (k Keys) Dead(cause string) string { return k.prefix + "dead:" + cause }
 
+// Broken is a list: what a repair took out because nobody can read it.
+func (k Keys) Broken() string { return k.prefix + "broken" }
+
 // Robots is a string: our agent's rules of one origin.
 func (k Keys) Robots(origin string) string { return k.prefix + "robots:" + origin }
 

@@ -10,16 +10,29 @@ import (
 )
 
 type checkCmd struct {
-	URLs bool `name:"urls" help:"Also look for every URL in its filter."`
+	URLs   bool   `name:"urls" help:"Also look for every URL in its filter."`
+	Repair bool   `help:"Mend what can be mended."`
+	State  string `placeholder:"DIR" help:"Check the crawl that fetcher --embedded keeps in DIR, instead of one in Redis."`
+	boot.CrawlFlags
 }
 
-// Run checks every shard and fails when one has faults.
+// Run checks every shard, mends it if asked to, and fails when faults are left.
 func (c *checkCmd) Run(env *boot.Env, g *cli) error {
+	if err := c.fits(env); err != nil {
+		return err
+	}
+	if c.State != "" {
+		return c.state(env, g)
+	}
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+		look := f.Check
+		if c.Repair {
+			look = f.Repair
+		}
 		var list []*frontier.Check
 		var faults int64
 		for k := range f.Shards() {
-			r, err := f.Check(ctx, k, c.URLs)
+			r, err := look(ctx, k, c.URLs)
 			if err != nil {
 				return err
 			}
@@ -29,25 +42,34 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 		if err := g.answer(env, list, func(w io.Writer) { showChecks(w, list) }); err != nil {
 			return err
 		}
-		if faults > 0 {
-			return fmt.Errorf("check: %d faults in %s", faults, g.Crawl)
+		switch {
+		case faults == 0:
+			return nil
+		case c.Repair:
+			return fmt.Errorf("check: %d faults in %s that could not be mended", faults, g.Crawl)
 		}
-		return nil
+		return fmt.Errorf("check: %d faults in %s; --repair mends what can be mended", faults, g.Crawl)
 	})
 }
 
 func showChecks(w io.Writer, list []*frontier.Check) {
-	row(w, "SHARD", "SITES", "LEASES", "QUEUED", "WAITING", "OPEN", "DEAD", "URLS LOOKED FOR", "FAULTS", "")
+	row(w, "SHARD", "SITES", "LEASES", "QUEUED", "WAITING", "OPEN", "DEAD", "URLS LOOKED FOR", "MENDED", "FAULTS")
 	for _, r := range list {
-		note := ""
-		if r.Moving {
-			note = "changed meanwhile, counters not compared"
-		}
-		row(w, r.Shard, r.Sites, r.Leases, r.Gauges["queued"], r.Gauges["waiting"], r.Gauges["open"], r.Gauges["dead"], r.Probed, r.Faulted, note)
+		row(w, r.Shard, r.Sites, r.Leases, r.Gauges["queued"], r.Gauges["waiting"], r.Gauges["open"], r.Gauges["dead"], r.Probed, r.Mends, r.Faulted)
 	}
 	for _, r := range list {
-		for _, fault := range r.Faults {
-			fmt.Fprintf(w, "shard %d: %s\n", r.Shard, fault)
-		}
+		tell(w, r.Shard, "mended: ", r.Mended, r.Mends)
+		tell(w, r.Shard, "", r.Faults, r.Faulted)
+		tell(w, r.Shard, "note: ", r.Notes, int64(len(r.Notes)))
+	}
+}
+
+// tell writes a line for each text, and how many more there are.
+func tell(w io.Writer, k int, what string, texts []string, all int64) {
+	for _, text := range texts {
+		fmt.Fprintf(w, "shard %d: %s%s\n", k, what, text)
+	}
+	if more := all - int64(len(texts)); more > 0 {
+		fmt.Fprintf(w, "shard %d: %sand %d more\n", k, what, more)
 	}
 }

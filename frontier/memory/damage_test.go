@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 // crawled makes a crawl with some of everything on disk, closes it and returns
@@ -170,7 +171,7 @@ func checkDamage(t *testing.T, dir, name string, at int64, left map[string]bool)
 	if filepath.Base(damage.File) != name || damage.Offset > at {
 		t.Fatalf("byte %d of %s was changed: %v", at, name, err)
 	}
-	found, err := Repair(Config{Dir: dir})
+	found, err := Repair(Config{Dir: dir, Layout: frontier.Layout{LimitBy: canon.ByDomain}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,7 @@ func TestMissingFile(t *testing.T) {
 		if _, err := New(Config{Dir: dir}); !errors.As(err, &damage) || filepath.Base(damage.File) != name {
 			t.Fatalf("%s is missing: %v", name, err)
 		}
-		if _, err := Repair(Config{Dir: dir}); err != nil {
+		if _, err := Repair(Config{Dir: dir, Layout: frontier.Layout{LimitBy: canon.ByDomain}}); err != nil {
 			t.Fatal(err)
 		}
 		drained(t, dir)

@@ -37,7 +37,7 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("memory: %s is damaged at byte %d: %s; what is left can be saved by repairing the directory", e.File, e.Offset, e.What)
+	return fmt.Sprintf("memory: %s is damaged at byte %d: %s; run frontier check --state %s --repair to save what is left", e.File, e.Offset, e.What, filepath.Dir(e.File))
 }
 
 // fileName is the name of a file of shard k.

@@ -12,7 +12,7 @@ import (
 type loader struct {
 	p       *part
 	dir     string
-	salvage *Repaired // set: damage is stepped over and noted
+	salvage *[]Damage // set: damage is stepped over and noted, and files stay as they are
 }
 
 // load reads the newest snapshot and the journals since, and returns the
@@ -73,8 +73,10 @@ func (l *loader) dropEmpty(logs []uint64) ([]uint64, error) {
 		if st.Size() > int64(frameHeader+len(header(l.p.k, kindLog, gen))) {
 			break
 		}
-		if err := os.Remove(path); err != nil {
-			return nil, err
+		if l.salvage == nil {
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
 		}
 		logs = logs[:len(logs)-1]
 	}
@@ -86,7 +88,7 @@ func (l *loader) damaged(name string, off, size int64, what string) error {
 	if l.salvage == nil {
 		return &DamageError{File: filepath.Join(l.dir, name), Offset: off, What: what}
 	}
-	l.salvage.Damage = append(l.salvage.Damage, Damage{File: name, Offset: off, Bytes: size, What: what})
+	*l.salvage = append(*l.salvage, Damage{File: name, Offset: off, Bytes: size, What: what})
 	return nil
 }
 
@@ -215,7 +217,8 @@ func (l *loader) broken(r *frameReader, name string, last bool) error {
 	if l.salvage != nil {
 		size := r.size - at
 		r.size = at
-		return l.damaged(name, at, size, "its end is torn")
+		*l.salvage = append(*l.salvage, Damage{File: name, Offset: at, Bytes: size, What: "its end is torn", Torn: true})
+		return nil
 	}
 	if r.size > at {
 		l.p.f.cfg.Logger.Warn("memory: cut the torn end of a journal", "file", name, "offset", at, "bytes", r.size-at)

@@ -7,35 +7,24 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"seine/frontier"
 )
 
 // Repaired says what a repair found and kept.
 type Repaired struct {
-	Damage []Damage
-	Stats  []Saved // by shard
-}
-
-// Saved counts what is left of a shard.
-type Saved struct {
-	Known   int64 // URLs and requests for them
-	Queued  int64
-	Waiting int64
-}
-
-// Damage is a range of a file that could not be used.
-type Damage struct {
-	File   string
-	Offset int64
-	Bytes  int64
-	What   string
-}
-
-func (d Damage) String() string {
-	return fmt.Sprintf("%s: %d bytes from %d on: %s", d.File, d.Bytes, d.Offset, d.What)
+	Damage []Damage `json:"damage"`
+	Shards []Saved  `json:"shards"` // what is left
+	Again  int64    `json:"again"`  // URLs with work left that were not known any more, and are again
+	Aside  string   `json:"aside"`  // where the old files are
 }
 
 // damagedName is where a repair puts the files that it replaces.
 const damagedName = "damaged"
+
+// ErrCrawlFile: the crawl file cannot be read, so the configuration must say
+// what it held.
+var ErrCrawlFile = errors.New("memory: the crawl file, with layout and settings, cannot be read")
 
 // Repair saves what it can of the crawl in a directory whose files are damaged,
 // which nobody may have open. It steps over what is broken, and takes whatever
@@ -44,96 +33,102 @@ const damagedName = "damaged"
 // files are kept under damaged/. Cost: that of New and of a snapshot.
 //
 // The crawl file itself (layout and settings) cannot be repaired; when it is
-// damaged or missing, cfg must say what it held.
+// damaged or missing, cfg must say what it held, its Layout.LimitBy at least,
+// else the error is ErrCrawlFile.
 func Repair(cfg Config) (*Repaired, error) {
-	if err := cfg.Validate(); err != nil {
+	s, err := open(cfg, "repair")
+	if err != nil {
 		return nil, err
 	}
-	if cfg.Dir == "" {
-		return nil, errors.New("memory: repair: Dir is missing")
+	defer s.lock.Close()
+	if s.crawl == nil && cfg.Layout.LimitBy == "" {
+		return nil, fmt.Errorf("%w: %s", ErrCrawlFile, filepath.Join(s.dir, crawlName))
 	}
-	lock, err := lockFile(filepath.Join(cfg.Dir, lockName))
-	if err != nil {
-		return nil, fmt.Errorf("memory: %s: %w", cfg.Dir, err)
-	}
-	defer lock.Close()
-	dir := cfg.Dir
-	found := &Repaired{}
-	var damage *DamageError
-	c, err := readCrawlFile(dir)
-	switch {
-	case err == nil:
-		cfg.Layout, cfg.Settings = c.Layout, c.Settings
-	case errors.As(err, &damage):
-		found.Damage = append(found.Damage, Damage{File: crawlName, What: damage.What + "; made anew"})
-		c = &crawl{}
-	case errors.Is(err, os.ErrNotExist):
-		found.Damage = append(found.Damage, Damage{File: crawlName, What: "the file is missing; made anew"})
-		c = &crawl{}
-	default:
+	done := &Repaired{Shards: []Saved{}, Aside: filepath.Join(s.dir, damagedName)}
+	if err := os.MkdirAll(done.Aside, 0o700); err != nil {
 		return nil, fmt.Errorf("memory: repair: %w", err)
 	}
-	cfg.Dir = ""
-	f, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range f.shards {
-		if err := p.repair(dir, found); err != nil {
+	for _, p := range s.f.shards {
+		if err := s.repair(p, done); err != nil {
 			return nil, fmt.Errorf("memory: repair: shard %d: %w", p.k, err)
 		}
-		found.Stats = append(found.Stats, Saved{Known: int64(p.known.n), Queued: p.stats.Queued, Waiting: p.stats.Waiting})
+		done.Shards = append(done.Shards, p.saved())
 	}
-	c.Format, c.Layout, c.Settings = formatVersion, f.layout, *f.settings.Load()
-	text, err := json.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := replaceFile(filepath.Join(dir, crawlName), text); err != nil {
+	done.Damage = append([]Damage{}, s.damage...)
+	if err := s.keepCrawl(done.Aside); err != nil {
 		return nil, fmt.Errorf("memory: repair: %w", err)
 	}
-	return found, nil
+	return done, nil
+}
+
+// keepCrawl writes the crawl file, and keeps one that is damaged.
+func (s *salvage) keepCrawl(aside string) error {
+	path, c := filepath.Join(s.dir, crawlName), s.crawl
+	if c == nil {
+		c = &crawl{}
+		if err := os.Rename(path, filepath.Join(aside, crawlName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	c.Format, c.Layout, c.Settings = formatVersion, s.f.layout, *s.f.settings.Load()
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, text)
 }
 
 // repair loads what it can of a shard, writes it as a snapshot and sets the old
 // files aside.
-func (p *part) repair(dir string, found *Repaired) error {
-	j, err := (&loader{p: p, dir: dir, salvage: found}).load()
-	if err != nil {
+func (s *salvage) repair(p *part, done *Repaired) error {
+	if err := s.load(p); err != nil {
 		return err
 	}
-	if j != nil {
-		j.file.Close()
-	}
 	p.recover(false, p.f.delay())
-	snaps, logs, err := filesOf(dir, p.k)
+	done.Again += p.knowAgain()
+	snaps, logs, err := filesOf(s.dir, p.k)
 	if err != nil {
 		return err
 	}
 	gen := slices.Max(append(append(snaps, logs...), 0)) + 1
-	log, _, _, err := createLog(dir, p.k, gen)
+	log, _, _, err := createLog(s.dir, p.k, gen)
 	if err != nil {
 		return err
 	}
-	log.Close()
-	path := filepath.Join(dir, fileName(p.k, kindSnap, gen))
+	if err := log.Close(); err != nil {
+		return err
+	}
+	path := filepath.Join(s.dir, fileName(p.k, kindSnap, gen))
 	if _, err := p.save(path+".new", header(p.k, kindSnap, gen), p.capture()); err != nil {
 		return err
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
-	aside := filepath.Join(dir, damagedName)
-	if err := os.MkdirAll(aside, 0o700); err != nil {
+	if err := syncDir(s.dir); err != nil { // the new file stands before the old ones go
 		return err
 	}
 	for _, g := range snaps {
-		name := fileName(p.k, kindSnap, g)
-		err = errors.Join(err, os.Rename(filepath.Join(dir, name), filepath.Join(aside, name)))
+		err = errors.Join(err, s.setAside(fileName(p.k, kindSnap, g), done.Aside))
 	}
 	for _, g := range logs {
-		name := fileName(p.k, kindLog, g)
-		err = errors.Join(err, os.Rename(filepath.Join(dir, name), filepath.Join(aside, name)))
+		err = errors.Join(err, s.setAside(fileName(p.k, kindLog, g), done.Aside))
 	}
-	return errors.Join(err, syncDir(dir))
+	return errors.Join(err, syncDir(s.dir), syncDir(done.Aside))
+}
+
+func (s *salvage) setAside(name, aside string) error {
+	return os.Rename(filepath.Join(s.dir, name), filepath.Join(aside, name))
+}
+
+// knowAgain makes URLs with work left known whose fingerprints were in a
+// damaged part; they would be queued twice else.
+func (p *part) knowAgain() (n int64) {
+	prints := p.printer()
+	p.each(func(_, site string, e *frontier.Entry) {
+		if fp, err := prints(site, e.URL); err == nil && p.known.add(fp) {
+			n++
+		}
+	})
+	return n
 }

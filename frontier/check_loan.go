@@ -1,0 +1,126 @@
+package frontier
+
+import (
+	"context"
+	"slices"
+)
+
+// checkLoans finds leases that lend nothing and visits without a lease.
+func (c *checker) checkLoans(ctx context.Context) error {
+	suspects, err := c.idle(ctx, c.leases, func(open int64) { c.report.Gauges["open"] += open })
+	if err != nil {
+		return err
+	}
+	orphans, err := c.orphans(ctx, func(open int64) { c.report.Gauges["open"] += open })
+	if err != nil || len(suspects)+len(orphans) == 0 {
+		return err
+	}
+	if err := c.again(ctx); err != nil {
+		return err
+	}
+	if suspects, err = c.idle(ctx, suspects, func(int64) {}); err != nil {
+		return err
+	}
+	for _, l := range suspects {
+		c.report.fault(c.keys.Leases(), "%s of %s lends nothing", l.Token, l.Site)
+		c.todo.site(l.Site).lent(l.Token)
+	}
+	if len(orphans) == 0 {
+		return nil
+	}
+	clear(c.leased) // the first look at them was before
+	if err := c.members(ctx, c.keys.Leases(), func(m string) { c.leased[leaseOf(m).Token] = true }); err != nil {
+		return err
+	}
+	clear(c.visits)
+	for _, token := range orphans {
+		c.visits[token] = true
+	}
+	if orphans, err = c.orphans(ctx, func(int64) {}); err != nil {
+		return err
+	}
+	for _, token := range orphans {
+		c.orphan(token)
+	}
+	return nil
+}
+
+// idle are those of some leases that lend nothing; counted gets what the others
+// have open.
+func (c *checker) idle(ctx context.Context, leases []Lease, counted func(open int64)) (idle []Lease, err error) {
+	for page := range slices.Chunk(leases, checkPage) {
+		var keys []string
+		var args []any
+		for _, l := range page {
+			keys = append(keys, c.keys.Site(l.Site), c.keys.Visit(l.Token))
+			args = append(args, l.member())
+		}
+		raw, err := c.f.call(ctx, c.k, loansScript, keys, args)
+		if err != nil {
+			return nil, err
+		}
+		reply := array(raw)
+		if len(reply) != len(page) {
+			return nil, malformed(c.k, "check", raw)
+		}
+		for i, l := range page {
+			r := array(reply[i])
+			if len(r) != 3 {
+				return nil, malformed(c.k, "check", raw)
+			}
+			open, _ := r[2].(int64)
+			counted(open)
+			if str(r[0]) != "" && open == 0 && str(r[1]) != l.Token {
+				idle = append(idle, l)
+			}
+		}
+	}
+	return idle, nil
+}
+
+// orphans are the visits that have URLs open and no lease.
+func (c *checker) orphans(ctx context.Context, counted func(open int64)) (orphans []string, err error) {
+	for token := range c.visits {
+		if c.leased[token] {
+			continue
+		}
+		n, err := c.length(ctx, "HLEN", c.keys.Visit(token))
+		if err != nil {
+			return nil, err
+		}
+		counted(n)
+		if n > 0 {
+			orphans = append(orphans, token)
+		}
+	}
+	slices.Sort(orphans)
+	return orphans, nil
+}
+
+// orphan tells of a visit without a lease and finds the site it is of.
+func (c *checker) orphan(token string) {
+	key := c.keys.Visit(token)
+	site := c.holders[token]
+	if site == "" {
+		site = c.siteOf(token)
+	}
+	if site == "" {
+		c.report.fault(key, "open without a lease, of a site that nothing names any more: queue what it holds with frontier seed --again, then delete the key")
+		return
+	}
+	c.report.fault(key, "open without a lease, of %s", site)
+	c.todo.site(site).lent(token)
+}
+
+// checkDead counts the dead letters.
+func (c *checker) checkDead(ctx context.Context) error {
+	for cause := range c.causes {
+		n, err := c.length(ctx, "LLEN", c.keys.Dead(cause))
+		if err != nil {
+			return err
+		}
+		c.causes[cause] = n
+		c.report.Gauges["dead"] += n
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package frontier
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// todo is what a repair can do about the faults of a check.
+type todo struct {
+	meta        fields // what meta is expected to be, when it is to be as the root says
+	ruled       bool   // meta is to say that rules of sites bind
+	sites       map[string]*siteTodo
+	misfits     []misfit
+	urls        []wanted // to be put into their filters
+	expect, set fields   // of the counters
+}
+
+// siteTodo is what seemed wrong with a site.
+type siteTodo struct {
+	place  bool
+	tokens []string
+}
+
+// lent adds a token that the site is lent under, or seems to be.
+func (s *siteTodo) lent(token string) {
+	if !slices.Contains(s.tokens, token) {
+		s.tokens = append(s.tokens, token)
+	}
+}
+
+func (t *todo) site(name string) *siteTodo {
+	s := t.sites[name]
+	if s == nil {
+		s = &siteTodo{}
+		t.sites[name] = s
+	}
+	return s
+}
+
+// misfit is an entry that cannot be read.
+type misfit struct {
+	key   string // where it stands
+	kind  string // what stands there: queued, waiting, open or dead
+	raw   string
+	index string // of an open one
+}
+
+// repairRounds bounds how often Repair checks and mends: the epoch comes before
+// all else, counters come last, and a site may need a second go.
+const repairRounds = 6
+
+// Repair checks shard k, mends what can be mended and checks again; what it
+// returns is the last check, with what was mended on the way. It may run on a
+// live crawl: each mend is one script, which judges again by itself. A lost lease
+// is given back, to its fetcher or the reaper; a site is freed of a token that lends nothing and
+// placed by the ready rule; a blocked one loses its work; a URL is put into its
+// filter; an entry that cannot be read is set aside; counters are set to what was
+// counted unless anything changed since. Cost: that of a few checks.
+func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error) {
+	sum := &Check{}
+	for round := 0; ; round++ {
+		c, err := f.check(ctx, k, urls)
+		if err != nil {
+			return nil, err
+		}
+		before := sum.Mends
+		if round < repairRounds && !c.todo.empty() {
+			if err := c.mend(ctx, sum); err != nil {
+				return nil, err
+			}
+			if sum.Mends > before || c.todo.set != nil { // counters may have changed meanwhile
+				continue
+			}
+		}
+		c.report.Mended, c.report.Mends = sum.Mended, sum.Mends
+		for _, note := range sum.Notes {
+			c.report.note(note)
+		}
+		return c.report, nil
+	}
+}
+
+func (t *todo) empty() bool {
+	return t.meta == nil && !t.ruled && len(t.sites)+len(t.misfits)+len(t.urls)+len(t.set) == 0
+}
+
+// mend does what the check found to be done, and notes it in sum. Counters wait
+// until the rest, which changes them, is done or cannot be.
+func (c *checker) mend(ctx context.Context, sum *Check) error {
+	before := sum.Mends
+	for _, step := range []func(context.Context, *Check) error{c.mendMeta, c.mendMisfits, c.mendSites, c.mendURLs} {
+		if err := step(ctx, sum); err != nil {
+			return err
+		}
+	}
+	if sum.Mends > before || c.todo.set == nil {
+		return nil
+	}
+	ok, err := swap(ctx, c.f.client, c.k, c.keys.Stats(), c.todo.expect, c.todo.set)
+	if ok {
+		for i := 0; i < len(c.todo.set); i += 2 {
+			sum.mended(c.keys.Stats(), "%s set to %s", c.todo.set[i], c.todo.set[i+1])
+		}
+	}
+	return err
+}
+
+// mendMeta copies the root to the shard.
+func (c *checker) mendMeta(ctx context.Context, sum *Check) error {
+	meta := c.keys.Meta()
+	if c.todo.meta != nil {
+		r, err := c.f.root(ctx)
+		if err != nil {
+			return err
+		}
+		paused := ""
+		if r.pausedIn(c.k) {
+			paused = "1"
+		}
+		// Without knowing whether rules bind, admission looks for them.
+		set := fields{"epoch", c.f.epoch, "rev", r.raw["rev"], "paused", paused, "ruled", "1"}
+		ok, err := swap(ctx, c.f.client, c.k, meta, c.todo.meta, set)
+		if err != nil {
+			return err
+		}
+		if ok {
+			sum.mended(meta, "epoch, revision and pause set as the root has them")
+		}
+	}
+	if c.todo.ruled {
+		ok, err := swap(ctx, c.f.client, c.k, meta, fields{"epoch", c.f.epoch, "ruled", ""}, fields{"ruled", "1"})
+		if err != nil {
+			return err
+		}
+		if ok {
+			sum.mended(meta, "says again that rules of sites bind")
+		}
+	}
+	return nil
+}
+
+// mendMisfits sets entries aside that cannot be read.
+func (c *checker) mendMisfits(ctx context.Context, sum *Check) error {
+	for _, m := range c.todo.misfits {
+		raw, err := c.f.call(ctx, c.k, evictScript, []string{c.keys.Broken(), m.key}, []any{m.kind, m.raw, m.index})
+		if err != nil {
+			return err
+		}
+		if raw == int64(1) {
+			sum.mended(m.key, "%s is kept in %s now", Shown(m.raw), c.keys.Broken())
+		}
+	}
+	return nil
+}
+
+// mendTexts say what the letters of the script mean; the first gets the token.
+var mendTexts = map[byte]string{
+	'r': "the lease of %s is given back; unless its fetcher goes on, its URLs return when it ends",
+	't': "is no longer lent to %s",
+	'l': "the lease of %s, which lent nothing, is ended",
+}
+
+// mendSites puts sites in order, each at one moment.
+func (c *checker) mendSites(ctx context.Context, sum *Check) error {
+	for _, site := range slices.Sorted(maps.Keys(c.todo.sites)) {
+		t := c.todo.sites[site]
+		keys, place := c.f.block(nil, c.k, site), 0
+		if t.place {
+			place = 1
+		}
+		args := []any{site, place, milliseconds(c.f.Settings().DelayOf(site)), c.f.cfg.Lease.Milliseconds()}
+		for _, token := range t.tokens {
+			keys, args = append(keys, c.keys.Visit(token)), append(args, token)
+		}
+		raw, err := c.f.call(ctx, c.k, mendScript, keys, args)
+		if err != nil {
+			return err
+		}
+		reply := array(raw)
+		if len(reply) != 3 || len(str(reply[0])) != len(t.tokens) {
+			return malformed(c.k, "mend", raw)
+		}
+		key := c.keys.Site(site)
+		for i, token := range t.tokens {
+			if text := mendTexts[str(reply[0])[i]]; text != "" {
+				sum.mended(key, text, token)
+			}
+		}
+		if n, _ := reply[1].(int64); n > 0 {
+			sum.mended(key, "is blocked: %d URLs dropped", n)
+		}
+		if reply[2] == int64(1) {
+			sum.mended(key, "stands where the ready rule wants it")
+		}
+	}
+	return nil
+}
+
+// mendURLs puts URLs into their filters. Where Redis is full the fault stays.
+func (c *checker) mendURLs(ctx context.Context, sum *Check) error {
+	for j, share := range byFilter(c.todo.urls, c.f.layout.Filters) {
+		for page := range slices.Chunk(share, checkPage) {
+			args := []any{"BF.INSERT", c.keys.Filter(j), "NOCREATE", "ITEMS"}
+			for _, w := range page {
+				args = append(args, w.print.Append(nil))
+			}
+			raw, err := c.do(ctx, args...)
+			if err != nil && strings.Contains(err.Error(), "OOM") {
+				sum.note("Redis is full: URLs that are not in their filters could not be put there; make room and repair again")
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for i, v := range array(raw) {
+				if _, refused := v.(error); !refused && i < len(page) {
+					sum.mended(page[i].key, "%s is in its filter", HideCredentials(page[i].url))
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,289 @@
+package frontier
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seine/shard/shardtest"
+)
+
+// TestCheckLive checks and repairs the shards of a crawl all the while fetchers
+// work on them, crash, stall and repeat calls. Nothing is wrong, so nothing may be
+// found; and no URL may be lost by the repairs.
+func TestCheckLive(t *testing.T) {
+	s := open(t, shardtest.One(t), 2, 3)
+	other := attach(s.client, s.crawl, s.layout, s.epoch) // whose calls are not repeated for ever
+	d := newDriver(s, 30, 30)
+	quit := make(chan struct{})
+	var looks, moving int
+	var checker sync.WaitGroup
+	checker.Go(func() {
+		for {
+			for k := range d.Shards() {
+				select {
+				case <-quit:
+					return
+				default:
+				}
+				look := other.Check
+				if looks%3 == 2 {
+					look = other.Repair
+				}
+				c, err := look(t.Context(), k, looks%2 == 0)
+				if err != nil {
+					d.fail("check: %v", err)
+					return
+				}
+				if c.Faulted+c.Mends > 0 {
+					d.fail("shard %d: %s, mended: %s", k, strings.Join(c.Faults, "\n"), strings.Join(c.Mended, "\n"))
+					return
+				}
+				if looks++; c.Moving {
+					moving++
+				}
+			}
+		}
+	})
+	d.crawl(t, 4, time.Minute)
+	close(quit)
+	checker.Wait()
+	if text := d.failed.Load(); text != nil {
+		t.Fatal(*text)
+	}
+	if moving < 20 {
+		t.Errorf("%d looks, %d of them while the shard changed: too few to tell", looks, moving)
+	}
+	t.Logf("%d looks, %d while the shard changed", looks, moving)
+}
+
+// TestRepairLive takes sites out of their ready sets and leases away while
+// fetchers work, and repairs: no URL is lost, and no site lent to two.
+func TestRepairLive(t *testing.T) {
+	s := open(t, shardtest.One(t), 2, 3)
+	other := attach(s.client, s.crawl, s.layout, s.epoch)
+	d := newDriver(s, 30, 30)
+	other.cfg = s.cfg
+	work, mends := make(chan struct{}), int64(0)
+	var repairer sync.WaitGroup
+	repairer.Go(func() {
+		r := rand.New(rand.NewPCG(3, 4))
+		for taken := 0; taken < 40; { // a lease that is taken away for ever never ends
+			select {
+			case <-work:
+				return
+			default:
+			}
+			d.world.RLock()
+			k := r.IntN(d.Shards())
+			key := s.base[k][2+r.IntN(5)] // leases, ready:0 to ready:3
+			if member, ok := s.do("ZRANDMEMBER", key).(string); ok {
+				s.do("ZREM", key, member)
+				taken++
+			}
+			c, err := other.Repair(t.Context(), k, false)
+			if err != nil || c.Faulted > 0 {
+				d.fail("repair: %+v %v", c, err)
+			} else {
+				mends += c.Mends
+			}
+			d.world.RUnlock()
+			if err != nil {
+				return
+			}
+			time.Sleep(time.Millisecond) // lets fetchers in
+		}
+	})
+	d.crawl(t, 4, time.Minute)
+	close(work)
+	repairer.Wait()
+	if text := d.failed.Load(); text != nil {
+		t.Fatal(*text)
+	}
+	if mends < 5 {
+		t.Errorf("%d mends: too few to tell", mends)
+	}
+	t.Logf("%d mends", mends)
+}
+
+// chance is a shard that was worked on at random.
+type chance struct {
+	*stand
+	r     *rand.Rand
+	gone  map[string]bool // URLs that are done
+	seeds int
+}
+
+// work admits, lends and settles at random.
+func (c *chance) work(steps int) {
+	var out []Visit
+	for range steps {
+		switch n := c.r.IntN(10); {
+		case n < 4:
+			site := c.r.IntN(12)
+			name := fmt.Sprintf("s%d.example", site)
+			var batch []Candidate
+			for range 1 + c.r.IntN(4) {
+				x := candidate(name, site*1000+c.seeds)
+				x.Priority = uint8(c.r.IntN(4))
+				batch, c.seeds = append(batch, x), c.seeds+1
+			}
+			c.admit(batch...)
+		case n < 7:
+			c.pass(0, 3*time.Second)
+			out = append(out, c.visit(VisitLimits{URLs: 1 + c.r.IntN(4)}, c.tick(TickRequest{Want: 2}).Due...)...)
+		case len(out) > 0:
+			v := out[c.r.IntN(len(out))]
+			st := Settlement{Lease: v.Lease}
+			for _, it := range v.Items {
+				kind := []Kind{Done, Done, Retry, Dead, Requeue}[c.r.IntN(5)]
+				st.Outcomes = append(st.Outcomes, Outcome{Index: it.Index, Kind: kind, Cause: "gone", NotBefore: time.Minute})
+			}
+			st.Outcomes = st.Outcomes[:c.r.IntN(len(st.Outcomes)+1)]
+			if c.r.IntN(2) == 0 {
+				st.Free = &Release{Remain: time.Second, Delay: time.Second}
+			}
+			for i, ok := range c.settle(st)[0] {
+				if ok && st.Outcomes[i].Kind == Done {
+					c.gone[v.Items[i].URL] = true
+				}
+			}
+		}
+	}
+	c.sound(0)
+}
+
+// hurt deletes something: a key, a field of a hash or a member of a zset. Filters
+// stay, and so does what holds URLs now and then.
+func (c *chance) hurt() string {
+	keys := c.do("KEYS", c.keys[0].Pattern()).([]any)
+	key := keys[c.r.IntN(len(keys))].(string)
+	kind := c.do("TYPE", key).(string)
+	if kind != "hash" && kind != "zset" && kind != "list" {
+		return ""
+	}
+	if c.r.IntN(3) == 0 || kind == "list" {
+		c.do("DEL", key)
+		return key
+	}
+	list, del := "HKEYS", "HDEL"
+	if kind == "zset" {
+		list, del = "ZRANGE", "ZREM"
+	}
+	args := []any{list, key}
+	if kind == "zset" {
+		args = append(args, 0, -1)
+	}
+	names := c.do(args...).([]any)
+	name := names[c.r.IntN(len(names))]
+	c.do(del, key, name)
+	return fmt.Sprint(key, " ", name)
+}
+
+// holds is what the shard stores of URLs, by path, for a visit without a site
+// does not say more: queued, waiting and open ones, or dead ones.
+func (c *chance) holds(dead bool) map[string]bool {
+	paths := map[string]bool{}
+	add := func(raw any) {
+		text := raw.(string)
+		paths[text[strings.Index(text, "/page/"):]] = true
+	}
+	for _, v := range c.do("KEYS", c.keys[0].Pattern()).([]any) {
+		key := v.(string)
+		var list []any
+		switch name := strings.TrimPrefix(key, strings.TrimSuffix(c.keys[0].Meta(), "meta")); {
+		case !dead && strings.HasPrefix(name, "q:"), dead && strings.HasPrefix(name, "dead:"):
+			list = c.do("LRANGE", key, 0, -1).([]any)
+		case !dead && strings.HasPrefix(name, "w:"):
+			list = c.do("ZRANGE", key, 0, -1).([]any)
+		case !dead && strings.HasPrefix(name, "v:"):
+			list = c.do("HVALS", key).([]any)
+		}
+		for _, raw := range list {
+			add(raw)
+		}
+	}
+	return paths
+}
+
+// TestRepairRandom deletes at random from shards that were worked on at random.
+// Afterwards a repair leaves nothing wrong, but for visits of which nothing says
+// whose they are, and whatever was stored still is dead, or fetched once.
+func TestRepairRandom(t *testing.T) {
+	server := shardtest.One(t)
+	hurt, nameless := 0, 0
+	for seed := range uint64(25) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			s := made(t, server, 1)
+			defer s.do("FLUSHALL")
+			c := &chance{stand: s, r: rand.New(rand.NewPCG(seed, 7)), gone: map[string]bool{}}
+			c.work(120)
+			var what []string
+			for range 1 + c.r.IntN(8) {
+				if key := c.hurt(); key != "" {
+					what = append(what, key)
+				}
+			}
+			t.Logf("deleted: %q", what)
+			want, dead := c.holds(false), c.holds(true)
+			found := s.repair()
+			if found.Mends > 0 {
+				hurt++
+			}
+			for _, fault := range found.Faults {
+				if !strings.Contains(fault, "of a site that nothing names") {
+					t.Errorf("left: %s", fault)
+				}
+				nameless++
+			}
+			if found.Faulted == 0 {
+				s.sound(0)
+			}
+			c.drain(t, want, dead, found.Faulted > 0)
+		})
+	}
+	if hurt < 15 || nameless > 20 {
+		t.Errorf("%d shards were mended, %d visits stay nameless: nothing is shown", hurt, nameless)
+	}
+	t.Logf("%d shards were mended, %d visits stay nameless", hurt, nameless)
+}
+
+// drain fetches what is left, and holds it against what was stored.
+func (c *chance) drain(t *testing.T, want, dead map[string]bool, nameless bool) {
+	got := map[string]int{}
+	for range 200 {
+		c.pass(0, 15*time.Second)
+		r := c.tick(TickRequest{Want: 100, MaxExpired: 100})
+		c.reap(r.Expired...)
+		for _, v := range c.visit(VisitLimits{URLs: 3}, r.Due...) {
+			for _, it := range v.Items {
+				got[it.URL[strings.Index(it.URL, "/page/"):]]++
+				if c.gone[it.URL] {
+					t.Errorf("%s was done, and is fetched again", it.URL)
+				}
+			}
+			c.settle(all(v, Done))
+		}
+	}
+	stuck := map[string]bool{}
+	if nameless {
+		stuck = c.holds(false)
+	}
+	for path := range want {
+		if got[path] != 1 && !stuck[path] {
+			t.Errorf("%s was fetched %d times", path, got[path])
+		}
+	}
+	after := c.holds(true)
+	for path := range dead {
+		if !after[path] {
+			t.Errorf("the dead letter of %s is lost", path)
+		}
+	}
+	if !nameless {
+		c.sound(0)
+	}
+}

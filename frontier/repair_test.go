@@ -1,0 +1,222 @@
+package frontier
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"seine/shard"
+	"seine/shard/shardtest"
+)
+
+// made is a crawl as programs make it, with a root, on a server.
+func made(t testing.TB, s *shardtest.Server, shards int) *stand {
+	t.Helper()
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	f, err := Create(t.Context(), client, "crawl", Layout{Shards: shards, PlanURLs: 20_000}, DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stand{Frontier: f, rdb: client.Redis(), t: t}
+}
+
+// scene is a shard with some of everything.
+type scene struct {
+	*stand
+	lent  Visit           // of b.example, one of three settled
+	freed Visit           // of g.example, given back with one page open
+	left  map[string]bool // URLs that are to be fetched still
+}
+
+// setUp makes a scene.
+func setUp(s *stand) *scene {
+	sc := &scene{stand: s, left: map[string]bool{}}
+	base := 0
+	add := func(site string, n int) {
+		base += 100 // no two sites have a path in common
+		list := candidates(site, base, base+n)
+		for i := range list {
+			list[i].Priority = uint8(i % 3)
+			sc.left[list[i].URL] = true
+		}
+		s.admit(list...)
+	}
+	done := func(v Visit, indexes ...int) {
+		for _, it := range v.Items {
+			if slices.Contains(indexes, it.Index) {
+				delete(sc.left, it.URL)
+			}
+		}
+	}
+	add("c.example", 4) // two wait, one is dead
+	v := s.lendOne("c.example", 3)
+	st := all(v, Retry)
+	st.Outcomes[0].NotBefore, st.Outcomes[1].NotBefore = time.Hour, 2*time.Hour
+	st.Outcomes[2].Kind, st.Outcomes[2].Cause = Dead, "gone"
+	done(v, st.Outcomes[2].Index)
+	s.settle(st)
+	add("b.example", 6)
+	sc.lent = s.lendOne("b.example", 3)
+	s.settle(Settlement{Lease: sc.lent.Lease, Outcomes: []Outcome{{Index: 1}}})
+	done(sc.lent, 1)
+	add("g.example", 3)
+	sc.freed = s.lendOne("g.example", 3)
+	s.settle(Settlement{Lease: sc.freed.Lease, Outcomes: []Outcome{{Index: 1}, {Index: 3}}, Free: &Release{}})
+	done(sc.freed, 1, 3)
+	add("a.example", 7)
+	add("d.example", 2)
+	s.alter("d.example", SiteChange{Paused: ptr(true)})
+	s.admit(candidates("e.example", 0, 2)...)
+	s.alter("e.example", SiteChange{Blocked: ptr(true)})
+	s.sound(0)
+	return sc
+}
+
+// finish fetches what is left of the scene, each once.
+func (s *scene) finish() {
+	s.t.Helper()
+	s.alter("d.example", SiteChange{Paused: ptr(false)})
+	got := map[string]int{}
+	for range 300 {
+		s.pass(0, 15*time.Second)
+		r := s.tick(TickRequest{Want: 100, MaxExpired: 100})
+		s.reap(r.Expired...)
+		for _, v := range s.visit(VisitLimits{URLs: 3}, r.Due...) {
+			for _, it := range v.Items {
+				got[it.URL]++
+			}
+			s.settle(all(v, Done))
+		}
+		if ok, err := s.Finished(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		} else if ok {
+			break
+		}
+		s.pass(0, 10*time.Minute/30)
+	}
+	for url := range s.left {
+		if got[url] != 1 {
+			s.t.Errorf("%s was fetched %d times", url, got[url])
+		}
+	}
+	for url := range got {
+		if !s.left[url] {
+			s.t.Errorf("%s was fetched, and should not", url)
+		}
+	}
+	s.sound(0)
+}
+
+// repair repairs shard 0.
+func (s *stand) repair() *Check {
+	s.t.Helper()
+	c, err := s.Repair(s.t.Context(), 0, true)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// TestRepair breaks a shard in every way: the check finds it and names the key,
+// the repair mends it, a second one finds nothing, and the crawl goes on to its
+// end with every URL fetched once. On one kind of server each script runs twice,
+// as if its reply had been lost.
+func TestRepair(t *testing.T) {
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		server := shardtest.Start(t, shardtest.Config{Kind: kind})
+		for _, b := range breaks {
+			t.Run(b.name, func(t *testing.T) {
+				s := made(t, server, 1)
+				defer s.do("FLUSHALL")
+				sc := setUp(s)
+				if kind == shardtest.Valkey {
+					run := s.run
+					s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {
+						reply, err := run(ctx, k, script, keys, args...)
+						if err == nil && (script == mendScript || script == evictScript) {
+							_, err = run(ctx, k, script, keys, args...)
+						}
+						return reply, err
+					}
+				}
+				b.do(sc)
+				s.mends(b.fault, b.mend)
+				sc.finish()
+			})
+		}
+	})
+}
+
+// mends fails unless a check finds a fault and a repair mends it, once.
+func (s *stand) mends(fault, mend string) {
+	s.t.Helper()
+	c, err := s.Check(s.t.Context(), 0, true)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if text := strings.Join(c.Faults, "\n"); !strings.Contains(text, fault) || !strings.HasPrefix(text, "crawl:{") {
+		s.t.Errorf("faults:\n%s\nwant %q", text, fault)
+	}
+	c = s.repair()
+	if text := strings.Join(c.Mended, "\n"); !strings.Contains(text, mend) || c.Faulted > 0 || c.Mends == 0 {
+		s.t.Errorf("mended:\n%s\nwant %q; left:\n%s", text, mend, strings.Join(c.Faults, "\n"))
+	}
+	before := fmt.Sprint(s.dump(0))
+	if c = s.repair(); c.Mends != 0 || c.Faulted != 0 || len(c.Notes) != 0 {
+		s.t.Errorf("again: %+v", c)
+	}
+	if after := fmt.Sprint(s.dump(0)); after != before {
+		s.t.Errorf("a second repair changed\n%s\nto\n%s", before, after)
+	}
+	s.sound(0)
+}
+
+// TestRepairWhenFull: above maxmemory all is mended but what a filter needs; that
+// is told, and mended when there is room.
+func TestRepairWhenFull(t *testing.T) {
+	s := made(t, shardtest.One(t), 1)
+	sc := setUp(s)
+	s.do("RPUSH", s.keys[0].Queue("a.example", 0), stored("a.example", 77))
+	sc.left[candidate("a.example", 77).URL] = true
+	s.do("ZREM", s.keys[0].Leases(), sc.lent.member())
+	s.do("CONFIG", "SET", "maxmemory", "1mb")
+	c := s.repair()
+	if c.Faulted != 1 || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "Redis is full") || c.Mends == 0 {
+		t.Errorf("%+v", c)
+	}
+	s.do("CONFIG", "SET", "maxmemory", "0")
+	if c = s.repair(); c.Faulted != 0 || c.Mends != 1 {
+		t.Errorf("%+v", c)
+	}
+	sc.finish()
+}
+
+// TestRepairTells: what cannot be mended is left as it is, with what to do.
+func TestRepairTells(t *testing.T) {
+	s := made(t, shardtest.One(t), 1)
+	s.admit(candidates("x.example", 5, 6)...)
+	v := s.lendOne("x.example", 1)
+	s.admit(candidates("y.example", 5, 6)...) // the same path: not to be taken for it
+	s.do("DEL", s.keys[0].Site("x.example"))
+	s.do("ZREM", s.keys[0].Leases(), v.member())
+	visit := s.keys[0].Visit(v.Token)
+	c := s.repair()
+	if text := strings.Join(c.Faults, "\n"); c.Faulted != 1 || !strings.HasPrefix(text, visit+": open without a lease") || !strings.Contains(text, "frontier seed --again") {
+		t.Error(text)
+	}
+	if n := s.number("HLEN", visit); n != 1 {
+		t.Error("the visit is gone")
+	}
+	s.do("DEL", s.keys[0].Filter(0))
+	c = s.repair()
+	if text := strings.Join(c.Faults, "\n"); c.Faulted != 2 || !strings.Contains(text, s.keys[0].Filter(0)+": ") || !strings.Contains(text, "frontier bloom load") {
+		t.Error(text)
+	}
+}
