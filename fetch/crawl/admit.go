@@ -34,16 +34,18 @@ type link struct {
 
 // admitter gathers candidates of many pages for one shard and admits them in
 // groups: while one call is under way the next group grows. Candidates that
-// found no room are parked and asked for again, less and less often; what comes
-// after them is asked for at once, since links that are known need no room.
+// found no room go to the overflow, or without one are parked and asked for
+// again, less and less often; what comes after them is asked for at once, since
+// links that are known need no room.
 type admitter struct {
 	lane *lane
 	wake chan struct{}
 
 	mu      sync.Mutex
 	waiting []link
-	calling int // candidates under way
-	parked  int // candidates that found no room
+	calling int  // candidates under way
+	parked  int  // candidates that found no room
+	noRoom  bool // so said the last answer that tells
 
 	// Of the goroutine that admits:
 	full  []link
@@ -67,11 +69,19 @@ func (a *admitter) add(links []link) {
 func (a *admitter) empty() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.waiting) == 0 && a.calling == 0 && a.parked == 0
+	return len(a.waiting) == 0 && a.calling == 0 && a.parked == 0 && a.lane.spill.empty()
 }
 
-// isFull reports whether the shard has no room for candidates that wait.
+// isFull reports whether the shard has no room for candidates: some wait, or
+// the last ones went to the overflow.
 func (a *admitter) isFull() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.parked > 0 || a.noRoom
+}
+
+// waits reports whether candidates wait for room.
+func (a *admitter) waits() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.parked > 0
@@ -216,11 +226,11 @@ func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdict
 
 // apply hands verdicts back to the pages and keeps links that found no room.
 func (a *admitter) apply(g *group) {
-	fresh := false
+	fresh, full := false, false
 	sure := !a.lane.forget()
 	for i, v := range g.verdicts {
 		a.lane.verdicts[v].Inc()
-		fresh = fresh || v == frontier.Admitted
+		fresh, full = fresh || v == frontier.Admitted, full || v == frontier.Full
 		if sure && (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
 			a.lane.known.add(g.batch[i].Fingerprint)
 		}
@@ -234,5 +244,22 @@ func (a *admitter) apply(g *group) {
 	}
 	if fresh {
 		a.lane.stir()
+	}
+	if a.lane.spill != nil {
+		a.spill(fresh, full)
+	}
+}
+
+// spill hands what found no room to the overflow.
+func (a *admitter) spill(fresh, full bool) {
+	if fresh || full {
+		a.mu.Lock()
+		a.noRoom = full
+		a.mu.Unlock()
+	}
+	if full {
+		a.lane.spill.take(a.full, a.lane.stir)
+		clear(a.full)
+		a.full = a.full[:0]
 	}
 }

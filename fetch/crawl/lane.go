@@ -26,6 +26,7 @@ type lane struct {
 	w       *Worker
 	shard   int
 	known   *known
+	spill   *spill // nil without an overflow
 	admits  *admitter
 	settles *settler
 
@@ -52,6 +53,7 @@ type lane struct {
 func newLane(w *Worker, k int) *lane {
 	l := &lane{w: w, shard: k, known: newKnown(w.cfg.KnownURLs / w.cfg.Frontier.Shards()),
 		verdicts: w.count.verdictsOf(k), wake: make(chan struct{}, 1), loans: make(map[string]*loan), rev: -1}
+	l.spill = newSpill(w, w.cfg.KnownURLs/w.cfg.Frontier.Shards())
 	l.admits = newAdmitter(l)
 	l.settles = newSettler(l)
 	return l
@@ -261,6 +263,7 @@ func (l *lane) forget() bool {
 	}
 	l.epoch = e
 	l.known.clear()
+	l.spill.forget()
 	return true
 }
 

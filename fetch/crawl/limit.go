@@ -70,10 +70,13 @@ func (l *limit) cpuBusy() bool {
 	return float64(spent) > 0.85*float64(wall)*float64(runtime.GOMAXPROCS(0))
 }
 
-// sinkStalls reports whether pages wait for the sink: most of those that fill
-// the flow, or most hands.
+// sinkStalls reports whether pages wait for the sink, or for the overflow: most
+// of those that fill the flow, or most hands.
 func (w *Worker) sinkStalls() bool {
 	if s, ok := w.cfg.Sink.(interface{ Stalled() bool }); ok && s.Stalled() {
+		return true
+	}
+	if w.overflowErr() != nil {
 		return true
 	}
 	return w.flow.blocked() && w.sinking.Load() > w.linking.Load() || 2*w.writing.Load() > int64(w.slots.size)
@@ -93,9 +96,11 @@ func (w *Worker) anySlow() bool {
 	return false
 }
 
+// anyFull reports whether links wait for room in a shard. Those that the
+// overflow takes do not.
 func (w *Worker) anyFull() bool {
 	for _, l := range w.lanes {
-		if l.admits.isFull() {
+		if l.admits.waits() {
 			return true
 		}
 	}
