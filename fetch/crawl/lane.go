@@ -38,6 +38,7 @@ type lane struct {
 	paused atomic.Bool
 	ticked atomic.Int64 // when the shard last answered, Unix ms
 	asking atomic.Int64 // since when a call has been out, Unix ms, 0 = none
+	late   atomic.Int64 // time spent on borrowing over late answers, ns
 
 	// Of the loop:
 	rev      int64
@@ -125,6 +126,9 @@ func (l *lane) step(ctx context.Context) (time.Duration, error) {
 	}
 	if granted, err = l.lend(ctx, reply.Due); err != nil {
 		return 0, err
+	}
+	if took := time.Since(l.began); granted > 0 && took > lateCall {
+		l.late.Add(int64(took))
 	}
 	return l.nextStep(want, len(reply.Due), &reply), nil
 }

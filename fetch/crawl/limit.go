@@ -25,6 +25,8 @@ type limit struct {
 	now     atomic.Pointer[string]
 	lastCPU time.Duration
 	lastAt  time.Time
+	late    []int64 // of each lane, as last read
+	lateAt  time.Time
 }
 
 func (l *limit) get() string {
@@ -37,7 +39,7 @@ func (l *limit) get() string {
 // judge looks from the back of the path to its front: whoever holds up the rest
 // is named.
 func (w *Worker) judge() {
-	busyCPU := w.limit.cpuBusy()
+	busyCPU, late := w.limit.cpuBusy(), w.anyLate()
 	name := limitEmpty
 	switch {
 	case w.sinkStalls():
@@ -48,6 +50,8 @@ func (w *Worker) judge() {
 		name = limitCPU
 	case w.slots.idle() <= 0:
 		name = limitNetwork
+	case late:
+		name = limitRedis
 	case w.resting.Load() > 0, w.anyLater():
 		name = limitPoliteness
 	case w.slots.busy() > 0:
@@ -94,6 +98,28 @@ func (w *Worker) anySlow() bool {
 		}
 	}
 	return false
+}
+
+// lateCall is what an answer takes at least to be called late.
+const lateCall = 20 * time.Millisecond
+
+// anyLate reports whether borrowing from a shard filled most of the time since
+// the last call, with answers that came late: there is work and there are
+// workers, and both wait for Redis.
+func (w *Worker) anyLate() bool {
+	l := &w.limit
+	now := time.Now()
+	wall := now.Sub(l.lateAt)
+	if l.lateAt = now; l.late == nil {
+		l.late = make([]int64, len(w.lanes))
+	}
+	any := false
+	for i, lane := range w.lanes {
+		spent := lane.late.Load()
+		any = any || float64(spent-l.late[i]) > 0.8*float64(wall)
+		l.late[i] = spent
+	}
+	return any
 }
 
 // anyFull reports whether links wait for room in a shard. Those that the
