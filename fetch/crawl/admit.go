@@ -22,6 +22,10 @@ const (
 	maxFullPause = 15 * time.Second
 )
 
+// roomUnknown is how long a shard counts as full after it refused candidates
+// that do not ask again.
+const roomUnknown = time.Minute
+
 // waiter is told when links of its were answered: a page, or a batch of seeds.
 // Full means that the worker stops before there was room.
 type waiter interface{ acknowledge(v frontier.Verdict) }
@@ -43,9 +47,9 @@ type admitter struct {
 
 	mu      sync.Mutex
 	waiting []link
-	calling int  // candidates under way
-	parked  int  // candidates that found no room
-	noRoom  bool // so said the last answer that tells
+	calling int       // candidates under way
+	parked  int       // candidates that found no room
+	noRoom  time.Time // when the overflow last took candidates and none was admitted since
 
 	// Of the goroutine that admits:
 	full  []link
@@ -73,11 +77,11 @@ func (a *admitter) empty() bool {
 }
 
 // isFull reports whether the shard has no room for candidates: some wait, or
-// the last ones went to the overflow.
+// the overflow took some lately.
 func (a *admitter) isFull() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.parked > 0 || a.noRoom
+	return a.parked > 0 || time.Since(a.noRoom) < roomUnknown
 }
 
 // waits reports whether candidates wait for room.
@@ -254,7 +258,9 @@ func (a *admitter) apply(g *group) {
 func (a *admitter) spill(fresh, full bool) {
 	if fresh || full {
 		a.mu.Lock()
-		a.noRoom = full
+		if a.noRoom = (time.Time{}); full {
+			a.noRoom = time.Now()
+		}
 		a.mu.Unlock()
 	}
 	if full {
