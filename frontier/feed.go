@@ -33,11 +33,55 @@ type FeedItem struct {
 // element is the JSON form of a feed's element. Unknown fields are let be, for
 // other programs read the same lists.
 type element struct {
-	URL      string          `json:"url"`
-	Priority *uint8          `json:"priority"`
-	Depth    uint32          `json:"depth"`
-	Meta     json.RawMessage `json:"meta"`
-	Again    bool            `json:"again"`
+	URL       string          `json:"url"`
+	Priority  *uint8          `json:"priority"`
+	Depth     uint32          `json:"depth"`
+	Meta      json.RawMessage `json:"meta"`
+	Again     bool            `json:"again"`
+	Seed      *bool           `json:"seed"` // false: a link, that scope binds
+	Redirects uint8           `json:"redirects"`
+}
+
+// AppendElement appends a candidate as a line of JSON, in the form of an element
+// of a feed, so that a feed or a Seeder makes the same candidate of it: nothing
+// is left out but its fingerprint. Credentials in its URL are kept, as in the
+// queue; the line belongs where only its owner reads.
+func AppendElement(dst []byte, c *Candidate) []byte {
+	dst = appendString(append(dst, `{"v":1,"url":`...), c.URL)
+	dst = append(dst, `,"priority":`...)
+	dst = strconv.AppendUint(dst, uint64(c.Priority), 10)
+	dst = append(dst, `,"depth":`...)
+	dst = strconv.AppendUint(dst, uint64(c.Depth), 10)
+	if !c.Seed {
+		dst = append(dst, `,"seed":false`...)
+	}
+	if c.Redirects > 0 {
+		dst = append(dst, `,"redirects":`...)
+		dst = strconv.AppendUint(dst, uint64(c.Redirects), 10)
+	}
+	if c.Again != "" {
+		dst = append(dst, `,"again":true`...)
+	}
+	if c.Meta != "" {
+		dst = append(append(dst, `,"meta":`...), c.Meta...)
+	}
+	return append(dst, "}\n"...)
+}
+
+// appendString appends a URL, which is ASCII, as a JSON string.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < ' ':
+			dst = fmt.Appendf(dst, `\u%04x`, c)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
 }
 
 // feedKey is the list that URLs are fed through.
@@ -166,7 +210,10 @@ func readElement(maker *Maker, text string) (FeedItem, error) {
 		return FeedItem{}, err
 	}
 	item := FeedItem{Candidate: c}
-	item.Depth, item.Meta = e.Depth, meta
+	item.Depth, item.Meta, item.Redirects = e.Depth, meta, e.Redirects
+	if e.Seed != nil {
+		item.Seed = *e.Seed
+	}
 	if e.Priority != nil {
 		item.Priority, item.HasPriority = *e.Priority, true
 	}

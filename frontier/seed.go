@@ -1,7 +1,9 @@
 package frontier
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,6 +53,7 @@ type Seeder struct {
 	pending  [][]Candidate // by shard
 	verdicts []Verdict
 	counts   SeedCounts
+	again    string // request id of texts that ask to be fetched again
 }
 
 // NewSeeder returns a seeder of one crawl. Its rules of priority hold for seeds
@@ -72,7 +75,7 @@ func NewSeeder(to Admitter, cfg SeedConfig) (*Seeder, error) {
 	if cfg.OnWait == nil {
 		cfg.OnWait = func(error, int) {}
 	}
-	return &Seeder{to: to, cfg: cfg, maker: NewMaker(to.Layout()), classify: classify,
+	return &Seeder{to: to, cfg: cfg, again: "seed:" + rand.Text(), maker: NewMaker(to.Layout()), classify: classify,
 		pending: make([][]Candidate, to.Shards()), verdicts: make([]Verdict, cfg.Batch)}, nil
 }
 
@@ -86,19 +89,25 @@ type BadSeed struct {
 func (e *BadSeed) Error() string { return fmt.Sprintf("frontier: seed %s: %v", Shown(e.Text), e.Err) }
 func (e *BadSeed) Unwrap() error { return e.Err }
 
-// Add takes one text. A *BadSeed error concerns this text alone; any other
-// ends the seeding.
+// Add takes one text: a URL, or a JSON object in the form of an element of a
+// feed, which keeps the depth, class, meta and standing that it names. A
+// *BadSeed error concerns this text alone; any other ends the seeding.
 func (s *Seeder) Add(ctx context.Context, text string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	c, err := s.maker.Make(text)
+	item, err := readElement(s.maker, text)
 	if err != nil {
 		s.counts.Bad++
 		return &BadSeed{text, err}
 	}
-	c.Again = s.cfg.Again
-	c.Priority, _ = s.classify([]byte(c.URL))
+	c := item.Candidate
+	if c.Again != "" || s.cfg.Again != "" {
+		c.Again = cmp.Or(s.cfg.Again, s.again)
+	}
+	if !item.HasPriority {
+		c.Priority, _ = s.classify([]byte(c.URL))
+	}
 	k := s.to.Of(c.Fingerprint)
 	s.pending[k] = append(s.pending[k], c)
 	if len(s.pending[k]) >= s.cfg.Batch {

@@ -119,3 +119,55 @@ func TestSeederRepeatsWhatIsNotAcked(t *testing.T) {
 		t.Errorf("%+v after %d calls, %v", c, r.calls, whys)
 	}
 }
+
+// kept admits all and remembers them.
+type kept struct {
+	roomy
+	all []Candidate
+}
+
+func (k *kept) Admit(_ context.Context, _ int, batch []Candidate, verdicts []Verdict) error {
+	k.all = append(k.all, batch...)
+	clear(verdicts)
+	return nil
+}
+
+// A candidate comes back from its line as it was, whatever rules of priority
+// the crawl has.
+func TestElementComesBack(t *testing.T) {
+	maker := NewMaker(small(2).Complete())
+	for i, raw := range []string{
+		"http://a.example/", "https://usr:pw@a.example:8443/%2F//x?q=\"<\\'{}&b=c d", "http://bücher.example/ü?ü#f", "http://10.0.0.1/7",
+	} {
+		for _, seed := range []bool{true, false} {
+			want, err := maker.Make(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want.Seed, want.Priority, want.Depth, want.Redirects = seed, uint8(i), uint32(i*1000), uint8(i)
+			if seed {
+				want.Meta = `{"k":["\"",1]}`
+			}
+			line := AppendElement(nil, &want)
+			k := new(kept)
+			s, err := NewSeeder(k, SeedConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(s.Add(t.Context(), strings.TrimSpace(string(line))), s.Flush(t.Context())); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			if len(k.all) != 1 || k.all[0] != want {
+				t.Errorf("%s\ngot  %+v\nwant %+v", line, k.all, want)
+			}
+			if strings.Count(string(line), "\n") != 1 || !strings.HasPrefix(string(line), `{"v":1,`) {
+				t.Errorf("no line: %q", line)
+			}
+			again := want
+			again.Again = "x"
+			if _, err := s.maker.Make(raw); err != nil || s.Add(t.Context(), string(AppendElement(nil, &again))) != nil || s.Flush(t.Context()) != nil || k.all[1].Again == "" {
+				t.Errorf("a wish to be fetched again is lost: %+v", k.all)
+			}
+		}
+	}
+}

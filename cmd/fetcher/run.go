@@ -51,11 +51,16 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
+	over, err := g.openOverflow(env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, over.close()) }()
 	g.warn(env, f.Settings())
 
 	screen := boot.NewScreen(env.Err, env.Log)
 	w, err := crawl.New(crawl.Config{
-		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Log: env.Log,
+		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Overflow: over.keeper(), Log: env.Log,
 		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
 		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
 		Canon: f.Layout().CanonConfig(), Fields: fields, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,

@@ -47,6 +47,7 @@ func TestWrongFlagsEndWithTwo(t *testing.T) {
 		"--embedded --rotate-size 1M":        "--out FILE",
 		"--out x --ca /nowhere":              "CA",
 		"--out x --fields x":                 "fields",
+		"--embedded --overflow x":            "--overflow is for a crawl in Redis",
 		"--embedded --seed x --max-links=-1": "max-links",
 	} {
 		args := strings.Fields(flags)

@@ -14,11 +14,16 @@ import (
 type seedCmd struct {
 	boot.SeedFlags
 	boot.CrawlFlags
-	Again bool `group:"input" help:"Queue URLs that are known once more."`
+	Again bool     `group:"input" help:"Queue URLs that are known once more."`
+	Files []string `arg:"" optional:"" name:"files" help:"More files, as a shell makes of --file DIR/*."`
 }
 
 // Run admits the seeds. With --shards it creates the crawl if there is none.
 func (c *seedCmd) Run(env *boot.Env, g *cli) error {
+	if len(c.Files) > 0 && len(c.File) == 0 {
+		return boot.Usage("%q is neither flag nor verb; name files with --file", c.Files[0])
+	}
+	c.File = append(c.File, c.Files...)
 	if len(c.Seed)+len(c.File) == 0 {
 		return boot.Usage("nothing to seed: give --seed URL or --file FILE (- for stdin)")
 	}

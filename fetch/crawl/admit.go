@@ -22,6 +22,10 @@ const (
 	maxFullPause = 15 * time.Second
 )
 
+// roomUnknown is how long a shard counts as full after it refused candidates
+// that do not ask again.
+const roomUnknown = time.Minute
+
 // waiter is told when links of its were answered: a page, or a batch of seeds.
 // Full means that the worker stops before there was room.
 type waiter interface{ acknowledge(v frontier.Verdict) }
@@ -34,16 +38,18 @@ type link struct {
 
 // admitter gathers candidates of many pages for one shard and admits them in
 // groups: while one call is under way the next group grows. Candidates that
-// found no room are parked and asked for again, less and less often; what comes
-// after them is asked for at once, since links that are known need no room.
+// found no room go to the overflow, or without one are parked and asked for
+// again, less and less often; what comes after them is asked for at once, since
+// links that are known need no room.
 type admitter struct {
 	lane *lane
 	wake chan struct{}
 
 	mu      sync.Mutex
 	waiting []link
-	calling int // candidates under way
-	parked  int // candidates that found no room
+	calling int       // candidates under way
+	parked  int       // candidates that found no room
+	noRoom  time.Time // when the overflow last took candidates and none was admitted since
 
 	// Of the goroutine that admits:
 	full  []link
@@ -67,11 +73,19 @@ func (a *admitter) add(links []link) {
 func (a *admitter) empty() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.waiting) == 0 && a.calling == 0 && a.parked == 0
+	return len(a.waiting) == 0 && a.calling == 0 && a.parked == 0 && a.lane.spill.empty()
 }
 
-// isFull reports whether the shard has no room for candidates that wait.
+// isFull reports whether the shard has no room for candidates: some wait, or
+// the overflow took some lately.
 func (a *admitter) isFull() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.parked > 0 || time.Since(a.noRoom) < roomUnknown
+}
+
+// waits reports whether candidates wait for room.
+func (a *admitter) waits() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.parked > 0
@@ -216,11 +230,11 @@ func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdict
 
 // apply hands verdicts back to the pages and keeps links that found no room.
 func (a *admitter) apply(g *group) {
-	fresh := false
+	fresh, full := false, false
 	sure := !a.lane.forget()
 	for i, v := range g.verdicts {
 		a.lane.verdicts[v].Inc()
-		fresh = fresh || v == frontier.Admitted
+		fresh, full = fresh || v == frontier.Admitted, full || v == frontier.Full
 		if sure && (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
 			a.lane.known.add(g.batch[i].Fingerprint)
 		}
@@ -234,5 +248,24 @@ func (a *admitter) apply(g *group) {
 	}
 	if fresh {
 		a.lane.stir()
+	}
+	if a.lane.spill != nil {
+		a.spill(fresh, full)
+	}
+}
+
+// spill hands what found no room to the overflow.
+func (a *admitter) spill(fresh, full bool) {
+	if fresh || full {
+		a.mu.Lock()
+		if a.noRoom = (time.Time{}); full {
+			a.noRoom = time.Now()
+		}
+		a.mu.Unlock()
+	}
+	if full {
+		a.lane.spill.take(a.full, a.lane.stir)
+		clear(a.full)
+		a.full = a.full[:0]
 	}
 }

@@ -24,6 +24,7 @@ type counters struct {
 	known    *metrics.Counter // links the cache of known URLs answered
 	gone     *metrics.Counter
 	notAcked *metrics.Counter
+	overflow *metrics.Counter // links that the overflow keeps
 	retries  *metrics.Counter
 	requeues *metrics.Counter
 	done     *metrics.Counter
@@ -49,6 +50,7 @@ func newCounters() *counters {
 		known:    s.NewCounter("seine_crawl_links_known_total"),
 		gone:     s.NewCounter("seine_crawl_outcomes_gone_total"),
 		notAcked: s.NewCounter("seine_crawl_admissions_not_acked_total"),
+		overflow: s.NewCounter("seine_crawl_overflow_links_total"),
 		retries:  s.NewCounter(`seine_crawl_outcomes_total{kind="retry"}`),
 		requeues: s.NewCounter(`seine_crawl_outcomes_total{kind="requeue"}`),
 		done:     s.NewCounter(`seine_crawl_outcomes_total{kind="done"}`),
@@ -129,6 +131,7 @@ type Progress struct {
 	Wire     uint64
 	Links    uint64  // seen
 	New      uint64  // admitted
+	Overflow uint64  // kept by the overflow
 	Visits   int64   // in hand
 	Requests int     // under way
 	Rate     float64 // pages a second, lately
@@ -145,7 +148,7 @@ func (w *Worker) Progress() Progress {
 	c := w.count
 	p := Progress{
 		Elapsed: time.Since(c.start), Done: c.done.Get(), Dead: c.dead.Get(), Retried: c.retries.Get(),
-		Bytes: c.bytes.Get(), Wire: c.wire.Get(), Links: c.links.Get(),
+		Bytes: c.bytes.Get(), Wire: c.wire.Get(), Links: c.links.Get(), Overflow: c.overflow.Get(),
 		Visits: w.loaned.Load(), Requests: w.slots.busy(), Causes: make(map[string]int64), Limit: w.limit.get(), Rate: w.rate.get(),
 	}
 	for i := range c.classes {

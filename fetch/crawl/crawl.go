@@ -55,6 +55,7 @@ type Config struct {
 	Fetcher  fetch.Doer
 	Sink     sink.Sink
 	Log      *slog.Logger // nil: discarded
+	Overflow Overflow     // takes links that find no room; nil: their pages wait for it
 
 	Concurrency  int           // requests under way at once, default 256
 	Lease        time.Duration // of a visit, extended every third of it; default 60 s

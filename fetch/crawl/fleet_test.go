@@ -19,9 +19,10 @@ import (
 type meddler struct {
 	Frontier
 	ticks   atomic.Int64
-	full    atomic.Bool // admission has no room for what is new
-	slow    atomic.Bool // admission does not answer
-	frozen  atomic.Bool // ticks do not answer
+	full    atomic.Bool   // admission has no room for what is new
+	slow    atomic.Bool   // admission does not answer
+	frozen  atomic.Bool   // ticks do not answer
+	delay   time.Duration // of every tick
 	tickErr atomic.Pointer[error]
 	admit   atomic.Pointer[error]
 	mu      sync.Mutex
@@ -46,6 +47,9 @@ func (m *meddler) Tick(ctx context.Context, k int, req frontier.TickRequest) (fr
 	}
 	if err := m.hold(ctx, &m.frozen); err != nil {
 		return frontier.TickReply{}, err
+	}
+	if m.delay > 0 {
+		time.Sleep(m.delay) // what a far Redis does
 	}
 	reply, err := m.Frontier.Tick(ctx, k, req)
 	m.mu.Lock()

@@ -26,6 +26,7 @@ type lane struct {
 	w       *Worker
 	shard   int
 	known   *known
+	spill   *spill // nil without an overflow
 	admits  *admitter
 	settles *settler
 
@@ -37,6 +38,7 @@ type lane struct {
 	paused atomic.Bool
 	ticked atomic.Int64 // when the shard last answered, Unix ms
 	asking atomic.Int64 // since when a call has been out, Unix ms, 0 = none
+	late   atomic.Int64 // time spent on borrowing over late answers, ns
 
 	// Of the loop:
 	rev      int64
@@ -52,6 +54,7 @@ type lane struct {
 func newLane(w *Worker, k int) *lane {
 	l := &lane{w: w, shard: k, known: newKnown(w.cfg.KnownURLs / w.cfg.Frontier.Shards()),
 		verdicts: w.count.verdictsOf(k), wake: make(chan struct{}, 1), loans: make(map[string]*loan), rev: -1}
+	l.spill = newSpill(w, w.cfg.KnownURLs/w.cfg.Frontier.Shards())
 	l.admits = newAdmitter(l)
 	l.settles = newSettler(l)
 	return l
@@ -123,6 +126,9 @@ func (l *lane) step(ctx context.Context) (time.Duration, error) {
 	}
 	if granted, err = l.lend(ctx, reply.Due); err != nil {
 		return 0, err
+	}
+	if took := time.Since(l.began); granted > 0 && took > lateCall {
+		l.late.Add(int64(took))
 	}
 	return l.nextStep(want, len(reply.Due), &reply), nil
 }
@@ -261,6 +267,7 @@ func (l *lane) forget() bool {
 	}
 	l.epoch = e
 	l.known.clear()
+	l.spill.forget()
 	return true
 }
 

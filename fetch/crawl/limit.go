@@ -25,6 +25,8 @@ type limit struct {
 	now     atomic.Pointer[string]
 	lastCPU time.Duration
 	lastAt  time.Time
+	late    []int64 // of each lane, as last read
+	lateAt  time.Time
 }
 
 func (l *limit) get() string {
@@ -37,7 +39,7 @@ func (l *limit) get() string {
 // judge looks from the back of the path to its front: whoever holds up the rest
 // is named.
 func (w *Worker) judge() {
-	busyCPU := w.limit.cpuBusy()
+	busyCPU, late := w.limit.cpuBusy(), w.anyLate()
 	name := limitEmpty
 	switch {
 	case w.sinkStalls():
@@ -48,6 +50,8 @@ func (w *Worker) judge() {
 		name = limitCPU
 	case w.slots.idle() <= 0:
 		name = limitNetwork
+	case late:
+		name = limitRedis
 	case w.resting.Load() > 0, w.anyLater():
 		name = limitPoliteness
 	case w.slots.busy() > 0:
@@ -70,10 +74,13 @@ func (l *limit) cpuBusy() bool {
 	return float64(spent) > 0.85*float64(wall)*float64(runtime.GOMAXPROCS(0))
 }
 
-// sinkStalls reports whether pages wait for the sink: most of those that fill
-// the flow, or most hands.
+// sinkStalls reports whether pages wait for the sink, or for the overflow: most
+// of those that fill the flow, or most hands.
 func (w *Worker) sinkStalls() bool {
 	if s, ok := w.cfg.Sink.(interface{ Stalled() bool }); ok && s.Stalled() {
+		return true
+	}
+	if w.overflowErr() != nil {
 		return true
 	}
 	return w.flow.blocked() && w.sinking.Load() > w.linking.Load() || 2*w.writing.Load() > int64(w.slots.size)
@@ -93,9 +100,33 @@ func (w *Worker) anySlow() bool {
 	return false
 }
 
+// lateCall is what an answer takes at least to be called late.
+const lateCall = 20 * time.Millisecond
+
+// anyLate reports whether borrowing from a shard filled most of the time since
+// the last call, with answers that came late: there is work and there are
+// workers, and both wait for Redis.
+func (w *Worker) anyLate() bool {
+	l := &w.limit
+	now := time.Now()
+	wall := now.Sub(l.lateAt)
+	if l.lateAt = now; l.late == nil {
+		l.late = make([]int64, len(w.lanes))
+	}
+	any := false
+	for i, lane := range w.lanes {
+		spent := lane.late.Load()
+		any = any || float64(spent-l.late[i]) > 0.8*float64(wall)
+		l.late[i] = spent
+	}
+	return any
+}
+
+// anyFull reports whether links wait for room in a shard. Those that the
+// overflow takes do not.
 func (w *Worker) anyFull() bool {
 	for _, l := range w.lanes {
-		if l.admits.isFull() {
+		if l.admits.waits() {
 			return true
 		}
 	}

@@ -29,11 +29,22 @@ func (w *Worker) Ready(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("crawl: shard %d has not answered for %s", l.shard, now.Sub(time.UnixMilli(at)).Round(time.Second)))
 		}
 		if l.admits.isFull() {
-			errs = append(errs, fmt.Errorf("crawl: shard %d has no room: admission answers full", l.shard))
+			errs = append(errs, fmt.Errorf("crawl: shard %d has no room: admission answers full%s", l.shard, w.spillNote()))
 		}
 		if l.hungry.Load() && !l.paused.Load() && ended > stallAfter {
 			errs = append(errs, fmt.Errorf("crawl: sites of shard %d are due and no page ended for %s", l.shard, ended.Round(time.Second)))
 		}
 	}
+	if err := w.overflowErr(); err != nil {
+		errs = append(errs, fmt.Errorf("crawl: links that find no room cannot be written: %w", err))
+	}
 	return errors.Join(errs...)
+}
+
+// spillNote says what becomes of links without room.
+func (w *Worker) spillNote() string {
+	if w.cfg.Overflow == nil {
+		return ""
+	}
+	return "; its new links go to the overflow, fetching goes on"
 }

@@ -7,6 +7,7 @@ type trouble struct {
 	deaf, full int  // shards that do not answer, or have no room
 	pressed    int  // shards whose memory is above the marks
 	sink       bool // records cannot be written
+	overflow   bool // nor links that find no room
 }
 
 // watchTrouble logs what holds the worker up when that changes.
@@ -33,6 +34,8 @@ func (w *Worker) watchTrouble(last trouble) trouble {
 		why = s.Err()
 		now.sink = why != nil
 	}
+	stuck := w.overflowErr()
+	now.overflow = stuck != nil
 	if now == last {
 		return now
 	}
@@ -41,7 +44,11 @@ func (w *Worker) watchTrouble(last trouble) trouble {
 		log.Warn("shards that do not answer; the crawl goes on with them when they do", "shards", now.deaf)
 	}
 	if now.full != last.full {
-		log.Warn("shards without room: new URLs wait, nothing is lost; give Redis memory", "shards", now.full)
+		does := "wait"
+		if w.cfg.Overflow != nil {
+			does = "go to the overflow"
+		}
+		log.Warn("shards without room: new URLs "+does+", nothing is lost; give Redis memory", "shards", now.full)
 	}
 	if now.pressed != last.pressed {
 		log.Warn("shards above the memory mark: links of the sites with the longest queues are turned away there", "shards", now.pressed)
@@ -51,6 +58,12 @@ func (w *Worker) watchTrouble(last trouble) trouble {
 		log.Error("records cannot be written; nothing is fetched until they can", "err", why)
 	case last.sink && !now.sink:
 		log.Warn("records are written again")
+	}
+	switch {
+	case now.overflow && !last.overflow:
+		log.Error("links that find no room cannot be written; their pages wait until they can", "err", stuck)
+	case last.overflow && !now.overflow:
+		log.Warn("links that find no room are written again")
 	}
 	return now
 }

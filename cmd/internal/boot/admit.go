@@ -28,6 +28,10 @@ func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontie
 		}
 	}
 	err = s.Each(env.In, func(where, text string, fault error) error {
+		if errors.Is(fault, ErrTorn) {
+			env.Log.Warn("unfinished file", "at", where, "end", fault)
+			return nil
+		}
 		if fault != nil {
 			seeder.Skip()
 			bad(where, fault)

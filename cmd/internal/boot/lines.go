@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"seine/extract/sink/jsonl"
 )
 
 // maxLine is how long a line of a file of URLs may be, bytes.
@@ -19,38 +22,61 @@ const maxLine = 64 << 10
 // ErrLine is a line that cannot be read; the lines after it can.
 var ErrLine = errors.New("line is too long")
 
+// ErrTorn is where a file stops that is being written, or whose writer was
+// killed, as its name says.
+var ErrTorn = errors.New("the file ends in the middle of what its writer wrote; what stands before was taken")
+
 // Each calls f with every seed: the texts of --seed, then the lines of each
 // --file, without blanks around them, blank lines and comments. where names the
 // place, such as "urls.txt:7", and err is ErrLine instead of a text where a
-// line is too long. An error that f returns ends it, as does a file that
-// cannot be read. in is what - stands for.
+// line is too long, ErrTorn at the end of an unfinished file. An error that f
+// returns ends it; a file that cannot be read is an error at the end, after the
+// other files. in is what - stands for.
 func (s *SeedFlags) Each(in io.Reader, f func(where, text string, err error) error) error {
 	for i, text := range s.Seed {
 		if err := f(fmt.Sprintf("--seed %d", i+1), strings.TrimSpace(text), nil); err != nil {
 			return err
 		}
 	}
+	var unread []error
 	for _, path := range s.File {
-		if err := eachLine(path, in, f); err != nil {
-			return err
+		err := eachLine(path, in, f)
+		var file *fileError
+		if errors.As(err, &file) {
+			unread = append(unread, err)
+		} else if err != nil {
+			return errors.Join(append(unread, err)...)
 		}
 	}
-	return nil
+	return errors.Join(unread...)
 }
+
+// fileError is what keeps one file, or the rest of it, from being read.
+type fileError struct {
+	text string
+	err  error
+}
+
+func (e *fileError) Error() string { return "file: " + e.text + e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
 
 func eachLine(path string, in io.Reader, f func(where, text string, err error) error) error {
 	name := "stdin"
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
-			return fmt.Errorf("file: %w", err)
+			return &fileError{"", err}
 		}
 		defer file.Close()
 		in, name = file, path
 	}
-	plain, done, err := inflate(bufio.NewReaderSize(in, maxLine))
+	packed := bufio.NewReaderSize(in, maxLine)
+	if head, err := packed.Peek(len(zstdMagic)); err == io.EOF && strings.HasSuffix(name, jsonl.OpenEnd) && bytes.HasPrefix(zstdMagic, head) {
+		return nil // not even its first frame begins
+	}
+	plain, done, err := inflate(packed)
 	if err != nil {
-		return fmt.Errorf("file: %s: %w", name, err)
+		return &fileError{name + ": ", err}
 	}
 	defer done()
 	lines := bufio.NewReaderSize(plain, maxLine)
@@ -61,7 +87,10 @@ func eachLine(path string, in io.Reader, f func(where, text string, err error) e
 		}
 		where := fmt.Sprintf("%s:%d", name, number)
 		if err != nil && err != io.EOF { // the line may be cut too
-			return fmt.Errorf("file: %s cannot be read beyond line %d, what stands before it was taken: %w", name, number-1, err)
+			if torn(name, err) {
+				return f(where, "", ErrTorn)
+			}
+			return &fileError{fmt.Sprintf("%s cannot be read beyond line %d, what stands before it was taken: ", name, number-1), err}
 		}
 		if text := bytes.TrimSpace(line); tooLong {
 			if err := f(where, "", ErrLine); err != nil {
@@ -78,6 +107,14 @@ func eachLine(path string, in io.Reader, f func(where, text string, err error) e
 	}
 }
 
+// torn reports whether a file that its name calls unfinished just ends early.
+// What stands in its last, incomplete frame belongs to pages that were not
+// settled, so it comes up again.
+func torn(name string, err error) bool {
+	var disk *fs.PathError
+	return strings.HasSuffix(name, jsonl.OpenEnd) && !errors.As(err, &disk)
+}
+
 // readLine returns a line, or skips one that is too long.
 func readLine(r *bufio.Reader) (line []byte, tooLong bool, err error) {
 	line, err = r.ReadSlice('\n')
@@ -87,6 +124,9 @@ func readLine(r *bufio.Reader) (line []byte, tooLong bool, err error) {
 	}
 	return line, tooLong, err
 }
+
+// zstdMagic is what a zstd frame begins with.
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 // inflate unpacks gzip and zstd, known by their first bytes; other content
 // passes as it is.
@@ -102,7 +142,7 @@ func inflate(r *bufio.Reader) (plain io.Reader, done func(), err error) {
 			return nil, nil, err
 		}
 		return g, func() { g.Close() }, nil
-	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case bytes.Equal(head, zstdMagic):
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, nil, err

@@ -90,3 +90,53 @@ func TestLinesThatBreakOff(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file whose writer was killed is read up to its last whole frame, wherever
+// it was cut, and the files after one that cannot be read are read too.
+func TestLinesOfUnfinishedFiles(t *testing.T) {
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := z.EncodeAll([]byte("http://a.example/\nhttp://b.example/\n"), nil)
+	whole := z.EncodeAll([]byte(strings.Repeat("http://c.example/\nhttp://d.example/\n", 3)), bytes.Clone(first))
+	dir := t.TempDir()
+	read := func(name string, content []byte) (urls, torn int, err error) {
+		path, after := filepath.Join(dir, name), filepath.Join(dir, "after")
+		for p, b := range map[string][]byte{path: content, after: []byte("http://after.example/\n")} {
+			if err := os.WriteFile(p, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := SeedFlags{File: []string{path, after}}
+		err = s.Each(nil, func(where, text string, fault error) error {
+			switch {
+			case errors.Is(fault, ErrTorn):
+				torn++
+			case fault != nil || !strings.HasSuffix(text, ".example/"):
+				t.Errorf("%s: %q, %v", where, text, fault)
+			default:
+				urls++
+			}
+			return nil
+		})
+		return urls, torn, err
+	}
+	for cut := range len(whole) + 1 {
+		urls, torn, err := read("x.jsonl.zst.open", whole[:cut])
+		least := 1
+		if cut >= len(first) {
+			least += 2
+		}
+		if err != nil || urls < least || (torn == 1) == (cut == len(whole) || cut == len(first) || cut < 4) {
+			t.Errorf("cut at %d of %d: %d URLs, %d torn, %v", cut, len(whole), urls, torn, err)
+		}
+	}
+	// A machine that lost power may leave zeros.
+	if urls, torn, err := read("x.jsonl.zst.open", append(bytes.Clone(first), make([]byte, 50)...)); err != nil || urls != 3 || torn != 1 {
+		t.Errorf("zeros: %d URLs, %d torn, %v", urls, torn, err)
+	}
+	if urls, torn, err := read("x.jsonl.zst", whole[:len(whole)-1]); err == nil || urls < 3 || torn != 0 {
+		t.Errorf("a finished file that is torn: %d URLs, %d torn, %v", urls, torn, err)
+	}
+}

@@ -10,7 +10,7 @@ import (
 // SeedFlags name URLs to start from.
 type SeedFlags struct {
 	Seed []string `group:"input" sep:"none" placeholder:"URL" help:"URL to start from. Repeatable."`
-	File []string `group:"input" sep:"none" placeholder:"FILE" help:"File of URLs, one a line, # for comments, gzip or zstd by content; - is stdin. Repeatable."`
+	File []string `group:"input" sep:"none" placeholder:"FILE" help:"File of URLs, one a line, or JSON objects as in a feed; # for comments, gzip or zstd by content; - is stdin. Repeatable."`
 }
 
 // ProcessFlags belong to one fetcher process, not to the crawl.
@@ -19,6 +19,8 @@ type ProcessFlags struct {
 	Fields     []string      `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text."`
 	RotateSize Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
 	RotateTime time.Duration `least:"0s" group:"output" placeholder:"D" help:"Begin a new file after so long."`
+
+	Overflow string `group:"output" placeholder:"DIR" help:"When Redis is full, write the links that find no room to files there and go on; frontier seed --file DIR/* takes them back."`
 
 	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis; needs --seed, --file, or a --state with work."`
 	State        string        `group:"run" placeholder:"DIR" help:"With --embedded: keep the crawl here and go on with it later."`

@@ -177,7 +177,7 @@ func (s *Sink) persist(frame []byte) error {
 		if err == nil {
 			return nil
 		}
-		err = fmt.Errorf("jsonl: records wait, make room or mend the output: %w", err)
+		err = fmt.Errorf("jsonl: %s wait, make room or mend the output: %w", s.what, err)
 		if last {
 			return err
 		}

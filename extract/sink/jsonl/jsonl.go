@@ -24,6 +24,9 @@
 // its name with the time (UTC) and a counter before the suffixes:
 // pages.jsonl.zst becomes pages-20261128T010203-000001.jsonl.zst. It appears
 // there by link(2), complete, and never changes again.
+//
+// Lines is the same committer for lines that are no records: it syncs, and
+// begins files of its own in a directory that processes share.
 package jsonl
 
 import (
@@ -123,6 +126,7 @@ type Sink struct {
 	linger time.Duration
 	out    output
 	codec  codec
+	what   string    // is written, for messages
 	frame  []byte    // compressed frame, the committer's
 	pool   sync.Pool // *[]byte, for encoding outside the lock
 
@@ -168,15 +172,8 @@ func Open(cfg Config) (*Sink, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Sink{
-		cfg:     cfg.withDefaults(),
-		codec:   codecOf(cfg.Path),
-		wake:    make(chan struct{}, 1),
-		closing: make(chan struct{}),
-		ended:   make(chan struct{}),
-	}
-	s.room.L = &s.mu
-	s.pool.New = func() any { return new([]byte) }
+	s := newSink(cfg)
+	s.codec = codecOf(cfg.Path)
 	if s.codec != nil {
 		s.linger = max(s.cfg.Linger, 0)
 	}
@@ -191,6 +188,14 @@ func Open(cfg Config) (*Sink, error) {
 	}
 	go s.commit()
 	return s, nil
+}
+
+// newSink is a sink without an output or a committer.
+func newSink(cfg Config) *Sink {
+	s := &Sink{what: "records", cfg: cfg.withDefaults(), wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{})}
+	s.room.L = &s.mu
+	s.pool.New = func() any { return new([]byte) }
+	return s
 }
 
 // Err is why nothing can be written just now, or nil. Records wait meanwhile.

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"sync/atomic"
+
+	"seine/cmd/internal/boot"
+	"seine/extract/sink/jsonl"
+	"seine/fetch/crawl"
+)
+
+// overflow is where links go that Redis has no room for; nil: nowhere.
+type overflow struct {
+	*jsonl.Lines
+	env        *boot.Env
+	dir, crawl string
+	kept       atomic.Int64 // lines that are on disk
+}
+
+// openOverflow opens what --overflow names.
+func (g *grammar) openOverflow(env *boot.Env) (*overflow, error) {
+	if g.Overflow == "" {
+		return nil, nil
+	}
+	lines, err := jsonl.OpenLines(jsonl.LinesConfig{Dir: g.Overflow, Name: g.Crawl})
+	if err != nil {
+		return nil, fmt.Errorf("overflow: %w", err)
+	}
+	return &overflow{Lines: lines, env: env, dir: g.Overflow, crawl: g.Crawl}, nil
+}
+
+// keeper is o as the worker wants it.
+func (o *overflow) keeper() crawl.Overflow {
+	if o == nil {
+		return nil
+	}
+	return o
+}
+
+// Write counts what is on disk.
+func (o *overflow) Write(lines []byte, done func(error)) {
+	n := int64(bytes.Count(lines, []byte("\n")))
+	o.Lines.Write(lines, func(err error) {
+		if err == nil {
+			o.kept.Add(n)
+		}
+		done(err)
+	})
+}
+
+// close finishes the last file and says how to take back what is there.
+func (o *overflow) close() error {
+	if o == nil {
+		return nil
+	}
+	err := o.Lines.Close()
+	if n := o.kept.Load(); n > 0 {
+		o.env.Log.Warn("links that found no room in Redis are in files and not in the crawl; give Redis memory and take them back",
+			"links", n, "do", fmt.Sprintf("frontier seed --crawl %s --file %s/*", o.crawl, o.dir))
+	}
+	return err
+}

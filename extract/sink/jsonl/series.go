@@ -1,0 +1,180 @@
+package jsonl
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// OpenEnd is what the name of a file of lines ends in while it is written, or
+// when its writer was killed: such a file may end in the middle of a frame.
+const OpenEnd = ".open"
+
+// LinesConfig of Lines. Dir and Name are required.
+type LinesConfig struct {
+	Dir        string        // made, 0700, if it is not there
+	Name       string        // what names of files begin with
+	RotateSize int64         // bytes that a file does not outgrow, default 64 MB
+	RotateTime time.Duration // how long after its first line a file is finished, default 5 min
+}
+
+// Lines writes lines of its callers to a series of zstd files in a directory
+// that many processes may share. A group commit is one frame, written and
+// synced (fsync) before its done functions are called; while one is synced the
+// next gathers.
+//
+// A file, 0600, is made when there is a line for it, as
+// NAME-20261128T010203-RANDOM.jsonl.zst.open, and loses the .open when it is
+// finished: it is large or old enough, or Lines is closed. A finished file
+// never changes again. A frame that cannot be written is tried again until there
+// is room; Err says why meanwhile.
+type Lines struct{ s *Sink }
+
+// OpenLines checks that files can be made in the directory.
+func OpenLines(cfg LinesConfig) (*Lines, error) {
+	if cfg.Dir == "" || cfg.Name == "" || strings.ContainsRune(cfg.Name, filepath.Separator) {
+		return nil, fmt.Errorf("jsonl: lines need a directory and a plain name, not %q and %q", cfg.Dir, cfg.Name)
+	}
+	if cfg.RotateSize <= 0 {
+		cfg.RotateSize = 64 << 20
+	}
+	if cfg.RotateTime <= 0 {
+		cfg.RotateTime = 5 * time.Minute
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("jsonl: %w", err)
+	}
+	out := &series{dir: cfg.Dir, name: cfg.Name}
+	err := out.begin()
+	if err == nil {
+		err = errors.Join(out.f.Close(), os.Remove(out.f.Name()))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("jsonl: no files can be made in %s: %w", cfg.Dir, err)
+	}
+	out.f = nil
+	s := newSink(Config{RotateSize: cfg.RotateSize, RotateTime: cfg.RotateTime, MaxPending: math.MaxInt64, Linger: linesLinger})
+	s.what, s.out, s.codec, s.linger = "lines", out, new(zstdCodec), linesLinger
+	go s.commit()
+	return &Lines{s}, nil
+}
+
+// linesLinger bounds how often a disk is made to sync.
+const linesLinger = 50 * time.Millisecond
+
+// Write queues whole lines, which it copies, for one frame. done is called once
+// by the committer: with nil when they are on disk, with an error only when
+// Lines was closed before that. It must not block. Write never blocks: the
+// caller bounds what waits.
+func (l *Lines) Write(lines []byte, done func(error)) {
+	if !l.s.enqueue(lines, done) {
+		done(ErrClosed)
+	}
+}
+
+// Err is why nothing can be written just now, or nil.
+func (l *Lines) Err() error { return l.s.Err() }
+
+// Close writes what waits, trying once, and finishes the file. What could not
+// be written is failed by its done; the first such error is returned.
+func (l *Lines) Close() error { return l.s.Close() }
+
+// series is an output of synced files. state is asked by the committer alone.
+type series struct {
+	dir, name string
+	f         *os.File // nil: the next frame begins one
+	size      int64
+	since     time.Time
+	torn      bool // there may be bytes beyond size
+}
+
+// begin makes a file under a name that nobody has.
+func (o *series) begin() error {
+	name := fmt.Sprintf("%s-%s-%s.jsonl.zst%s", o.name, time.Now().UTC().Format("20060102T150405"), rand.Text()[:10], OpenEnd)
+	f, err := os.OpenFile(filepath.Join(o.dir, name), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := syncDir(o.dir); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	o.f, o.size, o.since, o.torn = f, 0, time.Now(), false
+	return nil
+}
+
+// write writes and syncs frame. After a sync that failed nobody knows what of a
+// file's last pages is on disk, and a second sync may say nothing: the frame
+// goes to another file.
+func (o *series) write(frame []byte) error {
+	if o.torn {
+		if err := o.takeBack(); err != nil {
+			return err
+		}
+	}
+	if o.f == nil {
+		if err := o.begin(); err != nil {
+			return err
+		}
+	}
+	if _, err := o.f.Write(frame); err != nil {
+		o.torn = true
+		return errors.Join(err, o.takeBack())
+	}
+	if err := o.f.Sync(); err != nil {
+		err = errors.Join(err, o.f.Truncate(o.size), o.f.Close()) // keeps its open name
+		o.f, o.size, o.torn = nil, 0, false
+		return err
+	}
+	o.size += int64(len(frame))
+	return nil
+}
+
+// takeBack cuts what a failed write left.
+func (o *series) takeBack() error {
+	if err := o.f.Truncate(o.size); err != nil {
+		return err
+	}
+	o.torn = false
+	return nil
+}
+
+func (o *series) state() (int64, time.Time) { return o.size, o.since }
+
+// rotate finishes the file: from here on it is whole and does not change.
+func (o *series) rotate() error {
+	if o.f == nil {
+		return nil
+	}
+	if o.torn {
+		if err := o.takeBack(); err != nil {
+			return err
+		}
+	}
+	if o.size == 0 { // nothing was ever written
+		err := errors.Join(os.Remove(o.f.Name()), o.f.Close())
+		o.f = nil
+		return err
+	}
+	if err := os.Rename(o.f.Name(), strings.TrimSuffix(o.f.Name(), OpenEnd)); err != nil {
+		return err
+	}
+	err := errors.Join(o.f.Close(), syncDir(o.dir))
+	o.f, o.size = nil, 0
+	return err
+}
+
+func (o *series) close() error { return o.rotate() }
+
+// syncDir makes names of a directory last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
