@@ -23,10 +23,9 @@ const admitMost = 500
 // After an error the verdicts say nothing and the batch may be sent again; with
 // ErrNotAcked they are filled, but what they call admitted or seen may be lost
 // with the master. What the memory marks turn away is Capped; it is Full when
-// Config.Overflow says that the caller keeps it, and when it has seed standing:
-// what was asked for by name waits. ErrLostFilter names the missing filter: nothing is admitted
-// until it is restored. Cost: one script call for each 500 URLs, some 2 us of
-// the server for each new one.
+// the candidate waits or has seed standing. ErrLostFilter names the missing
+// filter: nothing is admitted until it is restored. Cost: one script call for
+// each 500 URLs, some 2 us of the server for each new one.
 func (f *Frontier) Admit(ctx context.Context, k int, batch []Candidate, verdicts []Verdict) error {
 	if len(verdicts) != len(batch) {
 		return fmt.Errorf("frontier: admit: %d verdicts for %d candidates", len(verdicts), len(batch))
@@ -89,7 +88,7 @@ func (f *Frontier) admit(ctx context.Context, k int, a *admission, batch []Candi
 		return malformed(k, "admit", reply)
 	}
 	for x, i := range a.placed {
-		verdicts[i] = f.verdictOf(letters[x], batch[i].Seed)
+		verdicts[i] = verdictOf(letters[x], batch[i].Seed || batch[i].Waits)
 	}
 	if acked < f.cfg.AckReplicas {
 		return &shard.Error{Shard: k, Op: "admit", Err: fmt.Errorf("%w: %d of %d did in %v", ErrNotAcked, acked, f.cfg.AckReplicas, f.cfg.AckTimeout)}
@@ -97,13 +96,13 @@ func (f *Frontier) admit(ctx context.Context, k int, a *admission, batch []Candi
 	return nil
 }
 
-func (f *Frontier) verdictOf(letter byte, seed bool) Verdict {
+func verdictOf(letter byte, waits bool) Verdict {
 	switch {
 	case letter == 'a':
 		return Admitted
 	case letter == 's':
 		return Seen
-	case letter == 'c', letter == 't' && !seed && !f.cfg.Overflow:
+	case letter == 'c', letter == 't' && !waits:
 		return Capped
 	}
 	return Full

@@ -19,6 +19,7 @@ type Candidate struct {
 	Seed        bool              // seed standing: in scope whatever page it stood on
 	Meta        string            // JSON object carried to the page's record, or ""
 	Again       string            // request id that queues a known URL once more, or ""
+	Waits       bool              // whoever asks keeps it where memory is scarce: Full then, not Capped
 }
 
 // Verdict is what admission said of one candidate.

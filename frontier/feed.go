@@ -210,6 +210,7 @@ func readElement(maker *Maker, text string) (FeedItem, error) {
 		return FeedItem{}, err
 	}
 	item := FeedItem{Candidate: c}
+	item.Waits = true
 	item.Depth, item.Meta, item.Redirects = e.Depth, meta, e.Redirects
 	if e.Seed != nil {
 		item.Seed = *e.Seed

@@ -52,7 +52,6 @@ type Config struct {
 	MaxDead     int64         // dead letters of one cause and shard, default 100,000
 	AckReplicas int           // replicas that must acknowledge an admission, default none
 	AckTimeout  time.Duration // how long to wait for them, default 2 s
-	Overflow    bool          // the caller keeps what it gets back as Full, so links that the memory marks turn away are Full, else Capped
 }
 
 // Validate joins all that is wrong.

@@ -43,15 +43,15 @@ func TestMarks(t *testing.T) {
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := marked(t, kind, 0, 0, 1)
 		for _, c := range []struct {
-			name     string
-			percent  float64 // full
-			meta     string  // pressed, longest
-			far      uint32  // longest queue of other shards of the server
-			overflow bool
-			long     string // verdicts of three new URLs of each
-			mid      string
-			fresh    string
-			pressed  bool
+			name    string
+			percent float64 // full
+			meta    string  // pressed, longest
+			far     uint32  // longest queue of other shards of the server
+			waits   bool
+			long    string // verdicts of three new URLs of each
+			mid     string
+			fresh   string
+			pressed bool
 		}{
 			{name: "no maxmemory", long: "aaa", mid: "aaa", fresh: "aaa"},
 			{name: "below the low mark", percent: 30, long: "aaa", mid: "aaa", fresh: "aaa"},
@@ -64,7 +64,7 @@ func TestMarks(t *testing.T) {
 			{name: "further up: shorter ones", percent: 70, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aaa", pressed: true},
 			{name: "nearly full: a queue grows to the bar in one call", percent: 75, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aac", pressed: true},
 			{name: "half way to full and beyond: all but the first of a site", percent: 85, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "acc", pressed: true},
-			{name: "overflow keeps them", percent: 75, meta: "longest 30", overflow: true, long: "fff", mid: "fff", fresh: "aaf", pressed: true},
+			{name: "who asks keeps them", percent: 75, meta: "longest 30", waits: true, long: "fff", mid: "fff", fresh: "aaf", pressed: true},
 			{name: "queues of other shards are far longer", percent: 70, meta: "longest 30", far: 1 << 20, long: "aaa", mid: "aaa", fresh: "aaa", pressed: true},
 		} {
 			t.Run(c.name, func(t *testing.T) {
@@ -78,14 +78,14 @@ func TestMarks(t *testing.T) {
 					}
 					s.do(args...)
 				}
-				if err := s.Configure(Config{Overflow: c.overflow}); err != nil {
-					t.Fatal(err)
-				}
 				s.settings.Store(&Settings{MemoryLow: 40, MemoryHigh: 60})
 				s.fill(c.percent)
 				s.longest[0].Store(c.far)
 				batch := append(candidates("long.example", 29, 33), candidates("mid.example", 9, 12)...)
 				batch = append(batch, candidates("new.example", 0, 3)...)
+				for i := range batch {
+					batch[i].Waits = c.waits
+				}
 				want := "s" + c.long + c.mid + c.fresh
 				if got := s.admit(batch...); got != want {
 					t.Fatalf("verdicts %s, want %s; memory %+v", got, want, s.memory())
@@ -238,7 +238,11 @@ func TestSeedsWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 9 {
-		if err := seeder.Add(t.Context(), candidate("a.example", 1+i).URL); err != nil {
+		text := candidate("a.example", 1+i).URL
+		if i > 4 { // a link that comes back
+			text = fmt.Sprintf(`{"url":%q,"depth":2,"seed":false}`, text)
+		}
+		if err := seeder.Add(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}

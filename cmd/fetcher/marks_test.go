@@ -1,13 +1,18 @@
 package main_test
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"seine/frontier"
 	"seine/shard"
@@ -15,8 +20,53 @@ import (
 )
 
 // Above the memory mark a fetcher goes on: links of a huge site are turned away
-// once many wait, all of others are fetched, and metrics and log tell it.
+// once many wait, all of others are fetched, and metrics and log tell it. With
+// --overflow what is turned away is kept.
 func TestMemoryMark(t *testing.T) {
+	t.Run("capped", func(t *testing.T) {
+		if served := aboveMark(t); !strings.Contains(served, `shard="0",verdict="full"} 0`) {
+			t.Error("links found no room")
+		}
+	})
+	t.Run("overflow", func(t *testing.T) {
+		dir := t.TempDir()
+		served := aboveMark(t, "--overflow", dir)
+		kept := bytes.Count(unpack(t, dir), []byte(`"depth":1,"seed":false}`))
+		for _, want := range []string{fmt.Sprint("seine_crawl_overflow_links_total ", kept), `shard="0",verdict="capped"} 0`} {
+			if !strings.Contains(served, want+"\n") {
+				t.Errorf("%d lines were kept, and metrics do not say %s", kept, want)
+			}
+		}
+	})
+}
+
+// unpack is what the files of a directory hold.
+func unpack(t *testing.T, dir string) (all []byte) {
+	t.Helper()
+	paths, err := filepath.Glob(dir + "/*")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no files: ", err)
+	}
+	z, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			all, err = z.DecodeAll(text, all)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// aboveMark crawls with 500 links in the longest queue, and returns the metrics
+// at the end.
+func aboveMark(t *testing.T, flags ...string) string {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		links := map[string]int{"huge.example": 2000, "small-1.example": 3, "small-2.example": 3}[r.Host]
@@ -50,8 +100,8 @@ func TestMemoryMark(t *testing.T) {
 	redis.Nodes[0].Do(t, "config", "set", "maxmemory", 25*stats[0].Memory.Used)
 	redis.Nodes[0].Do(t, "hset", shard.KeysOf("seine", shard.NewMap(1).Tag(0)).Meta(), "longest", 500, "since", time.Now().Add(time.Hour).UnixMilli())
 
-	p := start(t, "--redis", redis.Addrs[0], "--metrics-addr", "127.0.0.1:0", "--connect-to", "::127.0.0.1:"+port,
-		"--seed", "http://huge.example/", "--seed", "http://small-1.example/", "--seed", "http://small-2.example/")
+	p := start(t, append(flags, "--redis", redis.Addrs[0], "--metrics-addr", "127.0.0.1:0", "--connect-to", "::127.0.0.1:"+port,
+		"--seed", "http://huge.example/", "--seed", "http://small-1.example/", "--seed", "http://small-2.example/")...)
 	var served string
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		served = scrape(t, p)
@@ -64,7 +114,7 @@ func TestMemoryMark(t *testing.T) {
 	}
 	for _, want := range []string{`seine_frontier_bar_urls{shard="0"} `, `seine_frontier_memory_bytes{shard="0"} `} {
 		if _, value, ok := strings.Cut(served, want); !ok || value[0] == '0' {
-			t.Errorf("no %sabove 0 in\n%s", want, served)
+			t.Errorf("%sis not above 0", want)
 		}
 	}
 	if stats, err = f.Stats(t.Context()); err != nil {
@@ -77,4 +127,5 @@ func TestMemoryMark(t *testing.T) {
 	if text := s.Pressure(&settings); !strings.Contains(text, "links to queues of") {
 		t.Error(text, s)
 	}
+	return served
 }

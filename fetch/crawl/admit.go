@@ -112,7 +112,9 @@ type group struct {
 	first    map[canon.Fingerprint]int
 }
 
-func (g *group) set(links []link) {
+// set takes links. Where memory is scarce they wait, when keep says so, or one
+// of the links to a URL does.
+func (g *group) set(links []link, keep bool) {
 	g.links, g.batch, g.of = links, g.batch[:0], g.of[:0]
 	clear(g.first)
 	for i := range links {
@@ -125,6 +127,7 @@ func (g *group) set(links []link) {
 				g.first[c.Fingerprint] = at
 			}
 		}
+		g.batch[at].Waits = g.batch[at].Waits || c.Waits || c.Seed || keep
 		g.of = append(g.of, at)
 	}
 	g.verdicts = append(g.verdicts[:0], make([]frontier.Verdict, len(g.batch))...)
@@ -180,7 +183,7 @@ func (a *admitter) ripe() bool {
 // admit admits links in groups.
 func (a *admitter) admit(ctx context.Context, g *group, links []link) error {
 	for some := range slices.Chunk(links, maxAdmit) {
-		g.set(some)
+		g.set(some, a.lane.spill != nil)
 		if err := a.call(ctx, g.batch, g.verdicts); err != nil {
 			return err
 		}
