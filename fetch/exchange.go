@@ -174,7 +174,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	if reuse, err = x.body(ctx, cn, hd, resp, h); err != nil {
 		return false, err
 	}
-	return reuse && !hd.f.Header.ConnectionClose() && x.in.Buffered() == 0, nil
+	return reuse && cn.err == nil && !hd.f.Header.ConnectionClose() && x.in.Buffered() == 0 && cn.drained(), nil
 }
 
 // foreign says whether an incomplete header does not even start like HTTP.
