@@ -49,8 +49,16 @@ func intact(f io.ReaderAt, size int64, k kind) (int64, error) {
 	return good, nil
 }
 
-// lastLine finds the end of the last complete line.
+// lastLine finds the end of the last complete line. A file that does not begin
+// as a record does is not ours to cut.
 func lastLine(f io.ReaderAt, size int64) (int64, error) {
+	head, err := readAt(f, make([]byte, 2), 0)
+	if err == nil {
+		err = checkMagic(head, []byte(`{"`))
+	}
+	if err != nil {
+		return 0, err
+	}
 	buf := make([]byte, 64<<10)
 	for end := size; end > 0 && size-end <= maxTorn; {
 		n := min(end, int64(len(buf)))
