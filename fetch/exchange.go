@@ -270,7 +270,7 @@ func (x *exchange) finish(ctx context.Context, cn *conn, resp *Response, err err
 	switch {
 	case x.wire.err == errWireLimit:
 		resp.Cut = ClassBodyWire
-	case err == errBodyLimit:
+	case err == errBodyLimit, swollen(x.stages):
 		resp.Cut = ClassBodySize
 	case x.wire.err != nil && x.wire.err != io.EOF:
 		e := readFailure(ctx, cn, x.wire.err, true)
