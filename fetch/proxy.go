@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -150,12 +151,13 @@ func (p *proxy) verdict(ctx context.Context, m *meters, began time.Time, err err
 	if theirs {
 		p.worked = time.Now()
 	}
-	works := p.worked.After(began)
+	works := !p.worked.Before(began)
 	p.mu.Unlock()
 	if theirs {
 		return fail(ClassConnect, err)
 	}
-	if ctx.Err() != nil && works {
+	slow := ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) // SOCKS hands the deadline on
+	if slow && works {
 		return fail(ClassConnect, errProxySlow)
 	}
 	p.failed(m)
