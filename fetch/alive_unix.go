@@ -11,7 +11,7 @@ import (
 // costs one system call and no memory.
 type probe struct {
 	rc    syscall.RawConn
-	look  func(fd uintptr) bool
+	look  func(fd uintptr)
 	quiet bool
 }
 
@@ -25,22 +25,21 @@ func newProbe(nc net.Conn) *probe {
 		return nil
 	}
 	p := &probe{rc: rc}
-	p.look = func(fd uintptr) bool {
+	p.look = func(fd uintptr) {
 		var b [1]byte
 		_, _, e := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		p.quiet = e == syscall.EAGAIN || e == syscall.EWOULDBLOCK
-		return true
 	}
 	return p
 }
 
 // alive says whether nothing happened to an idle connection: neither closed by
 // the server nor bytes there that nobody asked for, which the next exchange
-// would take for its answer. It does not wait.
+// would take for its answer. It does not wait, and the deadline of the exchange before may be over.
 func (p *probe) alive() bool {
 	if p == nil {
 		return true
 	}
 	p.quiet = false
-	return p.rc.Read(p.look) == nil && p.quiet
+	return p.rc.Control(p.look) == nil && p.quiet
 }

@@ -67,6 +67,7 @@ func New(cfg Config) (*Client, error) {
 		c.block = appendLine(c.block, kv[0], kv[1])
 	}
 	c.maxWire = cfg.MaxBody + cfg.MaxBody/16 + 64<<10
+	c.decoders.max = c.maxWire
 	c.maxIn = 2*c.maxWire + int64(cfg.MaxHeader) + 1<<20
 	c.exchanges.New = func() any { return newExchange(c) }
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })

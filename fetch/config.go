@@ -18,7 +18,7 @@ type Config struct {
 	Accept         string // default HTML and XML before the rest
 	AcceptLanguage string // default not sent
 
-	MaxBody        int64 // bytes of a decoded body, default 10 MiB; on the wire a compressed one may be 1/16 + 64 KiB larger
+	MaxBody        int64 // bytes of a decoded body, default 10 MiB; on the wire, and between two encodings, a compressed one may be 1/16 + 64 KiB larger
 	MaxHeader      int   // bytes of a response's header, interim answers included, default 32 KiB
 	MaxHeaderCount int   // header lines, default 256
 

@@ -3,6 +3,7 @@ package fetch
 import (
 	"errors"
 	"net"
+	"os"
 	"time"
 )
 
@@ -14,6 +15,7 @@ type conn struct {
 	abort    func()   // closes raw; made once, given to context.AfterFunc
 	probe    *probe   // looks at raw while it is idle
 	used     bool     // it has served an exchange before
+	extra    [1]byte  // what drained reads into
 
 	// Of the running exchange.
 	total  time.Time     // the end of the exchange
@@ -37,6 +39,23 @@ func newConn(nc, raw net.Conn) *conn {
 
 // close drops the connection without the goodbye of TLS, which could block.
 func (c *conn) close() { c.raw.Close() }
+
+// drained says, after an answer, whether TLS holds no more bytes of the server,
+// and no goodbye: they would answer the next request, and the probe of the
+// socket does not see them. It does not wait.
+func (c *conn) drained() bool {
+	if c.Conn == c.raw {
+		return true
+	}
+	if c.Conn.SetReadDeadline(longAgo) != nil {
+		return false
+	}
+	n, err := c.Conn.Read(c.extra[:])
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// longAgo lets a read return only what is there already.
+var longAgo = time.Unix(1, 0)
 
 // begin readies c for an exchange that ends at total and whose first byte must
 // come within first. Write and first read need no other deadline.

@@ -37,6 +37,7 @@ type stage struct {
 	coding coding
 	in     *bufio.Reader
 	out    io.Reader // nil until the first read chose it
+	left   int64     // bytes it may still yield
 	err    error
 
 	gzip *gzip.Reader
@@ -48,8 +49,12 @@ type stage struct {
 
 var errStages = errors.New("too many content encodings")
 
-// decoders pools stages.
-type decoders struct{ pools [codings]sync.Pool }
+// decoders pools stages. Each stage yields at most max bytes: under another, a
+// few bytes on the wire could become any number that never reach the Handler.
+type decoders struct {
+	max   int64
+	pools [codings]sync.Pool
+}
 
 func (d *decoders) get(c coding, src io.Reader) *stage {
 	s, ok := d.pools[c].Get().(*stage)
@@ -57,7 +62,7 @@ func (d *decoders) get(c coding, src io.Reader) *stage {
 		s = &stage{coding: c, in: bufio.NewReaderSize(nil, stageSize)}
 	}
 	s.in.Reset(src)
-	s.out, s.err = nil, nil
+	s.out, s.left, s.err = nil, d.max, nil
 	return s
 }
 
@@ -93,6 +98,16 @@ func (d *decoders) open(stages []*stage, encoding string, src io.Reader) ([]*sta
 	return stages, src, nil
 }
 
+// swollen says whether one of stages yielded more than it may.
+func swollen(stages []*stage) bool {
+	for _, s := range stages {
+		if s.err == errBodyLimit {
+			return true
+		}
+	}
+	return false
+}
+
 func codingOf(name string) (coding, bool) {
 	switch {
 	case strings.EqualFold(name, "gzip"), strings.EqualFold(name, "x-gzip"):
@@ -120,6 +135,10 @@ func (s *stage) Read(p []byte) (int, error) {
 	}
 	for {
 		n, err := s.out.Read(p)
+		if s.left -= int64(n); s.left < 0 {
+			s.err = errBodyLimit
+			return 0, s.err
+		}
 		if err == io.EOF && s.coding == codingGzip && s.member() {
 			if err = s.gzip.Reset(s.in); err == nil {
 				s.gzip.Multistream(false)

@@ -174,7 +174,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	if reuse, err = x.body(ctx, cn, hd, resp, h); err != nil {
 		return false, err
 	}
-	return reuse && !hd.f.Header.ConnectionClose() && x.in.Buffered() == 0, nil
+	return reuse && cn.err == nil && !hd.f.Header.ConnectionClose() && x.in.Buffered() == 0 && cn.drained(), nil
 }
 
 // foreign says whether an incomplete header does not even start like HTTP.
@@ -270,7 +270,7 @@ func (x *exchange) finish(ctx context.Context, cn *conn, resp *Response, err err
 	switch {
 	case x.wire.err == errWireLimit:
 		resp.Cut = ClassBodyWire
-	case err == errBodyLimit:
+	case err == errBodyLimit, swollen(x.stages):
 		resp.Cut = ClassBodySize
 	case x.wire.err != nil && x.wire.err != io.EOF:
 		e := readFailure(ctx, cn, x.wire.err, true)

@@ -15,7 +15,7 @@
 //	body      counts, decodes and cuts what comes, and feeds the Handler
 //
 // Nothing a server does can hold an exchange longer than its total time or
-// make it hold more memory than its buffers and the window of one decoder.
+// make it hold more memory than its buffers and the windows of its decoders.
 // The guard looks at the address that is really dialled, after DNS, so no
 // name, redirect or connect-to rule leads to a private network unless
 // Config.AllowNet names it. A request whose kept-alive connection turns out to

@@ -24,6 +24,22 @@ func TestReuse(t *testing.T) {
 	}
 }
 
+// TestReuseAfterReadDeadline: an idle connection outlives the read deadline of
+// its last exchange, as where a site's delay is longer than the read timeout.
+func TestReuseAfterReadDeadline(t *testing.T) {
+	s := answers(t, okAnswer, false)
+	c := newClient(t, nil)
+	for range 2 {
+		if _, h, err := get(c, s.url); err != nil || string(h.body) != "hello" {
+			t.Fatal(err)
+		}
+		c.pool.old.next.SetReadDeadline(longAgo)
+	}
+	if st := c.Stats(); s.connections() != 1 || st.Reused != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
 // TestStale: a kept connection that the server closes under the request is
 // replaced once, counted, and the body is served once. The client must not see
 // the close before it writes, so the server closes when the request arrives.

@@ -136,6 +136,23 @@ func TestBodyLimit(t *testing.T) {
 }
 
 // TestWireLimit: padding that inflates to nothing ends at the wire limit.
+// TestInnerLimit: what one encoding yields to the next is bounded as well.
+// Here it is empty gzip members without end, of which nothing ever comes out.
+func TestInnerLimit(t *testing.T) {
+	bomb := bytes.Repeat(encode(t, "gzip", nil), 1<<18)
+	for encoding, body := range map[string][]byte{
+		"gzip, gzip":             encode(t, "gzip", bomb),
+		"gzip, br":               encode(t, "br", bomb),
+		"gzip, zstd":             encode(t, "zstd", bomb),
+		"gzip, deflate, deflate": encode(t, "deflate", encode(t, "deflate", bomb)),
+	} {
+		_, resp, got := serveEncoded(t, encoding, body, func(cfg *Config) { cfg.MaxBody = 1 << 20 })
+		if len(got) != 0 || !resp.Truncated || resp.Cut != ClassBodySize {
+			t.Errorf("%s, %d bytes on the wire: %d bytes, cut %q", encoding, len(body), len(got), resp.Cut)
+		}
+	}
+}
+
 func TestWireLimit(t *testing.T) {
 	empty := encode(t, "gzip", nil)
 	body := bytes.Repeat(empty, 300_000/len(empty))

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,10 +44,12 @@ type proxy struct {
 	mu       sync.Mutex
 	failures int
 	until    time.Time // rests until
+	worked   time.Time // when it last showed that it works
 }
 
 var (
-	errAllRest = errors.New("all proxies rest after failures")
+	errAllRest   = errors.New("all proxies rest after failures")
+	errProxySlow = errors.New("the proxy, which serves others, did not reach the host in time")
 )
 
 func newProxies(cfg *Config) (*proxies, error) {
@@ -132,8 +135,33 @@ func (p *proxy) failed(m *meters) {
 func (p *proxy) answered(m *meters) {
 	m.proxyAnswered[p.index].Inc()
 	p.mu.Lock()
-	p.failures, p.until = 0, time.Time{}
+	p.failures, p.until, p.worked = 0, time.Time{}, time.Now()
 	p.mu.Unlock()
+}
+
+// verdict classes why a tunnel that was begun at began failed. A proxy is to
+// blame unless the caller gave up, the proxy says that it is the target, or it
+// served others while the target kept it waiting until the connect timeout.
+func (p *proxy) verdict(ctx context.Context, m *meters, began time.Time, err error) *Error {
+	if ctx.Err() == context.Canceled {
+		return fail(ClassCanceled, ctx.Err())
+	}
+	_, theirs := err.(*targetError)
+	p.mu.Lock()
+	if theirs {
+		p.worked = time.Now()
+	}
+	works := !p.worked.Before(began)
+	p.mu.Unlock()
+	if theirs {
+		return fail(ClassConnect, err)
+	}
+	slow := ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) // SOCKS hands the deadline on
+	if slow && works {
+		return fail(ClassConnect, errProxySlow)
+	}
+	p.failed(m)
+	return fail(ClassProxy, err)
 }
 
 // tunnel returns a connection through the proxy: to the proxy itself when it
@@ -144,10 +172,10 @@ func (p *proxy) tunnel(ctx context.Context, d *dialer, t *target) (nc, raw net.C
 	if err := d.guardLiteral(host); err != nil {
 		return nil, nil, fail(ClassGuard, err)
 	}
+	began := time.Now()
 	raw, err = d.open(ctx, p.host, p.port)
 	if err != nil {
-		p.failed(d.m)
-		return nil, nil, fail(ClassProxy, err)
+		return nil, nil, p.verdict(ctx, d.m, began, err)
 	}
 	if p.forwards(t) {
 		return raw, raw, nil
@@ -166,11 +194,7 @@ func (p *proxy) tunnel(ctx context.Context, d *dialer, t *target) (nc, raw net.C
 		return nc, raw, nil
 	}
 	raw.Close()
-	if _, theirs := err.(*targetError); theirs {
-		return nil, nil, fail(ClassConnect, err)
-	}
-	p.failed(d.m)
-	return nil, nil, fail(ClassProxy, err)
+	return nil, nil, p.verdict(ctx, d.m, began, err)
 }
 
 // targetError is a proxy's word that it works but the target does not.

@@ -104,8 +104,10 @@ func (c *Client) connect(ctx context.Context, addr string, isCluster bool) error
 	var err error
 	if isCluster { // whatever state its single nodes are in
 		_, err = c.cluster.MasterForKey(ctx, "")
-	} else if err = c.single.Ping(ctx).Err(); redis.IsLoadingError(err) {
-		err = nil
+	} else if err = c.single.Ping(ctx).Err(); err != nil {
+		if f, _ := classify(err); f == busy { // loading, or with a full disk: it is there
+			err = nil
+		}
 	}
 	if err != nil {
 		c.rdb.Close()

@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,7 +53,7 @@ func (f fault) String() string {
 }
 
 // passing are the error replies that end by themselves.
-var passing = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "BUSY ",
+var passing = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "MISCONF", "BUSY ",
 	"ERR max number of clients", "max number of clients"}
 
 // classify says what a failed try means, and for moved and ask the address of
@@ -81,10 +80,8 @@ func classify(err error) (f fault, addr string) {
 		return permanent, ""
 	}
 	var certificate *tls.CertificateVerificationError
-	var authority x509.UnknownAuthorityError
-	var alert tls.AlertError
 	switch {
-	case errors.Is(err, redis.ErrClosed), errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &alert):
+	case errors.Is(err, redis.ErrClosed), errors.As(err, &certificate):
 		return permanent, ""
 	case strings.HasPrefix(err.Error(), "redis: can't marshal"): // an argument of a type that has no wire form
 		return permanent, ""

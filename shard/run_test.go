@@ -131,21 +131,6 @@ func TestRunThroughRestart(t *testing.T) {
 	}
 }
 
-// A connection that broke between two calls raises the epoch though the call
-// that finds out succeeds.
-func TestEpochRisesOnSilentBreak(t *testing.T) {
-	t.Parallel()
-	s := shardtest.One(t)
-	c := open(t, s)
-	run(t, c, 0, count, "k", 1)
-	before := c.Epoch(0)
-	s.Nodes[0].Do(t, "client", "kill", "type", "normal", "skipme", "yes")
-	run(t, c, 0, count, "k", 1)
-	if after := c.Epoch(0); after <= before {
-		t.Errorf("epoch %d before, %d after", before, after)
-	}
-}
-
 // However many call at once, a master sees at most eight connections.
 func TestAtMostEightConnections(t *testing.T) {
 	t.Parallel()

@@ -132,7 +132,7 @@ func mendFile(path string, f *os.File, k kind) (output, int64, error) {
 	}
 	size, err := intact(f, st.Size(), k)
 	if errors.Is(err, errForeign) {
-		err = fmt.Errorf("it is no %v file; choose another name", k)
+		err = fmt.Errorf("it is no whole %v file; choose another name", k)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("jsonl: %s: %w", path, err)

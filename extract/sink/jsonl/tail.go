@@ -15,7 +15,7 @@ import (
 // should look at.
 const maxTorn = 64 << 20
 
-// errForeign: the file does not start as its name says.
+// errForeign: the file does not start as its name says, or not whole.
 var errForeign = errors.New("not what its name says")
 
 // intact returns how many bytes of the size bytes of f are complete frames.
@@ -49,8 +49,16 @@ func intact(f io.ReaderAt, size int64, k kind) (int64, error) {
 	return good, nil
 }
 
-// lastLine finds the end of the last complete line.
+// lastLine finds the end of the last complete line. A file that does not begin
+// as a record does is not ours to cut.
 func lastLine(f io.ReaderAt, size int64) (int64, error) {
+	head, err := readAt(f, make([]byte, 2), 0)
+	if err == nil {
+		err = checkMagic(head, []byte(`{"`))
+	}
+	if err != nil {
+		return 0, err
+	}
 	buf := make([]byte, 64<<10)
 	for end := size; end > 0 && size-end <= maxTorn; {
 		n := min(end, int64(len(buf)))
@@ -102,7 +110,11 @@ func gzipEnd(f io.ReaderAt, off, size int64) (int64, error) {
 	ours := head[3] == onlyExtra && head[gzipFixed] == byte(len(gzipExtra)) && head[gzipFixed+1] == 0 &&
 		bytes.Equal(head[gzipFixed+2:gzipSizeAt], gzipExtra[:4])
 	if !ours {
-		return foreignGzipEnd(f, off, size)
+		end, err := foreignGzipEnd(f, off, size)
+		if end == 0 && off == 0 && err == nil { // nothing here is ours to cut
+			err = errForeign
+		}
+		return end, err
 	}
 	n := int64(binary.LittleEndian.Uint32(head[gzipSizeAt:]))
 	if n < gzipHeader+gzipTrailer || off+n > size {
