@@ -64,7 +64,7 @@ type Config struct {
 	MaxText  int    // bytes of visible text, default 65536
 	MaxTitle int    // bytes of title and description each, default 1024
 	MaxLocs  int    // locations of one sitemap or feed, default 50000 (sitemaps.org)
-	MaxBytes int64  // decoded bytes of one sitemap, default 52428800 (sitemaps.org)
+	MaxBytes int64  // decoded bytes of one sitemap, and of any body that is gzip itself, default 52428800 (sitemaps.org)
 }
 
 // Validate says everything that is wrong with c.

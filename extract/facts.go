@@ -16,7 +16,7 @@ type Facts struct {
 	NoFollow    bool       // robots meta or X-Robots-Tag
 	Text        []byte     // visible text, with Config.Text
 	Cut         int        // tags and tokens longer than MaxTag
-	Truncated   bool       // a sitemap went over MaxLocs or MaxBytes, or is broken
+	Truncated   bool       // a sitemap went over MaxLocs, it or what was gzipped over MaxBytes, or is broken
 }
 
 // FeedLink is a feed that a page names, as written.

@@ -83,6 +83,24 @@ func TestListings(t *testing.T) {
 	}
 }
 
+// A document that was gzipped, whatever it is and however often, unpacks to
+// MaxBytes at most on every level.
+func TestUnpackedBound(t *testing.T) {
+	const most = 1 << 20
+	links := strings.Repeat("<a href=x>", 2*most/10)
+	page := Doc{ContentType: "text/html"}
+	for name, body := range map[string]string{"once": zip(t, links), "twice": zip(t, zip(t, links))} {
+		got, s := scanLinks(t, Config{Kinds: All, MaxBytes: most}, page, body, 0)
+		if len(got) == 0 || len(got) > most/10 || !s.Facts().Truncated {
+			t.Errorf("%s: %d links, truncated %t", name, len(got), s.Facts().Truncated)
+		}
+	}
+	got, s := scanLinks(t, Config{Kinds: All, MaxBytes: most}, page, zip(t, links[:most]), 0)
+	if len(got) != most/10 || s.Facts().Truncated {
+		t.Errorf("within the bound: %d links, truncated %t", len(got), s.Facts().Truncated)
+	}
+}
+
 func TestListingBounds(t *testing.T) {
 	body := "<urlset>" + strings.Repeat("<url><loc>http://a.example/</loc></url>", 100) + "</urlset>"
 	got, s := scanLinks(t, Config{Kinds: All, MaxLocs: 10}, Doc{Sitemap: true}, body, 0)

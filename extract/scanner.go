@@ -27,6 +27,7 @@ type level struct {
 	begun  bool
 	zipped bool // what is written goes through zip to the next level
 	zip    *inflater
+	left   int64 // bytes that zip may still yield
 }
 
 // NewScanner returns a scanner; cfg must be valid.
@@ -196,9 +197,16 @@ func (s *Scanner) begin(n int, b []byte, whole bool) (int, bool) {
 		if l.zip == nil {
 			l.zip = new(inflater)
 		}
-		l.begun, l.zipped = true, true
+		l.begun, l.zipped, l.left = true, true, s.cfg.MaxBytes
 		l.zip.start(func(p []byte) bool {
+			if l.left -= int64(len(p)); l.left < 0 {
+				p = p[:int64(len(p))+l.left]
+				s.col.facts.Truncated = true
+			}
 			s.write(n+1, p)
+			if l.left < 0 {
+				return false
+			}
 			return !s.col.list.full
 		})
 		return 0, true
