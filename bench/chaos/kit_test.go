@@ -58,16 +58,14 @@ const patience = 90 * time.Second
 
 // setup describes a world. The zero value of a field is the default it names.
 type setup struct {
-	web      web.Config               // default 40 even sites of gentle pages
-	pages    int                      // of the web, default 3,000 or 20,000
-	redis    shardtest.Config         // default six masters
-	embedded bool                     // no Redis
-	single   bool                     // one server without cluster mode
-	through  func(addr string) string // what leads fetchers to the first node, default its address
-	delay    time.Duration            // of each site until the last blow, default 200 ms
-	lease    time.Duration            // default 5 s
-	fetch    []string                 // more flags of fetchers
-	trigger  *trigger                 // looks at what is asked of the web
+	web      web.Config       // default 40 even sites of gentle pages
+	pages    int              // of the web, default 3,000 or 20,000
+	redis    shardtest.Config // default six masters
+	embedded bool             // no Redis
+	delay    time.Duration    // of each site until the last blow, default 200 ms
+	lease    time.Duration    // default 5 s
+	fetch    []string         // more flags of fetchers
+	trigger  *trigger         // looks at what is asked of the web
 }
 
 // world is one crawl and all it runs on.
@@ -120,9 +118,6 @@ func build(t *testing.T, s setup) *world {
 	}
 	w.redis = shardtest.Start(t, w.setup.redis)
 	w.via = strings.Join(w.redis.Addrs, ",")
-	if s.through != nil {
-		w.via = s.through(w.redis.Addrs[0])
-	}
 	w.frontier("create", "--shards", "24", "--plan-urls", "200k", "--delay", w.setup.delay.String(), "--lease", w.setup.lease.String())
 	args := []string{"seed"}
 	for _, u := range w.web.Seeds() {
@@ -142,7 +137,7 @@ func (w *world) fill(s *setup) {
 		s.web = web.Config{Sites: 40, Exponent: 3, Links: 20, New: 0.3, Features: web.Gentle, CrawlDelay: 10 * time.Millisecond}
 	}
 	s.web.Seed, s.web.Pages = w.seed, s.pages
-	if s.redis.Masters == 0 && !s.single {
+	if s.redis.Masters == 0 {
 		s.redis.Masters = 6
 	}
 	if s.delay == 0 {
