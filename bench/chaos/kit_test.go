@@ -64,6 +64,7 @@ type setup struct {
 	embedded bool             // no Redis
 	delay    time.Duration    // of each site until the last blow, default 200 ms
 	lease    time.Duration    // default 5 s
+	forgets  bool             // Redis may lose what it acknowledged, and so its clocks of sites
 	fetch    []string         // more flags of fetchers
 	trigger  *trigger         // looks at what is asked of the web
 }

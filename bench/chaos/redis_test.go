@@ -5,10 +5,13 @@ package chaos
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"seine/bench/web"
+	"seine/extract/sink/jsonl"
 	"seine/shard/shardtest"
 )
 
@@ -17,7 +20,7 @@ import (
 func TestMastersKilled(t *testing.T) {
 	for _, ack := range []string{"replica", "master"} {
 		t.Run("ack="+ack, func(t *testing.T) {
-			w := build(t, setup{redis: shardtest.Config{Masters: either(3, 6), Replicas: 1}, fetch: []string{"--ack", ack}})
+			w := build(t, setup{redis: shardtest.Config{Masters: either(3, 6), Replicas: 1}, forgets: ack == "master", fetch: []string{"--ack", ack}})
 			w.start(3)
 			for range either(2, 10) {
 				w.progress(either(100, 300))
@@ -75,10 +78,10 @@ func TestRedisGone(t *testing.T) {
 }
 
 // All of Redis loses power at once, and with it what an append-only file that
-// is synced each second had not synced. What is lost is told, and the crawl
-// ends in order.
+// is synced each second had not synced. What is lost is told, what pages link to
+// that were fetched afterwards is found again, and the crawl ends in order.
 func TestRedisPowerCut(t *testing.T) {
-	w := build(t, setup{redis: shardtest.Config{Masters: 6, AOF: "everysec"}, delay: 50 * time.Millisecond})
+	w := build(t, setup{redis: shardtest.Config{Masters: 6, AOF: "everysec"}, delay: 100 * time.Millisecond, forgets: true})
 	w.start(3)
 	cut := int64(0)
 	for range either(2, 5) {
@@ -88,11 +91,58 @@ func TestRedisPowerCut(t *testing.T) {
 		cut += w.cutFiles(stop())
 		w.startRedis()
 	}
+	noticed := time.Now().Add(3 * time.Second) // a fetcher asks every shard each second at least
+	w.until("fetchers to have seen what happened", func() bool { return time.Now().After(noticed) })
 	w.note("bytes cut off", cut)
 	w.calm()
-	if v := w.judge(); cut == 0 {
+	v := w.judge()
+	if cut == 0 {
 		t.Errorf("nothing was cut off: the test shows nothing\n%s", v.Report)
 	}
+	w.foundAgain(noticed)
+}
+
+// foundAgain fails if a URL has no record though a page that was fetched after
+// this time links to it.
+func (w *world) foundAgain(after time.Time) {
+	w.t.Helper()
+	recorded, linked, pages := map[string]bool{}, map[string]string{}, 0
+	for r, err := range jsonl.Records(w.outs()...) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		recorded[w.web.Canonical(r.URL)] = true
+		if r.FetchedAt.After(after) {
+			pages++
+			w.web.Leads(r.URL, func(u string) { linked[u] = r.URL })
+		}
+	}
+	lost, orphans, examples := 0, 0, []string(nil)
+	for e := range w.web.Expect(web.Plan{}) {
+		from, living := linked[e.URL]
+		switch {
+		case recorded[e.URL]:
+		case living && host(from) == host(e.URL): // others are out of scope
+			lost++
+			examples = append(examples, e.URL+" from "+from)
+		default:
+			orphans++
+		}
+	}
+	w.t.Logf("%d pages fetched after the last blow: %d URLs they link to are missing, %d that nothing links to any more", pages, lost, orphans)
+	if lost > 0 {
+		w.t.Errorf("%d URLs were not found again though pages fetched after the last blow link to them: %q", lost, examples[:min(10, lost)])
+	}
+	if pages == 0 {
+		w.t.Error("no page was fetched after the last blow: the test shows nothing")
+	}
+}
+
+// host is that of a URL.
+func host(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	name, _, _ := strings.Cut(rest, "/")
+	return name
 }
 
 // killRedis kills every node.

@@ -56,6 +56,9 @@ func (w *world) judge() verdict {
 	if n := report.Wrong.Count + report.Extra.Count; n > 0 {
 		w.t.Errorf("%d faults:\n%s", n, report)
 	}
+	if n := len(v.early); n > 0 && !w.setup.forgets {
+		w.t.Errorf("%d requests came early, such as %s", n, v.early[0])
+	}
 	return v
 }
 

@@ -46,6 +46,7 @@ type admitter struct {
 	parked  int // candidates that found no room
 
 	// Of the goroutine that admits:
+	epoch uint64 // of the connection, before the last call
 	full  []link
 	pause time.Duration // until full is tried again
 	retry time.Time
@@ -201,7 +202,7 @@ func (a *admitter) park() {
 
 // call admits one batch, again until a replica acknowledged it where asked.
 func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
-	a.lane.forget()
+	a.epoch = a.lane.doubt()
 	for {
 		err := a.lane.w.cfg.Frontier.Admit(ctx, a.lane.shard, batch, verdicts)
 		if !errors.Is(err, frontier.ErrNotAcked) {
@@ -217,14 +218,17 @@ func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdict
 // apply hands verdicts back to the pages and keeps links that found no room.
 func (a *admitter) apply(g *group) {
 	fresh := false
-	sure := !a.lane.forget()
-	for i, v := range g.verdicts {
+	for _, v := range g.verdicts {
 		a.lane.verdicts[v].Inc()
 		fresh = fresh || v == frontier.Admitted
-		if sure && (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
-			a.lane.known.add(g.batch[i].Fingerprint)
-		}
 	}
+	a.lane.remember(a.epoch, func() {
+		for i, v := range g.verdicts {
+			if (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
+				a.lane.known.add(g.batch[i].Fingerprint)
+			}
+		}
+	})
 	for i := range g.links {
 		if v := g.verdicts[g.of[i]]; v != frontier.Full {
 			g.links[i].from.acknowledge(v)
