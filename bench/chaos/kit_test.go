@@ -81,6 +81,7 @@ type world struct {
 	via      string // addresses of Redis as fetchers see them
 	front    *frontier.Frontier
 	dir      string
+	records  string // directory of the records
 	fetchers []*fetcher
 	pids     sync.Map // of the fetchers by name, for goroutines of the web
 	blows    int
@@ -110,6 +111,7 @@ func seedOf(t *testing.T) uint64 {
 func build(t *testing.T, s setup) *world {
 	t.Helper()
 	w := &world{t: t, seed: seedOf(t), dir: t.TempDir()}
+	w.records = w.dir
 	w.rng = rand.New(rand.NewPCG(w.seed, 1))
 	t.Logf("seed %d (SEINE_CHAOS_SEED=%d repeats it)", w.seed, w.seed)
 	w.fill(&s)
