@@ -10,7 +10,8 @@
 // By default the scenarios are short, for every run of the tests. With
 // SEINE_CHAOS=long they break more, more often and on a larger cluster, and the
 // soak runs too. What is random follows from a seed, which is printed with the
-// counts of each scenario; SEINE_CHAOS_SEED sets it.
+// counts of each scenario; SEINE_CHAOS_SEED sets it. SEINE_CHAOS_RESULTS names a
+// file for these counts.
 //
 // The tests need Linux: they look at processes through /proc.
 package chaos

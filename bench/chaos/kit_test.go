@@ -36,6 +36,9 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
+	if err := beginResults(); err != nil {
+		panic(err)
+	}
 	if out, err := exec.Command("go", "build", "-o", dir+"/", "seine/cmd/fetcher", "seine/cmd/frontier").CombinedOutput(); err != nil {
 		panic(string(out))
 	}
@@ -84,6 +87,7 @@ type world struct {
 	records  string // directory of the records
 	fetchers []*fetcher
 	pids     sync.Map // of the fetchers by name, for goroutines of the web
+	began    time.Time
 	blows    int
 	loosened time.Time // when the last blow was over
 	rows     []row     // of the table, beside the usual ones
@@ -110,7 +114,7 @@ func seedOf(t *testing.T) uint64 {
 // build makes a web and a crawl of it, seeded but without fetchers.
 func build(t *testing.T, s setup) *world {
 	t.Helper()
-	w := &world{t: t, seed: seedOf(t), dir: t.TempDir()}
+	w := &world{t: t, seed: seedOf(t), dir: t.TempDir(), began: time.Now()}
 	w.records = w.dir
 	w.rng = rand.New(rand.NewPCG(w.seed, 1))
 	t.Logf("seed %d (SEINE_CHAOS_SEED=%d repeats it)", w.seed, w.seed)

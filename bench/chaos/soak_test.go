@@ -53,9 +53,7 @@ func TestSoak(t *testing.T) {
 	}
 	w.note("requests", len(w.web.Log()))
 	w.check()
-	for _, r := range w.rows {
-		t.Logf("%-12s%v", r.name, r.value)
-	}
+	w.print(append([]row{{"seed", w.seed}}, w.rows...))
 }
 
 // use is what a process uses.

@@ -52,7 +52,7 @@ func (w *world) judge() verdict {
 		}
 		w.check()
 	}
-	w.print(v)
+	w.print(w.table(v))
 	if n := report.Wrong.Count + report.Extra.Count; n > 0 {
 		w.t.Errorf("%d faults:\n%s", n, report)
 	}
@@ -119,17 +119,27 @@ func (w *world) early() (all []string) {
 // note adds a line to the table.
 func (w *world) note(name string, value any) { w.rows = append(w.rows, row{name, value}) }
 
-// print writes the table to the test's log, and a line to the output.
-func (w *world) print(v verdict) {
+// table is what was counted.
+func (w *world) table(v verdict) []row {
 	rows := []row{{"seed", w.seed}, {"URLs of the key", v.Expected}, {"requests", v.Requests}, {"blows", w.blows},
 		{"missing", v.Missing.Count}, {"without record", v.Unwritten.Count}, {"records repeated", v.Doubled.Count},
 		{"requests repeated", v.repeats}, {"URLs of lost leases", v.lost}, {"dead", v.dead}, {"early", len(v.early)}}
-	rows = append(rows, w.rows...)
+	return append(rows, w.rows...)
+}
+
+// print writes a table to the test's log, and as a line to the output and to the
+// file of results, if there is one.
+func (w *world) print(rows []row) {
+	rows = append(rows, row{"seconds", math.Round(time.Since(w.began).Seconds())})
 	var table, line strings.Builder
 	for _, r := range rows {
 		fmt.Fprintf(&table, "%-32s%v\n", r.name, r.value)
 		fmt.Fprintf(&line, ", %s %v", r.name, r.value)
 	}
 	w.t.Logf("\n%s", table.String())
-	fmt.Printf("chaos: %s%s\n", w.t.Name(), line.String())
+	text := strings.TrimPrefix(w.t.Name(), "Test") + ": " + line.String()[2:] + "\n"
+	fmt.Print("chaos: " + text)
+	if err := addResult(text); err != nil {
+		w.t.Error(err)
+	}
 }
