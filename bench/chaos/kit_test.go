@@ -63,7 +63,7 @@ const patience = 90 * time.Second
 type setup struct {
 	web      web.Config       // default 40 even sites of gentle pages
 	pages    int              // of the web, default 3,000 or 20,000
-	redis    shardtest.Config // default six masters
+	redis    shardtest.Config // default six masters, in the long form with a replica each
 	embedded bool             // no Redis
 	delay    time.Duration    // of each site until the last blow, default 200 ms
 	lease    time.Duration    // default 5 s
@@ -146,6 +146,12 @@ func (w *world) fill(s *setup) {
 	s.web.Seed, s.web.Pages = w.seed, s.pages
 	if s.redis.Masters == 0 {
 		s.redis.Masters = 6
+	}
+	if long() && s.redis.Replicas == 0 && s.redis.Through == nil {
+		s.redis.Replicas = 1
+		if s.redis.NodeTimeout == 0 {
+			s.redis.NodeTimeout = 15 * time.Second // none is to take over by itself
+		}
 	}
 	if s.delay == 0 {
 		s.delay = 200 * time.Millisecond
