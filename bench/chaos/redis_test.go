@@ -16,7 +16,8 @@ import (
 )
 
 // Masters are killed with -9, their replicas take over, and they come back as
-// replicas. With --ack replica nothing is lost; without, what is lost is told.
+// replicas. With --ack replica nothing is lost; without, what is lost is told,
+// and what pages link to that were fetched afterwards is found again.
 func TestMastersKilled(t *testing.T) {
 	for _, ack := range []string{"replica", "master"} {
 		t.Run("ack="+ack, func(t *testing.T) {
@@ -26,10 +27,12 @@ func TestMastersKilled(t *testing.T) {
 				w.progress(either(100, 300))
 				w.killMaster()
 			}
-			w.calm()
-			v := w.judge()
 			if ack == "replica" {
-				w.nothingLost(v)
+				w.calm()
+				w.nothingLost(w.judge())
+			} else {
+				w.foundAgain()
+				w.judge()
 			}
 		})
 	}
@@ -91,21 +94,21 @@ func TestRedisPowerCut(t *testing.T) {
 		cut += w.cutFiles(stop())
 		w.startRedis()
 	}
-	noticed := time.Now().Add(3 * time.Second) // a fetcher asks every shard each second at least
-	w.until("fetchers to have seen what happened", func() bool { return time.Now().After(noticed) })
 	w.note("bytes cut off", cut)
-	w.calm()
-	v := w.judge()
-	if cut == 0 {
+	w.foundAgain()
+	if v := w.judge(); cut == 0 {
 		t.Errorf("nothing was cut off: the test shows nothing\n%s", v.Report)
 	}
-	w.foundAgain(noticed)
 }
 
-// foundAgain fails if a URL has no record though a page that was fetched after
-// this time links to it.
-func (w *world) foundAgain(after time.Time) {
+// foundAgain ends the blows and waits for the end of the crawl. It fails if a URL
+// has no record though a page that was fetched after the last blow links to it.
+func (w *world) foundAgain() {
 	w.t.Helper()
+	after := time.Now().Add(3 * time.Second) // a fetcher asks every shard each second at least
+	w.until("fetchers to have seen what happened", func() bool { return time.Now().After(after) })
+	w.calm()
+	w.waitAll()
 	recorded, linked, pages := map[string]bool{}, map[string]string{}, 0
 	for r, err := range jsonl.Records(w.outs()...) {
 		if err != nil {
@@ -114,24 +117,29 @@ func (w *world) foundAgain(after time.Time) {
 		recorded[w.web.Canonical(r.URL)] = true
 		if r.FetchedAt.After(after) {
 			pages++
-			w.web.Leads(r.URL, func(u string) { linked[u] = r.URL })
+			w.web.Leads(r.URL, func(u string) {
+				if host(u) == host(r.URL) { // others are out of scope
+					linked[u] = r.URL
+				}
+			})
 		}
 	}
-	lost, orphans, examples := 0, 0, []string(nil)
+	lost, orphans := []string(nil), 0
 	for e := range w.web.Expect(web.Plan{}) {
-		from, living := linked[e.URL]
+		from, ok := linked[e.URL]
 		switch {
 		case recorded[e.URL]:
-		case living && host(from) == host(e.URL): // others are out of scope
-			lost++
-			examples = append(examples, e.URL+" from "+from)
+		case ok:
+			lost = append(lost, e.URL+" from "+from)
 		default:
 			orphans++
 		}
 	}
-	w.t.Logf("%d pages fetched after the last blow: %d URLs they link to are missing, %d that nothing links to any more", pages, lost, orphans)
-	if lost > 0 {
-		w.t.Errorf("%d URLs were not found again though pages fetched after the last blow link to them: %q", lost, examples[:min(10, lost)])
+	w.note("pages fetched afterwards", pages)
+	w.note("missing though linked from them", len(lost))
+	w.note("missing and linked from none", orphans)
+	if len(lost) > 0 {
+		w.t.Errorf("%d URLs were not found again though pages fetched after the last blow link to them, such as %q", len(lost), lost[:min(5, len(lost))])
 	}
 	if pages == 0 {
 		w.t.Error("no page was fetched after the last blow: the test shows nothing")
