@@ -44,8 +44,8 @@ bench-once:
 bench: ## the Go benchmarks
 	$(GO) test -run '^$$' -bench . ./...
 
-chaos: setup ## break fetchers, Redis, network and disk under a crawl, and count what is lost (an hour)
-	SEINE_CHAOS=long $(GO) test -count=1 -v -timeout 4h ./bench/chaos
+chaos: setup ## break fetchers, Redis, network and disk under a crawl, and count what is lost (an hour); writes bench/results
+	SEINE_CHAOS=long SEINE_CHAOS_RESULTS=$(CURDIR)/bench/results/chaos.txt $(GO) test -count=1 -v -timeout 4h ./bench/chaos
 
 bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters; writes bench/results
 	scripts/bench-crawl

@@ -148,6 +148,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	err = cn.begin(resp.Start, total, c.cfg.FirstByteTimeout, c.cfg.ReadTimeout, c.maxIn)
 	if err == nil {
 		_, err = cn.Write(x.out)
+		resp.Start = time.Now() // what held us up before it was out brings the next request no closer
 	}
 	if err != nil {
 		return false, readFailure(ctx, cn, err, false)

@@ -36,14 +36,18 @@ func TestFetchersKilled(t *testing.T) {
 // Fetchers are asked to end. They give everything back, and those that come
 // after them repeat nothing.
 func TestFetchersStopped(t *testing.T) {
-	w := build(t, setup{fetch: []string{"--grace", "20s"}})
+	const grace = 20 * time.Second
+	w := build(t, setup{fetch: []string{"--grace", grace.String()}})
 	w.start(3)
+	slowest := time.Duration(0)
 	for range either(2, 10) {
 		w.progress(either(150, 300))
 		for _, f := range w.fetchers {
 			f.cmd.Process.Signal(syscall.SIGTERM)
 		}
+		asked := time.Now()
 		w.waitAll()
+		slowest = max(slowest, time.Since(asked))
 		w.blows++
 		if s := w.stats(); s.Open+s.Leases != 0 {
 			t.Errorf("stopped fetchers left %d URLs of %d visits open", s.Open, s.Leases)
@@ -51,6 +55,9 @@ func TestFetchersStopped(t *testing.T) {
 		for _, f := range w.fetchers {
 			f.start()
 		}
+	}
+	if w.note("slowest end", slowest.Round(time.Millisecond)); slowest > grace {
+		t.Errorf("a fetcher took %v to end, longer than its grace of %v", slowest, grace)
 	}
 	w.calm()
 	v := w.judge()

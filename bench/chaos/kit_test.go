@@ -36,6 +36,9 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
+	if err := beginResults(); err != nil {
+		panic(err)
+	}
 	if out, err := exec.Command("go", "build", "-o", dir+"/", "seine/cmd/fetcher", "seine/cmd/frontier").CombinedOutput(); err != nil {
 		panic(string(out))
 	}
@@ -58,16 +61,15 @@ const patience = 90 * time.Second
 
 // setup describes a world. The zero value of a field is the default it names.
 type setup struct {
-	web      web.Config               // default 40 even sites of gentle pages
-	pages    int                      // of the web, default 3,000 or 20,000
-	redis    shardtest.Config         // default six masters
-	embedded bool                     // no Redis
-	single   bool                     // one server without cluster mode
-	through  func(addr string) string // what leads fetchers to the first node, default its address
-	delay    time.Duration            // of each site until the last blow, default 200 ms
-	lease    time.Duration            // default 5 s
-	fetch    []string                 // more flags of fetchers
-	trigger  *trigger                 // looks at what is asked of the web
+	web      web.Config       // default 40 even sites of gentle pages
+	pages    int              // of the web, default 3,000 or 20,000
+	redis    shardtest.Config // default six masters, in the long form with a replica each
+	embedded bool             // no Redis
+	delay    time.Duration    // of each site until the last blow, default 200 ms
+	lease    time.Duration    // default 5 s
+	forgets  bool             // Redis may lose what it acknowledged, and so its clocks of sites
+	fetch    []string         // more flags of fetchers
+	trigger  *trigger         // looks at what is asked of the web
 }
 
 // world is one crawl and all it runs on.
@@ -82,8 +84,10 @@ type world struct {
 	via      string // addresses of Redis as fetchers see them
 	front    *frontier.Frontier
 	dir      string
+	records  string // directory of the records
 	fetchers []*fetcher
 	pids     sync.Map // of the fetchers by name, for goroutines of the web
+	began    time.Time
 	blows    int
 	loosened time.Time // when the last blow was over
 	rows     []row     // of the table, beside the usual ones
@@ -110,7 +114,8 @@ func seedOf(t *testing.T) uint64 {
 // build makes a web and a crawl of it, seeded but without fetchers.
 func build(t *testing.T, s setup) *world {
 	t.Helper()
-	w := &world{t: t, seed: seedOf(t), dir: t.TempDir()}
+	w := &world{t: t, seed: seedOf(t), dir: t.TempDir(), began: time.Now()}
+	w.records = w.dir
 	w.rng = rand.New(rand.NewPCG(w.seed, 1))
 	t.Logf("seed %d (SEINE_CHAOS_SEED=%d repeats it)", w.seed, w.seed)
 	w.fill(&s)
@@ -120,9 +125,6 @@ func build(t *testing.T, s setup) *world {
 	}
 	w.redis = shardtest.Start(t, w.setup.redis)
 	w.via = strings.Join(w.redis.Addrs, ",")
-	if s.through != nil {
-		w.via = s.through(w.redis.Addrs[0])
-	}
 	w.frontier("create", "--shards", "24", "--plan-urls", "200k", "--delay", w.setup.delay.String(), "--lease", w.setup.lease.String())
 	args := []string{"seed"}
 	for _, u := range w.web.Seeds() {
@@ -142,8 +144,14 @@ func (w *world) fill(s *setup) {
 		s.web = web.Config{Sites: 40, Exponent: 3, Links: 20, New: 0.3, Features: web.Gentle, CrawlDelay: 10 * time.Millisecond}
 	}
 	s.web.Seed, s.web.Pages = w.seed, s.pages
-	if s.redis.Masters == 0 && !s.single {
+	if s.redis.Masters == 0 {
 		s.redis.Masters = 6
+	}
+	if long() && s.redis.Replicas == 0 && s.redis.Through == nil {
+		s.redis.Replicas = 1
+		if s.redis.NodeTimeout == 0 {
+			s.redis.NodeTimeout = 15 * time.Second // none is to take over by itself
+		}
 	}
 	if s.delay == 0 {
 		s.delay = 200 * time.Millisecond

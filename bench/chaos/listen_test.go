@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"time"
+
+	"seine/bench/web"
 )
 
 // trigger looks at what clients ask a web for, and acts before it answers.
@@ -30,7 +33,7 @@ func listen(t *trigger) (net.Listener, error) {
 	if err != nil || t == nil {
 		return ln, err
 	}
-	return &watched{ln, t}, nil
+	return &watched{web.Stamp(ln), t}, nil
 }
 
 type watched struct {
@@ -49,6 +52,14 @@ func (l *watched) Accept() (net.Conn, error) {
 type watchedConn struct {
 	net.Conn
 	trigger *trigger
+}
+
+// Arrived is when the last bytes that were read did.
+func (c *watchedConn) Arrived() time.Time {
+	if s, ok := c.Conn.(interface{ Arrived() time.Time }); ok {
+		return s.Arrived()
+	}
+	return time.Now()
 }
 
 func (c *watchedConn) Read(p []byte) (int, error) {

@@ -12,39 +12,38 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
+
+	"seine/shard/shardtest"
 )
 
-// The network between fetchers and Redis is slow, resets connections, cuts
-// replies short or swallows them. Calls are repeated, without loss and without
-// doing anything twice.
+// The network between fetchers and one master, or all of them, is slow, resets
+// connections, cuts replies short or swallows them. Calls are repeated, without
+// loss and without doing anything twice.
 func TestNetworkFaults(t *testing.T) {
-	var proxy *toxiproxy.Proxy
-	through := func(addr string) string {
-		server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-		proxy = toxiproxy.NewProxy(server, "redis", "127.0.0.1:0", addr)
-		if err := proxy.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(proxy.Stop)
-		return proxy.Listen
+	n := &network{t: t, server: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), before: map[string]*toxiproxy.Proxy{}}
+	w := build(t, setup{redis: shardtest.Config{Masters: 6, Through: n.through}, lease: 30 * time.Second})
+	var proxies []*toxiproxy.Proxy
+	for _, addr := range w.redis.Addrs {
+		proxies = append(proxies, n.before[addr])
 	}
-	w := build(t, setup{single: true, through: through, lease: 30 * time.Second})
+	w.via = proxies[0].Listen // the others are heard of there
 	w.start(3)
 	for _, toxic := range w.toxics() {
 		w.progress(either(50, 100))
 		before := w.repeats()
-		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
-			t.Fatal(toxic, ": ", err)
+		struck := proxies
+		if w.rng.IntN(2) == 0 {
+			one := w.rng.IntN(len(proxies))
+			struck = proxies[one : one+1]
 		}
+		n.poison(struck, toxic)
 		if strings.Contains(toxic, `"latency"`) {
 			w.progress(100)
 		} else {
 			w.until("calls to be repeated", func() bool { return w.repeats() >= before+10 })
 		}
 		w.blows++
-		if err := proxy.Toxics.RemoveToxic(context.Background(), "blow"); err != nil {
-			t.Fatal(err)
-		}
+		n.heal(struck)
 	}
 	w.note("calls repeated", int(w.repeats()))
 	w.calm()
@@ -52,6 +51,42 @@ func TestNetworkFaults(t *testing.T) {
 	w.nothingLost(v)
 	if v.repeats != 0 || v.Doubled.Count != 0 || v.lost != 0 {
 		t.Errorf("something was done twice:\n%s", v.Report)
+	}
+}
+
+// network is a proxy before each node.
+type network struct {
+	t      *testing.T
+	server *toxiproxy.ApiServer
+	before map[string]*toxiproxy.Proxy // by the node's address
+}
+
+// through puts a proxy before an address.
+func (n *network) through(addr string) string {
+	p := toxiproxy.NewProxy(n.server, addr, "127.0.0.1:0", addr)
+	if err := p.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(p.Stop)
+	n.before[addr] = p
+	return p.Listen
+}
+
+func (n *network) poison(proxies []*toxiproxy.Proxy, toxic string) {
+	n.t.Helper()
+	for _, p := range proxies {
+		if _, err := p.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+			n.t.Fatal(toxic, ": ", err)
+		}
+	}
+}
+
+func (n *network) heal(proxies []*toxiproxy.Proxy) {
+	n.t.Helper()
+	for _, p := range proxies {
+		if err := p.Toxics.RemoveToxic(context.Background(), "blow"); err != nil {
+			n.t.Fatal(err)
+		}
 	}
 }
 

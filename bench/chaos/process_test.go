@@ -37,7 +37,7 @@ func (w *world) start(n int, args ...string) {
 	w.t.Helper()
 	for range n {
 		name := fmt.Sprint("f", len(w.fetchers))
-		f := &fetcher{w: w, name: name, out: filepath.Join(w.dir, name+".jsonl"), log: filepath.Join(w.dir, name+".log"), args: args}
+		f := &fetcher{w: w, name: name, out: filepath.Join(w.records, name+".jsonl"), log: filepath.Join(w.dir, name+".log"), args: args}
 		w.fetchers = append(w.fetchers, f)
 		w.t.Cleanup(func() { f.end(w.t) })
 		f.start()

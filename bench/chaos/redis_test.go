@@ -5,28 +5,34 @@ package chaos
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"seine/bench/web"
+	"seine/extract/sink/jsonl"
 	"seine/shard/shardtest"
 )
 
 // Masters are killed with -9, their replicas take over, and they come back as
-// replicas. With --ack replica nothing is lost; without, what is lost is told.
+// replicas. With --ack replica nothing is lost; without, what is lost is told,
+// and what pages link to that were fetched afterwards is found again.
 func TestMastersKilled(t *testing.T) {
 	for _, ack := range []string{"replica", "master"} {
 		t.Run("ack="+ack, func(t *testing.T) {
-			w := build(t, setup{redis: shardtest.Config{Masters: either(3, 6), Replicas: 1}, fetch: []string{"--ack", ack}})
+			w := build(t, setup{redis: shardtest.Config{Masters: either(3, 6), Replicas: 1}, forgets: ack == "master", fetch: []string{"--ack", ack}})
 			w.start(3)
 			for range either(2, 10) {
 				w.progress(either(100, 300))
 				w.killMaster()
 			}
-			w.calm()
-			v := w.judge()
 			if ack == "replica" {
-				w.nothingLost(v)
+				w.calm()
+				w.nothingLost(w.judge())
+			} else {
+				w.foundAgain()
+				w.judge()
 			}
 		})
 	}
@@ -75,10 +81,10 @@ func TestRedisGone(t *testing.T) {
 }
 
 // All of Redis loses power at once, and with it what an append-only file that
-// is synced each second had not synced. What is lost is told, and the crawl
-// ends in order.
+// is synced each second had not synced. What is lost is told, what pages link to
+// that were fetched afterwards is found again, and the crawl ends in order.
 func TestRedisPowerCut(t *testing.T) {
-	w := build(t, setup{redis: shardtest.Config{Masters: 6, AOF: "everysec"}, delay: 50 * time.Millisecond})
+	w := build(t, setup{redis: shardtest.Config{Masters: 6, AOF: "everysec"}, delay: 100 * time.Millisecond, forgets: true})
 	w.start(3)
 	cut := int64(0)
 	for range either(2, 5) {
@@ -89,10 +95,62 @@ func TestRedisPowerCut(t *testing.T) {
 		w.startRedis()
 	}
 	w.note("bytes cut off", cut)
-	w.calm()
+	w.foundAgain()
 	if v := w.judge(); cut == 0 {
 		t.Errorf("nothing was cut off: the test shows nothing\n%s", v.Report)
 	}
+}
+
+// foundAgain ends the blows and waits for the end of the crawl. It fails if a URL
+// has no record though a page that was fetched after the last blow links to it.
+func (w *world) foundAgain() {
+	w.t.Helper()
+	after := time.Now().Add(3 * time.Second) // a fetcher asks every shard each second at least
+	w.until("fetchers to have seen what happened", func() bool { return time.Now().After(after) })
+	w.calm()
+	w.waitAll()
+	recorded, linked, pages := map[string]bool{}, map[string]string{}, 0
+	for r, err := range jsonl.Records(w.outs()...) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		recorded[w.web.Canonical(r.URL)] = true
+		if r.FetchedAt.After(after) {
+			pages++
+			w.web.Leads(r.URL, func(u string) {
+				if host(u) == host(r.URL) { // others are out of scope
+					linked[u] = r.URL
+				}
+			})
+		}
+	}
+	lost, orphans := []string(nil), 0
+	for e := range w.web.Expect(web.Plan{}) {
+		from, ok := linked[e.URL]
+		switch {
+		case recorded[e.URL]:
+		case ok:
+			lost = append(lost, e.URL+" from "+from)
+		default:
+			orphans++
+		}
+	}
+	w.note("pages fetched afterwards", pages)
+	w.note("missing though linked from them", len(lost))
+	w.note("missing and linked from none", orphans)
+	if len(lost) > 0 {
+		w.t.Errorf("%d URLs were not found again though pages fetched after the last blow link to them, such as %q", len(lost), lost[:min(5, len(lost))])
+	}
+	if pages == 0 {
+		w.t.Error("no page was fetched after the last blow: the test shows nothing")
+	}
+}
+
+// host is that of a URL.
+func host(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	name, _, _ := strings.Cut(rest, "/")
+	return name
 }
 
 // killRedis kills every node.

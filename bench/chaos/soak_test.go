@@ -15,8 +15,8 @@ import (
 	"seine/bench/web"
 )
 
-// A long crawl, only in the long form: SEINE_CHAOS_SOAK says how long, 20
-// minutes by default. What a fetcher uses in the last quarter is what it used in
+// A long crawl, only in the long form: a million pages, or as long as
+// SEINE_CHAOS_SOAK says, 20 minutes by default. What a fetcher uses in the last quarter is what it used in
 // the second: memory within 5%, goroutines and descriptors likewise.
 func TestSoak(t *testing.T) {
 	if !long() {
@@ -36,26 +36,40 @@ func TestSoak(t *testing.T) {
 	tick := time.NewTicker(length / 400)
 	defer tick.Stop()
 	for range 400 {
-		<-tick.C
+		if <-tick.C; !w.allRun() {
+			break
+		}
 		for i, f := range w.fetchers {
 			uses[i] = append(uses[i], f.uses())
 		}
 	}
 	for i, f := range w.fetchers {
-		second, last := middle(uses[i][100:200]), middle(uses[i][300:])
+		n := len(uses[i])
+		if n < 100 {
+			t.Fatalf("%s ended after %d looks", f.name, n)
+		}
+		second, last := middle(uses[i][n/4:n/2]), middle(uses[i][n*3/4:])
 		w.note(f.name, fmt.Sprintf("%v, was %v", last, second))
 		if float64(last.memory) > 1.05*float64(second.memory) || float64(last.goroutines) > 1.05*float64(second.goroutines)+10 || last.files > second.files+10 {
 			t.Errorf("%s grows: %v in the second quarter, %v in the last", f.name, second, last)
 		}
 	}
+	if w.allRun() {
+		for _, f := range w.fetchers {
+			f.kill() // what is left of the web would take hours
+		}
+	}
 	for _, f := range w.fetchers {
-		f.kill() // what is left of the web would take hours
+		<-f.ended
 	}
 	w.note("requests", len(w.web.Log()))
 	w.check()
-	for _, r := range w.rows {
-		t.Logf("%-12s%v", r.name, r.value)
-	}
+	w.print(append([]row{{"seed", w.seed}}, w.rows...))
+}
+
+// allRun says whether no fetcher has come to the end of the web.
+func (w *world) allRun() bool {
+	return !slices.ContainsFunc(w.fetchers, func(f *fetcher) bool { return !f.running() })
 }
 
 // use is what a process uses.

@@ -132,3 +132,30 @@ func (w *Web) expectPage(p Plan, site, n int, yield func(Expected) bool) bool {
 	})
 	return more
 }
+
+// Canonical is the canonical form of a URL of the web in another spelling.
+func (w *Web) Canonical(url string) string {
+	host, path := splitURL(url)
+	return w.cfg.Scheme + "://" + host + path
+}
+
+// Leads calls yield with the canonical URLs that a crawl that obeys takes from
+// what stands behind a URL: the links of a page, the target of a redirect.
+func (w *Web) Leads(url string, yield func(url string)) {
+	host, path := splitURL(url)
+	site := w.siteOf(host)
+	if site < 0 {
+		return
+	}
+	k, n, step := w.resolve(site, []byte(path))
+	switch t := w.traits(site, n); {
+	case k == kindPage && !t.tiny && !t.nofollow:
+		w.Links(site, n, func(u []byte) { yield(string(u)) })
+	case k == kindRedirect && step > 1:
+		yield(string(w.appendURL(nil, site, kindRedirect, n, step-1)))
+	case k == kindRedirect:
+		yield(w.URL(site, n))
+	case k == kindLoop:
+		yield(string(w.appendURL(nil, site, kindLoop, n, 1-step&1)))
+	}
+}

@@ -74,7 +74,7 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, site int, k kind, n int) {
 			if u, ok := c.(interface{ UnsafeConn() net.Conn }); ok {
 				c = u.UnsafeConn()
 			}
-			if tcp, ok := c.(*net.TCPConn); ok {
+			if tcp, ok := c.(interface{ SetLinger(int) error }); ok {
 				_ = tcp.SetLinger(0)
 			}
 			_ = c.Close()

@@ -12,7 +12,7 @@ import (
 
 // Request is one request as the server saw it.
 type Request struct {
-	At     time.Time // when its header was read
+	At     time.Time // when it arrived, by the kernel's clock on Linux, else when its header was read
 	Host   string    // without port
 	Target string    // path and query as sent
 	Status int       // as answered

@@ -52,6 +52,9 @@ func (w *Web) Serve(ln net.Listener) *Server {
 		Logger:                silent{},
 		CloseOnShutdown:       true,
 	}
+	if !w.cfg.NoLog {
+		ln = Stamp(ln)
+	}
 	go func() { s.ended <- s.http.Serve(ln) }()
 	return s
 }
@@ -95,7 +98,7 @@ func (s *Server) Close() error {
 
 // handle answers one request and logs it.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	start := time.Now()
+	at := arrived(ctx)
 	host := string(bytes.ToLower(ctx.Host()))
 	if i := bytes.LastIndexByte([]byte(host), ':'); i >= 0 {
 		host = host[:i]
@@ -103,8 +106,16 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	target := string(ctx.RequestURI())
 	s.answer(ctx, s.web.siteOf(host), target)
 	if !s.web.cfg.NoLog {
-		s.web.record(Request{At: start, Host: host, Target: target, Status: ctx.Response.StatusCode(), Agent: string(ctx.UserAgent())})
+		s.web.record(Request{At: at, Host: host, Target: target, Status: ctx.Response.StatusCode(), Agent: string(ctx.UserAgent())})
 	}
+}
+
+// arrived is when the request did: as its connection says, else now.
+func arrived(ctx *fasthttp.RequestCtx) time.Time {
+	if c, ok := ctx.Conn().(interface{ Arrived() time.Time }); ok {
+		return c.Arrived()
+	}
+	return time.Now()
 }
 
 // answer writes the response for a target of a site.

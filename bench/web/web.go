@@ -17,8 +17,8 @@
 // URLs that a right crawl fetches is exact: Expect lists it.
 //
 // Serve answers HTTP for all hosts on one listener (ConnectTo says how a
-// crawler gets there) and keeps a log of requests. Verify compares log and
-// records with the key.
+// crawler gets there) and keeps a log of requests, with the time at which each
+// arrived. Verify compares log and records with the key.
 package web
 
 import (

@@ -52,6 +52,7 @@ type admitter struct {
 	noRoom  time.Time // when the overflow last took candidates and none was admitted since
 
 	// Of the goroutine that admits:
+	epoch uint64 // of the connection, before the last call
 	full  []link
 	pause time.Duration // until full is tried again
 	retry time.Time
@@ -218,7 +219,7 @@ func (a *admitter) park() {
 
 // call admits one batch, again until a replica acknowledged it where asked.
 func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
-	a.lane.forget()
+	a.epoch = a.lane.doubt()
 	for {
 		err := a.lane.w.cfg.Frontier.Admit(ctx, a.lane.shard, batch, verdicts)
 		if !errors.Is(err, frontier.ErrNotAcked) {
@@ -234,14 +235,17 @@ func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdict
 // apply hands verdicts back to the pages and keeps links that found no room.
 func (a *admitter) apply(g *group) {
 	fresh, full := false, false
-	sure := !a.lane.forget()
-	for i, v := range g.verdicts {
+	for _, v := range g.verdicts {
 		a.lane.verdicts[v].Inc()
 		fresh, full = fresh || v == frontier.Admitted, full || v == frontier.Full
-		if sure && (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
-			a.lane.known.add(g.batch[i].Fingerprint)
-		}
 	}
+	a.lane.remember(a.epoch, func() {
+		for i, v := range g.verdicts {
+			if (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
+				a.lane.known.add(g.batch[i].Fingerprint)
+			}
+		}
+	})
 	for i := range g.links {
 		if v := g.verdicts[g.of[i]]; v != frontier.Full {
 			g.links[i].from.acknowledge(v)

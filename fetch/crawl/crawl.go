@@ -275,9 +275,10 @@ func (w *Worker) awaitVisits() {
 	}
 }
 
-// mayLend reports whether new visits may be borrowed.
+// mayLend reports whether new visits may be borrowed. What a sink that fails
+// just now could not take would only wait, and be fetched again after a crash.
 func (w *Worker) mayLend() bool {
-	return !w.isStopping() && w.budget.mayLend() && !w.flow.blocked() && w.loaned.Load() < int64(16*w.cfg.Concurrency)
+	return !w.isStopping() && w.budget.mayLend() && !w.flow.blocked() && !w.sinkFails() && w.loaned.Load() < int64(16*w.cfg.Concurrency)
 }
 
 func (w *Worker) laneOf(f canon.Fingerprint) *lane { return w.lanes[w.cfg.Frontier.Of(f)] }

@@ -48,7 +48,8 @@ type lane struct {
 	mu    sync.Mutex
 	loans map[string]*loan // by token
 
-	epoch uint64 // of the admitter: as last read
+	trust sync.Mutex // held while known is filled or emptied
+	epoch uint64     // as last read
 }
 
 func newLane(w *Worker, k int) *lane {
@@ -109,6 +110,7 @@ func (l *lane) step(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	l.ticked.Store(time.Now().UnixMilli())
+	l.doubt()
 	if held != nil {
 		l.extend(held, reply.Gone, l.began)
 	}
@@ -254,21 +256,36 @@ func (l *lane) drop(h *loan) {
 	}
 }
 
-// forget empties the cache of known URLs when the shard may have lost what it
-// acknowledged: its connection broke or its master changed. It reports whether
-// it did.
-func (l *lane) forget() bool {
+// doubt empties the cache of known URLs when the shard may have lost what it
+// acknowledged: its connection broke or its master changed. Each tick does, for
+// links that are all known reach nobody who would notice. It returns the
+// connection epoch.
+func (l *lane) doubt() uint64 {
 	if l.w.cfg.Epoch == nil {
-		return false
+		return 0
 	}
-	e := l.w.cfg.Epoch(l.shard)
-	if e == l.epoch {
-		return false
+	l.trust.Lock()
+	defer l.trust.Unlock()
+	return l.current()
+}
+
+// current is doubt for those who hold trust.
+func (l *lane) current() uint64 {
+	if e := l.w.cfg.Epoch(l.shard); e != l.epoch {
+		l.epoch = e
+		l.known.clear()
+		l.spill.forget()
 	}
-	l.epoch = e
-	l.known.clear()
-	l.spill.forget()
-	return true
+	return l.epoch
+}
+
+// remember fills the cache with what was answered in an epoch, if it lasts.
+func (l *lane) remember(epoch uint64, fill func()) {
+	l.trust.Lock()
+	defer l.trust.Unlock()
+	if l.w.cfg.Epoch == nil || l.current() == epoch {
+		fill()
+	}
 }
 
 // idle reports whether nothing of this shard is in this fetcher's hands.

@@ -77,13 +77,13 @@ func (l *limit) cpuBusy() bool {
 // sinkStalls reports whether pages wait for the sink, or for the overflow: most
 // of those that fill the flow, or most hands.
 func (w *Worker) sinkStalls() bool {
-	if s, ok := w.cfg.Sink.(interface{ Stalled() bool }); ok && s.Stalled() {
-		return true
-	}
-	if w.overflowErr() != nil {
-		return true
-	}
-	return w.flow.blocked() && w.sinking.Load() > w.linking.Load() || 2*w.writing.Load() > int64(w.slots.size)
+	return w.sinkFails() || w.overflowErr() != nil || w.flow.blocked() && w.sinking.Load() > w.linking.Load() || 2*w.writing.Load() > int64(w.slots.size)
+}
+
+// sinkFails reports whether the sink says that it cannot write just now.
+func (w *Worker) sinkFails() bool {
+	s, ok := w.cfg.Sink.(interface{ Stalled() bool })
+	return ok && s.Stalled()
 }
 
 // slowCall is how long a shard may take to answer a tick without being called slow.

@@ -26,7 +26,7 @@ func (s *Server) nodesConf(me *Node) string {
 		if n == me {
 			flags = "myself," + flags
 		}
-		fmt.Fprintf(&b, "%s %s@%d %s %s 0 0 %d %s", n.id, n.Addr, n.bus, flags, master, epoch, link)
+		fmt.Fprintf(&b, "%s %s@%d %s %s 0 0 %d %s", n.id, n.known, n.bus, flags, master, epoch, link)
 		if i < masters {
 			fmt.Fprintf(&b, " %d-%d", i*slots/masters, (i+1)*slots/masters-1)
 		}

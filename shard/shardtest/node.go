@@ -30,6 +30,7 @@ type Node struct {
 	Dir   string // what it wrote: redis.conf, server.log, the append-only file
 
 	port, bus int
+	known     string // the address that the cluster tells clients
 	id        string // cluster node id
 	program   string
 	cfg       *Config
@@ -165,6 +166,9 @@ func (n *Node) write(module, nodesConf string) error {
 	if n.bus != 0 {
 		conf = append(conf, "cluster-enabled yes", "cluster-require-full-coverage no", fmt.Sprint("cluster-port ", n.bus),
 			fmt.Sprint("cluster-node-timeout ", n.cfg.NodeTimeout.Milliseconds()))
+		if host, port, _ := net.SplitHostPort(n.known); n.known != n.Addr {
+			conf = append(conf, "cluster-announce-ip "+host, "cluster-announce-port "+port)
+		}
 	}
 	if nodesConf != "" {
 		if err := os.WriteFile(filepath.Join(n.Dir, "nodes.conf"), []byte(nodesConf), 0o600); err != nil {

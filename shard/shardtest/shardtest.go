@@ -47,6 +47,11 @@ type Config struct {
 	NoBloom     bool          // leave the module out
 	NodeTimeout time.Duration // cluster-node-timeout; default 5 s, 2 s with replicas
 	Directives  []string      // further lines of redis.conf
+
+	// Through puts something before each node of a cluster, such as a proxy, and
+	// returns its address on 127.0.0.1, which the nodes then tell clients and one
+	// another. Addrs and Node.Addr stay those of the nodes.
+	Through func(addr string) string
 }
 
 // TLS names the files a server speaks TLS with. Clients must show a
@@ -169,6 +174,10 @@ func (s *Server) newNode(t testing.TB) (*Node, error) {
 		if n.bus, err = freePort(); err != nil {
 			return nil, err
 		}
+	}
+	n.known = n.Addr
+	if s.cfg.Through != nil {
+		n.known = s.cfg.Through(n.Addr)
 	}
 	s.Nodes = append(s.Nodes, n)
 	s.Addrs = append(s.Addrs, n.Addr)
