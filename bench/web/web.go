@@ -18,7 +18,10 @@
 //
 // Serve answers HTTP for all hosts on one listener (ConnectTo says how a
 // crawler gets there) and keeps a log of requests, with the time at which each
-// arrived. Verify compares log and records with the key.
+// arrived. Verify compares log and records with the key. On two
+// cores, the client included, it answers from 0.9 (small pages) to 0.4 (62 links,
+// all gentle features) of the requests a second of a server of one fixed page:
+// bench/results/web.txt.
 package web
 
 import (
