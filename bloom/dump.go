@@ -84,7 +84,7 @@ func (f *Filters) Load(ctx context.Context, k int, keys shard.Keys, p Plan, r io
 			return err
 		}
 		if have.Items > 0 && !force {
-			return fmt.Errorf("bloom: %s holds %d URLs already; only force replaces it", keys.Filter(j), have.Items)
+			return fmt.Errorf("bloom: %s holds %d URLs already; only --force replaces it", keys.Filter(j), have.Items)
 		}
 	}
 	if err := f.loadAll(ctx, k, keys, in, h); err != nil {

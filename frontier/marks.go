@@ -88,9 +88,14 @@ func unmarked(stats []ShardStats) *shard.Warning {
 	return w
 }
 
-// Pressure says what the marks of the settings do in the shard, "" for nothing.
+// Pressure says that the shard is full, or what the marks of the settings do in
+// it, "" for nothing.
 func (s *ShardStats) Pressure(set *Settings) string {
 	m := &s.Memory
+	if m.Limit > 0 && m.Used >= m.Limit {
+		return fmt.Sprintf("shard %d: memory of %s at %.1f%% of maxmemory, full: new URLs wait, or go to --overflow; give it memory",
+			s.Shard, s.Master, 100*float64(m.Used)/float64(m.Limit))
+	}
 	if !m.Pressed || m.Limit == 0 {
 		return ""
 	}

@@ -250,3 +250,15 @@ func TestSeedsWait(t *testing.T) {
 		t.Errorf("%v, %+v, waited %d times", err, seeder.Counts(), waits)
 	}
 }
+
+// A shard without room says so, whether there are marks or not.
+func TestPressureFull(t *testing.T) {
+	s := ShardStats{Shard: 2, Master: "m:1", Memory: Memory{Used: 1005, Limit: 1000}}
+	if text := s.Pressure(&Settings{}); !strings.Contains(text, "shard 2: memory of m:1 at 100.5% of maxmemory, full") {
+		t.Errorf("a full shard says %q", text)
+	}
+	s.Memory.Limit = 2000
+	if text := s.Pressure(&Settings{}); text != "" {
+		t.Errorf("a shard with room says %q", text)
+	}
+}

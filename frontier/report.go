@@ -14,7 +14,7 @@ type Report struct {
 	Rev      int64            `json:"rev"`
 	Lost     []string         `json:"lost_filters,omitempty"` // filters that are missing, by key
 	Over     []int            `json:"filters_over,omitempty"` // shards with a filter that errs more often than the crawl allows
-	Pressure []string         `json:"pressure,omitempty"`     // what the memory marks do, by shard; and where they do nothing
+	Pressure []string         `json:"pressure,omitempty"`     // shards that are full, what the memory marks do; and where they do nothing
 	Total    ShardStats       `json:"total"`
 	Shards   []ShardStats     `json:"shards"`
 	Dead     map[string]int64 `json:"dead"` // letters kept, by cause

@@ -216,7 +216,7 @@ func readRoot(ctx context.Context, client *shard.Client, crawl string) (*root, e
 		return nil, fmt.Errorf("frontier: reading %s: %w", shard.RootKey(crawl), err)
 	}
 	if h["epoch"] == "" {
-		return nil, fmt.Errorf("%w: %s; create it first", ErrNoCrawl, crawl)
+		return nil, fmt.Errorf("%w: %s; frontier list shows what there is, frontier create or seed makes one", ErrNoCrawl, crawl)
 	}
 	r := &root{epoch: h["epoch"], state: h["state"], paused: h["paused"], raw: h}
 	if err := json.Unmarshal([]byte(h["layout"]), &r.layout); err != nil {

@@ -1,6 +1,9 @@
 package crawl
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // trouble is what holds the worker up, as far as its operator should hear of it.
 type trouble struct {
@@ -40,18 +43,31 @@ func (w *Worker) watchTrouble(last trouble) trouble {
 		return now
 	}
 	log := w.cfg.Log
-	if now.deaf != last.deaf {
-		log.Warn("shards that do not answer; the crawl goes on with them when they do", "shards", now.deaf)
+	count := func(n int) string { return fmt.Sprintf("%d of %d", n, len(w.lanes)) }
+	switch {
+	case now.deaf == last.deaf:
+	case now.deaf == 0:
+		log.Info("all shards answer again")
+	default:
+		log.Warn("shards that do not answer; the crawl goes on with them when they do", "shards", count(now.deaf))
 	}
-	if now.full != last.full {
+	switch {
+	case now.full == last.full:
+	case now.full == 0:
+		log.Info("all shards have room again")
+	default:
 		does := "wait"
 		if w.cfg.Overflow != nil {
 			does = "go to the overflow"
 		}
-		log.Warn("shards without room: new URLs "+does+", nothing is lost; give Redis memory", "shards", now.full)
+		log.Warn("shards without room: new URLs "+does+", nothing is lost; give Redis memory", "shards", count(now.full))
 	}
-	if now.pressed != last.pressed {
-		log.Warn("shards above the memory mark: links of the sites with the longest queues are turned away there", "shards", now.pressed)
+	switch {
+	case now.pressed == last.pressed:
+	case now.pressed == 0:
+		log.Info("memory of all shards is below the mark again: no links are turned away")
+	default:
+		log.Warn("shards above the memory mark: links of the sites with the longest queues are turned away there", "shards", count(now.pressed))
 	}
 	switch {
 	case now.sink && !last.sink:
