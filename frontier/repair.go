@@ -12,7 +12,7 @@ type todo struct {
 	meta        fields // what meta is expected to be, when it is to be as the root says
 	ruled       bool   // meta is to say that rules of sites bind
 	sites       map[string]*siteTodo
-	expect, set fields   // of the counters
+	expect, set fields // of the counters
 }
 
 // siteTodo is what seemed wrong with a site.
