@@ -250,3 +250,15 @@ func TestSeedsWait(t *testing.T) {
 		t.Errorf("%v, %+v, waited %d times", err, seeder.Counts(), waits)
 	}
 }
+
+// A shard that does not answer keeps what is known of its master.
+func TestNoteLongest(t *testing.T) {
+	f := attach(nil, "c", small(3), "e")
+	f.noteLongest([]ShardStats{{Master: "a", Memory: Memory{Longest: 5}}, {Master: "a", Memory: Memory{Longest: 7}}, {Master: "b", Memory: Memory{Longest: 2}}})
+	f.noteLongest([]ShardStats{{Master: "a", Memory: Memory{Longest: 6}}, {}, {}})
+	for k, want := range []uint32{6, 7, 2} {
+		if got := f.longest[k].Load(); got != want {
+			t.Errorf("shard %d: %d, want %d", k, got, want)
+		}
+	}
+}

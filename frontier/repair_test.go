@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -260,5 +261,27 @@ func TestCheckSeesWhatCameBack(t *testing.T) {
 	c, err := s.Check(t.Context(), 0, false)
 	if err != nil || !c.Moving || c.Faulted != 0 {
 		t.Errorf("moving %v, faults %v, %v", c.Moving, c.Faults, err)
+	}
+}
+
+// TestRepairCutOff: with an error comes what was mended until then.
+func TestRepairCutOff(t *testing.T) {
+	s := made(t, shardtest.One(t), 1)
+	for _, site := range []string{"a.example", "b.example"} {
+		s.admit(candidates(site, 0, 2)...)
+		s.do("ZREM", s.keys[0].Ready(2), site)
+	}
+	run, cut, mends := s.run, errors.New("cut off"), 0
+	s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {
+		if script == mendScript {
+			if mends++; mends == 2 {
+				return nil, cut
+			}
+		}
+		return run(ctx, k, script, keys, args...)
+	}
+	c, err := s.Repair(t.Context(), 0, false)
+	if !errors.Is(err, cut) || c == nil || c.Mends != 1 || !strings.Contains(c.Mended[0], "a.example") {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
