@@ -70,6 +70,7 @@ func TestMarks(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				s.do("CONFIG", "SET", "maxmemory", 0)
 				s.reset(t)
+				s.do("SETRANGE", "ballast", 32<<20, "x") // beside which a server's own buffers are little
 				s.admit(append(candidates("long.example", 0, 30), candidates("mid.example", 0, 9)...)...)
 				if c.meta != "" {
 					args := []any{"HSET", s.keys[0].Meta(), "since", time.Now().UnixMilli() + 3_600_000}
