@@ -7,9 +7,10 @@ import (
 	"strconv"
 )
 
-// counters are what the sums of a shard are made of; a repair expects each as
-// it was read, so nothing that moves a URL can come in between.
-var counters = [...]string{"queued", "waiting", "open", "known", "revived", "done", "dead", "merged", "blocked",
+// counters are what the sums of a shard are made of, and what rises whenever a
+// URL moves; a repair expects each as it was read, so nothing that moves a URL
+// can come in between.
+var counters = [...]string{"visits", "queued", "waiting", "open", "known", "revived", "done", "dead", "merged", "blocked",
 	"missing", "dropped", "forgotten", "calls", "admits", "retried", "lost"}
 
 // stats is the hash of counters as it is stored.

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
@@ -29,7 +30,11 @@ func (c *checker) checkLoans(ctx context.Context) error {
 		return nil
 	}
 	clear(c.leased) // the first look at them was before
-	if err := c.members(ctx, c.keys.Leases(), func(m string) { c.leased[leaseOf(m).Token] = true }); err != nil {
+	err = c.members(ctx, c.keys.Leases(), func(m string) error {
+		c.leased[leaseOf(m).Token] = true
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	clear(c.visits)
@@ -39,9 +44,7 @@ func (c *checker) checkLoans(ctx context.Context) error {
 	if orphans, err = c.orphans(ctx, func(int64) {}); err != nil {
 		return err
 	}
-	for _, token := range orphans {
-		c.orphan(token)
-	}
+	c.tellOrphans(orphans)
 	return nil
 }
 
@@ -97,19 +100,32 @@ func (c *checker) orphans(ctx context.Context, counted func(open int64)) (orphan
 	return orphans, nil
 }
 
-// orphan tells of a visit without a lease and finds the site it is of.
-func (c *checker) orphan(token string) {
-	key := c.keys.Visit(token)
-	site := c.holders[token]
-	if site == "" {
-		site = c.siteOf(token)
+// tellOrphans tells of visits without a lease and finds the sites they are of:
+// those that name them or else, in one pass over all, those whose mark they bear.
+func (c *checker) tellOrphans(tokens []string) {
+	marked := make(map[string]string) // mark -> site
+	for _, token := range tokens {
+		if c.holders[token] == "" {
+			marked[markOf(token)] = ""
+		}
 	}
-	if site == "" {
-		c.report.fault(key, "open without a lease, of a site that nothing names any more: queue what it holds with frontier seed --again, then delete the key")
-		return
+	if len(marked) > 0 {
+		for site := range c.sites {
+			mark := siteMark(site)
+			if _, ok := marked[mark]; ok {
+				marked[mark] = site
+			}
+		}
 	}
-	c.report.fault(key, "open without a lease, of %s", site)
-	c.todo.site(site).lent(token)
+	for _, token := range tokens {
+		key, site := c.keys.Visit(token), cmp.Or(c.holders[token], marked[markOf(token)])
+		if site == "" {
+			c.report.fault(key, "open without a lease, of a site that nothing names any more: queue what it holds with frontier seed --again, then delete the key")
+			continue
+		}
+		c.report.fault(key, "open without a lease, of %s", site)
+		c.todo.site(site).lent(token)
+	}
 }
 
 // checkDead counts the dead letters.

@@ -43,8 +43,8 @@ type element struct {
 }
 
 // AppendElement appends a candidate as a line of JSON, in the form of an element
-// of a feed, so that a feed or a Seeder makes the same candidate of it: nothing
-// is left out but its fingerprint. Credentials in its URL are kept, as in the
+// of a feed, so that a feed or a Seeder makes the same candidate of it, one that
+// waits where memory is scarce; a request id is made anew. Credentials in its URL are kept, as in the
 // queue; the line belongs where only its owner reads.
 func AppendElement(dst []byte, c *Candidate) []byte {
 	dst = appendString(append(dst, `{"v":1,"url":`...), c.URL)

@@ -182,6 +182,9 @@ func siteMark(site string) string {
 	return "." + strconv.FormatUint(canon.FingerprintOf([]byte(site), nil).Site, 36)
 }
 
+// markOf is the mark that a token bears; one without is its own.
+func markOf(token string) string { return token[max(0, strings.LastIndexByte(token, '.')):] }
+
 // milliseconds rounds a duration up; a negative one is 0.
 func milliseconds(d time.Duration) int64 {
 	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)

@@ -46,7 +46,7 @@ func (f *Frontier) appendMarks(dst []byte, k int, s *Settings) []byte {
 
 // noteLongest keeps, for the shards of each master, the longest queue of any of
 // them: they share its memory, so none may turn links away while another's
-// queues are far longer.
+// queues are far longer. A shard that did not answer keeps what is known of it.
 func (f *Frontier) noteLongest(stats []ShardStats) {
 	longest := make(map[string]int64)
 	for i := range stats {
@@ -54,7 +54,9 @@ func (f *Frontier) noteLongest(stats []ShardStats) {
 		longest[s.Master] = max(longest[s.Master], s.Memory.Longest)
 	}
 	for k := range stats {
-		f.longest[k].Store(uint32(min(longest[stats[k].Master], math.MaxUint32)))
+		if master := stats[k].Master; master != "" {
+			f.longest[k].Store(uint32(min(longest[master], math.MaxUint32)))
+		}
 	}
 }
 

@@ -70,6 +70,7 @@ func TestMarks(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				s.do("CONFIG", "SET", "maxmemory", 0)
 				s.reset(t)
+				s.do("SETRANGE", "ballast", 32<<20, "x") // beside which a server's own buffers are little
 				s.admit(append(candidates("long.example", 0, 30), candidates("mid.example", 0, 9)...)...)
 				if c.meta != "" {
 					args := []any{"HSET", s.keys[0].Meta(), "since", time.Now().UnixMilli() + 3_600_000}
@@ -260,5 +261,17 @@ func TestPressureFull(t *testing.T) {
 	s.Memory.Limit = 2000
 	if text := s.Pressure(&Settings{}); text != "" {
 		t.Errorf("a shard with room says %q", text)
+	}
+}
+
+// A shard that does not answer keeps what is known of its master.
+func TestNoteLongest(t *testing.T) {
+	f := attach(nil, "c", small(3), "e")
+	f.noteLongest([]ShardStats{{Master: "a", Memory: Memory{Longest: 5}}, {Master: "a", Memory: Memory{Longest: 7}}, {Master: "b", Memory: Memory{Longest: 2}}})
+	f.noteLongest([]ShardStats{{Master: "a", Memory: Memory{Longest: 6}}, {}, {}})
+	for k, want := range []uint32{6, 7, 2} {
+		if got := f.longest[k].Load(); got != want {
+			t.Errorf("shard %d: %d, want %d", k, got, want)
+		}
 	}
 }

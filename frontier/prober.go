@@ -68,17 +68,25 @@ func (f *Frontier) NewProber(log *slog.Logger) (*Prober, error) {
 	return &Prober{f: f, filters: bloom.New(f.client), plan: plan, log: log, shards: make([]probed, len(f.keys))}, nil
 }
 
+// errRecord: what is stored of a filter is not what this program writes.
+var errRecord = errors.New("frontier: a filter's record is in another form")
+
 // Start probes until stop is called, at a tenth of the rate while busy says that
 // the crawl needs Redis for itself. Shards that do not answer are left out; the
-// callers of the crawl proper tell of them.
+// callers of the crawl proper tell of them. A record that cannot be read is logged.
 func (p *Prober) Start(ctx context.Context, busy func() bool) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		ticker := time.NewTicker(probeRound)
 		defer ticker.Stop()
-		for ctx.Err() == nil {
-			_ = p.Round(ctx, busy())
+		for told := false; ctx.Err() == nil; {
+			err := p.Round(ctx, busy())
+			strange := errors.Is(err, errRecord)
+			if strange && !told {
+				p.log.Warn("filters are not measured", "err", err)
+			}
+			told = strange
 			select {
 			case <-ctx.Done():
 			case <-ticker.C:
@@ -180,10 +188,10 @@ func (f *Frontier) records(ctx context.Context, k int) (map[string]string, []blo
 			continue
 		}
 		if err := json.Unmarshal([]byte(text), &list[j]); err != nil {
-			return nil, nil, &shard.Error{Shard: k, Op: "probe", Err: fmt.Errorf("frontier: field %d of %s cannot be read: %w; delete it to measure anew", j, key, err)}
+			return nil, nil, &shard.Error{Shard: k, Op: "probe", Err: fmt.Errorf("%w: field %d of %s: %w; delete it to measure anew", errRecord, j, key, err)}
 		}
 		if v := list[j].Version; v != bloom.RecordVersion {
-			return nil, nil, &shard.Error{Shard: k, Op: "probe", Err: fmt.Errorf("frontier: field %d of %s has format version %d, this program knows %d; run one version on a crawl", j, key, v, bloom.RecordVersion)}
+			return nil, nil, &shard.Error{Shard: k, Op: "probe", Err: fmt.Errorf("%w: field %d of %s has version %d, this program knows %d; run one version on a crawl", errRecord, j, key, v, bloom.RecordVersion)}
 		}
 	}
 	return stored, list, nil

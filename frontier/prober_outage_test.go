@@ -71,3 +71,20 @@ func TestProberRuns(t *testing.T) {
 		t.Errorf("nothing was probed: %+v", s)
 	}
 }
+
+// A record that it cannot read is told once, by its key.
+func TestProberTellsOfOtherVersions(t *testing.T) {
+	l := newLab(t, connect(t), small(1))
+	l.do("HSET", l.keys[0].Probes(), "0", "rubbish")
+	rounds := make(chan struct{}, 100)
+	stop := l.Start(t.Context(), func() bool { rounds <- struct{}{}; return false })
+	for range 3 {
+		<-rounds
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if text := l.log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, l.keys[0].Probes()) {
+		t.Errorf("logged:\n%s", text)
+	}
+}

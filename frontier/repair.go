@@ -12,9 +12,7 @@ type todo struct {
 	meta        fields // what meta is expected to be, when it is to be as the root says
 	ruled       bool   // meta is to say that rules of sites bind
 	sites       map[string]*siteTodo
-	misfits     []misfit
-	urls        []wanted // to be put into their filters
-	expect, set fields   // of the counters
+	expect, set fields // of the counters
 }
 
 // siteTodo is what seemed wrong with a site.
@@ -39,14 +37,6 @@ func (t *todo) site(name string) *siteTodo {
 	return s
 }
 
-// misfit is an entry that cannot be read.
-type misfit struct {
-	key   string // where it stands
-	kind  string // what stands there: queued, waiting, open or dead
-	raw   string
-	index string // of an open one
-}
-
 // repairRounds bounds how often Repair checks and mends: the epoch comes before
 // all else, counters come last, and a site may need a second go.
 const repairRounds = 6
@@ -54,25 +44,27 @@ const repairRounds = 6
 // Repair checks shard k, mends what can be mended and checks again; what it
 // returns is the last check, with what was mended on the way. It may run on a
 // live crawl: each mend is one script, which judges again by itself. A lost lease
-// is given back, to its fetcher or the reaper; a site is freed of a token that lends nothing and
-// placed by the ready rule; a blocked one loses its work; a URL is put into its
-// filter; an entry that cannot be read is set aside; counters are set to what was
-// counted unless anything changed since. Cost: that of a few checks.
+// is given back, to its fetcher or the reaper; a site is freed of a token that
+// lends nothing and placed by the ready rule; a blocked one loses its work; a URL
+// is put into its filter; an entry that cannot be read is set aside; counters are
+// set to what was counted unless anything changed since. With an error comes what
+// was mended until then. Cost and memory: those of a few checks.
 func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error) {
-	sum := &Check{}
+	sum := &Check{Shard: k}
 	for round := 0; ; round++ {
-		c, err := f.check(ctx, k, urls)
-		if err != nil {
-			return nil, err
+		into, before := sum, sum.Mends
+		if round == repairRounds {
+			into = nil // look only
 		}
-		before := sum.Mends
-		if round < repairRounds && !c.todo.empty() {
-			if err := c.mend(ctx, sum); err != nil {
-				return nil, err
-			}
-			if sum.Mends > before || c.todo.set != nil { // counters may have changed meanwhile
-				continue
-			}
+		c, err := f.check(ctx, k, urls, into)
+		if err == nil && into != nil {
+			err = c.mend(ctx, before)
+		}
+		if err != nil {
+			return sum, err
+		}
+		if into != nil && (sum.Mends > before || c.todo.set != nil) { // counters may have changed meanwhile
+			continue
 		}
 		c.report.Mended, c.report.Mends = sum.Mended, sum.Mends
 		for _, note := range sum.Notes {
@@ -82,33 +74,29 @@ func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error)
 	}
 }
 
-func (t *todo) empty() bool {
-	return t.meta == nil && !t.ruled && len(t.sites)+len(t.misfits)+len(t.urls)+len(t.set) == 0
-}
-
-// mend does what the check found to be done, and notes it in sum. Counters wait
-// until the rest, which changes them, is done or cannot be.
-func (c *checker) mend(ctx context.Context, sum *Check) error {
-	before := sum.Mends
-	for _, step := range []func(context.Context, *Check) error{c.mendMeta, c.mendMisfits, c.mendSites, c.mendURLs} {
-		if err := step(ctx, sum); err != nil {
+// mend does what the check found to be done, and notes it in sum, which had so
+// many mends before the check. Counters wait until the rest, which changes them,
+// is done or cannot be.
+func (c *checker) mend(ctx context.Context, before int64) error {
+	for _, step := range []func(context.Context) error{c.mendMeta, c.mendSites} {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	if sum.Mends > before || c.todo.set == nil {
+	if c.sum.Mends > before || c.todo.set == nil {
 		return nil
 	}
 	ok, err := swap(ctx, c.f.client, c.k, c.keys.Stats(), c.todo.expect, c.todo.set)
 	if ok {
 		for i := 0; i < len(c.todo.set); i += 2 {
-			sum.mended(c.keys.Stats(), "%s set to %s", c.todo.set[i], c.todo.set[i+1])
+			c.sum.mended(c.keys.Stats(), "%s set to %s", c.todo.set[i], c.todo.set[i+1])
 		}
 	}
 	return err
 }
 
 // mendMeta copies the root to the shard.
-func (c *checker) mendMeta(ctx context.Context, sum *Check) error {
+func (c *checker) mendMeta(ctx context.Context) error {
 	meta := c.keys.Meta()
 	if c.todo.meta != nil {
 		r, err := c.f.root(ctx)
@@ -126,7 +114,7 @@ func (c *checker) mendMeta(ctx context.Context, sum *Check) error {
 			return err
 		}
 		if ok {
-			sum.mended(meta, "epoch, revision and pause set as the root has them")
+			c.sum.mended(meta, "epoch, revision and pause set as the root has them")
 		}
 	}
 	if c.todo.ruled {
@@ -135,24 +123,22 @@ func (c *checker) mendMeta(ctx context.Context, sum *Check) error {
 			return err
 		}
 		if ok {
-			sum.mended(meta, "says again that rules of sites bind")
+			c.sum.mended(meta, "says again that rules of sites bind")
 		}
 	}
 	return nil
 }
 
-// mendMisfits sets entries aside that cannot be read.
-func (c *checker) mendMisfits(ctx context.Context, sum *Check) error {
-	for _, m := range c.todo.misfits {
-		raw, err := c.f.call(ctx, c.k, evictScript, []string{c.keys.Broken(), m.key}, []any{m.kind, m.raw, m.index})
-		if err != nil {
-			return err
-		}
-		if raw == int64(1) {
-			sum.mended(m.key, "%s is kept in %s now", Shown(m.raw), c.keys.Broken())
-		}
+// evict sets an entry aside that cannot be read.
+func (c *checker) evict(ctx context.Context, m misfit) (gone bool, err error) {
+	raw, err := c.f.call(ctx, c.k, evictScript, []string{c.keys.Broken(), m.key}, []any{m.kind, m.raw, m.index})
+	if err != nil {
+		return false, err
 	}
-	return nil
+	if gone = raw == int64(1); gone {
+		c.sum.mended(m.key, "%s is kept in %s now", Shown(m.raw), c.keys.Broken())
+	}
+	return gone, nil
 }
 
 // mendTexts say what the letters of the script mean; the first gets the token.
@@ -163,7 +149,7 @@ var mendTexts = map[byte]string{
 }
 
 // mendSites puts sites in order, each at one moment.
-func (c *checker) mendSites(ctx context.Context, sum *Check) error {
+func (c *checker) mendSites(ctx context.Context) error {
 	for _, site := range slices.Sorted(maps.Keys(c.todo.sites)) {
 		t := c.todo.sites[site]
 		keys, place := c.f.block(nil, c.k, site), 0
@@ -185,39 +171,41 @@ func (c *checker) mendSites(ctx context.Context, sum *Check) error {
 		key := c.keys.Site(site)
 		for i, token := range t.tokens {
 			if text := mendTexts[str(reply[0])[i]]; text != "" {
-				sum.mended(key, text, token)
+				c.sum.mended(key, text, token)
 			}
 		}
 		if n, _ := reply[1].(int64); n > 0 {
-			sum.mended(key, "is blocked: %d URLs dropped", n)
+			c.sum.mended(key, "is blocked: %d URLs dropped", n)
 		}
 		if reply[2] == int64(1) {
-			sum.mended(key, "stands where the ready rule wants it")
+			c.sum.mended(key, "stands where the ready rule wants it")
 		}
 	}
 	return nil
 }
 
-// mendURLs puts URLs into their filters. Where Redis is full the fault stays.
-func (c *checker) mendURLs(ctx context.Context, sum *Check) error {
-	for j, share := range byFilter(c.todo.urls, c.f.layout.Filters) {
-		for page := range slices.Chunk(share, checkPage) {
-			args := []any{"BF.INSERT", c.keys.Filter(j), "NOCREATE", "ITEMS"}
-			for _, w := range page {
-				args = append(args, w.print.Append(nil))
-			}
-			raw, err := c.do(ctx, args...)
-			if err != nil && strings.Contains(err.Error(), "OOM") {
-				sum.note("Redis is full: URLs that are not in their filters could not be put there; make room and repair again")
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			for i, v := range array(raw) {
-				if _, refused := v.(error); !refused && i < len(page) {
-					sum.mended(page[i].key, "%s is in its filter", HideCredentials(page[i].url))
-				}
+// mendURLs puts URLs, a page at most, into their filters. Where Redis is full the
+// fault stays.
+func (c *checker) mendURLs(ctx context.Context, list []wanted) error {
+	for j, share := range byFilter(list, c.f.layout.Filters) {
+		if len(share) == 0 {
+			continue
+		}
+		args := []any{"BF.INSERT", c.keys.Filter(j), "NOCREATE", "ITEMS"}
+		for _, w := range share {
+			args = append(args, w.print.Append(nil))
+		}
+		raw, err := c.do(ctx, args...)
+		if err != nil && strings.Contains(err.Error(), "OOM") {
+			c.sum.note("Redis is full: URLs that are not in their filters could not be put there; make room and repair again")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i, v := range array(raw) {
+			if _, refused := v.(error); !refused && i < len(share) {
+				c.sum.mended(share[i].key, "%s is in its filter", HideCredentials(share[i].url))
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -218,5 +219,69 @@ func TestRepairTells(t *testing.T) {
 	c = s.repair()
 	if text := strings.Join(c.Faults, "\n"); c.Faulted != 2 || !strings.Contains(text, s.keys[0].Filter(0)+": ") || !strings.Contains(text, "frontier bloom load") {
 		t.Error(text)
+	}
+}
+
+// TestRepairOfMany: more than a page of entries and URLs to mend in one list.
+func TestRepairOfMany(t *testing.T) {
+	s := made(t, shardtest.One(t), 1)
+	sc := setUp(s)
+	for i := range 3 * checkPage {
+		s.do("RPUSH", s.keys[0].Queue("a.example", 0), "bad", stored("a.example", 1000+i))
+		sc.left[candidate("a.example", 1000+i).URL] = true
+	}
+	if c := s.repair(); c.Faulted != 0 || c.Mends < 6*checkPage {
+		t.Errorf("%d mends, %d faults left", c.Mends, c.Faulted)
+	}
+	if n := s.number("LLEN", s.keys[0].Broken()); n != 3*checkPage {
+		t.Errorf("%d entries set aside", n)
+	}
+	s.sound(0)
+}
+
+// TestCheckSeesWhatCameBack: a visit that begins and is given back while the
+// shard is counted leaves all numbers of URLs as they were, and still counts as a
+// change.
+func TestCheckSeesWhatCameBack(t *testing.T) {
+	s := made(t, shardtest.One(t), 1)
+	s.admit(candidates("a.example", 0, 5)...)
+	s.settle(all(s.lendOne("a.example", 3), Requeue)) // every counter is there
+	s.pass(0, time.Second)
+	run := s.run
+	s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {
+		if script != checkScript || len(args) < 2 {
+			return run(ctx, k, script, keys, args...)
+		}
+		s.run = run
+		v := s.lendOne("a.example", 3)
+		reply, err := run(ctx, k, script, keys, args...)
+		s.settle(all(v, Requeue))
+		return reply, err
+	}
+	c, err := s.Check(t.Context(), 0, false)
+	if err != nil || !c.Moving || c.Faulted != 0 {
+		t.Errorf("moving %v, faults %v, %v", c.Moving, c.Faults, err)
+	}
+}
+
+// TestRepairCutOff: with an error comes what was mended until then.
+func TestRepairCutOff(t *testing.T) {
+	s := made(t, shardtest.One(t), 1)
+	for _, site := range []string{"a.example", "b.example"} {
+		s.admit(candidates(site, 0, 2)...)
+		s.do("ZREM", s.keys[0].Ready(2), site)
+	}
+	run, cut, mends := s.run, errors.New("cut off"), 0
+	s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {
+		if script == mendScript {
+			if mends++; mends == 2 {
+				return nil, cut
+			}
+		}
+		return run(ctx, k, script, keys, args...)
+	}
+	c, err := s.Repair(t.Context(), 0, false)
+	if !errors.Is(err, cut) || c == nil || c.Mends != 1 || !strings.Contains(c.Mended[0], "a.example") {
+		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -144,7 +144,7 @@ func TestElementComesBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want.Seed, want.Priority, want.Depth, want.Redirects = seed, uint8(i), uint32(i*1000), uint8(i)
+			want.Seed, want.Priority, want.Depth, want.Redirects, want.Waits = seed, uint8(i), uint32(i*1000), uint8(i), true
 			if seed {
 				want.Meta = `{"k":["\"",1]}`
 			}

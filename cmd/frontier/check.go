@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -31,16 +32,20 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 		}
 		var list []*frontier.Check
 		var faults int64
+		var failed error
 		for k := range f.Shards() {
 			r, err := look(ctx, k, c.URLs)
-			if err != nil {
-				return err
+			if r != nil { // a repair that was cut off tells what it mended
+				list = append(list, r)
+				faults += r.Faulted
 			}
-			list = append(list, r)
-			faults += r.Faulted
+			if failed = err; err != nil {
+				break
+			}
 		}
-		if err := g.answer(env, list, func(w io.Writer) { showChecks(w, list) }); err != nil {
-			return err
+		err := g.answer(env, list, func(w io.Writer) { showChecks(w, list) })
+		if failed != nil || err != nil {
+			return errors.Join(failed, err)
 		}
 		switch {
 		case faults == 0:

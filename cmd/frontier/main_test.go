@@ -250,7 +250,7 @@ func TestBloomVerbs(t *testing.T) {
 		server.Nodes[0].Do(t, "DEL", key)
 	}
 	d.ok("stats", "nothing is admitted", "filter:0", "frontier bloom load")
-	if code, out, errs := d.run("check", "--urls"); code != 1 || strings.Count(out, "filter:0 is missing") != 2 || !strings.Contains(errs, "2 faults") {
+	if code, out, errs := d.run("check", "--urls"); code != 1 || strings.Count(out, "filter:0: the filter is missing") != 2 || !strings.Contains(errs, "2 faults") {
 		t.Error(code, out, errs)
 	}
 	d.ok("bloom load "+dir, "loaded 2 shards")

@@ -113,13 +113,13 @@ func (w *Worker) anyLate() bool {
 	if l.lateAt = now; l.late == nil {
 		l.late = make([]int64, len(w.lanes))
 	}
-	any := false
+	late := false
 	for i, lane := range w.lanes {
 		spent := lane.late.Load()
-		any = any || float64(spent-l.late[i]) > 0.8*float64(wall)
+		late = late || float64(spent-l.late[i]) > 0.8*float64(wall)
 		l.late[i] = spent
 	}
-	return any
+	return late
 }
 
 // anyFull reports whether links wait for room in a shard. Those that the

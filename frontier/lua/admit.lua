@@ -31,7 +31,7 @@ local most, ruled = tonumber(ARGV[3]), META[6] or caps ~= ''
 local memory = ARGV[11] ~= '' and weigh(ARGV[11])
 local bar = memory and memory.bar or huge
 local bound = bar < huge or (tonumber(C('HGET', KEYS[2], 'queued')) or 0) + n > most
-local free, sites, len, out, upto = {left = huge}, {}, {}, {}, {[0] = 0} -- upto: the last candidate of each filter
+local free, sites, len, out, plain, add, upto = {left = huge}, {}, {}, {}, {}, {}, {[0] = 0} -- upto: the last candidate of each filter
 local function siteOf(l)
   local at, p = byte(lists, 3 * l - 2) * 256 + byte(lists, 3 * l - 1), byte(lists, 3 * l)
   if sites[at] then return sites[at], at, p end
@@ -65,7 +65,6 @@ end
 local first = redis.pcall('HINCRBY', KEYS[2], 'calls', 1)
 local full = type(first) == 'table'
 if full and not string.find(first.err, 'OOM', 1, true) then return first end
-local plain, add = {}, {}
 for x = 1, #again / 2 do plain[u16(again, x)] = ARGV[PLAIN + x] end
 for j = 1, nf do
   local new, items, put = {}, {}, {}
@@ -85,10 +84,11 @@ for x = 1, n do
   end
 end
 for l, entries in pairs(add) do
-  len[l] = C(ARGV[2], KEYS[Q + l], unpack(entries))
-  if len[l] == #entries or ruled then
+  local size = C(ARGV[2], KEYS[Q + l], unpack(entries))
+  if memory then len[l] = size end
+  if size == #entries or ruled then
     local s, at, p = siteOf(l)
-    if len[l] == #entries then rise(p, ARGV[11 + at], s) end
+    if size == #entries then rise(p, ARGV[11 + at], s) end
     if s.cap > 0 then C('HINCRBY', KEYS[S + at], 'n', #entries) C('PERSIST', KEYS[S + at]) end
   end
   tally('queued', #entries) tally('known', #entries)

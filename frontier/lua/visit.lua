@@ -69,7 +69,7 @@ local function lend(b, member, token, p, s)
   C('HSET', KEYS[b], 'token', token, 'turn', (turn + 1) % 8)
   if s[1] or s[9] then C('PERSIST', KEYS[b]) end
   C('ZADD', KEYS[3], int(NOW + lease), member)
-  tally('queued', -#got) tally('open', #got)
+  tally('queued', -#got) tally('open', #got) tally('visits', 1) -- what goes and comes back leaves a trace
   return open
 end
 

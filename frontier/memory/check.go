@@ -21,8 +21,11 @@ type Checked struct {
 }
 
 // Sound says whether nothing is wrong.
-func (c *Checked) Sound() bool {
-	return c.Faulty == 0 && !slices.ContainsFunc(c.Damage, func(d Damage) bool { return !d.Torn })
+func (c *Checked) Sound() bool { return c.Faulty == 0 && !damaged(c.Damage) }
+
+// damaged says whether any of it is more than a torn end.
+func damaged(list []Damage) bool {
+	return slices.ContainsFunc(list, func(d Damage) bool { return !d.Torn })
 }
 
 // File is one file of a crawl.
@@ -73,11 +76,12 @@ func Check(cfg Config) (*Checked, error) {
 	defer s.lock.Close()
 	c := &Checked{Files: s.files, Shards: []Saved{}, Faults: []string{}}
 	for _, p := range s.f.shards {
+		before := len(s.damage)
 		if err := s.load(p); err != nil {
 			return nil, fmt.Errorf("memory: check: shard %d: %w", p.k, err)
 		}
 		c.Shards = append(c.Shards, p.saved())
-		if whole := !slices.ContainsFunc(s.damage, func(d Damage) bool { return !d.Torn }); whole {
+		if s.crawl != nil && !damaged(s.damage[before:]) { // with half of a shard, or another layout, all would contradict
 			c.content(p)
 		}
 	}

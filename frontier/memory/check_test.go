@@ -178,3 +178,31 @@ func glob(t *testing.T, dir string) []string {
 	}
 	return names
 }
+
+// TestCheckBesideDamage: what a whole shard says is judged, whatever became of
+// others.
+func TestCheckBesideDamage(t *testing.T) {
+	dir := t.TempDir()
+	f, err := New(Config{Dir: dir, Layout: frontier.Layout{Shards: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range f.shards {
+		p.mu.Lock()
+		p.pushBack(p.site("a.example"), &frontier.Entry{URL: "https://a.example/never-admitted"})
+		p.mu.Unlock()
+		if err := f.dir.compact(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "0.2.snap"), 9); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Check(Config{Dir: dir})
+	if err != nil || len(c.Damage) == 0 || len(c.Faults) != 1 || !strings.HasPrefix(c.Faults[0], "shard 1: ") {
+		t.Fatalf("%+v %v", c, err)
+	}
+}

@@ -127,6 +127,9 @@ func (o *series) write(frame []byte) error {
 	}
 	if err := o.f.Sync(); err != nil {
 		err = errors.Join(err, o.f.Truncate(o.size), o.f.Close()) // keeps its open name
+		if o.size == 0 {
+			err = errors.Join(err, os.Remove(o.f.Name()))
+		}
 		o.f, o.size, o.torn = nil, 0, false
 		return err
 	}

@@ -146,3 +146,29 @@ func TestLinesRefused(t *testing.T) {
 		}
 	}
 }
+
+// A disk that cannot sync gets no heap of empty files.
+func TestSeriesSyncFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x"+OpenEnd)
+	if err := os.Symlink(os.DevNull, path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &series{dir: dir, name: "x", f: f}
+	if err := o.write([]byte("frame")); err == nil {
+		t.Fatal("synced a device")
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := o.write([]byte("frame")); err != nil || o.size != 5 {
+		t.Error(o.size, err)
+	}
+	if err := o.close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"seine/frontier/canon"
 	"seine/shard"
@@ -25,21 +24,20 @@ func (c *checker) checkURLs(ctx context.Context) error {
 	for _, site := range slices.Sorted(maps.Keys(c.sites)) {
 		for class := range 4 {
 			key := c.keys.Queue(site, class)
-			err := c.list(ctx, key, func(raw string) error {
-				return c.probe(ctx, site, misfit{key: key, kind: "queued", raw: raw})
+			err := c.list(ctx, key, func(raw string) (bool, error) {
+				return c.entry(ctx, site, misfit{key: key, kind: "queued", raw: raw})
 			})
 			if err != nil {
 				return err
 			}
 		}
-		key, entries := c.keys.Wait(site), []string(nil)
-		if err := c.members(ctx, key, func(raw string) { entries = append(entries, raw) }); err != nil {
+		key := c.keys.Wait(site)
+		err := c.members(ctx, key, func(raw string) error {
+			_, err := c.entry(ctx, site, misfit{key: key, kind: "waiting", raw: raw})
 			return err
-		}
-		for _, raw := range entries {
-			if err := c.probe(ctx, site, misfit{key: key, kind: "waiting", raw: raw}); err != nil {
-				return err
-			}
+		})
+		if err != nil {
+			return err
 		}
 	}
 	for _, l := range c.leases {
@@ -49,7 +47,7 @@ func (c *checker) checkURLs(ctx context.Context) error {
 			return err
 		}
 		for open := array(raw); len(open) >= 2; open = open[2:] {
-			if err := c.probe(ctx, l.Site, misfit{key: key, kind: "open", raw: str(open[1]), index: str(open[0])}); err != nil {
+			if _, err := c.entry(ctx, l.Site, misfit{key: key, kind: "open", raw: str(open[1]), index: str(open[0])}); err != nil {
 				return err
 			}
 		}
@@ -61,13 +59,12 @@ func (c *checker) checkURLs(ctx context.Context) error {
 func (c *checker) checkLetters(ctx context.Context) error {
 	for cause := range c.causes {
 		key := c.keys.Dead(cause)
-		err := c.list(ctx, key, func(raw string) error {
+		err := c.list(ctx, key, func(raw string) (bool, error) {
 			d, err := parseLetter(raw, cause)
 			if err != nil {
-				c.unreadable(misfit{key: key, kind: "dead", raw: raw})
-				return nil
+				return c.unreadable(ctx, misfit{key: key, kind: "dead", raw: raw})
 			}
-			return c.known(ctx, key, d.Site, d.Entry.URL)
+			return false, c.known(ctx, key, d.Site, d.Entry.URL)
 		})
 		if err != nil {
 			return err
@@ -76,17 +73,21 @@ func (c *checker) checkLetters(ctx context.Context) error {
 	return c.ask(ctx)
 }
 
-// list goes through a list in pages.
-func (c *checker) list(ctx context.Context, key string, each func(raw string) error) error {
-	for from := 0; ; from += checkPage {
+// list goes through a list in pages; each says whether it took the entry out.
+func (c *checker) list(ctx context.Context, key string, each func(raw string) (gone bool, err error)) error {
+	for from := 0; ; {
 		raw, err := c.do(ctx, "LRANGE", key, from, from+checkPage-1)
 		if err != nil {
 			return err
 		}
 		page := array(raw)
 		for _, v := range page {
-			if err := each(str(v)); err != nil {
+			gone, err := each(str(v))
+			if err != nil {
 				return err
+			}
+			if !gone {
+				from++
 			}
 		}
 		if len(page) < checkPage {
@@ -95,20 +96,32 @@ func (c *checker) list(ctx context.Context, key string, each func(raw string) er
 	}
 }
 
-// probe decodes an entry and looks for its URL.
-func (c *checker) probe(ctx context.Context, site string, at misfit) error {
-	e, err := decodeEntry(at.raw, site)
-	if err != nil {
-		c.unreadable(at)
-		return nil
-	}
-	return c.known(ctx, at.key, site, e.URL)
+// misfit is an entry that cannot be read, or not yet.
+type misfit struct {
+	key   string // where it stands
+	kind  string // what stands there: queued, waiting, open or dead
+	raw   string
+	index string // of an open one
 }
 
-// unreadable tells of an entry that cannot be read.
-func (c *checker) unreadable(m misfit) {
+// entry decodes an entry and looks for its URL. gone says that a repair took it
+// out.
+func (c *checker) entry(ctx context.Context, site string, at misfit) (gone bool, err error) {
+	e, err := decodeEntry(at.raw, site)
+	if err != nil {
+		return c.unreadable(ctx, at)
+	}
+	return false, c.known(ctx, at.key, site, e.URL)
+}
+
+// unreadable tells of an entry that cannot be read; a repair sets it aside at
+// once.
+func (c *checker) unreadable(ctx context.Context, m misfit) (gone bool, err error) {
 	c.report.fault(m.key, "an entry cannot be read: %s", Shown(m.raw))
-	c.todo.misfits = append(c.todo.misfits, m)
+	if c.sum == nil {
+		return false, nil
+	}
+	return c.evict(ctx, m)
 }
 
 // printOf is the fingerprint of a URL of a site.
@@ -140,7 +153,8 @@ func (c *checker) known(ctx context.Context, key, site, url string) error {
 	return c.ask(ctx)
 }
 
-// ask looks for the URLs that known has gathered, twice for those not found.
+// ask looks for the URLs that known has gathered, twice for those not found; a
+// repair puts these into their filters at once.
 func (c *checker) ask(ctx context.Context) error {
 	missing, err := c.missing(ctx, c.asked)
 	if err == nil && len(missing) > 0 {
@@ -155,9 +169,11 @@ func (c *checker) ask(ctx context.Context) error {
 	for _, w := range missing {
 		c.report.fault(w.key, "%s is not in its filter", HideCredentials(w.url))
 	}
-	c.todo.urls = append(c.todo.urls, missing...)
 	c.asked = c.asked[:0]
-	return nil
+	if c.sum == nil {
+		return nil
+	}
+	return c.mendURLs(ctx, missing)
 }
 
 // missing are those of some URLs that are in no filter; of filters that are
@@ -196,15 +212,4 @@ func byFilter(list []wanted, filters int) [][]wanted {
 		groups[j] = append(groups[j], w)
 	}
 	return groups
-}
-
-// siteOf finds the site of a visit that nothing names, by the mark of its token;
-// "" when the shard holds nothing else of that site.
-func (c *checker) siteOf(token string) string {
-	for site := range c.sites {
-		if strings.HasSuffix(token, siteMark(site)) {
-			return site
-		}
-	}
-	return ""
 }
