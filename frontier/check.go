@@ -75,12 +75,15 @@ func (f *Frontier) Check(ctx context.Context, k int, urls bool) (*Check, error) 
 	return c.report, nil
 }
 
-// check is one check; the checker knows what a repair has to do.
-func (f *Frontier) check(ctx context.Context, k int, urls bool) (*checker, error) {
-	c := &checker{f: f, k: k, keys: f.keys[k], urls: urls,
+func (f *Frontier) checker(k int, urls bool) *checker {
+	return &checker{f: f, k: k, keys: f.keys[k], urls: urls,
 		report: &Check{Shard: k, Gauges: make(map[string]int64)},
 		sites:  make(map[string]bool), visits: make(map[string]bool), leased: make(map[string]bool),
 		holders: make(map[string]string), causes: make(map[string]int64), todo: todo{sites: make(map[string]*siteTodo)}}
+}
+
+func (f *Frontier) checkAll(ctx context.Context, k int, urls bool) (*checker, error) {
+	c := f.checker(k, urls)
 	if alive, err := c.checkMeta(ctx); err != nil || !alive {
 		return c, err
 	}
@@ -94,7 +97,7 @@ func (f *Frontier) check(ctx context.Context, k int, urls bool) (*checker, error
 	for _, j := range c.lost {
 		c.report.fault(c.keys.Filter(j), "the filter %s is missing: nothing is admitted until it is restored from a dump (frontier bloom load); without one, create the crawl anew and seed it", c.keys.Filter(j))
 	}
-	for _, step := range []func(context.Context) error{c.gather, c.checkSites, c.checkLoans, c.checkDead, c.checkURLs} {
+	for _, step := range []func(context.Context) error{c.checkFilterTypes, c.gather, c.checkSites, c.checkLoans, c.checkDead, c.checkURLs} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

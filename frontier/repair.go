@@ -13,6 +13,7 @@ type todo struct {
 	ruled       bool   // meta is to say that rules of sites bind
 	sites       map[string]*siteTodo
 	misfits     []misfit
+	strange     []strange
 	urls        []wanted // to be put into their filters
 	expect, set fields   // of the counters
 }
@@ -56,7 +57,7 @@ const repairRounds = 6
 // live crawl: each mend is one script, which judges again by itself. A lost lease
 // is given back, to its fetcher or the reaper; a site is freed of a token that lends nothing and
 // placed by the ready rule; a blocked one loses its work; a URL is put into its
-// filter; an entry that cannot be read is set aside; counters are set to what was
+// filter; an entry that cannot be read, or a key of a wrong type, is set aside; counters are set to what was
 // counted unless anything changed since. Cost: that of a few checks.
 func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error) {
 	sum := &Check{}
@@ -83,14 +84,14 @@ func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error)
 }
 
 func (t *todo) empty() bool {
-	return t.meta == nil && !t.ruled && len(t.sites)+len(t.misfits)+len(t.urls)+len(t.set) == 0
+	return t.meta == nil && !t.ruled && len(t.sites)+len(t.strange)+len(t.misfits)+len(t.urls)+len(t.set) == 0
 }
 
 // mend does what the check found to be done, and notes it in sum. Counters wait
 // until the rest, which changes them, is done or cannot be.
 func (c *checker) mend(ctx context.Context, sum *Check) error {
 	before := sum.Mends
-	for _, step := range []func(context.Context, *Check) error{c.mendMeta, c.mendMisfits, c.mendSites, c.mendURLs} {
+	for _, step := range []func(context.Context, *Check) error{c.mendTypes, c.mendMeta, c.mendMisfits, c.mendSites, c.mendURLs} {
 		if err := step(ctx, sum); err != nil {
 			return err
 		}
