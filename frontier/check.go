@@ -78,13 +78,17 @@ func (f *Frontier) Check(ctx context.Context, k int, urls bool) (*Check, error) 
 	return c.report, nil
 }
 
-// check is one check; the checker knows what a repair has to do. With sum it is
-// of a repair and mends URLs and entries, which may be many, as it goes.
-func (f *Frontier) check(ctx context.Context, k int, urls bool, sum *Check) (*checker, error) {
-	c := &checker{f: f, k: k, keys: f.keys[k], urls: urls, sum: sum,
+// checker is one of shard k that saw nothing yet.
+func (f *Frontier) checker(k int, urls bool, sum *Check) *checker {
+	return &checker{f: f, k: k, keys: f.keys[k], urls: urls, sum: sum,
 		report: &Check{Shard: k, Gauges: make(map[string]int64)},
 		sites:  make(map[string]bool), visits: make(map[string]bool), leased: make(map[string]bool),
 		holders: make(map[string]string), causes: make(map[string]int64), todo: todo{sites: make(map[string]*siteTodo)}}
+}
+
+// checkAll is one check of all that there is to judge.
+func (f *Frontier) checkAll(ctx context.Context, k int, urls bool, sum *Check) (*checker, error) {
+	c := f.checker(k, urls, sum)
 	if alive, err := c.checkMeta(ctx); err != nil || !alive {
 		return c, err
 	}
@@ -98,7 +102,7 @@ func (f *Frontier) check(ctx context.Context, k int, urls bool, sum *Check) (*ch
 	for _, j := range c.lost {
 		c.report.fault(c.keys.Filter(j), "the filter is missing: nothing is admitted until it is restored from a dump (frontier bloom load); without one, create the crawl anew and seed it")
 	}
-	for _, step := range []func(context.Context) error{c.gather, c.checkSites, c.checkLoans, c.checkDead, c.checkURLs} {
+	for _, step := range []func(context.Context) error{c.checkFilterTypes, c.gather, c.checkSites, c.checkLoans, c.checkDead, c.checkURLs} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

@@ -19,6 +19,7 @@ const (
 	feedBatch   = 500              // elements handled at once
 	feedLock    = 10 * time.Second // how long a drainer that died keeps others away
 	maxElement  = 64 << 10         // bytes of an element
+	maxDepth    = 1 << 31          // of an element: its links must count on, not start at 0 again
 	maxMeta     = 16 << 10         // bytes of its meta
 	maxDeadFeed = 10_000           // bad elements kept
 	deadText    = 1 << 10          // bytes kept of a bad element
@@ -200,6 +201,9 @@ func readElement(maker *Maker, text string) (FeedItem, error) {
 	}
 	if e.Priority != nil && *e.Priority > 3 {
 		return FeedItem{}, fmt.Errorf("priority is %d, must be 0 to 3", *e.Priority)
+	}
+	if e.Depth > maxDepth {
+		return FeedItem{}, fmt.Errorf("depth is %d, must be at most %d", e.Depth, maxDepth)
 	}
 	meta, err := CompactMeta(e.Meta)
 	if err != nil {

@@ -36,12 +36,14 @@ var (
 	statsScript  = bare("stats", readOnly, "marks")
 )
 
-// The scripts of a crawl's other keys stand alone.
+// The scripts of a crawl's other keys stand alone, and what tries them all.
 var (
 	swapScript = bare("swap", allowOOM)
 	liveScript = bare("live", allowOOM)
 	peekScript = bare("peek", allowOOM)
 	takeScript = bare("take", allowOOM)
+
+	rightsScript = bare("rights", allowOOM)
 )
 
 func script(name, flags string, with ...string) *shard.Script {

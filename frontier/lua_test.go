@@ -104,3 +104,28 @@ func TestScriptsDeclareTheirKeys(t *testing.T) {
 		t.Errorf("found %d calls only", seen)
 	}
 }
+
+// Every command of a script is tried when a crawl is opened.
+func TestCommandsAreTried(t *testing.T) {
+	tried := text("rights") + "may('INFO'" // weigh does without
+	command := regexp.MustCompile(`(?:C|redis\.p?call)\('([A-Z.]+)'`)
+	files, err := fs.Glob(texts, "lua/*.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		b, err := texts.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range command.FindAllStringSubmatch(string(b), -1) {
+			if found++; !strings.Contains(tried, "may('"+m[1]+"'") {
+				t.Errorf("%s runs %s, which rights.lua does not try", file, m[1])
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("%d commands in all scripts", found)
+	}
+}

@@ -12,6 +12,7 @@ type todo struct {
 	meta        fields // what meta is expected to be, when it is to be as the root says
 	ruled       bool   // meta is to say that rules of sites bind
 	sites       map[string]*siteTodo
+	strange     []strange
 	expect, set fields // of the counters
 }
 
@@ -46,9 +47,9 @@ const repairRounds = 6
 // live crawl: each mend is one script, which judges again by itself. A lost lease
 // is given back, to its fetcher or the reaper; a site is freed of a token that
 // lends nothing and placed by the ready rule; a blocked one loses its work; a URL
-// is put into its filter; an entry that cannot be read is set aside; counters are
-// set to what was counted unless anything changed since. With an error comes what
-// was mended until then. Cost and memory: those of a few checks.
+// is put into its filter; an entry that cannot be read, or a key of a wrong type,
+// is set aside; counters are set to what was counted unless anything changed
+// since. With an error comes what was mended until then. Cost and memory: those of a few checks.
 func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error) {
 	sum := &Check{Shard: k}
 	for round := 0; ; round++ {
@@ -78,7 +79,7 @@ func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error)
 // many mends before the check. Counters wait until the rest, which changes them,
 // is done or cannot be.
 func (c *checker) mend(ctx context.Context, before int64) error {
-	for _, step := range []func(context.Context) error{c.mendMeta, c.mendSites} {
+	for _, step := range []func(context.Context) error{c.mendTypes, c.mendMeta, c.mendSites} {
 		if err := step(ctx); err != nil {
 			return err
 		}

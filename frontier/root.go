@@ -196,17 +196,23 @@ func Open(ctx context.Context, client *shard.Client, crawl string, want *Layout)
 }
 
 // OpenOrCreate opens the crawl, or creates it when there is none and want says
-// how many shards it is to have.
+// how many shards it is to have. It is for programs that change the crawl, and
+// fails with shard.ErrUnfit where they may not.
 func OpenOrCreate(ctx context.Context, client *shard.Client, crawl string, want Layout, settings Settings) (*Frontier, error) {
 	f, err := Open(ctx, client, crawl, &want)
-	if !errors.Is(err, ErrNoCrawl) || want.Shards == 0 {
-		return f, err
+	if errors.Is(err, ErrNoCrawl) && want.Shards != 0 {
+		f, err = Create(ctx, client, crawl, want, settings)
+		if errors.Is(err, ErrExists) { // somebody was faster
+			f, err = Open(ctx, client, crawl, &want)
+		}
 	}
-	f, err = Create(ctx, client, crawl, want, settings)
-	if errors.Is(err, ErrExists) { // somebody was faster
-		return Open(ctx, client, crawl, &want)
+	if err == nil {
+		err = f.rights(ctx)
 	}
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // readRoot reads and parses the root of a crawl.

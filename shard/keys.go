@@ -66,6 +66,9 @@ func (k Keys) Visit(token string) string { return k.prefix + "v:" + token }
 // Dead is a list: dead letters of one cause.
 func (k Keys) Dead(cause string) string { return k.prefix + "dead:" + cause }
 
+// Rights is a name that is tried for what a user of Redis may do.
+func (k Keys) Rights() string { return k.prefix + "rights" }
+
 // Broken is a list: what a repair took out because nobody can read it.
 func (k Keys) Broken() string { return k.prefix + "broken" }
 

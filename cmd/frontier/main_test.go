@@ -104,6 +104,11 @@ func TestSeedFile(t *testing.T) {
 func TestPauseAndBlock(t *testing.T) {
 	d := sit(t, shardtest.One(t))
 	d.ok("seed --shards 2 --seed http://www.a.example/ --seed http://b.example/")
+	for _, verb := range []string{"pause", "resume"} {
+		if code, out, errs := d.run(verb, "--site", ""); code != 2 || out != "" {
+			t.Errorf("%s of a site without a name: code %d, %s%s", verb, code, out, errs)
+		}
+	}
 	d.ok("pause --site www.a.example", "paused site a.example")
 	d.ok("stats", "1 with work and not lent, 1 paused with work; 1 paused and 0 blocked in all")
 	d.ok("resume --site a.example")

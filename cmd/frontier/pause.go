@@ -11,8 +11,8 @@ import (
 
 // target is what a pause is for: the crawl, a shard or a site.
 type target struct {
-	Site  string `xor:"target" placeholder:"SITE" help:"Only this site."`
-	Shard *int   `xor:"target" placeholder:"K" help:"Only this shard."`
+	Site  *string `xor:"target" placeholder:"SITE" help:"Only this site."`
+	Shard *int    `xor:"target" placeholder:"K" help:"Only this shard."`
 }
 
 type pauseCmd struct {
@@ -24,7 +24,7 @@ type resumeCmd struct{ target }
 
 // Run pauses.
 func (c *pauseCmd) Run(env *boot.Env, g *cli) error {
-	if c.Reason != "" && c.Site == "" {
+	if c.Reason != "" && c.Site == nil {
 		return boot.Usage("--reason is kept with a site: give --site too")
 	}
 	return c.set(env, g, c.Reason, true)
@@ -48,8 +48,8 @@ func (t *target) set(env *boot.Env, g *cli, reason string, paused bool) error {
 
 func (t *target) apply(ctx context.Context, f *frontier.Frontier, reason string, paused bool) (what string, err error) {
 	switch {
-	case t.Site != "":
-		site, err := siteOf(f, t.Site)
+	case t.Site != nil: // an empty one is no site, and not the crawl
+		site, err := siteOf(f, *t.Site)
 		if err != nil {
 			return "", err
 		}

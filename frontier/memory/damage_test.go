@@ -213,3 +213,33 @@ func TestMissingFile(t *testing.T) {
 		drained(t, dir)
 	}
 }
+
+// A journal that lost all it held is damage, not a crawl that has not begun.
+func TestEmptyJournal(t *testing.T) {
+	for _, snapshot := range []bool{false, true} {
+		dir, _ := crawled(t, snapshot)
+		names, err := filepath.Glob(filepath.Join(dir, "*.log"))
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		if err := os.Truncate(names[0], 0); err != nil {
+			t.Fatal(err)
+		}
+		var damage *DamageError
+		if f, err := New(Config{Dir: dir}); !errors.As(err, &damage) || damage.File != names[0] {
+			t.Errorf("opened: %v", err)
+			if err == nil {
+				f.Close()
+			}
+		}
+		if c, err := Check(Config{Dir: dir}); err != nil || c.Sound() {
+			t.Errorf("check: %+v, %v", c, err)
+		}
+		if _, err := Repair(Config{Dir: dir}); err != nil {
+			t.Error(err)
+		}
+		if c, err := Check(Config{Dir: dir}); err != nil || !c.Sound() {
+			t.Errorf("after its repair: %+v, %v", c, err)
+		}
+	}
+}

@@ -100,6 +100,9 @@ func (d *dir) load(f *Frontier) (err error) {
 // readCrawlFile reads the crawl file of a directory.
 func readCrawlFile(path string) (*crawl, error) {
 	path = filepath.Join(path, crawlName)
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // reading a pipe would never end
+		return nil, &DamageError{File: path, What: "it is no regular file"}
+	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -152,6 +152,9 @@ func openFrames(path string, head []byte) (*frameReader, error) {
 		return nil, err
 	}
 	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file; move it away, or put back what stood there", path)
+	}
 	if err != nil {
 		f.Close()
 		return nil, err

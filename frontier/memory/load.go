@@ -167,6 +167,9 @@ func (l *loader) replay(gen uint64, last bool) (*frameReader, error) {
 		return nil, err
 	}
 	err = l.head(r, name, head)
+	if err == nil && r.size == 0 { // its head was synced before it was used
+		err = l.damaged(name, 0, 0, "the file is empty")
+	}
 	for err == nil && r.off < r.size {
 		at := r.off
 		payload, ok, e := r.next()

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -45,9 +47,6 @@ func OpenLines(cfg LinesConfig) (*Lines, error) {
 	}
 	if cfg.RotateTime <= 0 {
 		cfg.RotateTime = 5 * time.Minute
-	}
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("jsonl: %w", err)
 	}
 	out := &series{dir: cfg.Dir, name: cfg.Name}
 	err := out.begin()
@@ -96,7 +95,10 @@ type series struct {
 // begin makes a file under a name that nobody has.
 func (o *series) begin() error {
 	name := fmt.Sprintf("%s-%s-%s.jsonl.zst%s", o.name, time.Now().UTC().Format("20060102T150405"), rand.Text()[:10], OpenEnd)
-	f, err := os.OpenFile(filepath.Join(o.dir, name), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(o.dir, name), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -111,15 +113,12 @@ func (o *series) begin() error {
 // file's last pages is on disk, and a second sync may say nothing: the frame
 // goes to another file.
 func (o *series) write(frame []byte) error {
-	if o.torn {
-		if err := o.takeBack(); err != nil {
-			return err
-		}
+	err := o.mend()
+	if err == nil && o.f == nil {
+		err = o.begin()
 	}
-	if o.f == nil {
-		if err := o.begin(); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	if _, err := o.f.Write(frame); err != nil {
 		o.torn = true
@@ -133,8 +132,47 @@ func (o *series) write(frame []byte) error {
 		o.f, o.size, o.torn = nil, 0, false
 		return err
 	}
+	if o.removed() {
+		o.torn = true
+		return fmt.Errorf("%s was removed while it was written", o.f.Name())
+	}
 	o.size += int64(len(frame))
 	return nil
+}
+
+// mend makes the file what its writers believe it to be: without what a failed
+// write left, and there. One that was removed is written anew, for who cleared
+// the directory cannot have taken back what came in that moment.
+func (o *series) mend() error {
+	if o.torn {
+		if err := o.takeBack(); err != nil {
+			return err
+		}
+	}
+	if o.f == nil || !o.removed() {
+		return nil
+	}
+	was := *o
+	err := o.begin()
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(o.f, io.NewSectionReader(was.f, 0, was.size)); err == nil {
+		err = o.f.Sync()
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(o.f.Name()), o.f.Close())
+		*o = was
+		return err
+	}
+	o.size, o.since = was.size, was.since
+	return was.f.Close()
+}
+
+// removed reports whether no name leads to the file any more.
+func (o *series) removed() bool {
+	st, err := o.f.Stat()
+	return err == nil && links(st) == 0
 }
 
 // takeBack cuts what a failed write left.
@@ -153,20 +191,20 @@ func (o *series) rotate() error {
 	if o.f == nil {
 		return nil
 	}
-	if o.torn {
-		if err := o.takeBack(); err != nil {
-			return err
-		}
+	if err := o.mend(); err != nil {
+		return err
 	}
+	name := o.f.Name()
+	var err error
 	if o.size == 0 { // nothing was ever written
-		err := errors.Join(os.Remove(o.f.Name()), o.f.Close())
-		o.f = nil
+		err = os.Remove(name)
+	} else if err = os.Rename(name, strings.TrimSuffix(name, OpenEnd)); err == nil {
+		err = syncDir(o.dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else somebody moved it, and has it
 		return err
 	}
-	if err := os.Rename(o.f.Name(), strings.TrimSuffix(o.f.Name(), OpenEnd)); err != nil {
-		return err
-	}
-	err := errors.Join(o.f.Close(), syncDir(o.dir))
+	err = o.f.Close()
 	o.f, o.size = nil, 0
 	return err
 }
