@@ -74,6 +74,10 @@ func TestRobots(t *testing.T) {
 		{"<template><meta name=robots content=noindex></template>", nil, 0},
 		{"", []string{"noindex"}, noIndex}, {"", []string{"other: noindex", "nofollow"}, noFollow}, {"", []string{"seine: none"}, noIndex | noFollow},
 		{"", []string{"other: noindex, nofollow"}, 0}, {"", []string{"other: noindex, seine: nofollow"}, noFollow},
+		{"", []string{"unavailable_after: Fri, 25 Jun 2010 15:00:00 PST, noindex"}, noIndex},
+		{"", []string{"unavailable_after: Friday, 25-Jun-10 15:00:00 UTC, nofollow, other: noindex"}, noFollow},
+		{"<meta name=robots content='max-image-preview: none, max-snippet : 0'>", nil, 0}, {"", []string{"max-image-preview: none"}, 0},
+		{"", []string{"max-image-preview : none"}, 0}, {"", []string{"seine: max-image-preview:none, max-video-preview: -1 nofollow"}, noFollow},
 		{"", []string{"unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"}, noIndex}, {"", []string{"max-snippet:-1, nofollow"}, noFollow},
 	} {
 		_, s := scanLinks(t, Config{Robots: "seine"}, Doc{Robots: c.header}, c.meta, 0)
