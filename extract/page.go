@@ -8,6 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/japanese"
 
 	"seine/frontier/canon"
 )
@@ -218,7 +219,19 @@ func (p *Page) resolve(l *Link) {
 // are no URL. Forgetting them costs time only.
 const maxRaws = 32 << 10
 
-func (p *Page) queryEncoding() encoding.Encoding { return p.scan.col.dec.enc }
+// queryEncoding is the encoding that browsers escape queries in, nil for UTF-8.
+// A page that declares none is read as UTF-8 where that is valid; once it was,
+// its queries are escaped as the bytes that they were written in.
+func (p *Page) queryEncoding() encoding.Encoding {
+	switch c := &p.scan.col; {
+	case c.facts.Charset == "iso-2022-jp": // decoded before the scanner
+		return japanese.ISO2022JP
+	case c.dec.guessed && c.dec.valid:
+		return nil
+	default:
+		return c.dec.enc
+	}
+}
 
 func (p *Page) refused(err error) {
 	switch {

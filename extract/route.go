@@ -132,6 +132,10 @@ func (s *Scanner) encoding(b []byte, read reader, whole bool) (name string, by A
 	if name = prescan(b[:min(len(b), prescanBytes)]); name != "" {
 		return name, ByMeta, 0
 	}
+	if name = xmlCharset(b); name != "" { // HTML, 13.2.3.2 "get an XML encoding"
+		s.col.facts.Declared = name
+		return name, ByMeta, 0
+	}
 	if !whole && len(b) < sampleBytes {
 		return "", byTooLittle, 0
 	}
