@@ -39,6 +39,7 @@ func TestCharset(t *testing.T) {
 		{"xml declaration of html", "text/html", "<?xml version='1.0' encoding='koi8-r'?><html><p>x", "koi8-r", ByMeta},
 		{"xhtml", "application/xhtml+xml", `<?xml version="1.0" encoding="windows-1251"?><html><p>x`, "windows-1251", ByMeta},
 		{"svg", "image/svg+xml", `<?xml version="1.0" encoding="windows-1251"?><svg/>`, "windows-1251", ByMeta},
+		{"no xml declaration", "text/html", "<?xml version='1.0'><p>encoding='koi8-r'?>", "windows-1252", ByDefault},
 		{"xml declaration and meta", "text/html", "<?xml version='1.0' encoding='koi8-r'?><meta charset=big5>", "big5", ByMeta},
 		{"css", "text/css", `@charset "koi8-r";`, "koi8-r", ByMeta},
 	} {

@@ -157,7 +157,9 @@ func (p *Page) take(l *Link) {
 }
 
 // setBase resolves the first base element; one that is no address of the web
-// leaves the document's own (HTML, 4.2.3 "set the frozen base URL").
+// leaves the document's own. HTML, 4.2.3 "set the frozen base URL", has it so of
+// data, javascript and what is no URL; behind other schemes there is nothing to
+// crawl, and pages that were saved to a disk and published have them.
 func (p *Page) setBase(raw []byte) {
 	if p.parse.Resolve(&p.base, p.baseURL, raw, nil) == nil {
 		p.baseURL = &p.base

@@ -159,9 +159,11 @@ func xmlCharset(b []byte) string {
 	case !bytes.HasPrefix(b, []byte("<?xml")):
 		return ""
 	}
-	if n := bytes.Index(b, []byte("?>")); n >= 0 {
-		b = b[:n]
+	end := bytes.IndexByte(b, '>')
+	if end < 0 {
+		return ""
 	}
+	b = b[:end]
 	n := bytes.Index(b, []byte("encoding"))
 	if n < 0 {
 		return ""

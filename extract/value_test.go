@@ -111,6 +111,13 @@ func TestCSS(t *testing.T) {
 			}
 		}
 	}
+	for _, filler := range []string{" ", "a", "1"} { // a long token that ends by itself hides nothing
+		body := "x{y:url(a)}" + strings.Repeat(filler, 9000) + " b{c:url(d)}"
+		got, _ := scanLinks(t, Config{Kinds: All, MaxTag: 256}, Doc{ContentType: "text/css"}, body, 0)
+		if s := strings.Join(got, "|"); s != "css a|css d" {
+			t.Errorf("behind 9000 %q: got %q", filler, s)
+		}
+	}
 	long := `a{b:url(data:` + strings.Repeat("x", 1000) + `)} c{d:url(e)}` + "/*" + strings.Repeat("y", 1000) + `*/ f{g:url(h)}`
 	for _, size := range []int{0, 1, 7} {
 		got, s := scanLinks(t, Config{Kinds: All, MaxTag: 256}, Doc{ContentType: "text/css"}, strings.Repeat(" ", 8000)+strings.Repeat(long, 20), size)
