@@ -73,7 +73,7 @@ func robotsHeader(v, own string) robots {
 
 // isAgent tells whether what stands before a colon may be an agent's name. The
 // rest of a date with a time has white space.
-func isAgent(b []byte) bool { return !valued(b) && bytes.IndexAny(b, " \t") < 0 }
+func isAgent(b []byte) bool { return !valued(b) && !bytes.ContainsAny(b, " \t") }
 
 // valued tells whether a directive is one that takes a value after a colon.
 func valued(b []byte) bool {
