@@ -36,6 +36,11 @@ func TestCharset(t *testing.T) {
 		{"unknown meta", "text/html", `<meta charset=no-such><meta charset=big5>`, "big5", ByMeta},
 		{"detected", "text/html", "<p>\xc3\xa4", "utf-8", ByDetector},
 		{"xml", "text/xml", "<?xml version='1.0' encoding='koi8-r'?><urlset/>", "koi8-r", ByMeta},
+		{"xml declaration of html", "text/html", "<?xml version='1.0' encoding='koi8-r'?><html><p>x", "koi8-r", ByMeta},
+		{"xhtml", "application/xhtml+xml", `<?xml version="1.0" encoding="windows-1251"?><html><p>x`, "windows-1251", ByMeta},
+		{"svg", "image/svg+xml", `<?xml version="1.0" encoding="windows-1251"?><svg/>`, "windows-1251", ByMeta},
+		{"no xml declaration", "text/html", "<?xml version='1.0'><p>encoding='koi8-r'?>", "windows-1252", ByDefault},
+		{"xml declaration and meta", "text/html", "<?xml version='1.0' encoding='koi8-r'?><meta charset=big5>", "big5", ByMeta},
 		{"css", "text/css", `@charset "koi8-r";`, "koi8-r", ByMeta},
 	} {
 		if got, by := charsetOf(Doc{ContentType: c.typ}, c.body); got != c.want || by != c.by {
@@ -53,11 +58,34 @@ func TestLegacyEncodings(t *testing.T) {
 		{"text/html; charset=utf-16le", "<\x00a\x00 \x00h\x00r\x00e\x00f\x00=\x00/\x00\xe4\x00>\x00", "a http://a.example/%C3%A4"},
 		{"text/html", "\xfe\xff\x00<\x00a\x00 \x00h\x00r\x00e\x00f\x00=\x00x\x00>", "a http://a.example/d/x"},
 		{"text/html; charset=iso-2022-jp", "<a href='/\x1b$B$\"\x1b(B'>", "a http://a.example/%E3%81%82"},
+		{"text/html; charset=iso-2022-jp", "<a href='?\x1b$B$\"\x1b(B'>", "a http://a.example/d/doc?%1B$B$%22%1B(B"},
+		{"text/html", strings.Repeat(" ", 9000) + "<a href='?\xc3\xa4'>", "a http://a.example/d/doc?%C3%A4"},
+		{"text/html", strings.Repeat(" ", 9000) + "<a href='?&auml;'>", "a http://a.example/d/doc?%E4"},
+		{"text/html", strings.Repeat(" ", 9000) + "<a href='?\xe4'>", "a http://a.example/d/doc?%E4"},
 		{"text/html; charset=windows-1251", "<a href='?&#8364;\xef&#9731;'>", "a http://a.example/d/doc?%88%EF%26%239731%3B"},
 	} {
 		got, _ := pageLinks(t, PageConfig{}, Doc{ContentType: c.typ}, c.body)
 		if strings.Join(got, "\n") != c.want {
 			t.Errorf("%s %q: got %q, want %q", c.typ, c.body, got, c.want)
+		}
+	}
+}
+
+// Text of a page that declares nothing is UTF-8 where it is valid, also where a
+// bound cuts a character.
+func TestCutCharacter(t *testing.T) {
+	body := strings.Repeat("a", 9000) + strings.Repeat("\u00e4", 100)
+	for max := 9000; max < 9004; max++ {
+		_, s := scanLinks(t, Config{Text: true, MaxText: max}, Doc{ContentType: "text/html"}, body, 0)
+		if got, want := string(s.Facts().Text), body[:max&^1]; got != want {
+			t.Errorf("text of %d bytes ends in %q, want %q", max, got[8990:], want[8990:])
+		}
+	}
+	for a := range 4 {
+		title := strings.Repeat("a", a) + strings.Repeat("\u00e4", 20)
+		_, s := scanLinks(t, Config{MaxTitle: 3}, Doc{ContentType: "text/html"}, strings.Repeat(" ", 9000)+"<title>"+title+"</title>", 0)
+		if got := string(s.Facts().Title); !strings.HasPrefix(title, got) {
+			t.Errorf("title %q of %q", got, title)
 		}
 	}
 }

@@ -92,6 +92,9 @@ func (c *collector) raw(el tagID, b []byte) {
 func (c *collector) endRaw() {
 	switch c.capture {
 	case tagTitle:
+		if len(c.held) >= 4*c.cfg.MaxTitle { // the bound may have cut a character
+			c.held = wholeRunes(c.held)
+		}
 		c.facts.Title = c.folded(c.dec.text(c.held))
 	case tagStyle:
 		c.sheetClose()

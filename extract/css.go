@@ -30,15 +30,18 @@ func (s *sheet) reset(max int) {
 	s.at = atNone
 }
 
-// sheetOver names what ends a token of a style sheet too long to keep.
+// sheetOver names what ends a token of a style sheet too long to keep; space,
+// names and numbers end by themselves.
 func sheetOver(b []byte) string {
 	switch {
 	case bytes.HasPrefix(b, []byte("/*")):
 		return "*/"
 	case b[0] == '"', b[0] == '\'':
 		return string(b[:1])
+	case len(b) >= 4 && equalFold(b[:4], "url("):
+		return ")"
 	}
-	return ")"
+	return ""
 }
 
 func (c *collector) sheetWrite(b []byte) { c.css.win.write(b, c.lexSheet, sheetOver) }

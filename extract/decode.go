@@ -16,6 +16,7 @@ type decoder struct {
 	enc      encoding.Encoding // nil: UTF-8
 	dec      transform.Transformer
 	guessed  bool // nothing said which: UTF-8 where it is valid, else enc
+	valid    bool // guessed, and some of it was, beyond ASCII
 	scratch  []byte
 	entities map[string]string // named entities met, bounded; "" is none
 }
@@ -32,7 +33,7 @@ func (d *decoder) use(enc encoding.Encoding, guessed bool) {
 			d.dec = unicode.UTF8.NewDecoder().Transformer
 		}
 	}
-	d.guessed = guessed
+	d.guessed, d.valid = guessed, false
 }
 
 // release gives the scratch memory back for reuse.
@@ -81,7 +82,11 @@ func (d *decoder) utf8(b []byte) []byte {
 			break
 		}
 	}
-	if ascii || (d.enc == nil || d.guessed) && utf8.Valid(b) {
+	if ascii {
+		return b
+	}
+	if (d.enc == nil || d.guessed) && utf8.Valid(b) {
+		d.valid = d.valid || d.enc != nil
 		return b
 	}
 	from := len(d.scratch)

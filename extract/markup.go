@@ -151,7 +151,7 @@ func (m *markup) hold(b []byte) {
 	m.part = append(m.part[:0], b[:min(len(b), m.cfg.MaxTag)]...)
 	m.over = len(b) > m.cfg.MaxTag
 	m.mode, m.walk = inTag, inName
-	m.walk.walk(b[1:])
+	m.walk.walk(b[2:]) // an end tag's slash ends no name
 }
 
 // resumeOpen adds to part until it is clear what its '<' starts.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/japanese"
 
 	"seine/frontier/canon"
 )
@@ -156,7 +157,9 @@ func (p *Page) take(l *Link) {
 }
 
 // setBase resolves the first base element; one that is no address of the web
-// leaves the document's own (HTML, 4.2.3 "set the frozen base URL").
+// leaves the document's own. HTML, 4.2.3 "set the frozen base URL", has it so of
+// data, javascript and what is no URL; behind other schemes there is nothing to
+// crawl, and pages that were saved to a disk and published have them.
 func (p *Page) setBase(raw []byte) {
 	if p.parse.Resolve(&p.base, p.baseURL, raw, nil) == nil {
 		p.baseURL = &p.base
@@ -218,7 +221,19 @@ func (p *Page) resolve(l *Link) {
 // are no URL. Forgetting them costs time only.
 const maxRaws = 32 << 10
 
-func (p *Page) queryEncoding() encoding.Encoding { return p.scan.col.dec.enc }
+// queryEncoding is the encoding that browsers escape queries in, nil for UTF-8.
+// A page that declares none is read as UTF-8 where that is valid; once it was,
+// its queries are escaped as the bytes that they were written in.
+func (p *Page) queryEncoding() encoding.Encoding {
+	switch c := &p.scan.col; {
+	case c.facts.Charset == "iso-2022-jp": // decoded before the scanner
+		return japanese.ISO2022JP
+	case c.dec.guessed && c.dec.valid:
+		return nil
+	default:
+		return c.dec.enc
+	}
+}
 
 func (p *Page) refused(err error) {
 	switch {

@@ -136,9 +136,10 @@ func (m *markup) resumeRaw(b []byte) []byte {
 	m.mode = inRaw
 	if tok == tokenEnd {
 		m.endRaw()
-		m.part = append(m.part[:0], tmp[:held]...)
+		n = max(held, len("</"))
+		m.part = append(m.part[:0], tmp[:n]...)
 		m.over, m.mode, m.walk = false, inTag, inName
-		return b
+		return b[n-held:]
 	}
 	// Nothing held can start another end tag: it has one '<', its first byte.
 	n = max(n, held)

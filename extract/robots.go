@@ -22,15 +22,23 @@ func (c *collector) obey(r robots) {
 	c.facts.NoFollow = c.pages&noFollow != 0
 }
 
-// directives reads a list of robots directives, separated by commas or white space.
+// directives reads a list of robots directives, separated by commas or white
+// space. What stands behind a colon is a value: "max-image-preview: none" is not
+// "none".
 func directives(b []byte) robots {
 	var r robots
+	value := false
 	for len(b) > 0 {
 		n := 0
 		for n < len(b) && b[n] != ',' && b[n] != ';' && !isSpace(b[n]) {
 			n++
 		}
 		switch t := b[:n]; {
+		case n == 0:
+		case t[n-1] == ':':
+			value = n == 1 || valued(t[:n-1])
+		case value:
+			value = false
 		case equalFold(t, "none"):
 			r |= noIndex | noFollow
 		case equalFold(t, "noindex"):
@@ -51,7 +59,7 @@ func robotsHeader(v, own string) robots {
 	ours := true
 	for part := range bytes.SplitSeq([]byte(v), []byte{','}) {
 		part = trim(part)
-		if i := bytes.IndexByte(part, ':'); i >= 0 && !valued(trim(part[:i])) {
+		if i := bytes.IndexByte(part, ':'); i >= 0 && isAgent(trim(part[:i])) {
 			agent := trim(part[:i])
 			ours = equalFold(agent, "*") || equalFold(agent, "robots") || own != "" && equalFold(agent, own)
 			part = part[i+1:]
@@ -62,6 +70,10 @@ func robotsHeader(v, own string) robots {
 	}
 	return r
 }
+
+// isAgent tells whether what stands before a colon may be an agent's name. The
+// rest of a date with a time has white space.
+func isAgent(b []byte) bool { return !valued(b) && !bytes.ContainsAny(b, " \t") }
 
 // valued tells whether a directive is one that takes a value after a colon.
 func valued(b []byte) bool {

@@ -132,6 +132,10 @@ func (s *Scanner) encoding(b []byte, read reader, whole bool) (name string, by A
 	if name = prescan(b[:min(len(b), prescanBytes)]); name != "" {
 		return name, ByMeta, 0
 	}
+	if name = xmlCharset(b); name != "" { // HTML, 13.2.3.2 "get an XML encoding"
+		s.col.facts.Declared = name
+		return name, ByMeta, 0
+	}
 	if !whole && len(b) < sampleBytes {
 		return "", byTooLittle, 0
 	}
@@ -155,9 +159,11 @@ func xmlCharset(b []byte) string {
 	case !bytes.HasPrefix(b, []byte("<?xml")):
 		return ""
 	}
-	if n := bytes.Index(b, []byte("?>")); n >= 0 {
-		b = b[:n]
+	end := bytes.IndexByte(b, '>')
+	if end < 0 {
+		return ""
 	}
+	b = b[:end]
 	n := bytes.Index(b, []byte("encoding"))
 	if n < 0 {
 		return ""

@@ -45,6 +45,8 @@ var htmlCases = []struct {
 	{"first attribute wins", `<a href=1 href=2><a href href=3>`, []string{"a 1", "a "}},
 	{"quote in a name", `<a "href=x>`, nil},
 	{"equals starts a name", `<a ="href=no>" href=x><a =="y>" href=x>`, []string{"a x"}},
+	{"quote in an end tag's name", `</p="><a href=x></p ="><a href=y></p="'><a href=z>`, []string{"a x", "a y", "a z"}},
+	{"quote in a script's end tag", `<script></script ="><a href=x>`, []string{"a x"}},
 	{"space around equals", "<a href\n=\t'x y'>", []string{"a x y"}},
 	{"tag in a value", `<p title="<a href=no>"><a href=x>`, []string{"a x"}},
 	{"tag in a bare value", `<p a=b"<a href=x><a href=y>`, []string{"a y"}},

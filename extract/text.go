@@ -21,6 +21,9 @@ func (c *collector) appendText(b []byte) {
 
 // finishText decodes the visible text.
 func (c *collector) finishText() {
+	if len(c.visible) >= c.cfg.MaxText { // the bound may have cut a character
+		c.visible = wholeRunes(c.visible)
+	}
 	if len(c.visible) > 0 {
 		c.facts.Text = append(c.facts.Text[:0], c.dec.text(c.visible)...)
 		c.facts.Text = trimTo(c.facts.Text, 0, c.cfg.MaxText)

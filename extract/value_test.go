@@ -74,6 +74,10 @@ func TestRobots(t *testing.T) {
 		{"<template><meta name=robots content=noindex></template>", nil, 0},
 		{"", []string{"noindex"}, noIndex}, {"", []string{"other: noindex", "nofollow"}, noFollow}, {"", []string{"seine: none"}, noIndex | noFollow},
 		{"", []string{"other: noindex, nofollow"}, 0}, {"", []string{"other: noindex, seine: nofollow"}, noFollow},
+		{"", []string{"unavailable_after: Fri, 25 Jun 2010 15:00:00 PST, noindex"}, noIndex},
+		{"", []string{"unavailable_after: Friday, 25-Jun-10 15:00:00 UTC, nofollow, other: noindex"}, noFollow},
+		{"<meta name=robots content='max-image-preview: none, max-snippet : 0'>", nil, 0}, {"", []string{"max-image-preview: none"}, 0},
+		{"", []string{"max-image-preview : none"}, 0}, {"", []string{"seine: max-image-preview:none, max-video-preview: -1 nofollow"}, noFollow},
 		{"", []string{"unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"}, noIndex}, {"", []string{"max-snippet:-1, nofollow"}, noFollow},
 	} {
 		_, s := scanLinks(t, Config{Robots: "seine"}, Doc{Robots: c.header}, c.meta, 0)
@@ -105,6 +109,13 @@ func TestCSS(t *testing.T) {
 			if s := strings.Join(got, "|"); s != c.want {
 				t.Errorf("%q in pieces of %d: got %q, want %q", c.body, size, s, c.want)
 			}
+		}
+	}
+	for _, filler := range []string{" ", "a", "1"} { // a long token that ends by itself hides nothing
+		body := "x{y:url(a)}" + strings.Repeat(filler, 9000) + " b{c:url(d)}"
+		got, _ := scanLinks(t, Config{Kinds: All, MaxTag: 256}, Doc{ContentType: "text/css"}, body, 0)
+		if s := strings.Join(got, "|"); s != "css a|css d" {
+			t.Errorf("behind 9000 %q: got %q", filler, s)
 		}
 	}
 	long := `a{b:url(data:` + strings.Repeat("x", 1000) + `)} c{d:url(e)}` + "/*" + strings.Repeat("y", 1000) + `*/ f{g:url(h)}`

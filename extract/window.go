@@ -22,7 +22,7 @@ func (w *window) reset(max int) {
 
 // write adds b; lex takes a prefix of the bytes gathered, final being true at
 // the end, and returns how many it is done with. When a token is longer than
-// max, give names what ends it.
+// max, give names what ends it, "" when it ends by itself.
 func (w *window) write(b []byte, lex func(b []byte, final bool) int, give func(b []byte) string) {
 	for len(b) > 0 {
 		if w.skip != "" {

@@ -33,9 +33,13 @@ func (p *Parser) guard(u *URL) error {
 // makes a millisecond at the very most.
 func (p *Parser) guardText(text []byte) error {
 	if max := p.cfg.MaxLength; max > 0 {
-		head := bytes.TrimLeft(text[len(schemeOf(text)):], `:/\`)
+		scheme := schemeOf(text)
+		head := bytes.TrimLeft(text[len(scheme):], `:/\`)
 		if end := bytes.IndexAny(head, `/\?#`); end >= 0 {
 			head = head[:end]
+		}
+		if scheme == nil && len(bytes.TrimLeft(text[:min(2, len(text))], `/\`)) > 0 {
+			head = nil // a path: no host is named
 		}
 		if len(text) > 2*max || len(head) > 512 || bytes.Count(head, []byte{'@'}) > 16 {
 			return ErrTooLong

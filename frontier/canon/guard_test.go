@@ -45,6 +45,25 @@ func TestGuards(t *testing.T) {
 	}
 }
 
+// The bound on what stands before the path is one on hosts, not on the first
+// segment of a relative link.
+func TestGuardOfRelative(t *testing.T) {
+	p := NewParser(Config{})
+	var base, u URL
+	if err := p.Parse(&base, []byte("http://h/d/x")); err != nil {
+		t.Fatal(err)
+	}
+	segment := strings.Repeat("x", 600)
+	if err := p.Resolve(&u, &base, []byte(segment+"\ty"), nil); err != nil || u.String() != "http://h/d/"+segment+"y" {
+		t.Errorf("%.40s: %v", u.String(), err)
+	}
+	for _, raw := range []string{"//", "\\/", "https:", "http:/\\"} {
+		if err := p.Resolve(&u, &base, []byte(raw+segment+"\ty"), nil); !errors.Is(err, ErrTooLong) {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
 func TestConfigValidate(t *testing.T) {
 	for _, c := range []struct {
 		cfg Config

@@ -33,17 +33,23 @@ func (p *part) bury(site, cause, text string, e frontier.Entry) {
 	p.stats.Dead++
 	d.list = append(d.list, letter{id: p.stats.Dead, site: site, text: text, entry: e})
 	for d.len() > p.f.cfg.MaxDead {
-		d.list[d.first] = letter{}
-		d.first++
+		d.dropOldest()
 		p.stats.Dropped++
-	}
-	if d.first > 1024 && d.first > len(d.list)/2 {
-		d.list = append([]letter(nil), d.list[d.first:]...)
-		d.first = 0
 	}
 }
 
 func (d *letters) len() int { return len(d.list) - d.first }
+
+// dropOldest takes the first letter out without moving the others, but for now
+// and then.
+func (d *letters) dropOldest() {
+	d.list[d.first] = letter{}
+	d.first++
+	if d.len() == 0 || d.first > 1024 && d.first > len(d.list)/2 {
+		d.list = append([]letter(nil), d.list[d.first:]...)
+		d.first = 0
+	}
+}
 
 // find returns the place of the letter with this id.
 func (d *letters) find(id int64) (int, bool) {
@@ -141,6 +147,10 @@ func (p *part) exhume(cause string, id int64, revive bool) bool {
 		p.stats.Admits++
 		p.place(s)
 	}
-	d.list = slices.Delete(d.list, at, at+1)
+	if at == d.first {
+		d.dropOldest()
+	} else {
+		d.list = slices.Delete(d.list, at, at+1)
+	}
 	return true
 }

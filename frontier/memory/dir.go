@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"seine/frontier"
@@ -184,6 +185,9 @@ func (d *dir) keep(s *frontier.Settings) error {
 // start takes back what was lent when the last process ended, and begins the
 // work in the background.
 func (d *dir) start() error {
+	if err := d.tidy(); err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
 	for _, p := range d.f.shards {
 		p.lock()
 		if len(p.leases) > 0 {
@@ -198,6 +202,18 @@ func (d *dir) start() error {
 	d.work.Go(d.syncs)
 	d.work.Go(d.snapshots)
 	return nil
+}
+
+// tidy removes snapshots that a crash left half written.
+func (d *dir) tidy() error {
+	names, err := os.ReadDir(d.path)
+	for _, n := range names {
+		whole, half := strings.CutSuffix(n.Name(), ".new")
+		if _, _, _, ok := parseName(whole); ok && half {
+			err = errors.Join(err, os.Remove(filepath.Join(d.path, n.Name())))
+		}
+	}
+	return err
 }
 
 // close ends the work in the background and writes all there is.

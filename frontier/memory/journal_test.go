@@ -61,7 +61,7 @@ func (p *part) dump() string {
 	}
 	for i := range p.known.tables {
 		for _, f := range p.known.tables[i].slots {
-			say("known %v", f)
+			say("known %v", p.known.unmix(f))
 		}
 	}
 	out = slices.DeleteFunc(out, func(s string) bool { return s == "known {0 0}" })

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math/bits"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -49,6 +50,49 @@ func TestSetGrows(t *testing.T) {
 	for i := range uint64(n) {
 		if s.add(spread(i)) || !s.has(spread(i)) || s.has(spread(i+n)) {
 			t.Fatalf("%d is wrong", i)
+		}
+	}
+}
+
+// TestSetAgainstFlood puts in what a page that means harm can make: addresses
+// whose hashes are chosen. Neither place nor time may run away.
+func TestSetAgainstFlood(t *testing.T) {
+	const n = 20_000
+	for _, c := range []struct {
+		name string
+		make func(i uint64) canon.Fingerprint
+	}{
+		{"the last keys", func(i uint64) canon.Fingerprint { return canon.Fingerprint{Site: 1, Key: ^uint64(0) - i<<8} }},
+		{"one key", func(i uint64) canon.Fingerprint { return canon.Fingerprint{Site: i, Key: ^uint64(0)} }},
+		{"one key of far sites", func(i uint64) canon.Fingerprint { return canon.Fingerprint{Site: i << 40, Key: 7} }},
+	} {
+		s := newKnown()
+		for i := range uint64(n) {
+			if !s.add(c.make(i)) {
+				t.Fatalf("%s: %d was there", c.name, i)
+			}
+		}
+		places, far := 0, 0
+		for k := range s.tables {
+			tab := &s.tables[k]
+			places += len(tab.slots)
+			for _, f := range tab.slots {
+				if f != (canon.Fingerprint{}) {
+					home, _ := bits.Mul64(f.Key, tab.home)
+					far = max(far, tab.find(f)-int(home))
+					if s.mix(s.unmix(f)) != f {
+						t.Fatalf("%v is not undone", f)
+					}
+				}
+			}
+		}
+		if places > 3*n+tables*(16+overrun) || far > 1000 {
+			t.Errorf("%s: %d places for %d, one stands %d behind its home", c.name, places, n, far)
+		}
+		for i := range uint64(n) {
+			if !s.has(c.make(i)) {
+				t.Fatalf("%s: %d was forgotten", c.name, i)
+			}
 		}
 	}
 }

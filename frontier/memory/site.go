@@ -32,7 +32,7 @@ type part struct {
 	quiet int64 // until then no expired token is named
 	turn  int   // ticks that named due sites
 
-	known   set
+	known   known
 	sites   map[string]*site
 	heaps   [places]heap[*site]
 	leases  map[string]*lease
@@ -51,6 +51,7 @@ type part struct {
 func newPart(f *Frontier, k int) *part {
 	return &part{
 		f: f, k: k,
+		known:  newKnown(),
 		sites:  make(map[string]*site),
 		leases: make(map[string]*lease),
 		dead:   make(map[string]*letters),

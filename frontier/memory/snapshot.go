@@ -5,8 +5,6 @@ import (
 	"io"
 	"os"
 	"slices"
-
-	"seine/frontier/canon"
 )
 
 // The records of a snapshot. Like those of a journal they have no length; a
@@ -167,39 +165,15 @@ func (p *part) save(path string, header []byte, m *image) (size int64, err error
 	var rec []byte
 	for i := range tables {
 		p.mu.Lock()
-		slots := p.known.tables[i].slots
-		rec = appendKnown(rec[:0], slots)
+		rec = p.known.appendTo(rec[:0], i)
 		p.mu.Unlock()
 		w.frame(rec)
-	}
-	p.mu.Lock()
-	zero := p.known.zero
-	p.mu.Unlock()
-	if zero {
-		w.frame(appendKnown(nil, nil, canon.Fingerprint{}))
 	}
 	w.frame([]byte{snapEnd})
 	if w.err == nil {
 		w.err = f.Sync()
 	}
 	return w.size, w.err
-}
-
-// appendKnown appends a record of fingerprints: those of slots that are in use,
-// and more.
-func appendKnown(rec []byte, slots []canon.Fingerprint, more ...canon.Fingerprint) []byte {
-	rec = append(rec, snapKnown, 0, 0, 0, 0)
-	at := len(rec)
-	for _, f := range slots {
-		if f != (canon.Fingerprint{}) {
-			rec = f.Append(rec)
-		}
-	}
-	for _, f := range more {
-		rec = f.Append(rec)
-	}
-	binary.LittleEndian.PutUint32(rec[at-4:], uint32(len(rec)-at)/16)
-	return rec
 }
 
 // frameWriter writes payloads as frames.

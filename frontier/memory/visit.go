@@ -24,12 +24,9 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 			continue
 		}
 		most := visitURLs(s, limits)
-		l := p.lend(s, f.token(), most)
+		l := p.lendAlone(s, f.token(), most)
 		if l == nil {
 			continue
-		}
-		if f.dir != nil && l.entries[0].Lost >= 2 {
-			f.suspect.CompareAndSwap(nil, l)
 		}
 		p.noteVisit(l, most)
 		out = append(out, visitOf(p, l, start.Add(f.cfg.Lease)))
@@ -47,10 +44,29 @@ func (p *part) claimed(t *frontier.Ticket) *site {
 		return nil
 	}
 	p.age(s)
-	if s.clock > p.now || p.f.suspect.Load() != nil && s.suspect() {
+	if s.clock > p.now {
 		return nil
 	}
 	return s
+}
+
+// lendAlone is lend, but of URLs that die if this process dies once more it
+// lends one at a time, whichever shard is asked.
+func (p *part) lendAlone(s *site, token string, most int) *lease {
+	if p.f.dir == nil || !s.suspect() {
+		return p.lend(s, token, most)
+	}
+	none := &lease{} // keeps the place while it is not known what is lent
+	if !p.f.suspect.CompareAndSwap(nil, none) {
+		return nil
+	}
+	l := p.lend(s, token, most)
+	if l != nil && l.entries[0].Lost >= 2 {
+		p.f.suspect.Store(l)
+	} else {
+		p.f.suspect.Store(nil)
+	}
+	return l
 }
 
 // suspect says whether a visit of the site may get a URL that dies if this
