@@ -22,20 +22,34 @@ type bloomInfoCmd struct {
 	Probe int `least:"0" placeholder:"N" help:"Ask each filter for N random fingerprints."`
 }
 
-// Run shows the filters.
+// Run shows the filters. It fails when some are missing, after it showed the
+// others.
 func (c *bloomInfoCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
 		list, err := f.Filters(ctx, c.Probe)
 		if err != nil {
 			return err
 		}
-		return g.answer(env, list, func(w io.Writer) { showFilters(w, list) })
+		err = g.answer(env, list, func(w io.Writer) { showFilters(w, list) })
+		for _, s := range list {
+			if s.Missing {
+				return errors.Join(err, fmt.Errorf("%w: shard %d; %s", frontier.ErrLostFilter, s.Shard, restore(s.Shard)))
+			}
+		}
+		return err
 	})
 }
+
+// restore says what to do when filters of a shard are missing.
+func restore(k int) string { return fmt.Sprintf("restore it: frontier bloom load DIR --shard %d", k) }
 
 func showFilters(w io.Writer, list []frontier.FilterState) {
 	row(w, "SHARD", "FILTER", "URLS", "CAPACITY", "FILL", "LAYERS", "BYTES", "BITS/URL", "PROBES", "FALSE POSITIVES", "URLS LOST")
 	for _, s := range list {
+		if s.Missing {
+			row(w, s.Shard, s.Filter, "-", "-", "-", "-", "-", "-", "-", "MISSING", restore(s.Shard))
+			continue
+		}
 		probes, measured, lost, bits := s.Live.N, s.Live.Probe.String(), s.Live.Lost.String(), "-"
 		if s.Live.All.N == 0 {
 			lost = "-"

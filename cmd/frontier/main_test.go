@@ -246,10 +246,19 @@ func TestBloomVerbs(t *testing.T) {
 	d.ok("create --shards 2")
 	d.ok("bloom load "+dir, "loaded 2 shards")
 	d.ok("seed --seed http://a.example/", "seen 1")
-	for _, key := range server.Nodes[0].Do(t, "KEYS", "seine:*:filter:0").([]any) {
+	keys := server.Nodes[0].Do(t, "KEYS", "seine:*:filter:0").([]any)
+	server.Nodes[0].Do(t, "DEL", keys[0])
+	for _, probe := range []string{"0", "10"} { // one is missing, the other is shown
+		code, out, errs := d.run("bloom", "info", "--probe", probe)
+		if code != 1 || strings.Count(out, "MISSING") != 1 || strings.Count(out, "0.0%") != 1 || !strings.Contains(out, "allowed: 1e-06") || !strings.Contains(errs, "frontier bloom load DIR --shard ") {
+			t.Error(code, out, errs)
+		}
+	}
+	for _, key := range keys {
 		server.Nodes[0].Do(t, "DEL", key)
 	}
 	d.ok("stats", "nothing is admitted", "filter:0", "frontier bloom load")
+	d.ok("shards", "filter missing")
 	if code, out, errs := d.run("check", "--urls"); code != 1 || strings.Count(out, "filter:0 is missing") != 2 || !strings.Contains(errs, "2 faults") {
 		t.Error(code, out, errs)
 	}
