@@ -104,20 +104,32 @@ func TestSeedFile(t *testing.T) {
 func TestPauseAndBlock(t *testing.T) {
 	d := sit(t, shardtest.One(t))
 	d.ok("seed --shards 2 --seed http://www.a.example/ --seed http://b.example/")
-	d.ok("pause --site www.a.example", "paused site a.example")
+	if out := d.ok("pause --site www.a.example", "paused site a.example"); strings.Contains(out, "no URL") {
+		t.Error(out)
+	}
+	d.ok("pause --site typo.example", "paused site typo.example no URL of typo.example is queued")
+	d.ok("pause --site typo.example", "no URL of typo.example is queued") // the pause itself is no URL
+	d.ok("resume --site typo.example", "resumed site typo.example")
 	d.ok("stats", "1 with work and not lent, 1 paused with work; 1 paused and 0 blocked in all")
 	d.ok("resume --site a.example")
 	d.ok("pause --shard 1", "shard 1")
 	d.ok("stats", "paused in shard 1")
+	d.ok("shards", "MEMORY STATE", "paused", "ready")
+	d.ok("block --list", "shard 1 paused")
 	d.refused(1, "pause --shard 7", "no shard 7")
 	d.ok("pause", "the crawl")
 	d.ok("list", "paused")
 	d.ok("resume")
 	d.ok("stats", "seine, ready")
 	d.refused(2, "block b.example", "--reason")
-	if code, out, errs := d.run("block", "b.example", "--reason", "they asked"); code != 0 || !strings.Contains(out, "blocked b.example") || !strings.Contains(errs, "they asked") {
+	if code, out, errs := d.run("block", "b.example", "--reason", "they asked"); code != 0 || !strings.Contains(out, "blocked b.example\ndropped 1 URL; ") || !strings.Contains(errs, "they asked") {
 		t.Error(code, out, errs)
 	}
+	d.ok("stats", "blocked 1 URL dropped with")
+	if code, out, _ := d.run("block", "typo.example", "--reason", "they asked"); code != 0 || !strings.Contains(out, "no URL of typo.example is queued") {
+		t.Error(code, out)
+	}
+	d.ok("unblock typo.example")
 	d.ok("seed --seed http://b.example/2", "capped 1")
 	d.ok("stats", "1 with work and not lent, 0 paused with work; 0 paused and 1 blocked in all")
 	d.ok("pause --site c.example --reason slow", "c.example")

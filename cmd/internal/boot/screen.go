@@ -134,3 +134,11 @@ func Bytes(n uint64) string {
 	}
 	return strings.Replace(fmt.Sprintf("%.1f %cB", v, units[i]), ".0 ", " ", 1)
 }
+
+// Number is n things of a kind whose plural is regular: "1 URL", "2 URLs".
+func Number(n int64, kind string) string {
+	if n != 1 {
+		kind += "s"
+	}
+	return fmt.Sprintf("%d %s", n, kind)
+}
