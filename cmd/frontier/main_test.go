@@ -247,7 +247,8 @@ func TestBloomVerbs(t *testing.T) {
 	server := shardtest.One(t)
 	d := sit(t, server)
 	d.ok("seed --shards 2 --seed http://a.example/ --seed http://b.example/")
-	d.ok("bloom info --probe 1000", "1000", "1e-06")
+	d.ok("bloom info --probe 1000", "1 5000000 0.0% 1 18 MB - 1000", "1e-06")
+	d.refused(2, "bloom info --probe -5", "probe is -5, must be at least 0")
 	dir := filepath.Join(t.TempDir(), "dump")
 	d.ok("bloom dump "+dir, "dumped 2 shards")
 	if _, err := os.Stat(dumpName(dir, 1)); err != nil {
@@ -289,7 +290,7 @@ func TestBloomIntoAnotherCluster(t *testing.T) {
 	from.ok("seed --shards 2 --file -")
 	to.ok("create --shards 2")
 	dir := filepath.Join(t.TempDir(), "dump")
-	from.ok("bloom dump --shard 1 "+dir, "dumped 1 shards")
+	from.ok("bloom dump --shard 1 "+dir, "dumped 1 shard to")
 	if _, err := os.Stat(dumpName(dir, 0)); err == nil {
 		t.Error("a shard was dumped that was not asked for")
 	}
@@ -311,6 +312,15 @@ func TestBloomIntoAnotherCluster(t *testing.T) {
 		}
 	}
 	var empty []frontier.FilterState
+	to.refused(1, "bloom load "+dir, "loaded shard 0; shard 1: ")
+	for _, want := range []string{"loaded no shard; shard 0: ", filepath.Join(dir+"x", "shard-0000.bloom"), "`frontier bloom dump` writes it"} {
+		to.refused(1, "bloom load "+dir+"x", want)
+	}
+	to.ok("delete seine --yes")
+	to.ok("create --shards 2 --plan-urls 3000 --error-rate 0.01")
+	to.refused(1, "bloom load "+dir, "plan of --shards 2 --plan-urls 3000 --error-rate 0.01; the dump loads into a crawl created with --shards 2 --plan-urls 10000000 --error-rate 1e-06")
+	to.ok("delete seine --yes")
+	to.ok("create --shards 2")
 	if to.json(&empty, "bloom info"); empty[0].Items+empty[1].Items != 0 {
 		t.Errorf("of damaged dumps came %+v", empty)
 	}
@@ -319,11 +329,11 @@ func TestBloomIntoAnotherCluster(t *testing.T) {
 	}
 	var before, after []frontier.FilterState
 	from.json(&before, "bloom info")
-	to.ok("bloom load --shard 1 "+dir, "loaded 1 shards")
+	to.ok("bloom load --shard 1 "+dir, "loaded 1 shard from")
 	if to.json(&after, "bloom info"); after[0].Items != 0 || after[1].Info != before[1].Info {
 		t.Errorf("one shard loaded: %+v, dumped: %+v", after, before)
 	}
-	to.ok("bloom load --shard 0 "+dir, "loaded 1 shards")
+	to.ok("bloom load --shard 0 "+dir, "loaded 1 shard from")
 	to.ok("seed --file -", "admitted 0", "seen 100")
 }
 
@@ -340,7 +350,7 @@ func TestBloomInfo(t *testing.T) {
 	if err := p.Round(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	d.ok("bloom info", "0 0 0 1000 0.0% 1", "below 0.003 below 0")
+	d.ok("bloom info", "0 0 0 1000 0.0% 1", "kB - 1000 below 0.003 below 0")
 	d.ok("bloom info --probe 500", "500 below 0.006")
 	key := server.Nodes[0].Do(t, "KEYS", "seine:*:probes").([]any)[0]
 	server.Nodes[0].Do(t, "HSET", key, "0", `{"v":1,"items":1000,"all":{"n":9000,"hits":90},"now":{"n":9000,"hits":90},"grown":1000}`)

@@ -19,7 +19,7 @@ func (c *shardsCmd) Run(env *boot.Env, g *cli) error {
 			return err
 		}
 		return g.answer(env, list, func(w io.Writer) {
-			row(w, "SHARD", "SLOT", "MASTER", "SITES", "QUEUED", "IN FLIGHT", "FILTER URLS", "FILL", "FILTER BYTES", "MEMORY", "STATE")
+			row(w, "SHARD", "SLOT", "MASTER", "SITES", "QUEUED", "IN FLIGHT", "FILTER URLS", "FILL", "FILTER SIZE", "MEMORY", "STATE")
 			for _, p := range list {
 				state := "ready"
 				if p.Paused {
