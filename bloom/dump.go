@@ -73,7 +73,7 @@ func (f *Filters) Load(ctx context.Context, k int, keys shard.Keys, p Plan, r io
 		return err
 	}
 	if h.Plan != p {
-		return fmt.Errorf("%w: the dump is of %+v, this crawl has %+v", ErrOther, h.Plan, p)
+		return fmt.Errorf("%w: this crawl has the plan of %s; the dump loads into a crawl created with %s", ErrOther, p.flags(), h.Plan.flags())
 	}
 	if h.Shard != k {
 		return fmt.Errorf("%w: the dump is of shard %d, not %d", ErrOther, h.Shard, k)

@@ -66,6 +66,14 @@ func NewPlan(urls int64, rate float64, shards int) (Plan, error) {
 // multiply-shift on the second half, which the choice of shard does not use.
 func (p Plan) Filter(f canon.Fingerprint) int { return shard.FilterOf(f, p.Filters) }
 
+// URLs is what the crawl is planned for: NewPlan makes the same plan of it.
+func (p Plan) URLs() int64 { return p.Capacity * int64(p.Filters) * int64(p.Shards) }
+
+// flags are those that make a crawl of the plan.
+func (p Plan) flags() string {
+	return fmt.Sprintf("--shards %d --plan-urls %d --error-rate %g", p.Shards, p.URLs(), p.ErrorRate)
+}
+
 // IdealBits is log2(1/rate), the least that any structure of this rate needs for
 // a URL; a Bloom filter needs 1.44 times that.
 func (p Plan) IdealBits() float64 { return -math.Log2(p.ErrorRate) }

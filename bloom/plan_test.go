@@ -138,3 +138,18 @@ func TestIntervalIsSound(t *testing.T) {
 		}
 	})
 }
+
+// The flags that are told for a plan make it again.
+func TestPlanOfItsURLs(t *testing.T) {
+	for _, urls := range []int64{1, 999, 7001, 10_000_000, 1_234_567_891, 1 << 40} {
+		for _, shards := range []int{1, 3, 6, 128} {
+			p, err := bloom.NewPlan(urls, 1e-6, shards)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := bloom.NewPlan(p.URLs(), 1e-6, shards); again != p || err != nil {
+				t.Errorf("%d URLs in %d shards: %+v, again %+v %v", urls, shards, p, again, err)
+			}
+		}
+	}
+}

@@ -82,7 +82,7 @@ func (f *Frontier) admit(ctx context.Context, k int, a *admission, batch []Candi
 	}
 	letters, _ := reply.(string)
 	if which, lost := strings.CutPrefix(letters, "!lost "); lost {
-		return &shard.Error{Shard: k, Op: "admit", Err: fmt.Errorf("%w: %s; restore it from a dump", ErrLostFilter, a.lost(f.keys[k], which))}
+		return &shard.Error{Shard: k, Op: "admit", Err: fmt.Errorf("%w: %s; restore it with `frontier bloom load DIR --shard %d`", ErrLostFilter, a.lost(f.keys[k], which), k)}
 	}
 	if len(letters) != len(chosen) {
 		return malformed(k, "admit", reply)

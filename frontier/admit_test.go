@@ -126,7 +126,7 @@ func TestLostFilter(t *testing.T) {
 	s.do("DEL", key)
 	for range 2 {
 		err := s.Admit(t.Context(), 0, candidates("a.example", 0, 20), make([]Verdict, 20))
-		if !errors.Is(err, ErrLostFilter) || !strings.Contains(err.Error(), key) {
+		if !errors.Is(err, ErrLostFilter) || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "frontier bloom load DIR --shard ") {
 			t.Fatalf("%v, want ErrLostFilter that names %s", err, key)
 		}
 	}

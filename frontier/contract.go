@@ -183,6 +183,9 @@ type ShardStats struct {
 	Revived int64  `json:"revived"`
 	Dropped int64  `json:"dropped"` // dead letters pushed out by newer ones
 	Turned  int64  `json:"turned"`  // times a link was turned away by the memory marks
+	Blocked int64  `json:"blocked"` // URLs that went with their site's block; this and the next two are not counted in one process
+	Merged  int64  `json:"merged"`  // retries that met the same URL waiting, and became one with it
+	Missing int64  `json:"missing"` // URLs that a repair found nowhere any more
 	Paused  bool   `json:"paused"`
 	Slot    int    `json:"slot"`
 	Master  string `json:"master"`

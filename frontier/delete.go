@@ -36,7 +36,7 @@ func Delete(ctx context.Context, client *shard.Client, crawl string) (int64, err
 	}
 	if len(members) > 0 {
 		m := members[0]
-		return 0, fmt.Errorf("%w: %s has %d programs at work, such as %s %s on %s; stop them first (a dead one leaves the list within %v)",
+		return 0, fmt.Errorf("%w: %s has programs at work (%d), such as %s %s on %s; stop them first (a dead one leaves the list within %v)",
 			ErrLive, crawl, len(members), m.Kind, m.ID, m.Host, LiveFor)
 	}
 	ours, err := swap(ctx, client, noShard, shard.RootKey(crawl), fields{"epoch", r.epoch}, fields{"state", stateDeleting})

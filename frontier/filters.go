@@ -30,11 +30,12 @@ type FilterState struct {
 	Probe      *bloom.Probe  `json:"probe,omitempty"` // of random fingerprints, made now, when asked for
 	Live       bloom.Quality `json:"live"`            // what fetchers found and share
 	Over       bool          `json:"over"`            // Probe, or else Live, proves more than is promised
+	Missing    bool          `json:"missing"`         // the filter is not there: nothing of the shard is admitted
 }
 
 // Filters reads the state of every filter and, with probes above 0, asks each
-// for so many random fingerprints. A missing filter is ErrLostFilter. Cost: one
-// call a filter and one a shard, 0.3 us of the server a probe.
+// for so many random fingerprints. A missing filter is said to be so in its state.
+// Cost: one call a filter and one a shard, 0.3 us of the server a probe.
 func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, error) {
 	var list []FilterState
 	err := f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
@@ -54,8 +55,10 @@ func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, erro
 				} else {
 					s.Info, err = filters.Info(ctx, k, key)
 				}
-				if err != nil {
-					return lost(err)
+				if errors.Is(err, bloom.ErrMissing) {
+					s.Info, s.Probe, s.Over, s.Missing = bloom.Info{}, nil, false, true
+				} else if err != nil {
+					return err
 				}
 				s.Fill, s.BitsPerURL = s.Info.Fill(), s.Info.BitsPerURL()
 				list = append(list, s)
@@ -135,7 +138,8 @@ type Place struct {
 	FilterItems int64   `json:"filter_items"`
 	FilterRoom  int64   `json:"filter_capacity"`
 	FilterBytes int64   `json:"filter_bytes"`
-	FilterFill  float64 `json:"filter_fill"` // of the fullest filter
+	FilterFill  float64 `json:"filter_fill"`  // of the fullest filter
+	FiltersLost int     `json:"filters_lost"` // of Filters, those that are missing
 }
 
 // Places reads where the shards are and how full. Cost: a call a shard and a
@@ -160,6 +164,9 @@ func (f *Frontier) Places(ctx context.Context) ([]Place, error) {
 		p.FilterRoom += s.Capacity
 		p.FilterBytes += s.Bytes
 		p.FilterFill = max(p.FilterFill, s.Fill)
+		if s.Missing {
+			p.FiltersLost++
+		}
 	}
 	return list, nil
 }

@@ -90,22 +90,28 @@ func unmarked(stats []ShardStats) *shard.Warning {
 	return w
 }
 
-// Pressure says that the shard is full, or what the marks of the settings do in
+// Pressure says that the shard is full, and what the marks of the settings do in
 // it, "" for nothing.
 func (s *ShardStats) Pressure(set *Settings) string {
 	m := &s.Memory
-	if m.Limit > 0 && m.Used >= m.Limit {
-		return fmt.Sprintf("shard %d: memory of %s at %.1f%% of maxmemory, full: new URLs wait, or go to --overflow; give it memory",
-			s.Shard, s.Master, 100*float64(m.Used)/float64(m.Limit))
-	}
-	if !m.Pressed || m.Limit == 0 {
+	if m.Limit <= 0 || m.Used < m.Limit && !m.Pressed {
 		return ""
 	}
+	percent := 100 * float64(m.Used) / float64(m.Limit)
+	text := fmt.Sprintf("shard %d: memory of %s at %.1f%% of maxmemory", s.Shard, s.Master, percent)
+	if m.Used >= m.Limit {
+		text += ", full: new URLs wait, or go to --overflow; give it memory"
+	}
+	if !m.Pressed {
+		return text
+	}
 	where := fmt.Sprintf("above the high mark of %d%%", set.MemoryHigh)
-	full := 100 * float64(m.Used) / float64(m.Limit)
-	if full <= float64(set.MemoryHigh) {
+	if percent <= float64(set.MemoryHigh) {
 		where = fmt.Sprintf("not yet below the low mark of %d%%", set.lowMark())
 	}
-	return fmt.Sprintf("shard %d: memory of %s at %.1f%% of maxmemory, %s: links to queues of %d URLs or more are turned away",
-		s.Shard, s.Master, full, where, m.Bar)
+	joint := ", "
+	if m.Used >= m.Limit {
+		joint = "; "
+	}
+	return text + joint + fmt.Sprintf("%s: links to queues of %d URLs or more are turned away", where, m.Bar)
 }

@@ -258,7 +258,13 @@ func TestPressureFull(t *testing.T) {
 	if text := s.Pressure(&Settings{}); !strings.Contains(text, "shard 2: memory of m:1 at 100.5% of maxmemory, full") {
 		t.Errorf("a full shard says %q", text)
 	}
-	s.Memory.Limit = 2000
+	s.Memory.Pressed, s.Memory.Bar = true, 7
+	for _, want := range []string{"maxmemory, full", "; above the high mark of 90%: links to queues of 7 URLs"} {
+		if text := s.Pressure(&Settings{MemoryHigh: 90}); !strings.Contains(text, want) {
+			t.Errorf("a full shard above the mark says %q, want %q", text, want)
+		}
+	}
+	s.Memory.Pressed, s.Memory.Limit = false, 2000
 	if text := s.Pressure(&Settings{}); text != "" {
 		t.Errorf("a shard with room says %q", text)
 	}

@@ -58,6 +58,23 @@ func (f *Frontier) Alter(ctx context.Context, k int, site string, change SiteCha
 	return &shard.Error{Shard: k, Op: "site", Err: errors.New("frontier: " + site + " keeps changing; try again")}
 }
 
+// Met says whether a shard has to do with a site: URLs of it are queued, wait or
+// are lent, or it was fetched from within a day. Cost: two calls.
+func (f *Frontier) Met(ctx context.Context, k int, site string) (bool, error) {
+	keys := f.block(nil, k, site)
+	work := []any{"EXISTS"}
+	for _, key := range keys[1:] {
+		work = append(work, key)
+	}
+	for _, ask := range [][]any{work, {"HEXISTS", keys[0], "clock"}} {
+		reply, err := f.client.Do(ctx, k, keys[0], ask...)
+		if err != nil || replyInt(reply) > 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // siteKeys are the keys of the script before those of visits.
 func (f *Frontier) siteKeys(k int, site string) []string {
 	return append(f.block(nil, k, site), f.keys[k].Paused(), f.keys[k].Blocked())

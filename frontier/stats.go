@@ -84,6 +84,12 @@ func (s *ShardStats) counter(name string) *int64 {
 		return &s.Dropped
 	case "turned":
 		return &s.Turned
+	case "blocked":
+		return &s.Blocked
+	case "merged":
+		return &s.Merged
+	case "missing":
+		return &s.Missing
 	}
 	return nil
 }
@@ -107,6 +113,9 @@ func Total(shards []ShardStats) ShardStats {
 		t.Revived += s.Revived
 		t.Dropped += s.Dropped
 		t.Turned += s.Turned
+		t.Blocked += s.Blocked
+		t.Merged += s.Merged
+		t.Missing += s.Missing
 		t.Paused = t.Paused || s.Paused
 	}
 	return t

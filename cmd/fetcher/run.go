@@ -191,7 +191,7 @@ func (g *grammar) monitor(env *boot.Env, f *queue, w *crawl.Worker, records *jso
 		return func() {}, nil
 	}
 	ready := func(ctx context.Context) error { return errors.Join(w.Ready(ctx), records.Err()) }
-	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Write: func(out io.Writer) {
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Note: w.Paused, Write: func(out io.Writer) {
 		metrics.WritePrometheus(out, true) // of the process, and of calls to Redis
 		fetching.WritePrometheus(out)
 		w.WriteMetrics(out)

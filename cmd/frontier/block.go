@@ -13,7 +13,7 @@ import (
 type blockCmd struct {
 	Site   string `arg:"" optional:"" help:"The site, or a host of it."`
 	Reason string `placeholder:"TEXT" help:"Why: it is kept with the site and goes to the log; needed to block."`
-	List   bool   `help:"List the sites that are blocked or paused, since when and why."`
+	List   bool   `help:"List the sites that are blocked or paused, since when and why, and the shards that are paused."`
 }
 
 type unblockCmd struct {
@@ -40,8 +40,15 @@ func listStopped(env *boot.Env, g *cli) error {
 		if err != nil {
 			return err
 		}
+		shards, err := f.PausedShards(ctx)
+		if err != nil {
+			return err
+		}
 		return g.answer(env, list, func(w io.Writer) {
 			row(w, "SITE", "STATE", "SINCE", "REASON")
+			for _, k := range shards {
+				row(w, fmt.Sprintf("shard %d", k), "paused", "-", "")
+			}
 			for _, s := range list {
 				state := map[bool]string{true: "blocked", false: "paused"}[s.Blocked]
 				row(w, s.Site, state, s.Since.Format(time.RFC3339), s.Reason)
@@ -59,13 +66,50 @@ func setBlock(env *boot.Env, g *cli, text, reason string, blocked bool) error {
 		if err != nil {
 			return err
 		}
-		if err := f.Alter(ctx, f.ShardOf(site), site, frontier.SiteChange{Blocked: &blocked, Reason: reason}); err != nil {
+		met, err := f.Met(ctx, f.ShardOf(site), site)
+		if err != nil {
+			return err
+		}
+		dropped, err := alterBlock(ctx, f, site, frontier.SiteChange{Blocked: &blocked, Reason: reason})
+		if err != nil {
 			return err
 		}
 		word := map[bool]string{true: "blocked", false: "unblocked"}[blocked]
 		env.Log.Info("site "+word, "crawl", g.Crawl, "site", site, "reason", reason)
-		return g.answer(env, map[string]any{"crawl": g.Crawl, "site": site, "blocked": blocked, "reason": reason}, func(w io.Writer) {
+		answer := map[string]any{"crawl": g.Crawl, "site": site, "blocked": blocked, "reason": reason, "met": met}
+		if blocked {
+			answer["dropped"] = dropped
+		}
+		return g.answer(env, answer, func(w io.Writer) {
 			fmt.Fprintf(w, "%s %s\n", word, site)
+			switch {
+			case blocked && met:
+				fmt.Fprintf(w, "dropped %s; unblock does not bring them back\n", boot.Number(dropped, "URL"))
+			case blocked:
+				fmt.Fprintln(w, unmet(site))
+			}
 		})
 	})
+}
+
+// alterBlock changes a site and returns how many URLs its shard dropped meanwhile.
+func alterBlock(ctx context.Context, f *frontier.Frontier, site string, change frontier.SiteChange) (int64, error) {
+	k := f.ShardOf(site)
+	before, err := f.Stats(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := f.Alter(ctx, k, site, change); err != nil {
+		return 0, err
+	}
+	after, err := f.Stats(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return after[k].Blocked - before[k].Blocked, nil
+}
+
+// unmet tells of a site that may be misspelt.
+func unmet(site string) string {
+	return fmt.Sprintf("no URL of %s is queued, and none was fetched within a day: this holds for what comes", site)
 }

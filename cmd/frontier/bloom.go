@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -22,20 +23,37 @@ type bloomInfoCmd struct {
 	Probe int `least:"0" placeholder:"N" help:"Ask each filter for N random fingerprints."`
 }
 
-// Run shows the filters.
+// Run shows the filters. It fails when some are missing, after it showed the
+// others.
 func (c *bloomInfoCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
 		list, err := f.Filters(ctx, c.Probe)
 		if err != nil {
 			return err
 		}
-		return g.answer(env, list, func(w io.Writer) { showFilters(w, list) })
+		err = g.answer(env, list, func(w io.Writer) { showFilters(w, list) })
+		for _, s := range list {
+			if s.Missing {
+				return errors.Join(err, fmt.Errorf("%w: shard %d; %s", frontier.ErrLostFilter, s.Shard, restore(s.Shard)))
+			}
+		}
+		return err
 	})
 }
 
+// restore says what to do when filters of a shard are missing.
+func restore(k int) string { return fmt.Sprintf("restore it: frontier bloom load DIR --shard %d", k) }
+
+// minFill is from where on bits a URL say something of a filter.
+const minFill = 0.01
+
 func showFilters(w io.Writer, list []frontier.FilterState) {
-	row(w, "SHARD", "FILTER", "URLS", "CAPACITY", "FILL", "LAYERS", "BYTES", "BITS/URL", "PROBES", "FALSE POSITIVES", "URLS LOST")
+	row(w, "SHARD", "FILTER", "URLS", "CAPACITY", "FILL", "LAYERS", "SIZE", "BITS/URL", "PROBES", "FALSE POSITIVES", "URLS LOST")
 	for _, s := range list {
+		if s.Missing {
+			row(w, s.Shard, s.Filter, "-", "-", "-", "-", "-", "-", "-", "MISSING", restore(s.Shard))
+			continue
+		}
 		probes, measured, lost, bits := s.Live.N, s.Live.Probe.String(), s.Live.Lost.String(), "-"
 		if s.Live.All.N == 0 {
 			lost = "-"
@@ -46,10 +64,10 @@ func showFilters(w io.Writer, list []frontier.FilterState) {
 		if s.Over {
 			measured += " OVER"
 		}
-		if s.Items > 0 {
+		if s.Fill >= minFill {
 			bits = fmt.Sprintf("%.1f", s.BitsPerURL)
 		}
-		row(w, s.Shard, s.Filter, s.Items, s.Capacity, fmt.Sprintf("%.1f%%", 100*s.Fill), s.Layers, s.Bytes, bits, probes, measured, lost)
+		row(w, s.Shard, s.Filter, s.Items, s.Capacity, fmt.Sprintf("%.1f%%", 100*s.Fill), s.Layers, boot.Bytes(uint64(s.Bytes)), bits, probes, measured, lost)
 	}
 	if len(list) > 0 {
 		fmt.Fprintf(w, "allowed: %g false positives a probe; log2(1/rate) = %.1f bits a URL\n", list[0].Promised, list[0].IdealBits)
@@ -66,8 +84,9 @@ type someShards struct {
 	Shard *int `placeholder:"K" help:"Only this shard."`
 }
 
-// each calls do with every shard, or the one, and its file.
-func (s someShards) each(f *frontier.Frontier, dir string, do func(k int, name string) error) (n int, err error) {
+// each calls do with every shard, or the one, and its file, in order. The error
+// says with which it was done before, in the words of the verb.
+func (s someShards) each(f *frontier.Frontier, dir, done string, do func(k int, name string) error) (n int, err error) {
 	from, to := 0, f.Shards()
 	if s.Shard != nil {
 		if from, to = *s.Shard, *s.Shard+1; from < 0 || to > f.Shards() {
@@ -76,8 +95,14 @@ func (s someShards) each(f *frontier.Frontier, dir string, do func(k int, name s
 	}
 	for k := from; k < to; k++ {
 		name := dumpName(dir, k)
-		if err := do(k, name); err != nil {
-			return n, err
+		switch err := do(k, name); {
+		case err == nil:
+		case n == 0:
+			return 0, fmt.Errorf("%s no shard; shard %d: %w", done, k, err)
+		case n == 1:
+			return 1, fmt.Errorf("%s shard %d; shard %d: %w", done, from, k, err)
+		default:
+			return n, fmt.Errorf("%s shards %d to %d; shard %d: %w", done, from, k-1, k, err)
 		}
 		n++
 	}
@@ -95,12 +120,12 @@ func (c *bloomDumpCmd) Run(env *boot.Env, g *cli) error {
 		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 			return err
 		}
-		n, err := c.each(f, c.Dir, func(k int, name string) error { return dumpShard(ctx, f, k, name) })
+		n, err := c.each(f, c.Dir, "dumped", func(k int, name string) error { return dumpShard(ctx, f, k, name) })
 		if err != nil {
 			return err
 		}
 		return g.answer(env, map[string]any{"dumped": n, "dir": c.Dir}, func(w io.Writer) {
-			fmt.Fprintf(w, "dumped %d shards to %s\n", n, c.Dir)
+			fmt.Fprintf(w, "dumped %s to %s\n", boot.Number(int64(n), "shard"), c.Dir)
 		})
 	})
 }
@@ -124,24 +149,27 @@ func dumpShard(ctx context.Context, f *frontier.Frontier, k int, name string) er
 type bloomLoadCmd struct {
 	someShards
 	Dir   string `arg:"" help:"Directory that dump wrote."`
-	Force bool   `help:"Replace filters that hold URLs."`
+	Force bool   `help:"Replace filters that hold URLs: what was seen since the dump is forgotten, and fetched again when it is found again."`
 }
 
-// Run loads shards. One whose file is damaged keeps the filters it has.
+// Run loads shards in order, up to the first that fails. One whose file is damaged keeps the filters it has.
 func (c *bloomLoadCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
-		n, err := c.each(f, c.Dir, func(k int, name string) error { return loadShard(ctx, f, k, name, c.Force) })
+		n, err := c.each(f, c.Dir, "loaded", func(k int, name string) error { return loadShard(ctx, f, k, name, c.Force) })
 		if err != nil {
 			return err
 		}
 		return g.answer(env, map[string]any{"loaded": n, "dir": c.Dir}, func(w io.Writer) {
-			fmt.Fprintf(w, "loaded %d shards from %s\n", n, c.Dir)
+			fmt.Fprintf(w, "loaded %s from %s\n", boot.Number(int64(n), "shard"), c.Dir)
 		})
 	})
 }
 
 func loadShard(ctx context.Context, f *frontier.Frontier, k int, name string, force bool) error {
 	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w; `frontier bloom dump` writes it", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -34,13 +34,24 @@ type choice struct {
 // package fetch.
 var causes = []string{"status", "robots", "redirect_loop", "unreachable", "lost", "invalid", "other"}
 
+// noCauses are classes of package fetch that nothing dies of: the first three cut
+// a body short, and a request that was canceled is made again.
+var noCauses = []string{fetch.ClassBodyWire, fetch.ClassBodySize, fetch.ClassDecode, fetch.ClassCanceled}
+
+// allCauses is what URLs die of, by name.
+func allCauses() []string {
+	all := slices.Concat(fetch.Classes(), causes)
+	slices.Sort(all)
+	return slices.DeleteFunc(all, func(c string) bool { return slices.Contains(noCauses, c) })
+}
+
 // known refuses a cause that nothing dies of, unless letters have it, for they
 // may be of another version.
 func (c choice) known(ctx context.Context, f *frontier.Frontier) error {
 	if c.Cause == "feed" {
 		return boot.Usage("elements of the feed that could not be read are shown by `frontier dead feed`")
 	}
-	all := slices.Concat(fetch.Classes(), causes)
+	all := allCauses()
 	if c.Cause == "" || slices.Contains(all, c.Cause) {
 		return nil
 	}
@@ -48,7 +59,6 @@ func (c choice) known(ctx context.Context, f *frontier.Frontier) error {
 	if err != nil || counts[c.Cause] > 0 {
 		return err
 	}
-	slices.Sort(all)
 	return boot.Usage("cause %q is unknown; there are %s", c.Cause, strings.Join(all, ", "))
 }
 

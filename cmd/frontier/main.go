@@ -35,8 +35,8 @@ type cli struct {
 	Shards  shardsCmd  `cmd:"" help:"Show the shards, where they are and how full."`
 	Pause   pauseCmd   `cmd:"" help:"Stop lending: the crawl, a shard or a site."`
 	Resume  resumeCmd  `cmd:"" help:"Take a pause back."`
-	Block   blockCmd   `cmd:"" help:"Drop a site's queue and admit nothing more of it."`
-	Unblock unblockCmd `cmd:"" help:"Admit a blocked site again."`
+	Block   blockCmd   `cmd:"" help:"Drop a site's queue, for good, and admit nothing more of it."`
+	Unblock unblockCmd `cmd:"" help:"Admit a blocked site again; what block dropped stays dropped, and known: seed it with --again."`
 	Dead    deadCmd    `cmd:"" help:"List, count, retry or drop what was given up."`
 	Bloom   bloomCmd   `cmd:"" help:"Show, measure, dump or load the filters."`
 	Check   checkCmd   `cmd:"" help:"Compare the shards with the rules that hold them together."`

@@ -35,27 +35,39 @@ func (c *resumeCmd) Run(env *boot.Env, g *cli) error { return c.set(env, g, "", 
 
 func (t *target) set(env *boot.Env, g *cli, reason string, paused bool) error {
 	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
-		what, err := t.apply(ctx, f, reason, paused)
+		what, note, err := t.apply(ctx, f, reason, paused)
 		if err != nil {
 			return err
 		}
 		word := map[bool]string{true: "paused", false: "resumed"}[paused]
 		return g.answer(env, map[string]any{"crawl": g.Crawl, "what": what, "paused": paused}, func(w io.Writer) {
 			fmt.Fprintf(w, "%s %s\n", word, what)
+			if note != "" {
+				fmt.Fprintln(w, note)
+			}
 		})
 	})
 }
 
-func (t *target) apply(ctx context.Context, f *frontier.Frontier, reason string, paused bool) (what string, err error) {
+// apply sets the pause. It returns what it is of, and what else to know.
+func (t *target) apply(ctx context.Context, f *frontier.Frontier, reason string, paused bool) (what, note string, err error) {
 	switch {
 	case t.Site != nil: // an empty one is no site, and not the crawl
 		site, err := siteOf(f, *t.Site)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
-		return "site " + site, f.Alter(ctx, f.ShardOf(site), site, frontier.SiteChange{Paused: &paused, Reason: reason})
+		k := f.ShardOf(site)
+		met, err := f.Met(ctx, k, site)
+		if err != nil {
+			return "", "", err
+		}
+		if paused && !met {
+			note = unmet(site)
+		}
+		return "site " + site, note, f.Alter(ctx, k, site, frontier.SiteChange{Paused: &paused, Reason: reason})
 	case t.Shard != nil:
-		return fmt.Sprintf("shard %d", *t.Shard), f.Pause(ctx, *t.Shard, paused)
+		return fmt.Sprintf("shard %d", *t.Shard), "", f.Pause(ctx, *t.Shard, paused)
 	}
-	return "the crawl", f.Pause(ctx, -1, paused)
+	return "the crawl", "", f.Pause(ctx, -1, paused)
 }

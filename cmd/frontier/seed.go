@@ -53,6 +53,6 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	// A stopped seeder still leaves, so that the crawl can end.
 	err = errors.Join(err, leave(context.WithoutCancel(env.Abort)))
 	return errors.Join(err, g.answer(env, counts, func(w io.Writer) {
-		fmt.Fprintf(w, "admitted\t%d\nseen\t%d\ncapped\t%d\nfull, tried again\t%d\nbad\t%d\n", counts.Admitted, counts.Seen, counts.Capped, counts.Full, counts.Bad)
+		fmt.Fprintf(w, "admitted\t%d\nseen\t%d\ncapped\t%d\nwaited for room\t%d\nbad\t%d\n", counts.Admitted, counts.Seen, counts.Capped, counts.Full, counts.Bad)
 	}))
 }

@@ -19,18 +19,21 @@ func (c *shardsCmd) Run(env *boot.Env, g *cli) error {
 			return err
 		}
 		return g.answer(env, list, func(w io.Writer) {
-			row(w, "SHARD", "SLOT", "MASTER", "SITES", "QUEUED", "IN FLIGHT", "FILTER URLS", "FILL", "FILTER BYTES", "MEMORY", "")
+			row(w, "SHARD", "SLOT", "MASTER", "SITES", "QUEUED", "IN FLIGHT", "FILTER URLS", "FILL", "FILTER SIZE", "MEMORY", "STATE")
 			for _, p := range list {
-				note := ""
+				state := "ready"
 				if p.Paused {
-					note = "paused"
+					state = "paused"
+				}
+				if p.FiltersLost > 0 {
+					state += ", filter missing"
 				}
 				memory := "no limit"
 				if m := p.Memory; m.Limit > 0 {
 					memory = fmt.Sprintf("%.1f%%", 100*float64(m.Used)/float64(m.Limit))
 				}
 				row(w, p.Shard, p.Slot, p.Master, p.Ready+p.Held+p.Leases, p.Queued, p.Open, p.FilterItems,
-					fmt.Sprintf("%.1f%%", 100*p.FilterFill), p.FilterBytes, memory, note)
+					fmt.Sprintf("%.1f%%", 100*p.FilterFill), boot.Bytes(uint64(p.FilterBytes)), memory, state)
 			}
 		})
 	})

@@ -48,6 +48,19 @@ func showReport(w io.Writer, r *frontier.Report) {
 	if t.Turned > 0 {
 		row(w, "turned away", fmt.Sprintf("%d links, for want of memory", t.Turned))
 	}
+	for _, gone := range []struct {
+		name string
+		n    int64
+		why  string
+	}{
+		{"blocked", t.Blocked, "dropped with their sites"},
+		{"merged", t.Merged, "that waited already when a retry came"},
+		{"missing", t.Missing, "that check --repair found nowhere any more"},
+	} {
+		if gone.n > 0 {
+			row(w, gone.name, boot.Number(gone.n, "URL")+" "+gone.why)
+		}
+	}
 	row(w, "sites", fmt.Sprintf("%d with work and not lent, %d paused with work; %d paused and %d blocked in all", t.Ready, t.Held, r.Paused, r.Blocked))
 	row(w, "feed", fmt.Sprintf("%d elements wait", r.Feed))
 	row(w, "retried", fmt.Sprintf("%d fetches, %d URLs came back from lost fetchers", t.Retried, t.Lost))

@@ -27,7 +27,7 @@ func (w *Worker) watch(ctx context.Context) {
 	defer tick.Stop()
 	lastWork := time.Now()
 	polled, judged, reported, asked := lastWork, lastWork, lastWork, lastWork
-	var held trouble
+	var told troubles
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,7 +43,7 @@ func (w *Worker) watch(ctx context.Context) {
 			if now.Sub(judged) >= pollEvery {
 				judged = now
 				w.judge()
-				held = w.watchTrouble(held)
+				told.tell(w.cfg.Log, w.sight(now))
 				w.rate.note(w.count.done.Get()+w.count.dead.Get(), now)
 			}
 			if w.cfg.Report != nil && now.Sub(reported) >= w.cfg.ReportEvery {

@@ -293,6 +293,7 @@ func (p *pair) check(rt *rapid.T) {
 func gauges(stats []frontier.ShardStats) []frontier.ShardStats {
 	out := slices.Clone(stats)
 	for i := range out {
+		out[i].Blocked, out[i].Merged, out[i].Missing = 0, 0, 0
 		out[i].Admits, out[i].Slot, out[i].Master, out[i].Memory = 0, 0, "", frontier.Memory{}
 	}
 	slices.SortFunc(out, func(a, b frontier.ShardStats) int { return cmp.Compare(a.Shard, b.Shard) })

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"errors"
+	"time"
 
 	"seine/frontier"
 )
@@ -13,7 +14,11 @@ const maxBadShown = 100
 // fatal unless all are bad. The counts hold whatever the error. again, if not "", is the request id under which known URLs are queued
 // once more.
 func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontier.SeedCounts, error) {
+	var waits seldom
 	seeder, err := frontier.NewSeeder(to, frontier.SeedConfig{Again: again, OnWait: func(why error, left int) {
+		if !waits.due(time.Now()) {
+			return
+		}
 		env.Log.Warn("seeds wait", "why", why, "left", left, "do", untilRoom(why))
 	}})
 	if err != nil {
@@ -53,6 +58,20 @@ func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontie
 		err = Usage("no seed is a URL to crawl, all %d are bad; give whole URLs such as https://example.com/", counts.Bad)
 	}
 	return counts, err
+}
+
+// waitsEvery is how often seeds that wait are told of.
+const waitsEvery = 10 * time.Second
+
+// seldom lets one through every waitsEvery.
+type seldom struct{ last time.Time }
+
+func (s *seldom) due(now time.Time) bool {
+	if !s.last.IsZero() && now.Sub(s.last) < waitsEvery {
+		return false
+	}
+	s.last = now
+	return true
 }
 
 // untilRoom says how the pauses of seeding end.

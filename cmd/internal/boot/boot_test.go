@@ -210,7 +210,8 @@ func TestPrintConfig(t *testing.T) {
 
 func TestMonitor(t *testing.T) {
 	var broken error
-	m := Monitor{Addr: "0", Ready: func(context.Context) error { return broken }, Write: func(w io.Writer) { io.WriteString(w, "seine_x 1\n") }}
+	note := ""
+	m := Monitor{Addr: "0", Ready: func(context.Context) error { return broken }, Note: func() string { return note }, Write: func(w io.Writer) { io.WriteString(w, "seine_x 1\n") }}
 	addr, stop, err := m.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -231,8 +232,12 @@ func TestMonitor(t *testing.T) {
 	if code, body := get("/metrics"); code != 200 || body != "seine_x 1\n" {
 		t.Error(code, body)
 	}
-	if code, _ := get("/healthz"); code != 200 {
-		t.Error(code)
+	if code, body := get("/healthz"); code != 200 || strings.Contains(body, "note") {
+		t.Error(code, body)
+	}
+	note = "the crawl is paused"
+	if code, body := get("/healthz"); code != 200 || !strings.Contains(body, `"ready":true,"note":"the crawl is paused"`) {
+		t.Error(code, body)
 	}
 	broken = errors.New("no shard")
 	if code, body := get("/healthz"); code != 503 || !strings.Contains(body, "no shard") {

@@ -44,20 +44,21 @@ func (s *Screen) Every() time.Duration {
 	return 10 * time.Second
 }
 
-// Show shows progress since the last call.
+// Show shows progress since the last call: of this process, where it does not
+// name the crawl.
 func (s *Screen) Show(p crawl.Progress) {
 	span := max(p.Elapsed-s.last.Elapsed, time.Millisecond).Seconds()
 	pages := float64(p.Done+p.Dead-s.last.Done-s.last.Dead) / span
 	bytes := uint64(float64(p.Wire-s.last.Wire) / span)
 	s.last = p
 	if !s.live {
-		s.log.Info("crawling", "pages_per_s", int(pages), "bytes_per_s", bytes, "done", p.Done, "queued", p.Queued,
-			"waiting", p.Waiting, "dead", p.Dead, "known", p.Known, "limited_by", p.Limit)
+		s.log.Info("crawling", "pages_per_s", int(pages), "bytes_per_s", bytes, "done", p.Done, "dead", p.Dead,
+			"limited_by", p.Limit, "crawl_queued", p.Queued, "crawl_waiting", p.Waiting, "crawl_known", p.Known)
 		return
 	}
 	fmt.Fprintf(s.out, "\r\x1b[K%s", fit(s.width, fmt.Sprintf("%5.0f pages/s", pages), "limit "+p.Limit,
-		fmt.Sprint("done ", p.Done), fmt.Sprint("queued ", p.Queued), fmt.Sprint("dead ", p.Dead),
-		fmt.Sprint("waiting ", p.Waiting), fmt.Sprint("known ", p.Known), Bytes(bytes)+"/s"))
+		fmt.Sprint("done ", p.Done), fmt.Sprint("crawl queued ", p.Queued), fmt.Sprint("dead ", p.Dead),
+		fmt.Sprint("crawl waiting ", p.Waiting), fmt.Sprint("crawl known ", p.Known), Bytes(bytes)+"/s"))
 }
 
 // fit joins as many parts as stand whole in a line of width columns, 0 unknown;
@@ -86,6 +87,9 @@ func (s *Screen) Summary(p crawl.Progress) {
 	seconds := max(p.Elapsed.Seconds(), 0.001)
 	fmt.Fprintf(w, "duration\t%s\n", p.Elapsed.Round(time.Millisecond))
 	fmt.Fprintf(w, "URLs\t%d done, %d dead, %d retries\t%.0f/s\n", p.Done, p.Dead, p.Retried, float64(p.Done+p.Dead)/seconds)
+	if len(p.Causes) > 0 {
+		fmt.Fprintf(w, "failures\tretries count too\n")
+	}
 	for _, cause := range sortedKeys(p.Causes) {
 		fmt.Fprintf(w, "  failed: %s\t%d%s\n", cause, p.Causes[cause], remedy(cause))
 	}
@@ -133,4 +137,12 @@ func Bytes(n uint64) string {
 		v /= 1024
 	}
 	return strings.Replace(fmt.Sprintf("%.1f %cB", v, units[i]), ".0 ", " ", 1)
+}
+
+// Number is n things of a kind whose plural is regular: "1 URL", "2 URLs".
+func Number(n int64, kind string) string {
+	if n != 1 {
+		kind += "s"
+	}
+	return fmt.Sprintf("%d %s", n, kind)
 }

@@ -13,7 +13,7 @@ import (
 func TestLiveLineFits(t *testing.T) {
 	var out bytes.Buffer
 	p := crawl.Progress{Elapsed: 10 * time.Minute, Limit: "politeness", Done: 1234567, Queued: 12345678, Waiting: 1234567, Dead: 123456, Known: 12345678901}
-	for width, want := range map[int]string{0: "B/s", 80: "dead 123456", 24: "pages/s"} {
+	for width, want := range map[int]string{0: "B/s", 80: "crawl queued 12345678", 24: "pages/s"} {
 		out.Reset()
 		s := &Screen{out: &out, live: true, width: width}
 		s.Show(p)
@@ -30,7 +30,7 @@ func TestSummary(t *testing.T) {
 	p.Classes[2], p.Classes[5] = 450, 2
 	(&Screen{out: &out}).Summary(p)
 	text := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"URLs 450 done, 1 dead, 2 retries", "failed: guard 1, private addresses; --allow-net CIDR", "failed: status 2 answers 452,",
+	for _, want := range []string{"URLs 450 done, 1 dead, 2 retries", "failures retries count too failed: guard 1, private addresses; --allow-net CIDR", "failed: status 2 answers 452,",
 		"2xx 450 5xx 2", "links 1 on pages", "new URLs 2 of"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, out.String())

@@ -17,6 +17,7 @@ import (
 type Monitor struct {
 	Addr  string                      // [host:]port; loopback when only a port is given
 	Ready func(context.Context) error // nil error: ready; called once a request
+	Note  func() string               // what /healthz says beside, "" = nothing; or nil
 	Write func(io.Writer)             // writes the metrics
 }
 
@@ -60,11 +61,15 @@ func (m Monitor) health(w http.ResponseWriter, r *http.Request) {
 		Live   bool   `json:"live"`
 		Ready  bool   `json:"ready"`
 		Reason string `json:"reason,omitempty"`
+		Note   string `json:"note,omitempty"`
 	}{Live: true, Ready: true}
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()
 	if err := m.Ready(ctx); err != nil {
 		answer.Ready, answer.Reason = false, err.Error()
+	}
+	if m.Note != nil {
+		answer.Note = m.Note()
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if _, live := r.URL.Query()["live"]; !live && !answer.Ready {

@@ -55,10 +55,20 @@ func readers() []kong.Option {
 // number is a text here too.
 func reader(read func(text string, v reflect.Value) error) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, target reflect.Value) error {
-		token, err := ctx.Scan.PopValue("value")
-		if err != nil {
-			return err
+		token := ctx.Scan.Peek()
+		if isNegative(fmt.Sprint(token.Value)) { // kong takes it for a short flag
+			ctx.Scan.Pop()
+		} else {
+			var err error
+			if token, err = ctx.Scan.PopValue("value"); err != nil {
+				return err
+			}
 		}
 		return read(fmt.Sprint(token.Value), target)
 	}
+}
+
+// isNegative says whether a text begins as a number below zero.
+func isNegative(text string) bool {
+	return len(text) > 1 && text[0] == '-' && text[1] >= '0' && text[1] <= '9'
 }
