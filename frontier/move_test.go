@@ -79,7 +79,12 @@ func TestCheckWhileSlotsMove(t *testing.T) {
 		}
 	}
 	s.pass(0, time.Second)
-	for i, v := range s.visit(VisitLimits{URLs: 2}, s.tick(TickRequest{Want: 14}).Due...) {
+	due := s.tick(TickRequest{Want: 14})
+	visits := s.visit(VisitLimits{URLs: 2}, due.Due...)
+	if len(visits) != 14 {
+		t.Fatalf("%d visits were lent, of %+v; %v", len(visits), due, s.do("HGETALL", s.keys[0].Meta()))
+	}
+	for i, v := range visits {
 		st := all(v, Dead) // found by the names of their keys only
 		for j := range st.Outcomes {
 			st.Outcomes[j].Cause = fmt.Sprint("cause", i)
