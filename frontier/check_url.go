@@ -183,11 +183,7 @@ func (c *checker) missing(ctx context.Context, list []wanted) (missing []wanted,
 		if len(share) == 0 || slices.Contains(c.lost, j) {
 			continue
 		}
-		args := []any{"BF.MEXISTS", c.keys.Filter(j)}
-		for _, w := range share {
-			args = append(args, w.print.Append(nil))
-		}
-		raw, err := c.do(ctx, args...)
+		raw, err := c.do(ctx, withPrints(share, "BF.MEXISTS", c.keys.Filter(j))...)
 		if err != nil {
 			return nil, err
 		}
@@ -202,6 +198,14 @@ func (c *checker) missing(ctx context.Context, list []wanted) (missing []wanted,
 		}
 	}
 	return missing, nil
+}
+
+// withPrints is a command on the fingerprints of some URLs.
+func withPrints(list []wanted, command ...any) []any {
+	for _, w := range list {
+		command = append(command, w.print.Append(nil))
+	}
+	return command
 }
 
 // byFilter groups URLs by the filter they belong to.

@@ -55,7 +55,7 @@ type Prober struct {
 type probed struct {
 	records []bloom.Record // by filter; nil when they were never read
 	read    time.Time
-	over    bool // which was logged
+	quality bloom.Quality // what the records amount to; Over was logged
 }
 
 // NewProber makes a prober that says in log when a filter errs too often, and
@@ -208,8 +208,8 @@ func (p *Prober) at(k int) probed {
 func (p *Prober) keep(k int, records []bloom.Record) {
 	q := bloom.Judge(p.plan.ErrorRate, records...)
 	p.mu.Lock()
-	was := p.shards[k].over
-	p.shards[k] = probed{records, time.Now(), q.Over}
+	was := p.shards[k].quality.Over
+	p.shards[k] = probed{records, time.Now(), q}
 	p.mu.Unlock()
 	switch {
 	case q.Over && !was:
@@ -224,19 +224,18 @@ func (p *Prober) keep(k int, records []bloom.Record) {
 // as last known, in Prometheus text format. It calls nobody.
 func (p *Prober) WriteMetrics(out io.Writer) {
 	for k := range p.shards {
-		records := p.at(k).records
-		if records == nil {
+		known := p.at(k)
+		if known.records == nil {
 			continue
 		}
 		var sum bloom.Info
-		for _, r := range records {
+		for _, r := range known.records {
 			sum.Items += r.Items
 			sum.Capacity += r.Capacity
 			sum.Bytes += r.Bytes
 			sum.Layers = max(sum.Layers, r.Layers)
 		}
-		q := bloom.Judge(p.plan.ErrorRate, records...)
-		over := 0.0
+		q, over := known.quality, 0.0
 		if q.Over {
 			over = 1
 		}

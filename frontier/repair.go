@@ -49,7 +49,8 @@ const repairRounds = 6
 // lends nothing and placed by the ready rule; a blocked one loses its work; a URL
 // is put into its filter; an entry that cannot be read, or a key of a wrong type,
 // is set aside; counters are set to what was counted unless anything changed
-// since. With an error comes what was mended until then. Cost and memory: those of a few checks.
+// since. With an error comes what was mended until then. Cost and memory: those
+// of a few checks.
 func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error) {
 	sum := &Check{Shard: k}
 	for round := 0; ; round++ {
@@ -192,11 +193,7 @@ func (c *checker) mendURLs(ctx context.Context, list []wanted) error {
 		if len(share) == 0 {
 			continue
 		}
-		args := []any{"BF.INSERT", c.keys.Filter(j), "NOCREATE", "ITEMS"}
-		for _, w := range share {
-			args = append(args, w.print.Append(nil))
-		}
-		raw, err := c.do(ctx, args...)
+		raw, err := c.do(ctx, withPrints(share, "BF.INSERT", c.keys.Filter(j), "NOCREATE", "ITEMS")...)
 		if err != nil && strings.Contains(err.Error(), "OOM") {
 			c.sum.note("Redis is full: URLs that are not in their filters could not be put there; make room and repair again")
 			return nil

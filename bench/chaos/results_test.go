@@ -3,12 +3,9 @@
 package chaos
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"runtime"
-	"runtime/debug"
-	"strings"
+
+	"seine/bench/machine"
 )
 
 // results is the file that the counts of each scenario are written to, "" for
@@ -20,13 +17,7 @@ func beginResults() error {
 	if results() == "" {
 		return nil
 	}
-	version := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		version = info.Main.Version
-	}
-	redis, _ := exec.Command("redis-server", "--version").Output()
-	head := fmt.Sprintf("command: %s\ncpu: %s, %d cores used\ngo: %s\nseine: %s\nredis: %s\n",
-		either("SEINE_CHAOS_RESULTS=... go test ./bench/chaos (the short form)", "make chaos"), cpuModel(), runtime.GOMAXPROCS(0), runtime.Version(), version, redis)
+	head := machine.Head(either("SEINE_CHAOS_RESULTS=... go test ./bench/chaos (the short form)", "make chaos"), true) + "\n"
 	return os.WriteFile(results(), []byte(head), 0o644)
 }
 
@@ -42,14 +33,4 @@ func addResult(line string) error {
 	defer f.Close()
 	_, err = f.WriteString(line)
 	return err
-}
-
-func cpuModel() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(model)
-		}
-	}
-	return runtime.GOARCH
 }

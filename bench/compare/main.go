@@ -11,13 +11,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"slices"
-	"strings"
 
+	"seine/bench/machine"
 	"seine/bench/nginx"
 )
 
@@ -86,25 +83,8 @@ func run(o options) error {
 
 // header says what was measured where.
 func header(w io.Writer, o options) {
-	version := "devel"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		version = info.Main.Version
-	}
-	fmt.Fprintf(w, "command: make bench-crawl\ncpu: %s, %d cores used\ngo: %s\nseine: %s\n", cpuModel(), runtime.GOMAXPROCS(0), runtime.Version(), version)
-	if v, err := exec.Command("redis-server", "--version").Output(); err == nil && o.redis != "" {
-		fmt.Fprintf(w, "redis: %s", v)
-	}
+	io.WriteString(w, machine.Head("make bench-crawl", o.redis != ""))
 	fmt.Fprintf(w, "sites: 4 x postgresql-doc-15 and 4 x python3.11-doc by nginx (one worker) on the same cores, delay 0, one request a site at a time\n\n")
-}
-
-func cpuModel() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(model)
-		}
-	}
-	return runtime.GOARCH
 }
 
 // summary prints medians over all rounds.

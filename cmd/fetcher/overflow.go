@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"sync/atomic"
 
 	"seine/cmd/internal/boot"
 	"seine/extract/sink/jsonl"
@@ -15,7 +13,6 @@ type overflow struct {
 	*jsonl.Lines
 	env        *boot.Env
 	dir, crawl string
-	kept       atomic.Int64 // lines that are on disk
 }
 
 // openOverflow opens what --overflow names.
@@ -38,24 +35,17 @@ func (o *overflow) keeper() crawl.Overflow {
 	return o
 }
 
-// Write counts what is on disk.
-func (o *overflow) Write(lines []byte, done func(error)) {
-	n := int64(bytes.Count(lines, []byte("\n")))
-	o.Lines.Write(lines, func(err error) {
-		if err == nil {
-			o.kept.Add(n)
-		}
-		done(err)
-	})
-}
-
-// close finishes the last file and says how to take back what is there.
-func (o *overflow) close() error {
+// close finishes the last file and says how to take back what the worker, if
+// there was one, left there.
+func (o *overflow) close(w *crawl.Worker) error {
 	if o == nil {
 		return nil
 	}
 	err := o.Lines.Close()
-	if n := o.kept.Load(); n > 0 {
+	if w == nil {
+		return err
+	}
+	if n := w.Progress().Overflow; n > 0 {
 		o.env.Log.Warn("links that found no room in Redis are in files and not in the crawl; give Redis memory and take them back",
 			"links", n, "do", fmt.Sprintf("frontier seed --crawl %s --file %s/*", o.crawl, o.dir))
 	}

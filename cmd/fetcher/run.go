@@ -55,11 +55,12 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, over.close()) }()
+	var w *crawl.Worker
+	defer func() { err = errors.Join(err, over.close(w)) }()
 	g.warn(env, f.Settings())
 
 	screen := boot.NewScreen(env.Err, env.Log)
-	w, err := crawl.New(crawl.Config{
+	w, err = crawl.New(crawl.Config{
 		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Overflow: over.keeper(), Log: env.Log,
 		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
 		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,

@@ -36,6 +36,13 @@ func (l *limit) get() string {
 	return limitEmpty
 }
 
+// Busy reports whether processors or Redis bound the crawl as it was judged last,
+// so that work that can wait should.
+func (w *Worker) Busy() bool {
+	bound := w.limit.get()
+	return bound == limitCPU || bound == limitRedis
+}
+
 // judge looks from the back of the path to its front: whoever holds up the rest
 // is named.
 func (w *Worker) judge() {

@@ -11,8 +11,8 @@ import (
 const maxBadShown = 100
 
 // Admit admits every seed and tells of bad ones in the log, which are never
-// fatal unless all are bad. The counts hold whatever the error. again, if not "", is the request id under which known URLs are queued
-// once more.
+// fatal unless all are bad. The counts hold whatever the error. again, if not
+// "", is the request id under which known URLs are queued once more.
 func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontier.SeedCounts, error) {
 	var waits seldom
 	seeder, err := frontier.NewSeeder(to, frontier.SeedConfig{Again: again, OnWait: func(why error, left int) {

@@ -197,6 +197,9 @@ func suffixes(path string) (stem, ext string) {
 	return path, ""
 }
 
+// stamp is the form of the time, UTC, in names of files.
+const stamp = "20060102T150405"
+
 // rotate gives the file its final name and begins a new one. path names a
 // locked file at every moment: the old one until the new one replaces it.
 func (o *file) rotate() error {
@@ -206,7 +209,7 @@ func (o *file) rotate() error {
 	stem, ext := suffixes(o.path)
 	for !o.moved {
 		o.count++
-		name := fmt.Sprintf("%s-%s-%06d%s", stem, time.Now().UTC().Format("20060102T150405"), o.count, ext)
+		name := fmt.Sprintf("%s-%s-%06d%s", stem, time.Now().UTC().Format(stamp), o.count, ext)
 		err := os.Link(o.path, name)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("rotating: %w", err)

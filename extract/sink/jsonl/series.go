@@ -94,7 +94,7 @@ type series struct {
 
 // begin makes a file under a name that nobody has.
 func (o *series) begin() error {
-	name := fmt.Sprintf("%s-%s-%s.jsonl.zst%s", o.name, time.Now().UTC().Format("20060102T150405"), rand.Text()[:10], OpenEnd)
+	name := fmt.Sprintf("%s-%s-%s.jsonl.zst%s", o.name, time.Now().UTC().Format(stamp), rand.Text()[:10], OpenEnd)
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return err
 	}

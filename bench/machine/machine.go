@@ -1,0 +1,39 @@
+// Package machine says what a file of results was measured with.
+package machine
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// Head is what a file of results begins with, a line each: the command, the
+// processor and how many cores are used, the versions of Go and of this module
+// and, with redis, that of the Redis server on the path, if there is one.
+func Head(command string, redis bool) string {
+	version := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+	head := fmt.Sprintf("command: %s\ncpu: %s, %d cores used\ngo: %s\nseine: %s\n", command, cpuModel(), runtime.GOMAXPROCS(0), runtime.Version(), version)
+	if !redis {
+		return head
+	}
+	if v, err := exec.Command("redis-server", "--version").Output(); err == nil {
+		head += "redis: " + string(v)
+	}
+	return head
+}
+
+func cpuModel() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(model)
+		}
+	}
+	return runtime.GOARCH
+}
