@@ -180,7 +180,8 @@ func (p *proxy) tunnel(ctx context.Context, d *dialer, t *target) (nc, raw net.C
 	if p.forwards(t) {
 		return raw, raw, nil
 	}
-	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	cut := raw // the result changes under a function that outlives us
+	stop := context.AfterFunc(ctx, func() { cut.Close() })
 	addr := net.JoinHostPort(host, strconv.Itoa(int(port)))
 	if p.socks {
 		nc, err = p.socksTo(ctx, raw, addr)
