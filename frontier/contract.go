@@ -87,6 +87,7 @@ type VisitLimits struct {
 	URLs  int           // at most so many URLs a visit
 	Span  time.Duration // and at most what the site's delay lets happen in this time (at least one)
 	Delay time.Duration // delay of a site that has none of its own yet
+	Young bool          // the fetcher may end at any moment: no site whose next URL dies with it
 }
 
 // Item is one borrowed URL. Index names it in outcomes.

@@ -69,6 +69,7 @@ type Worker struct {
 	reading  sync.Mutex     // of the counters of all shards
 	readAt   time.Time      // when the last reading began; guarded by reading
 	running  sync.WaitGroup // visits
+	began    time.Time      // when the worker was made
 	ended    atomic.Int64   // when a request last ended, Unix ms
 	loaned   atomic.Int64   // visits not settled
 	resting  atomic.Int64   // visits that wait for their site's clock
@@ -83,7 +84,7 @@ func New(cfg Config) (*Worker, error) {
 		return nil, err
 	}
 	cfg.fillDefaults()
-	w := &Worker{cfg: cfg, robots: newRobotsCache(), given: newGiven(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{})}
+	w := &Worker{cfg: cfg, robots: newRobotsCache(), given: newGiven(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{}), began: time.Now()}
 	w.flow = newFlow(cfg.OpenBytes, w.stirHungry)
 	w.budget.exact = cfg.Exact
 	p, err := newPolicy(cfg.Frontier.Settings())

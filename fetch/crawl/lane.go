@@ -17,6 +17,10 @@ const (
 	// visitSpan is how long a visit should last at its site's delay, and the
 	// longest that one waits for its site's clock.
 	visitSpan = 10 * time.Second
+	// youth is how long a fetcher lives before it borrows URLs that two fetchers
+	// died with: where processes are ended again and again, by whatever, a
+	// third death so soon says nothing about the URL.
+	youth = 10 * time.Second
 )
 
 // lane is this fetcher's work on one shard. Its loop ticks and borrows; beside
@@ -198,7 +202,7 @@ func (l *lane) lend(ctx context.Context, due []frontier.Ticket) (int, error) {
 	}
 	s := l.w.policy.Load().settings
 	visits, err := l.w.cfg.Frontier.Visit(ctx, l.shard, due, frontier.VisitLimits{
-		URLs: s.VisitURLs, Span: visitSpan, Delay: s.Delay,
+		URLs: s.VisitURLs, Span: visitSpan, Delay: s.Delay, Young: time.Since(l.w.began) < youth,
 	})
 	if err != nil {
 		return 0, err

@@ -104,6 +104,7 @@ var clauses = []struct {
 	{"reap/refused after extend", reapRefused},
 	{"reap/settle after it is gone", reapThenSettle},
 	{"reap/lost goes alone and dies", reapLostAlone},
+	{"reap/a young fetcher takes no last chance", reapYoung},
 	{"reap/outcome clears the mark", reapMarkCleared},
 	{"reap/of a freed site", reapFreed},
 	{"reap/keeps the delay of a rule", reapDelayOfRule},

@@ -117,6 +117,37 @@ func reapLostAlone(k *kit) {
 	same(k, "lost", s.Lost, 5)
 }
 
+// reapYoung: a URL that dies with its next fetcher is not lent to one that may
+// end at any moment, and its site waits for an older one as long as its ticket
+// keeps it.
+func reapYoung(k *kit) {
+	k.fill("a.example", "p", 1, 2)
+	young := frontier.VisitLimits{URLs: 9, Young: true}
+	for mark := range uint8(2) {
+		visits := k.visit(young, k.ticket("a.example"))
+		same(k, "visits of a young fetcher", len(visits), 1)
+		same(k, "mark", visits[0].Items[0].Lost, mark)
+		k.reap(k.expire("a.example", visits[0].Token))
+		k.advance(claimed)
+	}
+	for range 2 {
+		before := k.stats()
+		t := k.ticket("a.example")
+		for range 2 {
+			same(k, "visits at the last chance", len(k.visit(young, t)), 0)
+		}
+		same(k, "stats", k.stats(), before)
+		k.notDue("a.example")
+		same(k, "visits of an old ticket", len(k.visit(young, t)), 0)
+		k.advance(claimed)
+	}
+	v := k.lend("a.example", 9)
+	sameList(k, "lent to an older one", paths(v), "p0")
+	k.finish(v)
+	k.advance(claimed)
+	same(k, "visits without last chance", len(k.visit(young, k.ticket("a.example"))), 1)
+}
+
 // reapMarkCleared: any outcome forgets that a fetcher was lost.
 func reapMarkCleared(k *kit) {
 	k.fill("a.example", "p", 1, 1)

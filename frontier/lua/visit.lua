@@ -6,14 +6,16 @@
 -- ARGV[3]       URLs that a visit may have
 -- ARGV[4]       span, ms, that a visit may last at its site's delay, 0 = any
 -- ARGV[5]       delay, ms, of a site that has none of its own
--- ARGV[6..]     per site 4: site, token, class, ticket
+-- ARGV[6]       1 if the fetcher is young: a site whose next URL was lost twice
+--               stays where its ticket put it, for an older one
+-- ARGV[7..]     per site 4: site, token, class, ticket
 -- Reply         per site '' when nothing was lent, else {delay ms, why, failures
 --               in a row, override, index, entry, index, entry, ...}
 -- Cost          O(URLs + log sites) per site
 -- Repeat        a token that has its lease already gets what is still open of
 --               it; a ticket is good once, for lending takes its site away
 local lease, most = tonumber(ARGV[2]), tonumber(ARGV[3])
-local span, usual = tonumber(ARGV[4]), tonumber(ARGV[5])
+local span, usual, young = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
 local function text(x) return x or '' end
 
 -- join moves retries that are due to their queues; the best class among them.
@@ -42,6 +44,15 @@ local function take(b, p, n, got)
     got[#got + 1], got.alone = entry, lost
   end
   return got.alone
+end
+
+-- last says whether some list starts with an entry that dies if it is lost once
+-- more; behind the first none is lent.
+local function last(b)
+  for p = 1, 4 do
+    local entry = C('LINDEX', KEYS[b + p], 0)
+    if entry and string.byte(entry, 3) > 49 then return true end
+  end
 end
 
 -- lend fills v of the token and returns what is in it.
@@ -74,7 +85,7 @@ local function lend(b, member, token, p, s)
 end
 
 local reply, b = {}, 10
-for a = 6, #ARGV, 4 do
+for a = 7, #ARGV, 4 do
   local site, token, p, ticket = ARGV[a], ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
   local s = C('HMGET', KEYS[b], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'turn', 'paused', 'version')
   local member, open = token .. ' ' .. site, nil
@@ -82,8 +93,10 @@ for a = 6, #ARGV, 4 do
     open = C('HGETALL', KEYS[b + 6])
   elseif not s[2] and not s[8] and (tonumber(s[1]) or 0) <= NOW
     and tonumber(C('ZSCORE', KEYS[4 + p], site) or -1) == ticket then
-    open = lend(b, member, token, p, s)
-    if open then C('ZREM', KEYS[4 + p], site) else place(b, site) end
+    if not (young and last(b)) then
+      open = lend(b, member, token, p, s)
+      if open then C('ZREM', KEYS[4 + p], site) else place(b, site) end
+    end
   end
   reply[#reply + 1] = open and {text(s[3]), text(s[4]), text(s[5]), text(s[6]), unpack(open)} or ''
   b = b + 7

@@ -24,6 +24,9 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 			continue
 		}
 		most := visitURLs(s, limits)
+		if limits.Young && s.suspect() {
+			continue // its ticket keeps it back for a while
+		}
 		l := p.lendAlone(s, f.token(), most)
 		if l == nil {
 			continue
