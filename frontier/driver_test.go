@@ -31,7 +31,6 @@ type driver struct {
 	done    map[string]int
 	dead    map[string]string
 	holders map[string]Visit // by site
-	over    map[string]bool  // tokens of visits that ended
 	crashes atomic.Int64
 	lends   atomic.Int64 // of the poison
 	calls   atomic.Int64
@@ -40,7 +39,7 @@ type driver struct {
 
 func newDriver(s *stand, sites, pages int) *driver {
 	d := &driver{stand: s, sites: sites, pages: pages, links: 8, lease: 600 * time.Millisecond, lateOf: 0.1, twiceOf: 0.1,
-		done: make(map[string]int), dead: make(map[string]string), holders: make(map[string]Visit), over: make(map[string]bool)}
+		done: make(map[string]int), dead: make(map[string]string), holders: make(map[string]Visit)}
 	if err := s.Configure(Config{Lease: d.lease, Claim: 50 * time.Millisecond}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -179,11 +178,16 @@ func (d *driver) turn(ctx context.Context, r *rand.Rand, k int, mine *[]*held, f
 }
 
 // hold notes who holds which sites, and fails when a site is lent twice at once.
+// Of a visit that ended before its fetcher came to know of it others may be ahead.
 func (d *driver) hold(visits []Visit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, v := range visits {
-		if h, ok := d.holders[v.Site]; ok && time.Now().Before(h.Deadline) {
+		now := time.Now()
+		if !now.Before(v.Deadline) {
+			continue
+		}
+		if h, ok := d.holders[v.Site]; ok && now.Before(h.Deadline) {
 			d.fail("%s is lent to %s and to %s", v.Site, h.Token, v.Token)
 		}
 		d.holders[v.Site] = v
@@ -268,9 +272,6 @@ func (d *driver) note(mine []*held, batch []Settlement) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, st := range batch {
-		if len(mine[i].left) == 0 && mine[i].gone {
-			d.over[st.Token] = true
-		}
 		for _, o := range st.Outcomes {
 			at := slices.IndexFunc(mine[i].visit.Items, func(it Item) bool { return it.Index == o.Index })
 			url := mine[i].visit.Items[at].URL
