@@ -16,7 +16,7 @@ import (
 func (d *driver) crawl(t *testing.T, n int, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	if err := d.admitAll(ctx, []Candidate{d.page(0, 0)}); err != nil {
+	if err := d.admitAll(ctx, d.seeds()); err != nil {
 		t.Fatal(err)
 	}
 	work, stop := context.WithCancel(ctx)
@@ -86,8 +86,10 @@ func (d *driver) account(t *testing.T) {
 			d.dead[letter.URL] = CauseLost
 		}
 	}
-	reached, queue := map[string]bool{d.page(0, 0).URL: true}, []string{d.page(0, 0).URL}
-	lost := 0
+	reached, queue, lost := make(map[string]bool), []string{}, 0
+	for _, c := range d.seeds() {
+		reached[c.URL], queue = true, append(queue, c.URL)
+	}
 	for len(queue) > 0 {
 		url := queue[0]
 		queue = queue[1:]

@@ -60,6 +60,14 @@ func (d *driver) page(site, page int) Candidate {
 	return Candidate{URL: url, Site: name, Fingerprint: canon.FingerprintOf([]byte(name), []byte(url)), Priority: uint8(page % 4)}
 }
 
+// seeds are what a crawl starts with: more than one page, for any page may die.
+func (d *driver) seeds() (list []Candidate) {
+	for site := range 8 {
+		list = append(list, d.page(site, 0))
+	}
+	return list
+}
+
 // linksOf are the pages that a page leads to: the next of its site, so that all
 // are reached, and others by its name.
 func (d *driver) linksOf(url string) (list []Candidate) {
