@@ -61,6 +61,9 @@ func showFilters(w io.Writer, list []frontier.FilterState) {
 		if s.Probe != nil {
 			probes, measured = s.Probe.N, s.Probe.String()
 		}
+		if s.Unread != "" && s.Probe == nil {
+			measured = "UNREADABLE"
+		}
 		if s.Over {
 			measured += " OVER"
 		}
@@ -68,6 +71,11 @@ func showFilters(w io.Writer, list []frontier.FilterState) {
 			bits = fmt.Sprintf("%.1f", s.BitsPerURL)
 		}
 		row(w, s.Shard, s.Filter, s.Items, s.Capacity, fmt.Sprintf("%.1f%%", 100*s.Fill), s.Layers, boot.Bytes(uint64(s.Bytes)), bits, probes, measured, lost)
+	}
+	for _, s := range list {
+		if s.Unread != "" {
+			fmt.Fprintf(w, "shard %d, filter %d: %s\n", s.Shard, s.Filter, s.Unread)
+		}
 	}
 	if len(list) > 0 {
 		fmt.Fprintf(w, "allowed: %g false positives a probe; log2(1/rate) = %.1f bits a URL\n", list[0].Promised, list[0].IdealBits)
