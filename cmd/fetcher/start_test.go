@@ -45,6 +45,7 @@ func TestWrongFlagsEndWithTwo(t *testing.T) {
 		"--out x --contact x":                "contact is",
 		"--out x --crawl a:b":                "no name for a crawl",
 		"--embedded --rotate-size 1M":        "--out FILE",
+		"--embedded --concurrency 100001":    "at most 100000",
 		"--out x --ca /nowhere":              "CA",
 		"--out x --fields x":                 "fields",
 		"--embedded --overflow x":            "--overflow is for a crawl in Redis",

@@ -87,6 +87,11 @@ func dumpName(dir string, k int) string {
 	return filepath.Join(dir, fmt.Sprintf("shard-%04d.bloom", k))
 }
 
+// noShard says that --shard names none of the crawl's.
+func noShard(f *frontier.Frontier) error {
+	return boot.Usage("--shard: the crawl has shards 0 to %d", f.Shards()-1)
+}
+
 // someShards are all shards of a crawl, or one.
 type someShards struct {
 	Shard *int `placeholder:"K" help:"Only this shard."`
@@ -98,7 +103,7 @@ func (s someShards) each(f *frontier.Frontier, dir, done string, do func(k int, 
 	from, to := 0, f.Shards()
 	if s.Shard != nil {
 		if from, to = *s.Shard, *s.Shard+1; from < 0 || to > f.Shards() {
-			return 0, boot.Usage("--shard: the crawl has shards 0 to %d", f.Shards()-1)
+			return 0, noShard(f)
 		}
 	}
 	for k := from; k < to; k++ {
