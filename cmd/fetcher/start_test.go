@@ -48,6 +48,8 @@ func TestWrongFlagsEndWithTwo(t *testing.T) {
 		"--embedded --concurrency 100001":    "at most 100000",
 		"--out x --ca /nowhere":              "CA",
 		"--out x --fields x":                 "fields",
+		"--embedded --state=":                "state is empty",
+		"--out x --overflow=":                "overflow is empty",
 		"--embedded --overflow x":            "--overflow is for a crawl in Redis",
 		"--embedded --seed x --max-links=-1": "max-links",
 	} {
