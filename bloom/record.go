@@ -1,6 +1,8 @@
 package bloom
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -28,6 +30,29 @@ type Record struct {
 	Began   int64 `json:"began"`  // items when this window began
 	Grown   int64 `json:"grown"`  // URLs charged to this window
 	Ended   Loss  `json:"ended"`  // of the windows that ended
+}
+
+// ErrVersion: a record is of another version of this program.
+var ErrVersion = errors.New("bloom: record of another version")
+
+// ParseRecord reads a record as it is stored, in JSON. Numbers that no probing
+// leads to are an error too: estimates of them would be no numbers.
+func ParseRecord(text string) (Record, error) {
+	var r Record
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return Record{}, fmt.Errorf("bloom: record: %w", err)
+	}
+	if r.Version != RecordVersion {
+		return Record{}, fmt.Errorf("%w %d, this one knows %d", ErrVersion, r.Version, RecordVersion)
+	}
+	l, least := r.Ended, min(r.Items, r.Capacity, r.Bytes, int64(r.Layers), int64(r.Expansion), r.Began, r.Grown)
+	for _, p := range []Probe{r.All, r.Now, r.Before} {
+		least = min(least, p.Hits, p.N-p.Hits)
+	}
+	if least < 0 || min(l.Sum, l.Square, l.Most) < 0 || (l.Sum > 0) != (l.Square > 0) {
+		return Record{}, errors.New("bloom: record: its counts contradict each other")
+	}
+	return r, nil
 }
 
 // Add counts a probe of the filter in the state that info tells.

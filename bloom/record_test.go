@@ -135,3 +135,21 @@ func TestJudge(t *testing.T) {
 		t.Errorf("%+v, %v", q, q.Lost)
 	}
 }
+
+// What no probing can lead to is no record.
+func TestParseRecord(t *testing.T) {
+	r := Record{}.Add(Info{Items: 10, Capacity: 100}, Probe{N: 1000, Hits: 3}).Add(Info{Items: 90, Capacity: 100}, Probe{N: 1000, Hits: 5})
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := ParseRecord(string(text)); err != nil || back != r {
+		t.Errorf("%+v became %+v, %v", r, back, err)
+	}
+	for _, text := range []string{"", "null", "[]", "x", `{"v":1`, `{}`, `{"v":2}`, `{"v":1,"items":-1}`, `{"v":1,"now":{"n":1,"hits":2}}`,
+		`{"v":1,"before":{"n":-1,"hits":-1}}`, `{"v":1,"grown":-1}`, `{"v":1,"ended":{"most":-1}}`, `{"v":1,"ended":{"square":1}}`, `{"v":1,"ended":{"sum":1e999}}`} {
+		if r, err := ParseRecord(text); err == nil {
+			t.Errorf("%s is taken for %+v", text, r)
+		}
+	}
+}

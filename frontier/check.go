@@ -101,7 +101,7 @@ func (f *Frontier) checkAll(ctx context.Context, k int, urls bool, sum *Check) (
 	for _, j := range c.lost {
 		c.report.fault(c.keys.Filter(j), "the filter is missing: nothing is admitted until it is restored from a dump (frontier bloom load); without one, create the crawl anew and seed it")
 	}
-	for _, step := range []func(context.Context) error{c.checkFilterTypes, c.gather, c.checkSites, c.checkLoans, c.checkDead, c.checkURLs} {
+	for _, step := range []func(context.Context) error{c.checkFilterTypes, c.gather, c.checkSites, c.checkLoans, c.checkDead, c.checkProbes, c.checkURLs} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ func Delete(ctx context.Context, client *shard.Client, crawl string) (int64, err
 		return 0, err
 	}
 	r, err := readRoot(ctx, client, crawl)
-	if err != nil {
+	if r == nil { // settings that cannot be read need not stay
 		return 0, err
 	}
 	f := attach(client, crawl, r.layout, r.epoch)

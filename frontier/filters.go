@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 
 	"seine/bloom"
 )
@@ -23,14 +24,15 @@ type FilterState struct {
 	Shard  int `json:"shard"`
 	Filter int `json:"filter"`
 	bloom.Info
-	Fill       float64       `json:"fill"`            // above 1 it grew past its plan
-	BitsPerURL float64       `json:"bits_per_url"`    // 0 when empty
-	IdealBits  float64       `json:"ideal_bits"`      // log2(1/rate) of the rate that the crawl promises
-	Promised   float64       `json:"promised"`        // false positives a probe
-	Probe      *bloom.Probe  `json:"probe,omitempty"` // of random fingerprints, made now, when asked for
-	Live       bloom.Quality `json:"live"`            // what fetchers found and share
-	Over       bool          `json:"over"`            // Probe, or else Live, proves more than is promised
-	Missing    bool          `json:"missing"`         // the filter is not there: nothing of the shard is admitted
+	Fill       float64       `json:"fill"`             // above 1 it grew past its plan
+	BitsPerURL float64       `json:"bits_per_url"`     // 0 when empty
+	IdealBits  float64       `json:"ideal_bits"`       // log2(1/rate) of the rate that the crawl promises
+	Promised   float64       `json:"promised"`         // false positives a probe
+	Probe      *bloom.Probe  `json:"probe,omitempty"`  // of random fingerprints, made now, when asked for
+	Live       bloom.Quality `json:"live"`             // what fetchers found and share
+	Over       bool          `json:"over"`             // Probe, or else Live, proves more than is promised
+	Unread     string        `json:"unread,omitempty"` // why Live is empty: what fetchers found cannot be read
+	Missing    bool          `json:"missing"`          // the filter is not there: nothing of the shard is admitted
 }
 
 // Filters reads the state of every filter and, with probes above 0, asks each
@@ -40,13 +42,17 @@ func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, erro
 	var list []FilterState
 	err := f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
 		for k := range f.keys {
-			_, records, err := f.records(ctx, k)
+			stored, records, err := f.records(ctx, k)
+			unread, err := unreadable(err)
 			if err != nil {
 				return err
 			}
 			for j, r := range records {
 				s := FilterState{Shard: k, Filter: j, Promised: plan.ErrorRate, IdealBits: plan.IdealBits(), Live: bloom.Judge(plan.ErrorRate, r)}
 				s.Over = s.Live.Over
+				if r.Version == 0 && (stored == nil || stored[strconv.Itoa(j)] != "") {
+					s.Unread = unread
+				}
 				key := f.keys[k].Filter(j)
 				if probes > 0 {
 					s.Probe = new(bloom.Probe)
@@ -70,18 +76,23 @@ func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, erro
 }
 
 // overFilters are the shards with a filter that errs more often than the crawl
-// allows, as probing found. Cost: one call a shard.
-func (f *Frontier) overFilters(ctx context.Context) (over []int, err error) {
+// allows, as probing found, and what of that cannot be read. Cost: one call a
+// shard.
+func (f *Frontier) overFilters(ctx context.Context) (over []int, unread []string, err error) {
 	for k := range f.keys {
 		_, records, err := f.records(ctx, k)
+		text, err := unreadable(err)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if text != "" {
+			unread = append(unread, text)
 		}
 		if bloom.Judge(f.layout.ErrorRate, records...).Over {
 			over = append(over, k)
 		}
 	}
-	return over, nil
+	return over, unread, nil
 }
 
 // lost marks the error of a missing filter.

@@ -13,7 +13,8 @@ import (
 // Listed is one crawl of a Redis.
 type Listed struct {
 	Crawl   string    `json:"crawl"`
-	State   string    `json:"state"` // creating, ready, paused, deleting
+	State   string    `json:"state"`           // creating, ready, paused, deleting, unreadable
+	Fault   string    `json:"fault,omitempty"` // why it is unreadable
 	Layout  Layout    `json:"layout"`
 	Created time.Time `json:"created"`
 }
@@ -36,6 +37,10 @@ func List(ctx context.Context, client *shard.Client) ([]Listed, error) {
 		if errors.Is(err, ErrNoCrawl) {
 			continue // a deletion that died before its last step
 		}
+		if errors.Is(err, errRoot) || errors.Is(err, ErrLayout) {
+			list = append(list, Listed{Crawl: name, State: "unreadable", Fault: err.Error()})
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +49,7 @@ func List(ctx context.Context, client *shard.Client) ([]Listed, error) {
 			state = "paused"
 		}
 		created, _ := time.Parse(time.RFC3339, r.raw["created"])
-		list = append(list, Listed{name, state, r.layout, created})
+		list = append(list, Listed{Crawl: name, State: state, Layout: r.layout, Created: created})
 	}
 	return list, nil
 }

@@ -3,6 +3,7 @@ package frontier
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,6 +147,30 @@ func TestRobotsStore(t *testing.T) {
 	f.client.Redis().Set(ctx, key, "\x63of tomorrow", time.Hour)
 	if _, _, ok, err := f.Robots(ctx, 0, "http://x.example"); ok || err != nil {
 		t.Error("rules of another version", ok, err)
+	}
+}
+
+// A crawl that cannot be read hides no other, and can be deleted.
+func TestUnreadableRoot(t *testing.T) {
+	c := connect(t)
+	create(t, c, "a", 1)
+	for field, text := range map[string]string{"settings": "{", "rev": "x"} {
+		create(t, c, "b", 1)
+		c.Redis().HSet(t.Context(), shard.RootKey("b"), field, text)
+		list, err := List(t.Context(), c)
+		if err != nil || len(list) != 2 || list[0].State != stateReady || !strings.Contains(list[1].Fault, "cannot be read") {
+			t.Fatalf("%s: %+v, %v", field, list, err)
+		}
+		if _, err := Open(t.Context(), c, "b", nil); !errors.Is(err, errRoot) {
+			t.Errorf("%s: opened: %v", field, err)
+		}
+		if n, err := Delete(t.Context(), c, "b"); err != nil || n == 0 {
+			t.Fatalf("%s: %d deleted, %v", field, n, err)
+		}
+	}
+	c.Redis().HSet(t.Context(), shard.RootKey("a"), "layout", `{"format":99}`) // of a program to come
+	if list, err := List(t.Context(), c); err != nil || len(list) != 1 || !strings.Contains(list[0].Fault, "99") {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"seine/bloom"
-	"seine/shard"
 )
 
 // Probing costs a master about 0.3 us a fingerprint, so 0.03% of its time for a
@@ -67,9 +66,6 @@ func (f *Frontier) NewProber(log *slog.Logger) (*Prober, error) {
 	}
 	return &Prober{f: f, filters: bloom.New(f.client), plan: plan, log: log, shards: make([]probed, len(f.keys))}, nil
 }
-
-// errRecord: what is stored of a filter is not what this program writes.
-var errRecord = errors.New("frontier: a filter's record is in another form")
 
 // Start probes until stop is called, at a tenth of the rate while busy says that
 // the crawl needs Redis for itself. Shards that do not answer are left out; the
@@ -171,30 +167,6 @@ func (p *Prober) probe(ctx context.Context, k, j int, stored map[string]string, 
 	field := strconv.Itoa(j)
 	_, err = swap(ctx, p.f.client, k, keys.Probes(), fields{field, stored[field]}, fields{field, string(text)})
 	return next, err
-}
-
-// records reads what probing found out about the filters of shard k, as stored
-// and as understood. Cost: one call.
-func (f *Frontier) records(ctx context.Context, k int) (map[string]string, []bloom.Record, error) {
-	key := f.keys[k].Probes()
-	stored, err := readHash(ctx, f.client, k, key)
-	if err != nil {
-		return nil, nil, err
-	}
-	list := make([]bloom.Record, f.layout.Filters)
-	for j := range list {
-		text := stored[strconv.Itoa(j)]
-		if text == "" {
-			continue
-		}
-		if err := json.Unmarshal([]byte(text), &list[j]); err != nil {
-			return nil, nil, &shard.Error{Shard: k, Op: "probe", Err: fmt.Errorf("%w: field %d of %s: %w; delete it to measure anew", errRecord, j, key, err)}
-		}
-		if v := list[j].Version; v != bloom.RecordVersion {
-			return nil, nil, &shard.Error{Shard: k, Op: "probe", Err: fmt.Errorf("%w: field %d of %s has version %d, this program knows %d; run one version on a crawl", errRecord, j, key, v, bloom.RecordVersion)}
-		}
-	}
-	return stored, list, nil
 }
 
 // at is what is known of shard k.

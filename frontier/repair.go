@@ -13,6 +13,7 @@ type todo struct {
 	ruled       bool   // meta is to say that rules of sites bind
 	sites       map[string]*siteTodo
 	strange     []strange
+	probes      fields // records that cannot be read
 	expect, set fields // of the counters
 }
 
@@ -48,7 +49,7 @@ const repairRounds = 6
 // is given back, to its fetcher or the reaper; a site is freed of a token that
 // lends nothing and placed by the ready rule; a blocked one loses its work; a URL
 // is put into its filter; an entry that cannot be read, or a key of a wrong type,
-// is set aside; counters are set to what was counted unless anything changed
+// is set aside; what probing found is deleted when it cannot be read; counters are set to what was counted unless anything changed
 // since. With an error comes what was mended until then. Cost and memory: those
 // of a few checks.
 func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error) {
@@ -80,7 +81,7 @@ func (f *Frontier) Repair(ctx context.Context, k int, urls bool) (*Check, error)
 // many mends before the check. Counters wait until the rest, which changes them,
 // is done or cannot be.
 func (c *checker) mend(ctx context.Context, before int64) error {
-	for _, step := range []func(context.Context) error{c.mendTypes, c.mendMeta, c.mendSites} {
+	for _, step := range []func(context.Context) error{c.mendTypes, c.mendMeta, c.mendSites, c.mendProbes} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ type Report struct {
 	Rev      int64            `json:"rev"`
 	Lost     []string         `json:"lost_filters,omitempty"` // filters that are missing, by key
 	Over     []int            `json:"filters_over,omitempty"` // shards with a filter that errs more often than the crawl allows
+	Unread   []string         `json:"unread,omitempty"`       // what probing found, where it cannot be read
 	Pressure []string         `json:"pressure,omitempty"`     // shards that are full, what the memory marks do; and where they do nothing
 	Total    ShardStats       `json:"total"`
 	Shards   []ShardStats     `json:"shards"`
@@ -63,7 +64,7 @@ func (f *Frontier) Report(ctx context.Context) (*Report, error) {
 	if r.Lost != nil {
 		r.State += ", nothing is admitted: filters are missing"
 	}
-	if r.Over, err = f.overFilters(ctx); err != nil {
+	if r.Over, r.Unread, err = f.overFilters(ctx); err != nil {
 		return nil, err
 	}
 	if r.Paused, r.Blocked, err = f.countStopped(ctx); err != nil {

@@ -215,7 +215,11 @@ func OpenOrCreate(ctx context.Context, client *shard.Client, crawl string, want 
 	return f, nil
 }
 
-// readRoot reads and parses the root of a crawl.
+// errRoot: somebody wrote to the root what no program does.
+var errRoot = errors.New("frontier: the root of the crawl cannot be read; mend the field, or frontier delete and create it anew")
+
+// readRoot reads and parses the root of a crawl. Where only settings or revision
+// cannot be read the rest comes with the error: it is enough to delete the crawl.
 func readRoot(ctx context.Context, client *shard.Client, crawl string) (*root, error) {
 	h, err := readHash(ctx, client, noShard, shard.RootKey(crawl))
 	if err != nil {
@@ -226,7 +230,7 @@ func readRoot(ctx context.Context, client *shard.Client, crawl string) (*root, e
 	}
 	r := &root{epoch: h["epoch"], state: h["state"], paused: h["paused"], raw: h}
 	if err := json.Unmarshal([]byte(h["layout"]), &r.layout); err != nil {
-		return nil, fmt.Errorf("frontier: layout of %s: %w", crawl, err)
+		return nil, fmt.Errorf("%w: layout of %s: %w", errRoot, crawl, err)
 	}
 	if r.layout.Format > FormatVersion {
 		return nil, fmt.Errorf("%w: format: the crawl has %d, this program %d", ErrLayout, r.layout.Format, FormatVersion)
@@ -235,14 +239,16 @@ func readRoot(ctx context.Context, client *shard.Client, crawl string) (*root, e
 		r.layout.Suffixes = s
 	}
 	r.settings = DefaultSettings()
-	if err := json.Unmarshal([]byte(h["settings"]), &r.settings); err != nil {
-		return nil, fmt.Errorf("frontier: settings of %s: %w", crawl, err)
+	if err = json.Unmarshal([]byte(h["settings"]), &r.settings); err != nil {
+		err = fmt.Errorf("%w: settings of %s: %w", errRoot, crawl, err)
+	} else if r.rev, err = strconv.ParseInt(h["rev"], 10, 64); err != nil {
+		err = fmt.Errorf("%w: revision of %s: %w", errRoot, crawl, err)
 	}
-	if r.rev, err = strconv.ParseInt(h["rev"], 10, 64); err != nil {
-		return nil, fmt.Errorf("frontier: revision of %s: %w", crawl, err)
+	if r.state == stateDeleting {
+		err = nil // nobody goes by them
 	}
 	r.settings.Rev = r.rev
-	return r, nil
+	return r, err
 }
 
 // holds says whether the root has all these values.

@@ -45,8 +45,11 @@ func TestWrongFlagsEndWithTwo(t *testing.T) {
 		"--out x --contact x":                "contact is",
 		"--out x --crawl a:b":                "no name for a crawl",
 		"--embedded --rotate-size 1M":        "--out FILE",
+		"--embedded --concurrency 100001":    "at most 100000",
 		"--out x --ca /nowhere":              "CA",
 		"--out x --fields x":                 "fields",
+		"--embedded --state=":                "state is empty",
+		"--out x --overflow=":                "overflow is empty",
 		"--embedded --overflow x":            "--overflow is for a crawl in Redis",
 		"--embedded --seed x --max-links=-1": "max-links",
 	} {

@@ -61,6 +61,9 @@ func showFilters(w io.Writer, list []frontier.FilterState) {
 		if s.Probe != nil {
 			probes, measured = s.Probe.N, s.Probe.String()
 		}
+		if s.Unread != "" && s.Probe == nil {
+			measured = "UNREADABLE"
+		}
 		if s.Over {
 			measured += " OVER"
 		}
@@ -68,6 +71,11 @@ func showFilters(w io.Writer, list []frontier.FilterState) {
 			bits = fmt.Sprintf("%.1f", s.BitsPerURL)
 		}
 		row(w, s.Shard, s.Filter, s.Items, s.Capacity, fmt.Sprintf("%.1f%%", 100*s.Fill), s.Layers, boot.Bytes(uint64(s.Bytes)), bits, probes, measured, lost)
+	}
+	for _, s := range list {
+		if s.Unread != "" {
+			fmt.Fprintf(w, "shard %d, filter %d: %s\n", s.Shard, s.Filter, s.Unread)
+		}
 	}
 	if len(list) > 0 {
 		fmt.Fprintf(w, "allowed: %g false positives a probe; log2(1/rate) = %.1f bits a URL\n", list[0].Promised, list[0].IdealBits)
@@ -77,6 +85,11 @@ func showFilters(w io.Writer, list []frontier.FilterState) {
 // dumpName is the file of one shard.
 func dumpName(dir string, k int) string {
 	return filepath.Join(dir, fmt.Sprintf("shard-%04d.bloom", k))
+}
+
+// noShard says that --shard names none of the crawl's.
+func noShard(f *frontier.Frontier) error {
+	return boot.Usage("--shard: the crawl has shards 0 to %d", f.Shards()-1)
 }
 
 // someShards are all shards of a crawl, or one.
@@ -90,7 +103,7 @@ func (s someShards) each(f *frontier.Frontier, dir, done string, do func(k int, 
 	from, to := 0, f.Shards()
 	if s.Shard != nil {
 		if from, to = *s.Shard, *s.Shard+1; from < 0 || to > f.Shards() {
-			return 0, boot.Usage("--shard: the crawl has shards 0 to %d", f.Shards()-1)
+			return 0, noShard(f)
 		}
 	}
 	for k := from; k < to; k++ {

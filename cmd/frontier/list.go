@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"time"
 
@@ -24,7 +25,16 @@ func (c *listCmd) Run(env *boot.Env, g *cli) error {
 	return g.answer(env, list, func(w io.Writer) {
 		row(w, "CRAWL", "STATE", "SHARDS", "CREATED")
 		for _, l := range list {
-			row(w, l.Crawl, l.State, l.Layout.Shards, l.Created.Format(time.RFC3339))
+			created := "-"
+			if !l.Created.IsZero() {
+				created = l.Created.Format(time.RFC3339)
+			}
+			row(w, l.Crawl, l.State, l.Layout.Shards, created)
+		}
+		for _, l := range list {
+			if l.Fault != "" {
+				fmt.Fprintf(w, "%s: %s\n", l.Crawl, l.Fault)
+			}
 		}
 	})
 }

@@ -120,7 +120,8 @@ func TestPauseAndBlock(t *testing.T) {
 	d.ok("stats", "paused in shard 1")
 	d.ok("shards", "MEMORY STATE", "paused", "ready")
 	d.ok("block --list", "shard 1 paused")
-	d.refused(1, "pause --shard 7", "no shard 7")
+	d.refused(2, "pause --shard 7", "shards 0 to")
+	d.refused(2, "pause --shard=-1", "shards 0 to") // and not the crawl
 	d.ok("pause", "the crawl")
 	d.ok("list", "paused")
 	d.ok("resume")

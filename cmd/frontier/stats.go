@@ -34,6 +34,9 @@ func showReport(w io.Writer, r *frontier.Report) {
 	for _, k := range r.Over {
 		row(w, "FILTER OVER", fmt.Sprintf("shard %d holds more new URLs for known than it may, see frontier bloom info", k))
 	}
+	for _, text := range r.Unread {
+		row(w, "NOT MEASURED", text)
+	}
 	for _, text := range r.Pressure {
 		row(w, "MEMORY", text)
 	}

@@ -157,7 +157,9 @@ func (s *salvage) make(cfg Config, shards int) (err error) {
 	default:
 		return err
 	}
-	cfg.Layout.Shards = max(cfg.Layout.Shards, shards)
+	if s.crawl == nil { // else a stray file could change the layout, and with it where every URL belongs
+		cfg.Layout.Shards = max(cfg.Layout.Shards, shards)
+	}
 	cfg.Dir = ""
 	s.f, err = New(cfg)
 	return err

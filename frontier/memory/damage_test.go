@@ -214,6 +214,32 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
+// A file of a shard that the crawl does not have changes nothing: a crawl of more
+// shards would look for every URL elsewhere.
+func TestStrayFile(t *testing.T) {
+	dir, left := crawled(t, true)
+	stray, err := os.ReadFile(filepath.Join(dir, "0.2.log"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "7.2.log"), stray, 0o600)
+	}
+	if err == nil {
+		stray[len(stray)/2]++
+		err = os.WriteFile(filepath.Join(dir, "0.2.log"), stray, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := Repair(Config{Dir: dir}); err != nil || len(done.Shards) != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if c, err := Check(Config{Dir: dir}); err != nil || !c.Sound() || len(c.Shards) != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if got := drained(t, dir); len(got) < len(left) {
+		t.Errorf("%d URLs are left of %d", len(got), len(left))
+	}
+}
+
 // A journal that lost all it held is damage, not a crawl that has not begun.
 func TestEmptyJournal(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {

@@ -147,17 +147,17 @@ type frameReader struct {
 
 // openFrames opens a file that should start with that payload.
 func openFrames(path string, head []byte) (*frameReader, error) {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("memory: %s is no regular file; move it away, or put back what stood there", path)
+	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("memory: %w", err)
 	}
 	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file; move it away, or put back what stood there", path)
-	}
 	if err != nil {
 		f.Close()
-		return nil, err
+		return nil, fmt.Errorf("memory: %w", err)
 	}
 	return &frameReader{f: f, salt: saltOf(head), size: st.Size()}, nil
 }

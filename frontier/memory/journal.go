@@ -163,7 +163,7 @@ func (j *journal) write() error {
 	j.done.Broadcast()
 	if err != nil {
 		j.buf = append(frame, j.buf[frameHeader:]...)
-		return fmt.Errorf("memory: journal: %w; nothing is lost while this program runs, and what it keeps is written when the disk takes it", err)
+		return fmt.Errorf("memory: journal: %w; make room: it is tried again while this program runs, and the next start goes on from what was written", err)
 	}
 	j.written, j.size = upto, size+int64(len(frame))
 	if j.always {

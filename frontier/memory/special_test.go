@@ -5,19 +5,27 @@ package memory
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
 
-// A pipe in the place of a file is an error, and nothing waits for its writer.
-func TestPipeInPlaceOfFile(t *testing.T) {
-	for _, name := range []string{crawlName, "0.1.log"} {
+// A pipe or a directory in the place of a file is an error that says so, and
+// nothing waits for a writer.
+func TestOtherThingInPlaceOfFile(t *testing.T) {
+	pipe := func(path string) error { return syscall.Mkfifo(path, 0o600) }
+	folder := func(path string) error { return os.Mkdir(path, 0o700) }
+	for _, c := range []struct {
+		name string
+		make func(string) error
+	}{{crawlName, pipe}, {crawlName, folder}, {"0.1.log", pipe}, {"0.1.log", folder}} {
+		name := c.name
 		dir, _ := crawled(t, false)
 		path := filepath.Join(dir, name)
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
+		if err := c.make(path); err != nil {
 			t.Fatal(err)
 		}
 		if c, err := Check(Config{Dir: dir}); err == nil && c.Sound() {
@@ -29,6 +37,8 @@ func TestPipeInPlaceOfFile(t *testing.T) {
 		if f, err := New(Config{Dir: dir}); err == nil {
 			f.Close()
 			t.Errorf("%s is taken", name)
+		} else if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "regular file") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -18,7 +18,9 @@ import (
 )
 
 // checkBounds holds the values of flags to their tag `least`: a number, or a
-// duration. A value that was left out and has no default is not looked at.
+// duration. A value that was left out and has no default is not looked at. A
+// directory that is given must have a name: what a variable that is not set
+// leaves of it would else mean that nothing is kept.
 func checkBounds(selected *kong.Context) error {
 	given := map[string]bool{}
 	for _, p := range selected.Path {
@@ -27,7 +29,11 @@ func checkBounds(selected *kong.Context) error {
 		}
 	}
 	var faults []error
+	said := onCommandLine(selected)
 	for _, flag := range selected.Flags() {
+		if flag.PlaceHolder == "DIR" && flag.Target.String() == "" && slices.Contains(said, flag.Name) {
+			faults = append(faults, fmt.Errorf("%s is empty, must name a directory", flag.Name))
+		}
 		if !flag.Tag.Has("least") || !given[flag.Name] && !flag.HasDefault {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strings"
 
@@ -62,9 +63,10 @@ func (e *fileError) Unwrap() error { return e.err }
 
 func eachLine(path string, in io.Reader, f func(where, text string, err error) error) error {
 	name := "stdin"
+	var file *os.File
 	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
+		var err error
+		if file, err = os.Open(path); err != nil {
 			return &fileError{"", err}
 		}
 		defer file.Close()
@@ -87,7 +89,7 @@ func eachLine(path string, in io.Reader, f func(where, text string, err error) e
 		}
 		where := fmt.Sprintf("%s:%d", name, number)
 		if err != nil && err != io.EOF { // the line may be cut too
-			if torn(name, err) {
+			if torn(file, err) {
 				return f(where, "", ErrTorn)
 			}
 			return &fileError{fmt.Sprintf("%s cannot be read beyond line %d, what stands before it was taken: ", name, number-1), err}
@@ -109,10 +111,47 @@ func eachLine(path string, in io.Reader, f func(where, text string, err error) e
 
 // torn reports whether a file that its name calls unfinished just ends early.
 // What stands in its last, incomplete frame belongs to pages that were not
-// settled, so it comes up again.
-func torn(name string, err error) bool {
+// settled, so it comes up again. A broken frame that others follow was synced
+// before they were written: that is damage. Cost: reading the file once more.
+func torn(file *os.File, err error) bool {
 	var disk *fs.PathError
-	return strings.HasSuffix(name, jsonl.OpenEnd) && !errors.As(err, &disk)
+	if file == nil || !strings.HasSuffix(file.Name(), jsonl.OpenEnd) || errors.As(err, &disk) {
+		return false
+	}
+	end, err := lastFrame(io.NewSectionReader(file, 0, math.MaxInt64))
+	if err != nil {
+		return false
+	}
+	plain, done, err := inflate(bufio.NewReader(io.NewSectionReader(file, 0, end)))
+	if err != nil {
+		return false
+	}
+	defer done()
+	_, err = io.Copy(io.Discard, plain)
+	return err == nil
+}
+
+// lastFrame is where the last zstd frame of r begins, whole or not; 0 when there
+// is none.
+func lastFrame(r io.Reader) (at int64, err error) {
+	buf := make([]byte, maxLine)
+	from, kept := int64(0), 0
+	for {
+		n, err := io.ReadFull(r, buf[kept:])
+		window := buf[:kept+n]
+		if i := bytes.LastIndex(window, zstdMagic); i >= 0 {
+			at = from + int64(i)
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return at, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		kept = len(zstdMagic) - 1 // one may be cut in two
+		from += int64(len(window) - kept)
+		copy(buf, window[len(window)-kept:])
+	}
 }
 
 // readLine returns a line, or skips one that is too long.

@@ -91,6 +91,20 @@ func TestLinesThatBreakOff(t *testing.T) {
 	}
 }
 
+// The last frame is found wherever the buffer ends.
+func TestLastFrame(t *testing.T) {
+	for at := maxLine - 6; at < maxLine+6; at++ {
+		b := append(bytes.Clone(zstdMagic), make([]byte, 2*maxLine)...)
+		copy(b[at:], zstdMagic)
+		if got, err := lastFrame(bytes.NewReader(b)); err != nil || got != int64(at) {
+			t.Errorf("at %d: %d, %v", at, got, err)
+		}
+	}
+	if got, err := lastFrame(strings.NewReader("(")); err != nil || got != 0 {
+		t.Errorf("none: %d, %v", got, err)
+	}
+}
+
 // A file whose writer was killed is read up to its last whole frame, wherever
 // it was cut, and the files after one that cannot be read are read too.
 func TestLinesOfUnfinishedFiles(t *testing.T) {
@@ -135,6 +149,14 @@ func TestLinesOfUnfinishedFiles(t *testing.T) {
 	// A machine that lost power may leave zeros.
 	if urls, torn, err := read("x.jsonl.zst.open", append(bytes.Clone(first), make([]byte, 50)...)); err != nil || urls != 3 || torn != 1 {
 		t.Errorf("zeros: %d URLs, %d torn, %v", urls, torn, err)
+	}
+	// A frame that others follow was whole once: its lines are lost, which must be told.
+	for at := len(zstdMagic); at < len(first); at++ {
+		damaged := bytes.Clone(whole)
+		damaged[at] ^= 0xff
+		if urls, torn, err := read("x.jsonl.zst.open", damaged); err == nil || urls < 1 || torn != 0 {
+			t.Errorf("byte %d of %d damaged: %d URLs, %d torn, %v", at, len(first), urls, torn, err)
+		}
 	}
 	if urls, torn, err := read("x.jsonl.zst", whole[:len(whole)-1]); err == nil || urls < 3 || torn != 0 {
 		t.Errorf("a finished file that is torn: %d URLs, %d torn, %v", urls, torn, err)

@@ -32,6 +32,10 @@ type ProcessFlags struct {
 	MetricsAddr  string        `group:"run" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there; loopback when only a port is given."`
 }
 
+// maxConcurrency is above what one machine has ports for; all workers are made at
+// the start.
+const maxConcurrency = 100_000
+
 // Check joins all faults that can be seen without a crawl. (Under the name
 // Validate kong would call it before --print-config could show them.)
 func (p *ProcessFlags) Check() error {
@@ -42,6 +46,9 @@ func (p *ProcessFlags) Check() error {
 	}
 	if p.State != "" && !p.Embedded {
 		bad("state: only with --embedded")
+	}
+	if p.Concurrency > maxConcurrency {
+		bad("concurrency is %d, must be at most %d", p.Concurrency, maxConcurrency)
 	}
 	if (p.RotateSize != 0 || p.RotateTime != 0) && (p.Out == "" || p.Out == "-") {
 		bad("rotate-size and rotate-time need a file: name it with --out FILE")
