@@ -94,14 +94,17 @@ func (d *dir) compact(p *part) error {
 }
 
 // renew writes all of a shard whose journal is lost to new files: memory is what
-// can be trusted. Nobody else may use the shard.
+// can be trusted. Nobody may change the shard meanwhile.
 func (d *dir) renew(p *part) error {
 	gen := p.log.gen + 1
 	file, salt, size, err := createLog(d.path, p.k, gen)
 	if err != nil {
 		return err
 	}
-	if err := d.snapshot(p, gen, p.capture()); err != nil {
+	p.mu.Lock()
+	m := p.capture()
+	p.mu.Unlock()
+	if err := d.snapshot(p, gen, m); err != nil {
 		return errors.Join(err, file.Close())
 	}
 	p.log.replace(file, gen, salt, size)
