@@ -87,7 +87,7 @@ type VisitLimits struct {
 	URLs  int           // at most so many URLs a visit
 	Span  time.Duration // and at most what the site's delay lets happen in this time (at least one)
 	Delay time.Duration // delay of a site that has none of its own yet
-	Young bool          // the fetcher may end at any moment: no site whose next URL dies with it
+	Safe  bool          // no URL that has its last chance; else one of them at most
 }
 
 // Item is one borrowed URL. Index names it in outcomes.
@@ -107,6 +107,10 @@ type Visit struct {
 	Failures int           // fetches failed in a row
 	Override string        // per-site settings as JSON, or ""
 }
+
+// LastChance reports whether the URL of the visit, which is then alone, dies if
+// its fetcher is lost once more.
+func (v *Visit) LastChance() bool { return len(v.Items) > 0 && v.Items[0].Lost >= 2 }
 
 // Kind is what became of one URL of a visit.
 type Kind uint8

@@ -32,6 +32,7 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []Ticket, limits Vi
 		}
 		for i := range granted {
 			granted[i].Shard, granted[i].Deadline = k, deadline
+			limits.Safe = limits.Safe || granted[i].LastChance()
 		}
 		visits = append(visits, granted...)
 	}
@@ -39,14 +40,14 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []Ticket, limits Vi
 }
 
 func (f *Frontier) visit(ctx context.Context, k int, tickets []Ticket, limits VisitLimits) ([]Visit, error) {
-	young := 0
-	if limits.Young {
-		young = 1
+	safe := 0
+	if limits.Safe {
+		safe = 1
 	}
 	keys := make([]string, 0, 7*len(tickets))
 	leases := make([]Lease, len(tickets))
 	args := make([]any, 0, 4+4*len(tickets))
-	args = append(args, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Span.Milliseconds(), milliseconds(limits.Delay), young)
+	args = append(args, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Span.Milliseconds(), milliseconds(limits.Delay), safe)
 	for i, t := range tickets {
 		leases[i] = Lease{Token: f.token(t.Site), Site: t.Site}
 		keys = append(f.block(keys, k, t.Site), f.keys[k].Visit(leases[i].Token))

@@ -69,13 +69,13 @@ type Worker struct {
 	reading  sync.Mutex     // of the counters of all shards
 	readAt   time.Time      // when the last reading began; guarded by reading
 	running  sync.WaitGroup // visits
-	began    time.Time      // when the worker was made
-	ended    atomic.Int64   // when a request last ended, Unix ms
-	loaned   atomic.Int64   // visits not settled
-	resting  atomic.Int64   // visits that wait for their site's clock
-	writing  atomic.Int64   // hands that wait for the sink to take a record
-	sinking  atomic.Int64   // pages whose record is on its way to the sink
-	linking  atomic.Int64   // pages whose links wait for verdicts
+	chance   chance
+	ended    atomic.Int64 // when a request last ended, Unix ms
+	loaned   atomic.Int64 // visits not settled
+	resting  atomic.Int64 // visits that wait for their site's clock
+	writing  atomic.Int64 // hands that wait for the sink to take a record
+	sinking  atomic.Int64 // pages whose record is on its way to the sink
+	linking  atomic.Int64 // pages whose links wait for verdicts
 }
 
 // New returns a worker that Run starts.
@@ -84,7 +84,8 @@ func New(cfg Config) (*Worker, error) {
 		return nil, err
 	}
 	cfg.fillDefaults()
-	w := &Worker{cfg: cfg, robots: newRobotsCache(), given: newGiven(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{}), began: time.Now()}
+	w := &Worker{cfg: cfg, robots: newRobotsCache(), given: newGiven(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{})}
+	w.chance.began = time.Now()
 	w.flow = newFlow(cfg.OpenBytes, w.stirHungry)
 	w.budget.exact = cfg.Exact
 	p, err := newPolicy(cfg.Frontier.Settings())

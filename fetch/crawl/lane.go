@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,10 +18,6 @@ const (
 	// visitSpan is how long a visit should last at its site's delay, and the
 	// longest that one waits for its site's clock.
 	visitSpan = 10 * time.Second
-	// youth is how long a fetcher lives before it borrows URLs that two fetchers
-	// died with: where processes are ended again and again, by whatever, a
-	// third death so soon says nothing about the URL.
-	youth = 10 * time.Second
 )
 
 // lane is this fetcher's work on one shard. Its loop ticks and borrows; beside
@@ -201,9 +198,13 @@ func (l *lane) lend(ctx context.Context, due []frontier.Ticket) (int, error) {
 		return 0, nil
 	}
 	s := l.w.policy.Load().settings
+	last := l.w.chance.take()
 	visits, err := l.w.cfg.Frontier.Visit(ctx, l.shard, due, frontier.VisitLimits{
-		URLs: s.VisitURLs, Span: visitSpan, Delay: s.Delay, Young: time.Since(l.w.began) < youth,
+		URLs: s.VisitURLs, Span: visitSpan, Delay: s.Delay, Safe: !last,
 	})
+	if last && (err != nil || !slices.ContainsFunc(visits, func(v frontier.Visit) bool { return v.LastChance() })) {
+		l.w.chance.give()
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -253,6 +254,9 @@ func (l *lane) drop(h *loan) {
 	l.mu.Unlock()
 	if there {
 		l.w.loaned.Add(-1)
+		if h.visit.LastChance() {
+			l.w.chance.give()
+		}
 		l.w.stirHungry()
 		if l.w.isStopping() {
 			l.stir()

@@ -222,7 +222,7 @@ func (p *pair) visitWith(rt *rapid.T, t both[frontier.Ticket]) {
 		URLs:  rapid.IntRange(1, 20).Draw(rt, "urls"),
 		Span:  time.Duration(rapid.SampledFrom([]int{0, 0, 1, 5, 20}).Draw(rt, "span")) * time.Second,
 		Delay: time.Second,
-		Young: rapid.IntRange(0, 3).Draw(rt, "young") == 0,
+		Safe:  rapid.Bool().Draw(rt, "safe"),
 	}
 	shard := p.a.shard(t.a.Site)
 	va, errA := p.a.f.Visit(p.a.ctx, shard, []frontier.Ticket{t.a}, limits)

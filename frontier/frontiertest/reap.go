@@ -1,6 +1,7 @@
 package frontiertest
 
 import (
+	"fmt"
 	"time"
 
 	"seine/frontier"
@@ -117,35 +118,60 @@ func reapLostAlone(k *kit) {
 	same(k, "lost", s.Lost, 5)
 }
 
-// reapYoung: a URL that dies with its next fetcher is not lent to one that may
-// end at any moment, and its site waits for an older one as long as its ticket
-// keeps it.
-func reapYoung(k *kit) {
+// reapSafe: a URL that dies with its next fetcher is not lent to who must not
+// risk that; its site is due again in a second.
+func reapSafe(k *kit) {
 	k.fill("a.example", "p", 1, 2)
-	young := frontier.VisitLimits{URLs: 9, Young: true}
+	safe := frontier.VisitLimits{URLs: 9, Safe: true}
 	for mark := range uint8(2) {
-		visits := k.visit(young, k.ticket("a.example"))
-		same(k, "visits of a young fetcher", len(visits), 1)
+		visits := k.visit(safe, k.ticket("a.example"))
+		same(k, "safe visits", len(visits), 1)
 		same(k, "mark", visits[0].Items[0].Lost, mark)
+		same(k, "last chance", visits[0].LastChance(), false)
 		k.reap(k.expire("a.example", visits[0].Token))
 		k.advance(claimed)
 	}
 	for range 2 {
 		before := k.stats()
 		t := k.ticket("a.example")
-		for range 2 {
-			same(k, "visits at the last chance", len(k.visit(young, t)), 0)
-		}
+		same(k, "safe visits at the last chance", len(k.visit(safe, t)), 0)
+		same(k, "visits of its ticket, now void", len(k.visit(frontier.VisitLimits{URLs: 9}, t)), 0)
 		same(k, "stats", k.stats(), before)
 		k.notDue("a.example")
-		same(k, "visits of an old ticket", len(k.visit(young, t)), 0)
-		k.advance(claimed)
+		k.advance(time.Second)
 	}
 	v := k.lend("a.example", 9)
-	sameList(k, "lent to an older one", paths(v), "p0")
+	sameList(k, "lent", paths(v), "p0")
+	same(k, "last chance", v.LastChance(), true)
 	k.finish(v)
 	k.advance(claimed)
-	same(k, "visits without last chance", len(k.visit(young, k.ticket("a.example"))), 1)
+	same(k, "safe visits afterwards", len(k.visit(safe, k.ticket("a.example"))), 1)
+}
+
+// reapOneChance: of URLs that die with their next fetcher one call lends one.
+func reapOneChance(k *kit) {
+	var sites []string
+	for i := 0; len(sites) < 3; i++ { // of one shard
+		if site := fmt.Sprintf("s%d.example", i); k.shard(site) == k.shard("s0.example") {
+			sites = append(sites, site)
+			k.fill(site, "p", 1, 1)
+		}
+	}
+	for range 2 {
+		for _, site := range sites {
+			k.reap(k.expire(site, k.lend(site, 1).Token))
+		}
+		k.advance(claimed)
+	}
+	for n := range sites {
+		due := k.tick(sites[0], frontier.TickRequest{Want: 9}).Due
+		same(k, "due", len(due), len(sites)-n)
+		visits := k.visit(frontier.VisitLimits{URLs: 9}, due...)
+		same(k, "visits", len(visits), 1)
+		same(k, "last chance", visits[0].LastChance(), true)
+		k.finish(visits[0])
+		k.advance(claimed)
+	}
 }
 
 // reapMarkCleared: any outcome forgets that a fetcher was lost.

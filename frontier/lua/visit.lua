@@ -6,8 +6,8 @@
 -- ARGV[3]       URLs that a visit may have
 -- ARGV[4]       span, ms, that a visit may last at its site's delay, 0 = any
 -- ARGV[5]       delay, ms, of a site that has none of its own
--- ARGV[6]       1 if the fetcher is young: a site whose next URL was lost twice
---               stays where its ticket put it, for an older one
+-- ARGV[6]       1: no URL that was lost twice is lent, 0: one at most; the sites of
+--               others are due again in a second and their tickets void
 -- ARGV[7..]     per site 4: site, token, class, ticket
 -- Reply         per site '' when nothing was lent, else {delay ms, why, failures
 --               in a row, override, index, entry, index, entry, ...}
@@ -15,7 +15,7 @@
 -- Repeat        a token that has its lease already gets what is still open of
 --               it; a ticket is good once, for lending takes its site away
 local lease, most = tonumber(ARGV[2]), tonumber(ARGV[3])
-local span, usual, young = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
+local span, usual, safe = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
 local function text(x) return x or '' end
 
 -- join moves retries that are due to their queues; the best class among them.
@@ -46,12 +46,14 @@ local function take(b, p, n, got)
   return got.alone
 end
 
--- last says whether some list starts with an entry that dies if it is lost once
--- more; behind the first none is lent.
-local function last(b)
+-- last says whether an entry dies if it is lost once more.
+local function last(entry) return entry and string.byte(entry, 3) > 49 end
+
+-- heads says whether some list starts with such an entry; behind the first entry
+-- of a list none is lent.
+local function heads(b)
   for p = 1, 4 do
-    local entry = C('LINDEX', KEYS[b + p], 0)
-    if entry and string.byte(entry, 3) > 49 then return true end
+    if last(C('LINDEX', KEYS[b + p], 0)) then return true end
   end
 end
 
@@ -93,11 +95,14 @@ for a = 7, #ARGV, 4 do
     open = C('HGETALL', KEYS[b + 6])
   elseif not s[2] and not s[8] and (tonumber(s[1]) or 0) <= NOW
     and tonumber(C('ZSCORE', KEYS[4 + p], site) or -1) == ticket then
-    if not (young and last(b)) then
+    if safe and heads(b) then
+      C('ZADD', KEYS[4 + p], int(NOW + 1000), site)
+    else
       open = lend(b, member, token, p, s)
       if open then C('ZREM', KEYS[4 + p], site) else place(b, site) end
     end
   end
+  safe = safe or open and last(open[2])
   reply[#reply + 1] = open and {text(s[3]), text(s[4]), text(s[5]), text(s[6]), unpack(open)} or ''
   b = b + 7
 end

@@ -122,10 +122,6 @@ type Frontier struct {
 	members    map[string]frontier.Member
 
 	dir *dir // nil when nothing is kept on disk
-	// suspect is the visit, one at most, with a URL that was lost twice already.
-	// Processes that are killed again and again lose much that is innocent; like
-	// this the third time falls on one URL only.
-	suspect atomic.Pointer[lease]
 }
 
 // New makes an empty crawl, or opens the one that is in cfg.Dir. It fails with

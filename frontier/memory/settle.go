@@ -100,7 +100,6 @@ func (p *part) drop(l *lease) {
 	if l.site.lent == l {
 		l.site.lent = nil
 	}
-	p.f.suspect.CompareAndSwap(l, nil)
 }
 
 // release takes over what the fetcher says of the site.

@@ -18,21 +18,25 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	start := f.cfg.Now()
 	p.lock()
 	var out []frontier.Visit
+	safe := limits.Safe
 	for i := range tickets {
 		s := p.claimed(&tickets[i])
 		if s == nil {
 			continue
 		}
 		most := visitURLs(s, limits)
-		if limits.Young && s.suspect() {
-			continue // its ticket keeps it back for a while
+		if safe && s.lastChance() {
+			p.move(s, s.place, 2*(p.now+1000)) // its ticket is void
+			continue
 		}
-		l := p.lendAlone(s, f.token(), most)
+		l := p.lend(s, f.token(), most)
 		if l == nil {
 			continue
 		}
 		p.noteVisit(l, most)
-		out = append(out, visitOf(p, l, start.Add(f.cfg.Lease)))
+		v := visitOf(p, l, start.Add(f.cfg.Lease))
+		safe = safe || v.LastChance()
+		out = append(out, v)
 	}
 	return out, p.unlock("visit")
 }
@@ -53,28 +57,9 @@ func (p *part) claimed(t *frontier.Ticket) *site {
 	return s
 }
 
-// lendAlone is lend, but of URLs that die if this process dies once more it
-// lends one at a time, whichever shard is asked.
-func (p *part) lendAlone(s *site, token string, most int) *lease {
-	if p.f.dir == nil || !s.suspect() {
-		return p.lend(s, token, most)
-	}
-	none := &lease{} // keeps the place while it is not known what is lent
-	if !p.f.suspect.CompareAndSwap(nil, none) {
-		return nil
-	}
-	l := p.lend(s, token, most)
-	if l != nil && l.entries[0].Lost >= 2 {
-		p.f.suspect.Store(l)
-	} else {
-		p.f.suspect.Store(nil)
-	}
-	return l
-}
-
-// suspect says whether a visit of the site may get a URL that dies if this
-// process dies once more.
-func (s *site) suspect() bool {
+// lastChance says whether a visit of the site may get a URL that dies if it is
+// lost once more.
+func (s *site) lastChance() bool {
 	for _, q := range s.queues {
 		if q != nil && entryLost(q.peek()) >= 2 {
 			return true
