@@ -3,6 +3,7 @@ package crawl
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,6 +158,43 @@ func TestSitemaps(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSitemapsFull: sites whose sitemaps find no room hold up nobody else, and
+// are asked again until there is room.
+func TestSitemapsFull(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Sitemaps = true })
+	m := meddle(r)
+	m.full.Store(true)
+	r.cfg.Concurrency = 2
+	const sites = 40 // more than are lent at once
+	for i := range sites {
+		host := fmt.Sprintf("s%d.example", i)
+		w.on(host+"/robots.txt", text(200, "Sitemap: http://"+host+"/map.xml"))
+		w.page(host + "/")
+		w.page(host + "/map.xml")
+		r.seed("http://" + host + "/")
+	}
+	w.page("plain.example/", "/known")
+	r.seed("http://plain.example/")
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "the page of another site is settled", func() bool { return r.stats().Done == 1 })
+	until(t, "it is said that there is no room", func() bool {
+		err := worker.Ready(t.Context())
+		return err != nil && strings.Contains(err.Error(), "no room")
+	})
+	m.full.Store(false)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range sites {
+		if n := w.times(fmt.Sprintf("http://s%d.example/map.xml", i)); n != 1 {
+			t.Errorf("sitemap %d was asked for %d times", i, n)
+		}
+	}
+	checkIdle(t, worker)
 }
 
 // TestDeadName: a name that does not resolve is a matter of its URLs.
