@@ -16,11 +16,17 @@ import (
 func (d *driver) crawl(t *testing.T, n int, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	if err := d.admitAll(ctx, []Candidate{d.page(0, 0)}); err != nil {
+	if err := d.admitAll(ctx, d.seeds()); err != nil {
 		t.Fatal(err)
 	}
 	work, stop := context.WithCancel(ctx)
 	var fetchers sync.WaitGroup
+	quit := func() {
+		stop()
+		fetchers.Wait()
+		d.late.Wait()
+	}
+	defer quit() // before the servers, when a look fails
 	for i := range n {
 		fetchers.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))
@@ -34,22 +40,21 @@ func (d *driver) crawl(t *testing.T, n int, limit time.Duration) {
 	finished := false
 	for !finished && ctx.Err() == nil && d.failed.Load() == nil {
 		time.Sleep(d.lease / 4)
-		finished = d.look(t)
+		finished = d.look(t, stop)
 	}
-	stop()
-	fetchers.Wait()
-	d.late.Wait()
+	quit()
 	if text := d.failed.Load(); text != nil {
 		t.Fatal(*text)
 	}
-	if !d.look(t) {
+	if !d.look(t, stop) {
 		t.Fatal("the crawl did not end in time, or work came up after its end")
 	}
 	d.account(t)
 }
 
-// look stops the world, checks every shard and says whether nothing is left.
-func (d *driver) look(t *testing.T) bool {
+// look stops the world, checks every shard and says whether nothing is left. It
+// calls end then, before anyone can revive a dead letter.
+func (d *driver) look(t *testing.T, end func()) bool {
 	d.world.Lock()
 	defer d.world.Unlock()
 	left := int64(0)
@@ -62,6 +67,9 @@ func (d *driver) look(t *testing.T) bool {
 			t.Fatalf("shard %d, moving %v: %s", k, c.Moving, strings.Join(c.Faults, "\n"))
 		}
 		left += c.Gauges["queued"] + c.Gauges["waiting"] + c.Gauges["open"] + c.Leases
+	}
+	if left == 0 {
+		end()
 	}
 	return left == 0
 }
@@ -78,8 +86,10 @@ func (d *driver) account(t *testing.T) {
 			d.dead[letter.URL] = CauseLost
 		}
 	}
-	reached, queue := map[string]bool{d.page(0, 0).URL: true}, []string{d.page(0, 0).URL}
-	lost := 0
+	reached, queue, lost := make(map[string]bool), []string{}, 0
+	for _, c := range d.seeds() {
+		reached[c.URL], queue = true, append(queue, c.URL)
+	}
 	for len(queue) > 0 {
 		url := queue[0]
 		queue = queue[1:]

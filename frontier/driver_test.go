@@ -31,7 +31,6 @@ type driver struct {
 	done    map[string]int
 	dead    map[string]string
 	holders map[string]Visit // by site
-	over    map[string]bool  // tokens of visits that ended
 	crashes atomic.Int64
 	lends   atomic.Int64 // of the poison
 	calls   atomic.Int64
@@ -40,7 +39,7 @@ type driver struct {
 
 func newDriver(s *stand, sites, pages int) *driver {
 	d := &driver{stand: s, sites: sites, pages: pages, links: 8, lease: 600 * time.Millisecond, lateOf: 0.1, twiceOf: 0.1,
-		done: make(map[string]int), dead: make(map[string]string), holders: make(map[string]Visit), over: make(map[string]bool)}
+		done: make(map[string]int), dead: make(map[string]string), holders: make(map[string]Visit)}
 	if err := s.Configure(Config{Lease: d.lease, Claim: 50 * time.Millisecond}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -59,6 +58,14 @@ func (d *driver) page(site, page int) Candidate {
 	name := fmt.Sprintf("s%d.example", site%d.sites)
 	url := fmt.Sprintf("https://%s/%d", name, page%d.pages)
 	return Candidate{URL: url, Site: name, Fingerprint: canon.FingerprintOf([]byte(name), []byte(url)), Priority: uint8(page % 4)}
+}
+
+// seeds are what a crawl starts with: more than one page, for any page may die.
+func (d *driver) seeds() (list []Candidate) {
+	for site := range 8 {
+		list = append(list, d.page(site, 0))
+	}
+	return list
 }
 
 // linksOf are the pages that a page leads to: the next of its site, so that all
@@ -179,11 +186,16 @@ func (d *driver) turn(ctx context.Context, r *rand.Rand, k int, mine *[]*held, f
 }
 
 // hold notes who holds which sites, and fails when a site is lent twice at once.
+// Of a visit that ended before its fetcher came to know of it others may be ahead.
 func (d *driver) hold(visits []Visit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, v := range visits {
-		if h, ok := d.holders[v.Site]; ok && time.Now().Before(h.Deadline) {
+		now := time.Now()
+		if !now.Before(v.Deadline) {
+			continue
+		}
+		if h, ok := d.holders[v.Site]; ok && now.Before(h.Deadline) {
 			d.fail("%s is lent to %s and to %s", v.Site, h.Token, v.Token)
 		}
 		d.holders[v.Site] = v
@@ -268,9 +280,6 @@ func (d *driver) note(mine []*held, batch []Settlement) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, st := range batch {
-		if len(mine[i].left) == 0 && mine[i].gone {
-			d.over[st.Token] = true
-		}
 		for _, o := range st.Outcomes {
 			at := slices.IndexFunc(mine[i].visit.Items, func(it Item) bool { return it.Index == o.Index })
 			url := mine[i].visit.Items[at].URL
