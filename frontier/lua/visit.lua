@@ -16,7 +16,6 @@
 --               it; a ticket is good once, for lending takes its site away
 local lease, most = tonumber(ARGV[2]), tonumber(ARGV[3])
 local span, usual, safe = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
-local function text(x) return x or '' end
 
 -- join moves retries that are due to their queues; the best class among them.
 local function join(b, n, best)
@@ -46,15 +45,10 @@ local function take(b, p, n, got)
   return got.alone
 end
 
--- last says whether an entry dies if it is lost once more.
+-- last: the entry dies if it is lost once more; heads: that of some list does.
 local function last(entry) return entry and string.byte(entry, 3) > 49 end
-
--- heads says whether some list starts with such an entry; behind the first entry
--- of a list none is lent.
 local function heads(b)
-  for p = 1, 4 do
-    if last(C('LINDEX', KEYS[b + p], 0)) then return true end
-  end
+  for p = 1, 4 do if last(C('LINDEX', KEYS[b + p], 0)) then return true end end
 end
 
 -- lend fills v of the token and returns what is in it.
@@ -63,17 +57,12 @@ local function lend(b, member, token, p, s)
   if delay <= 0 then delay = usual end
   local k = most
   if span > 0 then k = math.max(1, math.min(most, math.floor(span / math.max(delay, 1)))) end
-  local got, turn, full = {}, tonumber(s[7]) or 0, false
-  p = join(b, k, p)
-  if turn % 8 == 7 then
-    for low = 3, p, -1 do
-      full = take(b, low, math.max(1, math.floor(k / 8)), got)
-      if got[1] then break end
-    end
+  local got, turn, full, p = {}, tonumber(s[7]) or 0, false, join(b, k, p)
+  for low = 3, turn % 8 == 7 and p or 4, -1 do
+    if not got[1] then full = take(b, low, math.max(1, math.floor(k / 8)), got) end
   end
   for c = p, 3 do
-    if full or #got >= k then break end
-    full = take(b, c, k - #got, got)
+    if not full and #got < k then full = take(b, c, k - #got, got) end
   end
   if not got[1] then return end
   local open = {}
@@ -103,7 +92,7 @@ for a = 7, #ARGV, 4 do
     end
   end
   safe = safe or open and last(open[2])
-  reply[#reply + 1] = open and {text(s[3]), text(s[4]), text(s[5]), text(s[6]), unpack(open)} or ''
+  reply[#reply + 1] = open and {s[3] or '', s[4] or '', s[5] or '', s[6] or '', unpack(open)} or ''
   b = b + 7
 end
 count()
