@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
@@ -137,6 +138,13 @@ func TestRobotsStore(t *testing.T) {
 	key := f.keys[0].Robots("http://x.example")
 	if n := f.client.Redis().StrLen(ctx, key).Val(); n > 1000 {
 		t.Errorf("100 kB of nothing take %d bytes", n)
+	}
+	rand.Read(rules) // which nothing can pack
+	if err := f.SetRobots(ctx, 0, "http://z.example", rules, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok, err := f.Robots(ctx, 0, "http://z.example"); ok || err != nil {
+		t.Error("rules of 100 kB are kept", ok, err)
 	}
 	if err := f.SetRobots(ctx, 0, "http://y.example", nil, time.Minute); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,11 @@ import (
 // maxRobots bounds what Robots inflates, bytes.
 const maxRobots = 4 << 20
 
+// maxKept is how much of the shard's memory the rules of one origin may take,
+// bytes. Rules that take more are rare, and one site may have any number of
+// origins.
+const maxKept = 16 << 10
+
 // robotsVersion is the first byte of stored rules; deflate follows.
 const robotsVersion = 1
 
@@ -48,8 +53,9 @@ func (f *Frontier) Robots(ctx context.Context, k int, origin string) (rules []by
 }
 
 // SetRobots stores the rules of an origin (scheme, host and port) for ttl, for
-// the whole fleet. rules is not kept. Above maxmemory nothing is stored, which is
-// no error: each fetcher then asks the origin itself.
+// the whole fleet. rules is not kept. Above maxmemory, or when they take more than
+// 16 KB packed, nothing is stored, which is no error: each fetcher then asks the
+// origin itself.
 func (f *Frontier) SetRobots(ctx context.Context, k int, origin string, rules []byte, ttl time.Duration) error {
 	if ttl < time.Millisecond {
 		return nil
@@ -64,6 +70,9 @@ func (f *Frontier) SetRobots(ctx context.Context, k int, origin string, rules []
 	}
 	if err := w.Close(); err != nil {
 		return err
+	}
+	if packed.Len() > maxKept {
+		return nil
 	}
 	key := f.keys[k].Robots(origin)
 	_, err = f.client.Do(ctx, k, key, "SET", key, packed.Bytes(), "PX", ttl.Milliseconds())

@@ -26,7 +26,7 @@ type queue struct {
 // open opens the crawl, in this process or in Redis.
 func (g *grammar) open(env *boot.Env) (*queue, error) {
 	if g.Embedded {
-		return g.openMemory()
+		return g.openMemory(env.Log)
 	}
 	client, err := g.OpenFit(env.Stop, "fetcher", env.Log)
 	if err != nil {
@@ -42,8 +42,8 @@ func (g *grammar) open(env *boot.Env) (*queue, error) {
 	return q, nil
 }
 
-func (g *grammar) openMemory() (*queue, error) {
-	f, err := memory.New(memory.Config{Layout: g.ToLayout().Complete(), Settings: g.ToSettings(), Lease: g.Lease, Dir: g.State})
+func (g *grammar) openMemory(log *slog.Logger) (*queue, error) {
+	f, err := memory.New(memory.Config{Layout: g.ToLayout().Complete(), Settings: g.ToSettings(), Lease: g.Lease, Dir: g.State, Logger: log})
 	if err != nil {
 		return nil, err
 	}

@@ -31,14 +31,9 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return boot.Usage("fields: %w", err)
 	}
-	fetching, err := g.Fetch("", os.Environ()) // the crawl's own user agent, if it has one, is the worker's to send
+	client, fetching, err := g.client()
 	if err != nil {
 		return err
-	}
-	fetching.Metrics = metrics.NewSet()
-	client, err := fetch.New(fetching)
-	if err != nil {
-		return fmt.Errorf("%w: %w", boot.ErrUsage, err)
 	}
 	defer client.Close()
 	f, err := g.open(env)
@@ -75,13 +70,10 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, leave()) }()
-	if err := g.seed(env, f.Frontier); err != nil {
+	if err := g.seed(env, f); err != nil {
 		return err
 	}
-	if err := g.somethingToDo(env, f); err != nil {
-		return err
-	}
-	stop, err := g.monitor(env, f, w, out, fetching.Metrics)
+	stop, err := g.monitor(env, f, w, out, fetching)
 	if err != nil {
 		return err
 	}
@@ -89,6 +81,20 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	err = g.crawl(env, w)
 	screen.Summary(w.Progress())
 	return err
+}
+
+// client makes what fetches, and its metrics.
+func (g *grammar) client() (*fetch.Client, *metrics.Set, error) {
+	cfg, err := g.Fetch("", os.Environ()) // the crawl's own user agent, if it has one, is the worker's to send
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg.Metrics = metrics.NewSet()
+	client, err := fetch.New(cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", boot.ErrUsage, err)
+	}
+	return client, cfg.Metrics, nil
 }
 
 // crawl runs the worker between signals and time limits.
@@ -154,14 +160,17 @@ func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
 	}
 }
 
-// seed admits what --seed and --file name before the crawl starts.
-func (g *grammar) seed(env *boot.Env, f frontier.Admitter) error {
-	if len(g.Seed)+len(g.File) == 0 {
-		return nil
+// seed admits what --seed and --file name before the crawl starts, and fails
+// when it has no work then.
+func (g *grammar) seed(env *boot.Env, f *queue) error {
+	if len(g.Seed)+len(g.File) > 0 {
+		counts, err := g.SeedFlags.Admit(env, f.Frontier, "")
+		env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
+		if err != nil {
+			return err
+		}
 	}
-	counts, err := g.SeedFlags.Admit(env, f, "")
-	env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
-	return err
+	return g.somethingToDo(env, f)
 }
 
 // somethingToDo fails when a crawl in one process has no work and is given none.

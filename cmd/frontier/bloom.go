@@ -143,9 +143,10 @@ func (c *bloomDumpCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-// dumpShard writes beside the name and renames in the end.
+// dumpShard writes beside the name, to a file that no other dump has, and renames
+// it in the end.
 func dumpShard(ctx context.Context, f *frontier.Frontier, k int, name string) error {
-	file, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {
 		return err
 	}

@@ -27,13 +27,14 @@ const (
 const roomUnknown = time.Minute
 
 // waiter is told when links of its were answered: a page, or a batch of seeds.
-// Full means that the worker stops before there was room.
+// Full means that nobody will ask for room again.
 type waiter interface{ acknowledge(v frontier.Verdict) }
 
 // link is a candidate on its way to its shard, and who waits for the answer.
 type link struct {
 	frontier.Candidate
 	from waiter
+	once bool // it does not wait for room
 }
 
 // admitter gathers candidates of many pages for one shard and admits them in
@@ -49,7 +50,7 @@ type admitter struct {
 	waiting []link
 	calling int       // candidates under way
 	parked  int       // candidates that found no room
-	noRoom  time.Time // when the overflow last took candidates and none was admitted since
+	noRoom  time.Time // when candidates that do not ask again found none, and none was admitted since
 
 	// Of the goroutine that admits:
 	epoch uint64 // of the connection, before the last call
@@ -78,7 +79,7 @@ func (a *admitter) empty() bool {
 }
 
 // isFull reports whether the shard has no room for candidates: some wait, or
-// the overflow took some lately.
+// some that do not found none lately.
 func (a *admitter) isFull() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -246,33 +247,37 @@ func (a *admitter) apply(g *group) {
 			}
 		}
 	})
+	gone := a.lane.spill != nil // what found no room does not ask again
 	for i := range g.links {
-		if v := g.verdicts[g.of[i]]; v != frontier.Full {
-			g.links[i].from.acknowledge(v)
-		} else {
-			a.full = append(a.full, g.links[i])
+		l, v := &g.links[i], g.verdicts[g.of[i]]
+		if v == frontier.Full && (!l.once || a.lane.spill != nil) {
+			a.full = append(a.full, *l)
+			continue
 		}
+		gone = gone || v == frontier.Full
+		l.from.acknowledge(v)
 	}
 	if fresh {
 		a.lane.stir()
 	}
-	if a.lane.spill != nil {
-		a.spill(fresh, full)
+	if gone {
+		a.noteRoom(fresh, full)
 	}
-}
-
-// spill hands what found no room to the overflow.
-func (a *admitter) spill(fresh, full bool) {
-	if fresh || full {
-		a.mu.Lock()
-		if a.noRoom = (time.Time{}); full {
-			a.noRoom = time.Now()
-		}
-		a.mu.Unlock()
-	}
-	if full {
+	if full && a.lane.spill != nil {
 		a.lane.spill.take(a.full, a.lane.stir)
 		clear(a.full)
 		a.full = a.full[:0]
+	}
+}
+
+// noteRoom keeps when candidates that do not ask again found no room.
+func (a *admitter) noteRoom(fresh, full bool) {
+	if !fresh && !full {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.noRoom = (time.Time{}); full {
+		a.noRoom = time.Now()
 	}
 }

@@ -131,6 +131,8 @@ func (h *hand) begin(l *loan, item *frontier.Item) {
 	h.out = nil
 	h.digest.Reset()
 	h.scan = false
+	h.known = 0 // of a page that is to be fetched again, whose links count then
+	clear(h.refused[:])
 }
 
 // Begin implements fetch.Handler.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"seine/fetch"
@@ -20,46 +19,7 @@ const (
 	robotsMinTTL  = 10 * time.Minute // however short the site wants it
 	robotsMinKept = time.Second      // for the judgement at hand
 	robotsMaxHops = 5
-	robotsCached  = 10_000 // origins a process remembers
 )
-
-// robotsCache remembers rules by origin, in this process only; the shard keeps
-// them for the fleet.
-type robotsCache struct {
-	mu      sync.Mutex
-	origins map[string]robotsEntry
-}
-
-type robotsEntry struct {
-	rules   *robots.Rules
-	agent   string // they were read for
-	expires time.Time
-}
-
-func newRobotsCache() *robotsCache { return &robotsCache{origins: make(map[string]robotsEntry)} }
-
-// get returns the rules of origin for agent, nil when they are not there.
-func (c *robotsCache) get(origin []byte, agent string) *robots.Rules {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.origins[string(origin)]
-	if !ok || e.agent != agent || time.Now().After(e.expires) {
-		return nil
-	}
-	return e.rules
-}
-
-func (c *robotsCache) put(origin, agent string, r *robots.Rules, ttl time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.origins) >= robotsCached {
-		for o := range c.origins { // any one: map order is random enough
-			delete(c.origins, o)
-			break
-		}
-	}
-	c.origins[origin] = robotsEntry{r, agent, time.Now().Add(ttl)}
-}
 
 // judgement is what robots.txt means for the next request of a visit.
 type judgement uint8

@@ -3,11 +3,13 @@ package crawl
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"seine/fetch"
+	"seine/fetch/robots"
 	"seine/frontier"
 )
 
@@ -158,6 +160,43 @@ func TestSitemaps(t *testing.T) {
 	}
 }
 
+// TestSitemapsFull: sites whose sitemaps find no room hold up nobody else, and
+// are asked again until there is room.
+func TestSitemapsFull(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Sitemaps = true })
+	m := meddle(r)
+	m.full.Store(true)
+	r.cfg.Concurrency = 2
+	const sites = 40 // more than are lent at once
+	for i := range sites {
+		host := fmt.Sprintf("s%d.example", i)
+		w.on(host+"/robots.txt", text(200, "Sitemap: http://"+host+"/map.xml"))
+		w.page(host + "/")
+		w.page(host + "/map.xml")
+		r.seed("http://" + host + "/")
+	}
+	w.page("plain.example/", "/known")
+	r.seed("http://plain.example/")
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "the page of another site is settled", func() bool { return r.stats().Done == 1 })
+	until(t, "it is said that there is no room", func() bool {
+		err := worker.Ready(t.Context())
+		return err != nil && strings.Contains(err.Error(), "no room")
+	})
+	m.full.Store(false)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range sites {
+		if n := w.times(fmt.Sprintf("http://s%d.example/map.xml", i)); n != 1 {
+			t.Errorf("sitemap %d was asked for %d times", i, n)
+		}
+	}
+	checkIdle(t, worker)
+}
+
 // TestDeadName: a name that does not resolve is a matter of its URLs.
 func TestDeadName(t *testing.T) {
 	w := newWeb(t)
@@ -179,6 +218,50 @@ func TestDeadName(t *testing.T) {
 	}
 	r.checkEmpty()
 	checkIdle(t, worker)
+}
+
+// TestRobotsCacheBound: rules take bounded memory, whatever sites serve, and a
+// few huge ones leave most of the others where they are.
+func TestRobotsCacheBound(t *testing.T) {
+	c := newRobotsCache()
+	small := robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine")
+	file := []byte("User-agent: *\n")
+	for i := range 60_000 {
+		file = fmt.Appendf(file, "Disallow:/%x\n", i)
+	}
+	huge := robots.Parse(file, "seine")
+	if n := huge.Bytes(); n < 4<<20 {
+		t.Fatalf("60,000 rules take %d bytes", n)
+	}
+	const others = 5000
+	for i := range others {
+		c.put(fmt.Sprintf("http://a%d.example", i), "seine", small, time.Hour)
+	}
+	for i := range 100 {
+		origin := fmt.Sprintf("http://huge%d.example", i/2) // each twice
+		c.put(origin, "seine", huge, time.Hour)
+		if c.bytes > robotsBytes {
+			t.Fatalf("%d: %d bytes", i, c.bytes)
+		}
+		if c.get([]byte(origin), "seine") == nil {
+			t.Fatalf("%d: not there", i)
+		}
+	}
+	left := 0
+	for i := range others {
+		if c.get(fmt.Appendf(nil, "http://a%d.example", i), "seine") != nil {
+			left++
+		}
+	}
+	if left < others/10 { // two thirds are left mostly
+		t.Errorf("huge rules left %d of %d others", left, others)
+	}
+	for len(c.origins) > 0 {
+		c.drop(c.victim())
+	}
+	if c.bytes != 0 {
+		t.Errorf("%d bytes of nothing", c.bytes)
+	}
 }
 
 func TestCacheTime(t *testing.T) {

@@ -28,15 +28,16 @@ func (b *batch) acknowledge(v frontier.Verdict) {
 }
 
 // admit admits candidates from outside through the lanes of a running worker
-// and waits for all verdicts. It fails with frontier.ErrFull when the worker
-// stopped before there was room for all: whoever named them has to keep them.
-func (w *Worker) admit(ctx context.Context, candidates []frontier.Candidate) error {
+// and waits for all verdicts. It fails with frontier.ErrFull when there was no
+// room for all, with once at the first try, else until the worker stopped:
+// whoever named them has to keep them.
+func (w *Worker) admit(ctx context.Context, candidates []frontier.Candidate, once bool) error {
 	if len(candidates) == 0 {
 		return nil
 	}
 	b := &batch{left: len(candidates), done: make(chan struct{})}
 	for _, c := range candidates {
-		w.laneOf(c.Fingerprint).admits.add([]link{{Candidate: c, from: b}})
+		w.laneOf(c.Fingerprint).admits.add([]link{{Candidate: c, from: b, once: once}})
 	}
 	select {
 	case <-b.done:
@@ -93,5 +94,5 @@ func (w *Worker) admitFeed(ctx context.Context, parser *canon.Parser, items []fr
 		}
 		candidates = append(candidates, it.Candidate)
 	}
-	return w.admit(ctx, candidates)
+	return w.admit(ctx, candidates, false)
 }

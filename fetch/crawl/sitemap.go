@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 
 	"seine/fetch/robots"
@@ -12,8 +13,13 @@ import (
 // maxSitemaps are taken from one robots.txt.
 const maxSitemaps = 1000
 
+// noRoomPause is how long a site is left alone whose sitemaps found no room, in
+// times of Config.Backoff.
+const noRoomPause = 12
+
 // admitSitemaps queues the sitemaps that robots.txt names, where the crawl wants
-// them and they are in its scope.
+// them and they are in its scope. They do not wait for room, for that would hold
+// a slot and a visit, of each new site: their site does.
 func (h *hand) admitSitemaps(l *loan, rules *robots.Rules) error {
 	p := h.w.policy.Load()
 	if !p.settings.Sitemaps {
@@ -30,7 +36,11 @@ func (h *hand) admitSitemaps(l *loan, rules *robots.Rules) error {
 			found = append(found, frontier.Candidate{URL: string(h.target.Fetch()), Site: site.Name, Fingerprint: fp})
 		}
 	}
-	return h.w.admit(l.ctx, found)
+	err := h.w.admit(l.ctx, found, true)
+	if errors.Is(err, frontier.ErrFull) {
+		l.hold(noRoomPause * h.w.cfg.Backoff)
+	}
+	return err
 }
 
 // isSitemap reports whether a document is read as a sitemap: by its type, or by

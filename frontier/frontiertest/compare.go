@@ -237,42 +237,6 @@ func (p *pair) visitWith(rt *rapid.T, t both[frontier.Ticket]) {
 	}
 }
 
-func (p *pair) alter(rt *rapid.T) {
-	site := p.site(rt)
-	var change frontier.SiteChange
-	flag := rapid.IntRange(0, 2).Draw(rt, "flag") == 2
-	switch rapid.IntRange(0, 3).Draw(rt, "change") {
-	case 0:
-		change.Paused = &flag
-	case 1:
-		change.Blocked = &flag
-	case 2:
-		limit := rapid.SampledFrom([]int64{0, 1, 20}).Draw(rt, "cap")
-		change.Cap = &limit
-	default:
-		text := rapid.SampledFrom([]string{"", `{"per_site":2}`}).Draw(rt, "override")
-		change.Override = &text
-	}
-	errA := p.a.f.Alter(p.a.ctx, p.a.shard(site), site, change)
-	errB := p.b.f.Alter(p.b.ctx, p.b.shard(site), site, change)
-	agree(rt, "alter "+site, true, true, errA, errB)
-}
-
-func (p *pair) set(rt *rapid.T) {
-	order := rapid.SampledFrom([]string{"breadth", "depth"}).Draw(rt, "order")
-	limit := rapid.SampledFrom([]int64{0, 0, 10}).Draw(rt, "max per site")
-	for _, k := range []*kit{p.a, p.b} {
-		k.set(func(s *frontier.Settings) { s.Order, s.MaxPerSite = order, limit })
-	}
-}
-
-func (p *pair) pause(rt *rapid.T) {
-	shard := rapid.IntRange(-1, p.a.f.Shards()-1).Draw(rt, "shard")
-	paused := rapid.IntRange(0, 5).Draw(rt, "paused") == 5
-	errA, errB := p.a.f.Pause(p.a.ctx, shard, paused), p.b.f.Pause(p.b.ctx, shard, paused)
-	agree(rt, "pause", true, true, errA, errB)
-}
-
 // advance lets less than a day pass: what is forgotten then is not compared.
 func (p *pair) advance(rt *rapid.T) {
 	d := time.Duration(rapid.SampledFrom([]int{100, 1000, 2000, 19_900, 60_000}).Draw(rt, "ms")) * time.Millisecond

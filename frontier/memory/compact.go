@@ -26,6 +26,7 @@ func (d *dir) syncs() {
 	}
 	t := time.NewTicker(every)
 	defer t.Stop()
+	told := make([]bool, len(d.f.shards))
 	for {
 		select {
 		case <-d.stop:
@@ -33,8 +34,9 @@ func (d *dir) syncs() {
 		case <-t.C:
 		}
 		for _, p := range d.f.shards {
-			if err := p.log.sync(); err != nil {
+			if err := p.log.sync(); err != nil && !told[p.k] {
 				d.f.cfg.Logger.Error("memory: what was done lately may not be on the disk", "shard", p.k, "err", err)
+				told[p.k] = true
 			}
 		}
 	}
@@ -53,7 +55,7 @@ func (d *dir) snapshots() {
 		}
 		wait = lookEvery
 		for _, p := range d.f.shards {
-			if p.log.length() < max(d.f.cfg.MaxLog, logTimes*p.snapped.Load()) {
+			if p.log.isLost() || p.log.length() < max(d.f.cfg.MaxLog, logTimes*p.snapped.Load()) {
 				continue
 			}
 			if err := d.compact(p); err != nil {
@@ -88,6 +90,30 @@ func (d *dir) compact(p *part) error {
 		os.Remove(file.Name())
 		return err
 	}
+	return d.snapshot(p, gen, m)
+}
+
+// renew writes all of a shard whose journal is lost to new files: memory is what
+// can be trusted. Nobody may change the shard meanwhile.
+func (d *dir) renew(p *part) error {
+	gen := p.log.gen + 1
+	file, salt, size, err := createLog(d.path, p.k, gen)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	m := p.capture()
+	p.mu.Unlock()
+	if err := d.snapshot(p, gen, m); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	p.log.replace(file, gen, salt, size)
+	return nil
+}
+
+// snapshot writes the state at the start of a journal and removes what came
+// before.
+func (d *dir) snapshot(p *part, gen uint64, m *image) error {
 	path := filepath.Join(d.path, fileName(p.k, kindSnap, gen))
 	written, err := p.save(path+".new", header(p.k, kindSnap, gen), m)
 	if err != nil {

@@ -228,6 +228,11 @@ func (d *dir) close() error {
 
 func (d *dir) closeFiles() (err error) {
 	for _, p := range d.f.shards {
+		if p.log.isLost() {
+			if e := d.renew(p); e != nil {
+				err = errors.Join(err, fmt.Errorf("memory: shard %d: its journal is lost, and cannot be written anew: %w", p.k, e))
+			}
+		}
 		p.lock()
 		p.begin(recBye)
 		bye := bytes.Clone(p.rec)

@@ -80,10 +80,19 @@ func filesOf(dir string, k int) (snaps, logs []uint64, err error) {
 	return snaps, logs, nil
 }
 
+// createFile makes a file anew. What stands in its place goes first: to open a
+// pipe could wait for ever.
+func createFile(path string) (*os.File, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+}
+
 // createLog makes the file of a journal. Cost: two syncs.
 func createLog(dir string, k int, gen uint64) (f *os.File, salt uint32, size int64, err error) {
 	path := filepath.Join(dir, fileName(k, kindLog, gen))
-	if f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600); err != nil {
+	if f, err = createFile(path); err != nil {
 		return nil, 0, 0, err
 	}
 	w := &frameWriter{w: f}
@@ -115,7 +124,7 @@ func syncDir(dir string) error {
 
 // replaceFile writes one frame to a file as a whole or not at all.
 func replaceFile(path string, payload []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := createFile(path + ".new")
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -87,6 +88,7 @@ type journal struct {
 	writing bool
 	size    int64 // bytes written to the file
 	synced  int64 // bytes of the file known to be on the disk
+	lost    error // set for good by a sync that failed
 	closed  bool
 }
 
@@ -120,10 +122,13 @@ func (j *journal) length() int64 {
 
 // commit returns when the record is in the file: a crash of the process no
 // longer loses it. After an error the record stays and goes with the next
-// commit.
+// commit, unless the journal is lost.
 func (j *journal) commit(record uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.lost != nil {
+		return j.lost
+	}
 	for j.written < record {
 		if j.writing {
 			j.done.Wait()
@@ -142,6 +147,9 @@ func (j *journal) write() error {
 	if j.closed {
 		return ErrClosed
 	}
+	if j.lost != nil {
+		return j.lost
+	}
 	frame, upto := j.buf, j.added
 	j.buf = append(j.spare[:0], make([]byte, frameHeader)...)
 	j.writing = true
@@ -151,16 +159,19 @@ func (j *journal) write() error {
 	j.mu.Unlock()
 
 	_, err := file.WriteAt(frame, size)
-	if err == nil && j.always {
-		err = file.Sync()
-	}
+	var unsynced error
 	if err != nil {
 		file.Truncate(size) // what is left of it is a torn end
+	} else if j.always {
+		unsynced = file.Sync()
 	}
 
 	j.mu.Lock()
 	j.writing = false
 	j.done.Broadcast()
+	if unsynced != nil {
+		return j.lose(unsynced)
+	}
 	if err != nil {
 		j.buf = append(frame, j.buf[frameHeader:]...)
 		return fmt.Errorf("memory: journal: %w; make room: it is tried again while this program runs, and the next start goes on from what was written", err)
@@ -175,24 +186,43 @@ func (j *journal) write() error {
 	return nil
 }
 
+// lose ends the use of the file, for a sync of it failed: nobody knows what of it
+// is on the disk, and the next sync would say nothing, for the kernel forgets
+// pages that it could not write. The records to come would stand behind a hole.
+// replace ends this. j.mu is held.
+func (j *journal) lose(err error) error {
+	if j.lost == nil {
+		j.lost = fmt.Errorf("memory: journal: %w; what was done lately may not be on the disk, so nothing more is done; mend the disk, then end this program in order: it writes all that it knows to new files", err)
+	}
+	return j.lost
+}
+
+// isLost reports whether a sync failed.
+func (j *journal) isLost() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lost != nil
+}
+
 // sync brings what was written to the disk.
 func (j *journal) sync() error {
 	j.mu.Lock()
-	file, size, done := j.file, j.size, j.synced == j.size
+	file, size, lost, done := j.file, j.size, j.lost, j.synced == j.size
 	j.mu.Unlock()
-	if done {
-		return nil
+	if lost != nil || done {
+		return lost
 	}
 	err := file.Sync()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.file != file { // rotate synced it
+	switch {
+	case errors.Is(err, os.ErrClosed) && j.file != file: // rotate synced it
 		return nil
+	case err != nil: // of a file that was rotated meanwhile too: the kernel tells once
+		return j.lose(err)
+	case j.file == file:
+		j.synced = max(j.synced, size)
 	}
-	if err != nil {
-		return fmt.Errorf("memory: journal: %w", err)
-	}
-	j.synced = max(j.synced, size)
 	return nil
 }
 
@@ -209,11 +239,24 @@ func (j *journal) rotate(file *os.File, gen uint64, salt uint32, size int64) err
 		}
 	}
 	if err := j.file.Sync(); err != nil {
-		return fmt.Errorf("memory: journal: %w", err)
+		return j.lose(err)
 	}
+	j.goOn(file, gen, salt, size)
+	return nil
+}
+
+// replace goes on in another file, behind a snapshot that has all that was ever
+// added. Nothing may be added since it was taken.
+func (j *journal) replace(file *os.File, gen uint64, salt uint32, size int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.goOn(file, gen, salt, size)
+	j.buf, j.written, j.lost = j.buf[:frameHeader], j.added, nil
+}
+
+func (j *journal) goOn(file *os.File, gen uint64, salt uint32, size int64) {
 	j.file.Close()
 	j.file, j.gen, j.salt, j.size, j.synced = file, gen, salt, size, size
-	return nil
 }
 
 // close writes and syncs all there is, and then a last record, which says that

@@ -72,14 +72,26 @@ func (p *part) dump() string {
 // reload loads the files of a crawl beside the crawl itself.
 func reload(t testing.TB, f *Frontier) *Frontier {
 	t.Helper()
+	return reloadFrom(t, f, copied(t, f.cfg.Dir))
+}
+
+// copied copies a directory.
+func copied(t testing.TB, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// reloadFrom is reload from a directory that may change.
+func reloadFrom(t testing.TB, f *Frontier, dir string) *Frontier {
+	t.Helper()
 	cfg := f.cfg
 	cfg.Dir = ""
 	g, err := New(cfg)
 	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(f.cfg.Dir)); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range g.shards {

@@ -57,6 +57,14 @@ func (l *loader) load() (*journal, error) {
 	if last == nil {
 		return nil, nil // salvaged from a snapshot alone
 	}
+	// A killed process leaves what its kernel still has to write. The marks of the
+	// frames to come say that the disk has it.
+	if l.salvage == nil {
+		if err := last.f.Sync(); err != nil {
+			last.f.Close()
+			return nil, fmt.Errorf("memory: %w", err)
+		}
+	}
 	return newJournal(last.f, logs[len(logs)-1], last.salt, last.off, l.p.f.cfg.Sync < 0), nil
 }
 

@@ -3,7 +3,6 @@ package memory
 import (
 	"encoding/binary"
 	"io"
-	"os"
 	"slices"
 )
 
@@ -151,7 +150,7 @@ func (m *image) site(s *site, rec []byte) []byte {
 // under the lock, what is known now. What became known since the image was
 // taken is in the journal too, and is the same twice.
 func (p *part) save(path string, header []byte, m *image) (size int64, err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := createFile(path)
 	if err != nil {
 		return 0, err
 	}

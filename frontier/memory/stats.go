@@ -36,16 +36,23 @@ func (f *Frontier) Robots(ctx context.Context, k int, origin string) (text []byt
 	return bytes.Clone(r.text), ttl, true, nil
 }
 
+// maxRobots is how many bytes the rules of one origin may take.
+const maxRobots = 64 << 10
+
 // robotsSweep is how many rules are looked at for each that is stored: the old
 // ones leave at least as fast as new ones come.
 const robotsSweep = 4
 
 // SetRobots stores the rules of an origin for some time. They are not kept on
-// disk.
+// disk, and not at all when they take more than 64 KB, for one site may have any
+// number of origins; whoever needs them asks the origin again.
 func (f *Frontier) SetRobots(ctx context.Context, k int, origin string, text []byte, ttl time.Duration) error {
 	p, err := f.part(ctx, k, "robots")
 	if err != nil {
 		return err
+	}
+	if len(text) > maxRobots {
+		return nil
 	}
 	p.lock()
 	defer p.mu.Unlock()
