@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	arrive "seine/bench/web"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/frontier"
@@ -25,7 +26,7 @@ import (
 
 // asked is one request as the web saw it.
 type asked struct {
-	at   time.Time
+	at   time.Time // when it arrived, however busy the web is
 	host string
 	path string
 	head http.Header
@@ -47,13 +48,15 @@ func newWeb(t *testing.T) *web {
 	// Registered first, so it runs last: nothing of the test may live on.
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	w := &web{serve: make(map[string]http.HandlerFunc)}
-	w.srv = httptest.NewServer(http.HandlerFunc(w.answer))
+	w.srv = httptest.NewUnstartedServer(http.HandlerFunc(w.answer))
+	w.srv.Listener, w.srv.Config.ConnContext = arrive.Stamp(w.srv.Listener), arrive.ConnContext
+	w.srv.Start()
 	t.Cleanup(w.srv.Close)
 	return w
 }
 
 func (w *web) answer(rw http.ResponseWriter, r *http.Request) {
-	at := time.Now()
+	at := arrive.Arrival(r)
 	path := r.URL.RequestURI()
 	w.mu.Lock()
 	w.log = append(w.log, asked{at, r.Host, path, r.Header.Clone()})
@@ -154,7 +157,7 @@ func (w *web) client(t *testing.T) *fetch.Client {
 	}
 	c, err := fetch.New(fetch.Config{
 		UserAgent: "seine/test", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		ConnectTo: []string{"::127.0.0.1:" + port}, FetchTimeout: 5 * time.Second, ReadTimeout: 2 * time.Second,
+		ConnectTo: []string{"::127.0.0.1:" + port}, FetchTimeout: 30 * time.Second, ReadTimeout: 30 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -254,12 +257,18 @@ type rig struct {
 // newRig returns a crawl without delay that ends when nothing is left.
 func newRig(t *testing.T, w *web, change func(*frontier.Settings)) *rig {
 	t.Helper()
+	return newLentRig(t, w, 0, change)
+}
+
+// newLentRig is newRig with leases of such a length.
+func newLentRig(t *testing.T, w *web, lease time.Duration, change func(*frontier.Settings)) *rig {
+	t.Helper()
 	s := frontier.DefaultSettings()
 	s.Delay, s.Jitter = 0, 0
 	if change != nil {
 		change(&s)
 	}
-	q, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: 3}, Settings: s, Lease: 6 * time.Second})
+	q, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: 3}, Settings: s, Lease: lease})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +277,7 @@ func newRig(t *testing.T, w *web, change func(*frontier.Settings)) *rig {
 	client := w.client(t)
 	r.cfg = Config{
 		Frontier: q, Fetcher: client, Sink: r.store, Accepts: client.Accepts, Agent: "seine",
-		Concurrency: 16, Lease: 6 * time.Second, Exact: true, ExitWhenDone: true, Backoff: 20 * time.Millisecond,
+		Concurrency: 16, Lease: lease, Exact: true, ExitWhenDone: true, Backoff: 20 * time.Millisecond,
 	}
 	return r
 }
@@ -323,7 +332,7 @@ func (r *rig) start(w *Worker) func() error {
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute):
 			cut()
 			return errors.Join(errors.New("the worker does not end"), <-ended)
 		}
@@ -372,7 +381,7 @@ func checkIdle(t *testing.T, w *Worker) {
 // until waits for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
+	for end := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(end) {
 			t.Fatal("never: ", what)
 		}
