@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,7 +141,8 @@ func (w *web) checkGaps(t *testing.T, least time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := make(map[string]time.Time)
-	for _, a := range w.log {
+	log := slices.SortedFunc(slices.Values(w.log), func(a, b asked) int { return a.at.Compare(b.at) })
+	for _, a := range log {
 		if before, ok := last[a.host]; ok && a.at.Sub(before) < least {
 			t.Errorf("%s%s came %v after the request before, promised %v", a.host, a.path, a.at.Sub(before), least)
 		}
