@@ -52,7 +52,7 @@ func TestMaxPages(t *testing.T) {
 				w := newWeb(t)
 				r := newRig(t, w, func(s *frontier.Settings) { s.MaxPages, s.PerSite = n, perSite })
 				var flaky atomic.Int32
-				w.others = func(rw http.ResponseWriter, rq *http.Request) {
+				w.rest(func(rw http.ResponseWriter, rq *http.Request) {
 					var i int
 					fmt.Sscanf(rq.URL.Path, "/p%d", &i)
 					switch {
@@ -63,7 +63,7 @@ func TestMaxPages(t *testing.T) {
 					default:
 						html(fmt.Sprintf("/p%d", 2*i+1), fmt.Sprintf("/p%d", 2*i+2), fmt.Sprintf("/q%d", i), "/forbidden/"+rq.URL.Path)(rw, rq)
 					}
-				}
+				})
 				w.on("/robots.txt", text(200, "User-agent: *\nDisallow: /forbidden/"))
 				r.seed("http://a.example/p0", "http://b.example/p0", "http://c.example/p1")
 				worker := r.run()
@@ -263,7 +263,7 @@ func TestSetAside(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.GiveUp = 300 * time.Millisecond
-	w.others = text(502, "")
+	w.rest(text(502, ""))
 	for i := range 40 {
 		r.seed(fmt.Sprintf("http://down.example/p%d", i))
 	}

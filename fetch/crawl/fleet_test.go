@@ -93,7 +93,7 @@ func TestSideBySide(t *testing.T) {
 	var under, most atomic.Int32
 	two := make(chan struct{}) // closed when two are under way
 	once := sync.OnceFunc(func() { close(two) })
-	w.others = func(rw http.ResponseWriter, rq *http.Request) {
+	w.rest(func(rw http.ResponseWriter, rq *http.Request) {
 		n := under.Add(1)
 		defer under.Add(-1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
@@ -107,7 +107,7 @@ func TestSideBySide(t *testing.T) {
 		}
 		time.Sleep(200 * time.Millisecond) // a slow site
 		html()(rw, rq)
-	}
+	})
 	for i := range 16 {
 		r.seed(fmt.Sprintf("http://a.example/p%d", i))
 	}
@@ -527,11 +527,11 @@ func cpuTime() time.Duration {
 func TestSettingsChange(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 20 * time.Millisecond })
-	w.others = func(rw http.ResponseWriter, rq *http.Request) {
+	w.rest(func(rw http.ResponseWriter, rq *http.Request) {
 		var n int
 		fmt.Sscanf(rq.URL.Path, "/p%d", &n)
 		html(fmt.Sprintf("/p%d", n+1), fmt.Sprintf("/p%d/old", n))(rw, rq)
-	}
+	})
 	r.cfg.ExitWhenDone = false
 	r.seed("http://a.example/p0")
 	worker := r.worker()
@@ -597,7 +597,7 @@ func TestLimits(t *testing.T) {
 	r := newRig(t, w, nil)
 	r.cfg.ExitWhenDone, r.cfg.Concurrency = false, 2
 	held := make(chan struct{})
-	w.others = func(rw http.ResponseWriter, rq *http.Request) { <-held }
+	w.rest(func(rw http.ResponseWriter, rq *http.Request) { <-held })
 	worker := r.worker()
 	wait := r.start(worker)
 	until(t, "nothing is left", func() bool { return worker.Progress().Limit == limitEmpty })

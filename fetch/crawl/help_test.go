@@ -84,6 +84,13 @@ func (w *web) on(path string, f http.HandlerFunc) {
 	w.serve[path] = f
 }
 
+// rest serves all that no path is there for.
+func (w *web) rest(f http.HandlerFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.others = f
+}
+
 func html(links ...string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "text/html")

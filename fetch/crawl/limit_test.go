@@ -25,12 +25,12 @@ func TestLimitedBy(t *testing.T) {
 		}},
 		{"few workers, sites that do not answer", limitNetwork, func(r *rig, _ *meddler, w *web, end <-chan struct{}) {
 			r.cfg.Concurrency = 2
-			w.others = func(http.ResponseWriter, *http.Request) { <-end }
+			w.rest(func(http.ResponseWriter, *http.Request) { <-end })
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
 		{"a shard that does not answer", limitRedis, func(r *rig, m *meddler, _ *web, _ <-chan struct{}) { m.frozen.Store(true) }},
 		{"shards that answer late", limitRedis, func(r *rig, m *meddler, w *web, end <-chan struct{}) {
-			w.others = html()
+			w.rest(html())
 			for i := range 2000 {
 				r.seed(fmt.Sprintf("http://s%d.example/", i))
 			}
