@@ -1,8 +1,11 @@
 package crawl
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -158,11 +161,18 @@ func TestSitemaps(t *testing.T) {
 	}
 }
 
+// noNames is a resolver of an empty world; the machine's may be far, or away.
+type noNames struct{}
+
+func (noNames) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+}
+
 // TestDeadName: a name that does not resolve is a matter of its URLs.
 func TestDeadName(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
-	client, err := fetch.New(fetch.Config{UserAgent: "seine/test"})
+	client, err := fetch.New(fetch.Config{UserAgent: "seine/test", Resolver: noNames{}})
 	if err != nil {
 		t.Fatal(err)
 	}
