@@ -87,7 +87,7 @@ func (n *Node) Restart(t testing.TB) {
 func (n *Node) Client() *redis.Client {
 	n.once.Do(func() {
 		n.rdb = redis.NewClient(&redis.Options{Addr: n.Addr, Password: n.cfg.Password, MaxRetries: -1, Protocol: 2,
-			DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true, TLSConfig: n.cfg.TLS.client()})
+			DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true, ReadTimeout: startTimeout, WriteTimeout: startTimeout, TLSConfig: n.cfg.TLS.client()})
 	})
 	return n.rdb
 }
