@@ -175,6 +175,13 @@ func (w *web) client(t *testing.T) *fetch.Client {
 	return c
 }
 
+// noNames is a resolver of an empty world; the machine's may be far, or away.
+type noNames struct{}
+
+func (noNames) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+}
+
 // store is a sink in memory that can be held up or broken.
 type store struct {
 	mu      sync.Mutex

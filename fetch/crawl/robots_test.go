@@ -1,11 +1,8 @@
 package crawl
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -159,13 +156,6 @@ func TestSitemaps(t *testing.T) {
 			}
 		})
 	}
-}
-
-// noNames is a resolver of an empty world; the machine's may be far, or away.
-type noNames struct{}
-
-func (noNames) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error) {
-	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
 // TestDeadName: a name that does not resolve is a matter of its URLs.
