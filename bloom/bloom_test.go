@@ -177,7 +177,7 @@ func TestGrowth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Exceeds(1.2*truth.Rate()) || truth.Exceeds(1.2*p.Rate()) || p.N != probes {
+	if p.Exceeds(1.3*truth.Rate()) || truth.Exceeds(1.3*p.Rate()) || p.N != probes { // by chance once in 1e10
 		t.Errorf("probing says %v, the truth is %v", p, truth)
 	}
 	if p := (bloom.Probe{N: int64(urls), Hits: int64(falsely)}); falsely == 0 || p.Exceeds(rate) {

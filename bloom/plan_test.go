@@ -96,6 +96,7 @@ func TestInterval(t *testing.T) {
 		{bloom.Probe{N: 10, Hits: 1}, 0.002528579, 0.4450161},
 		{bloom.Probe{N: 100, Hits: 50}, 0.3983211, 0.6016789},
 		{bloom.Probe{N: 1000, Hits: 5}, 0.00162542, 0.01162947},
+		{bloom.Probe{N: 10408, Hits: 1040}, 0.09422608, 0.1058451}, // on the way to it terms are hardly above 0
 	} {
 		low, high := c.p.Interval()
 		if math.Abs(low-c.low) > 2e-6*c.low || math.Abs(high-c.high) > 2e-6*c.high {

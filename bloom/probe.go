@@ -141,14 +141,15 @@ func atMost(h, n int64, p float64) float64 {
 	}
 	hits, tries := float64(h), float64(n)
 	lg := func(x float64) float64 { v, _ := math.Lgamma(x + 1); return v }
-	term := math.Exp(lg(tries) - lg(hits) - lg(tries-hits) + hits*math.Log(p) + (tries-hits)*math.Log1p(-p))
-	sum := term
-	if term == 0 { // far out: all or nothing
+	exponent := lg(tries) - lg(hits) - lg(tries-hits) + hits*math.Log(p) + (tries-hits)*math.Log1p(-p)
+	if exponent < -700 { // far out: all or nothing, and soon too small for a float64 to hold all its digits
 		if hits > tries*p {
 			return 1
 		}
 		return 0
 	}
+	term := math.Exp(exponent)
+	sum := term
 	for i := hits; i > 0; i-- {
 		term *= i / (tries - i + 1) * (1 - p) / p
 		sum += term

@@ -161,7 +161,7 @@ func (s *rawServer) connections() int {
 // eventually waits for a condition.
 func eventually(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if cond() {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -115,7 +116,9 @@ func TestStaleOnce(t *testing.T) {
 // for the answer to the next request.
 func TestUnaskedBytes(t *testing.T) {
 	const evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
-	sent := make(chan struct{}, 8)
+	parked, sent := make(chan struct{}), make(chan struct{})
+	park := sync.OnceFunc(func() { close(parked) })
+	defer park()
 	s := serveRaw(t, func(s *rawServer, nr int, nc net.Conn) {
 		br := bufio.NewReader(nc)
 		if _, ok := s.request(br); !ok {
@@ -123,9 +126,9 @@ func TestUnaskedBytes(t *testing.T) {
 		}
 		io.WriteString(nc, okAnswer)
 		if nr == 1 {
-			<-sent // the client has parked the connection
+			<-parked
 			io.WriteString(nc, evil)
-			sent <- struct{}{}
+			close(sent)
 		}
 		io.Copy(io.Discard, nc)
 	})
@@ -133,7 +136,7 @@ func TestUnaskedBytes(t *testing.T) {
 	if _, _, err := get(c, s.url); err != nil {
 		t.Fatal(err)
 	}
-	sent <- struct{}{}
+	park()
 	<-sent
 	eventually(t, "the bytes arrive", func() bool {
 		c.pool.mu.Lock()

@@ -15,7 +15,7 @@ func TestAck(t *testing.T) {
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		servers := shardtest.Start(t, shardtest.Config{Kind: kind, Masters: 1, Replicas: 1, NodeTimeout: time.Minute})
 		s := open(t, servers, 1, 1)
-		if err := s.Configure(Config{AckReplicas: 1, AckTimeout: 300 * time.Millisecond}); err != nil {
+		if err := s.Configure(Config{AckReplicas: 1, AckTimeout: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		admit := func(from, to int) (string, error) {
@@ -28,6 +28,7 @@ func TestAck(t *testing.T) {
 		}
 		replica := servers.Replicas(0)[0]
 		replica.Stop(t)
+		s.cfg.AckTimeout = 300 * time.Millisecond
 		if v, err := admit(2, 5); !errors.Is(err, ErrNotAcked) || v != "saa" {
 			t.Errorf("new URLs: %s, %v, want saa and ErrNotAcked", v, err)
 		}
@@ -35,7 +36,7 @@ func TestAck(t *testing.T) {
 			t.Errorf("known URLs: %s, %v, want sss and ErrNotAcked", v, err)
 		}
 		replica.Cont(t)
-		s.cfg.AckTimeout = 10 * time.Second
+		s.cfg.AckTimeout = time.Minute
 		if v, err := admit(3, 6); err != nil || v != "ssa" {
 			t.Errorf("after the replica came back: %s, %v", v, err)
 		}

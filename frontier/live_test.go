@@ -111,7 +111,7 @@ func TestLookWithoutWrites(t *testing.T) {
 	s := one(t)
 	s.admit(candidates("a.example", 0, 2)...)
 	s.do("CONFIG", "SET", "min-replicas-to-write", 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if stats, err := s.Stats(ctx); err != nil || stats[0].Queued != 2 {
 		t.Error(stats, err)

@@ -163,6 +163,7 @@ func TestMarksForbidden(t *testing.T) {
 func TestMarksSurvive(t *testing.T) {
 	press := func(t *testing.T, s *stand, nodes []*shardtest.Node) {
 		s.settings.Store(&Settings{MemoryLow: 20, MemoryHigh: 60})
+		s.do("SETRANGE", "ballast", 32<<20, "x") // beside which what connections take is little
 		s.admit(candidates("a.example", 0, 30)...)
 		limit := int64(100 * float64(s.memory().Used) / 61)
 		for _, n := range nodes {

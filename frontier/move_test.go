@@ -134,8 +134,8 @@ func TestScriptsWaitForMoves(t *testing.T) {
 	s.do("ZADD", s.keys[0].Wait("a.example"), 1e15, string(appendEntry(nil, "a.example", &Entry{URL: "https://a.example/w"})))
 
 	move := servers.BeginMove(t, slot, to)
-	settle := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	settle := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
 		_, err := s.Settle(ctx, 0, []Settlement{all(v, Done)})
 		return err
@@ -143,17 +143,17 @@ func TestScriptsWaitForMoves(t *testing.T) {
 	open := func() int64 { // 0 also when the node asks for the key elsewhere
 		return from.Client().HLen(t.Context(), s.keys[0].Visit(v.Token)).Val()
 	}
-	if err := settle(); err == nil || open() != 1 || s.stat("done") != 0 {
+	if err := settle(300 * time.Millisecond); err == nil || open() != 1 || s.stat("done") != 0 {
 		t.Errorf("while the slot moves: %v, %v open, want an error and 1", err, open())
 	}
 	never := s.base[0][8]
 	s.base[0][8] = s.keys[0].Meta()
-	if err := settle(); err == nil || !strings.Contains(err.Error(), "non local key") || open() != 0 || s.stat("done") != 0 {
+	if err := settle(time.Minute); err == nil || !strings.Contains(err.Error(), "non local key") || open() != 0 || s.stat("done") != 0 {
 		t.Errorf("without the key that is always missing: %v; if this works now, the key can go", err)
 	}
 	s.base[0][8] = never
 	move.Finish(t)
-	if err := settle(); err != nil {
+	if err := settle(time.Minute); err != nil {
 		t.Errorf("after the move: %v", err)
 	}
 }

@@ -124,7 +124,7 @@ tries:
 // await waits until nginx accepts connections.
 func (s *Server) await() error {
 	addr := net.JoinHostPort(s.sites[0].Host, strconv.Itoa(s.Port))
-	for range 500 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			return c.Close()
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -58,11 +59,11 @@ type stamped struct {
 	n       int
 	err     error
 	control [64]byte
-	at      time.Time
+	at      atomic.Int64 // nanoseconds of Unix: a server reads on while its handler asks
 }
 
 // Arrived is when the last bytes that Read returned came in.
-func (c *stamped) Arrived() time.Time { return c.at }
+func (c *stamped) Arrived() time.Time { return time.Unix(0, c.at.Load()) }
 
 func (c *stamped) Read(p []byte) (int, error) {
 	if len(p) == 0 {
@@ -94,8 +95,8 @@ func (c *stamped) recvmsg(fd uintptr) bool {
 	if c.err == unix.EAGAIN {
 		return false
 	}
-	if c.err == nil {
-		c.at = stampIn(c.control[:used])
+	if c.err == nil && c.n > 0 {
+		c.at.Store(stampIn(c.control[:used]).UnixNano())
 	}
 	return true
 }

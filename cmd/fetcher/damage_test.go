@@ -15,10 +15,10 @@ import (
 // A crawl in one process is killed and its journal damaged: the next start names
 // file, place and remedy, the remedy works, and the crawl goes on to its end.
 func TestDamagedState(t *testing.T) {
-	const pages = 40
+	const pages, most = 80, 60
 	var mu sync.Mutex
 	asked := map[string]int{}
-	half := make(chan struct{}) // a second from the start, so that the disk was told to keep what came first
+	late := make(chan struct{}) // three seconds from the start: the disk was told twice a second to keep what came first
 	var once sync.Once
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
@@ -30,8 +30,8 @@ func TestDamagedState(t *testing.T) {
 			http.NotFound(w, r)
 			return
 		}
-		if n == pages/2 {
-			once.Do(func() { close(half) })
+		if n == most {
+			once.Do(func() { close(late) })
 		}
 		w.Header().Set("Content-Type", "text/html")
 		for link := page + 1; link <= min(page+4, pages); link++ {
@@ -42,7 +42,7 @@ func TestDamagedState(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	args := []string{"--embedded", "--state", dir, "--delay", "50ms", "--jitter", "0", "--allow-net", "127.0.0.0/8"}
 	p := start(t, append(args, "--seed", srv.URL+"/1")...)
-	<-half
+	<-late
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestDamagedState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[len(b)/4] ^= 1
+	b[len(b)/8] ^= 1
 	if err := os.WriteFile(log, b, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -183,11 +183,11 @@ func TestRealEmbedded(t *testing.T) {
 }
 
 // fleet starts n fetchers of one crawl on six masters that seed it together.
-func fleet(t *testing.T, n int, delay string, seeds []string) ([]*process, []string) {
+func fleet(t *testing.T, n int, delay, lease string, seeds []string) ([]*process, []string) {
 	t.Helper()
 	redis := shardtest.Masters(t, 6)
 	args := []string{"--redis", strings.Join(redis.Addrs, ","), "--shards", "6", "--plan-urls", "100k",
-		"--delay", delay, "--exit-when-done", "--lease", "5s"}
+		"--delay", delay, "--exit-when-done", "--lease", lease}
 	var all []*process
 	for range n {
 		all = append(all, start(t, append(args, seedFlags(seeds)...)...))
@@ -199,7 +199,7 @@ func TestRealFleet(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			s, seeds := docs(t, 4)
-			all, _ := fleet(t, n, "0s", seeds)
+			all, _ := fleet(t, n, "0s", "1m", seeds)
 			for _, p := range all {
 				p.wait(t)
 			}
@@ -209,8 +209,20 @@ func TestRealFleet(t *testing.T) {
 }
 
 func TestRealFleetKill(t *testing.T) {
+	lost := 0
+	for try := 0; try < 4 && lost == 0 && !t.Failed(); try++ { // the blow may fall between two visits
+		t.Run(fmt.Sprint(try), func(t *testing.T) { lost = killOne(t) })
+	}
+	if lost == 0 && !t.Failed() {
+		t.Error("no killed fetcher held anything: the test shows nothing")
+	}
+}
+
+// killOne kills the busiest fetcher of three in mid-crawl, starts another, and
+// returns how many URLs it held, which alone may have been asked for again.
+func killOne(t *testing.T) (lost int) {
 	s, seeds := docs(t, 4)
-	all, args := fleet(t, 3, "5ms", seeds)
+	all, args := fleet(t, 3, "5ms", "5s", seeds)
 	for total := 0; total < 1500; total = len(requests(t, s)) {
 		time.Sleep(20 * time.Millisecond) // between looks at the log
 	}
@@ -220,11 +232,9 @@ func TestRealFleetKill(t *testing.T) {
 	for _, p := range all {
 		p.wait(t)
 	}
-	lost := lostURLs(t, args[1])
-	if lost == 0 {
-		t.Error("the killed fetcher held nothing: the test shows nothing")
-	}
+	lost = lostURLs(t, args[1])
 	checkDocs(t, s, 4, lost)
+	return lost
 }
 
 // busiest is the process that writes the most records just now. The others may

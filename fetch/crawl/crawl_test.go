@@ -52,7 +52,7 @@ func TestMaxPages(t *testing.T) {
 				w := newWeb(t)
 				r := newRig(t, w, func(s *frontier.Settings) { s.MaxPages, s.PerSite = n, perSite })
 				var flaky atomic.Int32
-				w.others = func(rw http.ResponseWriter, rq *http.Request) {
+				w.rest(func(rw http.ResponseWriter, rq *http.Request) {
 					var i int
 					fmt.Sscanf(rq.URL.Path, "/p%d", &i)
 					switch {
@@ -63,7 +63,7 @@ func TestMaxPages(t *testing.T) {
 					default:
 						html(fmt.Sprintf("/p%d", 2*i+1), fmt.Sprintf("/p%d", 2*i+2), fmt.Sprintf("/q%d", i), "/forbidden/"+rq.URL.Path)(rw, rq)
 					}
-				}
+				})
 				w.on("/robots.txt", text(200, "User-agent: *\nDisallow: /forbidden/"))
 				r.seed("http://a.example/p0", "http://b.example/p0", "http://c.example/p1")
 				worker := r.run()
@@ -263,7 +263,7 @@ func TestSetAside(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.GiveUp = 300 * time.Millisecond
-	w.others = text(502, "")
+	w.rest(text(502, ""))
 	for i := range 40 {
 		r.seed(fmt.Sprintf("http://down.example/p%d", i))
 	}
@@ -284,7 +284,7 @@ func TestSetAside(t *testing.T) {
 	checkIdle(t, worker)
 }
 
-// TestRetryAfter: the site's clock moves for everybody, and for nobody else.
+// TestRetryAfter: the site's clock moves.
 func TestRetryAfter(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Robots = "ignore" })
@@ -298,20 +298,39 @@ func TestRetryAfter(t *testing.T) {
 		html("/p1")(rw, rq)
 	})
 	w.page("busy.example/p1")
-	w.tree("calm.example", 30)
-	r.seed("http://busy.example/p0", "http://calm.example/p0")
-	began := time.Now()
+	r.seed("http://busy.example/p0")
 	r.run()
-	if len(r.store.by(t)) != 32 {
+	if len(r.store.by(t)) != 2 {
 		t.Errorf("%d records", len(r.store.by(t)))
 	}
 	log := w.requests("busy.example", false)
 	if len(log) != 3 || log[1].at.Sub(log[0].at) < time.Second {
 		t.Errorf("asked again before Retry-After: %v", log)
 	}
-	calm := w.requests("calm.example", false)
-	if calm[len(calm)-1].at.Sub(began) > log[1].at.Sub(began) {
-		t.Error("another site waited, too")
+}
+
+// TestRetryAfterOfOthers: no other site waits for one that wants to be left alone.
+func TestRetryAfterOfOthers(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Robots = "ignore" })
+	r.cfg.ExitWhenDone = false
+	w.on("busy.example/", func(rw http.ResponseWriter, rq *http.Request) {
+		rw.Header().Set("Retry-After", "3600")
+		rw.WriteHeader(503)
+	})
+	r.seed("http://busy.example/")
+	worker := r.worker()
+	wait := r.start(worker)
+	until(t, "the site has its pause", func() bool { return r.stats().Waiting == 1 })
+	w.tree("calm.example", 30)
+	r.seed("http://calm.example/p0", "http://busy.example/p1")
+	until(t, "another site is crawled", func() bool { return r.stats().Done == 30 })
+	worker.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.requests("busy.example", false)); n != 1 {
+		t.Errorf("the site that wants to be left alone was asked %d times", n)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	arrive "seine/bench/web"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/frontier"
@@ -25,7 +27,7 @@ import (
 
 // asked is one request as the web saw it.
 type asked struct {
-	at   time.Time
+	at   time.Time // when it arrived, however busy the web is
 	host string
 	path string
 	head http.Header
@@ -47,13 +49,15 @@ func newWeb(t *testing.T) *web {
 	// Registered first, so it runs last: nothing of the test may live on.
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	w := &web{serve: make(map[string]http.HandlerFunc)}
-	w.srv = httptest.NewServer(http.HandlerFunc(w.answer))
+	w.srv = httptest.NewUnstartedServer(http.HandlerFunc(w.answer))
+	w.srv.Listener, w.srv.Config.ConnContext = arrive.Stamp(w.srv.Listener), arrive.ConnContext
+	w.srv.Start()
 	t.Cleanup(w.srv.Close)
 	return w
 }
 
 func (w *web) answer(rw http.ResponseWriter, r *http.Request) {
-	at := time.Now()
+	at := arrive.Arrival(r)
 	path := r.URL.RequestURI()
 	w.mu.Lock()
 	w.log = append(w.log, asked{at, r.Host, path, r.Header.Clone()})
@@ -78,6 +82,13 @@ func (w *web) on(path string, f http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.serve[path] = f
+}
+
+// rest serves all that no path is there for.
+func (w *web) rest(f http.HandlerFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.others = f
 }
 
 func html(links ...string) http.HandlerFunc {
@@ -137,7 +148,8 @@ func (w *web) checkGaps(t *testing.T, least time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := make(map[string]time.Time)
-	for _, a := range w.log {
+	log := slices.SortedFunc(slices.Values(w.log), func(a, b asked) int { return a.at.Compare(b.at) })
+	for _, a := range log {
 		if before, ok := last[a.host]; ok && a.at.Sub(before) < least {
 			t.Errorf("%s%s came %v after the request before, promised %v", a.host, a.path, a.at.Sub(before), least)
 		}
@@ -154,13 +166,20 @@ func (w *web) client(t *testing.T) *fetch.Client {
 	}
 	c, err := fetch.New(fetch.Config{
 		UserAgent: "seine/test", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		ConnectTo: []string{"::127.0.0.1:" + port}, FetchTimeout: 5 * time.Second, ReadTimeout: 2 * time.Second,
+		ConnectTo: []string{"::127.0.0.1:" + port}, FetchTimeout: 30 * time.Second, ReadTimeout: 30 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+// noNames is a resolver of an empty world; the machine's may be far, or away.
+type noNames struct{}
+
+func (noNames) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
 // store is a sink in memory that can be held up or broken.
@@ -254,12 +273,18 @@ type rig struct {
 // newRig returns a crawl without delay that ends when nothing is left.
 func newRig(t *testing.T, w *web, change func(*frontier.Settings)) *rig {
 	t.Helper()
+	return newLentRig(t, w, 0, change)
+}
+
+// newLentRig is newRig with leases of such a length.
+func newLentRig(t *testing.T, w *web, lease time.Duration, change func(*frontier.Settings)) *rig {
+	t.Helper()
 	s := frontier.DefaultSettings()
 	s.Delay, s.Jitter = 0, 0
 	if change != nil {
 		change(&s)
 	}
-	q, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: 3}, Settings: s, Lease: 6 * time.Second})
+	q, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: 3}, Settings: s, Lease: lease})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +293,7 @@ func newRig(t *testing.T, w *web, change func(*frontier.Settings)) *rig {
 	client := w.client(t)
 	r.cfg = Config{
 		Frontier: q, Fetcher: client, Sink: r.store, Accepts: client.Accepts, Agent: "seine",
-		Concurrency: 16, Lease: 6 * time.Second, Exact: true, ExitWhenDone: true, Backoff: 20 * time.Millisecond,
+		Concurrency: 16, Lease: lease, Exact: true, ExitWhenDone: true, Backoff: 20 * time.Millisecond,
 	}
 	return r
 }
@@ -323,7 +348,7 @@ func (r *rig) start(w *Worker) func() error {
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute):
 			cut()
 			return errors.Join(errors.New("the worker does not end"), <-ended)
 		}
@@ -372,7 +397,7 @@ func checkIdle(t *testing.T, w *Worker) {
 // until waits for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
+	for end := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(end) {
 			t.Fatal("never: ", what)
 		}

@@ -25,12 +25,12 @@ func TestLimitedBy(t *testing.T) {
 		}},
 		{"few workers, sites that do not answer", limitNetwork, func(r *rig, _ *meddler, w *web, end <-chan struct{}) {
 			r.cfg.Concurrency = 2
-			w.others = func(http.ResponseWriter, *http.Request) { <-end }
+			w.rest(func(http.ResponseWriter, *http.Request) { <-end })
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
 		{"a shard that does not answer", limitRedis, func(r *rig, m *meddler, _ *web, _ <-chan struct{}) { m.frozen.Store(true) }},
 		{"shards that answer late", limitRedis, func(r *rig, m *meddler, w *web, end <-chan struct{}) {
-			w.others = html()
+			w.rest(html())
 			for i := range 2000 {
 				r.seed(fmt.Sprintf("http://s%d.example/", i))
 			}
@@ -92,15 +92,20 @@ func TestLimitedBy(t *testing.T) {
 // steady reports whether a bound is named for two judgements.
 func steady(w *Worker, name string) bool {
 	for range 2 {
-		before := w.limit.now.Load()
-		for end := time.Now().Add(5 * time.Second); w.limit.now.Load() == before && time.Now().Before(end); {
-			time.Sleep(time.Millisecond) // between looks
-		}
+		judged(w)
 		if w.Progress().Limit != name {
 			return false
 		}
 	}
 	return true
+}
+
+// judged waits for the next judgement.
+func judged(w *Worker) {
+	before := w.limit.now.Load()
+	for end := time.Now().Add(5 * time.Second); w.limit.now.Load() == before && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // between looks
+	}
 }
 
 // TestLimitedByCPU: the processors are what bounds when they are busy, and all
@@ -123,11 +128,19 @@ func TestLimitedByCPU(t *testing.T) {
 			}
 		}
 	})
-	named, share := false, 0.0
-	for try := 0; try < 20 && !named; try++ {
+	judged(worker) // the first one is of the time before
+	named, most := 0, 0.0
+	for try := 0; try < 20 && named < 2; try++ {
 		at, used := time.Now(), cpuTime()
-		named = steady(worker, limitCPU)
-		share = max(share, float64(cpuTime()-used)/float64(time.Since(at)))
+		judged(worker)
+		share := float64(cpuTime()-used) / float64(time.Since(at))
+		most = max(most, share)
+		if named++; worker.Progress().Limit != limitCPU {
+			if named = 0; share > 0.95 { // 0.85 is what counts as busy
+				t.Errorf("limited by %s at %.0f%% of the processor", worker.Progress().Limit, 100*share)
+				break
+			}
+		}
 	}
 	close(end)
 	burning.Wait()
@@ -135,11 +148,8 @@ func TestLimitedByCPU(t *testing.T) {
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	if !named && share < 0.9 {
-		t.Skipf("others keep the processors busy: this process got no more than %.0f%% of one", 100*share)
-	}
-	if !named {
-		t.Errorf("limited by %s at %.0f%% of the processor", worker.Progress().Limit, 100*share)
+	if named < 2 && !t.Failed() {
+		t.Skipf("others keep the processors busy: this process got no more than %.0f%% of one", 100*most)
 	}
 }
 

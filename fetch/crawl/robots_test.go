@@ -201,7 +201,7 @@ func TestSitemapsFull(t *testing.T) {
 func TestDeadName(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
-	client, err := fetch.New(fetch.Config{UserAgent: "seine/test"})
+	client, err := fetch.New(fetch.Config{UserAgent: "seine/test", Resolver: noNames{}})
 	if err != nil {
 		t.Fatal(err)
 	}

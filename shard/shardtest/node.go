@@ -87,7 +87,7 @@ func (n *Node) Restart(t testing.TB) {
 func (n *Node) Client() *redis.Client {
 	n.once.Do(func() {
 		n.rdb = redis.NewClient(&redis.Options{Addr: n.Addr, Password: n.cfg.Password, MaxRetries: -1, Protocol: 2,
-			DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true, TLSConfig: n.cfg.TLS.client()})
+			DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true, ReadTimeout: startTimeout, WriteTimeout: startTimeout, TLSConfig: n.cfg.TLS.client()})
 	})
 	return n.rdb
 }
@@ -234,16 +234,17 @@ func (f *TLS) client() *tls.Config {
 }
 
 // freePort finds a port below those that the system gives to outgoing
-// connections, so that a node can come back to it.
-func freePort() (int, error) {
+// connections, and holds it for the test, so that a node can come back to it.
+func freePort(t testing.TB) (int, error) {
 	for range 200 {
 		r, err := rand.Int(rand.Reader, big.NewInt(20000))
 		if err != nil {
 			return 0, err
 		}
 		port := 11000 + int(r.Int64())
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return port, l.Close()
+		if release, err := holdPort(port); err == nil {
+			t.Cleanup(release)
+			return port, nil
 		}
 	}
 	return 0, errors.New("no free port between 11000 and 31000")

@@ -164,14 +164,14 @@ func (s *Server) start(t testing.TB) error {
 
 // newNode adds a node to the server; it does not run yet.
 func (s *Server) newNode(t testing.TB) (*Node, error) {
-	port, err := freePort()
+	port, err := freePort(t)
 	if err != nil {
 		return nil, err
 	}
 	n := &Node{Index: len(s.Nodes), Addr: fmt.Sprintf("127.0.0.1:%d", port), Dir: filepath.Join(s.root, fmt.Sprint(len(s.Nodes))), port: port,
 		program: s.program, cfg: &s.cfg, id: nodeID()}
 	if s.cfg.Masters > 0 {
-		if n.bus, err = freePort(); err != nil {
+		if n.bus, err = freePort(t); err != nil {
 			return nil, err
 		}
 	}

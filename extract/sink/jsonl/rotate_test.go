@@ -51,10 +51,10 @@ func wantRotated(t *testing.T, dir, name string, files int, limit int64, records
 func TestRotationByTimeWhenIdle(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Path: filepath.Join(dir, "pages.jsonl"), RotateTime: 20 * time.Millisecond})
-	put(t, s, 0, 3)
+	put(t, s, 0, 1) // more could fall on both sides of a rotation
 	until(t, func() bool { return s.Stats().Files == 1 })
 	shut(t, s)
-	wantRotated(t, dir, "pages.jsonl", 1, 1<<20, 3)
+	wantRotated(t, dir, "pages.jsonl", 1, 1<<20, 1)
 }
 
 // A crash between the two steps of a rotation leaves two names of one file.

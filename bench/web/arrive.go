@@ -1,0 +1,24 @@
+package web
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+)
+
+type connKey struct{}
+
+// ConnContext is the one for an http.Server on a stamped listener, so that
+// Arrival knows when its requests did.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// Arrival is when a request arrived: as its connection says, else now.
+func Arrival(r *http.Request) time.Time {
+	if c, ok := r.Context().Value(connKey{}).(interface{ Arrived() time.Time }); ok {
+		return c.Arrived()
+	}
+	return time.Now()
+}
