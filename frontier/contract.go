@@ -80,6 +80,7 @@ type TickReply struct {
 	Next    time.Duration // until the first site is due; 0 = now, <0 = no site waits
 	Rev     int64         // revision of the crawl's settings
 	Paused  bool          // the crawl or the shard is paused
+	Behind  time.Duration // time stands still so long, for the server's clock was set back: KeepTime
 }
 
 // VisitLimits bounds what one visit may borrow.

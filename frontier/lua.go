@@ -23,6 +23,7 @@ const readOnly = "#!lua flags=no-writes\n"
 var (
 	admitScript  = script("admit", "", "marks")
 	tickScript   = script("tick", allowOOM)
+	clockScript  = script("clock", allowOOM)
 	visitScript  = script("visit", allowOOM)
 	settleScript = script("settle", allowOOM)
 	reapScript   = script("reap", allowOOM)

@@ -66,7 +66,7 @@ var errForm = errors.New("frontier: unknown form")
 // parseTick reads the reply of the script.
 func parseTick(raw any, extend []Lease) (reply TickReply, err error) {
 	r := array(raw)
-	if len(r) != 6 {
+	if len(r) != 7 {
 		return reply, errForm
 	}
 	for _, v := range array(r[0]) {
@@ -98,7 +98,27 @@ func parseTick(raw any, extend []Lease) (reply TickReply, err error) {
 		return reply, err
 	}
 	reply.Paused = r[5] == int64(1)
+	behind, ok := r[6].(int64)
+	if !ok {
+		return reply, errForm
+	}
+	reply.Behind = time.Duration(behind) * time.Millisecond
 	return reply, nil
+}
+
+// KeepTime lets the time of a shard go on when it stands still for long or more,
+// as Tick said, since the clock of its server was set back. It returns by how
+// much, 0 when somebody else did it. Cost: one script call.
+func (f *Frontier) KeepTime(ctx context.Context, k int, long time.Duration) (time.Duration, error) {
+	raw, err := f.call(ctx, k, clockScript, nil, []any{max(1, milliseconds(long))})
+	if err != nil {
+		return 0, err
+	}
+	behind, ok := raw.(int64)
+	if !ok {
+		return 0, malformed(k, "clock", raw)
+	}
+	return time.Duration(behind) * time.Millisecond, nil
 }
 
 // array and str are the parts of a reply, empty where the form is another.

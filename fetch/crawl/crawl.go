@@ -35,6 +35,7 @@ type Frontier interface {
 	Refresh(context.Context) (*frontier.Settings, error)
 	Admit(ctx context.Context, shard int, batch []frontier.Candidate, verdicts []frontier.Verdict) error
 	Tick(ctx context.Context, shard int, req frontier.TickRequest) (frontier.TickReply, error)
+	KeepTime(ctx context.Context, shard int, long time.Duration) (time.Duration, error)
 	Visit(ctx context.Context, shard int, due []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error)
 	Settle(ctx context.Context, shard int, batch []frontier.Settlement) ([]frontier.Settled, error)
 	Reap(ctx context.Context, shard int, expired []frontier.Expired) (int, error)

@@ -116,6 +116,9 @@ func (l *lane) step(ctx context.Context) (time.Duration, error) {
 		l.extend(held, reply.Gone, l.began)
 	}
 	l.paused.Store(reply.Paused)
+	if err := l.keepTime(ctx, reply.Behind); err != nil {
+		return 0, err
+	}
 	if reply.Rev != l.rev {
 		if err := l.w.refresh(ctx); err != nil {
 			return 0, err
@@ -134,6 +137,21 @@ func (l *lane) step(ctx context.Context) (time.Duration, error) {
 		l.late.Add(int64(took))
 	}
 	return l.nextStep(want, len(reply.Due), &reply), nil
+}
+
+// standing is how long the time of a shard may stand still.
+const standing = time.Second
+
+// keepTime lets the time of a shard go on whose clock was set back.
+func (l *lane) keepTime(ctx context.Context, behind time.Duration) error {
+	if behind < standing {
+		return nil
+	}
+	behind, err := l.w.cfg.Frontier.KeepTime(ctx, l.shard, standing)
+	if err == nil && behind > 0 {
+		l.w.cfg.Log.Warn("the clock of a shard's server was set back, its time goes on from where it was", "shard", l.shard, "by", behind)
+	}
+	return err
 }
 
 // nextStep says how long the lane may rest after a tick.

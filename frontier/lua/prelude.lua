@@ -12,12 +12,13 @@
 -- Cost        O(1); place and rise O(log sites of the shard)
 -- Repeat      writes nothing by itself; place and rise set, they do not add
 local C, KEYS, ARGV = redis.call, KEYS, ARGV
-local META = C('HMGET', KEYS[1], 'epoch', 'rev', 'paused', 'tick', 'quiet', 'ruled', 'turn')
+local META = C('HMGET', KEYS[1], 'epoch', 'rev', 'paused', 'tick', 'quiet', 'ruled', 'turn', 'ahead')
 if META[1] ~= ARGV[1] then return '!stale' end
 local TIME = C('TIME')
 local TICK = tonumber(META[4]) or 0
--- Milliseconds, never behind the last tick.
-local NOW = math.max(TIME[1] * 1000 + math.floor(TIME[2] / 1000), TICK)
+-- Milliseconds: what the clock shows, and the time, which is never behind the last tick.
+local CLOCK = TIME[1] * 1000 + math.floor(TIME[2] / 1000) + (tonumber(META[8]) or 0)
+local NOW = math.max(CLOCK, TICK)
 local HELD, DAY = 8, 86400000
 
 -- int formats a whole number as every server and client reads it.

@@ -8,7 +8,8 @@
 -- ARGV[6..]   leases to extend, 'token site' each
 -- Reply       {places in ARGV[6..] of leases that are gone, counted from 1;
 --             {site, class, ticket, ...}; {'token site', deadline ms, ...};
---             ms until a site is due, -1 = none waits; rev; paused, 1 or 0}
+--             ms until a site is due, -1 = none waits; rev; paused, 1 or 0;
+--             ms that time stands still, for the clock was set back}
 -- Cost        O((leases + wanted) log(sites + leases))
 -- Repeat      extends again, and claims other sites: those of the first call
 --             are due again when their claim has passed
@@ -82,4 +83,4 @@ for z = 4, 7 do
   local wait = first[1] and math.max(0, math.ceil(tonumber(first[2]) - NOW))
   if wait and (next < 0 or wait < next) then next = wait end
 end
-return {gone, due, expired, next, META[2] or '0', paused}
+return {gone, due, expired, next, META[2] or '0', paused, math.max(0, TICK - CLOCK)}

@@ -52,7 +52,7 @@ type Config struct {
 	Claim    time.Duration     // how long a ticket keeps others off its site, default 5 s
 	MaxList  int               // entries a list, default 8 million; beyond, URLs are Capped
 	MaxDead  int               // dead letters a cause and shard, default 100,000; beyond, the oldest are dropped
-	Now      func() time.Time  // default time.Now
+	Now      func() time.Time  // default time.Now, never set back
 
 	Dir    string        // where the crawl is kept, made when missing; default: nowhere
 	Sync   time.Duration // what a power cut may undo, default 500 ms; negative: nothing, at the price of a sync each call
@@ -75,7 +75,8 @@ func (c Config) complete() Config {
 	setDefault(&c.Sync, 500*time.Millisecond)
 	setDefault(&c.MaxLog, 64<<20)
 	if c.Now == nil {
-		c.Now = time.Now
+		began := time.Now()
+		c.Now = func() time.Time { return began.Add(time.Since(began)) } // whatever is done to the clock meanwhile
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -121,6 +122,8 @@ type Frontier struct {
 	membership sync.Mutex
 	members    map[string]frontier.Member
 
+	ahead int64 // milliseconds that time runs before the clock
+
 	dir *dir // nil when nothing is kept on disk
 }
 
@@ -153,8 +156,18 @@ func New(cfg Config) (*Frontier, error) {
 			f.dir.abandon()
 			return nil, err
 		}
+		f.keepTime()
 	}
 	return f, nil
+}
+
+// keepTime lets the time of all shards go on from where that of the latest stood
+// when the clock was set back since the crawl was last open.
+func (f *Frontier) keepTime() {
+	now := f.cfg.Now().UnixMilli()
+	for _, p := range f.shards {
+		f.ahead = max(f.ahead, p.now-now)
+	}
 }
 
 // build makes an empty crawl of f.

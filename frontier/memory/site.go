@@ -110,7 +110,7 @@ func (s *site) moved(i int) { s.pos = int32(i) }
 // lock takes the shard and reads the time.
 func (p *part) lock() {
 	p.mu.Lock()
-	p.now = max(p.now, p.f.cfg.Now().UnixMilli())
+	p.now = max(p.now, p.f.cfg.Now().UnixMilli()+p.f.ahead)
 }
 
 // unlock gives the shard back and waits until the journal has all that was

@@ -1,0 +1,48 @@
+package frontier
+
+import (
+	"testing"
+	"time"
+)
+
+// TestKeepTime: when the clock of a server is set back, the time of its shards
+// goes on from where it was.
+func TestKeepTime(t *testing.T) {
+	s := one(t)
+	s.admit(candidate("a.example", 0))
+	s.pass(0, time.Hour)
+	r := s.tick(TickRequest{})
+	if r.Behind < 59*time.Minute || r.Behind > time.Hour {
+		t.Fatalf("the clock is %v behind, want an hour", r.Behind)
+	}
+	ctx := t.Context()
+	if by, err := s.KeepTime(ctx, 0, 2*time.Hour); err != nil || by != 0 {
+		t.Errorf("moved by %v, %v, though time may stand for longer", by, err)
+	}
+	v := s.lend(1)
+	stood := s.number("HGET", s.keys[0].Meta(), "tick")
+	s.settle(Settlement{Lease: v.Lease, Outcomes: []Outcome{{Index: 1, Kind: Requeue}}, Free: &Release{Remain: 20 * time.Millisecond}})
+	by, err := s.KeepTime(ctx, 0, time.Second)
+	if err != nil || by < 59*time.Minute || by > time.Hour {
+		t.Errorf("moved by %v, %v, want an hour", by, err)
+	}
+	if by, err := s.KeepTime(ctx, 0, time.Second); err != nil || by != 0 {
+		t.Errorf("moved again by %v, %v", by, err)
+	}
+	end := time.Now().Add(time.Minute)
+	for r = s.tick(TickRequest{Want: 1}); len(r.Due) == 0; r = s.tick(TickRequest{Want: 1}) {
+		if time.Now().After(end) {
+			t.Fatalf("a site that rests for 20 ms is not due: %+v", r)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if now := s.number("HGET", s.keys[0].Meta(), "tick"); now < stood+20 || now > stood+2*time.Minute.Milliseconds() {
+		t.Errorf("time went from %d to %d", stood, now)
+	}
+	// Once more, on top of the first time.
+	s.pass(0, time.Hour)
+	if by, err := s.KeepTime(ctx, 0, time.Second); err != nil || by < 59*time.Minute {
+		t.Errorf("moved by %v, %v the second time", by, err)
+	}
+	s.sound(0)
+}
