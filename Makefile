@@ -31,6 +31,7 @@ fmt:
 
 vet:
 	$(GO) vet ./...
+	$(GO) -C bench/compare/colly vet .
 
 lint:
 	$(GO) run $(STATICCHECK) ./...
@@ -47,7 +48,7 @@ bench: ## the Go benchmarks
 chaos: setup ## break fetchers, Redis, network and disk under a crawl, and count what is lost (an hour); writes bench/results
 	SEINE_CHAOS=long SEINE_CHAOS_RESULTS=$(CURDIR)/bench/results/chaos.txt $(GO) test -count=1 -v -timeout 4h ./bench/chaos
 
-bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters; writes bench/results
+bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters, other crawlers; writes bench/results
 	scripts/bench-crawl
 
 clean: ## remove what build made

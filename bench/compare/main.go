@@ -3,16 +3,21 @@
 // Cluster, in turn and for several rounds, on one machine with nginx beside
 // them. It prints medians and the ratios of each round.
 //
+// Other crawlers may be measured beside them: they crawl the same sites from the
+// same seeds, by the same rules, once a round.
+//
 // wrk, where it is installed, tells whether the bare loop is a fair measure.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"seine/bench/machine"
 	"seine/bench/nginx"
@@ -23,6 +28,14 @@ type options struct {
 	redis   string
 	rounds  int
 	out     string
+	rivals  []rival
+}
+
+// rival is another crawler: a command that gets a file for its records and the
+// seeds, and prints how many pages it found.
+type rival struct {
+	name    string
+	command []string
 }
 
 func main() {
@@ -31,6 +44,14 @@ func main() {
 	flag.StringVar(&o.redis, "redis", "", "addresses of the cluster's masters; none: that part is left out")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds")
 	flag.StringVar(&o.out, "out", "", "file for the result besides stdout")
+	flag.Func("rival", "another crawler to measure, as NAME=COMMAND; may be repeated", func(text string) error {
+		name, command, ok := strings.Cut(text, "=")
+		if !ok || command == "" {
+			return errors.New("want NAME=COMMAND")
+		}
+		o.rivals = append(o.rivals, rival{name, strings.Fields(command)})
+		return nil
+	})
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
@@ -77,7 +98,7 @@ func run(o options) error {
 		fmt.Fprintf(out, "round %d: %s\n", i+1, one)
 		rounds = append(rounds, one)
 	}
-	summary(out, rounds)
+	summary(out, o.rivals, rounds)
 	return nil
 }
 
@@ -88,7 +109,7 @@ func header(w io.Writer, o options) {
 }
 
 // summary prints medians over all rounds.
-func summary(w io.Writer, rounds []round) {
+func summary(w io.Writer, rivals []rival, rounds []round) {
 	median := func(of func(round) float64) float64 {
 		var v []float64
 		for _, r := range rounds {
@@ -114,6 +135,11 @@ func summary(w io.Writer, rounds []round) {
 	row("cluster / bare loop", "", func(r round) float64 { return ratio(r.fleet.rate, r.bare.rate) })
 	row("fetcher CPU, cluster", "us/page", func(r round) float64 { return r.fleet.cpu })
 	row("Redis CPU, all masters", "us/page", func(r round) float64 { return r.fleet.redis })
+	for i, rival := range rivals {
+		row(rival.name, "pages/s", func(r round) float64 { return r.rivals[i].rate })
+		row("fetcher --embedded / "+rival.name, "", func(r round) float64 { return ratio(r.embedded.rate, r.rivals[i].rate) })
+		row(rival.name+" CPU", "us/page", func(r round) float64 { return r.rivals[i].cpu })
+	}
 }
 
 func ratio(a, b float64) float64 {

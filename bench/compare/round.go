@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +31,7 @@ type measure struct {
 type round struct {
 	wrk                   float64
 	bare, embedded, fleet measure
+	rivals                []measure
 }
 
 func (r round) String() string {
@@ -88,6 +91,13 @@ func (r *runner) round() (round, error) {
 	if one.embedded, err = r.crawl("--embedded"); err != nil {
 		return one, err
 	}
+	for _, rival := range r.rivals {
+		m, err := r.rival(rival)
+		if err != nil {
+			return one, err
+		}
+		one.rivals = append(one.rivals, m)
+	}
 	if r.redis == "" {
 		return one, nil
 	}
@@ -129,6 +139,31 @@ func (r *runner) crawl(args ...string) (measure, error) {
 	pages := float64(bytes.Count(records, []byte("\n")))
 	if r.pages > 0 && int(pages) != r.pages {
 		return measure{}, fmt.Errorf("a crawl found %.0f pages, the first one %d", pages, r.pages)
+	}
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return measure{rate: pages / wall.Seconds(), cpu: used.Seconds() * 1e6 / pages}, nil
+}
+
+// rival runs another crawler once over all sites. It counts if it found the same
+// pages, but for a few: what is a page and what a link differs a little.
+func (r *runner) rival(v rival) (measure, error) {
+	args := append(slices.Clone(v.command[1:]), r.file("rival.jsonl"))
+	for i := range r.sites {
+		args = append(args, r.web.URL(i, "/index.html"))
+	}
+	os.Remove(r.file("rival.jsonl"))
+	cmd := exec.Command(v.command[0], args...)
+	var text bytes.Buffer
+	cmd.Stderr = &text
+	start := time.Now()
+	said, err := cmd.Output()
+	wall := time.Since(start)
+	if err != nil {
+		return measure{}, fmt.Errorf("%s: %w: %s", v.name, err, text.String())
+	}
+	pages, err := strconv.ParseFloat(strings.TrimSpace(string(said)), 64)
+	if err != nil || math.Abs(pages-float64(r.pages)) > float64(r.pages)/50 {
+		return measure{}, fmt.Errorf("%s found %q pages, not %d: %s", v.name, said, r.pages, text.String())
 	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return measure{rate: pages / wall.Seconds(), cpu: used.Seconds() * 1e6 / pages}, nil
