@@ -38,7 +38,7 @@ type link struct {
 
 // admitter gathers candidates of many pages for one shard and admits them in
 // groups: while one call is under way the next group grows. Candidates that
-// found no room go to the overflow, or without one are parked and asked for
+// found no room go to the overflow, or while that takes none are parked and asked for
 // again, less and less often; what comes after them is asked for at once, since
 // links that are known need no room.
 type admitter struct {
@@ -139,6 +139,7 @@ func (a *admitter) run(ctx context.Context) {
 	g := group{first: make(map[canon.Fingerprint]int)}
 	var links []link
 	for ctx.Err() == nil {
+		a.takeBack()
 		links = a.swap(links)
 		if len(links) == 0 && !a.ripe() {
 			a.rest(ctx)
@@ -166,6 +167,10 @@ func (a *admitter) rest(ctx context.Context) {
 		t := time.NewTimer(time.Until(a.retry))
 		defer t.Stop()
 		ripe, stop = t.C, a.lane.w.stopping
+	} else if !a.lane.spill.empty() {
+		t := time.NewTicker(look) // at whether its disk is full
+		defer t.Stop()
+		ripe = t.C
 	}
 	select {
 	case <-a.wake:
@@ -174,6 +179,18 @@ func (a *admitter) rest(ctx context.Context) {
 	case <-stop:
 	case <-ctx.Done():
 	}
+}
+
+// takeBack parks the links that wait for an overflow that takes none now.
+func (a *admitter) takeBack() {
+	s := a.lane.spill
+	if s.empty() || a.lane.w.overflowErr() == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock() // over both, or they would seem to be nowhere
+	a.full = s.takeBack(a.full)
+	a.parked = len(a.full)
 }
 
 // ripe reports whether it is time to ask for the parked links again.
@@ -261,7 +278,7 @@ func (a *admitter) apply(g *group) {
 	}
 }
 
-// spill hands what found no room to the overflow.
+// spill hands what found no room to the overflow, if that takes it.
 func (a *admitter) spill(fresh, full bool) {
 	if fresh || full {
 		a.mu.Lock()
@@ -270,7 +287,7 @@ func (a *admitter) spill(fresh, full bool) {
 		}
 		a.mu.Unlock()
 	}
-	if full {
+	if full && a.lane.w.overflowErr() == nil {
 		a.lane.spill.take(a.full, a.lane.stir)
 		clear(a.full)
 		a.full = a.full[:0]
