@@ -32,7 +32,7 @@ func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontie
 			env.Log.Warn("more bad seeds are only counted")
 		}
 	}
-	err = s.Each(env.In, func(where, text string, fault error) error {
+	err = s.Each(env.Stop, env.In, func(where, text string, fault error) error {
 		if errors.Is(fault, ErrTorn) {
 			env.Log.Warn("unfinished file", "at", where, "end", fault)
 			return nil
