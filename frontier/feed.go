@@ -105,7 +105,7 @@ func (f *Frontier) FeedLen(ctx context.Context) (int64, error) {
 
 func feedError(key string, err error) error {
 	if strings.Contains(err.Error(), "WRONGTYPE") {
-		return fmt.Errorf("frontier: feed %s is not a list; push to it with LPUSH, or name another with feed-key: %w", key, err)
+		return fmt.Errorf("frontier: feed %s is not a list; rename or delete it and push with LPUSH, or name another with feed-key: %w", key, errForeign)
 	}
 	return fmt.Errorf("frontier: feed %s: %w", key, err)
 }
