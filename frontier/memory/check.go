@@ -93,7 +93,7 @@ func Check(cfg Config) (*Checked, error) {
 type salvage struct {
 	dir    string
 	lock   *os.File // nil on a read-only file system; closing that does nothing
-	crawl  *crawl // what the crawl file holds, nil = it is damaged or missing
+	crawl  *crawl   // what the crawl file holds, nil = it is damaged or missing
 	files  []File
 	damage []Damage
 	f      *Frontier // of the crawl, with nothing in it yet
