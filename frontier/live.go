@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"seine/shard"
@@ -86,11 +88,27 @@ func (f *Frontier) Members(ctx context.Context) ([]Member, error) {
 func (f *Frontier) live(ctx context.Context, id string, ttl time.Duration, details string) ([]any, error) {
 	keys := []string{shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl)}
 	reply, err := f.client.Run(ctx, noShard, liveScript, keys, id, ttl.Milliseconds(), details)
+	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
+		return nil, errors.Join(f.liveTypes(ctx, keys[0], "zset"), f.liveTypes(ctx, keys[1], "hash"))
+	}
 	if err != nil {
 		return nil, err
 	}
 	list, _ := reply.([]any)
 	return list, nil
+}
+
+// errForeign: a key that all shards share holds what no program of a crawl wrote.
+var errForeign = errors.New("it was written by something else")
+
+// liveTypes tells of a key of the list when it is of another type than want.
+func (f *Frontier) liveTypes(ctx context.Context, key, want string) error {
+	raw, err := f.client.Do(ctx, noShard, key, "TYPE", key)
+	if kind := str(raw); err != nil || kind == want || kind == "none" {
+		return err
+	}
+	return fmt.Errorf("frontier: %s, of the list of live programs, is of type %s and must be %s; rename or delete it, programs enter themselves again: %w",
+		key, str(raw), want, errForeign)
 }
 
 // Finished says whether nothing is left to do: on no shard a site in any ready

@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -14,15 +15,15 @@ type Report struct {
 	Rev      int64            `json:"rev"`
 	Lost     []string         `json:"lost_filters,omitempty"` // filters that are missing, by key
 	Over     []int            `json:"filters_over,omitempty"` // shards with a filter that errs more often than the crawl allows
-	Unread   []string         `json:"unread,omitempty"`       // what probing found, where it cannot be read
+	Unread   []string         `json:"unread,omitempty"`       // why what probing found, the feed or the list of programs cannot be read
 	Pressure []string         `json:"pressure,omitempty"`     // shards that are full, what the memory marks do; and where they do nothing
 	Total    ShardStats       `json:"total"`
 	Shards   []ShardStats     `json:"shards"`
 	Dead     map[string]int64 `json:"dead"` // letters kept, by cause
 	Paused   int64            `json:"sites_paused"`
 	Blocked  int64            `json:"sites_blocked"`
-	Feed     int64            `json:"feed"` // elements that wait
-	Members  []Member         `json:"members"`
+	Feed     int64            `json:"feed"`    // elements that wait, -1 = unread
+	Members  []Member         `json:"members"` // nil = unread
 }
 
 // Report reads the whole state of the crawl. Cost: a few calls a shard.
@@ -73,10 +74,14 @@ func (f *Frontier) Report(ctx context.Context) (*Report, error) {
 	if r.Dead, err = f.DeadTotals(ctx); err != nil {
 		return nil, err
 	}
-	if r.Feed, err = f.FeedLen(ctx); err != nil {
+	if r.Feed, err = f.FeedLen(ctx); errors.Is(err, errForeign) {
+		r.Feed, r.Unread = -1, append(r.Unread, err.Error())
+	} else if err != nil {
 		return nil, err
 	}
-	r.Members, err = f.Members(ctx)
+	if r.Members, err = f.Members(ctx); errors.Is(err, errForeign) {
+		r.Unread, err = append(r.Unread, err.Error()), nil
+	}
 	return r, err
 }
 

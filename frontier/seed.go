@@ -38,7 +38,7 @@ type SeedCounts struct {
 	Admitted int64 `json:"admitted"`
 	Seen     int64 `json:"seen"`
 	Capped   int64 `json:"capped"`
-	Full     int64 `json:"full"` // times a URL was refused for want of room and tried again
+	Full     int64 `json:"full"` // of these, how many had to wait for room
 	Bad      int64 `json:"bad"`  // texts that are no URL
 }
 
@@ -135,6 +135,7 @@ func (s *Seeder) Counts() SeedCounts { return s.counts }
 // flush admits what is pending for shard k, until all has its place.
 func (s *Seeder) flush(ctx context.Context, k int) error {
 	pause := s.cfg.MinPause
+	waited := false      // all that is pending was refused before
 	var before []Verdict // of a try that was not acknowledged
 	for len(s.pending[k]) > 0 {
 		batch := s.pending[k]
@@ -155,7 +156,10 @@ func (s *Seeder) flush(ctx context.Context, k int) error {
 			if s.pending[k] = s.count(batch, verdicts); len(s.pending[k]) == 0 {
 				return nil
 			}
-			why = ErrFull
+			if !waited {
+				s.counts.Full += int64(len(s.pending[k]))
+			}
+			waited, why = true, ErrFull
 		}
 		left := len(s.pending[k])
 		s.cfg.OnWait(why, left)
@@ -180,7 +184,6 @@ func (s *Seeder) count(batch []Candidate, verdicts []Verdict) []Candidate {
 		case Capped:
 			s.counts.Capped++
 		case Full:
-			s.counts.Full++
 			left = append(left, batch[i])
 		}
 	}

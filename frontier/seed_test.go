@@ -23,6 +23,8 @@ type roomy struct {
 	full  int
 	deaf  int // calls that are not acknowledged, though they took effect
 	calls int
+
+	refused map[string]bool
 }
 
 func (*roomy) Shards() int                 { return 2 }
@@ -42,6 +44,10 @@ func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Ve
 			verdicts[i] = Seen
 		case r.full > 0 && i%2 == 1:
 			verdicts[i] = Full
+			if r.refused == nil {
+				r.refused = make(map[string]bool)
+			}
+			r.refused[c.URL] = true
 		default:
 			verdicts[i] = Admitted
 			r.known[c.URL+c.Again] = true
@@ -70,14 +76,19 @@ func TestSeederLosesNothing(t *testing.T) {
 	if err := s.Add(t.Context(), "mailto:x"); !errors.As(err, &bad) || !errors.Is(err, canon.ErrNotCrawlable) {
 		t.Error(err)
 	}
-	if err := s.Add(t.Context(), "http://s0.example/0"); err != nil {
+	for _, v := range []string{"2", `"1"`, "0"} {
+		if _, err := readElement(s.maker, `{"v":`+v+`,"url":"http://s0.example/0"}`); !errors.Is(err, ErrElement) {
+			t.Errorf("version %s: %v", v, err)
+		}
+	}
+	if err := s.Add(t.Context(), `{"v":1,"url":"http://s0.example/0"}`); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c := s.Counts()
-	if len(r.known) != 101 || c.Admitted != 101 || c.Seen != 1 || c.Bad != 1 || c.Full == 0 || waits == 0 {
+	if len(r.known) != 101 || c.Admitted != 101 || c.Seen != 1 || c.Bad != 1 || c.Full != int64(len(r.refused)) || c.Full == 0 || waits == 0 {
 		t.Errorf("%d known, %+v, %d waits", len(r.known), c, waits)
 	}
 }

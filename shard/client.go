@@ -52,6 +52,7 @@ type Client struct {
 
 	mu    sync.Mutex
 	spare map[string]*redis.Client // by address, to nodes that a redirect named
+	waits map[string]time.Time     // by address: when Config.Waits was told of it last
 }
 
 // Open connects to the first address that answers and finds out whether it is
@@ -70,7 +71,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{cfg: resolved, dialler: newDialler(resolved.DialTimeout, secure),
-		spare: make(map[string]*redis.Client)}
+		spare: make(map[string]*redis.Client), waits: make(map[string]time.Time)}
 	for f := range c.retries {
 		c.retries[f] = metrics.GetOrCreateCounter(fmt.Sprintf("seine_shard_retries_total{fault=%q}", fault(f)))
 	}

@@ -31,6 +31,10 @@ type Config struct {
 	TryTimeout  time.Duration // for one try of a call, then it is repeated; default 5 s
 	MaxPause    time.Duration // longest pause between two tries; default 1 s
 	Name        string        // shown in CLIENT LIST; "" = none
+
+	// Waits, if not nil, is told of calls that have tried for 5 s and go on, of one
+	// master at most each 30 s. It must not block.
+	Waits func(Wait)
 }
 
 // TLS says how connections are encrypted. The system's authorities are

@@ -52,6 +52,7 @@ func (c *Client) Each(ctx context.Context, k int, op, key string, try func(conte
 // repeat is the one loop around all calls: it finds the master of key, tries,
 // and decides how to go on.
 func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *redis.Client, ask bool) error) error {
+	began := time.Now()
 	addr, asking := "", false // where a redirect sends the next try
 	for attempt, redirects := 0, 0; ; {
 		n, err := c.node(ctx, key, addr)
@@ -79,6 +80,7 @@ func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *
 			return &Error{Shard: k, Op: op, Err: err}
 		}
 		c.retries[f].Inc()
+		c.tellWait(k, op, n, began, err)
 		if c.cluster != nil {
 			c.cluster.ReloadState(ctx)
 		}

@@ -27,7 +27,7 @@ func (f *Finding) add(format string, args ...any) {
 // Report is what Verify found.
 type Report struct {
 	Expected int // URLs of the key
-	Requests int // in the log, without robots.txt and traps
+	Requests int // in the log, without robots.txt, traps, and what was sent once more after a reset
 	Records  int // read, without traps
 	Robots   int // requests for robots.txt
 	Traps    int // requests behind traps
@@ -81,11 +81,23 @@ type wanted struct {
 	requests, records int
 }
 
+// resentWithin is how soon after a reset a crawler sends a request once more
+// because it takes the kept-alive connection for one that was closed before;
+// retries come later.
+const resentWithin = time.Second
+
+// attempt is the last request of a URL that resets the connection.
+type attempt struct {
+	at     time.Time
+	resent bool
+}
+
 // verifier compares one crawl with the key.
 type verifier struct {
 	web    *Web
 	plan   Plan
 	urls   map[string]*wanted
+	resets map[string]attempt // by URL
 	report Report
 }
 
@@ -96,7 +108,7 @@ func (w *Web) Verify(p Plan, log []Request, records iter.Seq2[*sink.Record, erro
 	if err := w.Validate(p); err != nil {
 		return nil, err
 	}
-	v := &verifier{web: w, plan: p.withDefaults(w), urls: map[string]*wanted{}}
+	v := &verifier{web: w, plan: p.withDefaults(w), urls: map[string]*wanted{}, resets: map[string]attempt{}}
 	for e := range w.Expect(p) {
 		v.urls[e.URL] = &wanted{Expected: e}
 	}
@@ -127,6 +139,10 @@ func (v *verifier) readLog(log []Request) {
 			continue
 		}
 		site := v.web.siteOf(r.Host)
+		if v.isResent(&r, site, path) {
+			last[r.Host] = r
+			continue
+		}
 		if before, ok := last[r.Host]; ok && site >= 0 {
 			delay := max(v.plan.Delay, v.web.delayOf(site))
 			if v.plan.IgnoreRobots {
@@ -148,6 +164,23 @@ func (v *verifier) readLog(log []Request) {
 			v.report.Extra.add("%s%s (%d): %s", r.Host, r.Target, r.Status, v.why(site, path))
 		}
 	}
+}
+
+// isResent reports whether a request is the second and last of one attempt at a
+// URL that resets the connection: whether that was kept alive too long cannot be
+// told from there, so one more request at once is right. No other URL has it.
+func (v *verifier) isResent(r *Request, site int, path string) bool {
+	if site < 0 {
+		return false
+	}
+	if k, _, _ := v.web.resolve(site, []byte(path)); k != kindReset {
+		return false
+	}
+	url := r.Host + path
+	before, ok := v.resets[url]
+	again := ok && !before.resent && r.At.Sub(before.at) < resentWithin
+	v.resets[url] = attempt{r.At, again}
+	return again
 }
 
 // why says why a URL is not in the key.

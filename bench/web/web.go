@@ -129,10 +129,10 @@ func (c *Config) Validate() error {
 	if c.Sites < 0 || c.Pages < 0 || c.Links < 0 || c.URLBytes < 0 || c.URLBytes > 1000 {
 		errs = append(errs, errors.New("web: Sites, Pages, Links and URLBytes cannot be negative, URLBytes not above 1,000"))
 	}
-	if c.New < 0 || c.New > 1 {
+	if !(c.New >= 0 && c.New <= 1) { // nor is NaN
 		errs = append(errs, fmt.Errorf("web: New is %v: a share, 0 to 1", c.New))
 	}
-	if c.Exponent != 0 && c.Exponent <= 1 {
+	if c.Exponent != 0 && !(c.Exponent > 1) {
 		errs = append(errs, fmt.Errorf("web: Exponent is %v: more than 1", c.Exponent))
 	}
 	if c.Features&^AllFeatures != 0 {

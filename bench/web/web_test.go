@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -137,7 +138,7 @@ func TestLinksOfAPage(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for _, c := range []Config{{Sites: -1}, {New: 2}, {Exponent: 1}, {Features: 1 << 30}, {Scheme: "ftp"}, {CrawlDelay: -1}} {
+	for _, c := range []Config{{Sites: -1}, {New: 2}, {New: math.NaN()}, {Exponent: 1}, {Exponent: math.NaN()}, {Features: 1 << 30}, {Scheme: "ftp"}, {CrawlDelay: -1}} {
 		if _, err := New(c); err == nil {
 			t.Errorf("%+v was taken", c)
 		}

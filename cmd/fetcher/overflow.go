@@ -45,9 +45,13 @@ func (o *overflow) close(w *crawl.Worker) error {
 	if w == nil {
 		return err
 	}
-	if n := w.Progress().Overflow; n > 0 {
+	p := w.Progress()
+	if p.Overflow > 0 {
 		o.env.Log.Warn("links that found no room in Redis are in files and not in the crawl; give Redis memory and take them back",
-			"links", n, "do", fmt.Sprintf("frontier seed --crawl %s --file %s/*", o.crawl, o.dir))
+			"links", p.Overflow, "do", fmt.Sprintf("frontier seed --crawl %s --file %s/*", o.crawl, o.dir))
 	}
-	return err
+	if err != nil { // no page was settled for what is not on disk
+		o.env.Log.Warn("the overflow could not write all it was given; nothing is lost, these links are in Redis or their pages are fetched again", "err", err)
+	}
+	return nil
 }

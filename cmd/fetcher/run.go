@@ -103,20 +103,32 @@ func (g *grammar) crawl(env *boot.Env, w *crawl.Worker) error {
 	defer cut(nil)
 	end := func() {
 		w.Stop()
-		time.AfterFunc(g.Grace, func() { cut(errGrace) })
+		time.AfterFunc(g.Grace, func() {
+			if w.Progress().Requests > 0 {
+				cut(errGrace)
+			} else {
+				cut(errOpen)
+			}
+		})
 	}
 	defer context.AfterFunc(env.Stop, end)()
 	if g.MaxTime > 0 {
 		defer time.AfterFunc(g.MaxTime, end).Stop()
 	}
 	err := w.Run(ctx)
-	if errors.Is(context.Cause(ctx), errGrace) {
-		return fmt.Errorf("%w; %s", errGrace, g.cutURLs())
+	if n := w.Progress().Turned; n > 0 {
+		env.Log.Warn("pages went back and are fetched again, for links of theirs found no room; give Redis memory", "pages", n)
+	}
+	if cause := context.Cause(ctx); cause == errGrace || cause == errOpen {
+		return fmt.Errorf("%w; %s", cause, g.cutURLs())
 	}
 	return err
 }
 
-var errGrace = errors.New("fetcher: requests were cut because --grace ran out")
+var (
+	errGrace = errors.New("fetcher: requests were cut because --grace ran out")
+	errOpen  = errors.New("fetcher: fetched pages were left open because --grace ran out before their records, links or outcomes were taken")
+)
 
 // cutURLs says what becomes of URLs whose requests were cut.
 func (g *grammar) cutURLs() string {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"seine/cmd/internal/boot"
@@ -31,7 +30,7 @@ func (d *document) open(env *boot.Env) (io.Reader, func() error, error) {
 	if d.File == "" || d.File == "-" {
 		return env.In, func() error { return nil }, nil
 	}
-	f, err := os.Open(d.File)
+	f, err := env.Open(d.File)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,7 +48,7 @@ func main() { os.Exit(boot.Main("frontier", about, &cli{})) }
 
 // client connects without asking much of the servers.
 func (c *cli) client(env *boot.Env) (*shard.Client, error) {
-	return c.RedisFlags.Open(env.Stop, "frontier")
+	return c.RedisFlags.Open(env.Stop, "frontier", env.Log)
 }
 
 // fit connects for a verb that creates a crawl or admits to one: wrong flags and

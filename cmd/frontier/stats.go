@@ -35,7 +35,7 @@ func showReport(w io.Writer, r *frontier.Report) {
 		row(w, "FILTER OVER", fmt.Sprintf("shard %d holds more new URLs for known than it may, see frontier bloom info", k))
 	}
 	for _, text := range r.Unread {
-		row(w, "NOT MEASURED", text)
+		row(w, "UNREADABLE", text)
 	}
 	for _, text := range r.Pressure {
 		row(w, "MEMORY", text)
@@ -65,11 +65,16 @@ func showReport(w io.Writer, r *frontier.Report) {
 		}
 	}
 	row(w, "sites", fmt.Sprintf("%d with work and not lent, %d paused with work; %d paused and %d blocked in all", t.Ready, t.Held, r.Paused, r.Blocked))
-	row(w, "feed", fmt.Sprintf("%d elements wait", r.Feed))
+	if r.Feed >= 0 {
+		row(w, "feed", fmt.Sprintf("%d elements wait", r.Feed))
+	}
 	row(w, "retried", fmt.Sprintf("%d fetches, %d URLs came back from lost fetchers", t.Retried, t.Lost))
 	row(w, "dead", fmt.Sprintf("%d, %d revived, %d dropped", t.Dead, t.Revived, t.Dropped))
 	for _, cause := range slices.Sorted(maps.Keys(r.Dead)) {
 		row(w, "  "+cause, r.Dead[cause])
+	}
+	if r.Members == nil {
+		return
 	}
 	fmt.Fprintln(w)
 	if len(r.Members) == 0 {

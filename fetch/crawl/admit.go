@@ -39,7 +39,7 @@ type link struct {
 
 // admitter gathers candidates of many pages for one shard and admits them in
 // groups: while one call is under way the next group grows. Candidates that
-// found no room go to the overflow, or without one are parked and asked for
+// found no room go to the overflow, or while that takes none are parked and asked for
 // again, less and less often; what comes after them is asked for at once, since
 // links that are known need no room.
 type admitter struct {
@@ -140,6 +140,7 @@ func (a *admitter) run(ctx context.Context) {
 	g := group{first: make(map[canon.Fingerprint]int)}
 	var links []link
 	for ctx.Err() == nil {
+		a.takeBack()
 		links = a.swap(links)
 		if len(links) == 0 && !a.ripe() {
 			a.rest(ctx)
@@ -167,6 +168,10 @@ func (a *admitter) rest(ctx context.Context) {
 		t := time.NewTimer(time.Until(a.retry))
 		defer t.Stop()
 		ripe, stop = t.C, a.lane.w.stopping
+	} else if !a.lane.spill.empty() {
+		t := time.NewTicker(look) // at whether its disk is full
+		defer t.Stop()
+		ripe = t.C
 	}
 	select {
 	case <-a.wake:
@@ -175,6 +180,18 @@ func (a *admitter) rest(ctx context.Context) {
 	case <-stop:
 	case <-ctx.Done():
 	}
+}
+
+// takeBack parks the links that wait for an overflow that takes none now.
+func (a *admitter) takeBack() {
+	s := a.lane.spill
+	if s.empty() || a.lane.w.overflowErr() == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock() // over both, or they would seem to be nowhere
+	a.full = s.takeBack(a.full)
+	a.parked = len(a.full)
 }
 
 // ripe reports whether it is time to ask for the parked links again.
@@ -247,10 +264,11 @@ func (a *admitter) apply(g *group) {
 			}
 		}
 	})
+	spills := a.lane.spill != nil && a.lane.w.overflowErr() == nil
 	gone := a.lane.spill != nil // what found no room does not ask again
 	for i := range g.links {
 		l, v := &g.links[i], g.verdicts[g.of[i]]
-		if v == frontier.Full && (!l.once || a.lane.spill != nil) {
+		if v == frontier.Full && (!l.once || spills) {
 			a.full = append(a.full, *l)
 			continue
 		}
@@ -263,7 +281,7 @@ func (a *admitter) apply(g *group) {
 	if gone {
 		a.noteRoom(fresh, full)
 	}
-	if full && a.lane.spill != nil {
+	if full && spills {
 		a.lane.spill.take(a.full, a.lane.stir)
 		clear(a.full)
 		a.full = a.full[:0]

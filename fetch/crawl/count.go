@@ -32,6 +32,7 @@ type counters struct {
 	seconds  *metrics.PrometheusHistogram
 
 	refusals [refusals]*metrics.Counter
+	turned   atomic.Uint64 // pages whose links found no room until the worker stopped
 
 	mu     sync.Mutex
 	causes map[string]*atomic.Int64 // failures by cause: dead and retried
@@ -132,6 +133,7 @@ type Progress struct {
 	Links    uint64  // seen
 	New      uint64  // admitted
 	Overflow uint64  // kept by the overflow
+	Turned   uint64  // pages that went back: links of theirs found no room until the worker stopped
 	Visits   int64   // in hand
 	Requests int     // under way
 	Rate     float64 // pages a second, lately
@@ -148,7 +150,7 @@ func (w *Worker) Progress() Progress {
 	c := w.count
 	p := Progress{
 		Elapsed: time.Since(c.start), Done: c.done.Get(), Dead: c.dead.Get(), Retried: c.retries.Get(),
-		Bytes: c.bytes.Get(), Wire: c.wire.Get(), Links: c.links.Get(), Overflow: c.overflow.Get(),
+		Bytes: c.bytes.Get(), Wire: c.wire.Get(), Links: c.links.Get(), Overflow: c.overflow.Get(), Turned: c.turned.Load(),
 		Visits: w.loaned.Load(), Requests: w.slots.busy(), Causes: make(map[string]int64), Limit: w.limit.get(), Rate: w.rate.get(),
 	}
 	for i := range c.classes {

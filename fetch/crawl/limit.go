@@ -84,7 +84,7 @@ func (l *limit) cpuBusy() bool {
 // sinkStalls reports whether pages wait for the sink, or for the overflow: most
 // of those that fill the flow, or most hands.
 func (w *Worker) sinkStalls() bool {
-	return w.sinkFails() || w.overflowErr() != nil || w.flow.blocked() && w.sinking.Load() > w.linking.Load() || 2*w.writing.Load() > int64(w.slots.size)
+	return w.sinkFails() || w.unwritten() != nil || w.flow.blocked() && w.sinking.Load() > w.linking.Load() || 2*w.writing.Load() > int64(w.slots.size)
 }
 
 // sinkFails reports whether the sink says that it cannot write just now.

@@ -48,7 +48,13 @@ func TestLimitedBy(t *testing.T) {
 			w.page("a.example/", "/new")
 			r.seed("http://a.example/")
 		}},
-		{"an overflow that cannot write", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
+		{"an overflow that cannot write", limitSink, func(r *rig, m *meddler, w *web, _ <-chan struct{}) {
+			m.full.Store(true)
+			r.cfg.Overflow = &shelf{err: errors.New("no room")}
+			w.page("a.example/", "/new")
+			r.seed("http://a.example/")
+		}},
+		{"an overflow that cannot write, and that nothing waits for", limitEmpty, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
 			r.cfg.Overflow = &shelf{err: errors.New("no room")}
 		}},
 		{"a sink that cannot write", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) { r.store.stalled = true }},

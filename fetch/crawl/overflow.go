@@ -16,7 +16,8 @@ type Overflow interface {
 	// not block for the disk; what waits is bounded by the worker's OpenBytes.
 	// done does not block.
 	Write(lines []byte, done func(error))
-	// Err is why nothing can be written just now, or nil. Lines wait meanwhile.
+	// Err is why nothing can be written just now, or nil. Lines wait meanwhile,
+	// and are tried again.
 	Err() error
 }
 
@@ -25,6 +26,11 @@ type Overflow interface {
 // is not written again: what was written is remembered as admitted URLs are
 // (known), with the same tiny risk of a false hit; a forgotten one only costs
 // another line. Links that are wanted again are written each time.
+//
+// While nothing can be written, links are not given to it and ask their shard
+// again, those too whose lines are on their way: whichever has room first answers
+// them. A line that is written after that costs nothing but itself; only a link
+// wanted again is then wanted once more.
 //
 // It serves all links, whoever waits for them: pages, sitemaps of robots.txt
 // and the feed, whose elements leave the feed when their lines are safe. Seeds
@@ -37,7 +43,7 @@ type spill struct {
 	mu      sync.Mutex
 	written *known
 	under   map[canon.Fingerprint]*refused // lines on their way to the disk
-	out     int                            // writes under way
+	out     map[*refused]bool              // writes under way that links wait for
 	line    []byte                         // of the admitter
 }
 
@@ -47,11 +53,21 @@ type refused struct {
 	lines int
 }
 
+// mark notes, when the lines of g are safe, which URLs they name.
+func (s *spill) mark(g *refused) {
+	for i := range g.links {
+		if l := &g.links[i]; l.Again == "" {
+			s.written.add(l.Fingerprint)
+		}
+	}
+}
+
 func newSpill(w *Worker, size int) *spill {
 	if w.cfg.Overflow == nil {
 		return nil
 	}
-	return &spill{w: w, to: w.cfg.Overflow, written: newKnown(size), under: make(map[canon.Fingerprint]*refused)}
+	return &spill{w: w, to: w.cfg.Overflow, written: newKnown(size),
+		under: make(map[canon.Fingerprint]*refused), out: make(map[*refused]bool)}
 }
 
 // take takes over links that found no room. onEnd is called when no write is
@@ -79,7 +95,7 @@ func (s *spill) take(links []link, onEnd func()) {
 		lines = frontier.AppendElement(lines, &l.Candidate)
 	}
 	if group.lines > 0 {
-		s.out++
+		s.out[group] = true
 	}
 	s.mu.Unlock()
 	for i := range safe {
@@ -100,26 +116,44 @@ func (s *spill) done(group *refused, err error, onEnd func()) {
 		s.w.count.overflow.Add(group.lines)
 	}
 	s.mu.Lock()
-	for i := range group.links {
-		l := &group.links[i]
-		if s.under[l.Fingerprint] != group {
-			continue // wanted again, or seen to already
-		}
-		delete(s.under, l.Fingerprint)
-		if err == nil {
-			s.written.add(l.Fingerprint)
-		}
+	if err == nil {
+		s.mark(group)
 	}
 	links := group.links
-	s.out--
-	last := s.out == 0
+	if !s.out[group] {
+		links = nil // they were taken back
+	}
+	s.let(group)
+	last := len(s.out) == 0
 	s.mu.Unlock()
 	for i := range links {
 		links[i].from.acknowledge(verdict)
 	}
-	if last {
+	if last && links != nil {
 		onEnd()
 	}
+}
+
+// let forgets that links wait for a write. Called with mu.
+func (s *spill) let(group *refused) {
+	delete(s.out, group)
+	for i := range group.links {
+		if f := group.links[i].Fingerprint; s.under[f] == group {
+			delete(s.under, f)
+		}
+	}
+}
+
+// takeBack appends to links all that wait for a write; what becomes of the
+// writes answers nobody then.
+func (s *spill) takeBack(links []link) []link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for group := range s.out {
+		links = append(links, group.links...)
+		s.let(group)
+	}
+	return links
 }
 
 // forget forgets what was written: it may have been taken back, and lost with a
@@ -130,14 +164,14 @@ func (s *spill) forget() {
 	}
 }
 
-// empty reports whether no line is under way.
+// empty reports whether no link waits for a write.
 func (s *spill) empty() bool {
 	if s == nil {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.out == 0
+	return len(s.out) == 0
 }
 
 // overflowErr is why the overflow takes nothing just now, or nil.
@@ -146,4 +180,18 @@ func (w *Worker) overflowErr() error {
 		return nil
 	}
 	return w.cfg.Overflow.Err()
+}
+
+// unwritten is overflowErr while links wait that found no room.
+func (w *Worker) unwritten() error {
+	err := w.overflowErr()
+	if err == nil {
+		return nil
+	}
+	for _, l := range w.lanes {
+		if l.admits.waits() || !l.spill.empty() {
+			return err
+		}
+	}
+	return nil
 }

@@ -38,6 +38,13 @@ func (s *shelf) Err() error {
 	return s.err
 }
 
+// fail says from now on that nothing can be written.
+func (s *shelf) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
 func (s *shelf) written() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,19 +182,19 @@ func TestOverflowFails(t *testing.T) {
 	r.cfg.Frontier = f
 	w.page("a.example/", "/new")
 	r.seed("http://a.example/")
-	s.err = errors.New("no room on the disk")
 	worker := r.worker()
 	wait := r.start(worker)
 	until(t, "both wait", func() bool { return s.written() == 2 })
+	s.fail(errors.New("no room on the disk"))
 	until(t, "the sink's side is named", func() bool { return worker.Progress().Limit == limitSink })
 	if err := worker.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "no room on the disk") {
 		t.Errorf("ready: %v", err)
 	}
 	worker.Stop()
-	s.let(errors.New("closed"))
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
+	s.let(errors.New("closed"))
 	if got := r.stats(); got.Queued != 1 || got.Done != 0 || f.drained.Load() {
 		t.Errorf("%+v, the element is gone: %v", got, f.drained.Load())
 	}

@@ -83,8 +83,8 @@ func (p *page) sunk(err error) {
 // acknowledge counts one answered link. Full says that it will not be asked for
 // again.
 func (p *page) acknowledge(v frontier.Verdict) {
-	if v == frontier.Full {
-		p.turned.Store(true)
+	if v == frontier.Full && !p.turned.Swap(true) {
+		p.loan.lane.w.count.turned.Add(1)
 	}
 	if p.pending.Add(-1) == 0 {
 		p.finish()

@@ -35,7 +35,7 @@ func (w *Worker) Ready(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("crawl: sites of shard %d are due and no page ended for %s", l.shard, ended.Round(time.Second)))
 		}
 	}
-	if err := w.overflowErr(); err != nil {
+	if err := w.unwritten(); err != nil {
 		errs = append(errs, fmt.Errorf("crawl: links that find no room cannot be written: %w", err))
 	}
 	return errors.Join(errs...)
@@ -43,7 +43,7 @@ func (w *Worker) Ready(ctx context.Context) error {
 
 // spillNote says what becomes of links without room.
 func (w *Worker) spillNote() string {
-	if w.cfg.Overflow == nil {
+	if w.cfg.Overflow == nil || w.overflowErr() != nil {
 		return ""
 	}
 	return "; its new links go to the overflow, fetching goes on"

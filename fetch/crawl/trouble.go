@@ -20,7 +20,7 @@ type sight struct {
 
 // sight looks at what holds the worker up now.
 func (w *Worker) sight(at time.Time) sight {
-	s := sight{at: at, shards: len(w.lanes), paused: w.pausedShards(), overflow: w.overflowErr(), spills: w.cfg.Overflow != nil}
+	s := sight{at: at, shards: len(w.lanes), paused: w.pausedShards(), overflow: w.unwritten(), spills: w.cfg.Overflow != nil}
 	for _, l := range w.lanes {
 		if asking := l.asking.Load(); asking > 0 && at.Sub(time.UnixMilli(asking)) > deafAfter {
 			s.deaf++
@@ -141,7 +141,7 @@ func (t *troubles) tell(log *slog.Logger, s sight) {
 	}
 	if grew, over := t.full.note(s.full, s.at); grew {
 		does := "wait"
-		if s.spills {
+		if s.spills && s.overflow == nil {
 			does = "go to the overflow"
 		}
 		log.Warn("shards without room: new URLs "+does+", nothing is lost; give Redis memory", "shards", count(s.full))
@@ -159,9 +159,9 @@ func (t *troubles) tell(log *slog.Logger, s sight) {
 		log.Info("records are written again")
 	}
 	if began, over := t.overflow.noteErr(s.overflow, s.at); began {
-		log.Error("links that find no room cannot be written; their pages wait until they can", "err", s.overflow)
+		log.Error("links that find no room cannot be written; their pages wait until they can, or Redis has room", "err", s.overflow)
 	} else if over {
-		log.Info("links that find no room are written again")
+		log.Info("no links wait for the overflow any more")
 	}
 	if was := t.paused.told; t.paused.note(s.paused, s.at) {
 		switch {

@@ -69,7 +69,7 @@ const faultsMost = 100
 // It changes nothing. Only Dir of cfg is used while the crawl file is whole, else
 // Layout and Settings stand in for it. Cost: that of New.
 func Check(cfg Config) (*Checked, error) {
-	s, err := open(cfg, "check")
+	s, err := open(cfg, "check", lockToRead)
 	if err != nil {
 		return nil, err
 	}
@@ -92,15 +92,15 @@ func Check(cfg Config) (*Checked, error) {
 // salvage is a directory whose files may be damaged, open for reading.
 type salvage struct {
 	dir    string
-	lock   *os.File
-	crawl  *crawl // what the crawl file holds, nil = it is damaged or missing
+	lock   *os.File // nil on a read-only file system; closing that does nothing
+	crawl  *crawl   // what the crawl file holds, nil = it is damaged or missing
 	files  []File
 	damage []Damage
 	f      *Frontier // of the crawl, with nothing in it yet
 }
 
-// open locks a directory and makes an empty crawl of its layout.
-func open(cfg Config, op string) (*salvage, error) {
+// open locks a directory by lock and makes an empty crawl of its layout.
+func open(cfg Config, op string, lock func(path string) (*os.File, error)) (*salvage, error) {
 	if cfg.Dir == "" {
 		return nil, fmt.Errorf("memory: %s: Dir is missing", op)
 	}
@@ -110,7 +110,7 @@ func open(cfg Config, op string) (*salvage, error) {
 		err = ErrNoCrawl
 	}
 	if err == nil {
-		s.lock, err = lockFile(filepath.Join(s.dir, lockName))
+		s.lock, err = lock(filepath.Join(s.dir, lockName))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("memory: %s: %s: %w", op, s.dir, err)

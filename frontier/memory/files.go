@@ -154,12 +154,13 @@ type frameReader struct {
 	buf  []byte
 }
 
-// openFrames opens a file that should start with that payload.
-func openFrames(path string, head []byte) (*frameReader, error) {
+// openFrames opens a file that should start with that payload. flag is
+// os.O_RDONLY or os.O_RDWR.
+func openFrames(path string, head []byte, flag int) (*frameReader, error) {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("memory: %s is no regular file; move it away, or put back what stood there", path)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := os.OpenFile(path, flag, 0)
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}

@@ -104,7 +104,7 @@ func (l *loader) damaged(name string, off, size int64, what string) error {
 func (l *loader) snapshot(gen uint64) error {
 	name := fileName(l.p.k, kindSnap, gen)
 	head := header(l.p.k, kindSnap, gen)
-	r, err := openFrames(filepath.Join(l.dir, name), head)
+	r, err := openFrames(filepath.Join(l.dir, name), head, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,11 @@ func (l *loader) step(r *frameReader, name, what string) error {
 func (l *loader) replay(gen uint64, last bool) (*frameReader, error) {
 	name := fileName(l.p.k, kindLog, gen)
 	head := header(l.p.k, kindLog, gen)
-	r, err := openFrames(filepath.Join(l.dir, name), head)
+	flag := os.O_RDWR
+	if l.salvage != nil {
+		flag = os.O_RDONLY
+	}
+	r, err := openFrames(filepath.Join(l.dir, name), head, flag)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ var ErrCrawlFile = errors.New("memory: the crawl file, with layout and settings,
 // damaged or missing, cfg must say what it held, its Layout.LimitBy at least,
 // else the error is ErrCrawlFile.
 func Repair(cfg Config) (*Repaired, error) {
-	s, err := open(cfg, "repair")
+	s, err := open(cfg, "repair", lockFile)
 	if err != nil {
 		return nil, err
 	}

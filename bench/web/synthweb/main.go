@@ -39,7 +39,15 @@ type webFlags struct {
 	CrawlDelay time.Duration `help:"Crawl delay of the sites that ask for one." default:"200ms"`
 }
 
+// web makes the web. What stands for a default in a Config is refused: nobody
+// asks for no sites and means 20.
 func (f *webFlags) web() (*web.Web, error) {
+	if f.Sites < 1 || f.Pages < 1 || f.Links < 1 {
+		return nil, errors.New("--sites, --pages and --links must be at least 1")
+	}
+	if f.New == 0 || f.Exponent == 0 || f.CrawlDelay == 0 {
+		return nil, errors.New("--new, --exponent and --crawl-delay must be more than 0")
+	}
 	features, err := web.ParseFeatures(f.Features)
 	if err != nil {
 		return nil, err
@@ -76,6 +84,13 @@ func (c *serveCmd) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	var log *os.File
+	if c.Log != "" { // what cannot be written is not to be found out in the end
+		if log, err = os.OpenFile(c.Log, os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, log.Close()) }()
+	}
 	s, err := w.Listen(c.Listen)
 	if err != nil {
 		return err
@@ -83,14 +98,13 @@ func (c *serveCmd) Run(ctx context.Context) (err error) {
 	fmt.Fprintf(os.Stderr, "serving %d sites: --connect-to '%s' --allow-net 127.0.0.0/8\n", w.Sites(), s.ConnectTo())
 	<-ctx.Done()
 	err = s.Close()
-	if c.Log == "" {
+	if log == nil {
 		return err
 	}
-	f, e := os.OpenFile(c.Log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if e != nil {
-		return errors.Join(err, e)
+	if st, e := log.Stat(); e == nil && st.Mode().IsRegular() { // the log of the last time stood until now
+		err = errors.Join(err, log.Truncate(0))
 	}
-	return errors.Join(err, web.WriteLog(f, w.Log()), f.Close())
+	return errors.Join(err, web.WriteLog(log, w.Log()))
 }
 
 type verifyCmd struct {
@@ -113,6 +127,9 @@ var errFaults = errors.New("the crawl differs from the key")
 
 // Run prints what differs.
 func (c *verifyCmd) Run() error {
+	if c.Attempts < 1 || c.MaxBody < 1 {
+		return errors.New("--attempts and --max-body must be at least 1")
+	}
 	w, err := c.web()
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"seine/frontier"
@@ -11,7 +12,7 @@ import (
 const maxBadShown = 100
 
 // Admit admits every seed and tells of bad ones in the log, which are never
-// fatal unless all are bad. The counts hold whatever the error. again, if not
+// fatal unless all are bad; one of another version is. The counts hold whatever the error. again, if not
 // "", is the request id under which known URLs are queued once more.
 func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontier.SeedCounts, error) {
 	var waits seldom
@@ -32,7 +33,7 @@ func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontie
 			env.Log.Warn("more bad seeds are only counted")
 		}
 	}
-	err = s.Each(env.In, func(where, text string, fault error) error {
+	err = s.Each(env.Stop, env.In, func(where, text string, fault error) error {
 		if errors.Is(fault, ErrTorn) {
 			env.Log.Warn("unfinished file", "at", where, "end", fault)
 			return nil
@@ -44,6 +45,9 @@ func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontie
 		}
 		var refused *frontier.BadSeed
 		err := seeder.Add(env.Stop, text)
+		if errors.Is(err, frontier.ErrElement) { // all that follows is likely to be
+			return fmt.Errorf("%s: %w; take the file with the version that wrote it", where, err)
+		}
 		if errors.As(err, &refused) {
 			bad(where, refused)
 			return nil

@@ -59,7 +59,7 @@ type App struct {
 type Env struct {
 	Stop  context.Context // ends with the first signal: stop in order
 	Abort context.Context // ends with the second: stop at once
-	In    io.Reader
+	In    io.Reader       // its reads end with Stop
 	Out   io.Writer
 	Err   io.Writer
 	Log   *slog.Logger
@@ -134,7 +134,7 @@ func (a *App) Run(stop, abort context.Context, args []string) (code int) {
 	for _, name := range strangeEnv(selected.Model, a.Environ) {
 		log.Warn("environment variable names no flag", "name", name)
 	}
-	env := &Env{Stop: stop, Abort: abort, In: a.In, Out: a.Out, Err: a.Err, Log: log, Said: onCommandLine(selected)}
+	env := &Env{Stop: stop, Abort: abort, In: &input{ctx: stop, r: a.In}, Out: a.Out, Err: a.Err, Log: log, Said: onCommandLine(selected)}
 	err = selected.Run(env, a.Grammar)
 	if err != nil && abort.Err() != nil {
 		a.fail(err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,8 +33,9 @@ var ErrTorn = errors.New("the file ends in the middle of what its writer wrote; 
 // place, such as "urls.txt:7", and err is ErrLine instead of a text where a
 // line is too long, ErrTorn at the end of an unfinished file. An error that f
 // returns ends it; a file that cannot be read is an error at the end, after the
-// other files. in is what - stands for.
-func (s *SeedFlags) Each(in io.Reader, f func(where, text string, err error) error) error {
+// other files. in is what - stands for. A pipe that nobody writes to is waited
+// for until ctx ends, whose cause is the error then.
+func (s *SeedFlags) Each(ctx context.Context, in io.Reader, f func(where, text string, err error) error) error {
 	for i, text := range s.Seed {
 		if err := f(fmt.Sprintf("--seed %d", i+1), strings.TrimSpace(text), nil); err != nil {
 			return err
@@ -41,7 +43,7 @@ func (s *SeedFlags) Each(in io.Reader, f func(where, text string, err error) err
 	}
 	var unread []error
 	for _, path := range s.File {
-		err := eachLine(path, in, f)
+		err := eachLine(ctx, path, in, f)
 		var file *fileError
 		if errors.As(err, &file) {
 			unread = append(unread, err)
@@ -61,22 +63,27 @@ type fileError struct {
 func (e *fileError) Error() string { return "file: " + e.text + e.err.Error() }
 func (e *fileError) Unwrap() error { return e.err }
 
-func eachLine(path string, in io.Reader, f func(where, text string, err error) error) error {
+func eachLine(ctx context.Context, path string, in io.Reader, f func(where, text string, err error) error) error {
 	name := "stdin"
 	var file *os.File
 	if path != "-" {
 		var err error
-		if file, err = os.Open(path); err != nil {
+		if file, in, err = openInput(ctx, path); ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		} else if err != nil {
 			return &fileError{"", err}
 		}
 		defer file.Close()
-		in, name = file, path
+		name = path
 	}
 	packed := bufio.NewReaderSize(in, maxLine)
 	if head, err := packed.Peek(len(zstdMagic)); err == io.EOF && strings.HasSuffix(name, jsonl.OpenEnd) && bytes.HasPrefix(zstdMagic, head) {
 		return nil // not even its first frame begins
 	}
 	plain, done, err := inflate(packed)
+	if ctx.Err() != nil && err != nil {
+		return fmt.Errorf("%s: %w", name, context.Cause(ctx))
+	}
 	if err != nil {
 		return &fileError{name + ": ", err}
 	}
@@ -88,6 +95,9 @@ func eachLine(path string, in io.Reader, f func(where, text string, err error) e
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
 		where := fmt.Sprintf("%s:%d", name, number)
+		if err != nil && err != io.EOF && ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", where, context.Cause(ctx))
+		}
 		if err != nil && err != io.EOF { // the line may be cut too
 			if torn(file, err) {
 				return f(where, "", ErrTorn)

@@ -39,7 +39,7 @@ func TestLines(t *testing.T) {
 	}
 	s := SeedFlags{Seed: []string{" http://s.example/ "}, File: append(paths, "-")}
 	var got []string
-	err = s.Each(strings.NewReader("http://in.example/"), func(where, text string, err error) error {
+	err = s.Each(t.Context(), strings.NewReader("http://in.example/"), func(where, text string, err error) error {
 		got = append(got, fmt.Sprint(strings.TrimPrefix(where, dir+"/"), " ", text, " ", err))
 		return nil
 	})
@@ -69,7 +69,7 @@ func TestLinesThatBreakOff(t *testing.T) {
 		want       string
 	}{{6, 2, "stdin cannot be read beyond line 2"}, {14, 1, "stdin cannot be read beyond line 1"}} {
 		var got []string
-		err := s.Each(bytes.NewReader(gz.Bytes()[:gz.Len()-c.cut]), func(_, text string, _ error) error {
+		err := s.Each(t.Context(), bytes.NewReader(gz.Bytes()[:gz.Len()-c.cut]), func(_, text string, _ error) error {
 			got = append(got, text)
 			return nil
 		})
@@ -82,11 +82,11 @@ func TestLinesThatBreakOff(t *testing.T) {
 			}
 		}
 	}
-	if err := (&SeedFlags{File: []string{"/nowhere"}}).Each(nil, nil); !errors.Is(err, os.ErrNotExist) {
+	if err := (&SeedFlags{File: []string{"/nowhere"}}).Each(t.Context(), nil, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 	stop := errors.New("stop")
-	if err := (&SeedFlags{Seed: []string{"a", "b"}}).Each(nil, func(string, string, error) error { return stop }); err != stop {
+	if err := (&SeedFlags{Seed: []string{"a", "b"}}).Each(t.Context(), nil, func(string, string, error) error { return stop }); err != stop {
 		t.Error(err)
 	}
 }
@@ -123,7 +123,7 @@ func TestLinesOfUnfinishedFiles(t *testing.T) {
 			}
 		}
 		s := SeedFlags{File: []string{path, after}}
-		err = s.Each(nil, func(where, text string, fault error) error {
+		err = s.Each(t.Context(), nil, func(where, text string, fault error) error {
 			switch {
 			case errors.Is(fault, ErrTorn):
 				torn++

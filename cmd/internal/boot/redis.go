@@ -64,12 +64,14 @@ func (r *RedisFlags) Frontier() frontier.Config {
 	return c
 }
 
-// Open connects to Redis as the flags and this process's environment say.
-func (r *RedisFlags) Open(ctx context.Context, name string) (*shard.Client, error) {
+// Open connects to Redis as the flags and this process's environment say. It
+// logs which master the program waits for.
+func (r *RedisFlags) Open(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
 	c, err := r.Config(name, os.Environ())
 	if err != nil {
 		return nil, err
 	}
+	c.Waits = func(w shard.Wait) { log.Warn(w.String(), "call", w.Op, "err", w.Err) }
 	return shard.Open(ctx, c)
 }
 
@@ -77,7 +79,7 @@ func (r *RedisFlags) Open(ctx context.Context, name string) (*shard.Client, erro
 // data, have no RedisBloom, or none of the replicas that --ack asks for, and
 // logs what could be better.
 func (r *RedisFlags) OpenFit(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
-	client, err := r.Open(ctx, name)
+	client, err := r.Open(ctx, name, log)
 	if err != nil {
 		return nil, err
 	}

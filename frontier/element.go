@@ -1,0 +1,129 @@
+package frontier
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrElement: an element of a feed, or a seed in that form, was written by
+// another version of the program.
+var ErrElement = errors.New("frontier: this program does not know the version of an element")
+
+// element is the JSON form of a feed's element. Unknown fields are let be, for
+// other programs read the same lists.
+type element struct {
+	V         json.RawMessage `json:"v"` // version, 1 where it is left out
+	URL       string          `json:"url"`
+	Priority  *uint8          `json:"priority"`
+	Depth     uint32          `json:"depth"`
+	Meta      json.RawMessage `json:"meta"`
+	Again     bool            `json:"again"`
+	Seed      *bool           `json:"seed"` // false: a link, that scope binds
+	Redirects uint8           `json:"redirects"`
+}
+
+// AppendElement appends a candidate as a line of JSON, in the form of an element
+// of a feed, so that a feed or a Seeder makes the same candidate of it, one that
+// waits where memory is scarce; a request id is made anew. Credentials in its URL are kept, as in the
+// queue; the line belongs where only its owner reads.
+func AppendElement(dst []byte, c *Candidate) []byte {
+	dst = appendString(append(dst, `{"v":1,"url":`...), c.URL)
+	dst = append(dst, `,"priority":`...)
+	dst = strconv.AppendUint(dst, uint64(c.Priority), 10)
+	dst = append(dst, `,"depth":`...)
+	dst = strconv.AppendUint(dst, uint64(c.Depth), 10)
+	if !c.Seed {
+		dst = append(dst, `,"seed":false`...)
+	}
+	if c.Redirects > 0 {
+		dst = append(dst, `,"redirects":`...)
+		dst = strconv.AppendUint(dst, uint64(c.Redirects), 10)
+	}
+	if c.Again != "" {
+		dst = append(dst, `,"again":true`...)
+	}
+	if c.Meta != "" {
+		dst = append(append(dst, `,"meta":`...), c.Meta...)
+	}
+	return append(dst, "}\n"...)
+}
+
+// appendString appends a URL, which is ASCII, as a JSON string.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < ' ':
+			dst = fmt.Appendf(dst, `\u%04x`, c)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
+}
+
+// readElement reads a plain URL or a JSON object. Again is set when asked for.
+func readElement(maker *Maker, text string) (FeedItem, error) {
+	e := element{URL: strings.TrimSpace(text)}
+	if len(text) > maxElement {
+		return FeedItem{}, fmt.Errorf("longer than %d bytes", maxElement)
+	}
+	if strings.HasPrefix(e.URL, "{") {
+		e = element{}
+		if err := json.Unmarshal([]byte(text), &e); err != nil {
+			return FeedItem{}, err
+		}
+	}
+	if v := string(e.V); v != "" && v != "1" {
+		return FeedItem{}, fmt.Errorf("%w: it is %s, must be 1", ErrElement, v)
+	}
+	if e.Priority != nil && *e.Priority > 3 {
+		return FeedItem{}, fmt.Errorf("priority is %d, must be 0 to 3", *e.Priority)
+	}
+	if e.Depth > maxDepth {
+		return FeedItem{}, fmt.Errorf("depth is %d, must be at most %d", e.Depth, maxDepth)
+	}
+	meta, err := CompactMeta(e.Meta)
+	if err != nil {
+		return FeedItem{}, err
+	}
+	c, err := maker.Make(e.URL)
+	if err != nil {
+		return FeedItem{}, err
+	}
+	item := FeedItem{Candidate: c}
+	item.Waits = true
+	item.Depth, item.Meta, item.Redirects = e.Depth, meta, e.Redirects
+	if e.Seed != nil {
+		item.Seed = *e.Seed
+	}
+	if e.Priority != nil {
+		item.Priority, item.HasPriority = *e.Priority, true
+	}
+	if e.Again {
+		item.Again = "again"
+	}
+	return item, nil
+}
+
+// CompactMeta checks that meta is a JSON object of at most 16 KB, or nothing,
+// and returns it without blanks.
+func CompactMeta(meta []byte) (string, error) {
+	if len(meta) == 0 || string(meta) == "null" {
+		return "", nil
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, meta); err != nil {
+		return "", fmt.Errorf("meta: %w", err)
+	}
+	if b.Len() > maxMeta || b.Bytes()[0] != '{' {
+		return "", fmt.Errorf("meta must be a JSON object of at most %d bytes", maxMeta)
+	}
+	return b.String(), nil
+}
