@@ -1,7 +1,8 @@
 // Command colly crawls the sites of its arguments with gocolly, as plainly as
 // its manual shows: every page of the hosts of the seeds once, robots.txt
 // obeyed, one request a host at a time, no delay, a JSON line a page in the file
-// named first. It prints how many pages those were.
+// named first. It prints how many pages those were, each counted once: asked by
+// many goroutines, colly fetches some of them twice.
 //
 // It is a module of its own, so that nobody who builds the crawler gets what
 // colly needs.
@@ -14,6 +15,7 @@ import (
 	"log"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/gocolly/colly/v2"
@@ -42,7 +44,7 @@ func main() {
 	fmt.Println(n)
 }
 
-func crawl(seeds []string, out *json.Encoder) (n int) {
+func crawl(seeds []string, out *json.Encoder) int {
 	var hosts []string
 	for _, s := range seeds {
 		u, err := url.Parse(s)
@@ -59,12 +61,14 @@ func crawl(seeds []string, out *json.Encoder) (n int) {
 		}
 	}
 	var mu sync.Mutex
+	pages := map[string]bool{}
 	c.OnResponse(func(r *colly.Response) { r.Ctx.Put("links", &[]string{}) })
-	c.OnHTML("a[href], link[href], area[href], iframe[src], frame[src]", func(e *colly.HTMLElement) {
+	c.OnHTML("a[href], area[href], iframe[src], frame[src]", func(e *colly.HTMLElement) {
 		ref := e.Attr("href")
 		if ref == "" {
 			ref = e.Attr("src")
 		}
+		ref, _, _ = strings.Cut(ref, "#") // colly takes each fragment for a page of its own
 		if u := e.Request.AbsoluteURL(ref); u != "" {
 			links := e.Response.Ctx.GetAny("links").(*[]string)
 			*links = append(*links, u)
@@ -78,7 +82,7 @@ func crawl(seeds []string, out *json.Encoder) (n int) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		n++
+		pages[p.URL] = true
 		if err := out.Encode(p); err != nil {
 			log.Fatal(err)
 		}
@@ -95,5 +99,5 @@ func crawl(seeds []string, out *json.Encoder) (n int) {
 		}
 	}
 	c.Wait()
-	return n
+	return len(pages)
 }

@@ -16,7 +16,7 @@ class Pages(Spider):
     name = "pages"
     handle_httpstatus_all = True
     links = LinkExtractor(
-        tags=("a", "area", "link", "iframe", "frame"), attrs=("href", "src"), deny_extensions=[]
+        tags=("a", "area", "iframe", "frame"), attrs=("href", "src"), deny_extensions=[]
     )
 
     def parse(self, response):
