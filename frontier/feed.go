@@ -81,7 +81,9 @@ func (f *Frontier) DrainFeed(ctx context.Context, admit func(context.Context, []
 		return 0, feedError(key, err)
 	}
 	if got != nil && got != me { // me: a repeat of a call whose reply was lost
-		return 0, nil
+		// When the server's clock was set back, the lock of one that died would last.
+		_, err := f.client.Do(ctx, noShard, lock, "PEXPIRE", lock, feedLock.Milliseconds(), "LT")
+		return 0, err
 	}
 	defer func() {
 		_, unlockErr := f.client.Do(ctx, noShard, lock, "DEL", lock)

@@ -149,6 +149,23 @@ func TestFeedOneDrainerAtATime(t *testing.T) {
 	}
 }
 
+// A lock that lasts, for its server's clock was set back, does so no longer than
+// any; one of now is not prolonged.
+func TestFeedLockLasts(t *testing.T) {
+	f := create(t, connect(t), "a", 1)
+	push(t, f, "a:feed", "http://x.example/")
+	for held, most := range map[time.Duration]time.Duration{time.Hour: feedLock, feedLock / 2: feedLock / 2} {
+		lock := shard.FeedLockKey("a:feed")
+		f.client.Redis().Set(t.Context(), lock, "somebody", held)
+		if n, err := f.DrainFeed(t.Context(), nil); n != 0 || err != nil {
+			t.Error(n, err)
+		}
+		if left := f.client.Redis().PTTL(t.Context(), lock).Val(); left > most {
+			t.Errorf("held for %v: %v are left, want %v at most", held, left, most)
+		}
+	}
+}
+
 func TestFeedKeys(t *testing.T) {
 	f := create(t, connect(t), "a", 1)
 	for _, key := range []string{"spider:start_urls", "in{tag}side", "plain"} {

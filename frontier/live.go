@@ -89,7 +89,7 @@ func (f *Frontier) live(ctx context.Context, id string, ttl time.Duration, detai
 	keys := []string{shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl)}
 	reply, err := f.client.Run(ctx, noShard, liveScript, keys, id, ttl.Milliseconds(), details)
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
-		return nil, errors.Join(f.liveTypes(ctx, keys[0], "zset"), f.liveTypes(ctx, keys[1], "hash"))
+		err = cmp.Or(errors.Join(f.liveTypes(ctx, keys[0], "zset"), f.liveTypes(ctx, keys[1], "hash")), err)
 	}
 	if err != nil {
 		return nil, err

@@ -36,6 +36,15 @@ func TestMembers(t *testing.T) {
 	if err := f.Leave(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
+	// One that announced itself before the server's clock was set back by an hour
+	// lives no longer than others.
+	f.client.Redis().ZAdd(ctx, shard.LiveKey("a"), zAt("w", float64(time.Now().Add(time.Hour).UnixMilli())))
+	if err := f.Announce(ctx, Member{ID: "s", Kind: KindSeeder}); err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := f.Members(ctx); len(list) != 2 || time.Until(list[0].Seen) > time.Minute {
+		t.Errorf("%+v", list)
+	}
 	// One that went silent leaves the list by itself, details included.
 	f.client.Redis().ZAdd(ctx, shard.LiveKey("a"), zAt("w", 1))
 	if list, _ := f.Members(ctx); len(list) != 1 || list[0].ID != "s" {

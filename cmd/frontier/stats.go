@@ -73,16 +73,19 @@ func showReport(w io.Writer, r *frontier.Report) {
 	for _, cause := range slices.Sorted(maps.Keys(r.Dead)) {
 		row(w, "  "+cause, r.Dead[cause])
 	}
-	if r.Members == nil {
-		return
+	if r.Members != nil {
+		showMembers(w, r.Members)
 	}
+}
+
+func showMembers(w io.Writer, members []frontier.Member) {
 	fmt.Fprintln(w)
-	if len(r.Members) == 0 {
+	if len(members) == 0 {
 		row(w, "no fetcher is live")
 		return
 	}
 	row(w, "LIVE", "VERSION", "HOST", "PID", "PAGES/S", "PAGES", "VISITS", "LIMIT", "UP", "SEEN")
-	for _, m := range r.Members {
+	for _, m := range members {
 		row(w, m.Kind, m.Version, m.Host, m.PID, fmt.Sprintf("%.1f", m.Rate), m.Pages, m.Visits, m.Limit,
 			since(m.Started), since(m.Seen)+" ago")
 	}

@@ -265,7 +265,7 @@ func (a *admitter) apply(g *group) {
 		}
 	})
 	spills := a.lane.spill != nil && a.lane.w.overflowErr() == nil
-	gone := a.lane.spill != nil // what found no room does not ask again
+	gone := full && spills // candidates that found no room do not ask again
 	for i := range g.links {
 		l, v := &g.links[i], g.verdicts[g.of[i]]
 		if v == frontier.Full && (!l.once || spills) {
@@ -278,8 +278,8 @@ func (a *admitter) apply(g *group) {
 	if fresh {
 		a.lane.stir()
 	}
-	if gone {
-		a.noteRoom(fresh, full)
+	if fresh || gone {
+		a.noteRoom(gone)
 	}
 	if full && spills {
 		a.lane.spill.take(a.full, a.lane.stir)
@@ -288,14 +288,12 @@ func (a *admitter) apply(g *group) {
 	}
 }
 
-// noteRoom keeps when candidates that do not ask again found no room.
-func (a *admitter) noteRoom(fresh, full bool) {
-	if !fresh && !full {
-		return
-	}
+// noteRoom keeps when candidates that do not ask again found no room. Without
+// some of those others were admitted.
+func (a *admitter) noteRoom(gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.noRoom = (time.Time{}); full {
+	if a.noRoom = (time.Time{}); gone {
 		a.noRoom = time.Now()
 	}
 }

@@ -82,12 +82,12 @@ func (h *hand) obtainRules(l *loan, item *frontier.Item, agent string) judgement
 		h.w.fail(l.ctx, err)
 		return judgedOver
 	}
-	if ok {
+	if ok && ttl <= robotsTTL { // longer: the clock that ends them was set back
 		if rules := loadRules(data, agent); rules != nil {
 			h.w.robots.put(origin, agent, rules, max(ttl, robotsMinKept))
 			return judgedWait
 		}
-		// Of another version, or read under another name: ask the site again.
+		// Of another version, or read under another name.
 	}
 	rules, ttl, err := h.fetchRobots(l, origin, agent)
 	if err != nil {

@@ -194,7 +194,35 @@ func TestSitemapsFull(t *testing.T) {
 			t.Errorf("sitemap %d was asked for %d times", i, n)
 		}
 	}
+	for _, l := range worker.lanes {
+		if l.admits.isFull() {
+			t.Errorf("shard %d still counts as full", l.shard)
+		}
+	}
 	checkIdle(t, worker)
+}
+
+// TestRobotsClockSetBack: rules that the shard would keep for longer than anybody
+// may, since its clock was set back, are asked for anew.
+func TestRobotsClockSetBack(t *testing.T) {
+	for ttl, asked := range map[time.Duration]int{robotsTTL: 0, robotsTTL + time.Hour: 1} {
+		t.Run(ttl.String(), func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, nil)
+			w.page("a.example/")
+			r.seed("http://a.example/")
+			rules := saveRules(robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine"), "seine")
+			for k := range r.cfg.Frontier.Shards() {
+				if err := r.cfg.Frontier.SetRobots(t.Context(), k, "http://a.example", rules, ttl); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.run()
+			if n := len(w.requests("", true)); n != asked {
+				t.Errorf("robots.txt was asked for %d times, want %d", n, asked)
+			}
+		})
+	}
 }
 
 // TestDeadName: a name that does not resolve is a matter of its URLs.
@@ -218,50 +246,6 @@ func TestDeadName(t *testing.T) {
 	}
 	r.checkEmpty()
 	checkIdle(t, worker)
-}
-
-// TestRobotsCacheBound: rules take bounded memory, whatever sites serve, and a
-// few huge ones leave most of the others where they are.
-func TestRobotsCacheBound(t *testing.T) {
-	c := newRobotsCache()
-	small := robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine")
-	file := []byte("User-agent: *\n")
-	for i := range 60_000 {
-		file = fmt.Appendf(file, "Disallow:/%x\n", i)
-	}
-	huge := robots.Parse(file, "seine")
-	if n := huge.Bytes(); n < 4<<20 {
-		t.Fatalf("60,000 rules take %d bytes", n)
-	}
-	const others = 5000
-	for i := range others {
-		c.put(fmt.Sprintf("http://a%d.example", i), "seine", small, time.Hour)
-	}
-	for i := range 100 {
-		origin := fmt.Sprintf("http://huge%d.example", i/2) // each twice
-		c.put(origin, "seine", huge, time.Hour)
-		if c.bytes > robotsBytes {
-			t.Fatalf("%d: %d bytes", i, c.bytes)
-		}
-		if c.get([]byte(origin), "seine") == nil {
-			t.Fatalf("%d: not there", i)
-		}
-	}
-	left := 0
-	for i := range others {
-		if c.get(fmt.Appendf(nil, "http://a%d.example", i), "seine") != nil {
-			left++
-		}
-	}
-	if left < others/10 { // two thirds are left mostly
-		t.Errorf("huge rules left %d of %d others", left, others)
-	}
-	for len(c.origins) > 0 {
-		c.drop(c.victim())
-	}
-	if c.bytes != 0 {
-		t.Errorf("%d bytes of nothing", c.bytes)
-	}
 }
 
 func TestCacheTime(t *testing.T) {

@@ -9,5 +9,5 @@
 -- Repeat      finds the clock right
 local behind = TICK - CLOCK
 if behind < tonumber(ARGV[2]) then return 0 end
-C('HSET', KEYS[1], 'ahead', int((tonumber(META[8]) or 0) + behind))
+C('HSET', KEYS[1], 'ahead', int(AHEAD + behind))
 return behind

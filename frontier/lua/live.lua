@@ -19,6 +19,10 @@ end
 local ttl = tonumber(ARGV[2])
 if ARGV[1] ~= '' then
   if ttl > 0 then
+    -- A clock that was set back lets nobody live longer.
+    for _, id in ipairs(C('ZRANGE', KEYS[1], '(' .. int(now + ttl), '+inf', 'BYSCORE', 'LIMIT', 0, 1000)) do
+      C('ZADD', KEYS[1], int(now + ttl), id)
+    end
     C('ZADD', KEYS[1], int(now + ttl), ARGV[1])
     C('HSET', KEYS[2], ARGV[1], ARGV[3])
     C('PEXPIRE', KEYS[1], ttl * 2)

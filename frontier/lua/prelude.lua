@@ -16,8 +16,10 @@ local META = C('HMGET', KEYS[1], 'epoch', 'rev', 'paused', 'tick', 'quiet', 'rul
 if META[1] ~= ARGV[1] then return '!stale' end
 local TIME = C('TIME')
 local TICK = tonumber(META[4]) or 0
--- Milliseconds: what the clock shows, and the time, which is never behind the last tick.
-local CLOCK = TIME[1] * 1000 + math.floor(TIME[2] / 1000) + (tonumber(META[8]) or 0)
+-- Milliseconds: how far time runs before the server, what the clock shows, and the
+-- time, which is never behind the last tick.
+local AHEAD = tonumber(META[8]) or 0
+local CLOCK = TIME[1] * 1000 + math.floor(TIME[2] / 1000) + AHEAD
 local NOW = math.max(CLOCK, TICK)
 local HELD, DAY = 8, 86400000
 
@@ -80,13 +82,14 @@ local function rise(p, site, s)
   C('ZADD', KEYS[zset], int(math.max(tonumber(s[1]) or 0, NOW)), site)
 end
 
--- expire lets the s at b go a day after its clock unless it holds what stays.
+-- expire lets the s at b go a day after its clock unless it holds what stays. The
+-- server expires keys by its own time.
 local function expire(b, clock)
   local s = C('HMGET', KEYS[b], 'token', 'n', 'cap', 'blocked', 'override', 'paused')
   if s[1] or s[2] or s[3] or s[4] or s[5] or s[6] then
     C('PERSIST', KEYS[b])
   else
-    C('PEXPIREAT', KEYS[b], int(math.max(clock, NOW) + DAY))
+    C('PEXPIREAT', KEYS[b], int(math.max(clock, NOW) + DAY - AHEAD))
   end
 end
 

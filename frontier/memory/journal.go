@@ -238,6 +238,9 @@ func (j *journal) rotate(file *os.File, gen uint64, salt uint32, size int64) err
 			return err
 		}
 	}
+	if j.lost != nil { // a sync would not say so again
+		return j.lost
+	}
 	if err := j.file.Sync(); err != nil {
 		return j.lose(err)
 	}

@@ -18,12 +18,11 @@
 // Without Config.Dir a crawl ends with its process. With it, each change is in
 // the shard's journal before the call returns, so a killed process loses
 // nothing that it acknowledged, and a power cut loses at most what was done since
-// the last sync. When a sync fails the shard refuses all further work, and Close
-// writes what memory holds to new files. URLs that were lent at that moment return to the front of
-// their queues. The first of each visit is marked as lost once more, for it may
-// be what killed the process: it is lent alone next time, and from the second
-// mark on only one such URL is out at a time, so that the third falls on the
-// culprit. After Close nothing is marked.
+// the last sync. URLs that were lent at that moment return to the front of their
+// queues. The first of each visit is marked as lost once more, for it may be what
+// killed the process: it is lent alone next time, and from the second mark on as
+// VisitLimits.Safe allows. After Close nothing is marked. When a sync fails the
+// shard refuses all further work, and Close writes what memory holds to new files.
 package memory
 
 import (

@@ -68,9 +68,10 @@ func eachLine(ctx context.Context, path string, in io.Reader, f func(where, text
 	var file *os.File
 	if path != "-" {
 		var err error
-		if file, in, err = openInput(ctx, path); ctx.Err() != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		} else if err != nil {
+		if file, in, err = openInput(ctx, path); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
 			return &fileError{"", err}
 		}
 		defer file.Close()

@@ -2,7 +2,9 @@ package boot
 
 import (
 	"bytes"
+
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -88,6 +90,27 @@ func TestLinesThatBreakOff(t *testing.T) {
 	stop := errors.New("stop")
 	if err := (&SeedFlags{Seed: []string{"a", "b"}}).Each(t.Context(), nil, func(string, string, error) error { return stop }); err != stop {
 		t.Error(err)
+	}
+}
+
+// late is a context that ends as soon as somebody waited.
+type late struct{ context.Context }
+
+func (late) Err() error { return ErrSignal }
+
+// A file that is open when the signal comes is read; whoever takes its lines ends it.
+func TestStopAfterOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "urls")
+	if err := os.WriteFile(path, []byte("http://a.example/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	err := (&SeedFlags{File: []string{path}}).Each(late{t.Context()}, nil, func(_, text string, _ error) error {
+		got = text
+		return nil
+	})
+	if err != nil || got != "http://a.example/" {
+		t.Errorf("read %q, %v", got, err)
 	}
 }
 

@@ -1,0 +1,53 @@
+package crawl
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"seine/fetch/robots"
+)
+
+// TestRobotsCacheBound: rules take bounded memory, whatever sites serve, and a
+// few huge ones leave most of the others where they are.
+func TestRobotsCacheBound(t *testing.T) {
+	c := newRobotsCache()
+	small := robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine")
+	file := []byte("User-agent: *\n")
+	for i := range 60_000 {
+		file = fmt.Appendf(file, "Disallow:/%x\n", i)
+	}
+	huge := robots.Parse(file, "seine")
+	if n := huge.Bytes(); n < 4<<20 {
+		t.Fatalf("60,000 rules take %d bytes", n)
+	}
+	const others = 5000
+	for i := range others {
+		c.put(fmt.Sprintf("http://a%d.example", i), "seine", small, time.Hour)
+	}
+	for i := range 100 {
+		origin := fmt.Sprintf("http://huge%d.example", i/2) // each twice
+		c.put(origin, "seine", huge, time.Hour)
+		if c.bytes > robotsBytes {
+			t.Fatalf("%d: %d bytes", i, c.bytes)
+		}
+		if c.get([]byte(origin), "seine") == nil {
+			t.Fatalf("%d: not there", i)
+		}
+	}
+	left := 0
+	for i := range others {
+		if c.get(fmt.Appendf(nil, "http://a%d.example", i), "seine") != nil {
+			left++
+		}
+	}
+	if left < others/10 { // two thirds are left mostly
+		t.Errorf("huge rules left %d of %d others", left, others)
+	}
+	for len(c.origins) > 0 {
+		c.drop(c.victim())
+	}
+	if c.bytes != 0 {
+		t.Errorf("%d bytes of nothing", c.bytes)
+	}
+}
