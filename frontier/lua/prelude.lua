@@ -15,10 +15,8 @@ local C, KEYS, ARGV = redis.call, KEYS, ARGV
 local META = C('HMGET', KEYS[1], 'epoch', 'rev', 'paused', 'tick', 'quiet', 'ruled', 'turn', 'ahead')
 if META[1] ~= ARGV[1] then return '!stale' end
 local TIME = C('TIME')
-local TICK = tonumber(META[4]) or 0
--- Milliseconds: how far time runs before the server, what the clock shows, and the
--- time, which is never behind the last tick.
-local AHEAD = tonumber(META[8]) or 0
+local TICK, AHEAD = tonumber(META[4]) or 0, tonumber(META[8]) or 0
+-- Milliseconds: what the clock shows, AHEAD of the server's, and the time, never behind the last tick.
 local CLOCK = TIME[1] * 1000 + math.floor(TIME[2] / 1000) + AHEAD
 local NOW = math.max(CLOCK, TICK)
 local HELD, DAY = 8, 86400000
@@ -82,8 +80,7 @@ local function rise(p, site, s)
   C('ZADD', KEYS[zset], int(math.max(tonumber(s[1]) or 0, NOW)), site)
 end
 
--- expire lets the s at b go a day after its clock unless it holds what stays. The
--- server expires keys by its own time.
+-- expire lets the s at b go a day after its clock, in the server's time, unless it holds what stays.
 local function expire(b, clock)
   local s = C('HMGET', KEYS[b], 'token', 'n', 'cap', 'blocked', 'override', 'paused')
   if s[1] or s[2] or s[3] or s[4] or s[5] or s[6] then
