@@ -104,11 +104,12 @@ var errForeign = errors.New("it was written by something else")
 // liveTypes tells of a key of the list when it is of another type than want.
 func (f *Frontier) liveTypes(ctx context.Context, key, want string) error {
 	raw, err := f.client.Do(ctx, noShard, key, "TYPE", key)
-	if kind := str(raw); err != nil || kind == want || kind == "none" {
+	kind := str(raw)
+	if err != nil || kind == want || kind == "none" {
 		return err
 	}
 	return fmt.Errorf("frontier: %s, of the list of live programs, is of type %s and must be %s; rename or delete it, programs enter themselves again: %w",
-		key, str(raw), want, errForeign)
+		key, kind, want, errForeign)
 }
 
 // Finished says whether nothing is left to do: on no shard a site in any ready

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"seine/shard"
 )
 
@@ -16,17 +14,13 @@ import (
 func TestClocksSetBack(t *testing.T) {
 	w := build(t, setup{lease: 20 * time.Second})
 	w.start(3)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: w.redis.Addrs})
-	defer client.Close()
 	tags := shard.NewMap(w.front.Shards())
 	for range either(1, 5) {
 		w.progress(either(200, 500))
-		for k := range tags.Len() {
+		for k, s := range w.shards() {
 			// What a shard adds to the clock is as good as the clock itself.
 			meta := shard.KeysOf("seine", tags.Tag(k)).Meta()
-			if err := client.HIncrBy(t.Context(), meta, "ahead", -time.Hour.Milliseconds()).Err(); err != nil {
-				t.Fatal(err)
-			}
+			w.redis.MasterOf(t, s.Slot).Do(t, "hincrby", meta, "ahead", -time.Hour.Milliseconds())
 		}
 		w.blows++
 		w.progress(200)

@@ -124,14 +124,10 @@ func (r *runner) crawl(args ...string) (measure, error) {
 	for i := range r.sites {
 		args = append(args, "--seed", r.web.URL(i, "/index.html"))
 	}
-	cmd := exec.Command(r.fetcher, args...)
-	var text bytes.Buffer
-	cmd.Stderr = &text
-	start := time.Now()
-	if err := cmd.Run(); err != nil {
-		return measure{}, fmt.Errorf("%s: %w: %s", r.fetcher, err, text.String())
+	o, err := timed(r.fetcher, args)
+	if err != nil {
+		return measure{}, err
 	}
-	wall := time.Since(start)
 	records, err := os.ReadFile(out)
 	if err != nil {
 		return measure{}, err
@@ -140,8 +136,31 @@ func (r *runner) crawl(args ...string) (measure, error) {
 	if r.pages > 0 && int(pages) != r.pages {
 		return measure{}, fmt.Errorf("a crawl found %.0f pages, the first one %d", pages, r.pages)
 	}
-	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return measure{rate: pages / wall.Seconds(), cpu: used.Seconds() * 1e6 / pages}, nil
+	return o.measure(pages), nil
+}
+
+// outcome is what a crawler printed, and the time that it and its processors took.
+type outcome struct {
+	out, log   string
+	wall, used time.Duration
+}
+
+func (o *outcome) measure(pages float64) measure {
+	return measure{rate: pages / o.wall.Seconds(), cpu: o.used.Seconds() * 1e6 / pages}
+}
+
+// timed runs a crawler.
+func timed(name string, args []string) (*outcome, error) {
+	cmd := exec.Command(name, args...)
+	var text bytes.Buffer
+	cmd.Stderr = &text
+	start := time.Now()
+	out, err := cmd.Output()
+	wall := time.Since(start)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", name, err, text.String())
+	}
+	return &outcome{string(out), text.String(), wall, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
 }
 
 // rival runs another crawler once over all sites. It counts if it found the same
@@ -152,21 +171,15 @@ func (r *runner) rival(v rival) (measure, error) {
 		args = append(args, r.web.URL(i, "/index.html"))
 	}
 	os.Remove(r.file("rival.jsonl"))
-	cmd := exec.Command(v.command[0], args...)
-	var text bytes.Buffer
-	cmd.Stderr = &text
-	start := time.Now()
-	said, err := cmd.Output()
-	wall := time.Since(start)
+	o, err := timed(v.command[0], args)
 	if err != nil {
-		return measure{}, fmt.Errorf("%s: %w: %s", v.name, err, text.String())
+		return measure{}, err
 	}
-	pages, err := strconv.ParseFloat(strings.TrimSpace(string(said)), 64)
+	pages, err := strconv.ParseFloat(strings.TrimSpace(o.out), 64)
 	if err != nil || math.Abs(pages-float64(r.pages)) > float64(r.pages)/50 {
-		return measure{}, fmt.Errorf("%s found %q pages, not %d: %s", v.name, said, r.pages, text.String())
+		return measure{}, fmt.Errorf("%s found %q pages, not %d: %s", v.name, o.out, r.pages, o.log)
 	}
-	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return measure{rate: pages / wall.Seconds(), cpu: used.Seconds() * 1e6 / pages}, nil
+	return o.measure(pages), nil
 }
 
 // bare fetches every URL once, a goroutine a site, with nothing but fasthttp.

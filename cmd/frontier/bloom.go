@@ -87,9 +87,12 @@ func dumpName(dir string, k int) string {
 	return filepath.Join(dir, fmt.Sprintf("shard-%04d.bloom", k))
 }
 
-// noShard says that --shard names none of the crawl's.
-func noShard(f *frontier.Frontier) error {
-	return boot.Usage("--shard: the crawl has shards 0 to %d", f.Shards()-1)
+// checkShard refuses a --shard that the crawl does not have.
+func checkShard(f *frontier.Frontier, k int) error {
+	if k < 0 || k >= f.Shards() {
+		return boot.Usage("--shard: the crawl has shards 0 to %d", f.Shards()-1)
+	}
+	return nil
 }
 
 // someShards are all shards of a crawl, or one.
@@ -102,9 +105,10 @@ type someShards struct {
 func (s someShards) each(f *frontier.Frontier, dir, done string, do func(k int, name string) error) (n int, err error) {
 	from, to := 0, f.Shards()
 	if s.Shard != nil {
-		if from, to = *s.Shard, *s.Shard+1; from < 0 || to > f.Shards() {
-			return 0, noShard(f)
+		if err := checkShard(f, *s.Shard); err != nil {
+			return 0, err
 		}
+		from, to = *s.Shard, *s.Shard+1
 	}
 	for k := from; k < to; k++ {
 		name := dumpName(dir, k)

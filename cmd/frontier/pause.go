@@ -67,8 +67,8 @@ func (t *target) apply(ctx context.Context, f *frontier.Frontier, reason string,
 		}
 		return "site " + site, note, f.Alter(ctx, k, site, frontier.SiteChange{Paused: &paused, Reason: reason})
 	case t.Shard != nil:
-		if k := *t.Shard; k < 0 || k >= f.Shards() {
-			return "", "", noShard(f)
+		if err := checkShard(f, *t.Shard); err != nil {
+			return "", "", err
 		}
 		return fmt.Sprintf("shard %d", *t.Shard), "", f.Pause(ctx, *t.Shard, paused)
 	}
