@@ -5,9 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"seine/extract/charset"
 )
 
-func charsetOf(doc Doc, body string) (string, Authority) {
+func charsetOf(doc Doc, body string) (string, charset.Authority) {
 	s := NewScanner(Config{})
 	s.Reset(doc, func(*Link) {})
 	s.Write([]byte(body))
@@ -18,30 +20,30 @@ func charsetOf(doc Doc, body string) (string, Authority) {
 func TestCharset(t *testing.T) {
 	for _, c := range []struct {
 		name, typ, body, want string
-		by                    Authority
+		by                    charset.Authority
 	}{
-		{"nothing", "text/html", "<p>x", "windows-1252", ByDefault},
-		{"header", "text/html; charset=ISO-8859-1", "<meta charset=utf-8>", "windows-1252", ByHeader},
-		{"quoted header", `text/html;charset="UTF-8"`, "", "utf-8", ByHeader},
-		{"broken header", `text/html; foo bar; charset=koi8-r`, "", "koi8-r", ByHeader},
-		{"unknown header", "text/html; charset=no-such", "<meta charset=koi8-r>", "koi8-r", ByMeta},
-		{"bom before header", "text/html; charset=koi8-r", "\xef\xbb\xbfx", "utf-8", ByBOM},
-		{"utf-16 bom", "text/html; charset=koi8-r", "\xff\xfex\x00", "utf-16le", ByBOM},
-		{"meta", "text/html", "<META Charset='GB2312'>", "gbk", ByMeta},
-		{"meta content", "text/html", `<meta content="text/html; charset=Shift_JIS" http-equiv=content-type>`, "shift_jis", ByMeta},
-		{"meta content without pragma", "text/html", `<meta content="text/html; charset=Shift_JIS">`, "windows-1252", ByDefault},
-		{"meta utf-16", "text/html", `<meta charset=utf-16>`, "utf-8", ByMeta},
-		{"meta in comment", "text/html", `<!-- <meta charset=koi8-r> --><meta charset=big5>`, "big5", ByMeta},
-		{"late meta", "text/html", strings.Repeat(" ", 3000) + `<meta charset=big5>`, "big5", ByMeta},
-		{"unknown meta", "text/html", `<meta charset=no-such><meta charset=big5>`, "big5", ByMeta},
-		{"detected", "text/html", "<p>\xc3\xa4", "utf-8", ByDetector},
-		{"xml", "text/xml", "<?xml version='1.0' encoding='koi8-r'?><urlset/>", "koi8-r", ByMeta},
-		{"xml declaration of html", "text/html", "<?xml version='1.0' encoding='koi8-r'?><html><p>x", "koi8-r", ByMeta},
-		{"xhtml", "application/xhtml+xml", `<?xml version="1.0" encoding="windows-1251"?><html><p>x`, "windows-1251", ByMeta},
-		{"svg", "image/svg+xml", `<?xml version="1.0" encoding="windows-1251"?><svg/>`, "windows-1251", ByMeta},
-		{"no xml declaration", "text/html", "<?xml version='1.0'><p>encoding='koi8-r'?>", "windows-1252", ByDefault},
-		{"xml declaration and meta", "text/html", "<?xml version='1.0' encoding='koi8-r'?><meta charset=big5>", "big5", ByMeta},
-		{"css", "text/css", `@charset "koi8-r";`, "koi8-r", ByMeta},
+		{"nothing", "text/html", "<p>x", "windows-1252", charset.ByDefault},
+		{"header", "text/html; charset=ISO-8859-1", "<meta charset=utf-8>", "windows-1252", charset.ByHeader},
+		{"quoted header", `text/html;charset="UTF-8"`, "", "utf-8", charset.ByHeader},
+		{"broken header", `text/html; foo bar; charset=koi8-r`, "", "koi8-r", charset.ByHeader},
+		{"unknown header", "text/html; charset=no-such", "<meta charset=koi8-r>", "koi8-r", charset.ByMeta},
+		{"bom before header", "text/html; charset=koi8-r", "\xef\xbb\xbfx", "utf-8", charset.ByBOM},
+		{"utf-16 bom", "text/html; charset=koi8-r", "\xff\xfex\x00", "utf-16le", charset.ByBOM},
+		{"meta", "text/html", "<META Charset='GB2312'>", "gbk", charset.ByMeta},
+		{"meta content", "text/html", `<meta content="text/html; charset=Shift_JIS" http-equiv=content-type>`, "shift_jis", charset.ByMeta},
+		{"meta content without pragma", "text/html", `<meta content="text/html; charset=Shift_JIS">`, "windows-1252", charset.ByDefault},
+		{"meta utf-16", "text/html", `<meta charset=utf-16>`, "utf-8", charset.ByMeta},
+		{"meta in comment", "text/html", `<!-- <meta charset=koi8-r> --><meta charset=big5>`, "big5", charset.ByMeta},
+		{"late meta", "text/html", strings.Repeat(" ", 3000) + `<meta charset=big5>`, "big5", charset.ByMeta},
+		{"unknown meta", "text/html", `<meta charset=no-such><meta charset=big5>`, "big5", charset.ByMeta},
+		{"detected", "text/html", "<p>\xc3\xa4", "utf-8", charset.ByDetector},
+		{"xml", "text/xml", "<?xml version='1.0' encoding='koi8-r'?><urlset/>", "koi8-r", charset.ByMeta},
+		{"xml declaration of html", "text/html", "<?xml version='1.0' encoding='koi8-r'?><html><p>x", "koi8-r", charset.ByMeta},
+		{"xhtml", "application/xhtml+xml", `<?xml version="1.0" encoding="windows-1251"?><html><p>x`, "windows-1251", charset.ByMeta},
+		{"svg", "image/svg+xml", `<?xml version="1.0" encoding="windows-1251"?><svg/>`, "windows-1251", charset.ByMeta},
+		{"no xml declaration", "text/html", "<?xml version='1.0'><p>encoding='koi8-r'?>", "windows-1252", charset.ByDefault},
+		{"xml declaration and meta", "text/html", "<?xml version='1.0' encoding='koi8-r'?><meta charset=big5>", "big5", charset.ByMeta},
+		{"css", "text/css", `@charset "koi8-r";`, "koi8-r", charset.ByMeta},
 	} {
 		if got, by := charsetOf(Doc{ContentType: c.typ}, c.body); got != c.want || by != c.by {
 			t.Errorf("%s: %s by %s, want %s by %s", c.name, got, by, c.want, c.by)
@@ -106,10 +108,10 @@ func TestSharedEncodings(t *testing.T) {
 				continue
 			}
 			label, _, _ := strings.Cut(rest, "\n")
-			_, want := lookup(label)
+			_, want := charset.Lookup(label)
 			rows++
 			got, by := charsetOf(Doc{ContentType: "text/html"}, data)
-			if by == ByDetector { // the suite knows none
+			if by == charset.ByDetector { // the suite knows none
 				got = "windows-1252"
 			}
 			if got != want && !strings.Contains(data, "document.write") {

@@ -1,5 +1,7 @@
 package extract
 
+import "seine/extract/charset"
+
 // collector takes what the tokenizer finds: it decodes, keeps facts and hands
 // links on.
 type collector struct {
@@ -93,7 +95,7 @@ func (c *collector) endRaw() {
 	switch c.capture {
 	case tagTitle:
 		if len(c.held) >= 4*c.cfg.MaxTitle { // the bound may have cut a character
-			c.held = wholeRunes(c.held)
+			c.held = charset.WholeRunes(c.held)
 		}
 		c.facts.Title = c.folded(c.dec.text(c.held))
 	case tagStyle:
@@ -122,4 +124,35 @@ func (c *collector) attr(m *markup, t *tag, id attrID) []byte {
 		return nil
 	}
 	return c.dec.attribute(t.b[m.attrs.from[id]:m.attrs.to[id]])
+}
+
+// appendText adds to the visible text, white space folded. It is decoded when
+// all of it is there.
+func (c *collector) appendText(b []byte) {
+	for _, ch := range b {
+		switch {
+		case isSpace(ch):
+			c.gap = true
+			continue
+		case ch == 0 || len(c.visible) >= c.cfg.MaxText:
+			continue
+		case c.gap:
+			if c.gap = false; len(c.visible) > 0 {
+				c.visible = append(c.visible, ' ')
+			}
+		}
+		c.visible = append(c.visible, ch)
+	}
+}
+
+// finishText decodes the visible text.
+func (c *collector) finishText() {
+	if len(c.visible) >= c.cfg.MaxText { // the bound may have cut a character
+		c.visible = charset.WholeRunes(c.visible)
+	}
+	if len(c.visible) > 0 {
+		c.facts.Text = append(c.facts.Text[:0], c.dec.text(c.visible)...)
+		c.facts.Text = trimTo(c.facts.Text, 0, c.cfg.MaxText)
+		c.dec.release()
+	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/tdewolff/parse/v2"
 	"github.com/tdewolff/parse/v2/css"
+
+	"seine/extract/charset"
 )
 
 // sheet finds the links of a style sheet: url() wherever it stands, and the
@@ -166,10 +168,10 @@ func (c *collector) styleAttr(b []byte) {
 	if indexFold(b, "url") < 0 && bytes.IndexByte(b, '\\') < 0 {
 		return
 	}
-	enc, dec := c.dec.enc, c.dec.dec // the attribute is UTF-8 by now
-	c.dec.enc = nil
+	written := c.dec.Decoder // the attribute is UTF-8 by now
+	c.dec.Decoder = charset.Decoder{}
 	c.css.reset(c.cfg.MaxTag)
 	c.attrBuf = appendNoNUL(c.attrBuf[:0], b)
 	c.lexSheet(c.attrBuf, true)
-	c.dec.enc, c.dec.dec = enc, dec
+	c.dec.Decoder = written
 }

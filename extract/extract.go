@@ -24,6 +24,7 @@
 package extract
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -51,14 +52,12 @@ type Doc struct {
 	Robots      []string   // X-Robots-Tag header values
 	Base        *canon.URL // the document's URL, after redirects; needed by Page only
 	Sitemap     bool       // read it as a sitemap or feed: the content decides which
-	Sites       []string   // of a sitemap: sites besides its own whose robots.txt names it, so that it may list their URLs
 }
 
 // Config of a Scanner; zero fields are the documented defaults.
 type Config struct {
 	Kinds    Kinds  // links to look for, default Navigation; Base is always handed on
 	Robots   string // our name in robots meta tags and X-Robots-Tag, besides "robots"; default none
-	Template bool   // links inside template elements are links too
 	Text     bool   // collect the visible text
 	MaxTag   int    // bytes of one tag, of one token of a style sheet or sitemap; default 65536
 	MaxText  int    // bytes of visible text, default 65536
@@ -94,17 +93,10 @@ func (c Config) withDefaults() Config {
 		c.Kinds = Navigation
 	}
 	c.Robots = strings.ToLower(c.Robots)
-	c.MaxTag = or(c.MaxTag, 64<<10)
-	c.MaxText = or(c.MaxText, 64<<10)
-	c.MaxTitle = or(c.MaxTitle, 1<<10)
-	c.MaxLocs = or(c.MaxLocs, 50_000)
-	c.MaxBytes = or(c.MaxBytes, 50<<20)
+	c.MaxTag = cmp.Or(c.MaxTag, 64<<10)
+	c.MaxText = cmp.Or(c.MaxText, 64<<10)
+	c.MaxTitle = cmp.Or(c.MaxTitle, 1<<10)
+	c.MaxLocs = cmp.Or(c.MaxLocs, 50_000)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 50<<20)
 	return c
-}
-
-func or[T int | int64](v, def T) T {
-	if v <= 0 {
-		return def
-	}
-	return v
 }

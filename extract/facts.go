@@ -1,22 +1,24 @@
 package extract
 
+import "seine/extract/charset"
+
 // Facts is what a document says of itself. Its memory is valid until the
 // Scanner is Reset; slices are UTF-8, nil when the document is silent.
 type Facts struct {
-	Title       []byte     // first title, entities decoded, white space folded
-	Lang        []byte     // lang of the html element
-	Description []byte     // meta description, white space folded
-	Canonical   []byte     // first link rel=canonical, as written; else the Link header's
-	Base        []byte     // first base href, as written
-	Charset     string     // encoding it was read in, WHATWG name in lower case
-	CharsetBy   Authority  // what said so
-	Declared    string     // encoding that header or meta declare, "" when none does
-	Feeds       []FeedLink // the first of them
-	NoIndex     bool       // robots meta or X-Robots-Tag
-	NoFollow    bool       // robots meta or X-Robots-Tag
-	Text        []byte     // visible text, with Config.Text
-	Cut         int        // tags and tokens longer than MaxTag
-	Truncated   bool       // a sitemap went over MaxLocs, it or what was gzipped over MaxBytes, or is broken
+	Title       []byte            // first title, entities decoded, white space folded
+	Lang        []byte            // lang of the html element
+	Description []byte            // meta description, white space folded
+	Canonical   []byte            // first link rel=canonical, as written; else the Link header's
+	Base        []byte            // first base href, as written
+	Charset     string            // encoding it was read in, WHATWG name in lower case
+	CharsetBy   charset.Authority // what said so
+	Declared    string            // encoding that header or meta declare, "" when none does
+	Feeds       []FeedLink        // the first of them
+	NoIndex     bool              // robots meta or X-Robots-Tag
+	NoFollow    bool              // robots meta or X-Robots-Tag
+	Text        []byte            // visible text, with Config.Text
+	Cut         int               // tags and tokens longer than MaxTag
+	Truncated   bool              // a sitemap went over MaxLocs, it or what was gzipped over MaxBytes, or is broken
 }
 
 // FeedLink is a feed that a page names, as written.

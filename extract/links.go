@@ -1,5 +1,7 @@
 package extract
 
+import "seine/extract/charset"
+
 // links hands on what the attributes of an HTML tag hold.
 func (c *collector) links(m *markup, t *tag) {
 	c.dec.release()
@@ -133,7 +135,7 @@ func (c *collector) meta(m *markup, t *tag) {
 			c.send(Refresh, url)
 		}
 	case equalFold(equiv, "content-type"):
-		c.declared(metaCharset(content))
+		c.declared(charset.Meta(content))
 	}
 	switch name := trim(c.attr(m, t, attrName)); {
 	case equalFold(name, "robots"), len(name) > 0 && equalFold(name, c.cfg.Robots):
@@ -141,6 +143,33 @@ func (c *collector) meta(m *markup, t *tag) {
 	case equalFold(name, "description") && c.facts.Description == nil:
 		c.facts.Description = c.folded(content)
 	}
+}
+
+// declared takes a charset that a meta element names. One that stands too far
+// down for the first look counts from there on (HTML, 13.2.3.4 "changing the
+// encoding while parsing" would read the page again).
+func (c *collector) declared(label []byte) {
+	if c.facts.Declared != "" || len(label) == 0 || len(label) > 64 {
+		return
+	}
+	_, name := charset.Lookup(string(label))
+	if name == "" {
+		return
+	}
+	c.facts.Declared = name
+	if c.facts.CharsetBy > charset.ByDetector {
+		return
+	}
+	name = charset.Inside(name)
+	switch enc, _ := charset.Lookup(name); name {
+	case "utf-8":
+		c.dec.Use(nil, false)
+	case "iso-2022-jp", "replacement": // too late
+		return
+	default:
+		c.dec.Use(enc, false)
+	}
+	c.facts.Charset, c.facts.CharsetBy = name, charset.ByMeta
 }
 
 // foreignLinks hands on the links of an svg or math element.

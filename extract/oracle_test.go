@@ -7,8 +7,9 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
-	"golang.org/x/net/html/charset"
 	"golang.org/x/text/transform"
+
+	"seine/extract/charset"
 )
 
 // elementKinds are the kinds that stand in attributes of elements.
@@ -189,7 +190,7 @@ func comparePage(t testing.TB, p page) (want, got map[string]bool) {
 // utf8Of decodes a document by the encoding that the scanner read it in.
 func utf8Of(t testing.TB, b []byte, label string) []byte {
 	t.Helper()
-	if _, n := bom(b); n > 0 {
+	if _, n := charset.BOM(b); n > 0 {
 		b = b[n:]
 	}
 	enc, _ := charset.Lookup(label)

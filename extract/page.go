@@ -2,9 +2,9 @@ package extract
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/encoding"
@@ -86,8 +86,7 @@ type Page struct {
 	counts  Counts
 	follow  Kinds
 	sitemap bool
-	site    string   // of a sitemap
-	lists   []string // sites that it may list besides
+	site    string // of a sitemap
 }
 
 // NewPage returns a page; cfg must be valid.
@@ -101,7 +100,7 @@ func NewPage(cfg PageConfig) *Page {
 	if cfg.LimitBy == "" {
 		cfg.LimitBy = canon.ByDomain
 	}
-	cfg.MaxLinks = or(cfg.MaxLinks, 20_000)
+	cfg.MaxLinks = cmp.Or(cfg.MaxLinks, 20_000)
 	p := &Page{cfg: cfg, scan: NewScanner(cfg.Config), parse: canon.NewParser(cfg.Canon), sites: canon.NewSites(cfg.LimitBy)}
 	p.scan.col.onEnd = p.release
 	return p
@@ -112,7 +111,7 @@ func NewPage(cfg PageConfig) *Page {
 func (p *Page) Reset(doc Doc, emit func(*Found)) {
 	p.emit, p.baseURL, p.counts = emit, doc.Base, Counts{}
 	p.follow = p.cfg.Follow
-	p.sitemap, p.lists = doc.Sitemap, doc.Sites
+	p.sitemap = doc.Sitemap
 	if doc.Sitemap {
 		p.follow |= Of(Loc, Index, Entry)
 		if doc.Base != nil {
@@ -209,7 +208,7 @@ func (p *Page) resolve(l *Link) {
 		return
 	}
 	p.counts.Found++
-	if p.sitemap && follow && l.Kind != Entry && site.Name != p.site && !slices.Contains(p.lists, site.Name) {
+	if p.sitemap && follow && l.Kind != Entry && site.Name != p.site {
 		follow = false
 		p.counts.Foreign++
 	}
@@ -225,14 +224,10 @@ const maxRaws = 32 << 10
 // A page that declares none is read as UTF-8 where that is valid; once it was,
 // its queries are escaped as the bytes that they were written in.
 func (p *Page) queryEncoding() encoding.Encoding {
-	switch c := &p.scan.col; {
-	case c.facts.Charset == "iso-2022-jp": // decoded before the scanner
+	if p.scan.col.facts.Charset == "iso-2022-jp" { // decoded before the scanner
 		return japanese.ISO2022JP
-	case c.dec.guessed && c.dec.valid:
-		return nil
-	default:
-		return c.dec.enc
 	}
+	return p.scan.col.dec.Encoding()
 }
 
 func (p *Page) refused(err error) {

@@ -2,10 +2,10 @@ package extract
 
 import (
 	"bytes"
+	"mime"
 	"strings"
 
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/transform"
+	"seine/extract/charset"
 )
 
 // reader is what a document is read as.
@@ -20,6 +20,20 @@ const (
 )
 
 func isMarkup(typ string) bool { return typ == "text/html" || typ == "application/xhtml+xml" }
+
+// headerType splits a Content-Type header into media type and charset, both
+// lower case; broken parameters do not hide the charset.
+func headerType(v string) (typ, label string) {
+	typ, params, err := mime.ParseMediaType(v)
+	if err == nil {
+		return typ, strings.ToLower(params["charset"])
+	}
+	typ, rest, _ := strings.Cut(v, ";")
+	if cs := charset.Meta([]byte(rest)); cs != nil {
+		label = strings.ToLower(string(cs))
+	}
+	return strings.ToLower(strings.TrimSpace(typ)), label
+}
 
 // route says how the document that starts with b is read: by its media type,
 // where that tells; a sitemap by what it looks like.
@@ -53,7 +67,7 @@ func (s *Scanner) route(b []byte, unzipped bool) reader {
 
 // sniff tells what a document looks like by its first bytes.
 func sniff(b []byte) reader {
-	if name, n := bom(b); n == 2 { // UTF-16: every other byte will do
+	if name, n := charset.BOM(b); n == 2 { // UTF-16: every other byte will do
 		var ascii []byte
 		for i := n + len(name) - len("utf-16be"); i+1 < len(b); i += 2 {
 			ascii = append(ascii, b[i]|b[i+1])
@@ -100,124 +114,46 @@ func sniff(b []byte) reader {
 const sampleBytes = 8 << 10
 
 // byTooLittle stands in for an authority while more bytes are needed.
-const byTooLittle Authority = 255
+const byTooLittle charset.Authority = 255
 
 // encoding determines a document's encoding (HTML, 13.2.3).
-func (s *Scanner) encoding(b []byte, read reader, whole bool) (name string, by Authority, skip int) {
-	if name, n := bom(b); n > 0 {
-		return name, ByBOM, n
+func (s *Scanner) encoding(b []byte, read reader, whole bool) (name string, by charset.Authority, skip int) {
+	if name, n := charset.BOM(b); n > 0 {
+		return name, charset.ByBOM, n
 	}
 	if s.label != "" {
-		return s.label, ByHeader, 0
+		return s.label, charset.ByHeader, 0
 	}
 	switch read {
 	case readNothing:
-		return "utf-8", ByDefault, 0
+		return "utf-8", charset.ByDefault, 0
 	case readXML:
-		if name = xmlCharset(b); name != "" {
+		if name = charset.XML(b); name != "" {
 			s.col.facts.Declared = name
-			return name, ByMeta, 0
+			return name, charset.ByMeta, 0
 		}
-		return "utf-8", ByDefault, 0
+		return "utf-8", charset.ByDefault, 0
 	case readCSS:
-		if rest, ok := bytes.CutPrefix(b, []byte(`@charset "`)); ok {
-			if n := bytes.IndexByte(rest, '"'); n >= 0 {
-				if _, name = lookup(string(rest[:n])); name != "" {
-					return declaredAs(name), ByMeta, 0
-				}
-			}
+		if name = charset.Sheet(b); name != "" {
+			return name, charset.ByMeta, 0
 		}
-		return "utf-8", ByDefault, 0
+		return "utf-8", charset.ByDefault, 0
 	}
-	if name = prescan(b[:min(len(b), prescanBytes)]); name != "" {
-		return name, ByMeta, 0
+	if name = charset.Prescan(b[:min(len(b), charset.PrescanBytes)]); name != "" {
+		return name, charset.ByMeta, 0
 	}
-	if name = xmlCharset(b); name != "" { // HTML, 13.2.3.2 "get an XML encoding"
+	if name = charset.XML(b); name != "" { // HTML, 13.2.3.2 "get an XML encoding"
 		s.col.facts.Declared = name
-		return name, ByMeta, 0
+		return name, charset.ByMeta, 0
 	}
 	if !whole && len(b) < sampleBytes {
 		return "", byTooLittle, 0
 	}
-	if name = prescan(b); name != "" { // a browser would read the page again
-		return name, ByMeta, 0
+	if name = charset.Prescan(b); name != "" { // a browser would read the page again
+		return name, charset.ByMeta, 0
 	}
-	if name = detect(b); name != "" {
-		return name, ByDetector, 0
+	if name = charset.Detect(b); name != "" {
+		return name, charset.ByDetector, 0
 	}
-	return "windows-1252", ByDefault, 0
-}
-
-// xmlCharset reads the encoding of an XML declaration, or tells UTF-16 without
-// a mark by its first characters.
-func xmlCharset(b []byte) string {
-	switch {
-	case bytes.HasPrefix(b, []byte("<\x00?\x00")):
-		return "utf-16le"
-	case bytes.HasPrefix(b, []byte("\x00<\x00?")):
-		return "utf-16be"
-	case !bytes.HasPrefix(b, []byte("<?xml")):
-		return ""
-	}
-	end := bytes.IndexByte(b, '>')
-	if end < 0 {
-		return ""
-	}
-	b = b[:end]
-	n := bytes.Index(b, []byte("encoding"))
-	if n < 0 {
-		return ""
-	}
-	b = trimLeft(b[n+len("encoding"):])
-	if len(b) < 3 || b[0] != '=' {
-		return ""
-	}
-	if b = trimLeft(b[1:]); len(b) < 2 || b[0] != '"' && b[0] != '\'' {
-		return ""
-	}
-	if n = bytes.IndexByte(b[1:], b[0]); n < 0 {
-		return ""
-	}
-	_, name := lookup(string(b[1 : n+1]))
-	return declaredAs(name)
-}
-
-// transcoder turns a document that is no superset of ASCII into UTF-8.
-type transcoder struct {
-	dec  transform.Transformer
-	part []byte // a character cut by the end of a chunk
-	out  [4096]byte
-}
-
-func newTranscoder(enc encoding.Encoding) *transcoder {
-	return &transcoder{dec: enc.NewDecoder().Transformer}
-}
-
-func (t *transcoder) write(b []byte, to func([]byte)) {
-	for len(b) > 0 && len(t.part) > 0 {
-		t.part = append(t.part, b[0])
-		b = b[1:]
-		t.part = t.part[:copy(t.part, t.part[t.run(t.part, false, to):])]
-	}
-	t.part = append(t.part, b[t.run(b, false, to):]...)
-}
-
-func (t *transcoder) close(to func([]byte)) {
-	t.run(t.part, true, to)
-	t.part = t.part[:0]
-}
-
-// run converts as much of b as can be and returns how much that was.
-func (t *transcoder) run(b []byte, end bool, to func([]byte)) int {
-	read := 0
-	for {
-		n, k, err := t.dec.Transform(t.out[:], b[read:], end)
-		read += k
-		if n > 0 {
-			to(t.out[:n])
-		}
-		if err != transform.ErrShortDst || n == 0 && k == 0 {
-			return read
-		}
-	}
+	return "windows-1252", charset.ByDefault, 0
 }

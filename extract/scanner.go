@@ -1,5 +1,7 @@
 package extract
 
+import "seine/extract/charset"
+
 // Scanner finds links and facts in the document that is written to it. One per
 // goroutine; made once and Reset for each document.
 type Scanner struct {
@@ -14,7 +16,7 @@ type Scanner struct {
 
 	levels [maxZipped + 1]level
 	read   reader
-	wide   *transcoder // of an encoding that is no superset of ASCII
+	wide   *charset.Transcoder // of an encoding that is no superset of ASCII
 }
 
 // maxZipped is how often a document may be gzipped: once, and once more.
@@ -55,7 +57,7 @@ func (s *Scanner) Reset(doc Doc, emit func(*Link)) {
 		s.header, s.label = doc.ContentType, ""
 		typ, label := headerType(doc.ContentType)
 		if s.typ = typ; label != "" {
-			_, s.label = lookup(label)
+			_, s.label = charset.Lookup(label)
 		}
 	}
 	s.col.reset(emit)
@@ -124,7 +126,7 @@ func (s *Scanner) feed(n int, b []byte) {
 	case s.levels[n].zipped:
 		s.levels[n].zip.write(b)
 	case s.wide != nil:
-		s.wide.write(b, s.text)
+		s.wide.Write(b, s.text)
 	default:
 		s.text(b)
 	}
@@ -160,7 +162,7 @@ func (s *Scanner) end(n int) {
 		return
 	}
 	if s.wide != nil {
-		s.wide.close(s.text)
+		s.wide.Close(s.text)
 		s.wide = nil
 	}
 	switch s.read {
@@ -181,12 +183,12 @@ func (s *Scanner) end(n int) {
 // more are needed.
 func (s *Scanner) need(n int) int {
 	switch held := len(s.levels[n].held); {
-	case held >= prescanBytes:
+	case held >= charset.PrescanBytes:
 		return sampleBytes
 	case s.label != "" && n == 0 && isMarkup(s.typ) && held < 3:
 		return 3 // a byte order mark, or gzip's
 	}
-	return prescanBytes
+	return charset.PrescanBytes
 }
 
 // begin decides how the document that starts with b is read and returns where
@@ -225,15 +227,15 @@ func (s *Scanner) begin(n int, b []byte, whole bool) (int, bool) {
 }
 
 // use reads what follows in an encoding.
-func (s *Scanner) use(name string, by Authority) {
+func (s *Scanner) use(name string, by charset.Authority) {
 	s.col.facts.Charset, s.col.facts.CharsetBy = name, by
-	enc, _ := lookup(name)
+	enc, _ := charset.Lookup(name)
 	switch name {
 	case "utf-8":
 		enc = nil
 	case "utf-16le", "utf-16be", "iso-2022-jp", "replacement":
-		s.wide = newTranscoder(enc)
+		s.wide = charset.NewTranscoder(enc)
 		enc = nil
 	}
-	s.col.dec.use(enc, by == ByDefault)
+	s.col.dec.Use(enc, by == charset.ByDefault)
 }

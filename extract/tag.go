@@ -1,5 +1,12 @@
 package extract
 
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"strings"
+)
+
 // tag is a start or end tag.
 type tag struct {
 	element
@@ -61,7 +68,7 @@ func (m *markup) tag(b []byte, start bool) int {
 // start handles a start tag.
 func (m *markup) start(t *tag) {
 	if len(m.stack) > 0 && m.foreignStart(t) {
-		if m.template == 0 || m.cfg.Template {
+		if m.template == 0 {
 			m.out.foreignLinks(m, t)
 		}
 		return
@@ -77,7 +84,7 @@ func (m *markup) start(t *tag) {
 		m.out.space()
 	}
 	switch {
-	case m.attrs.seen == 0 || m.template > 0 && !m.cfg.Template:
+	case m.attrs.seen == 0 || m.template > 0:
 	case t.el == tagSVG || t.el == tagMath:
 		m.out.foreignLinks(m, t)
 	default:
@@ -149,4 +156,268 @@ func equalFold(b []byte, s string) bool {
 		}
 	}
 	return true
+}
+
+// indexFold finds s, which is lower case, in b in any case.
+func indexFold(b []byte, s string) int {
+	for i := 0; i+len(s) <= len(b); i++ {
+		if equalFold(b[i:i+len(s)], s) {
+			return i
+		}
+	}
+	return -1
+}
+
+// newNames builds the table of elements for the kinds of link that are wanted.
+func newNames(cfg *Config) *names {
+	n := &names{}
+	addAll := func(list string, flags tagFlags) {
+		for name := range strings.FieldsSeq(list) {
+			n.add(name, tagOther, flags)
+		}
+	}
+	addAll("base basefont bgsound link meta title noscript noframes style script template html head", flagHead)
+	addAll(`b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu meta
+		nobr ol p pre ruby s small span strong strike sub sup table tt u ul var`, flagBreak)
+	addAll(`address applet area article aside base basefont bgsound blockquote body br button caption center col colgroup
+		dd details dir div dl dt embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header
+		hgroup hr html iframe img input keygen li link listing main marquee menu meta nav noembed noframes noscript object
+		ol p param plaintext pre script search section select source style summary table tbody td template textarea tfoot
+		th thead title tr track ul wbr xmp`, flagSpecial)
+	addAll(`area base basefont bgsound br col embed frame hr image img input keygen link meta param source track wbr`, flagVoid)
+	addAll(`address applet article aside blockquote button center dd details dialog dir div dl dt fieldset figcaption figure
+		footer form h1 h2 h3 h4 h5 h6 header hgroup li listing main marquee menu nav object ol p pre search section summary
+		table tbody td template tfoot th thead tr ul body html`, flagBlock)
+	addAll(`address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption figure footer form
+		h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p plaintext pre search section summary table ul xmp`, flagCloseP)
+	addAll(`a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q rp rt ruby s samp small span
+		strike strong sub sup time tt u var wbr`, flagInline)
+	n.addRules()
+	n.addLinks(cfg)
+	n.heat()
+	return n
+}
+
+// addRules names the elements that change how the rest is read.
+func (n *names) addRules() {
+	for _, r := range []struct {
+		names string
+		el    tagID
+	}{
+		{"base", tagBase}, {"head", tagHead}, {"html", tagHTML}, {"iframe", tagIFrame}, {"math", tagMath}, {"meta", tagMeta},
+		{"plaintext", tagPlaintext}, {"xmp noembed noframes", tagRaw}, {"script", tagScript}, {"style", tagStyle},
+		{"svg", tagSVG}, {"template", tagTemplate}, {"textarea", tagTextarea}, {"title", tagTitle}, {"link", tagLink},
+		{"body", tagBody},
+	} {
+		for name := range strings.FieldsSeq(r.names) {
+			n.add(name, r.el, flagRule)
+		}
+	}
+	// Known by name, without a rule outside foreign content.
+	for _, r := range []struct {
+		names string
+		el    tagID
+	}{
+		{"font", tagFont}, {"p", tagP}, {"annotation-xml", tagAnnotation}, {"foreignobject desc", tagHost},
+		{"mi mo mn ms mtext", tagMathText}, {"mglyph malignmark", tagMathMark},
+	} {
+		for name := range strings.FieldsSeq(r.names) {
+			n.add(name, r.el, 0)
+		}
+	}
+}
+
+// addLinks marks the elements whose attributes are worth a look.
+func (n *names) addLinks(cfg *Config) {
+	for _, r := range []struct {
+		names string
+		el    tagID
+		kinds Kinds
+	}{
+		{"a", tagA, Of(Anchor)}, {"area", tagArea, Of(Area)}, {"audio", tagAudio, Of(Audio)},
+		{"body", tagBody, Of(Background)}, {"table tbody thead tfoot tr td th", tagCell, Of(Background)},
+		{"blockquote q ins del", tagCite, Of(Cite)}, {"embed", tagEmbed, Of(Embed)}, {"frame", tagFrame, Of(Frame)},
+		{"iframe", tagIFrame, Of(IFrame)}, {"img image", tagImg, Of(Image, Srcset)}, {"input", tagInput, Of(Input)},
+		{"object", tagObject, Of(Object)}, {"script", tagScript, Of(Script)}, {"source", tagSource, Of(Source, Srcset)},
+		{"track", tagTrack, Of(Track)}, {"video", tagVideo, Of(Video)},
+		// Facts and tree rules need the attributes of these whatever the kinds.
+		{"base", tagBase, All}, {"html", tagHTML, All}, {"link", tagLink, All}, {"meta", tagMeta, All},
+	} {
+		if cfg.Kinds&r.kinds == 0 {
+			continue
+		}
+		for name := range strings.FieldsSeq(r.names) {
+			n.add(name, r.el, flagLook)
+		}
+	}
+}
+
+// element is what the scanner knows of an element by its name.
+type element struct {
+	key   uint64 // nameKey
+	el    tagID
+	flags tagFlags
+}
+
+// tagID names the elements that have a rule of their own.
+type tagID uint8
+
+const (
+	tagOther tagID = iota
+	tagA
+	tagArea
+	tagAudio
+	tagBase
+	tagBody
+	tagCell // what may bear a background, body aside
+	tagCite // blockquote, q, ins, del
+	tagEmbed
+	tagFont
+	tagFrame
+	tagHead
+	tagHTML
+	tagIFrame
+	tagImg
+	tagInput
+	tagLink
+	tagMath
+	tagMeta
+	tagObject
+	tagP
+	tagPlaintext
+	tagRaw // raw text without links: xmp, noembed, noframes
+	tagScript
+	tagSource
+	tagStyle
+	tagSVG
+	tagTemplate
+	tagTextarea
+	tagTitle
+	tagTrack
+	tagVideo
+	tagAnnotation // annotation-xml
+	tagHost       // foreignObject and desc: svg's HTML integration points, title aside
+	tagMathText   // mi, mo, mn, ms, mtext
+	tagMathMark   // mglyph, malignmark: MathML even inside those
+)
+
+type tagFlags uint16
+
+const (
+	flagLook    tagFlags = 1 << iota // its attributes may hold what we look for
+	flagRule                         // changes how what follows is tokenized, or the tree
+	flagVoid                         // has no content
+	flagHead                         // may stand in the head
+	flagBreak                        // ends foreign content (13.2.6.5)
+	flagSpecial                      // "special" category (13.2.4.2)
+	flagBlock                        // its end tag closes what is open inside it
+	flagCloseP                       // its start tag closes an open p
+	flagInline                       // separates no words of visible text
+)
+
+// names is an open-addressed table of elements, one per Scanner because which
+// of them are worth a look depends on the kinds of link wanted.
+type names struct {
+	slots [512]element
+	hot   [1 << hotBits]uint64 // keys of those that must not be leapt over, without collisions
+}
+
+// hotBits and hotFactor spread the short names of all elements that may be hot
+// over a table without two in one place; a test holds that.
+const (
+	hotBits   = 8
+	hotFactor = 0x94d43eded5b48ad1
+)
+
+// heat fills the table of hot names.
+func (n *names) heat() {
+	for _, e := range n.slots {
+		if e.flags&(flagLook|flagRule) != 0 && e.key < 1<<56 {
+			n.hot[e.key*hotFactor>>(64-hotBits)] = e.key
+		}
+	}
+}
+
+// nameKey folds the case of an element's or attribute's name into 64 bits:
+// itself up to 8 bytes, else a hash with the top bit set. Only the first 64
+// bytes count.
+func nameKey(name []byte) uint64 {
+	if len(name) <= 8 {
+		var k uint64
+		for i, c := range name {
+			k |= uint64(c|0x20) << (8 * i)
+		}
+		return k
+	}
+	h := uint64(14695981039346656037) // FNV-1a
+	for _, c := range name[:min(len(name), 64)] {
+		h = (h ^ uint64(c|0x20)) * 1099511628211
+	}
+	return h | 1<<63
+}
+
+func slotOf(key uint64) uint64 { return key * 0x9E3779B97F4A7C15 >> 55 }
+
+// find returns the element of a key, nil for one that means nothing to us.
+func (n *names) find(key uint64) *element {
+	for i := slotOf(key); ; i++ {
+		e := &n.slots[i%512]
+		if e.key == key {
+			return e
+		}
+		if e.key == 0 {
+			return nil
+		}
+	}
+}
+
+func (n *names) add(name string, el tagID, flags tagFlags) {
+	key := nameKey([]byte(name))
+	i := slotOf(key)
+	for n.slots[i%512].key != 0 && n.slots[i%512].key != key {
+		i++
+	}
+	e := &n.slots[i%512]
+	e.key, e.flags = key, e.flags|flags
+	if el != tagOther {
+		e.el = el
+	}
+}
+
+// Bytes that end a tag's name, and eight of them at a time.
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// zeroBytes marks the lowest zero byte of w exactly (higher marks may be false).
+func zeroBytes(w uint64) uint64 { return (w - ones) &^ w & highs }
+
+// below marks the lowest byte of w that is less than c.
+func below(w uint64, c byte) uint64 { return (w - ones*uint64(c)) &^ w & highs }
+
+func equal(w uint64, c byte) uint64 { return zeroBytes(w ^ ones*uint64(c)) }
+
+func first(mask uint64) int { return bits.TrailingZeros64(mask) >> 3 }
+
+func load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i : i+8]) }
+
+// next returns the offset of the first c in b from i on, -1 when there is
+// none. Most are near, so eight bytes are looked at before the call that is
+// faster from there on.
+func next(b []byte, i int, c byte) int {
+	if i+8 <= len(b) {
+		if hit := equal(load(b, i), c); hit != 0 {
+			return i + first(hit)
+		}
+		i += 8
+	}
+	if n := bytes.IndexByte(b[i:], c); n >= 0 {
+		return i + n
+	}
+	return -1
 }

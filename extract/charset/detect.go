@@ -1,4 +1,4 @@
-package extract
+package charset
 
 import (
 	"unicode/utf8"
@@ -6,19 +6,19 @@ import (
 	"github.com/gogs/chardet"
 )
 
-// detect guesses the encoding of a page that declares none, "" when its bytes
+// Detect guesses the encoding of a page that declares none, "" when its bytes
 // say nothing. UTF-8 shows by itself. For the rest the detector is a port of
 // ICU's; on this package's samples it reads 21 of 23 as they were written,
 // where wlynxg/chardet reads 18 and x/net/html/charset, which knows but UTF-8
 // and windows-1252, reads 4.
-func detect(b []byte) string {
+func Detect(b []byte) string {
 	if isASCII(b) {
 		if isJP(b) {
 			return "iso-2022-jp"
 		}
 		return ""
 	}
-	if utf8.Valid(wholeRunes(b)) {
+	if utf8.Valid(WholeRunes(b)) {
 		return "utf-8"
 	}
 	all, err := chardet.NewHtmlDetector().DetectAll(b)
@@ -31,7 +31,7 @@ func detect(b []byte) string {
 		if label == "GB-18030" {
 			label = "gb18030"
 		}
-		if _, n := lookup(label); n != "" && (r.Confidence > best || r.Confidence == best && n < name) {
+		if _, n := Lookup(label); n != "" && (r.Confidence > best || r.Confidence == best && n < name) {
 			best, name = r.Confidence, n
 		}
 	}
@@ -57,8 +57,8 @@ func isJP(b []byte) bool {
 	return false
 }
 
-// wholeRunes cuts off a character that the end of b cuts.
-func wholeRunes(b []byte) []byte {
+// WholeRunes cuts off a character that the end of b cuts.
+func WholeRunes(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {
 			if c >= 0xC0 && !utf8.FullRune(b[len(b)-i:]) {

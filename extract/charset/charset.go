@@ -1,8 +1,21 @@
-package extract
+// Package charset finds out which encoding a document is in, and turns it into
+// UTF-8 piece by piece.
+//
+// Who names an encoding is an Authority. A byte order mark (BOM) rules; then
+// the Content-Type header; then what the document says of itself (Prescan of
+// HTML, XML, Sheet); then the look of its bytes (Detect). Labels mean what the
+// WHATWG Encoding standard says (Lookup).
+//
+// An encoding that holds ASCII need not be decoded to find tags in it: a Decoder
+// turns only the pieces that are kept into UTF-8. One that does not, such as
+// UTF-16, goes through a Transcoder as a whole.
+//
+// Nothing here keeps what it is given, a Transcoder aside, which keeps the part
+// of a character that the end of a chunk cut.
+package charset
 
 import (
 	"bytes"
-	"mime"
 	"strings"
 
 	"golang.org/x/text/encoding"
@@ -12,7 +25,7 @@ import (
 // Authority says who named the encoding of a document.
 type Authority uint8
 
-// From the strongest to the weakest.
+// From the weakest to the strongest.
 const (
 	ByDefault  Authority = iota // nobody: UTF-8 where it is valid, else windows-1252
 	ByDetector                  // the look of the bytes
@@ -25,13 +38,13 @@ func (a Authority) String() string {
 	return [...]string{"default", "detector", "meta", "header", "bom"}[a]
 }
 
-// prescanBytes is how far a declaration is looked for before anything else
+// PrescanBytes is how far Prescan should be let look before anything else
 // (HTML, 13.2.3.2 asks for 1024).
-const prescanBytes = 1024
+const PrescanBytes = 1024
 
-// lookup returns the encoding of a label and its WHATWG name in lower case;
-// unknown labels are none.
-func lookup(label string) (encoding.Encoding, string) {
+// Lookup returns the encoding of a label and its WHATWG name in lower case;
+// unknown labels are nil and "".
+func Lookup(label string) (encoding.Encoding, string) {
 	enc, err := htmlindex.Get(label)
 	if err != nil {
 		return nil, ""
@@ -43,8 +56,9 @@ func lookup(label string) (encoding.Encoding, string) {
 	return enc, strings.ToLower(name)
 }
 
-// bom returns the encoding that a byte order mark names, and its length.
-func bom(b []byte) (string, int) {
+// BOM returns the encoding that a byte order mark at the start of b names, and
+// the length of the mark.
+func BOM(b []byte) (name string, n int) {
 	switch {
 	case bytes.HasPrefix(b, []byte("\xEF\xBB\xBF")):
 		return "utf-8", 3
@@ -56,23 +70,10 @@ func bom(b []byte) (string, int) {
 	return "", 0
 }
 
-// headerType splits a Content-Type header into media type and charset, both
-// lower case; broken parameters do not hide the charset.
-func headerType(v string) (typ, charset string) {
-	typ, params, err := mime.ParseMediaType(v)
-	if err == nil {
-		return typ, strings.ToLower(params["charset"])
-	}
-	typ, rest, _ := strings.Cut(v, ";")
-	if cs := metaCharset([]byte(rest)); cs != nil {
-		charset = strings.ToLower(string(cs))
-	}
-	return strings.ToLower(strings.TrimSpace(typ)), charset
-}
-
-// metaCharset extracts an encoding's label from a meta element's content
-// (HTML, 2.4.4 "extracting a character encoding from a meta element").
-func metaCharset(b []byte) []byte {
+// Meta takes an encoding's label out of a meta element's content (HTML, 2.4.4
+// "extracting a character encoding from a meta element"), nil when it names none.
+func Meta(content []byte) []byte {
+	b := content
 	for {
 		i := indexFold(b, "charset")
 		if i < 0 {
@@ -100,47 +101,70 @@ func metaCharset(b []byte) []byte {
 	return b[:n]
 }
 
-// indexFold finds s, which is lower case, in b in any case.
-func indexFold(b []byte, s string) int {
-	for i := 0; i+len(s) <= len(b); i++ {
-		if equalFold(b[i:i+len(s)], s) {
-			return i
-		}
+// XML reads the encoding of an XML declaration at the start of b, or tells
+// UTF-16 without a mark by its first characters; "" for none.
+func XML(b []byte) string {
+	switch {
+	case bytes.HasPrefix(b, []byte("<\x00?\x00")):
+		return "utf-16le"
+	case bytes.HasPrefix(b, []byte("\x00<\x00?")):
+		return "utf-16be"
+	case !bytes.HasPrefix(b, []byte("<?xml")):
+		return ""
 	}
-	return -1
+	end := bytes.IndexByte(b, '>')
+	if end < 0 {
+		return ""
+	}
+	b = b[:end]
+	n := bytes.Index(b, []byte("encoding"))
+	if n < 0 {
+		return ""
+	}
+	b = trimLeft(b[n+len("encoding"):])
+	if len(b) < 3 || b[0] != '=' {
+		return ""
+	}
+	if b = trimLeft(b[1:]); len(b) < 2 || b[0] != '"' && b[0] != '\'' {
+		return ""
+	}
+	if n = bytes.IndexByte(b[1:], b[0]); n < 0 {
+		return ""
+	}
+	_, name := Lookup(string(b[1 : n+1]))
+	return Inside(name)
 }
 
-// declared takes a charset that a meta element names. One that stands too far
-// down for the first look counts from there on (HTML, 13.2.3.4 "changing the
-// encoding while parsing" would read the page again).
-func (c *collector) declared(label []byte) {
-	if c.facts.Declared != "" || len(label) == 0 || len(label) > 64 {
-		return
+// Sheet reads the encoding that a style sheet's @charset names, "" for none.
+func Sheet(b []byte) string {
+	rest, ok := bytes.CutPrefix(b, []byte(`@charset "`))
+	if !ok {
+		return ""
 	}
-	_, name := lookup(string(label))
-	if name == "" {
-		return
+	n := bytes.IndexByte(rest, '"')
+	if n < 0 {
+		return ""
 	}
-	c.facts.Declared = name
-	if c.facts.CharsetBy > ByDetector {
-		return
-	}
-	name = declaredAs(name)
-	switch enc, _ := lookup(name); name {
-	case "utf-8":
-		c.dec.use(nil, false)
-	case "iso-2022-jp", "replacement": // too late
-		return
-	default:
-		c.dec.use(enc, false)
-	}
-	c.facts.Charset, c.facts.CharsetBy = name, ByMeta
+	_, name := Lookup(string(rest[:n]))
+	return Inside(name)
 }
 
-// prescan looks for a declaration in the first bytes of a document (HTML,
+// Inside maps the name of an encoding that a declaration inside the bytes it
+// speaks of cannot mean to the one that it is read as.
+func Inside(name string) string {
+	switch name {
+	case "utf-16be", "utf-16le":
+		return "utf-8"
+	case "x-user-defined":
+		return "windows-1252"
+	}
+	return name
+}
+
+// Prescan looks for a declaration in the first bytes of a document (HTML,
 // 13.2.3.2 "prescan a byte stream to determine its encoding") and returns its
 // WHATWG name, "" for none.
-func prescan(b []byte) string {
+func Prescan(b []byte) string {
 	for i := 0; i < len(b); i++ {
 		n := bytes.IndexByte(b[i:], '<')
 		if n < 0 {
@@ -206,32 +230,21 @@ func prescanMeta(b []byte) (name string, n int) {
 			gotPragma = gotPragma || equalFold(val, "content-type")
 		case equalFold(attr, "content") && !seen[1]:
 			seen[1] = true
-			if cs := metaCharset(val); cs != nil && charset == "" {
-				if _, cn := lookup(string(cs)); cn != "" {
+			if cs := Meta(val); cs != nil && charset == "" {
+				if _, cn := Lookup(string(cs)); cn != "" {
 					charset, need, decided = cn, true, true
 				}
 			}
 		case equalFold(attr, "charset") && !seen[2]:
 			seen[2] = true
-			_, charset = lookup(string(val))
+			_, charset = Lookup(string(val))
 			need, decided = false, true
 		}
 	}
 	if !decided || need && !gotPragma || charset == "" {
 		return "", n
 	}
-	return declaredAs(charset), n
-}
-
-// declaredAs maps what a declaration inside the bytes it speaks of cannot mean.
-func declaredAs(name string) string {
-	switch name {
-	case "utf-16be", "utf-16le":
-		return "utf-8"
-	case "x-user-defined":
-		return "windows-1252"
-	}
-	return name
+	return Inside(charset), n
 }
 
 // prescanAttr gets an attribute the way the prescan does; n is how many bytes
@@ -271,4 +284,37 @@ func prescanAttr(b []byte) (name, val []byte, n int, more bool) {
 		return nil, nil, n, false
 	}
 	return name, b[from:n], n, true
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+func trimLeft(b []byte) []byte { return bytes.TrimLeft(b, " \n\t\r\f") }
+
+// equalFold tells whether b is s, which is lower case, in any case of ASCII:
+// bytes.EqualFold would take the long s for an s.
+func equalFold(b []byte, s string) bool {
+	if len(b) != len(s) {
+		return false
+	}
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != s[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// indexFold finds s, which is lower case, in b in any case.
+func indexFold(b []byte, s string) int {
+	for i := 0; i+len(s) <= len(b); i++ {
+		if equalFold(b[i:i+len(s)], s) {
+			return i
+		}
+	}
+	return -1
 }

@@ -1,11 +1,11 @@
-package extract
+package charset
 
 import (
 	"bytes"
 	"testing"
 
 	wlynxg "github.com/wlynxg/chardet"
-	"golang.org/x/net/html/charset"
+	xnet "golang.org/x/net/html/charset"
 )
 
 // samples are pages' worth of text in the encodings that the web still holds
@@ -41,8 +41,8 @@ func sameReading(a, b string, raw []byte) bool {
 	if a == b {
 		return true
 	}
-	x, _ := charset.Lookup(a)
-	y, _ := charset.Lookup(b)
+	x, _ := xnet.Lookup(a)
+	y, _ := xnet.Lookup(b)
 	if x == nil || y == nil {
 		return false
 	}
@@ -55,7 +55,7 @@ func sameReading(a, b string, raw []byte) bool {
 func score(t testing.TB, name string, detect func([]byte) string) int {
 	n := 0
 	for _, s := range samples {
-		enc, _ := charset.Lookup(s.encoding)
+		enc, _ := xnet.Lookup(s.encoding)
 		raw, err := enc.NewEncoder().Bytes([]byte("<!DOCTYPE html><html><head><title>x</title></head><body><p>" + s.text + "</p></body></html>"))
 		if err != nil {
 			t.Fatalf("%s: %v", s.encoding, err)
@@ -69,17 +69,17 @@ func score(t testing.TB, name string, detect func([]byte) string) int {
 	return n
 }
 
-// The figures that the documentation of detect gives.
+// The figures that the documentation of Detect gives.
 func TestDetectorScore(t *testing.T) {
 	for _, d := range []struct {
 		name   string
 		detect func([]byte) string
 		want   int
 	}{
-		{"detect", detect, 21},
+		{"Detect", Detect, 21},
 		{"wlynxg/chardet", func(b []byte) string { return wlynxg.Detect(b).Encoding }, 18},
 		{"x/net/html/charset", func(b []byte) string {
-			_, name, _ := charset.DetermineEncoding(b, "text/html")
+			_, name, _ := xnet.DetermineEncoding(b, "text/html")
 			return name
 		}, 4},
 	} {
@@ -93,22 +93,22 @@ func TestDetectorScore(t *testing.T) {
 func TestDetectUTF8CutAtTheEnd(t *testing.T) {
 	text := []byte("<p>Größe кириллица 今日は")
 	for n := range text {
-		if got := detect(text[:n]); got != "utf-8" && !isASCII(wholeRunes(text[:n])) {
+		if got := Detect(text[:n]); got != "utf-8" && !isASCII(WholeRunes(text[:n])) {
 			t.Errorf("%q read as %q", text[:n], got)
 		}
 	}
 }
 
 func BenchmarkDetect(b *testing.B) {
-	enc, _ := charset.Lookup("windows-1251")
+	enc, _ := xnet.Lookup("windows-1251")
 	raw, err := enc.NewEncoder().Bytes([]byte(samples[1].text))
 	if err != nil {
 		b.Fatal(err)
 	}
-	page := bytes.Repeat(raw, sampleBytes/len(raw)+1)[:sampleBytes]
-	b.SetBytes(sampleBytes)
+	page := bytes.Repeat(raw, 8<<10/len(raw)+1)[:8<<10]
+	b.SetBytes(8 << 10)
 	b.ReportAllocs()
 	for b.Loop() {
-		detect(page)
+		Detect(page)
 	}
 }

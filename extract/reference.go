@@ -5,36 +5,18 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/transform"
+	"seine/extract/charset"
 )
 
-// decoder turns bytes of a document into UTF-8 and entities into what they
-// stand for. What it returns lives in its scratch memory until release.
+// decoder turns bytes of a document into UTF-8 and character references into
+// what they stand for. What it returns lives in its scratch memory until release.
 type decoder struct {
-	enc      encoding.Encoding // nil: UTF-8
-	dec      transform.Transformer
-	guessed  bool // nothing said which: UTF-8 where it is valid, else enc
-	valid    bool // guessed, and some of it was, beyond ASCII
+	charset.Decoder
 	scratch  []byte
-	entities map[string]string // named entities met, bounded; "" is none
+	entities map[string]string // named references met, bounded; "" is none
 }
 
 const maxEntities = 512
-
-// use makes the decoder read enc, nil being UTF-8.
-func (d *decoder) use(enc encoding.Encoding, guessed bool) {
-	if enc != d.enc || d.dec == nil {
-		d.enc, d.dec = enc, nil
-		if enc != nil {
-			d.dec = enc.NewDecoder().Transformer
-		} else {
-			d.dec = unicode.UTF8.NewDecoder().Transformer
-		}
-	}
-	d.guessed, d.valid = guessed, false
-}
 
 // release gives the scratch memory back for reuse.
 func (d *decoder) release() { d.scratch = d.scratch[:0] }
@@ -75,32 +57,12 @@ func (d *decoder) text(b []byte) []byte {
 
 // utf8 converts b from the document's encoding.
 func (d *decoder) utf8(b []byte) []byte {
-	ascii := true
-	for _, c := range b {
-		if c >= 0x80 {
-			ascii = false
-			break
-		}
-	}
-	if ascii {
-		return b
-	}
-	if (d.enc == nil || d.guessed) && utf8.Valid(b) {
-		d.valid = d.valid || d.enc != nil
+	if d.Plain(b) {
 		return b
 	}
 	from := len(d.scratch)
-	d.dec.Reset()
-	for {
-		room := d.scratch[len(d.scratch):cap(d.scratch)]
-		n, read, err := d.dec.Transform(room, b, true)
-		d.scratch = d.scratch[:len(d.scratch)+n]
-		b = b[read:]
-		if err != transform.ErrShortDst {
-			return d.scratch[from:]
-		}
-		d.scratch = append(d.scratch, make([]byte, 3*len(b)+16)...)[:len(d.scratch)]
-	}
+	d.scratch = d.Append(d.scratch, b)
+	return d.scratch[from:]
 }
 
 // references replaces character references (13.2.5.72), NUL by U+FFFD and CR
