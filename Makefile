@@ -5,7 +5,7 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?=
 PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
-.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl chaos clean
+.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-broad chaos clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -50,6 +50,9 @@ chaos: setup ## break fetchers, Redis, network and disk under a crawl, and count
 
 bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters, other crawlers; writes bench/results
 	scripts/bench-crawl
+
+bench-broad: build setup ## crawl very many sites: what their delays allow, what is reached, what it costs; writes bench/results
+	scripts/bench-broad
 
 clean: ## remove what build made
 	rm -rf bin

@@ -46,52 +46,64 @@ func Start(dir string, sites []Site) (*Server, error) {
 			return nil, fmt.Errorf("nginx: nothing to serve: %w (scripts/setup installs it)", err)
 		}
 	}
-	bin, err := exec.LookPath("nginx")
-	if err != nil {
-		if bin, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-			return nil, fmt.Errorf("nginx: not installed (scripts/setup installs it)")
-		}
-	}
 	port, err := freePort(sites)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{Port: port, sites: sites, dir: dir}
-	conf := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(conf, []byte(s.config()), 0o600); err != nil {
-		return nil, fmt.Errorf("nginx: %w", err)
-	}
-	s.cmd = exec.Command(bin, "-p", dir, "-c", conf, "-e", filepath.Join(dir, "error.log"))
-	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("nginx: %w", err)
-	}
-	if err := s.await(); err != nil {
-		s.Stop()
+	if err := s.start(s.config()); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
+// start runs nginx with a configuration and waits until it listens.
+func (s *Server) start(config string) error {
+	bin, err := exec.LookPath("nginx")
+	if err != nil {
+		if bin, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
+			return fmt.Errorf("nginx: not installed (scripts/setup installs it)")
+		}
+	}
+	conf := filepath.Join(s.dir, "nginx.conf")
+	if err := os.WriteFile(conf, []byte(config), 0o600); err != nil {
+		return fmt.Errorf("nginx: %w", err)
+	}
+	s.cmd = exec.Command(bin, "-p", s.dir, "-c", conf, "-e", filepath.Join(s.dir, "error.log"))
+	if err := s.cmd.Start(); err != nil {
+		return fmt.Errorf("nginx: %w", err)
+	}
+	if err := s.await(); err != nil {
+		s.Stop()
+		return err
+	}
+	return nil
+}
+
+// foreground begins every configuration.
+func foreground() string {
+	if os.Getuid() == 0 {
+		return "user root;\ndaemon off;\npid nginx.pid;\n"
+	}
+	return "daemon off;\npid nginx.pid;\n"
+}
+
+const tempPaths = "client_body_temp_path tmp; proxy_temp_path tmp; fastcgi_temp_path tmp; uwsgi_temp_path tmp; scgi_temp_path tmp;"
+
 // config is one worker in the foreground, with a log line a request: address,
 // status and target.
 func (s *Server) config() string {
 	var b strings.Builder
-	user := ""
-	if os.Getuid() == 0 {
-		user = "user root;\n"
-	}
-	fmt.Fprintf(&b, `%sdaemon off;
-worker_processes 1;
-pid nginx.pid;
+	fmt.Fprintf(&b, `%sworker_processes 1;
 events { worker_connections 4096; }
 http {
   include /etc/nginx/mime.types;
   log_format asked '$server_addr $status $msec $request_uri';
   access_log access.log asked;
-  client_body_temp_path tmp; proxy_temp_path tmp; fastcgi_temp_path tmp; uwsgi_temp_path tmp; scgi_temp_path tmp;
+  %s
   sendfile on;
   keepalive_requests 1000000;
-`, user)
+`, foreground(), tempPaths)
 	for _, site := range s.sites {
 		fmt.Fprintf(&b, "  server { listen %s:%d; root %s; }\n", site.Host, s.Port, site.Root)
 	}

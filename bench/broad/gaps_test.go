@@ -1,0 +1,114 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+func TestGaps(t *testing.T) {
+	at := func(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
+	for _, c := range []struct {
+		what string
+		hits []hit
+		want gaps
+	}{
+		{"other sites do not count", []hit{{site: site(0), at: at(0)}, {site: site(1), at: at(ms)}, {site: site(0), at: at(time.Second)}}, gaps{least: time.Second}},
+		{"too short, in any order", []hit{{site: site(0), at: at(900 * ms)}, {site: site(0), at: at(0)}}, gaps{short: 1, least: 900 * ms}},
+		{"the first was seen late", []hit{{site: site(0), at: at(100 * ms), late: 150 * ms}, {site: site(0), at: at(time.Second)}}, gaps{least: 1050 * ms}},
+		{"the second was seen late", []hit{{site: site(0), at: at(0)}, {site: site(0), at: at(900 * ms), late: 150 * ms}}, gaps{short: 1, least: 900 * ms}},
+		{"nobody knows", []hit{{site: site(0), at: at(0), late: -1}, {site: site(0), at: at(900 * ms)}}, gaps{unknown: 1, least: time.Hour}},
+	} {
+		if got := judge(c.hits, time.Second); got != c.want {
+			t.Errorf("%s: %+v, not %+v", c.what, got, c.want)
+		}
+	}
+}
+
+func TestLateness(t *testing.T) {
+	at := func(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
+	l := make(lateness)
+	for _, p := range []lag{{at(60 * ms), 30 * ms}, {at(0), 10 * ms}, {at(time.Second), 0}} {
+		if err := l.add(7, p.at, strconv.FormatInt(p.at.Add(-p.late).UnixNano(), 10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.sort()
+	for _, c := range []struct {
+		what   string
+		worker int
+		at     time.Duration
+		want   time.Duration
+	}{
+		{"as late as the later probe", 7, 20 * ms, 31 * ms},
+		{"probes too far", 7, 500 * ms, -1},
+		{"before all", 7, -ms, -1},
+		{"after all", 7, 2 * time.Second, -1},
+		{"of another worker", 8, 20 * ms, -1},
+	} {
+		if got := l.at(c.worker, at(c.at)); got != c.want {
+			t.Errorf("%s: %v, not %v", c.what, got, c.want)
+		}
+	}
+}
+
+// What nginx logs is read back: sites, times, and how late it was.
+func TestOrigin(t *testing.T) {
+	r := row{sites: 3, pages: 2}
+	o, err := serve(t.TempDir(), &r)
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	q := o.(*quick)
+	for i := range r.sites {
+		for _, path := range []string{"/robots.txt", "/", "/p1"} {
+			get(t, "http://"+site(i).String()+":"+strconv.Itoa(q.port())+path)
+		}
+	}
+	hits, err := o.stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := make(map[string]int)
+	for _, h := range hits {
+		if h.page {
+			pages[h.site.String()]++
+		}
+	}
+	if len(hits) != 9 || len(pages) != 3 || pages[site(2).String()] != 2 {
+		t.Errorf("%d requests, pages %v", len(hits), pages)
+	}
+	if since := time.Since(hits[0].at); since < 0 || since > time.Minute {
+		t.Errorf("seen %v ago", since)
+	}
+}
+
+func get(t *testing.T, url string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	io.Copy(io.Discard, answer.Body)
+}
+
+// Sites have addresses of their own.
+func TestSites(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, i := range []int{0, 255, 256, 65535, 65536, 999999} {
+		a := site(i)
+		if !a.IsLoopback() || seen[a.String()] {
+			t.Errorf("site %d is %v", i, a)
+		}
+		seen[a.String()] = true
+	}
+}
