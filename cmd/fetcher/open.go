@@ -19,7 +19,7 @@ type queue struct {
 	crawl.Frontier
 	close        func() error
 	epoch        func(shard int) uint64                    // nil in one process
-	attend       func(*crawl.Worker) (func() error, error) // shows the worker among the crawl's members
+	attend       func(*crawl.Crawler) (func() error, error) // shows the worker among the crawl's members
 	writeMetrics func(io.Writer)                           // of the filters
 }
 
@@ -47,7 +47,7 @@ func (g *grammar) openMemory(log *slog.Logger) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	alone := func(*crawl.Worker) (func() error, error) { return func() error { return nil }, nil }
+	alone := func(*crawl.Crawler) (func() error, error) { return func() error { return nil }, nil }
 	return &queue{Frontier: f, close: f.Close, attend: alone, writeMetrics: func(io.Writer) {}}, nil
 }
 
@@ -64,8 +64,8 @@ func (g *grammar) join(ctx context.Context, client *shard.Client, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, attend: func(w *crawl.Worker) (func() error, error) {
-		return attend(f, prober, w)
+	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, attend: func(c *crawl.Crawler) (func() error, error) {
+		return attend(f, prober, c)
 	}, writeMetrics: prober.WriteMetrics}, nil
 }
 
@@ -73,17 +73,17 @@ func (g *grammar) join(ctx context.Context, client *shard.Client, log *slog.Logg
 const leaveTime = 2 * time.Second
 
 // attend announces the worker, and has the filters probed, until leave is called.
-func attend(f *frontier.Frontier, prober *frontier.Prober, w *crawl.Worker) (leave func() error, err error) {
+func attend(f *frontier.Frontier, prober *frontier.Prober, c *crawl.Crawler) (leave func() error, err error) {
 	m := frontier.NewMember(frontier.KindFetcher, boot.Version())
 	end, err := f.Attend(context.Background(), func() frontier.Member {
-		p := w.Progress()
+		p := c.Progress()
 		m.Rate, m.Pages, m.Visits, m.Limit = p.Rate, int64(p.Done+p.Dead), int(p.Visits), p.Limit
 		return m
 	})
 	if err != nil {
 		return nil, err
 	}
-	stop := prober.Start(context.Background(), w.Busy)
+	stop := prober.Start(context.Background(), c.Busy)
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 		defer cancel()

@@ -37,15 +37,15 @@ func (o *overflow) keeper() crawl.Overflow {
 
 // close finishes the last file and says how to take back what the worker, if
 // there was one, left there.
-func (o *overflow) close(w *crawl.Worker) error {
+func (o *overflow) close(c *crawl.Crawler) error {
 	if o == nil {
 		return nil
 	}
 	err := o.Lines.Close()
-	if w == nil {
+	if c == nil {
 		return err
 	}
-	p := w.Progress()
+	p := c.Progress()
 	if p.Overflow > 0 {
 		o.env.Log.Warn("links that found no room in Redis are in files and not in the crawl; give Redis memory and take them back",
 			"links", p.Overflow, "do", fmt.Sprintf("frontier seed --crawl %s --file %s/*", o.crawl, o.dir))

@@ -50,12 +50,12 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	var w *crawl.Worker
-	defer func() { err = errors.Join(err, over.close(w)) }()
+	var c *crawl.Crawler
+	defer func() { err = errors.Join(err, over.close(c)) }()
 	g.warn(env, f.Settings())
 
 	screen := boot.NewScreen(env.Err, env.Log)
-	w, err = crawl.New(crawl.Config{
+	c, err = crawl.New(crawl.Config{
 		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Overflow: over.keeper(), Log: env.Log,
 		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
 		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
@@ -65,7 +65,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	leave, err := f.attend(w)
+	leave, err := f.attend(c)
 	if err != nil {
 		return err
 	}
@@ -73,13 +73,13 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err := g.seed(env, f); err != nil {
 		return err
 	}
-	stop, err := g.monitor(env, f, w, out, fetching)
+	stop, err := g.monitor(env, f, c, out, fetching)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	err = g.crawl(env, w)
-	screen.Summary(w.Progress())
+	err = g.crawl(env, c)
+	screen.Summary(c.Progress())
 	return err
 }
 
@@ -98,13 +98,13 @@ func (g *grammar) client() (*fetch.Client, *metrics.Set, error) {
 }
 
 // crawl runs the worker between signals and time limits.
-func (g *grammar) crawl(env *boot.Env, w *crawl.Worker) error {
+func (g *grammar) crawl(env *boot.Env, c *crawl.Crawler) error {
 	ctx, cut := context.WithCancelCause(env.Abort)
 	defer cut(nil)
 	end := func() {
-		w.Stop()
+		c.Stop()
 		time.AfterFunc(g.Grace, func() {
-			if w.Progress().Requests > 0 {
+			if c.Progress().Requests > 0 {
 				cut(errGrace)
 			} else {
 				cut(errOpen)
@@ -115,8 +115,8 @@ func (g *grammar) crawl(env *boot.Env, w *crawl.Worker) error {
 	if g.MaxTime > 0 {
 		defer time.AfterFunc(g.MaxTime, end).Stop()
 	}
-	err := w.Run(ctx)
-	if n := w.Progress().Turned; n > 0 {
+	err := c.Run(ctx)
+	if n := c.Progress().Returned; n > 0 {
 		env.Log.Warn("pages went back and are fetched again, for links of theirs found no room; give Redis memory", "pages", n)
 	}
 	if cause := context.Cause(ctx); cause == errGrace || cause == errOpen {
@@ -208,15 +208,15 @@ func (g *grammar) somethingToDo(env *boot.Env, f *queue) error {
 }
 
 // monitor serves metrics and health where --metrics-addr says.
-func (g *grammar) monitor(env *boot.Env, f *queue, w *crawl.Worker, records *jsonl.Sink, fetching *metrics.Set) (stop func(), err error) {
+func (g *grammar) monitor(env *boot.Env, f *queue, c *crawl.Crawler, records *jsonl.Sink, fetching *metrics.Set) (stop func(), err error) {
 	if g.MetricsAddr == "" {
 		return func() {}, nil
 	}
-	ready := func(ctx context.Context) error { return errors.Join(w.Ready(ctx), records.Err()) }
-	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Note: w.Paused, Write: func(out io.Writer) {
+	ready := func(ctx context.Context) error { return errors.Join(c.Ready(ctx), records.Err()) }
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Note: c.Paused, Write: func(out io.Writer) {
 		metrics.WritePrometheus(out, true) // of the process, and of calls to Redis
 		fetching.WritePrometheus(out)
-		w.WriteMetrics(out)
+		c.WriteMetrics(out)
 		f.writeMetrics(out)
 	}}.Start()
 	if err != nil {

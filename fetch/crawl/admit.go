@@ -26,14 +26,14 @@ const (
 // that do not ask again.
 const roomUnknown = time.Minute
 
-// waiter is told when links of its were answered: a page, or a batch of seeds.
+// acknowledger is told when links of its were answered: a page, or a batch of seeds.
 // Full means that nobody will ask for room again.
-type waiter interface{ acknowledge(v frontier.Verdict) }
+type acknowledger interface{ answered(v frontier.Verdict) }
 
-// link is a candidate on its way to its shard, and who waits for the answer.
-type link struct {
+// candidate is a candidate on its way to its shard, and who waits for the answer.
+type candidate struct {
 	frontier.Candidate
-	from waiter
+	from acknowledger
 	once bool // it does not wait for room
 }
 
@@ -43,28 +43,28 @@ type link struct {
 // again, less and less often; what comes after them is asked for at once, since
 // links that are known need no room.
 type admitter struct {
-	lane *lane
+	loop *shardLoop
 	wake chan struct{}
 
 	mu      sync.Mutex
-	waiting []link
+	waiting []candidate
 	calling int       // candidates under way
 	parked  int       // candidates that found no room
 	noRoom  time.Time // when candidates that do not ask again found none, and none was admitted since
 
 	// Of the goroutine that admits:
 	epoch uint64 // of the connection, before the last call
-	full  []link
+	full  []candidate
 	pause time.Duration // until full is tried again
 	retry time.Time
 }
 
-func newAdmitter(l *lane) *admitter { return &admitter{lane: l, wake: make(chan struct{}, 1)} }
+func newAdmitter(l *shardLoop) *admitter { return &admitter{loop: l, wake: make(chan struct{}, 1)} }
 
 // add takes links over.
-func (a *admitter) add(links []link) {
+func (a *admitter) add(candidates []candidate) {
 	a.mu.Lock()
-	a.waiting = append(a.waiting, links...)
+	a.waiting = append(a.waiting, candidates...)
 	a.mu.Unlock()
 	select {
 	case a.wake <- struct{}{}:
@@ -75,7 +75,7 @@ func (a *admitter) add(links []link) {
 func (a *admitter) empty() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.waiting) == 0 && a.calling == 0 && a.parked == 0 && a.lane.spill.empty()
+	return len(a.waiting) == 0 && a.calling == 0 && a.parked == 0 && a.loop.overflow.empty()
 }
 
 // isFull reports whether the shard has no room for candidates: some wait, or
@@ -86,15 +86,15 @@ func (a *admitter) isFull() bool {
 	return a.parked > 0 || time.Since(a.noRoom) < roomUnknown
 }
 
-// waits reports whether candidates wait for room.
-func (a *admitter) waits() bool {
+// hasParked reports whether candidates wait for room.
+func (a *admitter) hasParked() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.parked > 0
 }
 
-// swap takes everything that waits and leaves an empty line in spare's memory.
-func (a *admitter) swap(spare []link) []link {
+// takeWaiting takes everything that waits and leaves an empty line in spare's memory.
+func (a *admitter) takeWaiting(spare []candidate) []candidate {
 	clear(spare)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,23 +104,23 @@ func (a *admitter) swap(spare []link) []link {
 	return all
 }
 
-// group is one admission call: links, the distinct candidates among them, and
+// admitGroup is one admission call: links, the distinct candidates among them, and
 // which of those each link is. Neighbouring pages link to the same URLs.
-type group struct {
-	links    []link
-	batch    []frontier.Candidate
-	verdicts []frontier.Verdict
-	of       []int
-	first    map[canon.Fingerprint]int
+type admitGroup struct {
+	candidates []candidate
+	batch      []frontier.Candidate
+	verdicts   []frontier.Verdict
+	of         []int
+	first      map[canon.Fingerprint]int
 }
 
 // set takes links. Where memory is scarce they wait, when keep says so, or one
 // of the links to a URL does.
-func (g *group) set(links []link, keep bool) {
-	g.links, g.batch, g.of = links, g.batch[:0], g.of[:0]
+func (g *admitGroup) set(candidates []candidate, keep bool) {
+	g.candidates, g.batch, g.of = candidates, g.batch[:0], g.of[:0]
 	clear(g.first)
-	for i := range links {
-		c := &links[i].Candidate
+	for i := range candidates {
+		c := &candidates[i].Candidate
 		at, known := g.first[c.Fingerprint]
 		if !known || c.Again != "" {
 			at = len(g.batch)
@@ -137,45 +137,45 @@ func (g *group) set(links []link, keep bool) {
 
 // run admits until ctx ends.
 func (a *admitter) run(ctx context.Context) {
-	g := group{first: make(map[canon.Fingerprint]int)}
-	var links []link
+	g := admitGroup{first: make(map[canon.Fingerprint]int)}
+	var candidates []candidate
 	for ctx.Err() == nil {
 		a.takeBack()
-		links = a.swap(links)
-		if len(links) == 0 && !a.ripe() {
-			a.rest(ctx)
+		candidates = a.takeWaiting(candidates)
+		if len(candidates) == 0 && !a.isRetryDue() {
+			a.awaitCandidates(ctx)
 			continue
 		}
-		err := a.admit(ctx, &g, links)
-		if err == nil && a.ripe() {
+		err := a.admit(ctx, &g, candidates)
+		if err == nil && a.isRetryDue() {
 			full := a.full
 			a.full = nil
 			err = a.admit(ctx, &g, full)
 		}
 		if err != nil {
-			a.lane.w.fail(ctx, err)
+			a.loop.crawler.fail(ctx, err)
 			return
 		}
 		a.park()
 	}
 }
 
-// rest waits until links come, the parked ones are ripe, or the worker stops.
-func (a *admitter) rest(ctx context.Context) {
+// awaitCandidates waits until links come, the parked ones are ripe, or the crawler stops.
+func (a *admitter) awaitCandidates(ctx context.Context) {
 	var ripe <-chan time.Time
 	var stop <-chan struct{}
 	if len(a.full) > 0 {
 		t := time.NewTimer(time.Until(a.retry))
 		defer t.Stop()
-		ripe, stop = t.C, a.lane.w.stopping
-	} else if !a.lane.spill.empty() {
+		ripe, stop = t.C, a.loop.crawler.stopping
+	} else if !a.loop.overflow.empty() {
 		t := time.NewTicker(look) // at whether its disk is full
 		defer t.Stop()
 		ripe = t.C
 	}
 	select {
 	case <-a.wake:
-		sleep(ctx, nil, a.lane.w.cfg.Linger)
+		sleep(ctx, nil, a.loop.crawler.cfg.Linger)
 	case <-ripe:
 	case <-stop:
 	case <-ctx.Done():
@@ -184,25 +184,25 @@ func (a *admitter) rest(ctx context.Context) {
 
 // takeBack parks the links that wait for an overflow that takes none now.
 func (a *admitter) takeBack() {
-	s := a.lane.spill
-	if s.empty() || a.lane.w.overflowErr() == nil {
+	o := a.loop.overflow
+	if o.empty() || a.loop.crawler.overflowErr() == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock() // over both, or they would seem to be nowhere
-	a.full = s.takeBack(a.full)
+	a.full = o.takeBack(a.full)
 	a.parked = len(a.full)
 }
 
-// ripe reports whether it is time to ask for the parked links again.
-func (a *admitter) ripe() bool {
-	return len(a.full) > 0 && (a.lane.w.isStopping() || !time.Now().Before(a.retry))
+// isRetryDue reports whether it is time to ask for the parked links again.
+func (a *admitter) isRetryDue() bool {
+	return len(a.full) > 0 && (a.loop.crawler.isStopping() || !time.Now().Before(a.retry))
 }
 
 // admit admits links in groups.
-func (a *admitter) admit(ctx context.Context, g *group, links []link) error {
-	for some := range slices.Chunk(links, maxAdmit) {
-		g.set(some, a.lane.spill != nil)
+func (a *admitter) admit(ctx context.Context, g *admitGroup, candidates []candidate) error {
+	for some := range slices.Chunk(candidates, maxAdmit) {
+		g.set(some, a.loop.overflow != nil)
 		if err := a.call(ctx, g.batch, g.verdicts); err != nil {
 			return err
 		}
@@ -211,15 +211,15 @@ func (a *admitter) admit(ctx context.Context, g *group, links []link) error {
 	return nil
 }
 
-// park decides when links that found no room are asked for again. A worker that
+// park decides when links that found no room are asked for again. A crawler that
 // stops tells their pages that it will not be.
 func (a *admitter) park() {
 	switch {
 	case len(a.full) == 0:
 		a.pause = 0
-	case a.lane.w.isStopping():
+	case a.loop.crawler.isStopping():
 		for i := range a.full {
-			a.full[i].from.acknowledge(frontier.Full)
+			a.full[i].from.answered(frontier.Full)
 		}
 		a.full = nil
 	case !time.Now().Before(a.retry):
@@ -230,20 +230,20 @@ func (a *admitter) park() {
 	a.calling, a.parked = 0, len(a.full)
 	done := len(a.waiting) == 0 && a.parked == 0
 	a.mu.Unlock()
-	if done && a.lane.w.isStopping() {
-		a.lane.stir()
+	if done && a.loop.crawler.isStopping() {
+		a.loop.notify()
 	}
 }
 
 // call admits one batch, again until a replica acknowledged it where asked.
 func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
-	a.epoch = a.lane.doubt()
+	a.epoch = a.loop.checkEpoch()
 	for {
-		err := a.lane.w.cfg.Frontier.Admit(ctx, a.lane.shard, batch, verdicts)
+		err := a.loop.crawler.cfg.Frontier.Admit(ctx, a.loop.shard, batch, verdicts)
 		if !errors.Is(err, frontier.ErrNotAcked) {
 			return err
 		}
-		a.lane.w.count.notAcked.Inc()
+		a.loop.crawler.count.notAcked.Inc()
 		if !sleep(ctx, nil, 100*time.Millisecond) {
 			return ctx.Err()
 		}
@@ -251,38 +251,38 @@ func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdict
 }
 
 // apply hands verdicts back to the pages and keeps links that found no room.
-func (a *admitter) apply(g *group) {
+func (a *admitter) apply(g *admitGroup) {
 	fresh, full := false, false
 	for _, v := range g.verdicts {
-		a.lane.verdicts[v].Inc()
+		a.loop.verdicts[v].Inc()
 		fresh, full = fresh || v == frontier.Admitted, full || v == frontier.Full
 	}
-	a.lane.remember(a.epoch, func() {
+	a.loop.remember(a.epoch, func() {
 		for i, v := range g.verdicts {
 			if (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
-				a.lane.known.add(g.batch[i].Fingerprint)
+				a.loop.known.add(g.batch[i].Fingerprint)
 			}
 		}
 	})
-	spills := a.lane.spill != nil && a.lane.w.overflowErr() == nil
+	spills := a.loop.overflow != nil && a.loop.crawler.overflowErr() == nil
 	gone := full && spills // candidates that found no room do not ask again
-	for i := range g.links {
-		l, v := &g.links[i], g.verdicts[g.of[i]]
+	for i := range g.candidates {
+		l, v := &g.candidates[i], g.verdicts[g.of[i]]
 		if v == frontier.Full && (!l.once || spills) {
 			a.full = append(a.full, *l)
 			continue
 		}
 		gone = gone || v == frontier.Full
-		l.from.acknowledge(v)
+		l.from.answered(v)
 	}
 	if fresh {
-		a.lane.stir()
+		a.loop.notify()
 	}
 	if fresh || gone {
 		a.noteRoom(gone)
 	}
 	if full && spills {
-		a.lane.spill.take(a.full, a.lane.stir)
+		a.loop.overflow.add(a.full, a.loop.notify)
 		clear(a.full)
 		a.full = a.full[:0]
 	}
@@ -296,4 +296,91 @@ func (a *admitter) noteRoom(gone bool) {
 	if a.noRoom = (time.Time{}); gone {
 		a.noRoom = time.Now()
 	}
+}
+
+// admitRequest waits for the verdicts on candidates that stand on no page.
+type admitRequest struct {
+	mu   sync.Mutex
+	full bool // for one of them there was no room
+	left int
+	done chan struct{} // closed when all are answered
+}
+
+func (q *admitRequest) answered(v frontier.Verdict) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.full = q.full || v == frontier.Full
+	if q.left--; q.left == 0 {
+		close(q.done)
+	}
+}
+
+// admitAll admits candidates from outside through the shard loops of a running crawler
+// and waits for all verdicts. It fails with frontier.ErrFull when there was no
+// room for all, with once at the first try, else until the crawler stopped:
+// whoever named them has to keep them.
+func (c *Crawler) admitAll(ctx context.Context, candidates []frontier.Candidate, once bool) error {
+	if len(candidates) == 0 {
+		return nil
+	}
+	q := &admitRequest{left: len(candidates), done: make(chan struct{})}
+	for _, cand := range candidates {
+		c.loopOf(cand.Fingerprint).admitter.add([]candidate{{Candidate: cand, from: q, once: once}})
+	}
+	select {
+	case <-q.done:
+		if q.full {
+			return frontier.ErrFull
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// feeder is a frontier that takes URLs pushed from outside while the crawl runs.
+type feeder interface {
+	DrainFeed(ctx context.Context, admit func(context.Context, []frontier.FeedItem) error) (int, error)
+}
+
+// feedPause is how long an empty feed is left alone.
+const feedPause = 500 * time.Millisecond
+
+// feed drains the crawl's feed until ctx ends.
+func (c *Crawler) feed(ctx context.Context) {
+	f, ok := c.cfg.Frontier.(feeder)
+	if !ok {
+		return
+	}
+	parser := canon.NewParser(c.cfg.Canon)
+	for ctx.Err() == nil && !c.isStopping() {
+		n, err := f.DrainFeed(ctx, func(ctx context.Context, items []frontier.FeedItem) error {
+			return c.admitFeed(ctx, parser, items)
+		})
+		if errors.Is(err, frontier.ErrFull) {
+			return // the crawler stops; what was not admitted stays in the feed
+		}
+		if err != nil {
+			c.fail(ctx, err)
+			return
+		}
+		if n == 0 {
+			sleep(ctx, c.stopping, feedPause)
+		}
+	}
+}
+
+// admitFeed admits elements of the feed, in the class that the crawl's rules
+// name where an element names none.
+func (c *Crawler) admitFeed(ctx context.Context, parser *canon.Parser, items []frontier.FeedItem) error {
+	pol := c.policy.Load()
+	candidates := make([]frontier.Candidate, 0, len(items))
+	var u canon.URL
+	for _, it := range items {
+		if !it.HasPriority && parser.Parse(&u, []byte(it.URL)) == nil {
+			it.Priority = pol.class(&u)
+		}
+		candidates = append(candidates, it.Candidate)
+	}
+	return c.admitAll(ctx, candidates, false)
 }

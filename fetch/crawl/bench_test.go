@@ -53,7 +53,7 @@ func BenchmarkPage(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		w, err := New(Config{Frontier: q, Fetcher: &canned{body.Bytes()}, Sink: void{}, Exact: true, KnownURLs: 1 << 14})
+		c, err := New(Config{Frontier: q, Fetcher: &canned{body.Bytes()}, Sink: void{}, Exact: true, KnownURLs: 1 << 14})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -68,11 +68,11 @@ func BenchmarkPage(b *testing.B) {
 			}
 		}
 		ended := make(chan error, 1)
-		go func() { ended <- w.Run(b.Context()) }()
-		for w.count.done.Get() < sites*each {
-			time.Sleep(100 * time.Microsecond) // the end is near; the worker itself would look 20 times a second
+		go func() { ended <- c.Run(b.Context()) }()
+		for c.count.done.Get() < sites*each {
+			time.Sleep(100 * time.Microsecond) // the end is near; the crawler itself would look 20 times a second
 		}
-		w.Stop()
+		c.Stop()
 		if err := <-ended; err != nil {
 			b.Fatal(err)
 		}

@@ -60,9 +60,9 @@ func newRisky(t *testing.T) (*rig, *risky) {
 // with it, of whatever shard, and comes to the end of them.
 func TestChance(t *testing.T) {
 	r, queue := newRisky(t)
-	worker := r.worker()
-	worker.chance.began = time.Now().Add(-youth)
-	if err := r.start(worker)(); err != nil {
+	crawler := r.worker()
+	crawler.lossPermit.began = time.Now().Add(-youth)
+	if err := r.start(crawler)(); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.stats(); s.Done+s.Dead != 4 {
@@ -71,7 +71,7 @@ func TestChance(t *testing.T) {
 	if n := queue.most.Load(); n != 1 {
 		t.Errorf("%d were out at a time, want 1", n)
 	}
-	if worker.chance.taken.Load() {
+	if crawler.lossPermit.taken.Load() {
 		t.Error("the permit was not given back")
 	}
 }
@@ -79,11 +79,11 @@ func TestChance(t *testing.T) {
 // TestYoung: a fetcher that has just begun borrows none.
 func TestYoung(t *testing.T) {
 	r, queue := newRisky(t)
-	worker := r.worker()
-	worker.chance.began = time.Now().Add(time.Hour) // however long the test takes
-	wait := r.start(worker)
+	crawler := r.worker()
+	crawler.lossPermit.began = time.Now().Add(time.Hour) // however long the test takes
+	wait := r.start(crawler)
 	until(t, "every shard is asked", func() bool { return queue.asked.Load() > 10 })
-	worker.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}

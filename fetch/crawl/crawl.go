@@ -1,9 +1,9 @@
-// Package crawl is the worker: it borrows visits from every shard, fetches
+// Package crawl is the crawler: it borrows visits from every shard, fetches
 // their URLs, finds links while bytes arrive, and gives everything back in an
 // order that loses nothing.
 //
-// A lane per shard ticks, borrows and settles. A visit (loan) belongs to one
-// goroutine that keeps its site's clock. A request runs in a slot by one hand,
+// A shard loop per shard ticks, borrows and settles. A visit (loan) belongs to one
+// goroutine that keeps its site's clock. A request runs in a worker by one worker,
 // which owns all scratch memory of a request. What is left of a page when its
 // body ended is small (page): it waits for the sink, then for the verdicts on
 // its links, and is then settled in its visit.
@@ -26,7 +26,7 @@ import (
 	"seine/frontier/canon"
 )
 
-// Frontier is what the worker needs of a crawl's queue.
+// Frontier is what the crawler needs of a crawl's queue.
 type Frontier interface {
 	Shards() int
 	Of(canon.Fingerprint) int
@@ -45,93 +45,93 @@ type Frontier interface {
 	Finished(context.Context) (bool, error)
 }
 
-// Worker runs one fetcher's part of a crawl.
-type Worker struct {
-	cfg    Config
-	lanes  []*lane
-	slots  *slots
-	flow   *flow
-	budget budget
-	limit  limit
-	rate   rate
-	robots *robotsCache
-	policy atomic.Pointer[policy]
-	count  *counters
-	given  *given
-	stats  atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
-	totals atomic.Pointer[frontier.ShardStats]   // their sum
+// Crawler runs one fetcher's part of a crawl.
+type Crawler struct {
+	cfg        Config
+	loops      []*shardLoop
+	workers    *workerPool
+	flow       *flow
+	budget     budget
+	bottleneck bottleneck
+	rate       rateMeter
+	robots     *robotsCache
+	policy     atomic.Pointer[policy]
+	count      *counters
+	deadSites  *deadSites
+	stats      atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
+	totals     atomic.Pointer[frontier.ShardStats]   // their sum
 
-	ctx      context.Context // ends when requests are to be cut
-	cancel   context.CancelCauseFunc
-	stopping chan struct{} // closed when nothing new is to be started
-	stopOnce sync.Once
-	fault    atomic.Pointer[error] // first error that made the worker stop in order
-	renew    sync.Mutex
-	reading  sync.Mutex     // of the counters of all shards
-	readAt   time.Time      // when the last reading began; guarded by reading
-	running  sync.WaitGroup // visits
-	chance   chance
-	ended    atomic.Int64 // when a request last ended, Unix ms
-	loaned   atomic.Int64 // visits not settled
-	resting  atomic.Int64 // visits that wait for their site's clock
-	writing  atomic.Int64 // hands that wait for the sink to take a record
-	sinking  atomic.Int64 // pages whose record is on its way to the sink
-	linking  atomic.Int64 // pages whose links wait for verdicts
+	ctx        context.Context // ends when requests are to be cut
+	cancel     context.CancelCauseFunc
+	stopping   chan struct{} // closed when nothing new is to be started
+	stopOnce   sync.Once
+	fault      atomic.Pointer[error] // first error that made the crawler stop in order
+	renew      sync.Mutex
+	reading    sync.Mutex     // of the counters of all shards
+	readAt     time.Time      // when the last reading began; guarded by reading
+	visiting   sync.WaitGroup // visits
+	lossPermit lossPermit
+	lastEnded  atomic.Int64 // when a request last ended, Unix ms
+	visits     atomic.Int64 // visits not settled
+	delayed    atomic.Int64 // visits that wait for their site's clock
+	writing    atomic.Int64 // workers that wait for the sink to take a record
+	recording  atomic.Int64 // pages whose record is on its way to the sink
+	admitting  atomic.Int64 // pages whose links wait for verdicts
 }
 
-// New returns a worker that Run starts.
-func New(cfg Config) (*Worker, error) {
+// New returns a crawler that Run starts.
+func New(cfg Config) (*Crawler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	cfg.fillDefaults()
-	w := &Worker{cfg: cfg, robots: newRobotsCache(), given: newGiven(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{})}
-	w.chance.began = time.Now()
-	w.flow = newFlow(cfg.OpenBytes, w.stirHungry)
-	w.budget.exact = cfg.Exact
-	p, err := newPolicy(cfg.Frontier.Settings())
+	c := &Crawler{cfg: cfg, robots: newRobotsCache(), deadSites: newDeadSites(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{})}
+	c.lossPermit.began = time.Now()
+	c.flow = newFlow(cfg.OpenBytes, c.notifyHungry)
+	c.budget.exact = cfg.Exact
+	pol, err := newPolicy(cfg.Frontier.Settings())
 	if err != nil {
 		return nil, err
 	}
-	w.policy.Store(p)
-	w.slots = newSlots(cfg.Concurrency, w.newHand, w.stirHungry)
+	c.policy.Store(pol)
+	c.workers = newWorkerPool(cfg.Concurrency, c.newWorker, c.notifyHungry)
 	for k := range cfg.Frontier.Shards() {
-		w.lanes = append(w.lanes, newLane(w, k))
+		c.loops = append(c.loops, newShardLoop(c, k))
 	}
-	return w, nil
+	return c, nil
 }
 
 // Stop asks for an orderly end: nothing new is started, what is open is
 // finished, the rest goes back. Run returns when that is done. It may be called
 // more than once, from anywhere.
-func (w *Worker) Stop() {
-	w.stopOnce.Do(func() {
-		close(w.stopping)
-		for _, l := range w.lanes {
-			l.stir()
+func (c *Crawler) Stop() {
+	c.stopOnce.Do(func() {
+		close(c.stopping)
+		for _, l := range c.loops {
+			l.notify()
 		}
 	})
 }
 
 // endWith is Stop with the error that Run will return.
-func (w *Worker) endWith(err error) {
-	w.fault.CompareAndSwap(nil, &err)
-	w.Stop()
+func (c *Crawler) endWith(err error) {
+	c.fault.CompareAndSwap(nil, &err)
+	c.Stop()
 }
 
-func (w *Worker) isStopping() bool {
+func (c *Crawler) isStopping() bool {
 	select {
-	case <-w.stopping:
+	case <-c.stopping:
 		return true
 	default:
 		return false
 	}
 }
 
-// fail ends the worker at once with an error, unless ctx ended anyway.
-func (w *Worker) fail(ctx context.Context, err error) {
+// fail ends the crawler at once with an error, unless ctx ended anyway.
+func (c *Crawler) fail(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		w.cancel(err)
+		c.cancel(err)
 	}
 }
 
@@ -139,37 +139,37 @@ func (w *Worker) fail(ctx context.Context, err error) {
 // the crawl's page limit), or until ctx ends, which cuts requests short; what
 // they held comes back when its lease ends. It returns the error that made going
 // on impossible, if one did.
-func (w *Worker) Run(ctx context.Context) error {
-	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	defer w.cancel(nil)
-	w.ended.Store(time.Now().UnixMilli())
-	w.poll(w.ctx)                               // the page limit holds from the first page on
-	back, stopBack := context.WithCancel(w.ctx) // admitters and settlers outlive the lanes
+func (c *Crawler) Run(ctx context.Context) error {
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	defer c.cancel(nil)
+	c.lastEnded.Store(time.Now().UnixMilli())
+	c.pollCounters(c.ctx)                       // the page limit holds from the first page on
+	back, stopBack := context.WithCancel(c.ctx) // admitters and settlers outlive the shard loops
 	var lanes, rear sync.WaitGroup
-	for _, l := range w.lanes {
-		lanes.Go(func() { l.run(w.ctx) })
-		rear.Go(func() { l.admits.run(back) })
-		rear.Go(func() { l.settles.run(back) })
+	for _, l := range c.loops {
+		lanes.Go(func() { l.run(c.ctx) })
+		rear.Go(func() { l.admitter.run(back) })
+		rear.Go(func() { l.settler.run(back) })
 	}
-	rear.Go(func() { w.watch(back) })
-	rear.Go(func() { w.feed(back) })
+	rear.Go(func() { c.watch(back) })
+	rear.Go(func() { c.feed(back) })
 	lanes.Wait()
-	w.awaitVisits()
+	c.awaitVisits()
 	stopBack()
 	rear.Wait()
-	if err := context.Cause(w.ctx); err != nil && !errors.Is(err, context.Canceled) {
+	if err := context.Cause(c.ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if err := w.fault.Load(); err != nil {
+	if err := c.fault.Load(); err != nil {
 		return *err
 	}
 	return ctx.Err()
 }
 
 // giveBack returns a page to the budget.
-func (w *Worker) giveBack() {
-	w.budget.giveBack()
-	w.stirHungry()
+func (c *Crawler) giveBack() {
+	c.budget.giveBack()
+	c.notifyHungry()
 }
 
 // cutTime is how long visits may take to end when requests are cut. One whose
@@ -178,13 +178,13 @@ func (w *Worker) giveBack() {
 const cutTime = 3 * time.Second
 
 // awaitVisits waits until every visit ended.
-func (w *Worker) awaitVisits() {
+func (c *Crawler) awaitVisits() {
 	ended := make(chan struct{})
-	go func() { w.running.Wait(); close(ended) }()
+	go func() { c.visiting.Wait(); close(ended) }()
 	select {
 	case <-ended:
 		return
-	case <-w.ctx.Done():
+	case <-c.ctx.Done():
 	}
 	select {
 	case <-ended:
@@ -194,44 +194,44 @@ func (w *Worker) awaitVisits() {
 
 // mayLend reports whether new visits may be borrowed. What a sink that fails
 // just now could not take would only wait, and be fetched again after a crash.
-func (w *Worker) mayLend() bool {
-	return !w.isStopping() && w.budget.mayLend() && !w.flow.blocked() && !w.sinkFails() && w.loaned.Load() < int64(16*w.cfg.Concurrency)
+func (c *Crawler) mayLend() bool {
+	return !c.isStopping() && c.budget.mayLend() && !c.flow.blocked() && !c.sinkFails() && c.visits.Load() < int64(16*c.cfg.Concurrency)
 }
 
-func (w *Worker) laneOf(f canon.Fingerprint) *lane { return w.lanes[w.cfg.Frontier.Of(f)] }
+func (c *Crawler) loopOf(f canon.Fingerprint) *shardLoop { return c.loops[c.cfg.Frontier.Of(f)] }
 
-// stirHungry wakes the lanes that wait for room.
-func (w *Worker) stirHungry() {
-	if w.slots.hungry.Load() == 0 {
+// notifyHungry wakes the shard loops that wait for room.
+func (c *Crawler) notifyHungry() {
+	if c.workers.hungry.Load() == 0 {
 		return
 	}
-	for _, l := range w.lanes {
+	for _, l := range c.loops {
 		if l.hungry.Load() {
-			l.stir()
+			l.notify()
 		}
 	}
 }
 
-// refresh reads the crawl's settings again, one lane at a time, so that older
+// refresh reads the crawl's settings again, one shard loop at a time, so that older
 // ones never replace newer.
-func (w *Worker) refresh(ctx context.Context) error {
-	w.renew.Lock()
-	defer w.renew.Unlock()
-	s, err := w.cfg.Frontier.Refresh(ctx)
+func (c *Crawler) refresh(ctx context.Context) error {
+	c.renew.Lock()
+	defer c.renew.Unlock()
+	s, err := c.cfg.Frontier.Refresh(ctx)
 	if err != nil {
 		return err
 	}
-	p, err := newPolicy(s)
+	pol, err := newPolicy(s)
 	if err != nil {
-		w.cfg.Log.Error("settings of the crawl are unusable, going on with the last ones", "err", err)
+		c.cfg.Log.Error("settings of the crawl are unusable, going on with the last ones", "err", err)
 		return nil
 	}
-	w.policy.Store(p)
+	c.policy.Store(pol)
 	return nil
 }
 
 // robotsAgent is our name in robots.txt.
-func (w *Worker) robotsAgent() string {
-	s := w.policy.Load().settings
-	return cmp.Or(robots.Token(s.RobotsAgent), robots.Token(s.UserAgent), w.cfg.Agent)
+func (c *Crawler) robotsAgent() string {
+	s := c.policy.Load().settings
+	return cmp.Or(robots.Token(s.RobotsAgent), robots.Token(s.UserAgent), c.cfg.Agent)
 }

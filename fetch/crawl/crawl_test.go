@@ -24,7 +24,7 @@ func TestCrawl(t *testing.T) {
 		r.seed("http://" + host + "/p0")
 		want += n
 	}
-	worker := r.run()
+	crawler := r.run()
 	records := r.store.by(t)
 	if len(records) != want {
 		t.Errorf("%d records of %d pages", len(records), want)
@@ -38,7 +38,7 @@ func TestCrawl(t *testing.T) {
 		t.Errorf("depth of p40 is %d", d)
 	}
 	r.checkEmpty()
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 	if got := len(w.requests("", true)); got != 4 {
 		t.Errorf("robots.txt was asked for %d times by 4 sites", got)
 	}
@@ -66,7 +66,7 @@ func TestMaxPages(t *testing.T) {
 				})
 				w.on("/robots.txt", text(200, "User-agent: *\nDisallow: /forbidden/"))
 				r.seed("http://a.example/p0", "http://b.example/p0", "http://c.example/p1")
-				worker := r.run()
+				crawler := r.run()
 				ended := int64(0)
 				for _, rec := range r.store.by(t) {
 					if rec.Error == nil || rec.Error.Class != causeRobots {
@@ -76,8 +76,8 @@ func TestMaxPages(t *testing.T) {
 				if ended != n {
 					t.Errorf("%d pages ended, the limit is %d", ended, n)
 				}
-				checkIdle(t, worker)
-				if left, _ := worker.budget.left(); left != 0 {
+				checkIdle(t, crawler)
+				if left, _ := crawler.budget.left(); left != 0 {
 					t.Errorf("budget of %d at the end", left)
 				}
 			})
@@ -110,7 +110,7 @@ func TestScopeAndRules(t *testing.T) {
 			})
 			w.page("a.example/deep", "/deeper")
 			r.seed("http://a.example/")
-			worker := r.run()
+			crawler := r.run()
 			got := make(map[string]bool)
 			for _, a := range w.requests("", false) {
 				if got[a.host+a.path] = true; a.path == "/" && a.host == "a.example" {
@@ -126,10 +126,10 @@ func TestScopeAndRules(t *testing.T) {
 			for u := range got {
 				t.Errorf("%s was asked for", u)
 			}
-			if metric(t, worker, `seine_crawl_links_refused_total{reason="scheme"}`) != "1" {
+			if metric(t, crawler, `seine_crawl_links_refused_total{reason="scheme"}`) != "1" {
 				t.Error("the mail address is not counted as refused")
 			}
-			checkIdle(t, worker)
+			checkIdle(t, crawler)
 		})
 	}
 }
@@ -179,7 +179,7 @@ func TestRedirects(t *testing.T) {
 	}
 	r.admit("http://a.example/", func(c *frontier.Candidate) { c.Meta, c.Depth = `{"k":1}`, 2 })
 	r.seed("http://d.example/h0")
-	worker := r.run()
+	crawler := r.run()
 	got := r.store.by(t)
 	first, target := got["http://a.example/"], got["http://b.example/start"]
 	if first.Status != 302 || first.Location != "http://b.example/start" || first.Error != nil {
@@ -215,7 +215,7 @@ func TestRedirects(t *testing.T) {
 		}
 	}
 	r.checkEmpty()
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // TestRetries: attempts, their delay, and how they end.
@@ -239,7 +239,7 @@ func TestRetries(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	r.seed("http://a.example/always", "http://a.example/once", "http://b.example/cut")
-	worker := r.run()
+	crawler := r.run()
 	got := r.store.by(t)
 	if rec := got["http://a.example/always"]; rec.Error == nil || rec.Error.Class != causeStatus || rec.Attempts != 4 || rec.Status != 500 {
 		t.Errorf("always 500: %+v", rec)
@@ -254,7 +254,7 @@ func TestRetries(t *testing.T) {
 		t.Error("a link of a page that failed was followed")
 	}
 	r.checkEmpty()
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // TestSetAside: a site that fails again and again is asked ever less, and its
@@ -267,7 +267,7 @@ func TestSetAside(t *testing.T) {
 	for i := range 40 {
 		r.seed(fmt.Sprintf("http://down.example/p%d", i))
 	}
-	worker := r.run()
+	crawler := r.run()
 	unreachable, asked := 0, len(w.requests("down.example", false))
 	for _, rec := range r.store.by(t) {
 		if rec.Error != nil && rec.Error.Class == causeUnreachable {
@@ -281,7 +281,7 @@ func TestSetAside(t *testing.T) {
 		t.Errorf("a site that is down was asked %d times", asked)
 	}
 	r.checkEmpty()
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // TestRetryAfter: the site's clock moves.
@@ -319,13 +319,13 @@ func TestRetryAfterOfOthers(t *testing.T) {
 		rw.WriteHeader(503)
 	})
 	r.seed("http://busy.example/")
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "the site has its pause", func() bool { return r.stats().Waiting == 1 })
 	w.tree("calm.example", 30)
 	r.seed("http://calm.example/p0", "http://busy.example/p1")
 	until(t, "another site is crawled", func() bool { return r.stats().Done == 30 })
-	worker.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -340,15 +340,15 @@ func TestSinkFails(t *testing.T) {
 	w.tree("a.example", 20)
 	r.store.broken = errors.New("no disk")
 	r.seed("http://a.example/p0")
-	worker := r.worker()
-	err := r.start(worker)()
+	crawler := r.worker()
+	err := r.start(crawler)()
 	if err == nil || !strings.Contains(err.Error(), "no disk") {
 		t.Errorf("ended with %v", err)
 	}
 	if s := r.stats(); s.Queued != 1 || s.Done != 0 || s.Open != 0 || s.Leases != 0 {
 		t.Errorf("the page is not back: %+v", s)
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 	r.store.broken = nil // the next one finds it
 	r.run()
 	if n := len(r.store.by(t)); n != 20 {
@@ -368,11 +368,11 @@ func TestSinkBlocks(t *testing.T) {
 		r.seed("http://" + host + "/p0")
 	}
 	r.store.hold = true
-	worker := r.worker()
-	wait := r.start(worker)
-	until(t, "flow control blocks", worker.flow.blocked)
-	until(t, "requests rest", func() bool { return worker.slots.busy() == 0 || worker.writing.Load() == 0 })
-	until(t, "the sink is named", func() bool { return worker.Progress().Limit == limitSink })
+	crawler := r.worker()
+	wait := r.start(crawler)
+	until(t, "flow control blocks", crawler.flow.blocked)
+	until(t, "requests rest", func() bool { return crawler.workers.busy() == 0 || crawler.writing.Load() == 0 })
+	until(t, "the sink is named", func() bool { return crawler.Progress().Limit == limitSink })
 	if s := r.stats(); s.Done != 0 {
 		t.Errorf("%d pages are settled without a record", s.Done)
 	}
@@ -386,7 +386,7 @@ func TestSinkBlocks(t *testing.T) {
 	if n := len(r.store.by(t)); n != 600 {
 		t.Errorf("%d of 600 pages", n)
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // TestRecordFields: optional fields, and those of a URL that was not asked for.

@@ -17,22 +17,22 @@ func TestDoubt(t *testing.T) {
 	r.cfg.Epoch = func(int) uint64 { return epoch.Load() }
 	r.cfg.ExitWhenDone = false
 	r.seed("http://a.example/")
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "both pages are done", func() bool { return r.stats().Done == 2 })
 	next, err := frontier.NewMaker(r.queue.Layout()).Make("http://a.example/next")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lane := worker.laneOf(next.Fingerprint)
-	if !lane.known.has(next.Fingerprint) {
+	l := crawler.loopOf(next.Fingerprint)
+	if !l.known.has(next.Fingerprint) {
 		t.Fatal("an admitted link is not known")
 	}
-	before := lane.doubt()
+	before := l.checkEpoch()
 	epoch.Add(1)
-	until(t, "the cache is emptied", func() bool { return !lane.known.has(next.Fingerprint) })
-	lane.remember(before, func() { t.Error("an answer of before is remembered") })
-	worker.Stop()
+	until(t, "the cache is emptied", func() bool { return !l.known.has(next.Fingerprint) })
+	l.remember(before, func() { t.Error("an answer of before is remembered") })
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"seine/frontier"
 )
 
-// meddler stands between a worker and its frontier.
+// meddler stands between a crawler and its frontier.
 type meddler struct {
 	Frontier
 	ticks   atomic.Int64
@@ -111,7 +111,7 @@ func TestSideBySide(t *testing.T) {
 	for i := range 16 {
 		r.seed(fmt.Sprintf("http://a.example/p%d", i))
 	}
-	worker := r.run()
+	crawler := r.run()
 	w.checkGaps(t, 60*time.Millisecond)
 	if n := most.Load(); n < 2 || n > 4 {
 		t.Errorf("%d requests at once, 4 are allowed", n)
@@ -119,7 +119,7 @@ func TestSideBySide(t *testing.T) {
 	if n := len(r.store.by(t)); n != 16 {
 		t.Errorf("%d of 16 records", n)
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // TestPoliteness: delays within visits and between them.
@@ -135,9 +135,9 @@ func TestPoliteness(t *testing.T) {
 	}
 	w.tree("slow.example", 5)
 	r.seed("http://slow.example/p0")
-	worker := r.worker()
-	wait := r.start(worker)
-	until(t, "politeness is named", func() bool { return worker.Progress().Limit == limitPoliteness || worker.isStopping() })
+	crawler := r.worker()
+	wait := r.start(crawler)
+	until(t, "politeness is named", func() bool { return crawler.Progress().Limit == limitPoliteness || crawler.isStopping() })
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -169,19 +169,19 @@ func TestLeaseLost(t *testing.T) {
 		once.Do(func() { close(cut) })
 	})
 	r.seed("http://a.example/hang")
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "the request is under way", func() bool { return w.times("http://a.example/hang") == 1 })
 	m.mu.Lock()
 	m.gone["a.example"] = true
 	m.mu.Unlock()
 	<-cut
-	until(t, "the visit is dropped", func() bool { return worker.loaned.Load() == 0 })
-	worker.Stop()
+	until(t, "the visit is dropped", func() bool { return crawler.visits.Load() == 0 })
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 	if n := len(r.store.by(t)); n != 0 {
 		t.Errorf("%d records of a page that was cut", n)
 	}
@@ -196,24 +196,24 @@ func TestLeaseShort(t *testing.T) {
 	for i := range 60 {
 		r.seed(fmt.Sprintf("http://a.example/p%d", i))
 	}
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "requests are made", func() bool { return len(w.requests("", false)) > 1 })
 	m.frozen.Store(true)
 	frozen := time.Now() // no lease was extended by a call that began later
 	until(t, "the visit is over", func() bool {
-		return worker.resting.Load() == 0 && worker.slots.demand.Load() <= int64(r.cfg.Concurrency) && time.Since(frozen) > shortLease
+		return crawler.delayed.Load() == 0 && crawler.workers.demand.Load() <= int64(r.cfg.Concurrency) && time.Since(frozen) > shortLease
 	})
 	log := w.requests("", false)
 	if last := log[len(log)-1].at.Sub(frozen); last > shortLease-time.Second {
 		t.Errorf("a request starts %v after the last word of a lease of %v", last, shortLease)
 	}
 	m.frozen.Store(false)
-	worker.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // TestStop: what rests is given back at once, untried.
@@ -223,15 +223,15 @@ func TestStop(t *testing.T) {
 	for i := range 50 {
 		r.seed(fmt.Sprintf("http://a.example/p%d", i), fmt.Sprintf("http://s%d.example/", i))
 	}
-	worker := r.worker()
-	wait := r.start(worker)
-	until(t, "visits rest", func() bool { return worker.resting.Load() > 20 })
-	worker.Stop()
-	worker.Stop()
+	crawler := r.worker()
+	wait := r.start(crawler)
+	until(t, "visits rest", func() bool { return crawler.delayed.Load() > 20 })
+	crawler.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 	if s := r.stats(); s.Leases != 0 || s.Open != 0 || s.Queued+s.Done != 100 {
 		t.Errorf("after a stop: %+v", s)
 	}
@@ -244,9 +244,9 @@ func TestCut(t *testing.T) {
 	w.on("a.example/hang", func(rw http.ResponseWriter, rq *http.Request) { <-rq.Context().Done() })
 	r.seed("http://a.example/hang")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	worker := r.worker()
+	crawler := r.worker()
 	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx) }()
+	go func() { ended <- crawler.Run(ctx) }()
 	until(t, "the request is under way", func() bool { return w.times("http://a.example/hang") == 1 })
 	why := errors.New("out of time")
 	cancel(why)
@@ -297,9 +297,9 @@ func TestNotAcked(t *testing.T) {
 	r.seed("http://a.example/")
 	why := fmt.Errorf("replica: %w", frontier.ErrNotAcked)
 	m.admit.Store(&why)
-	worker := r.worker()
-	wait := r.start(worker)
-	until(t, "an admission is not acknowledged", func() bool { return worker.count.notAcked.Get() > 0 })
+	crawler := r.worker()
+	wait := r.start(crawler)
+	until(t, "an admission is not acknowledged", func() bool { return crawler.count.notAcked.Get() > 0 })
 	if s := r.stats(); s.Done != 0 || s.Open != 1 {
 		t.Errorf("settled without a replica: %+v", s)
 	}
@@ -322,11 +322,11 @@ func TestFull(t *testing.T) {
 	w.page("a.example/", "/new")
 	w.page("b.example/", "/known")
 	r.seed("http://a.example/", "http://b.example/")
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "the page with a known link is settled", func() bool { return r.stats().Done == 1 })
-	until(t, "the state is named", func() bool { return worker.Progress().Limit == limitRedis })
-	if err := worker.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "full") {
+	until(t, "the state is named", func() bool { return crawler.Progress().Limit == limitRedis })
+	if err := crawler.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "full") {
 		t.Errorf("ready: %v", err)
 	}
 	if s := r.stats(); s.Open != 1 || s.Done != 1 {
@@ -339,10 +339,10 @@ func TestFull(t *testing.T) {
 	if w.times("http://a.example/new") != 1 || w.times("http://a.example/") != 1 {
 		t.Error("the page was fetched again, or its link lost")
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
-// TestFullStop: a worker that stops while there is no room gives its pages back.
+// TestFullStop: a crawler that stops while there is no room gives its pages back.
 func TestFullStop(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
@@ -350,17 +350,17 @@ func TestFullStop(t *testing.T) {
 	m.full.Store(true)
 	w.page("a.example/", "/new")
 	r.seed("http://a.example/")
-	worker := r.worker()
-	wait := r.start(worker)
-	until(t, "a link is parked", worker.anyFull)
-	worker.Stop()
+	crawler := r.worker()
+	wait := r.start(crawler)
+	until(t, "a link is parked", crawler.anyFull)
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.stats(); s.Queued != 1 || s.Open != 0 || s.Leases != 0 {
 		t.Errorf("%+v", s)
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // fed is a frontier with one element in its feed.
@@ -393,10 +393,10 @@ func TestFullStopFeed(t *testing.T) {
 	f := &fed{meddler: meddle(r), item: frontier.FeedItem{Candidate: c}}
 	f.full.Store(true)
 	r.cfg.Frontier, r.cfg.ExitWhenDone = f, false
-	worker := r.worker()
-	wait := r.start(worker)
-	until(t, "the element is parked", worker.anyFull)
-	worker.Stop()
+	crawler := r.worker()
+	wait := r.start(crawler)
+	until(t, "the element is parked", crawler.anyFull)
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -417,10 +417,10 @@ func TestSlowAdmission(t *testing.T) {
 		w.page(fmt.Sprintf("s%d.example/", i), "/x", "/y")
 		r.seed(fmt.Sprintf("http://s%d.example/", i))
 	}
-	worker := r.worker()
-	wait := r.start(worker)
-	until(t, "flow control blocks", worker.flow.blocked)
-	until(t, "the bound is named", func() bool { return worker.Progress().Limit == limitRedis })
+	crawler := r.worker()
+	wait := r.start(crawler)
+	until(t, "flow control blocks", crawler.flow.blocked)
+	until(t, "the bound is named", func() bool { return crawler.Progress().Limit == limitRedis })
 	if n := len(w.requests("", false)); n > 4000/(2*linkOverhead)+r.cfg.Concurrency {
 		t.Errorf("%d pages were fetched", n)
 	}
@@ -431,7 +431,7 @@ func TestSlowAdmission(t *testing.T) {
 	if n := len(r.store.by(t)); n != 300 {
 		t.Errorf("%d of 300 pages", n)
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // checkTicks watches for a while whether each of three shards is ticked twice a
@@ -453,8 +453,8 @@ func TestPause(t *testing.T) {
 	m := meddle(r)
 	w.tree("a.example", 60)
 	r.seed("http://a.example/p0")
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "pages come", func() bool { return len(w.requests("", false)) > 2 })
 	pause := func(on bool) {
 		for k := range r.queue.Shards() {
@@ -470,7 +470,7 @@ func TestPause(t *testing.T) {
 	if n := len(w.requests("", false)); n != asked {
 		t.Errorf("%d requests in a pause", n-asked)
 	}
-	if err := worker.Ready(t.Context()); err != nil {
+	if err := crawler.Ready(t.Context()); err != nil {
 		t.Errorf("a paused worker: %v", err)
 	}
 	pause(false)
@@ -482,7 +482,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestIdle: a worker with nothing to do, or nothing it may do, uses no time.
+// TestIdle: a crawler with nothing to do, or nothing it may do, uses no time.
 func TestIdle(t *testing.T) {
 	for _, what := range []string{"empty", "later", "no room"} {
 		t.Run(what, func(t *testing.T) {
@@ -490,24 +490,24 @@ func TestIdle(t *testing.T) {
 			r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 20 * time.Second })
 			m := meddle(r)
 			r.cfg.ExitWhenDone, r.cfg.Exact = false, false
-			worker := r.worker()
+			crawler := r.worker()
 			switch what {
 			case "later":
 				r.seed("http://a.example/1", "http://a.example/2")
 			case "no room":
-				worker.flow.add(r.cfg.OpenBytes + 64<<20)
+				crawler.flow.add(r.cfg.OpenBytes + 64<<20)
 				r.seed("http://a.example/1", "http://b.example/2")
 			}
-			wait := r.start(worker)
-			until(t, "it has looked", func() bool { return m.ticks.Load() > 6 && worker.slots.busy() == 0 })
+			wait := r.start(crawler)
+			until(t, "it has looked", func() bool { return m.ticks.Load() > 6 && crawler.workers.busy() == 0 })
 			used := cpuTime()
 			m.checkTicks(t, time.Second)
 			t.Logf("%v of CPU meanwhile", cpuTime()-used)
 			if what == "no room" {
-				worker.flow.add(-r.cfg.OpenBytes - 64<<20)
+				crawler.flow.add(-r.cfg.OpenBytes - 64<<20)
 				until(t, "it goes on when there is room", func() bool { return len(w.requests("", true)) > 0 })
 			}
-			worker.Stop()
+			crawler.Stop()
 			if err := wait(); err != nil {
 				t.Fatal(err)
 			}
@@ -523,7 +523,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestSettingsChange: a running worker follows.
+// TestSettingsChange: a running crawler follows.
 func TestSettingsChange(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 20 * time.Millisecond })
@@ -534,8 +534,8 @@ func TestSettingsChange(t *testing.T) {
 	})
 	r.cfg.ExitWhenDone = false
 	r.seed("http://a.example/p0")
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "pages come", func() bool { return len(w.requests("", false)) > 3 })
 	r.queue.Set(t.Context(), func(s *frontier.Settings) error {
 		s.UserAgent, s.Deny, s.Delay = "other/9", []string{"old$"}, 40*time.Millisecond
@@ -560,14 +560,14 @@ func TestSettingsChange(t *testing.T) {
 			t.Errorf("gap of %v after the delay was raised to 40 ms", gap)
 		}
 	}
-	worker.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // TestMaxPagesOfFleet: workers that know of each other only by the counters
-// overshoot by no more than was on loan, and end.
+// overshoot by no more than was lent, and end.
 func TestMaxPagesOfFleet(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.MaxPages, s.Delay = 100, 5*time.Millisecond })
@@ -585,7 +585,7 @@ func TestMaxPagesOfFleet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// 20 sites with visits of at most 8 URLs can be on loan.
+	// 20 sites with visits of at most 8 URLs can be lent.
 	if n := len(r.store.by(t)); n < 100 || n > 100+20*8 {
 		t.Errorf("%d pages, the limit is 100", n)
 	}
@@ -598,21 +598,21 @@ func TestLimits(t *testing.T) {
 	r.cfg.ExitWhenDone, r.cfg.Concurrency = false, 2
 	held := make(chan struct{})
 	w.rest(func(rw http.ResponseWriter, rq *http.Request) { <-held })
-	worker := r.worker()
-	wait := r.start(worker)
-	until(t, "nothing is left", func() bool { return worker.Progress().Limit == limitEmpty })
+	crawler := r.worker()
+	wait := r.start(crawler)
+	until(t, "nothing is left", func() bool { return crawler.Progress().Limit == limitEmpty })
 	r.seed("http://a.example/", "http://b.example/", "http://c.example/")
-	until(t, "the network is named", func() bool { return worker.Progress().Limit == limitNetwork && worker.slots.busy() == 2 })
-	if v := metric(t, worker, `seine_crawl_limited_by{bound="network"}`); v != "1" {
+	until(t, "the network is named", func() bool { return crawler.Progress().Limit == limitNetwork && crawler.workers.busy() == 2 })
+	if v := metric(t, crawler, `seine_crawl_limited_by{bound="network"}`); v != "1" {
 		t.Errorf("metric: %q", v)
 	}
 	close(held)
-	worker.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	worker.limit.lastAt, worker.limit.lastCPU = time.Now().Add(-time.Millisecond), cpuTime()-time.Minute
-	if worker.judge(); worker.Progress().Limit != limitCPU {
-		t.Errorf("a minute of CPU in a millisecond is limited by %s", worker.Progress().Limit)
+	crawler.bottleneck.lastAt, crawler.bottleneck.lastCPU = time.Now().Add(-time.Millisecond), cpuTime()-time.Minute
+	if crawler.findBottleneck(); crawler.Progress().Limit != limitCPU {
+		t.Errorf("a minute of CPU in a millisecond is limited by %s", crawler.Progress().Limit)
 	}
 }

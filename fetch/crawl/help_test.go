@@ -319,30 +319,30 @@ func (r *rig) admit(url string, change func(*frontier.Candidate)) {
 	}
 }
 
-func (r *rig) worker() *Worker {
+func (r *rig) worker() *Crawler {
 	r.t.Helper()
-	w, err := New(r.cfg)
+	c, err := New(r.cfg)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return w
+	return c
 }
 
 // run crawls to the end.
-func (r *rig) run() *Worker {
+func (r *rig) run() *Crawler {
 	r.t.Helper()
-	w := r.worker()
-	if err := r.start(w)(); err != nil {
+	c := r.worker()
+	if err := r.start(c)(); err != nil {
 		r.t.Fatal(err)
 	}
-	return w
+	return c
 }
 
-// start runs a worker; the result waits for its end.
-func (r *rig) start(w *Worker) func() error {
+// start runs a crawler; the result waits for its end.
+func (r *rig) start(c *Crawler) func() error {
 	ended := make(chan error, 1)
 	ctx, cut := context.WithCancel(context.Background())
-	go func() { ended <- w.Run(ctx) }()
+	go func() { ended <- c.Run(ctx) }()
 	wait := sync.OnceValue(func() error {
 		defer cut()
 		select {
@@ -353,7 +353,7 @@ func (r *rig) start(w *Worker) func() error {
 			return errors.Join(errors.New("the worker does not end"), <-ended)
 		}
 	})
-	r.t.Cleanup(func() { w.Stop(); cut(); wait() })
+	r.t.Cleanup(func() { c.Stop(); cut(); wait() })
 	return wait
 }
 
@@ -374,20 +374,20 @@ func (r *rig) checkEmpty() {
 	}
 }
 
-// checkIdle holds that all that a worker lent itself is back.
-func checkIdle(t *testing.T, w *Worker) {
+// checkIdle holds that all that a crawler lent itself is back.
+func checkIdle(t *testing.T, c *Crawler) {
 	t.Helper()
-	if n := w.slots.busy(); n != 0 {
+	if n := c.workers.busy(); n != 0 {
 		t.Errorf("%d slots are still held", n)
 	}
-	if n := w.slots.demand.Load(); n != 0 {
+	if n := c.workers.demand.Load(); n != 0 {
 		t.Errorf("demand for slots is %d at the end", n)
 	}
-	if n := w.flow.held(); n != 0 {
+	if n := c.flow.held(); n != 0 {
 		t.Errorf("flow control counts %d bytes at the end", n)
 	}
-	for name, n := range map[string]int64{"loaned": w.loaned.Load(), "resting": w.resting.Load(),
-		"sinking": w.sinking.Load(), "linking": w.linking.Load(), "writing": w.writing.Load(), "hungry": int64(w.slots.hungry.Load())} {
+	for name, n := range map[string]int64{"loaned": c.visits.Load(), "resting": c.delayed.Load(),
+		"sinking": c.recording.Load(), "linking": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.workers.hungry.Load())} {
 		if n != 0 {
 			t.Errorf("%s is %d at the end", name, n)
 		}
@@ -418,11 +418,11 @@ func (w *web) tree(host string, n int) {
 	}
 }
 
-// metric reads one metric of a worker.
-func metric(t *testing.T, w *Worker, name string) string {
+// metric reads one metric of a crawler.
+func metric(t *testing.T, c *Crawler, name string) string {
 	t.Helper()
 	var b strings.Builder
-	w.WriteMetrics(&b)
+	c.WriteMetrics(&b)
 	for line := range strings.Lines(b.String()) {
 		if rest, ok := strings.CutPrefix(line, name+" "); ok {
 			return strings.TrimSpace(rest)

@@ -7,12 +7,12 @@ import (
 	"seine/frontier/canon"
 )
 
-// known remembers URLs of one shard that admission called admitted or seen, so
+// knownURLs remembers URLs of one shard that admission called admitted or seen, so
 // that most links of most pages never travel. It is a fixed table of 64-bit
 // values in buckets of four; a forgotten URL costs one question to the shard, a
 // false hit needs two of the crawl's URLs to agree in 64 bits under a seed that
 // no page can know.
-type known struct {
+type knownURLs struct {
 	seed  [2]uint64
 	mask  uint64
 	slots []atomic.Uint64
@@ -20,13 +20,13 @@ type known struct {
 
 const knownWays = 4
 
-// newKnown returns a table of at least n values.
-func newKnown(n int) *known {
+// newKnownURLs returns a table of at least n values.
+func newKnownURLs(n int) *knownURLs {
 	size := uint64(knownWays)
 	for size < uint64(n) {
 		size *= 2
 	}
-	return &known{
+	return &knownURLs{
 		seed:  [2]uint64{rand.Uint64() | 1, rand.Uint64()},
 		mask:  size/knownWays - 1,
 		slots: make([]atomic.Uint64, size),
@@ -34,7 +34,7 @@ func newKnown(n int) *known {
 }
 
 // value mixes both halves of a fingerprint with the seed; never 0.
-func (k *known) value(f canon.Fingerprint) uint64 {
+func (k *knownURLs) value(f canon.Fingerprint) uint64 {
 	v := (f.Site^k.seed[1])*k.seed[0] ^ f.Key
 	v ^= v >> 32
 	v *= k.seed[0]
@@ -42,13 +42,13 @@ func (k *known) value(f canon.Fingerprint) uint64 {
 	return v | 1<<63
 }
 
-func (k *known) bucket(v uint64) []atomic.Uint64 {
+func (k *knownURLs) bucket(v uint64) []atomic.Uint64 {
 	at := (v & k.mask) * knownWays
 	return k.slots[at : at+knownWays]
 }
 
 // has reports whether f is remembered.
-func (k *known) has(f canon.Fingerprint) bool {
+func (k *knownURLs) has(f canon.Fingerprint) bool {
 	v := k.value(f)
 	b := k.bucket(v)
 	for i := range b {
@@ -60,7 +60,7 @@ func (k *known) has(f canon.Fingerprint) bool {
 }
 
 // add remembers f in place of the bucket's oldest guess.
-func (k *known) add(f canon.Fingerprint) {
+func (k *knownURLs) add(f canon.Fingerprint) {
 	v := k.value(f)
 	b := k.bucket(v)
 	for i := range b {
@@ -76,7 +76,7 @@ func (k *known) add(f canon.Fingerprint) {
 }
 
 // clear forgets everything.
-func (k *known) clear() {
+func (k *knownURLs) clear() {
 	for i := range k.slots {
 		k.slots[i].Store(0)
 	}

@@ -79,15 +79,15 @@ func TestLimitedBy(t *testing.T) {
 			m := meddle(r)
 			r.cfg.ExitWhenDone = false
 			c.set(r, m, w, end)
-			worker := r.worker()
-			wait := r.start(worker)
+			crawler := r.worker()
+			wait := r.start(crawler)
 			// Twice in a row: what is named in passing is not what bounds.
-			until(t, c.want+" is named", func() bool { return steady(worker, c.want) })
+			until(t, c.want+" is named", func() bool { return steady(crawler, c.want) })
 			m.frozen.Store(false)
 			m.full.Store(false)
 			r.store.flush()
 			let()
-			worker.Stop()
+			crawler.Stop()
 			if err := wait(); err != nil {
 				t.Fatal(err)
 			}
@@ -96,10 +96,10 @@ func TestLimitedBy(t *testing.T) {
 }
 
 // steady reports whether a bound is named for two judgements.
-func steady(w *Worker, name string) bool {
+func steady(c *Crawler, name string) bool {
 	for range 2 {
-		judged(w)
-		if w.Progress().Limit != name {
+		judged(c)
+		if c.Progress().Limit != name {
 			return false
 		}
 	}
@@ -107,9 +107,9 @@ func steady(w *Worker, name string) bool {
 }
 
 // judged waits for the next judgement.
-func judged(w *Worker) {
-	before := w.limit.now.Load()
-	for end := time.Now().Add(5 * time.Second); w.limit.now.Load() == before && time.Now().Before(end); {
+func judged(c *Crawler) {
+	before := c.bottleneck.now.Load()
+	for end := time.Now().Add(5 * time.Second); c.bottleneck.now.Load() == before && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // between looks
 	}
 }
@@ -121,8 +121,8 @@ func TestLimitedByCPU(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.ExitWhenDone = false
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	end := make(chan struct{})
 	var burning sync.WaitGroup
 	burning.Go(func() {
@@ -134,23 +134,23 @@ func TestLimitedByCPU(t *testing.T) {
 			}
 		}
 	})
-	judged(worker) // the first one is of the time before
+	judged(crawler) // the first one is of the time before
 	named, most := 0, 0.0
 	for try := 0; try < 20 && named < 2; try++ {
 		at, used := time.Now(), cpuTime()
-		judged(worker)
+		judged(crawler)
 		share := float64(cpuTime()-used) / float64(time.Since(at))
 		most = max(most, share)
-		if named++; worker.Progress().Limit != limitCPU {
+		if named++; crawler.Progress().Limit != limitCPU {
 			if named = 0; share > 0.95 { // 0.85 is what counts as busy
-				t.Errorf("limited by %s at %.0f%% of the processor", worker.Progress().Limit, 100*share)
+				t.Errorf("limited by %s at %.0f%% of the processor", crawler.Progress().Limit, 100*share)
 				break
 			}
 		}
 	}
 	close(end)
 	burning.Wait()
-	worker.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -161,11 +161,11 @@ func TestLimitedByCPU(t *testing.T) {
 
 // Work that can wait does so for what it would take away, and for nothing else.
 func TestBusy(t *testing.T) {
-	w := &Worker{}
+	c := &Crawler{}
 	for _, name := range limitNames {
-		w.limit.now.Store(&name)
-		if want := name == "cpu" || name == "redis"; w.Busy() != want {
-			t.Errorf("bound by %s: %v", name, w.Busy())
+		c.bottleneck.now.Store(&name)
+		if want := name == "cpu" || name == "redis"; c.Busy() != want {
+			t.Errorf("bound by %s: %v", name, c.Busy())
 		}
 	}
 }

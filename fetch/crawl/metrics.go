@@ -3,9 +3,13 @@ package crawl
 import (
 	"fmt"
 	"io"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"seine/fetch"
 	"seine/frontier"
 )
 
@@ -30,17 +34,17 @@ var shardGauges = []struct {
 	{"seine_frontier_memory_limit_bytes", func(s *frontier.ShardStats) int64 { return s.Memory.Limit }},
 }
 
-// WriteMetrics writes the worker's metrics and its view of the shards in
+// WriteMetrics writes the crawler's metrics and its view of the shards in
 // Prometheus text format.
-func (w *Worker) WriteMetrics(out io.Writer) {
-	w.count.set.WritePrometheus(out)
+func (c *Crawler) WriteMetrics(out io.Writer) {
+	c.count.set.WritePrometheus(out)
 	gauge := func(name string, v int64) { metrics.WriteGaugeUint64(out, name, uint64(max(v, 0))) }
-	gauge("seine_crawl_visits_active", w.loaned.Load())
-	gauge("seine_crawl_workers", int64(w.slots.size))
-	gauge("seine_crawl_workers_busy", int64(w.slots.busy()))
-	gauge("seine_crawl_visits_resting", w.resting.Load())
-	gauge("seine_crawl_open_bytes", w.flow.held())
-	now := w.limit.get()
+	gauge("seine_crawl_visits_active", c.visits.Load())
+	gauge("seine_crawl_workers", int64(c.workers.size))
+	gauge("seine_crawl_workers_busy", int64(c.workers.busy()))
+	gauge("seine_crawl_visits_resting", c.delayed.Load())
+	gauge("seine_crawl_open_bytes", c.flow.held())
+	now := c.bottleneck.get()
 	for _, name := range limitNames {
 		v := int64(0)
 		if name == now {
@@ -48,7 +52,7 @@ func (w *Worker) WriteMetrics(out io.Writer) {
 		}
 		gauge(fmt.Sprintf("seine_crawl_limited_by{bound=%q}", name), v)
 	}
-	if stats := w.stats.Load(); stats != nil {
+	if stats := c.stats.Load(); stats != nil {
 		for _, g := range shardGauges {
 			for i := range *stats {
 				s := &(*stats)[i]
@@ -56,4 +60,162 @@ func (w *Worker) WriteMetrics(out io.Writer) {
 			}
 		}
 	}
+}
+
+// counters are the crawler's own metrics, resolved once. They live in a set of
+// their own so that several crawlers of one process do not mix.
+type counters struct {
+	set      *metrics.Set
+	start    time.Time
+	classes  [6]*metrics.Counter // pages by status class; 0 = no answer
+	bytes    *metrics.Counter
+	wire     *metrics.Counter
+	links    *metrics.Counter
+	known    *metrics.Counter // links the cache of known URLs answered
+	gone     *metrics.Counter
+	notAcked *metrics.Counter
+	overflow *metrics.Counter // links that the overflow keeps
+	retries  *metrics.Counter
+	requeues *metrics.Counter
+	done     *metrics.Counter
+	dead     *metrics.Counter
+	seconds  *metrics.PrometheusHistogram
+
+	refusals [refusals]*metrics.Counter
+	returned atomic.Uint64 // pages whose links found no room until the crawler stopped
+
+	mu     sync.Mutex
+	causes map[string]*atomic.Int64 // failures by cause: dead and retried
+}
+
+// verdictNames is by frontier.Verdict.
+var verdictNames = [4]string{"admitted", "seen", "capped", "full"}
+
+func newCounters() *counters {
+	s := metrics.NewSet()
+	cs := &counters{
+		set: s, start: time.Now(),
+		bytes:    s.NewCounter("seine_crawl_body_bytes_total"),
+		wire:     s.NewCounter("seine_crawl_wire_bytes_total"),
+		links:    s.NewCounter("seine_crawl_links_total"),
+		known:    s.NewCounter("seine_crawl_links_known_total"),
+		gone:     s.NewCounter("seine_crawl_outcomes_gone_total"),
+		notAcked: s.NewCounter("seine_crawl_admissions_not_acked_total"),
+		overflow: s.NewCounter("seine_crawl_overflow_links_total"),
+		retries:  s.NewCounter(`seine_crawl_outcomes_total{kind="retry"}`),
+		requeues: s.NewCounter(`seine_crawl_outcomes_total{kind="requeue"}`),
+		done:     s.NewCounter(`seine_crawl_outcomes_total{kind="done"}`),
+		dead:     s.NewCounter(`seine_crawl_outcomes_total{kind="dead"}`),
+		seconds:  s.NewPrometheusHistogramExt("seine_crawl_fetch_seconds", metrics.ExponentialBuckets(1e-3, 2, 17)),
+		causes:   make(map[string]*atomic.Int64),
+	}
+	for i := range cs.classes {
+		cs.classes[i] = s.NewCounter(fmt.Sprintf(`seine_crawl_pages_total{class="%s"}`, className(i)))
+	}
+	for r := accepted + 1; r < refusals; r++ {
+		cs.refusals[r] = s.NewCounter(fmt.Sprintf(`seine_crawl_links_refused_total{reason="%s"}`, refusalNames[r]))
+	}
+	return cs
+}
+
+// verdictsOf are the counters of one shard's verdicts.
+func (cs *counters) verdictsOf(shard int) (v [4]*metrics.Counter) {
+	for i := range v {
+		v[i] = cs.set.NewCounter(fmt.Sprintf(`seine_crawl_verdicts_total{shard="%d",verdict="%s"}`, shard, verdictNames[i]))
+	}
+	return v
+}
+
+func className(i int) string {
+	if i == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%dxx", i)
+}
+
+// page counts one answered request for a page.
+func (cs *counters) page(r *fetch.Response) {
+	cs.classes[min(r.Status/100, 5)].Inc()
+	cs.bytes.Add(int(r.Bytes))
+	cs.wire.Add(int(r.WireBytes))
+	if r.Status > 0 {
+		cs.seconds.Update(r.Took.Seconds())
+	}
+}
+
+// outcome counts one settled URL.
+func (cs *counters) outcome(o frontier.Outcome) {
+	switch o.Kind {
+	case frontier.Done:
+		cs.done.Inc()
+	case frontier.Dead:
+		cs.dead.Inc()
+		cs.cause(o.Cause)
+	case frontier.Retry:
+		cs.retries.Inc()
+		cs.cause(o.Cause)
+	case frontier.Requeue:
+		cs.requeues.Inc()
+	}
+}
+
+func (cs *counters) cause(name string) {
+	cs.mu.Lock()
+	n := cs.causes[name]
+	if n == nil {
+		n = new(atomic.Int64)
+		cs.causes[name] = n
+	}
+	cs.mu.Unlock()
+	n.Add(1)
+}
+
+// Progress is what a crawler did so far.
+type Progress struct {
+	Elapsed  time.Duration
+	Done     uint64
+	Dead     uint64
+	Retried  uint64
+	Classes  [6]uint64 // pages by status class, 0 = no answer
+	Causes   map[string]int64
+	Bytes    uint64 // decoded
+	Wire     uint64
+	Links    uint64  // seen
+	New      uint64  // admitted
+	Overflow uint64  // kept by the overflow
+	Returned uint64  // pages that went back: links of theirs found no room until the crawler stopped
+	Visits   int64   // in hand
+	Requests int     // under way
+	Rate     float64 // pages a second, lately
+	Limit    string  // what bounds the rate now
+
+	// Of the whole crawl, as read within the last second or two.
+	Queued  int64
+	Waiting int64
+	Known   int64
+}
+
+// Progress reads the counters.
+func (c *Crawler) Progress() Progress {
+	cs := c.count
+	p := Progress{
+		Elapsed: time.Since(cs.start), Done: cs.done.Get(), Dead: cs.dead.Get(), Retried: cs.retries.Get(),
+		Bytes: cs.bytes.Get(), Wire: cs.wire.Get(), Links: cs.links.Get(), Overflow: cs.overflow.Get(), Returned: cs.returned.Load(),
+		Visits: c.visits.Load(), Requests: c.workers.busy(), Causes: make(map[string]int64), Limit: c.bottleneck.get(), Rate: c.rate.get(),
+	}
+	for i := range cs.classes {
+		p.Classes[i] = cs.classes[i].Get()
+	}
+	for _, l := range c.loops {
+		p.New += l.verdicts[frontier.Admitted].Get()
+	}
+	if t := c.totals.Load(); t != nil {
+		p.Queued, p.Waiting, p.Known = t.Queued, t.Waiting, t.Known
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for name, n := range cs.causes {
+		p.Causes[name] = n.Load()
+	}
+	return p
 }

@@ -13,7 +13,7 @@ import (
 type Overflow interface {
 	// Write takes some whole lines, which it copies, and calls done once: with nil
 	// when they are safe on disk, with an error when they never will be. It must
-	// not block for the disk; what waits is bounded by the worker's OpenBytes.
+	// not block for the disk; what waits is bounded by the crawler's OpenBytes.
 	// done does not block.
 	Write(lines []byte, done func(error))
 	// Err is why nothing can be written just now, or nil. Lines wait meanwhile,
@@ -21,7 +21,7 @@ type Overflow interface {
 	Err() error
 }
 
-// spill sends the links of one shard that found no room to the overflow. Who
+// overflowQueue sends the links of one shard that found no room to the overflow. Who
 // waits for a link is answered when its line is safe. A link that comes again
 // is not written again: what was written is remembered as admitted URLs are
 // (known), with the same tiny risk of a false hit; a forgotten one only costs
@@ -34,162 +34,162 @@ type Overflow interface {
 //
 // It serves all links, whoever waits for them: pages, sitemaps of robots.txt
 // and the feed, whose elements leave the feed when their lines are safe. Seeds
-// that a program admits before its worker runs are not the worker's and wait
+// that a program admits before its crawler runs are not the crawler's and wait
 // for room.
-type spill struct {
-	w  *Worker
-	to Overflow
+type overflowQueue struct {
+	crawler *Crawler
+	to      Overflow
 
-	mu      sync.Mutex
-	written *known
-	under   map[canon.Fingerprint]*refused // lines on their way to the disk
-	out     map[*refused]bool              // writes under way that links wait for
-	line    []byte                         // of the admitter
+	mu       sync.Mutex
+	written  *knownURLs
+	underway map[canon.Fingerprint]*overflowWrite // lines on their way to the disk
+	writes   map[*overflowWrite]bool              // writes under way that links wait for
+	line     []byte                               // of the admitter
 }
 
-// refused is the links that one write answers.
-type refused struct {
-	links []link
-	lines int
+// overflowWrite is the links that one write answers.
+type overflowWrite struct {
+	candidates []candidate
+	lines      int
 }
 
-// mark notes, when the lines of g are safe, which URLs they name.
-func (s *spill) mark(g *refused) {
-	for i := range g.links {
-		if l := &g.links[i]; l.Again == "" {
-			s.written.add(l.Fingerprint)
+// markWritten notes, when the lines of g are safe, which URLs they name.
+func (o *overflowQueue) markWritten(ow *overflowWrite) {
+	for i := range ow.candidates {
+		if l := &ow.candidates[i]; l.Again == "" {
+			o.written.add(l.Fingerprint)
 		}
 	}
 }
 
-func newSpill(w *Worker, size int) *spill {
-	if w.cfg.Overflow == nil {
+func newOverflowQueue(c *Crawler, size int) *overflowQueue {
+	if c.cfg.Overflow == nil {
 		return nil
 	}
-	return &spill{w: w, to: w.cfg.Overflow, written: newKnown(size),
-		under: make(map[canon.Fingerprint]*refused), out: make(map[*refused]bool)}
+	return &overflowQueue{crawler: c, to: c.cfg.Overflow, written: newKnownURLs(size),
+		underway: make(map[canon.Fingerprint]*overflowWrite), writes: make(map[*overflowWrite]bool)}
 }
 
-// take takes over links that found no room. onEnd is called when no write is
+// add takes over links that found no room. onEnd is called when no write is
 // under way any more.
-func (s *spill) take(links []link, onEnd func()) {
-	group := new(refused)
-	lines, safe := s.line[:0], 0
-	s.mu.Lock()
-	for i := range links {
-		l := &links[i]
-		switch other := s.under[l.Fingerprint]; {
+func (o *overflowQueue) add(candidates []candidate, onEnd func()) {
+	ow := new(overflowWrite)
+	lines, safe := o.line[:0], 0
+	o.mu.Lock()
+	for i := range candidates {
+		l := &candidates[i]
+		switch other := o.underway[l.Fingerprint]; {
 		case l.Again != "":
-		case s.written.has(l.Fingerprint):
-			links[safe] = *l
+		case o.written.has(l.Fingerprint):
+			candidates[safe] = *l
 			safe++
 			continue
 		case other != nil:
-			other.links = append(other.links, *l)
+			other.candidates = append(other.candidates, *l)
 			continue
 		default:
-			s.under[l.Fingerprint] = group
+			o.underway[l.Fingerprint] = ow
 		}
-		group.links = append(group.links, *l)
-		group.lines++
+		ow.candidates = append(ow.candidates, *l)
+		ow.lines++
 		lines = frontier.AppendElement(lines, &l.Candidate)
 	}
-	if group.lines > 0 {
-		s.out[group] = true
+	if ow.lines > 0 {
+		o.writes[ow] = true
 	}
-	s.mu.Unlock()
+	o.mu.Unlock()
 	for i := range safe {
-		links[i].from.acknowledge(frontier.Seen)
+		candidates[i].from.answered(frontier.Seen)
 	}
-	if s.line = lines; group.lines > 0 {
-		s.to.Write(lines, func(err error) { s.done(group, err, onEnd) })
+	if o.line = lines; ow.lines > 0 {
+		o.to.Write(lines, func(err error) { o.done(ow, err, onEnd) })
 	}
 }
 
 // done answers who waits for a group of lines. What could not be written is
 // answered full: pages go back, and the feed keeps its elements.
-func (s *spill) done(group *refused, err error, onEnd func()) {
+func (o *overflowQueue) done(ow *overflowWrite, err error, onEnd func()) {
 	verdict := frontier.Seen
 	if err != nil {
 		verdict = frontier.Full
 	} else {
-		s.w.count.overflow.Add(group.lines)
+		o.crawler.count.overflow.Add(ow.lines)
 	}
-	s.mu.Lock()
+	o.mu.Lock()
 	if err == nil {
-		s.mark(group)
+		o.markWritten(ow)
 	}
-	links := group.links
-	if !s.out[group] {
-		links = nil // they were taken back
+	candidates := ow.candidates
+	if !o.writes[ow] {
+		candidates = nil // they were taken back
 	}
-	s.let(group)
-	last := len(s.out) == 0
-	s.mu.Unlock()
-	for i := range links {
-		links[i].from.acknowledge(verdict)
+	o.release(ow)
+	last := len(o.writes) == 0
+	o.mu.Unlock()
+	for i := range candidates {
+		candidates[i].from.answered(verdict)
 	}
-	if last && links != nil {
+	if last && candidates != nil {
 		onEnd()
 	}
 }
 
-// let forgets that links wait for a write. Called with mu.
-func (s *spill) let(group *refused) {
-	delete(s.out, group)
-	for i := range group.links {
-		if f := group.links[i].Fingerprint; s.under[f] == group {
-			delete(s.under, f)
+// release forgets that links wait for a write. Called with mu.
+func (o *overflowQueue) release(ow *overflowWrite) {
+	delete(o.writes, ow)
+	for i := range ow.candidates {
+		if f := ow.candidates[i].Fingerprint; o.underway[f] == ow {
+			delete(o.underway, f)
 		}
 	}
 }
 
 // takeBack appends to links all that wait for a write; what becomes of the
 // writes answers nobody then.
-func (s *spill) takeBack(links []link) []link {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for group := range s.out {
-		links = append(links, group.links...)
-		s.let(group)
+func (o *overflowQueue) takeBack(candidates []candidate) []candidate {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for ow := range o.writes {
+		candidates = append(candidates, ow.candidates...)
+		o.release(ow)
 	}
-	return links
+	return candidates
 }
 
 // forget forgets what was written: it may have been taken back, and lost with a
 // master.
-func (s *spill) forget() {
-	if s != nil {
-		s.written.clear()
+func (o *overflowQueue) forget() {
+	if o != nil {
+		o.written.clear()
 	}
 }
 
 // empty reports whether no link waits for a write.
-func (s *spill) empty() bool {
-	if s == nil {
+func (o *overflowQueue) empty() bool {
+	if o == nil {
 		return true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.out) == 0
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.writes) == 0
 }
 
 // overflowErr is why the overflow takes nothing just now, or nil.
-func (w *Worker) overflowErr() error {
-	if w.cfg.Overflow == nil {
+func (c *Crawler) overflowErr() error {
+	if c.cfg.Overflow == nil {
 		return nil
 	}
-	return w.cfg.Overflow.Err()
+	return c.cfg.Overflow.Err()
 }
 
-// unwritten is overflowErr while links wait that found no room.
-func (w *Worker) unwritten() error {
-	err := w.overflowErr()
+// overflowStalled is overflowErr while links wait that found no room.
+func (c *Crawler) overflowStalled() error {
+	err := c.overflowErr()
 	if err == nil {
 		return nil
 	}
-	for _, l := range w.lanes {
-		if l.admits.waits() || !l.spill.empty() {
+	for _, l := range c.loops {
+		if l.admitter.hasParked() || !l.overflow.empty() {
 			return err
 		}
 	}

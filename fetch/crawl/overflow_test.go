@@ -81,20 +81,20 @@ func TestOverflow(t *testing.T) {
 		w.page(host+".example/same", "http://x.example/new?a=\"b\\c&d")
 	}
 	r.seed("http://a.example/", "http://b.example/")
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "both pages wait for one line", func() bool {
 		waiting := 0
-		for _, l := range worker.lanes {
-			l.spill.mu.Lock()
-			for _, g := range l.spill.under {
-				waiting += len(g.links)
+		for _, l := range crawler.loops {
+			l.overflow.mu.Lock()
+			for _, ow := range l.overflow.underway {
+				waiting += len(ow.candidates)
 			}
-			l.spill.mu.Unlock()
+			l.overflow.mu.Unlock()
 		}
 		return waiting == 2
 	})
-	if got := worker.Progress(); got.Limit == limitRedis || got.Overflow != 0 {
+	if got := crawler.Progress(); got.Limit == limitRedis || got.Overflow != 0 {
 		t.Errorf("limited by %s, %d links in the overflow before they are safe", got.Limit, got.Overflow)
 	}
 	if n := r.stats().Done; n != 0 {
@@ -104,23 +104,23 @@ func TestOverflow(t *testing.T) {
 	until(t, "both pages are settled", func() bool { return r.stats().Done == 2 })
 	r.seed("http://c.example/", "http://a.example/same")
 	until(t, "pages with a link that is safe are settled", func() bool { return r.stats().Done == 4 })
-	if err := worker.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "go to the overflow") {
+	if err := crawler.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "go to the overflow") {
 		t.Errorf("ready: %v", err)
 	}
-	if n, v := s.written(), metric(t, worker, "seine_crawl_overflow_links_total"); n != 1 || v != "1" {
+	if n, v := s.written(), metric(t, crawler, "seine_crawl_overflow_links_total"); n != 1 || v != "1" {
 		t.Errorf("%d lines, metric %s: %q", n, v, s.lines)
 	}
 	m.full.Store(false)
 	r.readBack(s, "x.example/new")
 	until(t, "what came back is fetched", func() bool { return r.stats().Done+r.stats().Dead == 5 })
-	worker.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(r.store.by(t)); n != 5 {
 		t.Errorf("%d records", n)
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // readBack seeds the lines of an overflow.
@@ -151,15 +151,15 @@ func TestOverflowKeepsDepth(t *testing.T) {
 	w.page("a.example/d1", "/d2", "http://elsewhere.example/")
 	w.page("a.example/d2", "/d3")
 	r.admit("http://a.example/", func(c *frontier.Candidate) { c.Meta = `{"k":"v"}` })
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "a line waits", func() bool { return s.written() == 1 })
 	s.let(nil)
 	until(t, "the page is settled", func() bool { return r.stats().Done == 1 })
 	m.full.Store(false)
 	r.readBack(s, `"depth":1,"seed":false`)
 	until(t, "the rest is fetched", func() bool { return r.stats().Done == 3 })
-	worker.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -182,15 +182,15 @@ func TestOverflowFails(t *testing.T) {
 	r.cfg.Frontier = f
 	w.page("a.example/", "/new")
 	r.seed("http://a.example/")
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "both wait", func() bool { return s.written() == 2 })
 	s.fail(errors.New("no room on the disk"))
-	until(t, "the sink's side is named", func() bool { return worker.Progress().Limit == limitSink })
-	if err := worker.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "no room on the disk") {
+	until(t, "the sink's side is named", func() bool { return crawler.Progress().Limit == limitSink })
+	if err := crawler.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "no room on the disk") {
 		t.Errorf("ready: %v", err)
 	}
-	worker.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestOverflowFails(t *testing.T) {
 	if got := r.stats(); got.Queued != 1 || got.Done != 0 || f.drained.Load() {
 		t.Errorf("%+v, the element is gone: %v", got, f.drained.Load())
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // TestOverflowFeed: an element of the feed leaves it when its line is safe.
@@ -211,15 +211,15 @@ func TestOverflowFeed(t *testing.T) {
 	c.Again, c.Meta = "feed:1", `{"k":"v"}`
 	f := &fed{meddler: m, item: frontier.FeedItem{Candidate: c}}
 	r.cfg.Frontier = f
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "its line waits", func() bool { return s.written() == 1 })
 	if f.drained.Load() {
 		t.Error("the element left the feed before its line was safe")
 	}
 	s.let(nil)
 	until(t, "it leaves the feed", f.drained.Load)
-	worker.Stop()
+	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}

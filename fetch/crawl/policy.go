@@ -48,24 +48,24 @@ const (
 var refusalNames = [refusals]string{"", "scope", "depth", "rule", "extension", "nofollow", "invalid", "scheme", "guard", "over"}
 
 func newPolicy(s *frontier.Settings) (*policy, error) {
-	p := &policy{settings: s, skipExt: make(map[string]bool, len(s.SkipExt))}
+	pol := &policy{settings: s, skipExt: make(map[string]bool, len(s.SkipExt))}
 	var err error
-	if p.allow, err = compileAll("allow", s.Allow); err != nil {
+	if pol.allow, err = compileAll("allow", s.Allow); err != nil {
 		return nil, err
 	}
-	if p.deny, err = compileAll("deny", s.Deny); err != nil {
+	if pol.deny, err = compileAll("deny", s.Deny); err != nil {
 		return nil, err
 	}
-	if p.classify, err = frontier.Classifier(s.Priority); err != nil {
+	if pol.classify, err = frontier.Classifier(s.Priority); err != nil {
 		return nil, err
 	}
-	if p.follow, err = extract.ParseKinds(s.Follow); err != nil {
+	if pol.follow, err = extract.ParseKinds(s.Follow); err != nil {
 		return nil, err
 	}
 	for _, e := range s.SkipExt {
-		p.skipExt[strings.ToLower(strings.TrimPrefix(e, "."))] = true
+		pol.skipExt[strings.ToLower(strings.TrimPrefix(e, "."))] = true
 	}
-	return p, nil
+	return pol, nil
 }
 
 func compileAll(name string, exprs []string) ([]*regexp.Regexp, error) {
@@ -88,8 +88,8 @@ type source struct {
 
 // inScope reports whether a link to u of site belongs to the crawl when found
 // on a page of src.
-func (p *policy) inScope(src source, u *canon.URL, site string) bool {
-	switch p.settings.Scope {
+func (pol *policy) inScope(src source, u *canon.URL, site string) bool {
+	switch pol.settings.Scope {
 	case "any":
 		return true
 	case "host":
@@ -100,21 +100,21 @@ func (p *policy) inScope(src source, u *canon.URL, site string) bool {
 }
 
 // filter applies depth and the rules that read the URL itself.
-func (p *policy) filter(u *canon.URL, depth uint32) refusal {
-	if p.settings.MaxDepth > 0 && depth > uint32(p.settings.MaxDepth) {
+func (pol *policy) filter(u *canon.URL, depth uint32) refusal {
+	if pol.settings.MaxDepth > 0 && depth > uint32(pol.settings.MaxDepth) {
 		return refusedDepth
 	}
-	if len(p.skipExt) > 0 && p.skipExt[extension(u)] {
+	if len(pol.skipExt) > 0 && pol.skipExt[extension(u)] {
 		return refusedExtension
 	}
-	if p.denies(u) || len(p.allow) > 0 && !matchesAny(p.allow, u) {
+	if pol.denies(u) || len(pol.allow) > 0 && !matchesAny(pol.allow, u) {
 		return refusedRule
 	}
 	return accepted
 }
 
 // denies reports whether a rule of the crawl forbids u.
-func (p *policy) denies(u *canon.URL) bool { return matchesAny(p.deny, u) }
+func (pol *policy) denies(u *canon.URL) bool { return matchesAny(pol.deny, u) }
 
 func matchesAny(rules []*regexp.Regexp, u *canon.URL) bool {
 	for _, re := range rules {
@@ -126,8 +126,8 @@ func matchesAny(rules []*regexp.Regexp, u *canon.URL) bool {
 }
 
 // class is the priority of a link by the first rule that matches.
-func (p *policy) class(u *canon.URL) uint8 {
-	if class, ok := p.classify(u.Fetch()); ok {
+func (pol *policy) class(u *canon.URL) uint8 {
+	if class, ok := pol.classify(u.Fetch()); ok {
 		return class
 	}
 	return defaultClass
@@ -146,12 +146,12 @@ func extension(u *canon.URL) string {
 
 // rule is the first site rule of the crawl that matches, or what the shard
 // keeps for this very site; nil when nothing overrides.
-func (p *policy) rule(site, override string) *frontier.SiteRule {
+func (pol *policy) rule(site, override string) *frontier.SiteRule {
 	if override != "" {
 		r := new(frontier.SiteRule)
 		if json.Unmarshal([]byte(override), r) == nil {
 			return r
 		}
 	}
-	return p.settings.Rule(site)
+	return pol.settings.Rule(site)
 }

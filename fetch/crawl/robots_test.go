@@ -48,7 +48,7 @@ func TestRobotsVariants(t *testing.T) {
 			w.on("/robots.txt", c.robots)
 			w.on("/r2", text(200, "User-agent: *\nDisallow: /x"))
 			r.seed("http://a.example/x", "http://a.example/y")
-			worker := r.run()
+			crawler := r.run()
 			if n := w.times("http://a.example/x") + w.times("http://a.example/y"); n != c.asked {
 				t.Errorf("%d pages asked for, want %d", n, c.asked)
 			}
@@ -62,7 +62,7 @@ func TestRobotsVariants(t *testing.T) {
 				}
 			}
 			r.checkEmpty()
-			checkIdle(t, worker)
+			checkIdle(t, crawler)
 		})
 	}
 }
@@ -178,11 +178,11 @@ func TestSitemapsFull(t *testing.T) {
 	}
 	w.page("plain.example/", "/known")
 	r.seed("http://plain.example/")
-	worker := r.worker()
-	wait := r.start(worker)
+	crawler := r.worker()
+	wait := r.start(crawler)
 	until(t, "the page of another site is settled", func() bool { return r.stats().Done == 1 })
 	until(t, "it is said that there is no room", func() bool {
-		err := worker.Ready(t.Context())
+		err := crawler.Ready(t.Context())
 		return err != nil && strings.Contains(err.Error(), "no room")
 	})
 	m.full.Store(false)
@@ -194,12 +194,12 @@ func TestSitemapsFull(t *testing.T) {
 			t.Errorf("sitemap %d was asked for %d times", i, n)
 		}
 	}
-	for _, l := range worker.lanes {
-		if l.admits.isFull() {
+	for _, l := range crawler.loops {
+		if l.admitter.isFull() {
 			t.Errorf("shard %d still counts as full", l.shard)
 		}
 	}
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 // TestRobotsClockSetBack: rules that the shard would keep for longer than anybody
@@ -236,7 +236,7 @@ func TestDeadName(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	r.cfg.Fetcher = client
 	r.seed("http://nowhere.invalid/x", "http://127.0.0.1/guarded")
-	worker := r.run()
+	crawler := r.run()
 	got := r.store.by(t)
 	if rec := got["http://nowhere.invalid/x"]; rec.Error == nil || rec.Error.Class != fetch.ClassDNS || rec.Attempts != 4 {
 		t.Errorf("no such name: %+v", rec)
@@ -245,7 +245,7 @@ func TestDeadName(t *testing.T) {
 		t.Errorf("a private address: %+v", rec)
 	}
 	r.checkEmpty()
-	checkIdle(t, worker)
+	checkIdle(t, crawler)
 }
 
 func TestCacheTime(t *testing.T) {
@@ -259,7 +259,7 @@ func TestCacheTime(t *testing.T) {
 			}
 		})
 		var resp fetch.Response
-		if err := w.client(t).Do(t.Context(), &fetch.Request{URL: "http://a.example/c"}, &resp, (*robotsHandler)(&hand{})); err != nil {
+		if err := w.client(t).Do(t.Context(), &fetch.Request{URL: "http://a.example/c"}, &resp, (*robotsBody)(&worker{})); err != nil {
 			t.Fatal(err)
 		}
 		if got := cacheTime(resp.Header, time.Hour); got != want {

@@ -11,7 +11,7 @@ import (
 // TestRobotsCacheBound: rules take bounded memory, whatever sites serve, and a
 // few huge ones leave most of the others where they are.
 func TestRobotsCacheBound(t *testing.T) {
-	c := newRobotsCache()
+	rc := newRobotsCache()
 	small := robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine")
 	file := []byte("User-agent: *\n")
 	for i := range 60_000 {
@@ -23,31 +23,31 @@ func TestRobotsCacheBound(t *testing.T) {
 	}
 	const others = 5000
 	for i := range others {
-		c.put(fmt.Sprintf("http://a%d.example", i), "seine", small, time.Hour)
+		rc.put(fmt.Sprintf("http://a%d.example", i), "seine", small, time.Hour)
 	}
 	for i := range 100 {
 		origin := fmt.Sprintf("http://huge%d.example", i/2) // each twice
-		c.put(origin, "seine", huge, time.Hour)
-		if c.bytes > robotsBytes {
-			t.Fatalf("%d: %d bytes", i, c.bytes)
+		rc.put(origin, "seine", huge, time.Hour)
+		if rc.bytes > robotsBytes {
+			t.Fatalf("%d: %d bytes", i, rc.bytes)
 		}
-		if c.get([]byte(origin), "seine") == nil {
+		if rc.get([]byte(origin), "seine") == nil {
 			t.Fatalf("%d: not there", i)
 		}
 	}
 	left := 0
 	for i := range others {
-		if c.get(fmt.Appendf(nil, "http://a%d.example", i), "seine") != nil {
+		if rc.get(fmt.Appendf(nil, "http://a%d.example", i), "seine") != nil {
 			left++
 		}
 	}
 	if left < others/10 { // two thirds are left mostly
 		t.Errorf("huge rules left %d of %d others", left, others)
 	}
-	for len(c.origins) > 0 {
-		c.drop(c.victim())
+	for len(rc.origins) > 0 {
+		rc.drop(rc.victim())
 	}
-	if c.bytes != 0 {
-		t.Errorf("%d bytes of nothing", c.bytes)
+	if rc.bytes != 0 {
+		t.Errorf("%d bytes of nothing", rc.bytes)
 	}
 }

@@ -13,21 +13,21 @@ const maxSettle = 64
 // settler gathers what became of the URLs of many visits of one shard and
 // settles them in groups: while one call is under way the next group grows.
 type settler struct {
-	lane *lane
+	loop *shardLoop
 	wake chan struct{}
 
 	mu    sync.Mutex
-	dirty []*loan
+	dirty []*visit
 }
 
-func newSettler(l *lane) *settler { return &settler{lane: l, wake: make(chan struct{}, 1)} }
+func newSettler(l *shardLoop) *settler { return &settler{loop: l, wake: make(chan struct{}, 1)} }
 
-// add puts a loan in line, once.
-func (s *settler) add(l *loan) {
+// add puts a visit in line, once.
+func (s *settler) add(v *visit) {
 	s.mu.Lock()
-	if !l.dirty {
-		l.dirty = true
-		s.dirty = append(s.dirty, l)
+	if !v.dirty {
+		v.dirty = true
+		s.dirty = append(s.dirty, v)
 	}
 	s.mu.Unlock()
 	select {
@@ -36,7 +36,7 @@ func (s *settler) add(l *loan) {
 	}
 }
 
-func (s *settler) take(group []*loan) []*loan {
+func (s *settler) take(group []*visit) []*visit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := min(len(s.dirty), maxSettle)
@@ -44,8 +44,8 @@ func (s *settler) take(group []*loan) []*loan {
 	rest := copy(s.dirty, s.dirty[n:])
 	clear(s.dirty[rest:])
 	s.dirty = s.dirty[:rest]
-	for _, l := range group {
-		l.dirty = false
+	for _, v := range group {
+		v.dirty = false
 	}
 	return group
 }
@@ -53,70 +53,70 @@ func (s *settler) take(group []*loan) []*loan {
 // run settles until ctx ends.
 func (s *settler) run(ctx context.Context) {
 	var (
-		group []*loan
+		group []*visit
 		batch []frontier.Settlement
 	)
 	for {
 		if group = s.take(group); len(group) == 0 {
 			select {
 			case <-s.wake:
-				sleep(ctx, nil, s.lane.w.cfg.Linger)
+				sleep(ctx, nil, s.loop.crawler.cfg.Linger)
 				continue
 			case <-ctx.Done():
 				return
 			}
 		}
 		batch = batch[:0]
-		for _, l := range group {
-			batch = append(batch, l.settlement())
+		for _, v := range group {
+			batch = append(batch, v.settlement())
 		}
-		settled, err := s.lane.w.cfg.Frontier.Settle(ctx, s.lane.shard, batch)
+		settled, err := s.loop.crawler.cfg.Frontier.Settle(ctx, s.loop.shard, batch)
 		if err != nil {
-			s.lane.w.fail(ctx, err)
+			s.loop.crawler.fail(ctx, err)
 			return
 		}
 		s.apply(group, batch, settled)
 	}
 }
 
-// settlement takes what the loan has to say.
-func (l *loan) settlement() frontier.Settlement {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := frontier.Settlement{Lease: l.visit.Lease, Outcomes: l.outcomes, Free: l.free}
-	l.outcomes, l.free = nil, nil
+// settlement takes what the visit has to say.
+func (v *visit) settlement() frontier.Settlement {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := frontier.Settlement{Lease: v.lent.Lease, Outcomes: v.outcomes, Free: v.free}
+	v.outcomes, v.free = nil, nil
 	return s
 }
 
-// apply forgets loans whose last URL is settled and whose site is free.
-func (s *settler) apply(group []*loan, batch []frontier.Settlement, settled []frontier.Settled) {
-	w, freed, ended := s.lane.w, false, int64(0)
-	for i, l := range group {
+// apply forgets visits whose last URL is settled and whose site is free.
+func (s *settler) apply(group []*visit, batch []frontier.Settlement, settled []frontier.Settled) {
+	c, freed, ended := s.loop.crawler, false, int64(0)
+	for i, v := range group {
 		for j, ok := range settled[i] {
 			o := &batch[i].Outcomes[j]
 			if o.Kind == frontier.Done || o.Kind == frontier.Dead {
 				ended++
 			}
 			if ok {
-				w.count.outcome(*o)
+				c.count.outcome(*o)
 			} else {
-				w.count.gone.Inc()
+				c.count.gone.Inc()
 			}
 		}
-		l.mu.Lock()
-		l.open -= len(batch[i].Outcomes)
+		v.mu.Lock()
+		v.open -= len(batch[i].Outcomes)
 		if batch[i].Free != nil {
-			l.freed = true
+			v.freed = true
 			freed = true
 		}
-		over := l.open <= 0 && l.freed
-		l.mu.Unlock()
+		over := v.open <= 0 && v.freed
+		v.mu.Unlock()
 		if over {
-			s.lane.drop(l)
+			s.loop.drop(v)
 		}
 	}
-	w.budget.end(ended)
+	c.budget.end(ended)
 	if freed {
-		s.lane.stir()
+		s.loop.notify()
 	}
 }

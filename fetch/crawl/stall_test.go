@@ -11,9 +11,9 @@ func TestSinkCannotWrite(t *testing.T) {
 	for _, u := range []string{"http://a.example/", "http://b.example/", "http://c.example/"} {
 		r.seed(u)
 	}
-	worker := r.worker()
-	wait := r.start(worker)
-	until(t, "the sink is what holds", func() bool { return worker.Progress().Limit == limitSink })
+	crawler := r.worker()
+	wait := r.start(crawler)
+	until(t, "the sink is what holds", func() bool { return crawler.Progress().Limit == limitSink })
 	if n := len(w.requests("", false)); n != 0 {
 		t.Errorf("%d pages were fetched for a sink that cannot write", n)
 	}

@@ -18,7 +18,7 @@ type diary struct {
 	out   bytes.Buffer
 	log   *slog.Logger
 	now   time.Time
-	known troubles
+	known troubleLog
 }
 
 func newDiary() *diary {
@@ -28,12 +28,12 @@ func newDiary() *diary {
 }
 
 // see passes s for a number of seconds, and returns the levels of what was logged.
-func (d *diary) see(seconds int, s sight) (levels []string, text string) {
+func (d *diary) see(seconds int, s situation) (levels []string, text string) {
 	d.out.Reset()
 	for range seconds {
 		d.now = d.now.Add(time.Second)
 		s.at, s.shards = d.now, 6
-		d.known.tell(d.log, s)
+		d.known.report(d.log, s)
 	}
 	for line := range strings.Lines(d.out.String()) {
 		_, rest, _ := strings.Cut(line, "level=")
@@ -44,12 +44,12 @@ func (d *diary) see(seconds int, s sight) (levels []string, text string) {
 }
 
 func TestTroubleIsToldWhenItBeginsGrowsAndEnds(t *testing.T) {
-	for name, of := range map[string]func(n int) sight{
-		"deaf":     func(n int) sight { return sight{deaf: n} },
-		"full":     func(n int) sight { return sight{full: n} },
-		"pressed":  func(n int) sight { return sight{pressed: n} },
-		"sink":     func(n int) sight { return sight{sink: []error{nil, errors.New("no space")}[min(n, 1)]} },
-		"overflow": func(n int) sight { return sight{overflow: []error{nil, errors.New("no space")}[min(n, 1)]} },
+	for name, of := range map[string]func(n int) situation{
+		"deaf":     func(n int) situation { return situation{deaf: n} },
+		"full":     func(n int) situation { return situation{full: n} },
+		"pressed":  func(n int) situation { return situation{pressed: n} },
+		"sink":     func(n int) situation { return situation{sink: []error{nil, errors.New("no space")}[min(n, 1)]} },
+		"overflow": func(n int) situation { return situation{overflow: []error{nil, errors.New("no space")}[min(n, 1)]} },
 	} {
 		d := newDiary()
 		shards := name != "sink" && name != "overflow"
@@ -82,7 +82,7 @@ func TestRedisAtItsLimitIsNoNoise(t *testing.T) {
 	d := newDiary()
 	said := 0
 	for i := range 150 { // as many seconds
-		levels, _ := d.see(1, sight{full: []int{0, 1, 3, 6, 2}[i/2%5]})
+		levels, _ := d.see(1, situation{full: []int{0, 1, 3, 6, 2}[i/2%5]})
 		said += len(levels)
 	}
 	if said > 3 {
@@ -104,7 +104,7 @@ func TestPausesAreTold(t *testing.T) {
 		{1, 1, ""},
 		{5, 0, "resumed: all"},
 	} {
-		_, text := d.see(step.seconds, sight{paused: step.paused})
+		_, text := d.see(step.seconds, situation{paused: step.paused})
 		head, tail, _ := strings.Cut(step.want, " .* ")
 		if (text == "") != (step.want == "") || !strings.Contains(text, head) || !strings.Contains(text, tail) || strings.Count(text, "\n") > 1 {
 			t.Errorf("%d paused: %q, want %q", step.paused, text, step.want)
@@ -115,24 +115,24 @@ func TestPausesAreTold(t *testing.T) {
 func TestPausedShardsAreSeen(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
-	worker := r.worker()
-	if got := worker.Paused(); got != "" {
+	crawler := r.worker()
+	if got := crawler.Paused(); got != "" {
 		t.Error(got)
 	}
-	worker.lanes[1].paused.Store(true)
-	if got := worker.Paused(); got != "1 of 3 shards are paused" || worker.sight(time.Now()).paused != 1 {
+	crawler.loops[1].paused.Store(true)
+	if got := crawler.Paused(); got != "1 of 3 shards are paused" || crawler.situation(time.Now()).paused != 1 {
 		t.Error(got)
 	}
-	for _, l := range worker.lanes {
+	for _, l := range crawler.loops {
 		l.paused.Store(true)
 	}
-	if got := worker.Paused(); got != "the crawl is paused" {
+	if got := crawler.Paused(); got != "the crawl is paused" {
 		t.Error(got)
 	}
 	stats := []frontier.ShardStats{{}, {Memory: frontier.Memory{Pressed: true}}, {}}
-	worker.stats.Store(&stats)
-	worker.lanes[2].asking.Store(time.Now().Add(-time.Hour).UnixMilli())
-	if s := worker.sight(time.Now()); s.pressed != 1 || s.deaf != 1 || s.full != 0 || s.shards != 3 || s.spills {
+	crawler.stats.Store(&stats)
+	crawler.loops[2].asking.Store(time.Now().Add(-time.Hour).UnixMilli())
+	if s := crawler.situation(time.Now()); s.pressed != 1 || s.deaf != 1 || s.full != 0 || s.shards != 3 || s.spills {
 		t.Errorf("%+v", s)
 	}
 }

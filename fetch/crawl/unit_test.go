@@ -41,11 +41,11 @@ func TestPolicyFilter(t *testing.T) {
 	} {
 		s := frontier.DefaultSettings()
 		c.set(&s)
-		p, err := newPolicy(&s)
+		pol, err := newPolicy(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.filter(parsed(t, c.url), c.depth); got != c.want {
+		if got := pol.filter(parsed(t, c.url), c.depth); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, refusalNames[got], refusalNames[c.want])
 		}
 	}
@@ -63,8 +63,8 @@ func TestPolicyScope(t *testing.T) {
 		{"host", "http://x.example.com/", "example.com", false},
 		{"any", "http://example.org/", "example.org", true},
 	} {
-		p := policy{settings: &frontier.Settings{Scope: c.scope}}
-		if got := p.inScope(src, parsed(t, c.url), c.site); got != c.want {
+		pol := policy{settings: &frontier.Settings{Scope: c.scope}}
+		if got := pol.inScope(src, parsed(t, c.url), c.site); got != c.want {
 			t.Errorf("%s of %s: %v", c.url, c.scope, got)
 		}
 	}
@@ -74,25 +74,25 @@ func TestPolicyClassAndRule(t *testing.T) {
 	s := frontier.DefaultSettings()
 	s.Priority = []string{"/news/=0", "/old=3"}
 	s.Sites = []frontier.SiteRule{{Match: "*.example.com", PerSite: 2}, {Match: "example.com", PerSite: 3}, {Match: "a.org", PerSite: 4}}
-	p, err := newPolicy(&s)
+	pol, err := newPolicy(&s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for url, want := range map[string]uint8{"http://a/news/old": 0, "http://a/old": 3, "http://a/x": defaultClass} {
-		if got := p.class(parsed(t, url)); got != want {
+		if got := pol.class(parsed(t, url)); got != want {
 			t.Errorf("class of %s is %d, want %d", url, got, want)
 		}
 	}
 	for site, want := range map[string]int{"x.example.com": 2, "example.com": 2, "a.org": 4, "xa.org": 0, "b.a.org": 0} {
 		got := 0
-		if r := p.rule(site, ""); r != nil {
+		if r := pol.rule(site, ""); r != nil {
 			got = r.PerSite
 		}
 		if got != want {
 			t.Errorf("rule of %s has %d, want %d", site, got, want)
 		}
 	}
-	if r := p.rule("a.org", `{"match":"a.org","per_site":9}`); r == nil || r.PerSite != 9 {
+	if r := pol.rule("a.org", `{"match":"a.org","per_site":9}`); r == nil || r.PerSite != 9 {
 		t.Errorf("the shard's own rule gives way: %+v", r)
 	}
 }
@@ -100,15 +100,15 @@ func TestPolicyClassAndRule(t *testing.T) {
 func TestPaceDelay(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
-		p    pace
+		p    siteClock
 		want time.Duration
 		why  string
 	}{
-		{pace{setting: s}, s, whySetting},
-		{pace{setting: s, override: s / 5}, s / 5, whyOverride},
-		{pace{setting: s, override: s / 5, crawlDelay: 2 * s}, 2 * s, whyCrawlDelay},
-		{pace{setting: s, crawlDelay: s / 2}, s, whySetting},
-		{pace{setting: s, crawlDelay: 2 * s, adaptive: 3 * s}, 3 * s, whyAdaptive},
+		{siteClock{setting: s}, s, whySetting},
+		{siteClock{setting: s, override: s / 5}, s / 5, whyOverride},
+		{siteClock{setting: s, override: s / 5, crawlDelay: 2 * s}, 2 * s, whyCrawlDelay},
+		{siteClock{setting: s, crawlDelay: s / 2}, s, whySetting},
+		{siteClock{setting: s, crawlDelay: 2 * s, adaptive: 3 * s}, 3 * s, whyAdaptive},
 	} {
 		if d, why := c.p.delay(); d != c.want || why != c.why {
 			t.Errorf("%+v: %v by %s", c.p, d, why)
@@ -130,9 +130,9 @@ func TestPaceStarted(t *testing.T) {
 	} {
 		lowest, highest := time.Hour, time.Duration(0)
 		for range 1000 {
-			p := pace{setting: time.Second, jitter: c.jitter}
-			p.started(start, c.latency)
-			lowest, highest = min(lowest, p.next.Sub(start)), max(highest, p.next.Sub(start))
+			sc := siteClock{setting: time.Second, jitter: c.jitter}
+			sc.started(start, c.latency)
+			lowest, highest = min(lowest, sc.next.Sub(start)), max(highest, sc.next.Sub(start))
 		}
 		if lowest < c.low || highest > c.high {
 			t.Errorf("jitter %v, latency %v: %v to %v, want %v to %v", c.jitter, c.latency, lowest, highest, c.low, c.high)
@@ -141,46 +141,46 @@ func TestPaceStarted(t *testing.T) {
 			t.Errorf("jitter %v spreads over %v", c.jitter, spread)
 		}
 	}
-	p := pace{}
-	if p.started(start, 0); p.next.After(start) {
+	sc := siteClock{}
+	if sc.started(start, 0); sc.next.After(start) {
 		t.Error("a site without delay waits")
 	}
 }
 
 func TestPaceRefused(t *testing.T) {
-	p := pace{setting: 2 * time.Second}
+	sc := siteClock{setting: 2 * time.Second}
 	now := time.Now()
-	p.refused(now, failure{slower: true})
-	if p.adaptive != 4*time.Second {
-		t.Errorf("one refusal sets %v", p.adaptive)
+	sc.refused(now, failure{slower: true})
+	if sc.adaptive != 4*time.Second {
+		t.Errorf("one refusal sets %v", sc.adaptive)
 	}
-	p.refused(now, failure{slower: true})
-	if p.adaptive != 4*time.Second {
-		t.Errorf("requests that were under way together double twice: %v", p.adaptive)
+	sc.refused(now, failure{slower: true})
+	if sc.adaptive != 4*time.Second {
+		t.Errorf("requests that were under way together double twice: %v", sc.adaptive)
 	}
-	p.refused(time.Now(), failure{})
-	if p.adaptive != 4*time.Second || p.failures != 3 {
-		t.Errorf("a plain failure: %v, %d in a row", p.adaptive, p.failures)
+	sc.refused(time.Now(), failure{})
+	if sc.adaptive != 4*time.Second || sc.failures != 3 {
+		t.Errorf("a plain failure: %v, %d in a row", sc.adaptive, sc.failures)
 	}
 	for range 10 {
-		p.refused(time.Now(), failure{slower: true})
+		sc.refused(time.Now(), failure{slower: true})
 	}
-	if p.adaptive != maxAdaptive {
-		t.Errorf("many refusals set %v", p.adaptive)
+	if sc.adaptive != maxAdaptive {
+		t.Errorf("many refusals set %v", sc.adaptive)
 	}
-	before := p.adaptive
-	if p.answered(); p.adaptive >= before || p.adaptive < before/2 || p.failures != 0 {
-		t.Errorf("one success: %v, %d failures", p.adaptive, p.failures)
+	before := sc.adaptive
+	if sc.answered(); sc.adaptive >= before || sc.adaptive < before/2 || sc.failures != 0 {
+		t.Errorf("one success: %v, %d failures", sc.adaptive, sc.failures)
 	}
 	for range 200 {
-		p.answered()
+		sc.answered()
 	}
-	if p.adaptive != 0 {
-		t.Errorf("many successes leave %v", p.adaptive)
+	if sc.adaptive != 0 {
+		t.Errorf("many successes leave %v", sc.adaptive)
 	}
-	p = pace{}
-	if p.refused(time.Now(), failure{after: 24 * time.Hour}); time.Until(p.next) > maxRetryAfter || time.Until(p.next) < maxRetryAfter-time.Minute {
-		t.Errorf("Retry-After of a day holds for %v", time.Until(p.next))
+	sc = siteClock{}
+	if sc.refused(time.Now(), failure{after: 24 * time.Hour}); time.Until(sc.next) > maxRetryAfter || time.Until(sc.next) < maxRetryAfter-time.Minute {
+		t.Errorf("Retry-After of a day holds for %v", time.Until(sc.next))
 	}
 }
 
@@ -195,8 +195,8 @@ func TestBackoff(t *testing.T) {
 			t.Errorf("second retry waits %v", d)
 		}
 	}
-	p := pace{failures: asideAfter + 3}
-	if got := p.asideSoFar(time.Second); got != 7*time.Second {
+	sc := siteClock{failures: asideAfter + 3}
+	if got := sc.asideSoFar(time.Second); got != 7*time.Second {
 		t.Errorf("kept waiting for %v", got)
 	}
 }
@@ -264,7 +264,7 @@ func TestBudget(t *testing.T) {
 	exact := budget{exact: true}
 	exact.update(2, 0, 0, 0)
 	exact.take()
-	exact.bury()
+	exact.countUnasked()
 	exact.end(1)
 	exact.update(2, 1, 0, exact.mark()) // its own page: counted already
 	if n, _ := exact.left(); n != 1 {
@@ -278,42 +278,42 @@ func TestBudget(t *testing.T) {
 
 func TestSlots(t *testing.T) {
 	var told atomic.Int32
-	s := newSlots(4, func() *hand { return new(hand) }, func() { told.Add(1) })
-	if n := s.reserve(); n != 2 {
+	wp := newWorkerPool(4, func() *worker { return new(worker) }, func() { told.Add(1) })
+	if n := wp.reserve(); n != 2 {
 		t.Fatalf("half of four is %d", n)
 	}
-	if n := s.reserve(); n != 1 {
+	if n := wp.reserve(); n != 1 {
 		t.Fatalf("half of two is %d", n)
 	}
-	s.unreserve(1)
-	h, err := s.acquire(t.Context(), true)
-	if err != nil || s.busy() != 1 || s.idle() != 2 {
-		t.Fatalf("busy %d, idle %d, %v", s.busy(), s.idle(), err)
+	wp.unreserve(1)
+	w, err := wp.acquire(t.Context(), true)
+	if err != nil || wp.busy() != 1 || wp.idle() != 2 {
+		t.Fatalf("busy %d, idle %d, %v", wp.busy(), wp.idle(), err)
 	}
-	s.release(h)
-	if again, _ := s.acquire(t.Context(), true); again != h {
+	wp.release(w)
+	if again, _ := wp.acquire(t.Context(), true); again != w {
 		t.Error("a hand is made though one is free")
 	} else {
-		s.release(again)
+		wp.release(again)
 	}
-	if s.idle() != 4 || s.busy() != 0 || told.Load() == 0 {
-		t.Errorf("idle %d, busy %d, told %d times", s.idle(), s.busy(), told.Load())
+	if wp.idle() != 4 || wp.busy() != 0 || told.Load() == 0 {
+		t.Errorf("idle %d, busy %d, told %d times", wp.idle(), wp.busy(), told.Load())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 4 {
-		s.acquire(ctx, false)
+		wp.acquire(ctx, false)
 	}
-	if s.reserve() != 0 {
+	if wp.reserve() != 0 {
 		t.Error("a slot is reserved that nobody has")
 	}
 	cancel()
-	if _, err := s.acquire(ctx, false); err == nil || s.idle() != 0 {
-		t.Errorf("gave up with %v, idle %d", err, s.idle())
+	if _, err := wp.acquire(ctx, false); err == nil || wp.idle() != 0 {
+		t.Errorf("gave up with %v, idle %d", err, wp.idle())
 	}
 }
 
 func TestKnown(t *testing.T) {
-	k := newKnown(1000)
+	k := newKnownURLs(1000)
 	r := rand.New(rand.NewPCG(1, 2))
 	all := make([]canon.Fingerprint, 1000)
 	for i := range all {
@@ -355,7 +355,7 @@ func TestFlow(t *testing.T) {
 	f := newFlow(100, func() { opened++ })
 	stop := make(chan struct{})
 	f.add(99)
-	if f.blocked() || !f.wait(t.Context(), stop) {
+	if f.blocked() || !f.awaitRoom(t.Context(), stop) {
 		t.Fatal("blocked below the bound")
 	}
 	f.add(1)
@@ -364,7 +364,7 @@ func TestFlow(t *testing.T) {
 	var through atomic.Int32
 	for range 10 {
 		wg.Go(func() {
-			if f.wait(t.Context(), stop) {
+			if f.awaitRoom(t.Context(), stop) {
 				through.Add(1)
 			}
 		})
@@ -380,7 +380,7 @@ func TestFlow(t *testing.T) {
 	}
 	f.add(1)
 	close(stop)
-	if f.wait(t.Context(), stop) {
+	if f.awaitRoom(t.Context(), stop) {
 		t.Error("a stop lets through")
 	}
 }

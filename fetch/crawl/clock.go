@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"math/rand/v2"
 	"net/textproto"
+	"sync"
 	"time"
 
 	"seine/frontier"
@@ -30,10 +31,10 @@ const (
 	startSlack = 50 * time.Millisecond
 )
 
-// pace is the clock of one site during one visit. Its delay is the longest of
+// siteClock is the clock of one site during one visit. Its delay is the longest of
 // three: the crawl's setting or what overrides it for this site, robots.txt,
 // and what the site's answers ask for.
-type pace struct {
+type siteClock struct {
 	setting    time.Duration
 	override   time.Duration
 	crawlDelay time.Duration
@@ -48,14 +49,14 @@ type pace struct {
 }
 
 // set takes over what the crawl says, and a rule for this site if there is one.
-func (p *pace) set(s *frontier.Settings, rule *frontier.SiteRule) {
-	p.setting, p.perSite, p.jitter, p.override = s.Delay, max(s.PerSite, 1), s.Jitter, 0
+func (sc *siteClock) set(s *frontier.Settings, rule *frontier.SiteRule) {
+	sc.setting, sc.perSite, sc.jitter, sc.override = s.Delay, max(s.PerSite, 1), s.Jitter, 0
 	if rule == nil {
 		return
 	}
-	p.override = rule.Delay
+	sc.override = rule.Delay
 	if rule.PerSite > 0 {
-		p.perSite = rule.PerSite
+		sc.perSite = rule.PerSite
 	}
 }
 
@@ -81,49 +82,49 @@ func extraHeaders(agent string, rule *frontier.SiteRule) [][2]string {
 }
 
 // delay is the promised distance between the starts of two requests.
-func (p *pace) delay() (time.Duration, string) {
-	d, why := p.setting, whySetting
-	if p.override > 0 {
-		d, why = p.override, whyOverride
+func (sc *siteClock) delay() (time.Duration, string) {
+	d, why := sc.setting, whySetting
+	if sc.override > 0 {
+		d, why = sc.override, whyOverride
 	}
-	if p.crawlDelay > d {
-		d, why = p.crawlDelay, whyCrawlDelay
+	if sc.crawlDelay > d {
+		d, why = sc.crawlDelay, whyCrawlDelay
 	}
-	if p.adaptive > d {
-		d, why = p.adaptive, whyAdaptive
+	if sc.adaptive > d {
+		d, why = sc.adaptive, whyAdaptive
 	}
 	return d, why
 }
 
 // started moves the clock for a request that went out at start and whose first
 // byte came back after latency (0 = none came).
-func (p *pace) started(start time.Time, latency time.Duration) {
+func (sc *siteClock) started(start time.Time, latency time.Duration) {
 	if latency <= 0 || latency > startSlack {
 		latency = startSlack
 	}
-	p.begun = start.Add(latency)
-	if d, _ := p.delay(); d > 0 {
-		p.holdUntil(p.begun.Add(d + time.Duration(rand.Float64()*p.jitter*float64(d))))
+	sc.begun = start.Add(latency)
+	if d, _ := sc.delay(); d > 0 {
+		sc.holdUntil(sc.begun.Add(d + time.Duration(rand.Float64()*sc.jitter*float64(d))))
 	}
 }
 
 // obey takes over what robots.txt says; it holds from the last request on, which
 // may have been that for robots.txt.
-func (p *pace) obey(delay time.Duration) {
+func (sc *siteClock) obey(delay time.Duration) {
 	delay = min(delay, maxCrawlDelay)
-	if p.crawlDelay == delay {
+	if sc.crawlDelay == delay {
 		return
 	}
-	p.crawlDelay = delay
-	if d, _ := p.delay(); d > 0 && !p.begun.IsZero() {
-		p.holdUntil(p.begun.Add(d))
+	sc.crawlDelay = delay
+	if d, _ := sc.delay(); d > 0 && !sc.begun.IsZero() {
+		sc.holdUntil(sc.begun.Add(d))
 	}
 }
 
 // holdUntil moves the clock forward, never back.
-func (p *pace) holdUntil(t time.Time) {
-	if t.After(p.next) {
-		p.next = t
+func (sc *siteClock) holdUntil(t time.Time) {
+	if t.After(sc.next) {
+		sc.next = t
 	}
 }
 
@@ -131,11 +132,11 @@ func (p *pace) holdUntil(t time.Time) {
 // of its own: no more than perSite requests are ever under way, so the next one
 // starts, on average, latency/perSite after the last one at the earliest, which
 // is what AutoThrottle computes.
-func (p *pace) answered() {
-	p.failures = 0
-	p.adaptive -= p.adaptive / 10
-	if p.adaptive < minAdaptive/10 {
-		p.adaptive = 0
+func (sc *siteClock) answered() {
+	sc.failures = 0
+	sc.adaptive -= sc.adaptive / 10
+	if sc.adaptive < minAdaptive/10 {
+		sc.adaptive = 0
 	}
 }
 
@@ -148,18 +149,18 @@ type failure struct {
 
 // refused counts a failure of a request that began then, and doubles the delay
 // for one that says so: once for all requests that were under way together.
-func (p *pace) refused(began time.Time, f failure) {
-	p.failures++
+func (sc *siteClock) refused(began time.Time, f failure) {
+	sc.failures++
 	if f.after > 0 {
-		p.holdUntil(time.Now().Add(min(f.after, maxRetryAfter)))
+		sc.holdUntil(time.Now().Add(min(f.after, maxRetryAfter)))
 	}
-	if !f.slower || began.Before(p.doubled) {
+	if !f.slower || began.Before(sc.doubled) {
 		return
 	}
-	d, _ := p.delay()
-	p.adaptive = min(max(2*d, minAdaptive), maxAdaptive)
-	p.doubled = time.Now()
-	p.holdUntil(began.Add(p.adaptive))
+	d, _ := sc.delay()
+	sc.adaptive = min(max(2*d, minAdaptive), maxAdaptive)
+	sc.doubled = time.Now()
+	sc.holdUntil(began.Add(sc.adaptive))
 }
 
 // asideAfter is how many failures in a row set a site aside.
@@ -167,18 +168,18 @@ const asideAfter = 5
 
 // setAside keeps the site waiting: backoff at first, doubling up to an hour.
 // Where it is given up after so long in all, it never waits longer at once.
-func (p *pace) setAside(backoff, giveUp time.Duration, givesUp bool) {
-	d := doubled(backoff, p.failures-asideAfter)
+func (sc *siteClock) setAside(backoff, giveUp time.Duration, givesUp bool) {
+	d := doubled(backoff, sc.failures-asideAfter)
 	if givesUp {
 		d = min(d, giveUp)
 	}
-	p.holdUntil(time.Now().Add(d))
+	sc.holdUntil(time.Now().Add(d))
 }
 
 // asideSoFar is how long the site has been kept waiting in all.
-func (p *pace) asideSoFar(backoff time.Duration) time.Duration {
+func (sc *siteClock) asideSoFar(backoff time.Duration) time.Duration {
 	var d time.Duration
-	for i := range min(p.failures-asideAfter, 64) {
+	for i := range min(sc.failures-asideAfter, 64) {
 		d += doubled(backoff, i)
 	}
 	return d
@@ -198,4 +199,46 @@ func doubled(d time.Duration, n int) time.Duration {
 func retryDelay(backoff time.Duration, n int) time.Duration {
 	d := doubled(backoff, n)
 	return d + time.Duration(rand.Float64()*float64(d)/2)
+}
+
+// deadSites remembers sites that were given up, so that what they still have is
+// buried without another request. Each is asked once more when its time is over.
+type deadSites struct {
+	mu    sync.Mutex
+	sites map[string]deadSiteEntry
+	hold  time.Duration
+}
+
+type deadSiteEntry struct {
+	why   *deadSite
+	until time.Time
+}
+
+const maxDeadSites = 100_000
+
+func newDeadSites(hold time.Duration) *deadSites {
+	return &deadSites{sites: make(map[string]deadSiteEntry), hold: hold}
+}
+
+func (ds *deadSites) put(site string, d *deadSite) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if len(ds.sites) >= maxDeadSites {
+		clear(ds.sites) // each costs one more request
+	}
+	ds.sites[site] = deadSiteEntry{d, time.Now().Add(ds.hold)}
+}
+
+func (ds *deadSites) get(site string) *deadSite {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	e, ok := ds.sites[site]
+	if !ok {
+		return nil
+	}
+	if time.Now().After(e.until) {
+		delete(ds.sites, site)
+		return nil
+	}
+	return e.why
 }

@@ -1,0 +1,322 @@
+package crawl
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"seine/frontier"
+)
+
+const (
+	heartbeat  = time.Second
+	maxExpired = 16
+	// visitSpan is how long a visit should last at its site's delay, and the
+	// longest that one waits for its site's clock.
+	visitSpan = 10 * time.Second
+)
+
+// shardLoop is this fetcher's work on one shard. Its loop ticks and borrows; beside
+// it one goroutine admits and one settles, each with its own batches, so that a
+// slow shard delays nobody else.
+type shardLoop struct {
+	crawler  *Crawler
+	shard    int
+	known    *knownURLs
+	overflow *overflowQueue // nil without an overflow
+	admitter *admitter
+	settler  *settler
+
+	verdicts [4]*metrics.Counter // by frontier.Verdict
+
+	wake   chan struct{} // something may be due, there is room for work, or the end is near
+	hungry atomic.Bool   // due sites are there and no room was
+	later  atomic.Bool   // the shard has sites that are due later
+	paused atomic.Bool
+	ticked atomic.Int64 // when the shard last answered, Unix ms
+	asking atomic.Int64 // since when a call has been out, Unix ms, 0 = none
+	late   atomic.Int64 // time spent on borrowing over late answers, ns
+
+	// Of the loop:
+	rev      int64
+	began    time.Time // of the last tick
+	extended time.Time
+
+	mu     sync.Mutex
+	visits map[string]*visit // by token
+
+	knownMu sync.Mutex // held while known is filled or emptied
+	epoch   uint64     // as last read
+}
+
+func newShardLoop(c *Crawler, k int) *shardLoop {
+	l := &shardLoop{crawler: c, shard: k, known: newKnownURLs(c.cfg.KnownURLs / c.cfg.Frontier.Shards()),
+		verdicts: c.count.verdictsOf(k), wake: make(chan struct{}, 1), visits: make(map[string]*visit), rev: -1}
+	l.overflow = newOverflowQueue(c, c.cfg.KnownURLs/c.cfg.Frontier.Shards())
+	l.admitter = newAdmitter(l)
+	l.settler = newSettler(l)
+	return l
+}
+
+// notify makes the loop look again soon.
+func (l *shardLoop) notify() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run ticks until the crawler ends, or stops and nothing of this shard is out.
+func (l *shardLoop) run(ctx context.Context) {
+	l.extended = time.Now()
+	for ctx.Err() == nil && !(l.crawler.isStopping() && l.idle()) {
+		next, err := l.tick(ctx)
+		l.asking.Store(0)
+		if err != nil {
+			l.crawler.fail(ctx, err)
+			return
+		}
+		l.awaitWork(ctx, next)
+	}
+}
+
+// tick is one tick and what follows from it. It returns how long nothing is to
+// be done unless something stirs the shard loop.
+func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
+	want := 0
+	if l.crawler.mayLend() && l.crawler.nearLimit() {
+		l.crawler.pollAgain(ctx)
+	}
+	if l.crawler.mayLend() {
+		want = l.crawler.workers.reserve()
+	}
+	granted := 0
+	defer func() { l.crawler.workers.unreserve(want - granted) }()
+	req := frontier.TickRequest{Want: want, MaxExpired: maxExpired}
+	l.began = time.Now()
+	l.asking.Store(l.began.UnixMilli())
+	var held []*visit
+	if l.began.Sub(l.extended) >= l.crawler.cfg.Lease/3 {
+		held = l.held()
+		for _, v := range held {
+			req.Extend = append(req.Extend, v.lent.Lease)
+		}
+	}
+	reply, err := l.crawler.cfg.Frontier.Tick(ctx, l.shard, req)
+	if err != nil {
+		return 0, err
+	}
+	l.ticked.Store(time.Now().UnixMilli())
+	l.checkEpoch()
+	if held != nil {
+		l.extend(held, reply.Gone, l.began)
+	}
+	l.paused.Store(reply.Paused)
+	if err := l.keepTime(ctx, reply.Behind); err != nil {
+		return 0, err
+	}
+	if reply.Rev != l.rev {
+		if err := l.crawler.refresh(ctx); err != nil {
+			return 0, err
+		}
+		l.rev = reply.Rev
+	}
+	if len(reply.Expired) > 0 {
+		if _, err := l.crawler.cfg.Frontier.Reap(ctx, l.shard, reply.Expired); err != nil {
+			return 0, err
+		}
+	}
+	if granted, err = l.lend(ctx, reply.Due); err != nil {
+		return 0, err
+	}
+	if took := time.Since(l.began); granted > 0 && took > lateCall {
+		l.late.Add(int64(took))
+	}
+	return l.nextStep(want, len(reply.Due), &reply), nil
+}
+
+// standing is how long the time of a shard may stand still.
+const standing = time.Second
+
+// keepTime lets the time of a shard go on whose clock was set back.
+func (l *shardLoop) keepTime(ctx context.Context, behind time.Duration) error {
+	if behind < standing {
+		return nil
+	}
+	behind, err := l.crawler.cfg.Frontier.KeepTime(ctx, l.shard, standing)
+	if err == nil && behind > 0 {
+		l.crawler.cfg.Log.Warn("the clock of a shard's server was set back, its time goes on from where it was", "shard", l.shard, "by", behind)
+	}
+	return err
+}
+
+// nextStep says how long the shard loop may rest after a tick.
+func (l *shardLoop) nextStep(want, due int, reply *frontier.TickReply) time.Duration {
+	next := reply.Next
+	l.later.Store(next > 0)
+	switch {
+	case due > 0 && due == want:
+		return 0 // there may be more
+	case reply.Paused:
+		return heartbeat
+	case next == 0 && want == 0:
+		l.setHungry(true)
+		return heartbeat
+	case next >= 0 && next < heartbeat:
+		return max(next, time.Millisecond)
+	}
+	return heartbeat
+}
+
+func (l *shardLoop) setHungry(h bool) {
+	if l.hungry.Swap(h) != h {
+		if h {
+			l.crawler.workers.hungry.Add(1)
+		} else {
+			l.crawler.workers.hungry.Add(-1)
+		}
+	}
+}
+
+// awaitWork waits for d or until something stirs the shard loop: a hungry one only when
+// there is room for work, any other no sooner than Linger after its last tick,
+// so that news that come one by one are looked at together.
+func (l *shardLoop) awaitWork(ctx context.Context, d time.Duration) {
+	defer l.setHungry(false)
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for {
+		if l.hungry.Load() && l.crawler.mayLend() && l.crawler.workers.idle() > 0 {
+			return // looked at after hungry was set: no room that came before is missed
+		}
+		select {
+		case <-t.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		}
+		if !l.hungry.Load() || l.crawler.isStopping() {
+			sleep(ctx, l.crawler.stopping, min(d, l.crawler.cfg.Linger-time.Since(l.began)))
+			return
+		}
+	}
+}
+
+// lend turns tickets into visits and starts them.
+func (l *shardLoop) lend(ctx context.Context, due []frontier.Ticket) (int, error) {
+	if len(due) == 0 {
+		return 0, nil
+	}
+	s := l.crawler.policy.Load().settings
+	last := l.crawler.lossPermit.take()
+	visits, err := l.crawler.cfg.Frontier.Visit(ctx, l.shard, due, frontier.VisitLimits{
+		URLs: s.VisitURLs, Span: visitSpan, Delay: s.Delay, Safe: !last,
+	})
+	if last && (err != nil || !slices.ContainsFunc(visits, func(lent frontier.Visit) bool { return lent.LastChance() })) {
+		l.crawler.lossPermit.giveBack()
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, lent := range visits {
+		v := newVisit(l, lent)
+		l.mu.Lock()
+		l.visits[lent.Token] = v
+		l.mu.Unlock()
+		l.crawler.visits.Add(1)
+		l.crawler.visiting.Go(v.run)
+	}
+	return len(visits), nil
+}
+
+func (l *shardLoop) held() []*visit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held := make([]*visit, 0, len(l.visits))
+	for _, v := range l.visits {
+		held = append(held, v)
+	}
+	return held
+}
+
+// extend applies what a tick said of the leases it was asked to extend.
+func (l *shardLoop) extend(held []*visit, gone []frontier.Lease, before time.Time) {
+	l.extended = before
+	lost := make(map[string]bool, len(gone))
+	for _, g := range gone {
+		lost[g.Token] = true
+	}
+	for _, v := range held {
+		if lost[v.lent.Token] {
+			l.drop(v)
+		} else {
+			v.extend(before.Add(l.crawler.cfg.Lease))
+		}
+	}
+}
+
+// drop ends a visit here; its requests are cancelled.
+func (l *shardLoop) drop(v *visit) {
+	v.cancel()
+	l.mu.Lock()
+	_, there := l.visits[v.lent.Token]
+	delete(l.visits, v.lent.Token)
+	l.mu.Unlock()
+	if there {
+		l.crawler.visits.Add(-1)
+		if v.lent.LastChance() {
+			l.crawler.lossPermit.giveBack()
+		}
+		l.crawler.notifyHungry()
+		if l.crawler.isStopping() {
+			l.notify()
+		}
+	}
+}
+
+// idle reports whether nothing of this shard is in this fetcher's hands.
+func (l *shardLoop) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.visits) == 0 && l.admitter.empty()
+}
+
+// checkEpoch empties the cache of known URLs when the shard may have lost what it
+// acknowledged: its connection broke or its master changed. Each tick does, for
+// links that are all known reach nobody who would notice. It returns the
+// connection epoch.
+func (l *shardLoop) checkEpoch() uint64 {
+	if l.crawler.cfg.Epoch == nil {
+		return 0
+	}
+	l.knownMu.Lock()
+	defer l.knownMu.Unlock()
+	return l.syncEpoch()
+}
+
+// syncEpoch is doubt for those who hold trust.
+func (l *shardLoop) syncEpoch() uint64 {
+	if e := l.crawler.cfg.Epoch(l.shard); e != l.epoch {
+		l.epoch = e
+		l.known.clear()
+		l.overflow.forget()
+	}
+	return l.epoch
+}
+
+// remember fills the cache with what was answered in an epoch, if it lasts.
+func (l *shardLoop) remember(epoch uint64, fill func()) {
+	l.knownMu.Lock()
+	defer l.knownMu.Unlock()
+	if l.crawler.cfg.Epoch == nil || l.syncEpoch() == epoch {
+		fill()
+	}
+}

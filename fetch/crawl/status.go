@@ -1,0 +1,389 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// What bounds a crawler's rate, as seine_crawl_limited_by names it.
+const (
+	limitEmpty      = "empty"
+	limitPoliteness = "politeness"
+	limitNetwork    = "network"
+	limitCPU        = "cpu"
+	limitRedis      = "redis"
+	limitSink       = "sink"
+)
+
+var limitNames = []string{limitEmpty, limitPoliteness, limitNetwork, limitCPU, limitRedis, limitSink}
+
+// bottleneck judges once a second what bounds the rate.
+type bottleneck struct {
+	now     atomic.Pointer[string]
+	lastCPU time.Duration
+	lastAt  time.Time
+	late    []int64 // of each shard loop, as last read
+	lateAt  time.Time
+}
+
+func (bn *bottleneck) get() string {
+	if s := bn.now.Load(); s != nil {
+		return *s
+	}
+	return limitEmpty
+}
+
+// Busy reports whether processors or Redis bound the crawl as it was judged last,
+// so that work that can wait should.
+func (c *Crawler) Busy() bool {
+	bound := c.bottleneck.get()
+	return bound == limitCPU || bound == limitRedis
+}
+
+// findBottleneck looks from the back of the path to its front: whoever holds up the rest
+// is named.
+func (c *Crawler) findBottleneck() {
+	busyCPU, late := c.bottleneck.cpuBusy(), c.anyLate()
+	name := limitEmpty
+	switch {
+	case c.sinkStalls():
+		name = limitSink
+	case c.flow.blocked(), c.anyFull(), c.anySlow():
+		name = limitRedis
+	case busyCPU:
+		name = limitCPU
+	case c.workers.idle() <= 0:
+		name = limitNetwork
+	case late:
+		name = limitRedis
+	case c.delayed.Load() > 0, c.anyLater():
+		name = limitPoliteness
+	case c.workers.busy() > 0:
+		name = limitNetwork
+	}
+	c.bottleneck.now.Store(&name)
+}
+
+// cpuBusy reports whether this process used 85% of the processors it may use
+// since the last call.
+func (bn *bottleneck) cpuBusy() bool {
+	var ru syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru); err != nil {
+		return false
+	}
+	used := time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+	now := time.Now()
+	spent, wall := used-bn.lastCPU, now.Sub(bn.lastAt)
+	bn.lastCPU, bn.lastAt = used, now
+	return float64(spent) > 0.85*float64(wall)*float64(runtime.GOMAXPROCS(0))
+}
+
+// sinkStalls reports whether pages wait for the sink, or for the overflow: most
+// of those that fill the flow, or most workers.
+func (c *Crawler) sinkStalls() bool {
+	return c.sinkFails() || c.overflowStalled() != nil || c.flow.blocked() && c.recording.Load() > c.admitting.Load() || 2*c.writing.Load() > int64(c.workers.size)
+}
+
+// sinkFails reports whether the sink says that it cannot write just now.
+func (c *Crawler) sinkFails() bool {
+	s, ok := c.cfg.Sink.(interface{ Stalled() bool })
+	return ok && s.Stalled()
+}
+
+// slowCall is how long a shard may take to answer a tick without being called slow.
+const slowCall = 500 * time.Millisecond
+
+// anySlow reports whether a shard owes an answer for long.
+func (c *Crawler) anySlow() bool {
+	now := time.Now().UnixMilli()
+	for _, l := range c.loops {
+		if at := l.asking.Load(); at > 0 && now-at > slowCall.Milliseconds() {
+			return true
+		}
+	}
+	return false
+}
+
+// lateCall is what an answer takes at least to be called late.
+const lateCall = 20 * time.Millisecond
+
+// anyLate reports whether borrowing from a shard filled most of the time since
+// the last call, with answers that came late: there is work and there are
+// workers, and both wait for Redis.
+func (c *Crawler) anyLate() bool {
+	bn := &c.bottleneck
+	now := time.Now()
+	wall := now.Sub(bn.lateAt)
+	if bn.lateAt = now; bn.late == nil {
+		bn.late = make([]int64, len(c.loops))
+	}
+	late := false
+	for i, l := range c.loops {
+		spent := l.late.Load()
+		late = late || float64(spent-bn.late[i]) > 0.8*float64(wall)
+		bn.late[i] = spent
+	}
+	return late
+}
+
+// anyFull reports whether links wait for room in a shard. Those that the
+// overflow takes do not.
+func (c *Crawler) anyFull() bool {
+	for _, l := range c.loops {
+		if l.admitter.hasParked() {
+			return true
+		}
+	}
+	return false
+}
+
+// anyLater reports whether a shard has sites that are due later.
+func (c *Crawler) anyLater() bool {
+	for _, l := range c.loops {
+		if l.later.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// rateMeter is how many pages ended a second, over the last few.
+type rateMeter struct {
+	bits  atomic.Uint64
+	last  uint64
+	since time.Time
+}
+
+func (rm *rateMeter) get() float64 { return math.Float64frombits(rm.bits.Load()) }
+
+// note takes the number of pages ended so far; once every few seconds it counts.
+func (rm *rateMeter) note(pages uint64, now time.Time) {
+	span := now.Sub(rm.since)
+	if span < rateSpan {
+		return
+	}
+	if !rm.since.IsZero() {
+		rm.bits.Store(math.Float64bits(float64(pages-rm.last) / span.Seconds()))
+	}
+	rm.last, rm.since = pages, now
+}
+
+const rateSpan = 3 * time.Second
+
+// situation is what holds the crawler up at one moment.
+type situation struct {
+	at         time.Time
+	shards     int
+	deaf, full int   // shards that do not answer, or have no room
+	pressed    int   // shards whose memory is above the marks
+	paused     int   // shards that lend nothing, as their operator said
+	sink       error // records cannot be written, or nil
+	overflow   error // nor links that find no room
+	spills     bool  // there is an overflow
+}
+
+// situation looks at what holds the crawler up now.
+func (c *Crawler) situation(at time.Time) situation {
+	s := situation{at: at, shards: len(c.loops), paused: c.pausedShards(), overflow: c.overflowStalled(), spills: c.cfg.Overflow != nil}
+	for _, l := range c.loops {
+		if asking := l.asking.Load(); asking > 0 && at.Sub(time.UnixMilli(asking)) > deafAfter {
+			s.deaf++
+		}
+		if l.admitter.isFull() {
+			s.full++
+		}
+	}
+	if stats := c.stats.Load(); stats != nil {
+		for i := range *stats {
+			if (*stats)[i].Memory.Pressed {
+				s.pressed++
+			}
+		}
+	}
+	if sink, ok := c.cfg.Sink.(interface{ Err() error }); ok {
+		s.sink = sink.Err()
+	}
+	return s
+}
+
+func (c *Crawler) pausedShards() int {
+	n := 0
+	for _, l := range c.loops {
+		if l.paused.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+// Paused says that the crawl or shards of it are paused, "" when none is.
+func (c *Crawler) Paused() string {
+	switch n := c.pausedShards(); n {
+	case 0:
+		return ""
+	case len(c.loops):
+		return "the crawl is paused"
+	default:
+		return fmt.Sprintf("%d of %d shards are paused", n, len(c.loops))
+	}
+}
+
+const (
+	// tellAgain is how often trouble that grows is told of.
+	tellAgain = time.Minute
+	// calm is how long trouble must be away to be over, for a Redis at its limit has
+	// room and has none by turns.
+	calm = 10 * time.Second
+	// pauseSpread is how long a pause may take to be met in every shard.
+	pauseSpread = 2 * time.Second
+)
+
+// trouble is one kind of trouble, from when it is met until it stays away.
+type trouble struct {
+	told int       // shards, as last told; 0 = there is none
+	at   time.Time // when that was
+	met  time.Time // when it was met last
+}
+
+// note takes in how many shards are met by the trouble now, and says whether to
+// tell that it began or grew, or that it is over.
+func (tr *trouble) note(n int, at time.Time) (grew, over bool) {
+	if n > 0 {
+		tr.met = at
+	}
+	switch {
+	case n > tr.told && (tr.told == 0 || at.Sub(tr.at) >= tellAgain):
+		tr.told, tr.at = n, at
+		return true, false
+	case tr.told > 0 && n == 0 && at.Sub(tr.met) >= calm:
+		tr.told = 0
+		return false, true
+	}
+	return false, false
+}
+
+// noteErr is note for trouble that has a reason and no number.
+func (tr *trouble) noteErr(err error, at time.Time) (began, over bool) {
+	n := 0
+	if err != nil {
+		n = 1
+	}
+	return tr.note(n, at)
+}
+
+// pausedShards is the number of paused shards as last told.
+type pausedShards struct {
+	told, now int
+	since     time.Time // now was met first
+}
+
+// note takes in how many shards are paused, and says whether to tell that.
+func (ps *pausedShards) note(n int, at time.Time) bool {
+	if n != ps.now {
+		ps.now, ps.since = n, at
+	}
+	if n == ps.told || at.Sub(ps.since) < pauseSpread {
+		return false
+	}
+	ps.told = n
+	return true
+}
+
+// troubleLog is what its operator was told of.
+type troubleLog struct {
+	deaf, full, pressed, sink, overflow trouble
+	paused                              pausedShards
+}
+
+// report logs what is new.
+func (tl *troubleLog) report(log *slog.Logger, s situation) {
+	count := func(n int) string { return fmt.Sprintf("%d of %d", n, s.shards) }
+	if grew, over := tl.deaf.note(s.deaf, s.at); grew {
+		log.Warn("shards that do not answer; the crawl goes on with them when they do", "shards", count(s.deaf))
+	} else if over {
+		log.Info("all shards answer again")
+	}
+	if grew, over := tl.full.note(s.full, s.at); grew {
+		does := "wait"
+		if s.spills && s.overflow == nil {
+			does = "go to the overflow"
+		}
+		log.Warn("shards without room: new URLs "+does+", nothing is lost; give Redis memory", "shards", count(s.full))
+	} else if over {
+		log.Info("all shards have room again")
+	}
+	if grew, over := tl.pressed.note(s.pressed, s.at); grew {
+		log.Warn("shards above the memory mark: links of the sites with the longest queues are turned away there", "shards", count(s.pressed))
+	} else if over {
+		log.Info("memory of all shards is below the mark again: no links are turned away")
+	}
+	if began, over := tl.sink.noteErr(s.sink, s.at); began {
+		log.Error("records cannot be written; nothing is fetched until they can", "err", s.sink)
+	} else if over {
+		log.Info("records are written again")
+	}
+	if began, over := tl.overflow.noteErr(s.overflow, s.at); began {
+		log.Error("links that find no room cannot be written; their pages wait until they can, or Redis has room", "err", s.overflow)
+	} else if over {
+		log.Info("no links wait for the overflow any more")
+	}
+	if was := tl.paused.told; tl.paused.note(s.paused, s.at) {
+		switch {
+		case s.paused == 0:
+			log.Info("resumed: all shards lend again")
+		case s.paused > was:
+			log.Info("paused: nothing is borrowed there until `frontier resume`", "shards", count(s.paused))
+		default:
+			log.Info("resumed in part: the others lend again", "paused", count(s.paused))
+		}
+	}
+}
+
+// stallAfter is how long due sites may stand untouched before the crawler calls
+// itself not ready.
+const stallAfter = time.Minute
+
+// deafAfter is how long a shard may owe an answer.
+const deafAfter = 10 * time.Second
+
+// Ready reports why the crawler is of no use right now: a shard that does not
+// answer or is full, or due sites while nothing ended for a minute.
+func (c *Crawler) Ready(ctx context.Context) error {
+	var errs []error
+	now := time.Now()
+	ended := now.Sub(time.UnixMilli(c.lastEnded.Load()))
+	for _, l := range c.loops {
+		at, asking := l.ticked.Load(), l.asking.Load()
+		switch {
+		case at == 0:
+			errs = append(errs, fmt.Errorf("crawl: shard %d has not answered yet", l.shard))
+		case asking > 0 && now.Sub(time.UnixMilli(asking)) > deafAfter:
+			errs = append(errs, fmt.Errorf("crawl: shard %d has not answered for %s", l.shard, now.Sub(time.UnixMilli(at)).Round(time.Second)))
+		}
+		if l.admitter.isFull() {
+			errs = append(errs, fmt.Errorf("crawl: shard %d has no room: admission answers full%s", l.shard, c.spillNote()))
+		}
+		if l.hungry.Load() && !l.paused.Load() && ended > stallAfter {
+			errs = append(errs, fmt.Errorf("crawl: sites of shard %d are due and no page ended for %s", l.shard, ended.Round(time.Second)))
+		}
+	}
+	if err := c.overflowStalled(); err != nil {
+		errs = append(errs, fmt.Errorf("crawl: links that find no room cannot be written: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// spillNote says what becomes of links without room.
+func (c *Crawler) spillNote() string {
+	if c.cfg.Overflow == nil || c.overflowErr() != nil {
+		return ""
+	}
+	return "; its new links go to the overflow, fetching goes on"
+}
