@@ -25,6 +25,9 @@ const (
 	FieldHeaders                     // headers
 	FieldText                        // text
 
+	// KeepSecrets writes the values of headers that IsSecret names.
+	KeepSecrets Fields = 1 << 7
+
 	AllFields = FieldBody | FieldLinksOut | FieldHeaders | FieldText
 )
 
@@ -61,11 +64,23 @@ func (r *Record) SetBody(body []byte) {
 	r.Body, r.BodyEncoding = base64.StdEncoding.EncodeToString(body), "base64"
 }
 
+// IsSecret says whether the values of a header are left out of outputs, unless
+// KeepSecrets is given: who has them could act for the one who crawled.
+func IsSecret(name string) bool {
+	for _, s := range [...]string{"Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie"} {
+		if strings.EqualFold(s, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // AppendJSON appends r as one line of JSON without the line feed. Names, order
 // and omission are those of the struct tags, values those of encoding/json
 // with these differences: the time is in UTC, C1 controls and DEL are escaped
 // (a terminal never gets a raw control byte), <, > and & are not, a number
-// that is none is 0, and a Meta that is not JSON becomes a string. It
+// that is none is 0, a Meta or Item that is not JSON becomes a string, and
+// secrets are empty. It
 // allocates nothing beyond dst.
 func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 	dst = append(dst, `{"v":`...)
@@ -111,6 +126,17 @@ func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 	dst = optText(dst, `,"digest":`, r.Digest)
 	dst = optText(dst, `,"etag":`, r.ETag)
 	dst = optText(dst, `,"last_modified":`, r.Modified)
+	if len(r.Items) > 0 {
+		dst = append(dst, `,"items":`...)
+		sep := byte('[')
+		for _, it := range r.Items {
+			dst = appendText(append(dst, sep), `{"key":`, it.Key)
+			dst = append(dst, `,"value":`...)
+			dst = append(appendRaw(dst, it.Value), '}')
+			sep = ','
+		}
+		dst = append(dst, ']')
+	}
 	return append(r.appendOptional(dst, fields), '}')
 }
 
@@ -134,7 +160,11 @@ func (r *Record) appendOptional(dst []byte, fields Fields) []byte {
 		sep := `[[`
 		for _, h := range r.Headers {
 			dst = appendText(dst, sep, h[0])
-			dst = appendText(dst, `,`, h[1])
+			value := h[1]
+			if !fields.Has(KeepSecrets) && IsSecret(h[0]) {
+				value = ""
+			}
+			dst = appendText(dst, `,`, value)
 			sep = `],[`
 		}
 		dst = append(dst, `]]`...)

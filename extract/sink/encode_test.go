@@ -30,7 +30,7 @@ func full() Record {
 		Bytes: 1 << 40, WireBytes: -1, Seconds: 0.123456789, Title: "A \\ \"title\"\twith\nlines\b\f\r\x01 и \u2028 \U0001f600",
 		Links: 62, Truncated: true, NoIndex: true, Error: &Error{Class: "dns", Text: "no\x00such"}, Attempts: 3, Redirects: 2,
 		Location: "/x", Meta: json.RawMessage(`{"a":[1,2,{"b":"c \" d\\"}],"e":null}`), Digest: "sha256:00", ETag: `W/"1"`,
-		Modified: "Sat, 28 Nov 2026 01:02:03 GMT", Body: "<p>\u00e9", BodyEncoding: "base64", LinksOut: []string{"a", "b\"c"},
+		Modified: "Sat, 28 Nov 2026 01:02:03 GMT", Items: []Item{{Key: "a#1", Value: json.RawMessage(`{"price":1.5}`)}, {Value: json.RawMessage(`null`)}}, Body: "<p>\u00e9", BodyEncoding: "base64", LinksOut: []string{"a", "b\"c"},
 		Headers: [][2]string{{"A", "b"}, {"C", "d\x1f"}}, Text: "x",
 	}
 }
@@ -133,7 +133,7 @@ func FuzzAppendJSON(f *testing.F) {
 
 func TestAppendJSONAllocates(t *testing.T) {
 	r := full()
-	r.Meta = nil
+	r.Meta, r.Items = nil, nil
 	buf := make([]byte, 0, 4096)
 	if n := testing.AllocsPerRun(100, func() { buf = r.AppendJSON(buf[:0], AllFields) }); n != 0 {
 		t.Errorf("%v allocations a record", n)

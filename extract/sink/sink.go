@@ -1,4 +1,11 @@
 // Package sink keeps the record of each fetch that ended.
+//
+// A worker fills a Record and Writes it to a Sink. The page is settled when the
+// sink acknowledges the record, and not before: what is in an output may be
+// there twice after a crash, and is never missing. Each output is a Sink, and so
+// is a Fan of several; most are built on a Queue, which gathers records into
+// batches, commits them one after the other, and tries again until the output
+// has them. Package sinktest holds a Sink to its contract.
 package sink
 
 import (
@@ -32,6 +39,7 @@ type Record struct {
 	Digest      string          `json:"digest,omitempty"` // sha256:… of the decoded body
 	ETag        string          `json:"etag,omitempty"`
 	Modified    string          `json:"last_modified,omitempty"`
+	Items       []Item          `json:"items,omitempty"` // what handlers made of the page
 
 	// With --fields.
 	Body         string      `json:"body,omitempty"`
@@ -39,6 +47,9 @@ type Record struct {
 	LinksOut     []string    `json:"links_out,omitempty"`
 	Headers      [][2]string `json:"headers,omitempty"`
 	Text         string      `json:"text,omitempty"`
+
+	// Exchange is there where Config of the crawl asks for it, else nil.
+	Exchange *Exchange `json:"-"`
 }
 
 // Error is why a fetch ended dead.
@@ -47,13 +58,40 @@ type Error struct {
 	Text  string `json:"text"`
 }
 
-// Sink keeps records. A record is in the sink when write(2) returned for the
-// complete frame that holds it.
+// Item is what a handler or a rule made of a page.
+type Item struct {
+	// Key tells the item from all others of the crawl and is the same when its
+	// page is fetched again, so that who reads items twice can keep them once.
+	Key   string          `json:"key"`
+	Value json.RawMessage `json:"value"`
+}
+
+// Exchange is a request and its answer as they were on the wire, for outputs
+// that archive. Its memory belongs to the fetch.
+type Exchange struct {
+	Request  []byte // request line and header
+	Response []byte // status line, header and body, transfer and content codings as sent
+	Body     int    // where in Response the body begins; 0: no whole header came
+	Cut      string // why the body is not whole: length, time, disconnect or unspecified; "" when it is
+	Addr     string // IP address of the server, or of the proxy; "" when unknown
+}
+
+// Sink keeps records. It is safe for concurrent use.
 type Sink interface {
-	// Write takes r (which it does not keep) and calls done once, from another
-	// goroutine or its own, when the record is in the sink or failed to get there.
-	// It blocks while the sink holds as much as it may.
+	// Write takes r, of which it keeps no byte after it returned, and calls done
+	// once: with nil when the record is in the sink, which for files is when
+	// write(2) returned for the complete frame that holds it, and for a server
+	// when it acknowledged the record; with an error when the record will not get
+	// there, which ends the crawl in order. A sink that cannot write just now
+	// tries again by itself and calls done later. Write blocks while the sink
+	// holds as much as it may. done is called by Write or by a goroutine of the
+	// sink, in any order; it does not block and does not call the sink.
 	Write(r *Record, done func(error))
-	// Close flushes, calls what is still to be called, and ends the sink.
+	// Err says why nothing can be written just now, or is nil. The crawl waits
+	// meanwhile and shows it.
+	Err() error
+	// Close tries once to write what waits, calls what is still to be called, and
+	// ends the sink. It returns the first error that cost records. Records that
+	// come later fail with ErrClosed.
 	Close() error
 }

@@ -34,6 +34,7 @@ func (c *canned) Do(_ context.Context, _ *fetch.Request, resp *fetch.Response, h
 type void struct{}
 
 func (void) Write(_ *sink.Record, done func(error)) { done(nil) }
+func (void) Err() error                             { return nil }
 func (void) Close() error                           { return nil }
 
 // BenchmarkPage is all that a page costs but for its request and its record: a

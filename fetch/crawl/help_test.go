@@ -234,6 +234,8 @@ func (s *store) flush() {
 
 func (s *store) Close() error { return nil }
 
+func (s *store) Err() error { return nil }
+
 func (s *store) Stalled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,9 @@ var layers = map[string][]string{
 	"extract/charset":       {},
 	"extract":               {"extract/charset", "frontier/canon"},
 	"extract/sink":          {},
-	"extract/sink/jsonl":    {"extract/sink"},
+	"extract/sink/sinktest": {"extract/sink"},
+	"extract/sink/frame":    {},
+	"extract/sink/jsonl":    {"extract/sink", "extract/sink/frame"},
 	"fetch/crawl":           {"frontier", "fetch", "fetch/robots", "extract", "extract/sink", "frontier/canon"},
 }
 

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"seine/extract/sink"
 )
 
 // Cut at every length, a file opens again with what was whole, and goes on.
@@ -256,19 +254,4 @@ func TestKilledWriter(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzIntact(f *testing.F) {
-	var g gzipCodec
-	var z zstdCodec
-	line := record(3).AppendJSON(nil, sink.AllFields)
-	f.Add(g.append(nil, line), uint8(gzipped))
-	f.Add(z.append(nil, line), uint8(zstandard))
-	f.Add(line, uint8(plain))
-	f.Fuzz(func(t *testing.T, data []byte, k uint8) {
-		good, err := intact(bytes.NewReader(data), int64(len(data)), kind(k%3))
-		if err == nil && (good < 0 || good > int64(len(data))) {
-			t.Fatalf("%d of %d bytes", good, len(data))
-		}
-	})
 }

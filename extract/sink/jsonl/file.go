@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"seine/extract/sink/frame"
 )
 
 // output takes whole frames.
@@ -68,7 +70,7 @@ type file struct {
 }
 
 // openFile opens, locks and mends path and says how many bytes it cut.
-func openFile(path string, k kind) (output, int64, error) {
+func openFile(path string, k frame.Kind) (output, int64, error) {
 	f, err := lockFile(path)
 	if err != nil {
 		return nil, 0, err
@@ -122,7 +124,7 @@ func lock(f *os.File) error {
 }
 
 // mendFile cuts a torn end off and completes a rotation that was cut short.
-func mendFile(path string, f *os.File, k kind) (output, int64, error) {
+func mendFile(path string, f *os.File, k frame.Kind) (output, int64, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, 0, fmt.Errorf("jsonl: %w", err)
@@ -130,8 +132,8 @@ func mendFile(path string, f *os.File, k kind) (output, int64, error) {
 	if !st.Mode().IsRegular() {
 		return &stream{w: &special{f}}, 0, nil
 	}
-	size, err := intact(f, st.Size(), k)
-	if errors.Is(err, errForeign) {
+	size, err := frame.Intact(f, st.Size(), k)
+	if errors.Is(err, frame.ErrForeign) {
 		err = fmt.Errorf("it is no whole %v file; choose another name", k)
 	}
 	if err != nil {

@@ -1,18 +1,15 @@
 // Package jsonl writes records as JSON lines to a file or a stream.
 //
-// Workers Write records; each is encoded at once and joins the last batch of
-// a queue. One committer takes batches off the front and writes each as one
-// frame with one write(2): lines as they are, or a gzip member, or a zstd
-// frame, complete in itself. Only then are the records in the sink, and their
-// done functions are called. Alone, a record is committed at once; under load
-// a batch is what came while the one before it was written (group commit), at
-// most 1 MB. Compressed frames wait a moment for company (Config.Linger),
+// Workers Write records; each is encoded at once and joins a batch of a
+// sink.Queue, whose committer writes each batch as one frame with one write(2):
+// lines as they are, or a gzip member, or a zstd frame, complete in itself. Only
+// then are the records in the sink. Alone, a record is committed at once; under
+// load a batch is what came while the one before it was written (group commit),
+// at most 1 MB. Compressed frames wait a moment for company (Config.Linger),
 // since a frame of one line hardly shrinks.
 //
-// A frame that could not be written whole is taken back, the sink stalls (Err
-// says why), and the committer tries again with backoff until there is room.
-// Nothing is reported as written meanwhile; Write blocks once
-// Config.MaxPending bytes wait.
+// A frame that could not be written whole is taken back, and the queue tries
+// again with backoff until there is room.
 //
 // A file has one writer: Open locks it (flock), so a second process is refused.
 // What is there is appended to. A crash leaves at most one torn frame at its
@@ -35,9 +32,11 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"seine/extract/sink"
+	"seine/extract/sink/frame"
 )
 
 // Config of a Sink. The zero value of a field is the default it names.
@@ -64,13 +63,14 @@ type Config struct {
 	// MaxPending is how many bytes of records may wait before Write blocks.
 	// Default 64 MB.
 	MaxPending int64
+	// Drop says that records are lost rather than waited for.
+	Drop bool
 }
 
 const (
-	defaultLinger     = 200 * time.Millisecond
-	maxLinger         = time.Second
-	maxFrame          = 1 << 20
-	defaultMaxPending = 64 << 20
+	defaultLinger = 200 * time.Millisecond
+	maxLinger     = time.Second
+	maxFrame      = 1 << 20
 )
 
 // Validate names all that is wrong with c.
@@ -91,7 +91,7 @@ func (c *Config) Validate() error {
 	if c.FrameBytes < 0 || c.FrameBytes > maxFrame {
 		errs = append(errs, fmt.Errorf("jsonl: FrameBytes is %d: 1 to %d", c.FrameBytes, maxFrame))
 	}
-	if c.Fields&^sink.AllFields != 0 {
+	if c.Fields&^(sink.AllFields|sink.KeepSecrets) != 0 {
 		errs = append(errs, fmt.Errorf("jsonl: Fields has unknown bits: %#x", c.Fields))
 	}
 	return errors.Join(errs...)
@@ -102,12 +102,6 @@ func (c Config) withDefaults() Config {
 	if c.Writer == nil {
 		c.Writer = os.Stdout
 	}
-	if c.FrameBytes == 0 {
-		c.FrameBytes = maxFrame
-	}
-	if c.MaxPending == 0 {
-		c.MaxPending = defaultMaxPending
-	}
 	if c.Linger == 0 {
 		c.Linger = defaultLinger
 	}
@@ -115,35 +109,22 @@ func (c Config) withDefaults() Config {
 }
 
 // ErrClosed is what a record written after Close gets.
-var ErrClosed = errors.New("jsonl: sink is closed")
-
-// ErrLocked is returned by Open when another process writes the file.
-var ErrLocked = errors.New("jsonl: file is being written by another process: give each process a file of its own")
+var ErrClosed = sink.ErrClosed
 
 // Sink writes records as JSON lines. It is safe for concurrent use.
 type Sink struct {
-	cfg    Config
-	linger time.Duration
-	out    output
-	codec  codec
-	what   string    // is written, for messages
-	frame  []byte    // compressed frame, the committer's
-	pool   sync.Pool // *[]byte, for encoding outside the lock
+	cfg   Config
+	queue *sink.Queue
+	out   output      // the committer's, until the queue is closed
+	codec frame.Codec // nil: frames are lines
+	frame []byte      // the batch in hand, compressed; the committer's
+	pool  sync.Pool   // *[]byte, for encoding outside the lock
+	cut   int64
 
-	wake    chan struct{} // a batch was queued
-	closing chan struct{}
-	ended   chan struct{} // the committer returned
-	once    sync.Once
+	frames, bytes, files atomic.Int64
 
-	mu      sync.Mutex
-	room    sync.Cond // pending fell, or closing
-	queue   []*batch  // oldest first; the last one grows
-	free    []*batch
-	pending int64 // bytes encoded and not done
-	closed  bool
-	err     error // while stalled
-	failed  error // first error that cost records, for Close
-	stats   Stats
+	once     sync.Once
+	closeErr error
 }
 
 // Stats counts what a sink wrote. Totals only grow.
@@ -153,14 +134,8 @@ type Stats struct {
 	Bytes   int64 // bytes of frames
 	Files   int64 // files rotated away
 	Pending int64 // gauge: bytes of records that wait
+	Dropped int64 // records lost because Config.Drop said so
 	Cut     int64 // bytes of a torn frame that Open cut off
-}
-
-// batch is the lines of one frame.
-type batch struct {
-	buf   []byte
-	done  []func(error)
-	first time.Time // when it was begun
 }
 
 var _ sink.Sink = (*Sink)(nil)
@@ -172,47 +147,29 @@ func Open(cfg Config) (*Sink, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := newSink(cfg)
-	s.codec = codecOf(cfg.Path)
-	if s.codec != nil {
-		s.linger = max(s.cfg.Linger, 0)
+	s := &Sink{cfg: cfg.withDefaults()}
+	s.codec = frame.NewCodec(frame.KindOf(cfg.Path))
+	if s.codec == nil {
+		s.cfg.Linger = 0
 	}
 	if cfg.Path == "" {
 		s.out = &stream{w: s.cfg.Writer}
 	} else {
-		f, cut, err := openFile(cfg.Path, kindOf(cfg.Path))
+		f, cut, err := openFile(cfg.Path, frame.KindOf(cfg.Path))
 		if err != nil {
 			return nil, err
 		}
-		s.out, s.stats.Cut = f, cut
+		s.out, s.cut = f, cut
 	}
-	go s.commit()
+	s.start("records")
 	return s, nil
 }
 
-// newSink is a sink without an output or a committer.
-func newSink(cfg Config) *Sink {
-	s := &Sink{what: "records", cfg: cfg.withDefaults(), wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{})}
-	s.room.L = &s.mu
+// start begins to commit to the output.
+func (s *Sink) start(noun string) {
 	s.pool.New = func() any { return new([]byte) }
-	return s
-}
-
-// Err is why nothing can be written just now, or nil. Records wait meanwhile.
-func (s *Sink) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
-
-// Stalled reports whether writing fails just now and is being retried.
-func (s *Sink) Stalled() bool { return s.Err() != nil }
-
-// Stats returns the counts so far.
-func (s *Sink) Stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.stats
-	st.Pending = s.pending
-	return st
+	s.queue = sink.NewQueue(sink.QueueConfig{
+		Name: "jsonl", Noun: noun, Commit: s.commit, Idle: s.idle, Drop: s.cfg.Drop,
+		MaxPending: s.cfg.MaxPending, BatchBytes: s.cfg.FrameBytes, Linger: max(s.cfg.Linger, 0),
+	})
 }

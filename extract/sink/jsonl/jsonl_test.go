@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"seine/extract/sink"
+	"seine/extract/sink/frame"
 
 	"go.uber.org/goleak"
 )
@@ -48,7 +49,7 @@ func urls(t testing.TB, path string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kindOf(path) == plain && bytes.Count(data, []byte("\n")) != len(out) {
+	if frame.KindOf(path) == frame.Plain && bytes.Count(data, []byte("\n")) != len(out) {
 		t.Fatalf("%s: not one record a line", path)
 	}
 	return out
@@ -185,7 +186,7 @@ func TestWriterAndFields(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	for _, c := range []Config{
 		{RotateSize: 1}, {RotateTime: 1}, {Path: "x", Writer: io.Discard}, {Path: "x", RotateSize: -1}, {MaxPending: -1},
-		{Linger: time.Minute}, {FrameBytes: 2 << 20}, {FrameBytes: -1}, {Fields: 0x80},
+		{Linger: time.Minute}, {FrameBytes: 2 << 20}, {FrameBytes: -1}, {Fields: 0x40},
 	} {
 		if s, err := Open(c); err == nil {
 			t.Errorf("%+v was taken", c)

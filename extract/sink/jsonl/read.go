@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"seine/extract/sink"
+	"seine/extract/sink/frame"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -37,8 +38,8 @@ func readRecords(path string, yield func(*sink.Record, error) bool) (bool, error
 	}
 	defer f.Close()
 	src := io.Reader(bufio.NewReaderSize(f, 1<<20))
-	switch kindOf(path) {
-	case gzipped:
+	switch frame.KindOf(path) {
+	case frame.Gzip:
 		z, err := gzip.NewReader(src)
 		if err == io.EOF { // nothing was written yet
 			return true, nil
@@ -47,7 +48,7 @@ func readRecords(path string, yield func(*sink.Record, error) bool) (bool, error
 			return false, err
 		}
 		src = z
-	case zstandard:
+	case frame.Zstd:
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return false, err

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"seine/extract/sink/frame"
 )
 
 // OpenEnd is what the name of a file of lines ends in while it is written, or
@@ -57,9 +59,9 @@ func OpenLines(cfg LinesConfig) (*Lines, error) {
 		return nil, fmt.Errorf("jsonl: no files can be made in %s: %w", cfg.Dir, err)
 	}
 	out.f = nil
-	s := newSink(Config{RotateSize: cfg.RotateSize, RotateTime: cfg.RotateTime, MaxPending: math.MaxInt64, Linger: linesLinger})
-	s.what, s.out, s.codec, s.linger = "lines", out, new(zstdCodec), linesLinger
-	go s.commit()
+	s := &Sink{cfg: Config{RotateSize: cfg.RotateSize, RotateTime: cfg.RotateTime, MaxPending: math.MaxInt64, Linger: linesLinger}}
+	s.out, s.codec = out, frame.NewCodec(frame.Zstd)
+	s.start("lines")
 	return &Lines{s}, nil
 }
 
@@ -71,9 +73,7 @@ const linesLinger = 50 * time.Millisecond
 // Lines was closed before that. It must not block. Write never blocks: the
 // caller bounds what waits.
 func (l *Lines) Write(lines []byte, done func(error)) {
-	if !l.s.enqueue(lines, done) {
-		done(ErrClosed)
-	}
+	l.s.queue.Add(nil, lines, done)
 }
 
 // Err is why nothing can be written just now, or nil.

@@ -1,4 +1,8 @@
-package jsonl
+// Package frame makes and finds frames: gzip members and zstd frames that are
+// complete in themselves, or lines. A file of frames is appended to by whole
+// frames, so that a crash leaves at most one torn frame at its end, which Intact
+// finds.
+package frame
 
 import (
 	"encoding/binary"
@@ -8,49 +12,54 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// kind is how the frames of a file are compressed.
-type kind uint8
+// Kind is how the frames of a file are compressed.
+type Kind uint8
 
 const (
-	plain kind = iota
-	gzipped
-	zstandard
+	Plain Kind = iota // lines of JSON
+	Gzip
+	Zstd
 )
 
-func (k kind) String() string { return [...]string{"JSON lines", "gzip", "zstd"}[k] }
+func (k Kind) String() string { return [...]string{"JSON lines", "gzip", "zstd"}[k] }
 
-// kindOf reads the kind off a file's name.
-func kindOf(path string) kind {
+// KindOf reads the kind off a file's name.
+func KindOf(path string) Kind {
 	switch {
 	case strings.HasSuffix(path, ".gz"):
-		return gzipped
+		return Gzip
 	case strings.HasSuffix(path, ".zst"):
-		return zstandard
+		return Zstd
 	}
-	return plain
+	return Plain
 }
 
-// codec appends src to dst as one frame.
-type codec interface {
-	append(dst, src []byte) []byte
+// Codec makes frames. One goroutine uses it at a time.
+type Codec interface {
+	// Append appends src to dst as one frame.
+	Append(dst, src []byte) []byte
 }
 
-func codecOf(path string) codec {
-	switch kindOf(path) {
-	case gzipped:
+// NewCodec makes the codec of a kind, nil for Plain.
+func NewCodec(k Kind) Codec {
+	switch k {
+	case Gzip:
 		return new(gzipCodec)
-	case zstandard:
+	case Zstd:
 		return new(zstdCodec)
 	}
 	return nil
 }
 
+// window is the largest distance at which a zstd frame repeats itself.
+const window = 1 << 20
+
 type zstdCodec struct{ enc *zstd.Encoder }
 
-func (c *zstdCodec) append(dst, src []byte) []byte {
+func (c *zstdCodec) Append(dst, src []byte) []byte {
 	if c.enc == nil {
 		// Fails only on bad options, and these are constants.
-		c.enc, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(maxFrame))
+		c.enc, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
 	}
 	return c.enc.EncodeAll(src, dst)
 }
@@ -79,7 +88,7 @@ func (c *gzipCodec) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (c *gzipCodec) append(dst, src []byte) []byte {
+func (c *gzipCodec) Append(dst, src []byte) []byte {
 	if c.w == nil {
 		c.w = gzip.NewWriter(c)
 	}

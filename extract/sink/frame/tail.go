@@ -1,4 +1,4 @@
-package jsonl
+package frame
 
 import (
 	"bufio"
@@ -15,24 +15,24 @@ import (
 // should look at.
 const maxTorn = 64 << 20
 
-// errForeign: the file does not start as its name says, or not whole.
-var errForeign = errors.New("not what its name says")
+// ErrForeign: the file does not start as its name says, or not whole.
+var ErrForeign = errors.New("not what its name says")
 
-// intact returns how many bytes of the size bytes of f are complete frames.
+// Intact returns how many bytes of the size bytes of f are complete frames.
 // Lines cost a look at the end; gzip members of ours and zstd frames are
 // walked by their headers, other gzip members are inflated.
-func intact(f io.ReaderAt, size int64, k kind) (int64, error) {
-	if k == plain {
+func Intact(f io.ReaderAt, size int64, k Kind) (int64, error) {
+	if k == Plain {
 		return lastLine(f, size)
 	}
 	next := zstdEnd
-	if k == gzipped {
+	if k == Gzip {
 		next = gzipEnd
 	}
 	var good int64
 	for good < size {
 		end, err := next(f, good, size)
-		if errors.Is(err, errForeign) && good > 0 {
+		if errors.Is(err, ErrForeign) && good > 0 {
 			break // torn frames may hold anything
 		}
 		if err != nil {
@@ -89,7 +89,7 @@ func readAt(f io.ReaderAt, buf []byte, off int64) ([]byte, error) {
 func checkMagic(head, magic []byte) error {
 	n := min(len(head), len(magic))
 	if !bytes.Equal(head[:n], magic[:n]) {
-		return errForeign
+		return ErrForeign
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func gzipEnd(f io.ReaderAt, off, size int64) (int64, error) {
 	if !ours {
 		end, err := foreignGzipEnd(f, off, size)
 		if end == 0 && off == 0 && err == nil { // nothing here is ours to cut
-			err = errForeign
+			err = ErrForeign
 		}
 		return end, err
 	}

@@ -1,0 +1,90 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Batches keep to their bounds, their order, and the border between key and value.
+func TestQueueBatches(t *testing.T) {
+	gate := make(chan struct{})
+	var got []string
+	var sizes []int
+	q := NewQueue(QueueConfig{Name: "test", BatchLen: 4, BatchBytes: 1000, Commit: func(_ context.Context, b *Batch) error {
+		<-gate
+		sizes = append(sizes, b.Len())
+		for i := range b.Len() {
+			k, v := b.Entry(i)
+			got = append(got, string(k)+"="+string(v))
+		}
+		return nil
+	}})
+	for i := range 11 {
+		q.Add(fmt.Append(nil, "k", i), fmt.Append(nil, i*i), func(error) {})
+	}
+	close(gate)
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range got {
+		if s != fmt.Sprintf("k%d=%d", i, i*i) {
+			t.Errorf("%d is %s", i, s)
+		}
+	}
+	for _, n := range sizes {
+		if n > 4 {
+			t.Errorf("batches of %v", sizes)
+		}
+	}
+	if st := q.Stats(); st.Kept != 11 || st.Pending != 0 || len(got) != 11 {
+		t.Errorf("%+v, %d", st, len(got))
+	}
+}
+
+// What may be dropped holds nobody up: not while nothing is taken, nor at the end.
+func TestQueueDrops(t *testing.T) {
+	lost := errors.New("no server")
+	q := NewQueue(QueueConfig{Name: "test", Drop: true, MaxPending: 10, Commit: func(context.Context, *Batch) error { return lost }})
+	acks := 0
+	for range 100 {
+		q.Add(nil, []byte("entry"), func(err error) {
+			if err == nil {
+				acks++
+			}
+		})
+	}
+	if err := q.Close(); err != nil || acks != 100 {
+		t.Errorf("%v, %d acknowledged", err, acks)
+	}
+	if st := q.Stats(); st.Dropped != 100 || st.Kept != 0 || st.Pending != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A commit that hangs is told to end soon after Close.
+func TestQueueCloseOfHangingCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue(QueueConfig{Name: "test", Commit: func(ctx context.Context, b *Batch) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		got := make(chan error, 1)
+		q.Add(nil, []byte("entry"), func(err error) { got <- err })
+		synctest.Wait()
+		at := time.Now()
+		if err := q.Close(); !errors.Is(err, context.Canceled) || !errors.Is(<-got, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(at); took != patience {
+			t.Errorf("took %v", took)
+		}
+	})
+}
