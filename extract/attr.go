@@ -31,13 +31,14 @@ const (
 	attrTitle
 	attrStyle
 	attrEncoding
-	attrColor // color, face and size: a font that leaves foreign content
+	attrColor  // color, face and size: a font that leaves foreign content
+	attrShadow // shadowrootmode
 	numAttrs
 )
 
 // attrOf recognizes an attribute's name.
 func attrOf(name []byte) attrID {
-	var fold [12]byte
+	var fold [len("shadowrootmode")]byte
 	if len(name) > len(fold) {
 		return attrNone
 	}
@@ -88,6 +89,8 @@ func attrOf(name []byte) attrID {
 		return attrEncoding
 	case "color", "face", "size":
 		return attrColor
+	case "shadowrootmode":
+		return attrShadow
 	}
 	return attrNone
 }

@@ -7,7 +7,6 @@ import "seine/extract/charset"
 type collector struct {
 	cfg   *Config
 	emit  func(*Link)
-	onEnd func() // the head is over, nil when nobody asks
 	dec   decoder
 	facts Facts
 	link  Link
@@ -15,6 +14,7 @@ type collector struct {
 	capture tagID  // element whose raw text is kept
 	held    []byte // that text, as written
 	titled  bool
+	based   bool   // a base element with an address was met
 	pages   robots // what header and meta robots say, the strictest
 	memory  []byte // of facts
 	visible []byte // text, as written
@@ -29,7 +29,7 @@ type collector struct {
 func (c *collector) reset(emit func(*Link)) {
 	c.emit = emit
 	c.facts.reset()
-	c.capture, c.held, c.titled, c.gap, c.pages, c.headerCanonical = tagOther, c.held[:0], false, false, 0, ""
+	c.capture, c.held, c.titled, c.based, c.gap, c.pages, c.headerCanonical = tagOther, c.held[:0], false, false, false, 0, ""
 	c.memory, c.visible = c.memory[:0], c.visible[:0]
 	c.css.reset(c.cfg.MaxTag)
 	c.list.reset(c.cfg.MaxTag)
@@ -110,12 +110,6 @@ func (c *collector) folded(b []byte) []byte {
 	c.memory = fold(c.memory, b, c.cfg.MaxTitle)
 	c.dec.release()
 	return c.memory[from:len(c.memory):len(c.memory)]
-}
-
-func (c *collector) endHead() {
-	if c.onEnd != nil {
-		c.onEnd()
-	}
 }
 
 // attr is an attribute's decoded value, nil when the tag has none of the name.

@@ -10,11 +10,12 @@ import (
 	"seine/extract/charset"
 )
 
-// sheet finds the links of a style sheet: url() wherever it stands, and the
-// string of an @import.
+// sheet finds the links of a style sheet: url() wherever it stands, the string
+// of an @import, and those of an image-set().
 type sheet struct {
 	win     window
 	at      atRule
+	images  int // open parentheses since image-set(, itself included
 	scratch []byte
 }
 
@@ -29,7 +30,7 @@ const (
 
 func (s *sheet) reset(max int) {
 	s.win.reset(max)
-	s.at = atNone
+	s.at, s.images = atNone, 0
 }
 
 // sheetOver names what ends a token of a style sheet too long to keep; space,
@@ -81,11 +82,24 @@ func (c *collector) sheetToken(tt css.TokenType, data []byte) {
 			c.css.at = atNone
 		}
 	case css.SemicolonToken, css.LeftBraceToken, css.RightBraceToken:
-		c.css.at = atNone
+		c.css.at, c.css.images = atNone, 0
+	case css.FunctionToken:
+		if c.css.images > 0 || equalFold(data, "image-set(") || equalFold(data, "-webkit-image-set(") {
+			c.css.images++
+		}
+	case css.LeftParenthesisToken:
+		if c.css.images > 0 {
+			c.css.images++
+		}
+	case css.RightParenthesisToken:
+		c.css.images = max(c.css.images-1, 0)
 	case css.StringToken:
-		if c.css.at == atImport {
+		switch {
+		case c.css.at == atImport:
 			c.css.at = atNone
 			c.sendSheet(Import, unquote(data))
+		case c.css.images == 1: // type("image/png") inside it is none
+			c.sendSheet(CSS, unquote(data))
 		}
 	case css.URLToken:
 		at := c.css.at
@@ -165,7 +179,7 @@ func unescapeCSS(dst, b []byte) []byte {
 // styleAttr hands on the links of a style attribute. Its tokens are bounded
 // like the tag.
 func (c *collector) styleAttr(b []byte) {
-	if indexFold(b, "url") < 0 && bytes.IndexByte(b, '\\') < 0 {
+	if indexFold(b, "url") < 0 && indexFold(b, "image-set") < 0 && bytes.IndexByte(b, '\\') < 0 {
 		return
 	}
 	written := c.dec.Decoder // the attribute is UTF-8 by now

@@ -10,6 +10,7 @@ type Facts struct {
 	Description []byte            // meta description, white space folded
 	Canonical   []byte            // first link rel=canonical, as written; else the Link header's
 	Base        []byte            // first base href, as written
+	LateBase    int               // links resolved before the base element came, too many to wait for it; see Page
 	Charset     string            // encoding it was read in, WHATWG name in lower case
 	CharsetBy   charset.Authority // what said so
 	Declared    string            // encoding that header or meta declare, "" when none does

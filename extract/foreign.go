@@ -135,7 +135,7 @@ func (m *markup) foreignEnd(t *tag) {
 	}
 	// What is open around the outermost svg is not kept, templates aside. The end
 	// tag of what can be open there is taken to close it, and the svg with it.
-	if t.el == tagTemplate && m.template == 0 {
+	if t.el == tagTemplate && m.template+m.shadow == 0 {
 		return
 	}
 	if t.flags&flagBlock != 0 || t.flags&flagInline != 0 && t.flags&flagVoid == 0 {

@@ -113,9 +113,10 @@ func (c *collector) linkElement(m *markup, t *tag) {
 
 // base hands on the document's base address; the first one counts.
 func (c *collector) base(m *markup, t *tag) {
-	if c.facts.Base != nil || !m.attrs.has(attrHref) {
+	if c.based || !m.attrs.has(attrHref) {
 		return
 	}
+	c.based = true
 	c.facts.Base = c.keep(c.attr(m, t, attrHref))
 	c.send(Base, c.facts.Base)
 }

@@ -39,20 +39,20 @@ type markup struct {
 
 	attrs    attrs
 	stack    []node // open elements from the outermost svg or math on
-	template int    // open template elements
-	head     bool   // nothing of the body was seen yet
+	template int    // open template elements whose content is inert
+	shadow   int    // open template elements that are shadow roots
 	cut      int    // tags longer than MaxTag
 }
 
 func (m *markup) reset(xhtml bool) {
 	m.mode, m.xhtml, m.part, m.over = inData, xhtml, m.part[:0], false
-	m.stack, m.template, m.head, m.cut = m.stack[:0], 0, true, 0
+	m.stack, m.template, m.shadow, m.cut = m.stack[:0], 0, 0, 0
 	m.settle()
 }
 
 // settle tells the hot loop whether it may skip what bears no link.
 func (m *markup) settle() {
-	m.quiet = len(m.stack) == 0 && !m.head && m.template == 0 && !m.cfg.Text && m.cfg.Kinds&Of(CSS) == 0
+	m.quiet = len(m.stack) == 0 && m.template == 0 && !m.cfg.Text && m.cfg.Kinds&Of(CSS) == 0
 }
 
 // write takes the next chunk.
@@ -72,7 +72,7 @@ func (m *markup) write(b []byte) {
 		case inRawOpen:
 			b = m.resumeRaw(b)
 		case inPlain:
-			m.out.text(b)
+			m.text(b)
 			return
 		}
 	}
@@ -83,7 +83,6 @@ func (m *markup) close() {
 	if m.mode == inRaw || m.mode == inRawOpen {
 		m.endRaw()
 	}
-	m.endHead()
 }
 
 // data reads text and tags until the mode changes or b ends, and returns the rest.
@@ -91,7 +90,7 @@ func (m *markup) data(b []byte) []byte {
 	for i := 0; ; {
 		n := next(b, i, '<') - i
 		if n < 0 {
-			m.out.text(b[i:])
+			m.text(b[i:])
 			return nil
 		}
 		if m.quiet {
@@ -99,7 +98,7 @@ func (m *markup) data(b []byte) []byte {
 				return nil
 			}
 		} else {
-			m.out.text(b[i : i+n])
+			m.text(b[i : i+n])
 			i += n
 		}
 		n = m.open(b[i:])
@@ -136,13 +135,20 @@ func (m *markup) begin(tok token) {
 	m.mode = inData
 	switch tok {
 	case tokenText:
-		m.out.text([]byte{'<'})
+		m.text([]byte{'<'})
 	case tokenComment:
 		m.mode, m.tail = inComment, 0
 	case tokenBogus:
 		m.mode = inBogus
 	case tokenCDATA:
 		m.mode, m.tail = inCDATA, 0
+	}
+}
+
+// text hands text on that is shown.
+func (m *markup) text(b []byte) {
+	if m.template == 0 {
+		m.out.text(b)
 	}
 }
 
@@ -242,6 +248,6 @@ func lastBytes(t uint32, b []byte) uint32 {
 // cdata hands the text of a CDATA section on.
 func (m *markup) cdata(b []byte) {
 	if m.mode == inCDATA {
-		m.out.text(b)
+		m.text(b)
 	}
 }

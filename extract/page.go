@@ -64,11 +64,11 @@ type Counts struct {
 // Page takes a document in chunks and hands on the URLs that it links to: each
 // once, resolved and canonical. One per goroutine; Reset for each document.
 //
-// Browsers resolve every link of a document with its first base element, also
-// links in front of it. Those in the head are therefore held back until the
-// head ends or the base is there, 64 of them and 16 KB at a time; one more, and
-// they are resolved with what is known. A base that comes later, in the body,
-// serves the links behind it.
+// Browsers resolve every link of a document with its first base element,
+// wherever it stands. The links of a page therefore wait until the base is there
+// or the document ends, 64 KiB of them. Beyond that, those that wait are resolved
+// without it; where a base comes after all, Facts.LateBase says for how many it
+// was too late. Links of headers, sitemaps, feeds and style sheets do not wait.
 type Page struct {
 	cfg   PageConfig
 	scan  *Scanner
@@ -80,9 +80,10 @@ type Page struct {
 	baseURL *canon.URL // what links are resolved with
 	url     canon.URL
 	found   Found
-	seen    set // keys handed on
-	raws    set // texts resolved before, same base, same standing
-	queue   queue
+	seen    set   // keys handed on
+	raws    set   // texts resolved before, same base, same standing
+	queue   queue // links that wait for the base
+	early   int   // links that waited no longer
 	counts  Counts
 	follow  Kinds
 	sitemap bool
@@ -102,14 +103,13 @@ func NewPage(cfg PageConfig) *Page {
 	}
 	cfg.MaxLinks = cmp.Or(cfg.MaxLinks, 20_000)
 	p := &Page{cfg: cfg, scan: NewScanner(cfg.Config), parse: canon.NewParser(cfg.Canon), sites: canon.NewSites(cfg.LimitBy)}
-	p.scan.col.onEnd = p.release
 	return p
 }
 
 // Reset makes the page ready for another document, whose URL is doc.Base.
 // URLs are handed to emit while the document is written and closed.
 func (p *Page) Reset(doc Doc, emit func(*Found)) {
-	p.emit, p.baseURL, p.counts = emit, doc.Base, Counts{}
+	p.emit, p.baseURL, p.counts, p.early = emit, doc.Base, Counts{}, 0
 	p.follow = p.cfg.Follow
 	p.sitemap = doc.Sitemap
 	if doc.Sitemap {
@@ -142,17 +142,43 @@ func (p *Page) Counts() Counts { return p.counts }
 
 // take receives the scanner's links.
 func (p *Page) take(l *Link) {
-	switch {
-	case l.Kind == Base:
+	if l.Kind == Base {
 		p.setBase(l.Raw)
-	case p.scan.mk.head && p.scan.read == readHTML && p.scan.col.facts.Base == nil:
-		if !p.queue.push(l) {
-			p.release()
+		return
+	}
+	p.counts.Links++
+	if p.counts.Found >= p.cfg.MaxLinks {
+		p.counts.Over++
+		return
+	}
+	if p.raws.n > maxRaws {
+		p.raws.clear()
+	}
+	raw := l.Raw
+	if i := bytes.IndexByte(raw, '#'); i >= 0 { // most repeats differ in the fragment only
+		raw = raw[:i]
+	}
+	if !p.raws.add(xxhash.Sum64(raw), p.follows(l)) && !p.cfg.Every {
+		p.counts.Repeated++
+		return
+	}
+	if p.scan.read != readHTML || p.scan.col.based {
+		p.resolve(l)
+		return
+	}
+	if !p.queue.push(l) {
+		p.early += len(p.queue.links)
+		p.release()
+		if !p.queue.push(l) { // longer than all that may wait
+			p.early++
 			p.resolve(l)
 		}
-	default:
-		p.resolve(l)
 	}
+}
+
+// follows tells whether a link is one to follow, as far as it says itself.
+func (p *Page) follows(l *Link) bool {
+	return p.follow.Has(l.Kind) && (p.cfg.IgnoreNofollow || !l.NoFollow)
 }
 
 // setBase resolves the first base element; one that is no address of the web
@@ -162,38 +188,27 @@ func (p *Page) take(l *Link) {
 func (p *Page) setBase(raw []byte) {
 	if p.parse.Resolve(&p.base, p.baseURL, raw, nil) == nil {
 		p.baseURL = &p.base
-		p.raws.clear()
+		if p.early > 0 {
+			p.scan.col.facts.LateBase = p.early
+			p.raws.clear()
+		}
 	}
 	p.release()
 }
 
-// release resolves what was held back.
+// release resolves what waited.
 func (p *Page) release() {
-	for i := range p.queue.links {
-		p.resolve(&p.queue.links[i])
-	}
+	p.queue.each(p.resolve)
 	p.queue.clear()
 }
 
 // resolve hands a link on as a URL, unless it was before.
 func (p *Page) resolve(l *Link) {
-	p.counts.Links++
 	if p.counts.Found >= p.cfg.MaxLinks {
 		p.counts.Over++
 		return
 	}
-	follow := p.follow.Has(l.Kind) && (p.cfg.IgnoreNofollow || !l.NoFollow && !p.scan.col.facts.NoFollow)
-	if p.raws.n > maxRaws {
-		p.raws.clear()
-	}
-	raw := l.Raw
-	if i := bytes.IndexByte(raw, '#'); i >= 0 { // most repeats differ in the fragment only
-		raw = raw[:i]
-	}
-	if !p.raws.add(xxhash.Sum64(raw), follow) && !p.cfg.Every {
-		p.counts.Repeated++
-		return
-	}
+	follow := p.follows(l) && (p.cfg.IgnoreNofollow || !p.scan.col.facts.NoFollow)
 	if err := p.parse.Resolve(&p.url, p.baseURL, l.Raw, p.queryEncoding()); err != nil {
 		p.refused(err)
 		if p.cfg.Every {

@@ -117,12 +117,47 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Links in the head wait for the base; what overflows the queue empties it.
-func TestManyLinksBeforeBase(t *testing.T) {
-	body := "<head>" + strings.Repeat("<link rel=next href=n><link rel=prev href=p>", maxQueue) + "<base href=/b/></head><a href=x>"
-	got, _ := pageLinks(t, PageConfig{}, Doc{}, body)
-	if want := "next http://a.example/d/n,prev http://a.example/d/p,prev http://a.example/b/p,next http://a.example/b/n,a http://a.example/b/x"; strings.Join(got, ",") != want {
-		t.Errorf("got %q, want %q", got, want)
+// Links wait for the first base wherever it stands, as many as there is room
+// for; the rest is counted.
+func TestLateBase(t *testing.T) {
+	for _, c := range []struct {
+		name, body, want string
+		late             int
+	}{
+		{"in the body", "<p><a href=1>1</a><p><base href=/b/><a href=2>2</a><base href=/c/>", "a http://a.example/b/1,a http://a.example/b/2", 0},
+		{"empty base rules", "<a href=1><base href><base href=/b/>", "a http://a.example/d/1", 0},
+		{"base in an inert template", "<a href=1><template><base href=/b/></template>", "a http://a.example/d/1", 0},
+		{"base in a comment, a script and svg", "<a href=1><!--<base href=/b/>--><script><base href=/b/></script><svg><base href=/b/></svg>", "a http://a.example/d/1", 0},
+		{"on another host", "<a href=1><a href=//c.example/2><base href=https://b.example>", "a https://b.example/1,a https://c.example/2", 0},
+		{"unusable", "<a href=1><base href=data:,x><base href=/b/>", "a http://a.example/d/1", 0},
+		{"headers", "", "header http://a.example/d/h", 0},
+		{"no room", strings.Repeat("<!-- -->", 99) + "<a href=1><a href=2" + strings.Repeat("x", maxQueue) + "><a href=3><base href=/b/><a href=1>",
+			"a http://a.example/d/1,a http://a.example/b/3,a http://a.example/b/1", 2},
+	} {
+		doc := Doc{}
+		if c.name == "headers" {
+			doc.Link, c.body = []string{"<h>; rel=next"}, "<base href=/b/>"
+		}
+		got, p := pageLinks(t, PageConfig{Config: Config{MaxTag: 2 * maxQueue}}, doc, c.body)
+		if s := strings.Join(got, ","); s != c.want || p.Facts().LateBase != c.late {
+			t.Errorf("%s: got %.300q, late %d, want %q, %d", c.name, s, p.Facts().LateBase, c.want, c.late)
+		}
+	}
+	for n, late := range map[int]bool{100: false, 10_000: true} {
+		var body strings.Builder
+		for i := range n {
+			fmt.Fprintf(&body, "<a href=%d>", i)
+		}
+		got, p := pageLinks(t, PageConfig{}, Doc{}, body.String()+"<base href=/b/>")
+		based := 0
+		for _, l := range got {
+			if strings.HasPrefix(l, "a http://a.example/b/") {
+				based++
+			}
+		}
+		if f := p.Facts(); len(got) != n || based+f.LateBase != n || f.LateBase > 0 != late {
+			t.Errorf("%d links in front of the base: got %d, %d of them with it, late %d", n, len(got), based, f.LateBase)
+		}
 	}
 }
 

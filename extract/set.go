@@ -63,32 +63,48 @@ func (s *set) clear() {
 	s.n = 0
 }
 
-// queue holds links back, their bytes in one buffer.
+// queue keeps links, their bytes in one buffer.
 type queue struct {
-	links []Link
+	links []queued
 	bytes []byte
+	link  Link
 }
 
+// queued is a link whose texts stand in the buffer, one behind the other.
+type queued struct {
+	kind          Kind
+	noFollow      bool
+	raw, rel, typ uint32 // lengths
+}
+
+// maxQueue bounds a queue, in bytes: of real pages, few have half as much.
 const (
-	maxQueue      = 64
-	maxQueueBytes = 16 << 10
+	maxQueue    = 64 << 10
+	queuedBytes = 16
 )
 
 // push copies l in; false when there is no room.
 func (q *queue) push(l *Link) bool {
-	if len(q.links) >= maxQueue || len(q.bytes)+len(l.Raw)+len(l.Rel)+len(l.Type) > maxQueueBytes {
+	if len(q.bytes)+len(l.Raw)+len(l.Rel)+len(l.Type)+queuedBytes*(len(q.links)+1) > maxQueue {
 		return false
 	}
-	c := *l
-	c.Raw, c.Rel, c.Type = q.keep(l.Raw), q.keep(l.Rel), q.keep(l.Type)
-	q.links = append(q.links, c)
+	q.links = append(q.links, queued{l.Kind, l.NoFollow, uint32(len(l.Raw)), uint32(len(l.Rel)), uint32(len(l.Type))})
+	q.bytes = append(append(append(q.bytes, l.Raw...), l.Rel...), l.Type...)
 	return true
 }
 
-func (q *queue) keep(b []byte) []byte {
-	from := len(q.bytes)
-	q.bytes = append(q.bytes, b...)
-	return q.bytes[from:len(q.bytes):len(q.bytes)]
+// each hands the links to f in order.
+func (q *queue) each(f func(*Link)) {
+	b := q.bytes
+	cut := func(n uint32) (s []byte) {
+		s, b = b[:n:n], b[n:]
+		return s
+	}
+	for _, l := range q.links {
+		q.link = Link{Kind: l.kind, NoFollow: l.noFollow, Priority: -1}
+		q.link.Raw, q.link.Rel, q.link.Type = cut(l.raw), cut(l.rel), cut(l.typ)
+		f(&q.link)
+	}
 }
 
 func (q *queue) clear() { q.links, q.bytes = q.links[:0], q.bytes[:0] }

@@ -73,9 +73,6 @@ func (m *markup) start(t *tag) {
 		}
 		return
 	}
-	if m.head && t.flags&flagHead == 0 {
-		m.endHead()
-	}
 	m.htmlStart(t)
 	if t.flags&flagRule != 0 && !(m.xhtml && m.attrs.self) {
 		m.rule(t)
@@ -96,6 +93,10 @@ func (m *markup) start(t *tag) {
 func (m *markup) rule(t *tag) {
 	switch t.el {
 	case tagTemplate:
+		if m.template == 0 && !m.xhtml && m.isShadow(t) {
+			m.shadow++
+			return
+		}
 		m.template++
 		m.settle()
 	case tagPlaintext:
@@ -103,6 +104,14 @@ func (m *markup) rule(t *tag) {
 	case tagTitle, tagTextarea, tagStyle, tagScript, tagIFrame, tagRaw:
 		m.enterRaw(t.name, t.el)
 	}
+}
+
+// isShadow tells whether a template is a declarative shadow root, whose content
+// is shown (HTML, 13.2.6.4.4; in XHTML there are none). Whether the element that it stands in may have
+// one, and has none yet, only a tree would know.
+func (m *markup) isShadow(t *tag) bool {
+	mode := m.attrs.bytes(t.b, attrShadow)
+	return equalFold(mode, "open") || equalFold(mode, "closed")
 }
 
 // end handles an end tag.
@@ -114,22 +123,15 @@ func (m *markup) end(t *tag) {
 		m.out.space()
 	}
 	switch t.el {
-	case tagHead:
-		m.endHead()
 	case tagTemplate:
-		if m.template > 0 && !m.inForeign() {
+		switch {
+		case m.inForeign():
+		case m.template > 0:
 			m.template--
 			m.settle()
+		case m.shadow > 0:
+			m.shadow--
 		}
-	}
-}
-
-// endHead is called when the head is over; later calls do nothing.
-func (m *markup) endHead() {
-	if m.head {
-		m.head = false
-		m.out.endHead()
-		m.settle()
 	}
 }
 
@@ -176,7 +178,6 @@ func newNames(cfg *Config) *names {
 			n.add(name, tagOther, flags)
 		}
 	}
-	addAll("base basefont bgsound link meta title noscript noframes style script template html head", flagHead)
 	addAll(`b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu meta
 		nobr ol p pre ruby s small span strong strike sub sup table tt u ul var`, flagBreak)
 	addAll(`address applet area article aside base basefont bgsound blockquote body br button caption center col colgroup
@@ -204,7 +205,7 @@ func (n *names) addRules() {
 		names string
 		el    tagID
 	}{
-		{"base", tagBase}, {"head", tagHead}, {"html", tagHTML}, {"iframe", tagIFrame}, {"math", tagMath}, {"meta", tagMeta},
+		{"base", tagBase}, {"html", tagHTML}, {"iframe", tagIFrame}, {"math", tagMath}, {"meta", tagMeta},
 		{"plaintext", tagPlaintext}, {"xmp noembed noframes", tagRaw}, {"script", tagScript}, {"style", tagStyle},
 		{"svg", tagSVG}, {"template", tagTemplate}, {"textarea", tagTextarea}, {"title", tagTitle}, {"link", tagLink},
 		{"body", tagBody},
@@ -274,7 +275,6 @@ const (
 	tagEmbed
 	tagFont
 	tagFrame
-	tagHead
 	tagHTML
 	tagIFrame
 	tagImg
@@ -307,7 +307,6 @@ const (
 	flagLook    tagFlags = 1 << iota // its attributes may hold what we look for
 	flagRule                         // changes how what follows is tokenized, or the tree
 	flagVoid                         // has no content
-	flagHead                         // may stand in the head
 	flagBreak                        // ends foreign content (13.2.6.5)
 	flagSpecial                      // "special" category (13.2.4.2)
 	flagBlock                        // its end tag closes what is open inside it

@@ -102,6 +102,10 @@ func TestCSS(t *testing.T) {
 		{"text/html", `<style>a{b:url(c)}</style><p style="d:url(e)"><a style='f:url("g")' href=h><style>@import '<i>'</style>`,
 			"css c|css e|css g|a h|import <i>"},
 		{"text/html", `<style>a{b:url(c`, "css c"},
+		{"text/css", `a{b:image-set("a.png" 1x, url(b.png) 2x, 'c.avif' type("image/avif") 3x, (calc(1) "no")) c:"no"; d:-WEBKIT-Image-Set("e\66 .png" 1x)}`,
+			"css a.png|css b.png|css c.avif|css ef.png"},
+		{"text/css", `a{b:image-set("a" ; c:"no"} d{e:cross-fade(image-set("f"), "no")} @import url(g) supports(x:image-set("h"));`, "css a|css f|import g|css h"},
+		{"text/html", `<p style="b:image-set('a' 1x)">`, "css a"},
 		{"text/html", `<svg style="a:url(#b)"><path style="c:url(&quot;d&quot;)"></svg>`, "css #b|css d"},
 	} {
 		for size := range 6 {
@@ -149,7 +153,7 @@ func TestAllKinds(t *testing.T) {
 
 func TestFacts(t *testing.T) {
 	body := "<html lang=de-AT><title> Gr&ouml;\u00dfe &amp;\n x&lt </title><title>no</title><meta name=Description content=' a\tb '><base href=/b>" +
-		"<body><h1>One</h1><p>two<b>three</b> four&nbsp;five<script>no</script><textarea>no</textarea><br>six"
+		"<body><h1>One</h1><p>two<b>three</b> four&nbsp;five<script>no</script><template>no</template><textarea>no</textarea><br>six"
 	for size := range 5 {
 		_, s := scanLinks(t, Config{Text: true}, Doc{ContentType: "text/html;charset=utf-8"}, body, size)
 		f := s.Facts()

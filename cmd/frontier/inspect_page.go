@@ -35,6 +35,7 @@ type pageFacts struct {
 	NoIndex     bool     `json:"noindex"`
 	NoFollow    bool     `json:"nofollow"`
 	Cut         int      `json:"cut"`
+	LateBase    int      `json:"late_base"`
 	Links       []link   `json:"links"`
 }
 
@@ -51,7 +52,7 @@ func (c *inspectPageCmd) Run(env *boot.Env, g *cli) error {
 	facts.Title, facts.Lang, facts.Description = string(f.Title), string(f.Lang), string(f.Description)
 	facts.Canonical, facts.Base = string(f.Canonical), string(f.Base)
 	facts.Charset, facts.CharsetBy = f.Charset, f.CharsetBy.String()
-	facts.NoIndex, facts.NoFollow, facts.Cut = f.NoIndex, f.NoFollow, f.Cut
+	facts.NoIndex, facts.NoFollow, facts.Cut, facts.LateBase = f.NoIndex, f.NoFollow, f.Cut, f.LateBase
 	for _, feed := range f.Feeds {
 		facts.Feeds = append(facts.Feeds, string(feed.Href))
 	}
@@ -130,6 +131,9 @@ func showFacts(w io.Writer, f *pageFacts) {
 	}
 	row(w, "noindex", f.NoIndex)
 	row(w, "nofollow", f.NoFollow)
+	if f.LateBase > 0 {
+		row(w, "late base", fmt.Sprintf("%d links in front of the base element were resolved without it", f.LateBase))
+	}
 	row(w, "links", len(f.Links))
 	for _, l := range f.Links {
 		url := "no URL to crawl"
