@@ -11,6 +11,9 @@ import (
 // check finds what is wrong with the flags before anything is opened.
 func (g *grammar) check(env *boot.Env) error {
 	err := errors.Join(g.NameFlag.Check(), g.CrawlFlags.Check(), g.ProcessFlags.Check(), g.FetchFlags.Check())
+	if err == nil {
+		_, err = g.destinations()
+	}
 	if err != nil || !g.Embedded {
 		return err
 	}

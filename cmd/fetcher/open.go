@@ -18,9 +18,9 @@ import (
 type queue struct {
 	crawl.Frontier
 	close        func() error
-	epoch        func(shard int) uint64                    // nil in one process
+	epoch        func(shard int) uint64                     // nil in one process
 	attend       func(*crawl.Crawler) (func() error, error) // shows the worker among the crawl's members
-	writeMetrics func(io.Writer)                           // of the filters
+	writeMetrics func(io.Writer)                            // of the filters
 }
 
 // open opens the crawl, in this process or in Redis.

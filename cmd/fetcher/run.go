@@ -12,7 +12,6 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/extract/sink"
-	"seine/extract/sink/jsonl"
 	"seine/fetch"
 	"seine/fetch/crawl"
 	"seine/frontier"
@@ -41,7 +40,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	out, err := g.openSink(env, fields)
+	out, err := g.openOutputs(fields, env.Out)
 	if err != nil {
 		return err
 	}
@@ -141,14 +140,6 @@ func (g *grammar) cutURLs() string {
 	return "their URLs, and all that was queued, end with this process, for there is no --state"
 }
 
-func (g *grammar) openSink(env *boot.Env, fields sink.Fields) (*jsonl.Sink, error) {
-	cfg := jsonl.Config{Path: g.Out, Fields: fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime}
-	if cfg.Path == "" || cfg.Path == "-" {
-		cfg.Path, cfg.Writer = "", env.Out
-	}
-	return jsonl.Open(cfg)
-}
-
 func (g *grammar) linger() time.Duration {
 	if g.Embedded {
 		return 0
@@ -208,16 +199,17 @@ func (g *grammar) somethingToDo(env *boot.Env, f *queue) error {
 }
 
 // monitor serves metrics and health where --metrics-addr says.
-func (g *grammar) monitor(env *boot.Env, f *queue, c *crawl.Crawler, records *jsonl.Sink, fetching *metrics.Set) (stop func(), err error) {
+func (g *grammar) monitor(env *boot.Env, f *queue, c *crawl.Crawler, out *outputs, fetching *metrics.Set) (stop func(), err error) {
 	if g.MetricsAddr == "" {
 		return func() {}, nil
 	}
-	ready := func(ctx context.Context) error { return errors.Join(c.Ready(ctx), records.Err()) }
-	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Note: c.Paused, Write: func(out io.Writer) {
-		metrics.WritePrometheus(out, true) // of the process, and of calls to Redis
-		fetching.WritePrometheus(out)
-		c.WriteMetrics(out)
-		f.writeMetrics(out)
+	ready := func(ctx context.Context) error { return errors.Join(c.Ready(ctx), out.Err()) }
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Note: c.Paused, Write: func(page io.Writer) {
+		metrics.WritePrometheus(page, true) // of the process, and of calls to Redis
+		fetching.WritePrometheus(page)
+		c.WriteMetrics(page)
+		f.writeMetrics(page)
+		out.writeMetrics(page)
 	}}.Start()
 	if err != nil {
 		return nil, err

@@ -195,7 +195,7 @@ func (c *Crawler) awaitVisits() {
 // mayLend reports whether new visits may be borrowed. What a sink that fails
 // just now could not take would only wait, and be fetched again after a crash.
 func (c *Crawler) mayLend() bool {
-	return !c.isStopping() && c.budget.mayLend() && !c.flow.blocked() && !c.sinkFails() && c.visits.Load() < int64(16*c.cfg.Concurrency)
+	return !c.isStopping() && c.budget.mayLend() && !c.flow.blocked() && c.cfg.Sink.Err() == nil && c.visits.Load() < int64(16*c.cfg.Concurrency)
 }
 
 func (c *Crawler) loopOf(f canon.Fingerprint) *shardLoop { return c.loops[c.cfg.Frontier.Of(f)] }

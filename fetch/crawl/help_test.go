@@ -234,12 +234,13 @@ func (s *store) flush() {
 
 func (s *store) Close() error { return nil }
 
-func (s *store) Err() error { return nil }
-
-func (s *store) Stalled() bool {
+func (s *store) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stalled
+	if s.stalled {
+		return errors.New("no room")
+	}
+	return nil
 }
 
 func (s *store) waiting() int {

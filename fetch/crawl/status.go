@@ -88,13 +88,7 @@ func (bn *bottleneck) cpuBusy() bool {
 // sinkStalls reports whether pages wait for the sink, or for the overflow: most
 // of those that fill the flow, or most workers.
 func (c *Crawler) sinkStalls() bool {
-	return c.sinkFails() || c.overflowStalled() != nil || c.flow.blocked() && c.recording.Load() > c.admitting.Load() || 2*c.writing.Load() > int64(c.workers.size)
-}
-
-// sinkFails reports whether the sink says that it cannot write just now.
-func (c *Crawler) sinkFails() bool {
-	s, ok := c.cfg.Sink.(interface{ Stalled() bool })
-	return ok && s.Stalled()
+	return c.cfg.Sink.Err() != nil || c.overflowStalled() != nil || c.flow.blocked() && c.recording.Load() > c.admitting.Load() || 2*c.writing.Load() > int64(c.workers.size)
 }
 
 // slowCall is how long a shard may take to answer a tick without being called slow.
@@ -207,9 +201,7 @@ func (c *Crawler) situation(at time.Time) situation {
 			}
 		}
 	}
-	if sink, ok := c.cfg.Sink.(interface{ Err() error }); ok {
-		s.sink = sink.Err()
-	}
+	s.sink = c.cfg.Sink.Err()
 	return s
 }
 

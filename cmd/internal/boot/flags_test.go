@@ -74,15 +74,13 @@ func TestProcessFlags(t *testing.T) {
 		flags ProcessFlags
 		fault string
 	}{
-		{ProcessFlags{Concurrency: 1, Out: "x"}, ""},
+		{ProcessFlags{Concurrency: 1, Out: []string{"x"}}, ""},
 		{ProcessFlags{Concurrency: 1, Embedded: true}, ""},
 		{ProcessFlags{Concurrency: 1}, "--out"},
-		{ProcessFlags{Embedded: true, RotateSize: 1}, "--out"},
-		{ProcessFlags{Embedded: true, Out: "-", RotateTime: 1}, "--out"},
-		{ProcessFlags{Out: "x", MetricsAddr: "x"}, "metrics-addr"},
-		{ProcessFlags{Out: "x", MetricsAddr: "[::1]:70000"}, "metrics-addr"},
-		{ProcessFlags{Out: "x", MetricsAddr: "localhost:9108"}, ""},
-		{ProcessFlags{Concurrency: 1, Out: "x", State: "d"}, "--embedded"},
+		{ProcessFlags{Out: []string{"x"}, MetricsAddr: "x"}, "metrics-addr"},
+		{ProcessFlags{Out: []string{"x"}, MetricsAddr: "[::1]:70000"}, "metrics-addr"},
+		{ProcessFlags{Out: []string{"x"}, MetricsAddr: "localhost:9108"}, ""},
+		{ProcessFlags{Concurrency: 1, Out: []string{"x"}, State: "d"}, "--embedded"},
 	}
 	for _, c := range cases {
 		err := c.flags.Check()

@@ -47,7 +47,7 @@ func plain(name string, v any) any {
 	if name == "redis" {
 		return maskURL(fmt.Sprint(v))
 	}
-	if list, ok := v.([]string); ok && name == "proxy" {
+	if list, ok := v.([]string); ok && (name == "proxy" || name == "out") {
 		masked := make([]string, len(list))
 		for i, url := range list {
 			masked[i] = maskURL(url)

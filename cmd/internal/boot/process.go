@@ -15,10 +15,12 @@ type SeedFlags struct {
 
 // ProcessFlags belong to one fetcher process, not to the crawl.
 type ProcessFlags struct {
-	Out        string        `group:"output" placeholder:"FILE" help:"File for records, one JSON line each, added to what is there; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one."`
-	Fields     []string      `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text."`
-	RotateSize Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
-	RotateTime time.Duration `least:"0s" group:"output" placeholder:"D" help:"Begin a new file after so long."`
+	Out         []string      `group:"output" sep:"none" placeholder:"OUTPUT" help:"Where records go; a page is settled when all outputs have it. A file: one JSON line each, added to what is there; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one. Repeatable."`
+	OutDrop     []string      `group:"output" placeholder:"NAME" help:"Outputs that may lose records when they are slow or broken, instead of holding the crawl; a name is what stands before the first colon, or jsonl."`
+	KeepSecrets bool          `group:"output" help:"Write the values of Authorization, Proxy-Authorization, Cookie and Set-Cookie too."`
+	Fields      []string      `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text."`
+	RotateSize  Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
+	RotateTime  time.Duration `least:"0s" group:"output" placeholder:"D" help:"Begin a new file after so long."`
 
 	Overflow string `group:"output" placeholder:"DIR" help:"When Redis is full, write the links that find no room to files there and go on; frontier seed --file DIR/* takes them back."`
 
@@ -41,7 +43,7 @@ const maxConcurrency = 100_000
 func (p *ProcessFlags) Check() error {
 	var faults []error
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if !p.Embedded && p.Out == "" {
+	if !p.Embedded && len(p.Out) == 0 {
 		bad("out: a fetcher of a fleet needs --out FILE for its records")
 	}
 	if p.State != "" && !p.Embedded {
@@ -49,9 +51,6 @@ func (p *ProcessFlags) Check() error {
 	}
 	if p.Concurrency > maxConcurrency {
 		bad("concurrency is %d, must be at most %d", p.Concurrency, maxConcurrency)
-	}
-	if (p.RotateSize != 0 || p.RotateTime != 0) && (p.Out == "" || p.Out == "-") {
-		bad("rotate-size and rotate-time need a file: name it with --out FILE")
 	}
 	if p.MetricsAddr != "" {
 		if _, err := listenAddr(p.MetricsAddr); err != nil {

@@ -106,8 +106,8 @@ func (s *Sink) Close() error {
 // Err is why nothing can be written just now, or nil. Records wait meanwhile.
 func (s *Sink) Err() error { return s.queue.Err() }
 
-// Stalled reports whether writing fails just now and is being retried.
-func (s *Sink) Stalled() bool { return s.Err() != nil }
+// QueueStats returns the counts of the queue.
+func (s *Sink) QueueStats() sink.QueueStats { return s.queue.Stats() }
 
 // Stats returns the counts so far.
 func (s *Sink) Stats() Stats {

@@ -116,7 +116,7 @@ func TestDiskFull(t *testing.T) {
 			for i := 20; i < 40; i++ {
 				s.Write(record(i), func(err error) { got <- err })
 			}
-			until(t, s.Stalled)
+			until(t, func() bool { return s.Err() != nil })
 			if !errors.Is(s.Err(), syscall.EFBIG) {
 				t.Errorf("Err: %v", s.Err())
 			}
@@ -127,14 +127,14 @@ func TestDiskFull(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if s.Stalled() {
+			if s.Err() != nil {
 				t.Error("stalled after it went on")
 			}
 			// And closed while full, what waits fails and nothing half is left.
 			st, _ = os.Stat(path)
 			limitFileSize(t, uint64(st.Size())+50)
 			s.Write(record(40), func(err error) { got <- err })
-			until(t, s.Stalled)
+			until(t, func() bool { return s.Err() != nil })
 			if err := s.Close(); !errors.Is(err, syscall.EFBIG) {
 				t.Errorf("Close: %v", err)
 			}
@@ -153,7 +153,7 @@ func TestDeviceFull(t *testing.T) {
 	}
 	got := make(chan error, 1)
 	s.Write(record(0), func(err error) { got <- err })
-	until(t, s.Stalled)
+	until(t, func() bool { return s.Err() != nil })
 	if err := s.Close(); !errors.Is(err, syscall.ENOSPC) || !errors.Is(<-got, syscall.ENOSPC) {
 		t.Error(err)
 	}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+
+	"seine/cmd/internal/boot"
+	"seine/extract/sink"
+	"seine/extract/sink/jsonl"
+)
+
+// output is a sink as this program uses it.
+type output interface {
+	sink.Sink
+	QueueStats() sink.QueueStats
+}
+
+// destination is what one --out says.
+type destination struct {
+	name   string // in errors, metrics and --out-drop
+	drop   bool
+	files  bool // begins new files by size and time
+	stdout bool
+	open   func(c common) (output, error)
+}
+
+// common is what all outputs are opened with.
+type common struct {
+	fields sink.Fields
+	stdout io.Writer
+	drop   bool
+}
+
+// scheme is what an output that is no file begins with. A file of such a name
+// can be given as ./NAME.
+var scheme = regexp.MustCompile(`^([a-z][a-z0-9+]*):`)
+
+// destinations reads --out and --out-drop, and touches nothing.
+func (g *grammar) destinations() ([]destination, error) {
+	addresses := g.Out
+	if len(addresses) == 0 {
+		addresses = []string{"-"}
+	}
+	var all []destination
+	var faults []error
+	for i, address := range addresses {
+		if slices.Contains(addresses[:i], address) {
+			faults = append(faults, fmt.Errorf("out: %s is given twice", address))
+			continue
+		}
+		d, err := g.destination(address)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("out: %w", err))
+			continue
+		}
+		n := 1
+		for _, o := range all {
+			if o.name == d.name {
+				n++
+			}
+		}
+		if n > 1 {
+			d.name = fmt.Sprint(d.name, n)
+		}
+		all = append(all, d)
+	}
+	for _, name := range g.OutDrop {
+		i := slices.IndexFunc(all, func(d destination) bool { return d.name == name })
+		if i < 0 {
+			faults = append(faults, fmt.Errorf("out-drop: there is no output %q; there are %s", name, names(all)))
+			continue
+		}
+		all[i].drop = true
+	}
+	if (g.RotateSize != 0 || g.RotateTime != 0) && !slices.ContainsFunc(all, func(d destination) bool { return d.files }) {
+		faults = append(faults, errors.New("rotate-size and rotate-time need a file: name it with --out FILE"))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, boot.Usage("%w", err)
+	}
+	return all, nil
+}
+
+func names(all []destination) []string {
+	var list []string
+	for _, d := range all {
+		list = append(list, d.name)
+	}
+	return list
+}
+
+// destination reads one --out.
+func (g *grammar) destination(address string) (destination, error) {
+	kind := "jsonl"
+	if m := scheme.FindStringSubmatch(address); m != nil {
+		kind = m[1]
+	}
+	d := destination{name: kind}
+	switch kind {
+	case "jsonl":
+		d.files, d.stdout = address != "-", address == "-"
+		d.open = func(c common) (output, error) {
+			cfg := jsonl.Config{Path: address, Fields: c.fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime, Drop: c.drop}
+			if d.stdout {
+				cfg.Path, cfg.Writer, cfg.RotateSize, cfg.RotateTime = "", c.stdout, 0, 0
+			}
+			return jsonl.Open(cfg)
+		}
+	default:
+		return d, fmt.Errorf("%s: there is no output %q; a file whose name has a colon is ./%s", address, kind+":", address)
+	}
+	return d, nil
+}
+
+// outputs are all that records go to.
+type outputs struct {
+	*sink.Fan
+	names []string
+	sinks []output
+}
+
+// openOutputs opens them all, or none.
+func (g *grammar) openOutputs(fields sink.Fields, stdout io.Writer) (*outputs, error) {
+	all, err := g.destinations()
+	if err != nil {
+		return nil, err
+	}
+	if g.KeepSecrets {
+		fields |= sink.KeepSecrets
+	}
+	o := &outputs{names: names(all)}
+	var fan []sink.Output
+	for _, d := range all {
+		s, err := d.open(common{fields: fields, stdout: stdout, drop: d.drop})
+		if err != nil {
+			for _, s := range o.sinks {
+				err = errors.Join(err, s.Close())
+			}
+			return nil, err
+		}
+		o.sinks = append(o.sinks, s)
+		fan = append(fan, sink.Output{Name: d.name, Sink: s, Drop: d.drop})
+	}
+	o.Fan = sink.NewFan(fan...)
+	return o, nil
+}
+
+// writeMetrics writes what each output did, in the text format.
+func (o *outputs) writeMetrics(w io.Writer) {
+	for i, s := range o.sinks {
+		st, stalled := s.QueueStats(), 0
+		if s.Err() != nil {
+			stalled = 1
+		}
+		for _, m := range []struct {
+			name string
+			n    int64
+		}{
+			{"seine_sink_records_total", st.Kept}, {"seine_sink_batches_total", st.Batches}, {"seine_sink_retries_total", st.Retries},
+			{"seine_sink_dropped_total", st.Dropped}, {"seine_sink_pending_bytes", st.Pending}, {"seine_sink_stalled", int64(stalled)},
+		} {
+			fmt.Fprintf(w, "%s{output=%q} %d\n", m.name, o.names[i], m.n)
+		}
+	}
+}

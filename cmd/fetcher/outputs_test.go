@@ -1,0 +1,56 @@
+package main_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"seine/extract/sink/jsonl"
+)
+
+// What no output is, is refused before anything is opened.
+func TestBadOutputs(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--out ftp://h/x":          `no output "ftp:"`,
+		"--out x:y":                "./x:y",
+		"--out a --out a":          "twice",
+		"--out a --out-drop b":     `no output "b"`,
+		"--out - --rotate-time 1h": "need a file",
+	} {
+		code, log := end(t, append(strings.Fields(flags), "--embedded", "--seed", "http://127.0.0.1:1/")...)
+		if code != 2 || !strings.Contains(log, want) {
+			t.Errorf("%s: code %d, %s", flags, code, log)
+		}
+	}
+}
+
+// Each of several outputs has every record; a device that is full holds nobody
+// up when it may lose.
+func TestSeveralOutputs(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Write([]byte(`<a href=/a>a</a><a href=/b>b</a>`))
+	}))
+	defer srv.Close()
+	second := filepath.Join(t.TempDir(), "second.jsonl.gz")
+	full := "/dev/full"
+	if _, err := os.Stat(full); err != nil {
+		full = os.DevNull
+	}
+	p := start(t, "--embedded", "--delay", "0s", "--out", second, "--out", full, "--out-drop", "jsonl2", "--seed", srv.URL+"/")
+	p.wait(t)
+	for _, path := range []string{p.out, second} {
+		n := 0
+		for _, err := range jsonl.Records(path) {
+			if n++; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n != 3 {
+			t.Errorf("%s: %d records", path, n)
+		}
+	}
+}
