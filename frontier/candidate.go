@@ -4,8 +4,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
 	"seine/frontier/canon"
 )
+
+// Request is the fingerprint of a URL wanted again under a request id. It lives
+// in the filter of the plain one, whatever its own bits say.
+func (c *Candidate) Request() canon.Fingerprint {
+	var room [64]byte
+	id := append(c.Fingerprint.Append(room[:0]), c.Again...)
+	return canon.Fingerprint{Site: c.Fingerprint.Site, Key: xxhash.Sum64(id)}
+}
 
 // Maker makes candidates of texts, such as seeds and elements of a feed, by
 // the key and site rules of one crawl. One per goroutine.
@@ -43,9 +53,4 @@ func (l Layout) SiteOf(text string) (string, error) {
 		return "", fmt.Errorf("frontier: site %s: %w", Shown(text), err)
 	}
 	return c.Site, nil
-}
-
-// ShardOf is the shard that owns a site.
-func (f *Frontier) ShardOf(site string) int {
-	return f.Of(canon.FingerprintOf([]byte(site), nil))
 }

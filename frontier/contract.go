@@ -1,7 +1,6 @@
 package frontier
 
 import (
-	"errors"
 	"time"
 
 	"seine/frontier/canon"
@@ -153,6 +152,9 @@ type Settlement struct {
 // means gone: already settled, or the lease was reaped.
 type Settled []bool
 
+// CauseLost is the cause of URLs whose fetchers were lost three times.
+const CauseLost = "lost"
+
 // DeadLetter is one given-up URL.
 type DeadLetter struct {
 	Entry
@@ -208,18 +210,29 @@ type Memory struct {
 	Longest int64 `json:"longest"` // the longest queue that links were offered to lately; known only with marks
 }
 
-// The errors that callers branch on.
-var (
-	// ErrStale: the crawl was deleted or created anew under a running program.
-	ErrStale = errors.New("frontier: this crawl was deleted or created again")
-	// ErrLostFilter: a filter of the shard is missing; admission stops.
-	ErrLostFilter = errors.New("frontier: a Bloom filter of this shard is missing")
-	// ErrLayout: the crawl was created with another layout than this program's.
-	ErrLayout = errors.New("frontier: layout differs")
-	// ErrNoCrawl: no crawl of this name.
-	ErrNoCrawl = errors.New("frontier: no such crawl")
-	// ErrExists: a crawl of this name is there already.
-	ErrExists = errors.New("frontier: crawl exists")
-	// ErrNotAcked: admitted, but not acknowledged by a replica in time.
-	ErrNotAcked = errors.New("frontier: not acknowledged by a replica")
-)
+// Total adds up the shards of a crawl, but for the memory of their masters.
+func Total(shards []ShardStats) ShardStats {
+	var t ShardStats
+	for _, s := range shards {
+		t.Ready += s.Ready
+		t.Held += s.Held
+		t.Leases += s.Leases
+		t.Queued += s.Queued
+		t.Waiting += s.Waiting
+		t.Open += s.Open
+		t.Admits += s.Admits
+		t.Known += s.Known
+		t.Done += s.Done
+		t.Retried += s.Retried
+		t.Dead += s.Dead
+		t.Lost += s.Lost
+		t.Revived += s.Revived
+		t.Dropped += s.Dropped
+		t.Turned += s.Turned
+		t.Blocked += s.Blocked
+		t.Merged += s.Merged
+		t.Missing += s.Missing
+		t.Paused = t.Paused || s.Paused
+	}
+	return t
+}

@@ -3,15 +3,10 @@ package frontier
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 )
-
-// ErrElement: an element of a feed, or a seed in that form, was written by
-// another version of the program.
-var ErrElement = errors.New("frontier: this program does not know the version of an element")
 
 // element is the JSON form of a feed's element. Unknown fields are let be, for
 // other programs read the same lists.
@@ -24,6 +19,19 @@ type element struct {
 	Again     bool            `json:"again"`
 	Seed      *bool           `json:"seed"` // false: a link, that scope binds
 	Redirects uint8           `json:"redirects"`
+}
+
+// The bounds of an element.
+const (
+	maxElement = 64 << 10 // bytes
+	maxDepth   = 1 << 31  // its links must count on, not start at 0 again
+	maxMeta    = 16 << 10 // bytes of its meta
+)
+
+// FeedItem is one readable element of a feed, ready to be admitted.
+type FeedItem struct {
+	Candidate        // seed standing; Again is set when the element or the crawl asks for it
+	HasPriority bool // Priority was given; else the crawl's rules decide
 }
 
 // AppendElement appends a candidate as a line of JSON, in the form of an element
@@ -68,8 +76,9 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// readElement reads a plain URL or a JSON object. Again is set when asked for.
-func readElement(maker *Maker, text string) (FeedItem, error) {
+// Element reads an element of a feed: a plain URL or a JSON object. Again is set
+// when asked for.
+func (m *Maker) Element(text string) (FeedItem, error) {
 	e := element{URL: strings.TrimSpace(text)}
 	if len(text) > maxElement {
 		return FeedItem{}, fmt.Errorf("longer than %d bytes", maxElement)
@@ -93,7 +102,7 @@ func readElement(maker *Maker, text string) (FeedItem, error) {
 	if err != nil {
 		return FeedItem{}, err
 	}
-	c, err := maker.Make(e.URL)
+	c, err := m.Make(e.URL)
 	if err != nil {
 		return FeedItem{}, err
 	}

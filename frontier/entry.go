@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"encoding/binary"
-	"errors"
 	"strings"
 )
 
@@ -27,10 +26,8 @@ const (
 // between the two parts.
 var entryForms = [4]string{"", "https://", "https://www.", "http://"}
 
-var errEntry = errors.New("frontier: entry of an unknown version or broken")
-
-// appendEntry appends the stored form of an entry of a site.
-func appendEntry(dst []byte, site string, e *Entry) []byte {
+// AppendEntry appends the stored form of an entry of a site.
+func AppendEntry(dst []byte, site string, e *Entry) []byte {
 	dst = append(dst, entryVersion, '0'+e.Priority, '0'+e.Lost, '0'+min(e.Attempts, 255-'0'))
 	form, url := formOf(site, e.URL)
 	flags := byte(entryFlags + form*flagForm)
@@ -67,30 +64,30 @@ func formOf(site, url string) (form int, rest string) {
 	return 0, url
 }
 
-// decodeEntry reads a stored entry of a site. Its strings are parts of stored
+// DecodeEntry reads a stored entry of a site. Its strings are parts of stored
 // where they can be.
-func decodeEntry(stored, site string) (Entry, error) {
+func DecodeEntry(stored, site string) (Entry, error) {
 	if len(stored) < 6 || stored[0] != entryVersion || stored[1] < '0' || stored[1] > '3' {
-		return Entry{}, errEntry
+		return Entry{}, ErrEntry
 	}
 	e := Entry{Priority: stored[1] - '0', Lost: stored[2] - '0', Attempts: stored[3] - '0'}
 	flags, rest := stored[4]-entryFlags, stored[5:]
 	e.Seed = flags&flagSeed != 0
 	depth, rest, ok := cutUvarint(rest)
 	if !ok {
-		return Entry{}, errEntry
+		return Entry{}, ErrEntry
 	}
 	e.Depth = uint32(depth)
 	if flags&flagRedirects != 0 {
 		if rest == "" {
-			return Entry{}, errEntry
+			return Entry{}, ErrEntry
 		}
 		e.Redirects, rest = rest[0], rest[1:]
 	}
 	if flags&flagMeta != 0 {
 		n, after, ok := cutUvarint(rest)
 		if !ok || n > uint64(len(after)) {
-			return Entry{}, errEntry
+			return Entry{}, ErrEntry
 		}
 		e.Meta, rest = after[:n], after[n:]
 	}

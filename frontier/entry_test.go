@@ -17,11 +17,11 @@ func TestEntryForms(t *testing.T) {
 		{"[::1]", "http://[::1]/", "1200X\x01/"},
 	} {
 		e := Entry{URL: c.url, Priority: 2, Depth: 1}
-		stored := string(appendEntry(nil, c.site, &e))
+		stored := string(AppendEntry(nil, c.site, &e))
 		if stored != c.stored {
 			t.Errorf("%s is stored as %q, want %q", c.url, stored, c.stored)
 		}
-		if back, err := decodeEntry(stored, c.site); err != nil || back != e {
+		if back, err := DecodeEntry(stored, c.site); err != nil || back != e {
 			t.Errorf("%q is %+v, %v, want %+v", stored, back, err, e)
 		}
 	}
@@ -36,7 +36,7 @@ func TestEntryRoundTrip(t *testing.T) {
 			Depth: rapid.Uint32().Draw(t, "depth"), Redirects: rapid.Uint8().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
 			Lost: rapid.Uint8Range(0, 3).Draw(t, "lost"), Attempts: rapid.Uint8Range(0, 207).Draw(t, "attempts"), Meta: rapid.String().Draw(t, "meta"),
 		}
-		back, err := decodeEntry(string(appendEntry(nil, site, &e)), site)
+		back, err := DecodeEntry(string(AppendEntry(nil, site, &e)), site)
 		if err != nil || back != e {
 			t.Fatalf("%+v came back as %+v, %v", e, back, err)
 		}
@@ -48,11 +48,11 @@ func FuzzDecodeEntry(f *testing.F) {
 		f.Add(s, "a.example")
 	}
 	f.Fuzz(func(t *testing.T, stored, site string) {
-		e, err := decodeEntry(stored, site)
+		e, err := DecodeEntry(stored, site)
 		if err != nil {
 			return
 		}
-		again, err := decodeEntry(string(appendEntry(nil, site, &e)), site)
+		again, err := DecodeEntry(string(AppendEntry(nil, site, &e)), site)
 		if e.Attempts > 207 { // only what is stored by a program counts
 			again.Attempts = e.Attempts
 		}

@@ -1,205 +1,122 @@
-// Package frontier is the queue of a crawl and its memory of known URLs, in
-// Redis.
+// Package frontier says what the queue of a crawl and its memory of known URLs
+// promise, whoever keeps them: in Redis package redis does, in one process package
+// memory. It has no driver in it, and both pass the suite of frontiertest.
 //
-// A crawl is split into shards; all keys of a shard share one slot, so one
-// script changes them together. Every file here stands beside the script that
-// it calls, in lua:
+// A crawl is split into shards. A Candidate is a discovered URL; Admit makes it
+// known and says a Verdict. Tick names sites that are due, each with a Ticket, a
+// claim that holds for a few seconds. Visit turns tickets into visits: some URLs
+// of a site, lent with the whole site to one fetcher under a token until a
+// deadline. Settle says by an Outcome what became of each URL, and gives the site
+// back with the time before which nobody may ask it again. Reap takes back what a
+// fetcher that died held.
 //
-//   - Admit makes candidates known: what is new goes from the filter into the
-//     queue of its site and class, unless memory is scarce and that queue long.
-//   - Tick names sites that are due, each with a ticket: a claim on the site
-//     that holds for a few seconds.
-//   - Visit turns tickets into visits: some URLs of the site, lent with the
-//     whole site to one fetcher under a token until a deadline.
-//   - Settle says what became of each URL, and gives the site back with the
-//     time before which nobody may ask it again.
-//   - Reap takes back what a dead fetcher held.
-//   - Alter pauses, blocks or caps a site; Revive brings dead letters back;
-//     Check holds a shard against all of these rules, and Repair mends it.
-//
-// The ready rule, in lua/prelude.lua, says where a site stands. A site without
-// work, or lent, stands in no ready set; a paused one with work is held; any
-// other is in the class of its best queue from its clock on, or, with retries
-// only, in the last class from the first retry on. Time is the server's and
-// never behind the last tick; callers send and get durations.
-//
-// Calls may be repeated and may arrive late; every script has the same effect
-// then as once. While a shard moves to another master its scripts wait, for they
-// declare a key that never exists. A crash of a fetcher loses nothing: what it held comes back
-// when its lease has passed.
+// Calls may be repeated and may arrive late; the effect is that of once. Time is
+// the driver's and never behind the last tick; callers send and get durations. A
+// crash of a fetcher loses nothing: what it held comes back when its lease ends.
 package frontier
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"io"
 	"time"
 
 	"seine/frontier/canon"
-	"seine/shard"
 )
 
-// Config says how this program works on a crawl. Zero fields are the
-// documented defaults; all programs of a crawl should have the same.
-type Config struct {
-	Lease       time.Duration // how long a visit lives without Tick, default 60 s; at least five tick intervals
-	Claim       time.Duration // how long a ticket keeps others from its site, default 5 s
-	MaxList     int64         // entries of one site and class, default 8 million: a longer list could not move to another master
-	MaxDead     int64         // dead letters of one cause and shard, default 100,000
-	AckReplicas int           // replicas that must acknowledge an admission, default none
-	AckTimeout  time.Duration // how long to wait for them, default 2 s
+// Frontier is what every driver keeps: one crawl, safe for concurrent use. It is
+// composed of what its users need.
+type Frontier interface {
+	Crawl
+	Queue
+	Rules
+	Desk
+	Counts
+	Membership
+	io.Closer
 }
 
-// Validate joins all that is wrong.
-func (c *Config) Validate() error {
-	var errs []error
-	fault := func(wrong bool, text string) {
-		if wrong {
-			errs = append(errs, errors.New("frontier: config: "+text))
-		}
-	}
-	fault(c.Lease < 0 || c.Lease > 0 && c.Lease < 10*time.Millisecond, "Lease must be 10 ms or more, or 0 for the default")
-	fault(c.Claim < 0, "Claim must not be negative")
-	fault(c.MaxList < 0, "MaxList must not be negative")
-	fault(c.MaxDead < 0, "MaxDead must not be negative")
-	fault(c.AckReplicas < 0, "AckReplicas must not be negative")
-	fault(c.AckTimeout < 0, "AckTimeout must not be negative")
-	return errors.Join(errs...)
+// Crawl is what a crawl is built on, and its settings.
+type Crawl interface {
+	// Shards is the number of shards.
+	Shards() int
+	// Of is the shard that owns a fingerprint.
+	Of(canon.Fingerprint) int
+	// Layout is what the crawl is built on.
+	Layout() Layout
+	// Settings is the crawl's settings as last read; do not change what it points to.
+	Settings() *Settings
+	// Refresh reads the settings again. Call it when Tick answers another revision.
+	Refresh(context.Context) (*Settings, error)
 }
 
-func (c Config) complete() Config {
-	orElse(&c.Lease, time.Minute)
-	orElse(&c.Claim, 5*time.Second)
-	orElse(&c.MaxList, 8_000_000)
-	orElse(&c.MaxDead, 100_000)
-	orElse(&c.AckTimeout, 2*time.Second)
-	return c
+// Queue is the way of a URL: admitted, due, lent, settled, or taken back from a
+// fetcher that is gone. Calls may be repeated and may arrive late; the effect is
+// that of once.
+type Queue interface {
+	// Admit makes the candidates known to their shard and queues what is new, in
+	// order, and writes what became of each to verdicts, which must be as long. A URL
+	// that comes twice gets its first's verdict. It keeps nothing of batch. After an
+	// error the verdicts say nothing and the batch may be sent again; with
+	// ErrNotAcked they are filled, but may be lost with the master.
+	Admit(ctx context.Context, shard int, batch []Candidate, verdicts []Verdict) error
+	// Tick extends the leases of a fetcher and names those that are gone, names
+	// sites that are due, and leases that nobody extended.
+	Tick(ctx context.Context, shard int, req TickRequest) (TickReply, error)
+	// KeepTime lets the time of a shard go on when it stands still for long or more,
+	// as Tick said. It returns by how much, 0 when somebody else did it.
+	KeepTime(ctx context.Context, shard int, long time.Duration) (time.Duration, error)
+	// Visit turns tickets of Tick into visits and returns those that were granted.
+	Visit(ctx context.Context, shard int, tickets []Ticket, limits VisitLimits) ([]Visit, error)
+	// Settle takes outcomes of visits and frees sites. Each outcome counts once.
+	Settle(ctx context.Context, shard int, settlements []Settlement) ([]Settled, error)
+	// Reap takes back leases that nobody extended and returns how many.
+	Reap(ctx context.Context, shard int, expired []Expired) (int, error)
 }
 
-func orElse[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
+// Rules keeps the robots.txt rules of origins for the whole fleet.
+type Rules interface {
+	// Robots returns the rules of an origin as SetRobots stored them, and how long
+	// they hold; ok is false when there are none or they are too old.
+	Robots(ctx context.Context, shard int, origin string) (rules []byte, ttl time.Duration, ok bool, err error)
+	// SetRobots stores the rules of an origin (scheme, host and port) for ttl.
+	SetRobots(ctx context.Context, shard int, origin string, rules []byte, ttl time.Duration) error
 }
 
-// Frontier is one crawl in Redis. It is safe for concurrent use.
-type Frontier struct {
-	client   *shard.Client
-	crawl    string
-	layout   Layout
-	epoch    string // of this creation of the crawl; scripts answer stale to another
-	shards   shard.Map
-	keys     []shard.Keys
-	settings atomic.Pointer[Settings]
-
-	cfg        Config
-	base       [][]string // KEYS[1..9] of every script, by shard
-	process    string     // makes tokens of this process differ from those of others
-	run        runner     // client.Run, or what a test puts in its place
-	tokens     atomic.Uint64
-	longest    []atomic.Uint32 // by shard: the longest queue of its master, as Stats last saw it
-	admissions sync.Pool       // of *admission
+// Desk is what an operator does to a crawl.
+type Desk interface {
+	// Set applies change to the settings and raises their revision.
+	Set(ctx context.Context, change func(*Settings) error) (before, after *Settings, err error)
+	// Pause stops or resumes lending: of one shard, or of all when shard is negative.
+	Pause(ctx context.Context, shard int, paused bool) error
+	// PausedShards names the shards that are paused.
+	PausedShards(context.Context) ([]int, error)
+	// Alter changes what a shard keeps for one site.
+	Alter(ctx context.Context, shard int, site string, change SiteChange) error
+	// DeadLetters returns count dead letters of a cause from offset on, the oldest first.
+	DeadLetters(ctx context.Context, shard int, cause string, offset, count int64) ([]DeadLetter, error)
+	// DeadCounts is the number of dead letters by cause.
+	DeadCounts(ctx context.Context, shard int) (map[string]int64, error)
+	// Revive puts dead letters back at the end of their queues, as if they had never
+	// failed, and returns how many were still there.
+	Revive(ctx context.Context, shard int, dead []DeadLetter) (int, error)
+	// DropDead forgets dead letters and returns how many were still there.
+	DropDead(ctx context.Context, shard int, dead []DeadLetter) (int, error)
 }
 
-// runner runs a script on the master that owns a shard.
-type runner func(ctx context.Context, k int, s *shard.Script, keys []string, args ...any) (any, error)
-
-// attach binds a client to a crawl whose root was read.
-func attach(client *shard.Client, crawl string, layout Layout, epoch string) *Frontier {
-	f := &Frontier{client: client, crawl: crawl, layout: layout, epoch: epoch, shards: shard.NewMap(layout.Shards)}
-	f.cfg, f.longest = Config{}.complete(), make([]atomic.Uint32, layout.Shards)
-	f.process, f.run = strings.ToLower(rand.Text()[:11]), client.Run
-	for k := range layout.Shards {
-		keys := shard.KeysOf(crawl, f.shards.Tag(k))
-		f.keys = append(f.keys, keys)
-		f.base = append(f.base, []string{keys.Meta(), keys.Stats(), keys.Leases(),
-			keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held(), keys.Never()})
-	}
-	f.settings.Store(&Settings{})
-	return f
+// Counts says how much there is, and whether anything is left to do.
+type Counts interface {
+	// Stats counts every shard.
+	Stats(context.Context) ([]ShardStats, error)
+	// Finished says whether nothing is left to do; paused sites do not count.
+	Finished(context.Context) (bool, error)
 }
 
-// Configure sets how this program works on the crawl. Call it before all else.
-func (f *Frontier) Configure(cfg Config) error {
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
-	f.cfg = cfg.complete()
-	return nil
-}
-
-// Shards is the number of shards.
-func (f *Frontier) Shards() int { return f.layout.Shards }
-
-// Of is the shard that owns a fingerprint.
-func (f *Frontier) Of(fp canon.Fingerprint) int { return f.shards.Of(fp) }
-
-// Layout is what the crawl is built on.
-func (f *Frontier) Layout() Layout { return f.layout }
-
-// Settings is the crawl's settings as last read; do not change what it points to.
-func (f *Frontier) Settings() *Settings { return f.settings.Load() }
-
-// call runs a script of shard k. keys are those after KEYS[9], args those after
-// ARGV[1].
-func (f *Frontier) call(ctx context.Context, k int, s *shard.Script, keys []string, args []any) (any, error) {
-	all := make([]string, 0, len(f.base[k])+len(keys))
-	all = append(append(all, f.base[k]...), keys...)
-	reply, err := f.run(ctx, k, s, all, append([]any{f.epoch}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	return reply, f.refusal(k, s.Name, reply)
-}
-
-// refusal is the error that a reply stands for, if it does.
-func (f *Frontier) refusal(k int, op string, reply any) error {
-	if reply == "!stale" {
-		return &shard.Error{Shard: k, Op: op, Err: ErrStale}
-	}
-	return nil
-}
-
-// block appends the keys that scripts know a site by: s, q of each class, w.
-func (f *Frontier) block(keys []string, k int, site string) []string {
-	n := f.keys[k]
-	return append(keys, n.Site(site), n.Queue(site, 0), n.Queue(site, 1), n.Queue(site, 2), n.Queue(site, 3), n.Wait(site))
-}
-
-// token names a visit. It is unlike any other token of this or another process,
-// and ends with the hash of the site, by which a repair finds it again.
-func (f *Frontier) token(site string) string {
-	return f.process + strconv.FormatUint(f.tokens.Add(1), 36) + siteMark(site)
-}
-
-// siteMark is the end of the tokens of a site.
-func siteMark(site string) string {
-	return "." + strconv.FormatUint(canon.FingerprintOf([]byte(site), nil).Site, 36)
-}
-
-// markOf is the mark that a token bears; one without is its own.
-func markOf(token string) string { return token[max(0, strings.LastIndexByte(token, '.')):] }
-
-// milliseconds rounds a duration up; a negative one is 0.
-func milliseconds(d time.Duration) int64 {
-	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
-}
-
-// member is a lease as it stands in leases.
-func (l Lease) member() string { return l.Token + " " + l.Site }
-
-// leaseOf is the lease of a member.
-func leaseOf(member string) Lease {
-	token, site, _ := strings.Cut(member, " ")
-	return Lease{Token: token, Site: site}
-}
-
-// malformed is the error of a reply that no script gives.
-func malformed(k int, op string, reply any) error {
-	return &shard.Error{Shard: k, Op: op, Err: errors.New("frontier: reply has a form that this program does not know; run one version on a crawl")}
+// Membership is the list of programs that are at work on a crawl.
+type Membership interface {
+	// Announce says that a member is at work. Call it every AnnounceEvery.
+	Announce(context.Context, Member) error
+	// Leave takes a member off the list.
+	Leave(ctx context.Context, id string) error
+	// Members lists who is at work, by kind and start.
+	Members(context.Context) ([]Member, error)
 }

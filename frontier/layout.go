@@ -3,11 +3,10 @@ package frontier
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
-	"seine/bloom"
 	"seine/frontier/canon"
-	"seine/shard"
 )
 
 // The versions a program builds on; a crawl made with others is refused.
@@ -20,7 +19,20 @@ const (
 const (
 	DefaultPlanURLs  = 10_000_000
 	DefaultErrorRate = 1e-6
+	MaxShards        = 4096 // each needs some slots of a cluster to choose its tag from
 )
+
+// nameForm is what a crawl may be called: a name takes part in key names and
+// hash tags, and in patterns of SCAN.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// ValidName says whether a crawl may be called so.
+func ValidName(crawl string) error {
+	if !nameForm.MatchString(crawl) {
+		return fmt.Errorf("frontier: %q is no name for a crawl: 1 to 64 of A-Z a-z 0-9 . _ -, letter or digit first", crawl)
+	}
+	return nil
+}
 
 // Layout is what a crawl is built on. It is fixed when the crawl is created; a
 // program with another layout refuses to work on it (ErrLayout).
@@ -42,7 +54,7 @@ type Layout struct {
 }
 
 // Complete fills the fields that are zero with their defaults and with the
-// versions of this program, and counts the filters.
+// versions of this program, but for the filters, which the driver counts.
 func (l Layout) Complete() Layout {
 	l.Format, l.Canon, l.Suffixes = FormatVersion, CanonVersion, canon.SuffixVersion()
 	if l.LimitBy == "" {
@@ -54,14 +66,8 @@ func (l Layout) Complete() Layout {
 	if l.ErrorRate == 0 {
 		l.ErrorRate = DefaultErrorRate
 	}
-	if p, err := l.Plan(); err == nil && l.Filters == 0 {
-		l.Filters = p.Filters
-	}
 	return l
 }
-
-// Plan is how the filters of the crawl are laid out.
-func (l Layout) Plan() (bloom.Plan, error) { return bloom.NewPlan(l.PlanURLs, l.ErrorRate, l.Shards) }
 
 // Validate joins all faults of a complete layout.
 func (l *Layout) Validate() error {
@@ -69,20 +75,11 @@ func (l *Layout) Validate() error {
 	bad := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("frontier: layout: "+format, args...))
 	}
-	if l.Shards < 1 || l.Shards > shard.MaxShards {
-		bad("shards is %d, must be 1 to %d", l.Shards, shard.MaxShards)
+	if l.Shards < 1 || l.Shards > MaxShards {
+		bad("shards is %d, must be 1 to %d", l.Shards, MaxShards)
 	}
 	if l.LimitBy != canon.ByDomain && l.LimitBy != canon.ByHost {
 		bad("limit-by is %q, must be %s or %s", l.LimitBy, canon.ByDomain, canon.ByHost)
-	}
-	if l.Shards < 1 {
-		return errors.Join(faults...)
-	}
-	plan, err := l.Plan()
-	if err != nil {
-		bad("%w", err)
-	} else if l.Filters != plan.Filters {
-		bad("%d filters a shard, the plan has %d", l.Filters, plan.Filters)
 	}
 	return errors.Join(faults...)
 }

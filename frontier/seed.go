@@ -30,9 +30,6 @@ type SeedConfig struct {
 	MaxPause time.Duration             // default 10 s
 }
 
-// ErrFull: Redis has no room for new URLs.
-var ErrFull = errors.New("frontier: Redis is full")
-
 // SeedCounts says what became of seeds.
 type SeedCounts struct {
 	Admitted int64 `json:"admitted"`
@@ -96,7 +93,7 @@ func (s *Seeder) Add(ctx context.Context, text string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	item, err := readElement(s.maker, text)
+	item, err := s.maker.Element(text)
 	if err != nil {
 		s.counts.Bad++
 		return &BadSeed{text, err}

@@ -8,13 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"seine/frontier/canon"
 )
-
-// zAt is a member of a zset.
-func zAt(member string, score float64) redis.Z { return redis.Z{Score: score, Member: member} }
 
 // roomy admits in memory, and answers full for every second candidate of the
 // first calls.
@@ -28,7 +23,7 @@ type roomy struct {
 }
 
 func (*roomy) Shards() int                 { return 2 }
-func (*roomy) Layout() Layout              { return small(2).Complete() }
+func (*roomy) Layout() Layout              { return Layout{Shards: 2}.Complete() }
 func (*roomy) Settings() *Settings         { return &Settings{Priority: []string{"/7$=3"}} }
 func (*roomy) Of(fp canon.Fingerprint) int { return int(fp.Site >> 63) }
 
@@ -77,7 +72,7 @@ func TestSeederLosesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	for _, v := range []string{"2", `"1"`, "0"} {
-		if _, err := readElement(s.maker, `{"v":`+v+`,"url":"http://s0.example/0"}`); !errors.Is(err, ErrElement) {
+		if _, err := s.maker.Element(`{"v":` + v + `,"url":"http://s0.example/0"}`); !errors.Is(err, ErrElement) {
 			t.Errorf("version %s: %v", v, err)
 		}
 	}
@@ -146,7 +141,7 @@ func (k *kept) Admit(_ context.Context, _ int, batch []Candidate, verdicts []Ver
 // A candidate comes back from its line as it was, whatever rules of priority
 // the crawl has.
 func TestElementComesBack(t *testing.T) {
-	maker := NewMaker(small(2).Complete())
+	maker := NewMaker(Layout{Shards: 2}.Complete())
 	for i, raw := range []string{
 		"http://a.example/", "https://usr:pw@a.example:8443/%2F//x?q=\"<\\'{}&b=c d", "http://bücher.example/ü?ü#f", "http://10.0.0.1/7",
 	} {

@@ -18,6 +18,7 @@ import (
 
 	"seine/bench/web"
 	"seine/frontier"
+	"seine/frontier/redis"
 	"seine/shard"
 	"seine/shard/shardtest"
 )
@@ -82,7 +83,7 @@ type world struct {
 	server   *web.Server
 	redis    *shardtest.Server
 	via      string // addresses of Redis as fetchers see them
-	front    *frontier.Frontier
+	front    *redis.Frontier
 	dir      string
 	records  string // directory of the records
 	fetchers []*fetcher
@@ -184,7 +185,7 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { client.Close() })
-	if w.front, err = frontier.Open(ctx, client, "seine", nil); err != nil {
+	if w.front, err = redis.Open(ctx, client, "seine", nil); err != nil {
 		w.t.Fatal(err)
 	}
 }

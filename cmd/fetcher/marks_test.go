@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"seine/frontier/redis"
+
 	"github.com/klauspost/compress/zstd"
 
 	"seine/frontier"
@@ -81,15 +83,15 @@ func aboveMark(t *testing.T, flags ...string) string {
 	t.Cleanup(srv.Close)
 	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
 
-	redis := shardtest.Start(t, shardtest.Config{Directives: []string{"maxmemory-policy noeviction"}})
-	client, err := shard.Open(t.Context(), shard.Config{Addrs: redis.Addrs})
+	server := shardtest.Start(t, shardtest.Config{Directives: []string{"maxmemory-policy noeviction"}})
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
 	settings := frontier.DefaultSettings()
 	settings.Delay, settings.Robots, settings.MemoryLow, settings.MemoryHigh = 0, "ignore", 1, 2
-	f, err := frontier.Create(t.Context(), client, "seine", frontier.Layout{Shards: 1, PlanURLs: 10_000}, settings)
+	f, err := redis.Create(t.Context(), client, "seine", frontier.Layout{Shards: 1, PlanURLs: 10_000}, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +99,10 @@ func aboveMark(t *testing.T, flags ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	redis.Nodes[0].Do(t, "config", "set", "maxmemory", 25*stats[0].Memory.Used)
-	redis.Nodes[0].Do(t, "hset", shard.KeysOf("seine", shard.NewMap(1).Tag(0)).Meta(), "longest", 500, "since", time.Now().Add(time.Hour).UnixMilli())
+	server.Nodes[0].Do(t, "config", "set", "maxmemory", 25*stats[0].Memory.Used)
+	server.Nodes[0].Do(t, "hset", shard.KeysOf("seine", shard.NewMap(1).Tag(0)).Meta(), "longest", 500, "since", time.Now().Add(time.Hour).UnixMilli())
 
-	p := start(t, append(flags, "--redis", redis.Addrs[0], "--metrics-addr", "127.0.0.1:0", "--connect-to", "::127.0.0.1:"+port,
+	p := start(t, append(flags, "--redis", server.Addrs[0], "--metrics-addr", "127.0.0.1:0", "--connect-to", "::127.0.0.1:"+port,
 		"--seed", "http://huge.example/", "--seed", "http://small-1.example/", "--seed", "http://small-2.example/")...)
 	var served string
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {

@@ -11,6 +11,7 @@ import (
 	"seine/fetch/crawl"
 	"seine/frontier"
 	"seine/frontier/memory"
+	"seine/frontier/redis"
 	"seine/shard"
 )
 
@@ -53,7 +54,7 @@ func (g *grammar) openMemory(log *slog.Logger) (*queue, error) {
 
 // join opens the crawl in Redis, or creates it when --shards says how.
 func (g *grammar) join(ctx context.Context, client *shard.Client, log *slog.Logger) (*queue, error) {
-	f, err := frontier.OpenOrCreate(ctx, client, g.Crawl, g.ToLayout(), g.ToSettings())
+	f, err := redis.OpenOrCreate(ctx, client, g.Crawl, g.ToLayout(), g.ToSettings())
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +74,9 @@ func (g *grammar) join(ctx context.Context, client *shard.Client, log *slog.Logg
 const leaveTime = 2 * time.Second
 
 // attend announces the worker, and has the filters probed, until leave is called.
-func attend(f *frontier.Frontier, prober *frontier.Prober, c *crawl.Crawler) (leave func() error, err error) {
+func attend(f *redis.Frontier, prober *redis.Prober, c *crawl.Crawler) (leave func() error, err error) {
 	m := frontier.NewMember(frontier.KindFetcher, boot.Version())
-	end, err := f.Attend(context.Background(), func() frontier.Member {
+	end, err := frontier.Attend(context.Background(), f, func() frontier.Member {
 		p := c.Progress()
 		m.Rate, m.Pages, m.Visits, m.Limit = p.Rate, int64(p.Done+p.Dead), int(p.Visits), p.Limit
 		return m

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"seine/bench/nginx"
-	"seine/frontier"
+	"seine/frontier/redis"
 	"seine/shard"
 	"seine/shard/shardtest"
 )
@@ -285,7 +285,7 @@ func lostURLs(t *testing.T, addrs string) int {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	f, err := frontier.Open(ctx, client, "seine", nil)
+	f, err := redis.Open(ctx, client, "seine", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 type blockCmd struct {
@@ -35,7 +36,7 @@ func (c *blockCmd) Run(env *boot.Env, g *cli) error {
 }
 
 func listStopped(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		list, err := f.Stopped(ctx)
 		if err != nil {
 			return err
@@ -61,7 +62,7 @@ func listStopped(env *boot.Env, g *cli) error {
 func (c *unblockCmd) Run(env *boot.Env, g *cli) error { return setBlock(env, g, c.Site, "", false) }
 
 func setBlock(env *boot.Env, g *cli, text, reason string, blocked bool) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		site, err := siteOf(f, text)
 		if err != nil {
 			return err
@@ -93,7 +94,7 @@ func setBlock(env *boot.Env, g *cli, text, reason string, blocked bool) error {
 }
 
 // alterBlock changes a site and returns how many URLs its shard dropped meanwhile.
-func alterBlock(ctx context.Context, f *frontier.Frontier, site string, change frontier.SiteChange) (int64, error) {
+func alterBlock(ctx context.Context, f *redis.Frontier, site string, change frontier.SiteChange) (int64, error) {
 	k := f.ShardOf(site)
 	before, err := f.Stats(ctx)
 	if err != nil {

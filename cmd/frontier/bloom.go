@@ -11,6 +11,7 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 type bloomCmd struct {
@@ -26,7 +27,7 @@ type bloomInfoCmd struct {
 // Run shows the filters. It fails when some are missing, after it showed the
 // others.
 func (c *bloomInfoCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		list, err := f.Filters(ctx, c.Probe)
 		if err != nil {
 			return err
@@ -47,7 +48,7 @@ func restore(k int) string { return fmt.Sprintf("restore it: frontier bloom load
 // minFill is from where on bits a URL say something of a filter.
 const minFill = 0.01
 
-func showFilters(w io.Writer, list []frontier.FilterState) {
+func showFilters(w io.Writer, list []redis.FilterState) {
 	row(w, "SHARD", "FILTER", "URLS", "CAPACITY", "FILL", "LAYERS", "SIZE", "BITS/URL", "PROBES", "FALSE POSITIVES", "URLS LOST")
 	for _, s := range list {
 		if s.Missing {
@@ -88,7 +89,7 @@ func dumpName(dir string, k int) string {
 }
 
 // checkShard refuses a --shard that the crawl does not have.
-func checkShard(f *frontier.Frontier, k int) error {
+func checkShard(f *redis.Frontier, k int) error {
 	if k < 0 || k >= f.Shards() {
 		return boot.Usage("--shard: the crawl has shards 0 to %d", f.Shards()-1)
 	}
@@ -102,7 +103,7 @@ type someShards struct {
 
 // each calls do with every shard, or the one, and its file, in order. The error
 // says with which it was done before, in the words of the verb.
-func (s someShards) each(f *frontier.Frontier, dir, done string, do func(k int, name string) error) (n int, err error) {
+func (s someShards) each(f *redis.Frontier, dir, done string, do func(k int, name string) error) (n int, err error) {
 	from, to := 0, f.Shards()
 	if s.Shard != nil {
 		if err := checkShard(f, *s.Shard); err != nil {
@@ -133,7 +134,7 @@ type bloomDumpCmd struct {
 
 // Run dumps shards. A file that is there is complete.
 func (c *bloomDumpCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 			return err
 		}
@@ -149,7 +150,7 @@ func (c *bloomDumpCmd) Run(env *boot.Env, g *cli) error {
 
 // dumpShard writes beside the name, to a file that no other dump has, and renames
 // it in the end.
-func dumpShard(ctx context.Context, f *frontier.Frontier, k int, name string) error {
+func dumpShard(ctx context.Context, f *redis.Frontier, k int, name string) error {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {
 		return err
@@ -172,7 +173,7 @@ type bloomLoadCmd struct {
 
 // Run loads shards in order, up to the first that fails. One whose file is damaged keeps the filters it has.
 func (c *bloomLoadCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		n, err := c.each(f, c.Dir, "loaded", func(k int, name string) error { return loadShard(ctx, f, k, name, c.Force) })
 		if err != nil {
 			return err
@@ -183,7 +184,7 @@ func (c *bloomLoadCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-func loadShard(ctx context.Context, f *frontier.Frontier, k int, name string, force bool) error {
+func loadShard(ctx context.Context, f *redis.Frontier, k int, name string, force bool) error {
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w; `frontier bloom dump` writes it", err)

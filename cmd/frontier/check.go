@@ -7,7 +7,8 @@ import (
 	"io"
 
 	"seine/cmd/internal/boot"
-	"seine/frontier"
+	"seine/frontier/audit"
+	"seine/frontier/redis"
 )
 
 type checkCmd struct {
@@ -25,16 +26,16 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 	if c.State != "" {
 		return c.state(env, g)
 	}
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
-		look := f.Check
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+		look := audit.Check
 		if c.Repair {
-			look = f.Repair
+			look = audit.Repair
 		}
-		var list []*frontier.Check
+		var list []*audit.Report
 		var faults int64
 		var failed error
 		for k := range f.Shards() {
-			r, err := look(ctx, k, c.URLs)
+			r, err := look(ctx, f, k, c.URLs)
 			if r != nil { // a repair that was cut off tells what it mended
 				list = append(list, r)
 				faults += r.Faulted
@@ -57,7 +58,7 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-func showChecks(w io.Writer, list []*frontier.Check) {
+func showChecks(w io.Writer, list []*audit.Report) {
 	row(w, "SHARD", "SITES", "LEASES", "QUEUED", "WAITING", "OPEN", "DEAD", "URLS LOOKED FOR", "MENDED", "FAULTS")
 	for _, r := range list {
 		row(w, r.Shard, r.Sites, r.Leases, r.Gauges["queued"], r.Gauges["waiting"], r.Gauges["open"], r.Gauges["dead"], r.Probed, r.Mends, r.Faulted)

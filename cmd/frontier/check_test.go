@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"seine/frontier"
+	"seine/frontier/audit"
 	"seine/frontier/memory"
 	"seine/shard/shardtest"
 )
@@ -26,7 +27,7 @@ func TestCheckAndRepair(t *testing.T) {
 	if code != 1 || !strings.Contains(out, fmt.Sprint(ready[0], ": ")) || !strings.Contains(out, "does not stand there") || !strings.Contains(errs, "--repair") {
 		t.Error(code, out, errs)
 	}
-	var list []frontier.Check
+	var list []audit.Report
 	d.json(&list, "check --repair")
 	if text := fmt.Sprint(list[0].Mended, list[1].Mended); !strings.Contains(text, "stands where the ready rule wants it") || list[0].Faulted+list[1].Faulted != 0 {
 		t.Errorf("%+v", list)

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"seine/cmd/internal/boot"
-	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 type createCmd struct{ boot.CrawlFlags }
@@ -20,7 +20,7 @@ func (c *createCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	defer client.Close()
-	f, err := frontier.Create(env.Stop, client, g.Crawl, c.ToLayout(), c.ToSettings())
+	f, err := redis.Create(env.Stop, client, g.Crawl, c.ToLayout(), c.ToSettings())
 	if err != nil {
 		return err
 	}

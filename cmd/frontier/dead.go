@@ -13,6 +13,7 @@ import (
 	"seine/fetch"
 	"seine/frontier"
 	"seine/frontier/canon"
+	"seine/frontier/redis"
 )
 
 type deadCmd struct {
@@ -47,7 +48,7 @@ func allCauses() []string {
 
 // known refuses a cause that nothing dies of, unless letters have it, for they
 // may be of another version.
-func (c choice) known(ctx context.Context, f *frontier.Frontier) error {
+func (c choice) known(ctx context.Context, f *redis.Frontier) error {
 	if c.Cause == "feed" {
 		return boot.Usage("elements of the feed that could not be read are shown by `frontier dead feed`")
 	}
@@ -62,7 +63,7 @@ func (c choice) known(ctx context.Context, f *frontier.Frontier) error {
 	return boot.Usage("cause %q is unknown; there are %s", c.Cause, strings.Join(all, ", "))
 }
 
-func (c choice) filter(ctx context.Context, f *frontier.Frontier) (frontier.DeadFilter, error) {
+func (c choice) filter(ctx context.Context, f *redis.Frontier) (frontier.DeadFilter, error) {
 	filter := frontier.DeadFilter{Cause: c.Cause, Limit: c.Limit}
 	if err := c.known(ctx, f); err != nil {
 		return filter, err
@@ -91,7 +92,7 @@ type letter struct {
 
 // Run lists letters as they come, JSON a line each.
 func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		filter, err := c.filter(ctx, f)
 		if err != nil {
 			return err
@@ -132,7 +133,7 @@ type deadCountCmd struct{}
 
 // Run counts letters by cause, over all shards.
 func (c *deadCountCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		counts, err := f.DeadTotals(ctx)
 		if err != nil {
 			return err
@@ -149,7 +150,7 @@ type deadRetryCmd struct{ choice }
 
 // Run queues letters once more.
 func (c *deadRetryCmd) Run(env *boot.Env, g *cli) error {
-	return c.take(env, g, "retried", (*frontier.Frontier).Revive)
+	return c.take(env, g, "retried", (*redis.Frontier).Revive)
 }
 
 type deadDropCmd struct {
@@ -162,12 +163,12 @@ func (c *deadDropCmd) Run(env *boot.Env, g *cli) error {
 	if c.Cause == "" && c.Site == "" && !c.Yes {
 		return boot.Usage("this drops all dead letters; say --yes, or choose with --cause or --site")
 	}
-	return c.take(env, g, "dropped", (*frontier.Frontier).DropDead)
+	return c.take(env, g, "dropped", (*redis.Frontier).DropDead)
 }
 
 // take calls use with the chosen letters and tells how many it took.
-func (c choice) take(env *boot.Env, g *cli, word string, use func(*frontier.Frontier, context.Context, int, []frontier.DeadLetter) (int, error)) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+func (c choice) take(env *boot.Env, g *cli, word string, use func(*redis.Frontier, context.Context, int, []frontier.DeadLetter) (int, error)) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		filter, err := c.filter(ctx, f)
 		if err != nil {
 			return err
@@ -196,7 +197,7 @@ type deadFeedCmd struct {
 
 // Run lists bad elements of the feed, JSON a line each.
 func (c *deadFeedCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		list, err := f.DeadElements(ctx, 0, c.Limit)
 		for _, element := range list {
 			fmt.Fprintln(env.Out, element)

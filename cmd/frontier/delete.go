@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"seine/cmd/internal/boot"
-	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 type deleteCmd struct {
@@ -26,7 +26,7 @@ func (c *deleteCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	defer client.Close()
-	n, err := frontier.Delete(env.Stop, client, c.Name)
+	n, err := redis.Delete(env.Stop, client, c.Name)
 	if err != nil {
 		return err
 	}

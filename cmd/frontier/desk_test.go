@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"seine/cmd/internal/boot"
-	"seine/frontier"
+	"seine/frontier/redis"
 	"seine/shard"
 	"seine/shard/shardtest"
 )
@@ -73,14 +73,14 @@ func (d *desk) json(v any, command string) {
 }
 
 // open opens a crawl beside the program.
-func (d *desk) open(crawl string) *frontier.Frontier {
+func (d *desk) open(crawl string) *redis.Frontier {
 	d.t.Helper()
 	client, err := shard.Open(d.t.Context(), shard.Config{Addrs: strings.Split(d.addr, ",")})
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() { client.Close() })
-	f, err := frontier.Open(d.t.Context(), client, crawl, nil)
+	f, err := redis.Open(d.t.Context(), client, crawl, nil)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"seine/cmd/internal/boot"
-	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 type listCmd struct{}
@@ -18,7 +18,7 @@ func (c *listCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	defer client.Close()
-	list, err := frontier.List(env.Stop, client)
+	list, err := redis.List(env.Stop, client)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 
 	"seine/cmd/internal/boot"
-	"seine/frontier"
+	"seine/frontier/redis"
 	"seine/shard"
 )
 
@@ -68,7 +68,7 @@ func (c *cli) fit(env *boot.Env, crawl *boot.CrawlFlags) (*shard.Client, error) 
 }
 
 // open opens the crawl as it is and calls do with it.
-func (c *cli) open(env *boot.Env, do func(context.Context, *frontier.Frontier) error) error {
+func (c *cli) open(env *boot.Env, do func(context.Context, *redis.Frontier) error) error {
 	if err := c.NameFlag.Check(); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *cli) open(env *boot.Env, do func(context.Context, *frontier.Frontier) e
 		return err
 	}
 	defer client.Close()
-	f, err := frontier.Open(env.Stop, client, c.Crawl, nil)
+	f, err := redis.Open(env.Stop, client, c.Crawl, nil)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *cli) open(env *boot.Env, do func(context.Context, *frontier.Frontier) e
 }
 
 // siteOf is the site that a person means.
-func siteOf(f *frontier.Frontier, text string) (string, error) {
+func siteOf(f *redis.Frontier, text string) (string, error) {
 	site, err := f.Layout().SiteOf(text)
 	if err != nil {
 		return "", boot.Usage("%w", err)

@@ -14,6 +14,8 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
+	"seine/frontier/audit"
+	"seine/frontier/redis"
 	"seine/shard/shardtest"
 )
 
@@ -62,7 +64,7 @@ func TestLifeOfACrawl(t *testing.T) {
 	d.ok("stats", "queued", "no fetcher is live")
 	d.ok("list", "seine", "ready", "2")
 	d.ok("shards", "127.0.0.1:", "%")
-	var checks []frontier.Check
+	var checks []audit.Report
 	if d.json(&checks, "check --urls"); len(checks) != 2 || checks[0].Faulted+checks[1].Faulted != 0 {
 		t.Errorf("%+v", checks)
 	}
@@ -202,7 +204,7 @@ func TestCausesAreThoseOfTheReadme(t *testing.T) {
 }
 
 // bury borrows every URL and settles it as dead.
-func bury(t *testing.T, f *frontier.Frontier, causes map[string]string) {
+func bury(t *testing.T, f *redis.Frontier, causes map[string]string) {
 	t.Helper()
 	buried := 0
 	for k := range f.Shards() {
@@ -236,7 +238,7 @@ func TestMembersAreShownAndProtect(t *testing.T) {
 	f := d.open("seine")
 	m := frontier.NewMember(frontier.KindFetcher, "v9.9")
 	m.Rate = 12.5
-	leave, err := f.Attend(t.Context(), func() frontier.Member { return m })
+	leave, err := frontier.Attend(t.Context(), f, func() frontier.Member { return m })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +318,7 @@ func TestBloomIntoAnotherCluster(t *testing.T) {
 			to.refused(1, "bloom load --shard 1 "+dir, want)
 		}
 	}
-	var empty []frontier.FilterState
+	var empty []redis.FilterState
 	to.refused(1, "bloom load "+dir, "loaded shard 0; shard 1: ")
 	for _, want := range []string{"loaded no shard; shard 0: ", filepath.Join(dir+"x", "shard-0000.bloom"), "`frontier bloom dump` writes it"} {
 		to.refused(1, "bloom load "+dir+"x", want)
@@ -332,7 +334,7 @@ func TestBloomIntoAnotherCluster(t *testing.T) {
 	if err := os.WriteFile(name, sound, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var before, after []frontier.FilterState
+	var before, after []redis.FilterState
 	from.json(&before, "bloom info")
 	to.ok("bloom load --shard 1 "+dir, "loaded 1 shard from")
 	if to.json(&after, "bloom info"); after[0].Items != 0 || after[1].Info != before[1].Info {
@@ -361,7 +363,7 @@ func TestBloomInfo(t *testing.T) {
 	server.Nodes[0].Do(t, "HSET", key, "0", `{"v":1,"items":1000,"all":{"n":9000,"hits":90},"now":{"n":9000,"hits":90},"grown":1000}`)
 	d.ok("bloom info", "9000 0.01 (95%: 0.008 .. 0.012) OVER", "10 (8 .. 12)")
 	d.ok("stats", "FILTER OVER shard 0")
-	var list []frontier.FilterState
+	var list []redis.FilterState
 	if d.json(&list, "bloom info"); !list[0].Over || list[0].Live.N != 9000 || list[0].Live.Rate != 0.01 || list[0].Live.Lost.URLs != 10 || list[0].Promised != 0.001 {
 		t.Errorf("%+v", list)
 	}
@@ -381,7 +383,7 @@ func TestOnACluster(t *testing.T) {
 	}
 	d.ok("delete seven --yes")
 	d.ok("seed --shards 6 --file - --feed-key elsewhere{x}", "admitted 60")
-	var places []frontier.Place
+	var places []redis.Place
 	d.json(&places, "shards")
 	masters := map[string]int{}
 	for _, p := range places {

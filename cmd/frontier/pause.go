@@ -7,6 +7,7 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 // target is what a pause is for: the crawl, a shard or a site.
@@ -34,7 +35,7 @@ func (c *pauseCmd) Run(env *boot.Env, g *cli) error {
 func (c *resumeCmd) Run(env *boot.Env, g *cli) error { return c.set(env, g, "", false) }
 
 func (t *target) set(env *boot.Env, g *cli, reason string, paused bool) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		what, note, err := t.apply(ctx, f, reason, paused)
 		if err != nil {
 			return err
@@ -50,7 +51,7 @@ func (t *target) set(env *boot.Env, g *cli, reason string, paused bool) error {
 }
 
 // apply sets the pause. It returns what it is of, and what else to know.
-func (t *target) apply(ctx context.Context, f *frontier.Frontier, reason string, paused bool) (what, note string, err error) {
+func (t *target) apply(ctx context.Context, f *redis.Frontier, reason string, paused bool) (what, note string, err error) {
 	switch {
 	case t.Site != nil: // an empty one is no site, and not the crawl
 		site, err := siteOf(f, *t.Site)

@@ -9,6 +9,7 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 type seedCmd struct {
@@ -33,7 +34,7 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	}
 	defer client.Close()
 	want := c.ToLayout()
-	f, err := frontier.OpenOrCreate(env.Stop, client, g.Crawl, want, c.ToSettings())
+	f, err := redis.OpenOrCreate(env.Stop, client, g.Crawl, want, c.ToSettings())
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	member := frontier.NewMember(frontier.KindSeeder, boot.Version())
-	leave, err := f.Attend(env.Stop, func() frontier.Member { return member })
+	leave, err := frontier.Attend(env.Stop, f, func() frontier.Member { return member })
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 type setCmd struct{ boot.CrawlFlags }
@@ -19,7 +20,7 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		before, after, err := f.Set(ctx, func(s *frontier.Settings) error {
 			c.Apply(s)
 			return nil

@@ -6,14 +6,14 @@ import (
 	"io"
 
 	"seine/cmd/internal/boot"
-	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 type shardsCmd struct{}
 
 // Run shows each shard.
 func (c *shardsCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		list, err := f.Places(ctx)
 		if err != nil {
 			return err

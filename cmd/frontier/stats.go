@@ -10,13 +10,14 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 type statsCmd struct{}
 
 // Run shows totals, dead letters by cause and live programs.
 func (c *statsCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *frontier.Frontier) error {
+	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		r, err := f.Report(ctx)
 		if err != nil {
 			return err

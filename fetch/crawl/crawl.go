@@ -28,21 +28,10 @@ import (
 
 // Frontier is what the crawler needs of a crawl's queue.
 type Frontier interface {
-	Shards() int
-	Of(canon.Fingerprint) int
-	Layout() frontier.Layout
-	Settings() *frontier.Settings
-	Refresh(context.Context) (*frontier.Settings, error)
-	Admit(ctx context.Context, shard int, batch []frontier.Candidate, verdicts []frontier.Verdict) error
-	Tick(ctx context.Context, shard int, req frontier.TickRequest) (frontier.TickReply, error)
-	KeepTime(ctx context.Context, shard int, long time.Duration) (time.Duration, error)
-	Visit(ctx context.Context, shard int, due []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error)
-	Settle(ctx context.Context, shard int, batch []frontier.Settlement) ([]frontier.Settled, error)
-	Reap(ctx context.Context, shard int, expired []frontier.Expired) (int, error)
-	Robots(ctx context.Context, shard int, origin string) (rules []byte, ttl time.Duration, ok bool, err error)
-	SetRobots(ctx context.Context, shard int, origin string, rules []byte, ttl time.Duration) error
-	Stats(context.Context) ([]frontier.ShardStats, error)
-	Finished(context.Context) (bool, error)
+	frontier.Crawl
+	frontier.Queue
+	frontier.Rules
+	frontier.Counts
 }
 
 // Crawler runs one fetcher's part of a crawl.

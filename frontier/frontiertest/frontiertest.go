@@ -8,50 +8,16 @@
 package frontiertest
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"seine/frontier"
-	"seine/frontier/canon"
 )
-
-// Frontier is what every backend has. The methods are those of the frontier in
-// Redis.
-type Frontier interface {
-	Shards() int
-	Of(canon.Fingerprint) int
-	Layout() frontier.Layout
-	Settings() *frontier.Settings
-	Refresh(context.Context) (*frontier.Settings, error)
-	Set(context.Context, func(*frontier.Settings) error) (before, after *frontier.Settings, err error)
-	Pause(ctx context.Context, shard int, paused bool) error
-	PausedShards(context.Context) ([]int, error)
-
-	Admit(ctx context.Context, shard int, batch []frontier.Candidate, verdicts []frontier.Verdict) error
-	Tick(ctx context.Context, shard int, req frontier.TickRequest) (frontier.TickReply, error)
-	Visit(ctx context.Context, shard int, tickets []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error)
-	Settle(ctx context.Context, shard int, settlements []frontier.Settlement) ([]frontier.Settled, error)
-	Reap(ctx context.Context, shard int, expired []frontier.Expired) (int, error)
-	Revive(ctx context.Context, shard int, dead []frontier.DeadLetter) (int, error)
-	DropDead(ctx context.Context, shard int, dead []frontier.DeadLetter) (int, error)
-	DeadLetters(ctx context.Context, shard int, cause string, offset, count int64) ([]frontier.DeadLetter, error)
-	DeadCounts(ctx context.Context, shard int) (map[string]int64, error)
-	Alter(ctx context.Context, shard int, site string, change frontier.SiteChange) error
-	Robots(ctx context.Context, shard int, origin string) (rules []byte, ttl time.Duration, ok bool, err error)
-	SetRobots(ctx context.Context, shard int, origin string, rules []byte, ttl time.Duration) error
-	Stats(context.Context) ([]frontier.ShardStats, error)
-	Finished(context.Context) (bool, error)
-	Announce(context.Context, frontier.Member) error
-	Leave(ctx context.Context, id string) error
-	Members(context.Context) ([]frontier.Member, error)
-	Close() error
-}
 
 // Backend is an empty crawl with a lease of a minute, whose time stands still
 // between calls of Advance.
 type Backend struct {
-	Frontier Frontier
+	Frontier frontier.Frontier
 	Advance  func(time.Duration) // whole milliseconds
 	// Silent lets time pass in which nobody ticks, and returns by how much it
 	// moved the deadlines of the leases of a.example to do so. nil when the

@@ -15,7 +15,7 @@ import (
 type kit struct {
 	testing.TB
 	b   Backend
-	f   Frontier
+	f   frontier.Frontier
 	ctx context.Context
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/cespare/xxhash/v2"
-
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -78,7 +76,7 @@ func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdic
 		e := entryOf(c)
 		p.known.add(c.Fingerprint)
 		if c.Again != "" {
-			p.known.add(request(c))
+			p.known.add(c.Request())
 		}
 		p.enqueue(s, &e, limit > 0, front)
 		p.noteAdmitted(c, last, limit > 0, front)
@@ -142,16 +140,9 @@ func (p *part) isKnown(c *frontier.Candidate) bool {
 // wanted is what must be new for c to be queued: its URL, or the request for it.
 func wanted(c *frontier.Candidate) canon.Fingerprint {
 	if c.Again != "" {
-		return request(c)
+		return c.Request()
 	}
 	return c.Fingerprint
-}
-
-// request is the fingerprint of a URL wanted again under a request id.
-func request(c *frontier.Candidate) canon.Fingerprint {
-	var room [64]byte
-	id := append(c.Fingerprint.Append(room[:0]), c.Again...)
-	return canon.Fingerprint{Site: c.Fingerprint.Site, Key: xxhash.Sum64(id)}
 }
 
 // enqueue puts a new entry into its list. A list that was not empty leaves its

@@ -73,7 +73,7 @@ func (p *part) noteAdmitted(c *frontier.Candidate, last string, counted, front b
 	}
 	p.rec = c.Fingerprint.Append(p.rec)
 	if flags&4 != 0 {
-		p.rec = request(c).Append(p.rec)
+		p.rec = c.Request().Append(p.rec)
 	}
 	e := entryOf(c)
 	p.rec = appendFull(p.rec, &e)

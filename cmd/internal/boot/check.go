@@ -15,6 +15,7 @@ import (
 
 	"seine/extract"
 	"seine/frontier"
+	"seine/frontier/redis"
 )
 
 // checkBounds holds the values of flags to their tag `least`: a number, or a
@@ -95,8 +96,8 @@ func (c *CrawlFlags) Check() error {
 	if layout.Shards == 0 {
 		layout.Shards = 1 // not said here
 	}
-	layout = layout.Complete()
-	faults = append(faults, layout.Validate())
+	layout = redis.Complete(layout)
+	faults = append(faults, redis.Validate(layout))
 	return usage(faults...)
 }
 

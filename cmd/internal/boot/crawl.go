@@ -10,6 +10,7 @@ import (
 
 	"seine/frontier"
 	"seine/frontier/canon"
+	"seine/frontier/redis"
 	"seine/shard"
 )
 
@@ -61,7 +62,7 @@ type CrawlFlags struct {
 }
 
 // ToLayout is the layout as far as it was given, with this program's versions:
-// what frontier.Open compares. frontier.Create completes it.
+// what redis.Open compares. redis.Create completes it.
 func (c *CrawlFlags) ToLayout() frontier.Layout {
 	l := frontier.Layout{
 		Format: frontier.FormatVersion, Canon: frontier.CanonVersion, Suffixes: canon.SuffixVersion(),
@@ -206,7 +207,7 @@ func (c *CrawlFlags) WarnShards(ctx context.Context, client *shard.Client, log *
 }
 
 // WarnMarks logs where the crawl's memory marks do nothing.
-func WarnMarks(ctx context.Context, f *frontier.Frontier, log *slog.Logger) error {
+func WarnMarks(ctx context.Context, f *redis.Frontier, log *slog.Logger) error {
 	w, err := f.Unmarked(ctx)
 	if w != nil {
 		log.Warn(w.String())

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"seine/frontier"
+	"seine/frontier/redis"
 	"seine/shard"
 )
 
@@ -56,8 +56,8 @@ func (r *RedisFlags) Config(name string, env []string) (shard.Config, error) {
 }
 
 // Frontier is how a program works on a crawl by these flags.
-func (r *RedisFlags) Frontier() frontier.Config {
-	c := frontier.Config{Lease: r.Lease}
+func (r *RedisFlags) Frontier() redis.Config {
+	c := redis.Config{Lease: r.Lease}
 	if r.Ack == "replica" {
 		c.AckReplicas = 1
 	}

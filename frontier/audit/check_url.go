@@ -1,0 +1,221 @@
+package audit
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"seine/frontier"
+	"seine/frontier/canon"
+	"seine/frontier/redis"
+	"seine/shard"
+)
+
+// wanted is a URL to look for in its filter.
+type wanted struct {
+	key   string // where it stands
+	url   string
+	print canon.Fingerprint
+}
+
+// checkURLs looks for every URL of the shard in its filter.
+func (c *checker) checkURLs(ctx context.Context) error {
+	if !c.urls {
+		return nil
+	}
+	for _, site := range slices.Sorted(maps.Keys(c.sites)) {
+		for class := range 4 {
+			key := c.keys.Queue(site, class)
+			err := c.list(ctx, key, func(raw string) (bool, error) {
+				return c.entry(ctx, site, misfit{key: key, kind: "queued", raw: raw})
+			})
+			if err != nil {
+				return err
+			}
+		}
+		key := c.keys.Wait(site)
+		err := c.members(ctx, key, func(raw string) error {
+			_, err := c.entry(ctx, site, misfit{key: key, kind: "waiting", raw: raw})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, l := range c.leases {
+		key := c.keys.Visit(l.Token)
+		raw, err := c.do(ctx, "HGETALL", key)
+		if err != nil {
+			return err
+		}
+		for open := shard.Array(raw); len(open) >= 2; open = open[2:] {
+			if _, err := c.entry(ctx, l.Site, misfit{key: key, kind: "open", raw: shard.Text(open[1]), index: shard.Text(open[0])}); err != nil {
+				return err
+			}
+		}
+	}
+	return c.checkLetters(ctx)
+}
+
+// checkLetters looks for the URLs of dead letters.
+func (c *checker) checkLetters(ctx context.Context) error {
+	for cause := range c.causes {
+		key := c.keys.Dead(cause)
+		err := c.list(ctx, key, func(raw string) (bool, error) {
+			d, err := redis.ParseLetter(raw, cause)
+			if err != nil {
+				return c.unreadable(ctx, misfit{key: key, kind: "dead", raw: raw})
+			}
+			return false, c.known(ctx, key, d.Site, d.Entry.URL)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.ask(ctx)
+}
+
+// list goes through a list in pages; each says whether it took the entry out.
+func (c *checker) list(ctx context.Context, key string, each func(raw string) (gone bool, err error)) error {
+	for from := 0; ; {
+		raw, err := c.do(ctx, "LRANGE", key, from, from+checkPage-1)
+		if err != nil {
+			return err
+		}
+		page := shard.Array(raw)
+		for _, v := range page {
+			gone, err := each(shard.Text(v))
+			if err != nil {
+				return err
+			}
+			if !gone {
+				from++
+			}
+		}
+		if len(page) < checkPage {
+			return nil
+		}
+	}
+}
+
+// misfit is an entry that cannot be read, or not yet.
+type misfit struct {
+	key   string // where it stands
+	kind  string // what stands there: queued, waiting, open or dead
+	raw   string
+	index string // of an open one
+}
+
+// entry decodes an entry and looks for its URL. gone says that a repair took it
+// out.
+func (c *checker) entry(ctx context.Context, site string, at misfit) (gone bool, err error) {
+	e, err := frontier.DecodeEntry(at.raw, site)
+	if err != nil {
+		return c.unreadable(ctx, at)
+	}
+	return false, c.known(ctx, at.key, site, e.URL)
+}
+
+// unreadable tells of an entry that cannot be read; a repair sets it aside at
+// once.
+func (c *checker) unreadable(ctx context.Context, m misfit) (gone bool, err error) {
+	c.report.fault(m.key, "an entry cannot be read: %s", frontier.Shown(m.raw))
+	if c.sum == nil {
+		return false, nil
+	}
+	return c.evict(ctx, m)
+}
+
+// printOf is the fingerprint of a URL of a site.
+func (c *checker) printOf(site, url string) (canon.Fingerprint, error) {
+	if c.parser == nil {
+		c.parser = canon.NewParser(c.f.Layout().CanonConfig())
+	}
+	if err := c.parser.Parse(&c.url, []byte(url)); err != nil {
+		return canon.Fingerprint{}, err
+	}
+	return canon.FingerprintOf([]byte(site), c.url.Key()), nil
+}
+
+// known looks for a URL, together with others.
+func (c *checker) known(ctx context.Context, key, site, url string) error {
+	fp, err := c.printOf(site, url)
+	if err != nil {
+		c.report.fault(key, "%s is no URL: %v", frontier.HideCredentials(url), err)
+		return nil
+	}
+	if own := c.f.Of(fp); own != c.k {
+		c.report.fault(key, "%s belongs to shard %d: queue it with frontier seed --again, then delete the key", frontier.HideCredentials(url), own)
+		return nil
+	}
+	c.asked = append(c.asked, wanted{key, url, fp})
+	if len(c.asked) < checkPage {
+		return nil
+	}
+	return c.ask(ctx)
+}
+
+// ask looks for the URLs that known has gathered, twice for those not found; a
+// repair puts these into their filters at once.
+func (c *checker) ask(ctx context.Context) error {
+	missing, err := c.missing(ctx, c.asked)
+	if err == nil && len(missing) > 0 {
+		if err = c.again(ctx); err == nil {
+			missing, err = c.missing(ctx, missing)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.report.Probed += int64(len(c.asked))
+	for _, w := range missing {
+		c.report.fault(w.key, "%s is not in its filter", frontier.HideCredentials(w.url))
+	}
+	c.asked = c.asked[:0]
+	if c.sum == nil {
+		return nil
+	}
+	return c.mendURLs(ctx, missing)
+}
+
+// missing are those of some URLs that are in no filter; of filters that are
+// missing themselves nothing is said.
+func (c *checker) missing(ctx context.Context, list []wanted) (missing []wanted, err error) {
+	for j, share := range byFilter(list, c.f.Layout().Filters) {
+		if len(share) == 0 || slices.Contains(c.lost, j) {
+			continue
+		}
+		raw, err := c.do(ctx, withPrints(share, "BF.MEXISTS", c.keys.Filter(j))...)
+		if err != nil {
+			return nil, err
+		}
+		reply := shard.Array(raw)
+		if len(reply) != len(share) {
+			return nil, redis.Malformed(c.k, "check", raw)
+		}
+		for i, v := range reply {
+			if v != int64(1) && v != true {
+				missing = append(missing, share[i])
+			}
+		}
+	}
+	return missing, nil
+}
+
+// withPrints is a command on the fingerprints of some URLs.
+func withPrints(list []wanted, command ...any) []any {
+	for _, w := range list {
+		command = append(command, w.print.Append(nil))
+	}
+	return command
+}
+
+// byFilter groups URLs by the filter they belong to.
+func byFilter(list []wanted, filters int) [][]wanted {
+	groups := make([][]wanted, filters)
+	for _, w := range list {
+		j := shard.FilterOf(w.print, filters)
+		groups[j] = append(groups[j], w)
+	}
+	return groups
+}

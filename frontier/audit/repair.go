@@ -1,0 +1,216 @@
+package audit
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"seine/frontier"
+	"seine/frontier/redis"
+	"seine/shard"
+)
+
+// todo is what a repair can do about the faults of a check.
+type todo struct {
+	meta        shard.Fields // what meta is expected to be, when it is to be as the root says
+	ruled       bool         // meta is to say that rules of sites bind
+	sites       map[string]*siteTodo
+	strange     []strange
+	probes      shard.Fields // records that cannot be read
+	expect, set shard.Fields // of the counters
+}
+
+// siteTodo is what seemed wrong with a site.
+type siteTodo struct {
+	place  bool
+	tokens []string
+}
+
+// lent adds a token that the site is lent under, or seems to be.
+func (s *siteTodo) lent(token string) {
+	if !slices.Contains(s.tokens, token) {
+		s.tokens = append(s.tokens, token)
+	}
+}
+
+func (t *todo) site(name string) *siteTodo {
+	s := t.sites[name]
+	if s == nil {
+		s = &siteTodo{}
+		t.sites[name] = s
+	}
+	return s
+}
+
+// repairRounds bounds how often Repair checks and mends: the epoch comes before
+// all else, counters come last, and a site may need a second go.
+const repairRounds = 6
+
+// Repair checks shard k, mends what can be mended and checks again; what it
+// returns is the last check, with what was mended on the way. It may run on a
+// live crawl: each mend is one script, which judges again by itself. A lost lease
+// is given back, to its fetcher or the reaper; a site is freed of a token that
+// lends nothing and placed by the ready rule; a blocked one loses its work; a URL
+// is put into its filter; an entry that cannot be read, or a key of a wrong type,
+// is set aside; what probing found is deleted when it cannot be read; counters are set to what was counted unless anything changed
+// since. With an error comes what was mended until then. Cost and memory: those
+// of a few checks.
+func Repair(ctx context.Context, f *redis.Frontier, k int, urls bool) (*Report, error) {
+	sum := &Report{Shard: k}
+	for round := 0; ; round++ {
+		into, before := sum, sum.Mends
+		if round == repairRounds {
+			into = nil // look only
+		}
+		c, err := check(ctx, f, k, urls, into)
+		if err == nil && into != nil {
+			err = c.mend(ctx, before)
+		}
+		if err != nil {
+			return sum, err
+		}
+		if into != nil && (sum.Mends > before || c.todo.set != nil) { // counters may have changed meanwhile
+			continue
+		}
+		c.report.Mended, c.report.Mends = sum.Mended, sum.Mends
+		for _, note := range sum.Notes {
+			c.report.note(note)
+		}
+		return c.report, nil
+	}
+}
+
+// mend does what the check found to be done, and notes it in sum, which had so
+// many mends before the check. Counters wait until the rest, which changes them,
+// is done or cannot be.
+func (c *checker) mend(ctx context.Context, before int64) error {
+	for _, step := range []func(context.Context) error{c.mendTypes, c.mendMeta, c.mendSites, c.mendProbes} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if c.sum.Mends > before || c.todo.set == nil {
+		return nil
+	}
+	ok, err := c.client.CompareAndSet(ctx, c.k, c.keys.Stats(), c.todo.expect, c.todo.set)
+	if ok {
+		for i := 0; i < len(c.todo.set); i += 2 {
+			c.sum.mended(c.keys.Stats(), "%s set to %s", c.todo.set[i], c.todo.set[i+1])
+		}
+	}
+	return err
+}
+
+// mendMeta copies the root to the shard.
+func (c *checker) mendMeta(ctx context.Context) error {
+	meta := c.keys.Meta()
+	if c.todo.meta != nil {
+		root, err := c.f.Root(ctx, c.k)
+		if err != nil {
+			return err
+		}
+		paused := ""
+		if root.Paused {
+			paused = "1"
+		}
+		// Without knowing whether rules bind, admission looks for them.
+		set := shard.Fields{"epoch", c.f.Epoch(), "rev", root.Rev, "paused", paused, "ruled", "1"}
+		ok, err := c.client.CompareAndSet(ctx, c.k, meta, c.todo.meta, set)
+		if err != nil {
+			return err
+		}
+		if ok {
+			c.sum.mended(meta, "epoch, revision and pause set as the root has them")
+		}
+	}
+	if c.todo.ruled {
+		ok, err := c.client.CompareAndSet(ctx, c.k, meta, shard.Fields{"epoch", c.f.Epoch(), "ruled", ""}, shard.Fields{"ruled", "1"})
+		if err != nil {
+			return err
+		}
+		if ok {
+			c.sum.mended(meta, "says again that rules of sites bind")
+		}
+	}
+	return nil
+}
+
+// evict sets an entry aside that cannot be read.
+func (c *checker) evict(ctx context.Context, m misfit) (gone bool, err error) {
+	raw, err := c.f.Call(ctx, c.k, evictScript, []string{c.keys.Broken(), m.key}, []any{m.kind, m.raw, m.index})
+	if err != nil {
+		return false, err
+	}
+	if gone = raw == int64(1); gone {
+		c.sum.mended(m.key, "%s is kept in %s now", frontier.Shown(m.raw), c.keys.Broken())
+	}
+	return gone, nil
+}
+
+// mendTexts say what the letters of the script mean; the first gets the token.
+var mendTexts = map[byte]string{
+	'r': "the lease of %s is given back; unless its fetcher goes on, its URLs return when it ends",
+	't': "is no longer lent to %s",
+	'l': "the lease of %s, which lent nothing, is ended",
+}
+
+// mendSites puts sites in order, each at one moment.
+func (c *checker) mendSites(ctx context.Context) error {
+	for _, site := range slices.Sorted(maps.Keys(c.todo.sites)) {
+		t := c.todo.sites[site]
+		keys, place := c.f.AppendSite(nil, c.k, site), 0
+		if t.place {
+			place = 1
+		}
+		args := []any{site, place, redis.Milliseconds(c.f.Settings().DelayOf(site)), c.f.Config().Lease.Milliseconds()}
+		for _, token := range t.tokens {
+			keys, args = append(keys, c.keys.Visit(token)), append(args, token)
+		}
+		raw, err := c.f.Call(ctx, c.k, mendScript, keys, args)
+		if err != nil {
+			return err
+		}
+		reply := shard.Array(raw)
+		if len(reply) != 3 || len(shard.Text(reply[0])) != len(t.tokens) {
+			return redis.Malformed(c.k, "mend", raw)
+		}
+		key := c.keys.Site(site)
+		for i, token := range t.tokens {
+			if text := mendTexts[shard.Text(reply[0])[i]]; text != "" {
+				c.sum.mended(key, text, token)
+			}
+		}
+		if n, _ := reply[1].(int64); n > 0 {
+			c.sum.mended(key, "is blocked: %d URLs dropped", n)
+		}
+		if reply[2] == int64(1) {
+			c.sum.mended(key, "stands where the ready rule wants it")
+		}
+	}
+	return nil
+}
+
+// mendURLs puts URLs, a page at most, into their filters. Where Redis is full the
+// fault stays.
+func (c *checker) mendURLs(ctx context.Context, list []wanted) error {
+	for j, share := range byFilter(list, c.f.Layout().Filters) {
+		if len(share) == 0 {
+			continue
+		}
+		raw, err := c.do(ctx, withPrints(share, "BF.INSERT", c.keys.Filter(j), "NOCREATE", "ITEMS")...)
+		if err != nil && strings.Contains(err.Error(), "OOM") {
+			c.sum.note("Redis is full: URLs that are not in their filters could not be put there; make room and repair again")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i, v := range shard.Array(raw) {
+			if _, refused := v.(error); !refused && i < len(share) {
+				c.sum.mended(share[i].key, "%s is in its filter", frontier.HideCredentials(share[i].url))
+			}
+		}
+	}
+	return nil
+}

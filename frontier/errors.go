@@ -1,0 +1,28 @@
+package frontier
+
+import "errors"
+
+// The errors that callers branch on.
+var (
+	// ErrStale: the crawl was deleted or created anew under a running program.
+	ErrStale = errors.New("frontier: this crawl was deleted or created again")
+	// ErrLostFilter: a filter of the shard is missing; admission stops.
+	ErrLostFilter = errors.New("frontier: a Bloom filter of this shard is missing")
+	// ErrLayout: the crawl was created with another layout than this program's.
+	ErrLayout = errors.New("frontier: layout differs")
+	// ErrNoCrawl: no crawl of this name.
+	ErrNoCrawl = errors.New("frontier: no such crawl")
+	// ErrExists: a crawl of this name is there already.
+	ErrExists = errors.New("frontier: crawl exists")
+	// ErrNotAcked: admitted, but not acknowledged by a replica in time.
+	ErrNotAcked = errors.New("frontier: not acknowledged by a replica")
+	// ErrFull: Redis has no room for new URLs.
+	ErrFull = errors.New("frontier: Redis is full")
+	// ErrLive: programs are at work on the crawl.
+	ErrLive = errors.New("frontier: crawl is in use")
+	// ErrElement: an element of a feed, or a seed in that form, was written by
+	// another version of the program.
+	ErrElement = errors.New("frontier: this program does not know the version of an element")
+	// ErrEntry: what stands in a queue or a visit is no entry of this version.
+	ErrEntry = errors.New("frontier: entry of an unknown version or broken")
+)

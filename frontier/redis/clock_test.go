@@ -1,0 +1,55 @@
+package redis
+
+import (
+	"testing"
+	"time"
+
+	"seine/frontier"
+)
+
+// TestKeepTime: when the clock of a server is set back, the time of its shards
+// goes on from where it was.
+func TestKeepTime(t *testing.T) {
+	s := one(t)
+	s.admit(candidate("a.example", 0))
+	s.pass(0, time.Hour)
+	r := s.tick(frontier.TickRequest{})
+	if r.Behind < 59*time.Minute || r.Behind > time.Hour {
+		t.Fatalf("the clock is %v behind, want an hour", r.Behind)
+	}
+	ctx := t.Context()
+	if by, err := s.KeepTime(ctx, 0, 2*time.Hour); err != nil || by != 0 {
+		t.Errorf("moved by %v, %v, though time may stand for longer", by, err)
+	}
+	v := s.lend(1)
+	stood := s.number("HGET", s.keys[0].Meta(), "tick")
+	s.settle(frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1, Kind: frontier.Requeue}}, Free: &frontier.Release{Remain: 20 * time.Millisecond}})
+	by, err := s.KeepTime(ctx, 0, time.Second)
+	if err != nil || by < 59*time.Minute || by > time.Hour+time.Second { // lend lets some time pass
+		t.Errorf("moved by %v, %v, want an hour", by, err)
+	}
+	if by, err := s.KeepTime(ctx, 0, time.Second); err != nil || by != 0 {
+		t.Errorf("moved again by %v, %v", by, err)
+	}
+	end := time.Now().Add(time.Minute)
+	for r = s.tick(frontier.TickRequest{Want: 1}); len(r.Due) == 0; r = s.tick(frontier.TickRequest{Want: 1}) {
+		if time.Now().After(end) {
+			t.Fatalf("a site that rests for 20 ms is not due: %+v", r)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if now := s.number("HGET", s.keys[0].Meta(), "tick"); now < stood+20 || now > stood+2*time.Minute.Milliseconds() {
+		t.Errorf("time went from %d to %d", stood, now)
+	}
+	// Keys go by the server's time, not an hour later.
+	s.settle(all(s.visit(frontier.VisitLimits{URLs: 1}, r.Due...)[0], frontier.Done))
+	if ttl := time.Duration(s.number("PTTL", s.keys[0].Site("a.example"))) * time.Millisecond; ttl < 23*time.Hour || ttl > 24*time.Hour+time.Second {
+		t.Errorf("a site is kept for %v, want a day", ttl)
+	}
+	// Once more, on top of the first time.
+	s.pass(0, time.Hour)
+	if by, err := s.KeepTime(ctx, 0, time.Second); err != nil || by < 59*time.Minute {
+		t.Errorf("moved by %v, %v the second time", by, err)
+	}
+	s.sound(0)
+}

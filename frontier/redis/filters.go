@@ -1,0 +1,185 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+
+	"seine/bloom"
+	"seine/frontier"
+	"seine/shard"
+)
+
+// withFilters calls use with the upkeep of the filters and their plan.
+func (f *Frontier) withFilters(use func(*bloom.Filters, bloom.Plan) error) error {
+	plan, err := planOf(f.layout)
+	if err != nil {
+		return err
+	}
+	filters := bloom.New(f.client)
+	return errors.Join(use(filters, plan), filters.Close())
+}
+
+// FilterState is one filter of a shard.
+type FilterState struct {
+	Shard  int `json:"shard"`
+	Filter int `json:"filter"`
+	bloom.Info
+	Fill       float64       `json:"fill"`             // above 1 it grew past its plan
+	BitsPerURL float64       `json:"bits_per_url"`     // 0 when empty
+	IdealBits  float64       `json:"ideal_bits"`       // log2(1/rate) of the rate that the crawl promises
+	Promised   float64       `json:"promised"`         // false positives a probe
+	Probe      *bloom.Probe  `json:"probe,omitempty"`  // of random fingerprints, made now, when asked for
+	Live       bloom.Quality `json:"live"`             // what fetchers found and share
+	Over       bool          `json:"over"`             // Probe, or else Live, proves more than is promised
+	Unread     string        `json:"unread,omitempty"` // why Live is empty: what fetchers found cannot be read
+	Missing    bool          `json:"missing"`          // the filter is not there: nothing of the shard is admitted
+}
+
+// Filters reads the state of every filter and, with probes above 0, asks each
+// for so many random fingerprints. A missing filter is said to be so in its state.
+// Cost: one call a filter and one a shard, 0.3 us of the server a probe.
+func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, error) {
+	var list []FilterState
+	err := f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
+		for k := range f.keys {
+			stored, records, err := f.records(ctx, k)
+			unread, err := unreadable(err)
+			if err != nil {
+				return err
+			}
+			for j, r := range records {
+				s := FilterState{Shard: k, Filter: j, Promised: plan.ErrorRate, IdealBits: plan.IdealBits(), Live: bloom.Judge(plan.ErrorRate, r)}
+				s.Over = s.Live.Over
+				if r.Version == 0 && (stored == nil || stored[strconv.Itoa(j)] != "") {
+					s.Unread = unread
+				}
+				key := f.keys[k].Filter(j)
+				if probes > 0 {
+					s.Probe = new(bloom.Probe)
+					s.Info, *s.Probe, err = filters.Measure(ctx, k, key, probes)
+					s.Over = s.Probe.Exceeds(plan.ErrorRate)
+				} else {
+					s.Info, err = filters.Info(ctx, k, key)
+				}
+				if errors.Is(err, bloom.ErrMissing) {
+					s.Info, s.Probe, s.Over, s.Missing = bloom.Info{}, nil, false, true
+				} else if err != nil {
+					return err
+				}
+				s.Fill, s.BitsPerURL = s.Info.Fill(), s.Info.BitsPerURL()
+				list = append(list, s)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// overFilters are the shards with a filter that errs more often than the crawl
+// allows, as probing found, and what of that cannot be read. Cost: one call a
+// shard.
+func (f *Frontier) overFilters(ctx context.Context) (over []int, unread []string, err error) {
+	for k := range f.keys {
+		_, records, err := f.records(ctx, k)
+		text, err := unreadable(err)
+		if err != nil {
+			return nil, nil, err
+		}
+		if text != "" {
+			unread = append(unread, text)
+		}
+		if bloom.Judge(f.layout.ErrorRate, records...).Over {
+			over = append(over, k)
+		}
+	}
+	return over, unread, nil
+}
+
+// lost marks the error of a missing filter.
+func lost(err error) error {
+	if errors.Is(err, bloom.ErrMissing) {
+		return errors.Join(frontier.ErrLostFilter, err)
+	}
+	return err
+}
+
+// lostFilters are the filters of shard k that are missing, by number. Cost: one
+// call, and one a filter when some are.
+func (f *Frontier) lostFilters(ctx context.Context, k int) (lost []int, err error) {
+	all := []any{"EXISTS"}
+	for j := range f.layout.Filters {
+		all = append(all, f.keys[k].Filter(j))
+	}
+	reply, err := f.client.Do(ctx, k, f.keys[k].Meta(), all...)
+	if err != nil || shard.Int(reply) == int64(f.layout.Filters) {
+		return nil, err
+	}
+	for j := range f.layout.Filters {
+		key := f.keys[k].Filter(j)
+		if reply, err = f.client.Do(ctx, k, key, "EXISTS", key); err != nil {
+			return nil, err
+		}
+		if shard.Int(reply) == 0 {
+			lost = append(lost, j)
+		}
+	}
+	return lost, nil
+}
+
+// DumpFilters writes the filters of shard k to w. For an exact copy the crawl
+// must be paused and nothing on loan.
+func (f *Frontier) DumpFilters(ctx context.Context, k int, w io.Writer) error {
+	return f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
+		return lost(filters.Dump(ctx, k, f.keys[k], plan, w))
+	})
+}
+
+// LoadFilters reads a dump of shard k. Filters that hold URLs are replaced by
+// force only.
+func (f *Frontier) LoadFilters(ctx context.Context, k int, r io.Reader, force bool) error {
+	return f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
+		return filters.Load(ctx, k, f.keys[k], plan, r, force)
+	})
+}
+
+// Place is where a shard is and how full.
+type Place struct {
+	frontier.ShardStats
+	Filters     int     `json:"filters"`
+	FilterItems int64   `json:"filter_items"`
+	FilterRoom  int64   `json:"filter_capacity"`
+	FilterBytes int64   `json:"filter_bytes"`
+	FilterFill  float64 `json:"filter_fill"`  // of the fullest filter
+	FiltersLost int     `json:"filters_lost"` // of Filters, those that are missing
+}
+
+// Places reads where the shards are and how full. Cost: a call a shard and a
+// filter.
+func (f *Frontier) Places(ctx context.Context) ([]Place, error) {
+	stats, err := f.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	filters, err := f.Filters(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Place, len(stats))
+	for k := range stats {
+		list[k].ShardStats = stats[k]
+	}
+	for _, s := range filters {
+		p := &list[s.Shard]
+		p.Filters++
+		p.FilterItems += s.Items
+		p.FilterRoom += s.Capacity
+		p.FilterBytes += s.Bytes
+		p.FilterFill = max(p.FilterFill, s.Fill)
+		if s.Missing {
+			p.FiltersLost++
+		}
+	}
+	return list, nil
+}

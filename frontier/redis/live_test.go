@@ -1,0 +1,245 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"seine/frontier"
+	"seine/shard"
+)
+
+func TestMembers(t *testing.T) {
+	f := create(t, connect(t), "a", 1)
+	ctx := t.Context()
+	began := time.Now().Truncate(time.Second).UTC()
+	in := frontier.Member{ID: "x", Kind: frontier.KindFetcher, Version: "v1", Host: "h", PID: 7, Started: began, Rate: 2.5, Pages: 9}
+	for _, m := range []frontier.Member{{ID: "s", Kind: frontier.KindSeeder}, in, {ID: "w", Kind: frontier.KindFetcher, Started: began.Add(-time.Hour)}} {
+		if err := f.Announce(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := f.Members(ctx)
+	if err != nil || len(list) != 3 || list[0].ID != "w" || list[1].ID != "x" || list[2].ID != "s" {
+		t.Fatalf("%+v %v", list, err)
+	}
+	got := list[1]
+	if ago := time.Since(got.Seen); ago < -time.Second || ago > frontier.LiveFor {
+		t.Errorf("seen %v ago", ago)
+	}
+	got.Seen = time.Time{}
+	if got != in {
+		t.Errorf("got %+v, want %+v", got, in)
+	}
+	if err := f.Leave(ctx, "x"); err != nil {
+		t.Fatal(err)
+	}
+	// One that announced itself before the server's clock was set back by an hour
+	// lives no longer than others.
+	f.client.Redis().ZAdd(ctx, shard.LiveKey("a"), zAt("w", float64(time.Now().Add(time.Hour).UnixMilli())))
+	if err := f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder}); err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := f.Members(ctx); len(list) != 2 || time.Until(list[0].Seen) > time.Minute {
+		t.Errorf("%+v", list)
+	}
+	// One that went silent leaves the list by itself, details included.
+	f.client.Redis().ZAdd(ctx, shard.LiveKey("a"), zAt("w", 1))
+	if list, _ := f.Members(ctx); len(list) != 1 || list[0].ID != "s" {
+		t.Errorf("%+v", list)
+	}
+	if n := f.client.Redis().HLen(ctx, shard.LiveInfoKey("a")).Val(); n != 1 {
+		t.Errorf("details of %d members", n)
+	}
+}
+
+func TestFinishedLooksAtEverything(t *testing.T) {
+	f := create(t, connect(t), "a", 3)
+	ctx := t.Context()
+	r := f.client.Redis()
+	finished := func(want bool, when string) {
+		t.Helper()
+		if got, err := f.Finished(ctx); got != want || err != nil {
+			t.Errorf("%s: finished %v, %v", when, got, err)
+		}
+	}
+	finished(true, "a new crawl")
+	for k := range 3 {
+		for _, key := range []string{f.keys[k].Leases(), f.keys[k].Ready(0), f.keys[k].Ready(3)} {
+			r.ZAdd(ctx, key, zAt("x", 1))
+			finished(false, key)
+			r.Del(ctx, key)
+		}
+		r.ZAdd(ctx, f.keys[k].Held(), zAt("x", 1))
+		finished(true, "a paused site")
+	}
+	push(t, f, "a:feed", "x")
+	finished(false, "a fed crawl")
+	r.Del(ctx, "a:feed")
+	f.Announce(ctx, frontier.Member{ID: "f", Kind: frontier.KindFetcher})
+	finished(true, "with a fetcher live")
+	f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder})
+	finished(false, "with a seeder live")
+}
+
+func TestStats(t *testing.T) {
+	f := create(t, connect(t), "a", 2)
+	ctx := t.Context()
+	r := f.client.Redis()
+	r.HSet(ctx, f.keys[1].Stats(), "queued", 1, "waiting", 2, "open", 3, "admits", 4, "known", 5, "done", 6, "retried", 7,
+		"dead", 8, "lost", 9, "revived", 10, "dropped", 11, "turned", 12, "blocked", 13, "merged", 14, "missing", 15, "of tomorrow", 12)
+	r.ZAdd(ctx, f.keys[1].Ready(0), zAt("x", 1))
+	r.ZAdd(ctx, f.keys[1].Ready(2), zAt("y", 1))
+	r.ZAdd(ctx, f.keys[1].Held(), zAt("z", 1))
+	r.ZAdd(ctx, f.keys[1].Leases(), zAt("t u", 1))
+	if err := f.Pause(ctx, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	list, err := f.Stats(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := frontier.ShardStats{Shard: 1, Ready: 2, Held: 1, Leases: 1, Queued: 1, Waiting: 2, Open: 3, Admits: 4, Known: 5, Done: 6, Retried: 7,
+		Dead: 8, Lost: 9, Revived: 10, Dropped: 11, Turned: 12, Blocked: 13, Merged: 14, Missing: 15, Paused: true, Slot: shard.Slot(f.shards.Tag(1)), Master: list[1].Master, Memory: frontier.Memory{Used: list[1].Memory.Used}}
+	if list[1] != want || list[1].Master == "" || want.Memory.Used == 0 || list[0].Queued != 0 {
+		t.Errorf("%+v", list)
+	}
+	if total := frontier.Total(list); total.Known != 5 || total.Blocked != 13 || total.Merged != 14 || total.Missing != 15 || total.Ready != 2 || !total.Paused {
+		t.Errorf("%+v", total)
+	}
+	r.HSet(ctx, f.keys[0].Meta(), "epoch", "another")
+	if _, err := f.Stats(ctx); !errors.Is(err, frontier.ErrStale) {
+		t.Error(err)
+	}
+}
+
+// TestLookWithoutWrites: a server that takes no writes can be looked at.
+func TestLookWithoutWrites(t *testing.T) {
+	s := one(t)
+	s.admit(candidates("a.example", 0, 2)...)
+	s.do("CONFIG", "SET", "min-replicas-to-write", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if stats, err := s.Stats(ctx); err != nil || stats[0].Queued != 2 {
+		t.Error(stats, err)
+	}
+	if c, err := AuditCheck(ctx, s.Frontier, 0, true); err != nil || c.Faulted != 0 {
+		t.Error(c, err)
+	}
+}
+
+func TestRobotsStore(t *testing.T) {
+	f := create(t, connect(t), "a", 1)
+	ctx := t.Context()
+	if _, _, ok, err := f.Robots(ctx, 0, "http://x.example"); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	rules := make([]byte, 100_000)
+	if err := f.SetRobots(ctx, 0, "http://x.example", rules, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	got, ttl, ok, err := f.Robots(ctx, 0, "http://x.example")
+	if err != nil || !ok || string(got) != string(rules) || ttl <= 59*time.Minute || ttl > time.Hour {
+		t.Fatal(len(got), ttl, ok, err)
+	}
+	key := f.keys[0].Robots("http://x.example")
+	if n := f.client.Redis().StrLen(ctx, key).Val(); n > 1000 {
+		t.Errorf("100 kB of nothing take %d bytes", n)
+	}
+	rand.Read(rules) // which nothing can pack
+	if err := f.SetRobots(ctx, 0, "http://z.example", rules, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok, err := f.Robots(ctx, 0, "http://z.example"); ok || err != nil {
+		t.Error("rules of 100 kB are kept", ok, err)
+	}
+	if err := f.SetRobots(ctx, 0, "http://y.example", nil, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, ok, err := f.Robots(ctx, 0, "http://y.example"); !ok || err != nil || len(got) != 0 {
+		t.Error(ok, err)
+	}
+	f.client.Redis().Set(ctx, key, "\x63of tomorrow", time.Hour)
+	if _, _, ok, err := f.Robots(ctx, 0, "http://x.example"); ok || err != nil {
+		t.Error("rules of another version", ok, err)
+	}
+}
+
+// A crawl that cannot be read hides no other, and can be deleted.
+func TestUnreadableRoot(t *testing.T) {
+	c := connect(t)
+	create(t, c, "a", 1)
+	for field, text := range map[string]string{"settings": "{", "rev": "x"} {
+		create(t, c, "b", 1)
+		c.Redis().HSet(t.Context(), shard.RootKey("b"), field, text)
+		list, err := List(t.Context(), c)
+		if err != nil || len(list) != 2 || list[0].State != stateReady || !strings.Contains(list[1].Fault, "cannot be read") {
+			t.Fatalf("%s: %+v, %v", field, list, err)
+		}
+		if _, err := Open(t.Context(), c, "b", nil); !errors.Is(err, errRoot) {
+			t.Errorf("%s: opened: %v", field, err)
+		}
+		if n, err := Delete(t.Context(), c, "b"); err != nil || n == 0 {
+			t.Fatalf("%s: %d deleted, %v", field, n, err)
+		}
+	}
+	c.Redis().HSet(t.Context(), shard.RootKey("a"), "layout", `{"format":99}`) // of a program to come
+	if list, err := List(t.Context(), c); err != nil || len(list) != 1 || !strings.Contains(list[0].Fault, "99") {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestListAndDelete(t *testing.T) {
+	c := connect(t)
+	ctx := t.Context()
+	f := create(t, c, "a", 3)
+	create(t, c, "ab", 1)
+	list, err := List(ctx, c)
+	if err != nil || len(list) != 2 || list[0].Crawl != "a" || list[0].Layout.Shards != 3 || list[0].State != "ready" || list[0].Created.IsZero() {
+		t.Fatalf("%+v %v", list, err)
+	}
+	for k := range 3 {
+		for i := range 1200 {
+			c.Redis().Set(ctx, f.keys[k].Site(string(rune('a'+i%26))+time.Duration(i).String()), "x", 0)
+		}
+	}
+	push(t, f, "a:feed", "x")
+	push(t, f, "a:{shop}:urls", "x") // of a shop, which names its lists so
+	f.Announce(ctx, frontier.Member{ID: "m", Kind: frontier.KindFetcher, Host: "there"})
+	if _, err := Delete(ctx, c, "a"); !errors.Is(err, frontier.ErrLive) {
+		t.Fatalf("deleted under a fetcher: %v", err)
+	}
+	f.Leave(ctx, "m")
+	if n, err := Delete(ctx, c, "a"); n < 3600 || err != nil {
+		t.Fatal(n, err)
+	}
+	if keys := c.Redis().Keys(ctx, "*a:*").Val(); len(keys) != 1 || keys[0] != "a:{shop}:urls" {
+		t.Errorf("left: %q", keys)
+	}
+	if _, err := f.Stats(ctx); !errors.Is(err, frontier.ErrStale) {
+		t.Errorf("work on a deleted crawl: %v", err)
+	}
+	if _, err := f.Refresh(ctx); !errors.Is(err, frontier.ErrStale) {
+		t.Errorf("settings of a deleted crawl: %v", err)
+	}
+	// A deletion that was slow does not touch the next crawl of this name.
+	create(t, c, "a", 3)
+	if n, err := f.remove(ctx); n != 0 || !errors.Is(err, frontier.ErrStale) {
+		t.Errorf("a late deletion removed %d keys: %v", n, err)
+	}
+	if _, err := Delete(ctx, c, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Delete(ctx, c, "a"); !errors.Is(err, frontier.ErrNoCrawl) {
+		t.Error(err)
+	}
+	if _, err := Open(ctx, c, "ab", nil); err != nil {
+		t.Error(err)
+	}
+	if list, _ := List(ctx, c); len(list) != 1 {
+		t.Errorf("%+v", list)
+	}
+}

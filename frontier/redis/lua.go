@@ -1,0 +1,65 @@
+package redis
+
+import (
+	"embed"
+
+	"seine/shard"
+)
+
+//go:embed lua/*.lua
+var texts embed.FS
+
+// allowOOM lets a script run above maxmemory: all but admission give memory
+// back sooner or later. Admission has no such line, and no line of this form at
+// all, so that it runs there until its first write is refused.
+const allowOOM = "#!lua flags=allow-oom\n"
+
+// readOnly lets a script that only reads run also where a server takes no writes:
+// above maxmemory, without replicas, or with a disk that fails.
+const readOnly = "#!lua flags=no-writes\n"
+
+// The scripts of a shard. What runs is the prelude and then the file; those that
+// look at memory have marks between.
+var (
+	admitScript  = script("admit", "", "marks")
+	tickScript   = script("tick", allowOOM)
+	clockScript  = script("clock", allowOOM)
+	visitScript  = script("visit", allowOOM)
+	settleScript = script("settle", allowOOM)
+	reapScript   = script("reap", allowOOM)
+	reviveScript = script("revive", allowOOM)
+	dropScript   = script("drop", allowOOM)
+	siteScript   = script("site", allowOOM)
+	statsScript  = bare("stats", readOnly, "marks")
+)
+
+// The scripts of a crawl's other keys stand alone, and what tries them all.
+var (
+	liveScript = bare("live", allowOOM)
+	peekScript = bare("peek", allowOOM)
+	takeScript = bare("take", allowOOM)
+
+	rightsScript = bare("rights", allowOOM)
+)
+
+func script(name, flags string, with ...string) *shard.Script {
+	return bare(name, flags, append([]string{"prelude"}, with...)...)
+}
+
+// bare is a script that runs without the prelude.
+func bare(name, flags string, with ...string) *shard.Script {
+	all := flags
+	for _, part := range append(with, name) {
+		all += text(part)
+	}
+	return shard.NewScript(name, all)
+}
+
+// text is one of the embedded files; a missing one is a fault of the build.
+func text(name string) string {
+	b, err := texts.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}

@@ -1,0 +1,67 @@
+package redis
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"seine/frontier"
+	"seine/shard"
+)
+
+// appendMarks appends the marks of shard k as lua/marks.lua reads them, nothing
+// when there are none.
+func (f *Frontier) appendMarks(dst []byte, k int, s *frontier.Settings) []byte {
+	if s.MemoryHigh == 0 {
+		return dst
+	}
+	dst = append(dst, byte(s.LowMark()), byte(s.MemoryHigh))
+	return binary.BigEndian.AppendUint32(dst, f.longest[k].Load())
+}
+
+// noteLongest keeps, for the shards of each master, the longest queue of any of
+// them: they share its memory, so none may turn links away while another's
+// queues are far longer. A shard that did not answer keeps what is known of it.
+func (f *Frontier) noteLongest(stats []frontier.ShardStats) {
+	longest := make(map[string]int64)
+	for i := range stats {
+		s := &stats[i]
+		longest[s.Master] = max(longest[s.Master], s.Memory.Longest)
+	}
+	for k := range stats {
+		if master := stats[k].Master; master != "" {
+			f.longest[k].Store(uint32(min(longest[master], math.MaxUint32)))
+		}
+	}
+}
+
+// Unmarked says where the crawl's memory marks do nothing, nil when they hold
+// everywhere or there are none. Cost: as Stats.
+func (f *Frontier) Unmarked(ctx context.Context) (*shard.Warning, error) {
+	if f.Settings().MemoryHigh == 0 {
+		return nil, nil
+	}
+	stats, err := f.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return unmarked(stats), nil
+}
+
+func unmarked(stats []frontier.ShardStats) *shard.Warning {
+	w := &shard.Warning{
+		What: "the crawl has memory marks, but this server has no maxmemory or does not say it (INFO): they do nothing here",
+		Set:  "maxmemory",
+	}
+	for i := range stats {
+		if s := &stats[i]; s.Memory.Limit == 0 && !slices.Contains(w.Servers, s.Master) {
+			w.Servers = append(w.Servers, s.Master)
+		}
+	}
+	if w.Servers == nil {
+		return nil
+	}
+	slices.Sort(w.Servers)
+	return w
+}

@@ -1,0 +1,226 @@
+package redis
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"seine/bloom"
+	"seine/shard"
+)
+
+// Probing costs a master about 0.3 us a fingerprint, so 0.03% of its time for a
+// shard at the full rate.
+const (
+	// probes is how many fingerprints one fetcher of the fleet asks a shard for, and
+	// probeTime for how long nobody asks that shard then: 1,000 a second at most.
+	probes    = 1000
+	probeTime = time.Second
+	// probeBusy is probeTime while the crawl needs Redis for itself.
+	probeBusy = 10 * probeTime
+	// probeRound is how often a fetcher tries; a little over probeTime, or a
+	// fetcher that is alone would find its own claim every other time.
+	probeRound = 1100 * time.Millisecond
+	// probeRead is how often it reads what others found.
+	probeRead = 10 * time.Second
+	// probeWait bounds what it waits for a shard that does not answer.
+	probeWait = 2 * time.Second
+)
+
+// Prober measures in the background how often the filters of a crawl err, by
+// asking them for random fingerprints. Any number of programs do so at once and
+// share what they find in Redis: whoever claims a shard probes it, and nobody
+// else does for a second. What is known is at hand without a call, so an outage
+// of Redis holds up nobody who asks for metrics.
+type Prober struct {
+	f       *Frontier
+	filters *bloom.Filters
+	plan    bloom.Plan
+	log     *slog.Logger
+
+	mu     sync.Mutex
+	shards []probed
+}
+
+// probed is what is known of a shard's filters.
+type probed struct {
+	records []bloom.Record // by filter; nil when they were never read
+	read    time.Time
+	quality bloom.Quality // what the records amount to; Over was logged
+}
+
+// NewProber makes a prober that says in log when a filter errs too often, and
+// when it no longer does.
+func (f *Frontier) NewProber(log *slog.Logger) (*Prober, error) {
+	plan, err := planOf(f.layout)
+	if err != nil {
+		return nil, err
+	}
+	return &Prober{f: f, filters: bloom.New(f.client), plan: plan, log: log, shards: make([]probed, len(f.keys))}, nil
+}
+
+// Start probes until stop is called, at a tenth of the rate while busy says that
+// the crawl needs Redis for itself. Shards that do not answer are left out; the
+// callers of the crawl proper tell of them. A record that cannot be read is logged.
+func (p *Prober) Start(ctx context.Context, busy func() bool) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ticker := time.NewTicker(probeRound)
+		defer ticker.Stop()
+		for told := false; ctx.Err() == nil; {
+			err := p.Round(ctx, busy())
+			strange := errors.Is(err, errRecord)
+			if strange && !told {
+				p.log.Warn("filters are not measured", "err", err)
+			}
+			told = strange
+			select {
+			case <-ctx.Done():
+			case <-ticker.C:
+			}
+		}
+	})
+	return func() error {
+		cancel()
+		wg.Wait()
+		return p.filters.Close()
+	}
+}
+
+// Round probes every shard once that nobody else probes just now. Cost: a call
+// a shard, and a handful for each that is probed.
+func (p *Prober) Round(ctx context.Context, busy bool) error {
+	var errs []error
+	for k := range p.f.keys {
+		short, cancel := context.WithTimeout(ctx, probeWait)
+		errs = append(errs, p.round(short, k, busy))
+		cancel()
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// round is Round for one shard.
+func (p *Prober) round(ctx context.Context, k int, busy bool) error {
+	mine, refused := p.claim(ctx, k, busy) // also where Redis is full, which must not keep us from reading
+	if !mine && time.Since(p.at(k).read) < probeRead {
+		return refused
+	}
+	stored, records, err := p.f.records(ctx, k)
+	if err != nil {
+		return err
+	}
+	j := -1
+	if mine {
+		j = rand.IntN(len(records))
+		if records[j], err = p.probe(ctx, k, j, stored, records[j]); err != nil {
+			return err
+		}
+	}
+	for i := range records {
+		if i == j || records[i].Version != 0 {
+			continue
+		}
+		if records[i].Info, err = p.filters.Info(ctx, k, p.f.keys[k].Filter(i)); err != nil { // nobody probed it yet
+			return lost(err)
+		}
+	}
+	p.keep(k, records)
+	return refused
+}
+
+// claim says whether this program is to probe the shard now.
+func (p *Prober) claim(ctx context.Context, k int, busy bool) (bool, error) {
+	rest := probeTime
+	if busy {
+		rest = probeBusy
+	}
+	key := p.f.keys[k].Probing()
+	reply, err := p.f.client.Do(ctx, k, key, "SET", key, p.f.process, "NX", "PX", rest.Milliseconds())
+	return reply == "OK", err
+}
+
+// probe asks filter j of shard k and adds what it finds to its record, unless
+// somebody else did meanwhile: a repeated or late call counts once or not at all.
+func (p *Prober) probe(ctx context.Context, k, j int, stored map[string]string, r bloom.Record) (bloom.Record, error) {
+	keys := p.f.keys[k]
+	info, found, err := p.filters.Measure(ctx, k, keys.Filter(j), probes)
+	if err != nil {
+		return r, lost(err)
+	}
+	next := r.Add(info, found)
+	text, err := json.Marshal(next)
+	if err != nil {
+		return r, fmt.Errorf("frontier: record of %s: %w", keys.Filter(j), err)
+	}
+	field := strconv.Itoa(j)
+	_, err = p.f.client.CompareAndSet(ctx, k, keys.Probes(), shard.Fields{field, stored[field]}, shard.Fields{field, string(text)})
+	return next, err
+}
+
+// at is what is known of shard k.
+func (p *Prober) at(k int) probed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shards[k]
+}
+
+// keep puts down what is known of shard k by now, and logs what is new and bad.
+func (p *Prober) keep(k int, records []bloom.Record) {
+	q := bloom.Judge(p.plan.ErrorRate, records...)
+	p.mu.Lock()
+	was := p.shards[k].quality.Over
+	p.shards[k] = probed{records, time.Now(), q}
+	p.mu.Unlock()
+	switch {
+	case q.Over && !was:
+		p.log.Warn("a filter holds more new URLs for known than the crawl allows; they are lost to it", "shard", k,
+			"measured", q.Probe.String(), "allowed", p.plan.ErrorRate, "lost_urls", q.Lost.String())
+	case was && !q.Over:
+		p.log.Warn("no filter of the shard errs too often any more", "shard", k, "measured", q.Probe.String())
+	}
+}
+
+// WriteMetrics writes the state of every shard's filters and what probing found,
+// as last known, in Prometheus text format. It calls nobody.
+func (p *Prober) WriteMetrics(out io.Writer) {
+	for k := range p.shards {
+		known := p.at(k)
+		if known.records == nil {
+			continue
+		}
+		var sum bloom.Info
+		for _, r := range known.records {
+			sum.Items += r.Items
+			sum.Capacity += r.Capacity
+			sum.Bytes += r.Bytes
+			sum.Layers = max(sum.Layers, r.Layers)
+		}
+		q, over := known.quality, 0.0
+		if q.Over {
+			over = 1
+		}
+		for _, m := range []struct {
+			name  string
+			value float64
+		}{
+			{"items", float64(sum.Items)}, {"capacity_items", float64(sum.Capacity)}, {"bytes", float64(sum.Bytes)}, {"layers", float64(sum.Layers)},
+			{"false_positive_rate", q.Rate}, {"false_positive_rate_low", q.Low}, {"false_positive_rate_high", q.High},
+			{"probes", float64(q.All.N)}, {"lost_urls", q.Lost.URLs}, {"lost_urls_high", q.Lost.High}, {"over", over},
+		} {
+			metrics.WriteGaugeFloat64(out, fmt.Sprintf(`seine_bloom_%s{shard="%d"}`, m.name, k), m.value)
+		}
+	}
+}

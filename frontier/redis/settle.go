@@ -1,0 +1,169 @@
+package redis
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"seine/frontier"
+	"seine/shard"
+)
+
+// The bounds of one call.
+const (
+	settleMost = 500 // outcomes; a settlement is not divided
+	reapMost   = 20  // leases
+)
+
+// Settle takes outcomes of visits and frees sites. Each outcome counts once: an
+// index that was settled before, or whose lease was reaped, is gone. A lease
+// ends when its site is free and all of its URLs are settled.
+//
+// When some of the settlements fail, what was settled before comes with the
+// error; the rest may be sent again. Cost: some 6 us of the server for a
+// settlement and one for each outcome.
+func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
+	all := make([]frontier.Settled, 0, len(settlements))
+	for len(settlements) > 0 {
+		n, outcomes := 1, len(settlements[0].Outcomes)
+		for n < len(settlements) && outcomes+len(settlements[n].Outcomes)+4*n <= settleMost {
+			outcomes += len(settlements[n].Outcomes)
+			n++
+		}
+		settled, err := f.settle(ctx, k, settlements[:n])
+		if err != nil {
+			return all, err
+		}
+		all = append(all, settled...)
+		settlements = settlements[n:]
+	}
+	return all, nil
+}
+
+// settling puts one call of the settle script together.
+type settling struct {
+	f      *Frontier
+	k      int
+	causes []string
+	keys   []string
+	args   []any
+	sent   [][]int // per settlement: the places of the outcomes that were sent
+}
+
+func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
+	s := settling{f: f, k: k}
+	for i := range settlements {
+		for _, o := range settlements[i].Outcomes {
+			if o.Kind == frontier.Dead && !slices.Contains(s.causes, o.Cause) {
+				s.causes = append(s.causes, o.Cause)
+				s.keys = append(s.keys, f.keys[k].Dead(o.Cause))
+			}
+		}
+	}
+	s.args = append(s.args, len(s.causes), f.cfg.MaxDead)
+	for i := range settlements {
+		s.add(&settlements[i])
+	}
+	raw, err := f.call(ctx, k, settleScript, s.keys, s.args)
+	if err != nil {
+		return nil, err
+	}
+	reply := shard.Array(raw)
+	if len(reply) != len(settlements) {
+		return nil, Malformed(k, "settle", raw)
+	}
+	settled := make([]frontier.Settled, len(settlements))
+	for i, r := range reply {
+		letters := shard.Text(r)
+		if len(letters) != len(s.sent[i]) {
+			return nil, Malformed(k, "settle", raw)
+		}
+		settled[i] = make(frontier.Settled, len(settlements[i].Outcomes))
+		for x, at := range s.sent[i] {
+			settled[i][at] = letters[x] == '1'
+		}
+	}
+	return settled, nil
+}
+
+// add adds one settlement. Of outcomes with one index the first is sent.
+func (s *settling) add(st *frontier.Settlement) {
+	s.keys = append(s.f.block(s.keys, s.k, st.Site), s.f.keys[s.k].Visit(st.Token))
+	var sent []int
+	var kinds []byte
+	var known [visitURLs + 1]bool
+	for i, o := range st.Outcomes {
+		if o.Index < 1 || o.Index > visitURLs || known[o.Index] {
+			continue
+		}
+		known[o.Index] = true
+		sent = append(sent, i)
+		kinds = append(kinds, kindLetter(o.Kind))
+	}
+	s.sent = append(s.sent, sent)
+	s.args = append(s.args, st.Token, st.Site, len(sent), kinds)
+	if r := st.Free; r != nil {
+		s.args = append(s.args, 1, Milliseconds(r.Remain), Milliseconds(r.Delay), r.Why, max(0, r.Failures))
+	} else {
+		s.args = append(s.args, 0)
+	}
+	for _, i := range sent {
+		s.args = append(s.args, st.Outcomes[i].Index)
+	}
+	for _, i := range sent {
+		switch o := &st.Outcomes[i]; o.Kind {
+		case frontier.Retry:
+			s.args = append(s.args, Milliseconds(o.NotBefore))
+		case frontier.Dead:
+			s.args = append(s.args, slices.Index(s.causes, o.Cause)+1, letterHead(st.Site, o.Text))
+		}
+	}
+}
+
+func kindLetter(k frontier.Kind) byte {
+	switch k {
+	case frontier.Done:
+		return 'd'
+	case frontier.Retry:
+		return 'r'
+	case frontier.Dead:
+		return 'x'
+	}
+	return 'q'
+}
+
+// letterHead is what stands before the entry in a dead letter: site and text,
+// each ended by a tab.
+func letterHead(site, text string) string {
+	if strings.ContainsAny(text, "\t\r\n") {
+		text = strings.Join(strings.Fields(text), " ")
+	}
+	return site + "\t" + text + "\t"
+}
+
+// Reap takes back leases that nobody extended: URLs that were open return to
+// the front of their queues, marked lost once more, to be lent alone; one that
+// is lost for the third time is dead. It returns how many leases it took; one
+// that was extended since Tick named it is not, nor is any while fetchers may
+// have been cut off from the shard.
+func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) (int, error) {
+	n := 0
+	for part := range slices.Chunk(expired, reapMost) {
+		keys := []string{f.keys[k].Dead(frontier.CauseLost)}
+		args, settings := []any{f.cfg.Lease.Milliseconds(), f.cfg.MaxDead}, f.settings.Load()
+		for _, e := range part {
+			keys = append(f.block(keys, k, e.Site), f.keys[k].Visit(e.Token))
+			args = append(args, e.Token, e.Site, e.Deadline, Milliseconds(settings.DelayOf(e.Site)), letterHead(e.Site, ""))
+		}
+		raw, err := f.call(ctx, k, reapScript, keys, args)
+		if err != nil {
+			return n, err
+		}
+		for _, r := range shard.Array(raw) {
+			if r == int64(1) {
+				n++
+			}
+		}
+	}
+	return n, nil
+}
