@@ -24,6 +24,7 @@ type conn struct {
 	first  time.Time     // when the first byte came
 	in     int64         // bytes read
 	maxIn  int64         // bytes at most, framing included
+	tap    *Wire         // sees what is read, or nil
 	err    error         // the first error reading or writing met
 	parked time.Time     // since when it is idle in the pool
 
@@ -100,6 +101,9 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.first = time.Now()
 	}
 	c.in += int64(n)
+	if c.tap != nil {
+		c.tap.Response = append(c.tap.Response, p[:n]...)
+	}
 	if err == nil && c.in > c.maxIn {
 		err = errFlood
 	}

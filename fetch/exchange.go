@@ -21,6 +21,7 @@ type exchange struct {
 	wire   wire
 	stages []*stage
 	sent   func() // Request.Sent
+	tap    *Wire  // Request.Wire
 }
 
 const (
@@ -38,7 +39,7 @@ func newExchange(c *Client) *exchange {
 
 // release lets go of everything that belonged to one fetch.
 func (x *exchange) release() {
-	x.t, x.px, x.wire, x.sent = target{}, nil, wire{}, nil
+	x.t, x.px, x.wire, x.sent, x.tap = target{}, nil, wire{}, nil, nil
 	x.in.Reset(nil)
 	if cap(x.out) > maxPoolOut {
 		x.out = nil
@@ -100,7 +101,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 
 // prepare takes the URL apart, picks the proxy and writes the request.
 func (x *exchange) prepare(req *Request) error {
-	x.sent = req.Sent
+	x.sent, x.tap = req.Sent, req.Wire
 	if err := x.t.parse(req.URL); err != nil {
 		return fail(ClassURL, err)
 	}
@@ -144,9 +145,15 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 		defer func() { reuse = stop() && reuse }() // aborted: closed, or about to be
 	}
 	c.m.requests.Inc()
+	x.in.Reset(cn)
+	whole := false // the body was read to its end
 	resp.Start = time.Now()
 	err = cn.begin(resp.Start, total, c.cfg.FirstByteTimeout, c.cfg.ReadTimeout, c.maxIn)
 	if err == nil {
+		if x.tap != nil {
+			x.tap.begin(cn, x.out, x.px != nil)
+			defer func() { x.tap.end(cn, x.in, whole) }()
+		}
 		_, err = cn.Write(x.out)
 		resp.Start = time.Now() // what held us up before it was out brings the next request no closer
 	}
@@ -157,7 +164,6 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 		x.sent()
 	}
 	hd := headerOf(resp)
-	x.in.Reset(cn)
 	err = hd.f.ReadLimitBody(x.in, 0) // the header and interim answers; bodies are streamed
 	if cn.in > 0 {
 		resp.FirstByte = cn.first.Sub(resp.Start)
@@ -172,9 +178,13 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	if err := x.judge(cn, hd, resp); err != nil {
 		return false, err
 	}
+	if x.tap != nil {
+		x.tap.head(x.in)
+	}
 	if reuse, err = x.body(ctx, cn, hd, resp, h); err != nil {
 		return false, err
 	}
+	whole = reuse
 	return reuse && cn.err == nil && !hd.f.Header.ConnectionClose() && x.in.Buffered() == 0 && cn.drained(), nil
 }
 

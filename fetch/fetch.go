@@ -36,6 +36,7 @@ type Request struct {
 	URL     string        // fetch form; userinfo becomes basic auth and is not sent in the target
 	Header  [][2]string   // extra headers of this site; they replace the client's own of the same name
 	Timeout time.Duration // total, 0 = Config.FetchTimeout
+	Wire    *Wire         // receives the exchange as it was on the wire, or nil
 	Sent    func()        // called each time the request has been written, or nil
 }
 

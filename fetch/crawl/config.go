@@ -38,6 +38,7 @@ type Config struct {
 	Backoff      time.Duration // of a URL's first retry and of a site first set aside, doubling up to 1 h; default 5 s
 	Canon        canon.Config
 	Fields       sink.Fields                // what records carry beside the default
+	Exchanges    bool                       // records carry their Exchange, for outputs that archive; costs the memory of a body a worker
 	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
 	Epoch        func(shard int) uint64     // rises when a shard may have lost acknowledged admissions, nil: never
 	Report       func(Progress)             // called every ReportEvery while the crawler runs, or nil

@@ -3,12 +3,14 @@ package crawl
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"seine/extract/sink"
+	"seine/fetch"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -221,8 +223,35 @@ func (w *worker) fillRecord(err error, asked bool) {
 	r.Bytes, r.WireBytes = resp.Bytes, resp.WireBytes
 	r.Seconds = resp.Took.Seconds()
 	r.Truncated = resp.Truncated
+	if w.crawler.cfg.Exchanges && !resp.Start.IsZero() {
+		w.recordExchange(err)
+	}
 	if resp.Status > 0 && err == nil {
 		w.recordAnswer()
+	}
+}
+
+// recordExchange shows what was on the wire, in the worker's own memory.
+func (w *worker) recordExchange(err error) {
+	e := &w.exchange
+	*e = sink.Exchange{Request: w.wire.Request, Response: w.wire.Response, Body: w.wire.Body, Addr: w.wire.Addr}
+	w.rec.Exchange = e
+	if w.wire.Whole {
+		return
+	}
+	cut := w.resp.Cut
+	if fe, ok := errors.AsType[*fetch.Error](err); ok {
+		cut = fe.Class
+	}
+	switch cut {
+	case fetch.ClassBodySize, fetch.ClassBodyWire:
+		e.Cut = "length"
+	case fetch.ClassTimeout, fetch.ClassIdle:
+		e.Cut = "time"
+	case fetch.ClassShort, fetch.ClassReset:
+		e.Cut = "disconnect"
+	default: // not wanted, or broken inside its coding
+		e.Cut = "unspecified"
 	}
 }
 

@@ -37,6 +37,8 @@ type worker struct {
 	req        fetch.Request
 	resp       fetch.Response
 	rec        sink.Record
+	wire       fetch.Wire // where Config.Exchanges asks for it
+	exchange   sink.Exchange
 
 	// Of the page at hand:
 	policy   *policy
@@ -83,6 +85,9 @@ func (w *worker) visitURL(v *visit, item *frontier.Item, sent func()) {
 	w.begin(v, item)
 	w.page.counted = true
 	w.req = fetch.Request{URL: item.URL, Header: v.headers(), Sent: sent}
+	if w.crawler.cfg.Exchanges {
+		w.req.Wire = &w.wire
+	}
 	began := time.Now()
 	err := w.crawler.cfg.Fetcher.Do(v.ctx, &w.req, &w.resp, w)
 	if w.scan {
@@ -131,6 +136,9 @@ func (w *worker) begin(v *visit, item *frontier.Item) {
 		w.body = nil
 	}
 	w.body = w.body[:0]
+	if cap(w.wire.Response) > maxKeptBody {
+		w.wire.Response = nil
+	}
 	w.linksOut = nil
 	w.digest.Reset()
 	w.scan = false
