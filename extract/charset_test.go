@@ -26,6 +26,8 @@ func TestCharset(t *testing.T) {
 		{"header", "text/html; charset=ISO-8859-1", "<meta charset=utf-8>", "windows-1252", charset.ByHeader},
 		{"quoted header", `text/html;charset="UTF-8"`, "", "utf-8", charset.ByHeader},
 		{"broken header", `text/html; foo bar; charset=koi8-r`, "", "koi8-r", charset.ByHeader},
+		{"unclosed header", `text/html; charset="koi8-r`, "", "koi8-r", charset.ByHeader},
+		{"escaped header", `text/html; charset="koi8\-r"; x=`, "", "koi8-r", charset.ByHeader},
 		{"unknown header", "text/html; charset=no-such", "<meta charset=koi8-r>", "koi8-r", charset.ByMeta},
 		{"bom before header", "text/html; charset=koi8-r", "\xef\xbb\xbfx", "utf-8", charset.ByBOM},
 		{"utf-16 bom", "text/html; charset=koi8-r", "\xff\xfex\x00", "utf-16le", charset.ByBOM},

@@ -15,7 +15,7 @@ import (
 func trace(s *Scanner, doc Doc, pieces [][]byte) string {
 	var b strings.Builder
 	s.Reset(doc, func(l *Link) {
-		fmt.Fprintf(&b, "%s %q %q %q %t %q %g\n", l.Kind, l.Raw, l.Rel, l.Type, l.NoFollow, l.LastMod, l.Priority)
+		fmt.Fprintf(&b, "%s %q %q %q %q %t %q %g\n", l.Kind, l.Raw, l.Base, l.Rel, l.Type, l.NoFollow, l.LastMod, l.Priority)
 	})
 	for _, p := range pieces {
 		s.Write(bytes.Clone(p)) // its own memory, so that reading beyond it shows

@@ -1,6 +1,9 @@
 package extract
 
-import "seine/extract/charset"
+import (
+	"seine/extract/charset"
+	"seine/frontier/canon"
+)
 
 // collector takes what the tokenizer finds: it decodes, keeps facts and hands
 // links on.
@@ -22,6 +25,10 @@ type collector struct {
 	css     sheet
 	list    listing
 	attrBuf []byte // a style attribute
+
+	docBase      *canon.URL    // of the document
+	parse        *canon.Parser // of xml:base attributes, nil before there is one
+	outer, inner canon.URL
 
 	headerCanonical string
 }

@@ -39,6 +39,7 @@ type Link struct {
 	Raw      []byte  // entities decoded, UTF-8, spaces around it kept; not resolved
 	Rel      []byte  // rel attribute as written, entities decoded
 	Type     []byte  // type attribute, of link elements, Link headers and feeds
+	Base     []byte  // sitemaps and feeds: the xml:base in force, resolved; nil when there is none
 	NoFollow bool    // rel holds nofollow, ugc or sponsored
 	LastMod  []byte  // sitemaps and feeds: date as written, nil when none
 	Priority float32 // sitemaps: 0.0 to 1.0, -1 when not given
@@ -50,7 +51,7 @@ type Doc struct {
 	Link        []string   // Link header values (RFC 8288)
 	Refresh     []string   // Refresh header values
 	Robots      []string   // X-Robots-Tag header values
-	Base        *canon.URL // the document's URL, after redirects; needed by Page only
+	Base        *canon.URL // the document's URL, after redirects; a Scanner needs it for a relative xml:base only
 	Sitemap     bool       // read it as a sitemap or feed: the content decides which
 }
 

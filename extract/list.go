@@ -6,104 +6,64 @@ import (
 
 	"github.com/tdewolff/parse/v2"
 	"github.com/tdewolff/parse/v2/xml"
+
+	"seine/frontier/canon"
 )
 
-// listing reads sitemaps (sitemaps.org), sitemap indexes, RSS and Atom. It goes
-// by local names, whatever the namespace says, and by the element that a
-// location stands in.
+// listing reads sitemaps and their indexes (sitemaps.org), RSS and Atom (RFC
+// 4287). An element means something by its name, its namespace and the element
+// that it stands in.
 type listing struct {
-	win   window
-	path  []listTag // open elements
-	over  int       // open elements deeper than path goes
-	item  listItem
-	text  []byte // of the element that is being read
-	want  bool   // text is wanted
-	locs  int    // handed on
-	bytes int64
-	full  bool // a bound was reached
+	win     window
+	grammar grammar
+	names   scope
+	path    []listNode // open elements
+	over    int        // open elements deeper than path goes
+	item    listItem
+	text    []byte // of the element that is being read
+	want    bool   // text is wanted
+	locs    int    // pages and sitemaps handed on
+	others  int    // other links handed on
+	bytes   int64
+	full    bool   // a bound was reached
+	bases   []byte // xml:base attributes in force, resolved, the last one from base on
+	base    int
+}
+
+// listNode is an open element, with how much of names and bases is older.
+type listNode struct {
+	tag                listTag
+	bound, bases, base int
 }
 
 // maxPath bounds the depth that is followed.
 const maxPath = 64
 
-// listTag names the elements that mean something.
-type listTag uint8
-
-const (
-	listOther listTag = iota
-	listURL           // url
-	listSitemap
-	listLoc
-	listLastMod
-	listPriority
-	listItemTag // item of RSS, entry of Atom
-	listChannel // channel of RSS, feed of Atom
-	listLink
-	listGUID
-	listDate
-	listEnclosure
-)
-
-// listTagOf recognizes an element by its local name. Those that sitemaps borrow
-// from elsewhere for images, videos and news mean nothing here.
-func listTagOf(name []byte) (tag listTag) {
-	if i := bytes.IndexByte(name, ':'); i >= 0 {
-		if p := name[:i]; equalFold(p, "image") || equalFold(p, "video") || equalFold(p, "news") {
-			return listOther
-		}
-		name = name[i+1:]
-	}
-	var fold [10]byte
-	if len(name) > len(fold) {
-		return listOther
-	}
-	for i, c := range name {
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		fold[i] = c
-	}
-	switch string(fold[:len(name)]) {
-	case "url":
-		tag = listURL
-	case "sitemap":
-		tag = listSitemap
-	case "loc":
-		tag = listLoc
-	case "lastmod":
-		tag = listLastMod
-	case "priority":
-		tag = listPriority
-	case "item", "entry":
-		tag = listItemTag
-	case "channel", "feed":
-		tag = listChannel
-	case "link":
-		tag = listLink
-	case "guid":
-		tag = listGUID
-	case "pubdate", "updated", "published", "modified", "date":
-		tag = listDate
-	case "enclosure":
-		tag = listEnclosure
-	}
-	return tag
-}
-
 // listItem is the url, sitemap, item or entry that is being read.
 type listItem struct {
-	loc, guid, date []byte
-	priority        float32
-	sent            bool
+	loc, typ, base []byte // its location, the type of that, the xml:base around it
+	guid, date     []byte
+	priority       float32
+	noPermalink    bool // the guid is no address
+	sent           bool
 }
 
 func (i *listItem) reset() {
-	*i = listItem{loc: i.loc[:0], guid: i.guid[:0], date: i.date[:0], priority: -1}
+	*i = listItem{loc: i.loc[:0], typ: i.typ[:0], base: i.base[:0], guid: i.guid[:0], date: i.date[:0], priority: -1}
+}
+
+// locate takes the location of the item.
+func (l *listing) locate(loc, typ []byte) {
+	i := &l.item
+	i.loc, i.typ, i.base = append(i.loc[:0], loc...), append(i.typ[:0], typ...), append(i.base[:0], l.bases[l.base:]...)
 }
 
 func (l *listing) reset(max int) {
 	l.win.reset(max)
-	l.path, l.text, l.over, l.want, l.locs, l.bytes, l.full = l.path[:0], l.text[:0], 0, false, 0, 0, false
+	l.grammar, l.names = noList, scope{bound: l.names.bound[:0]}
+	l.path, l.text, l.over, l.want = l.path[:0], l.text[:0], 0, false
+	l.locs, l.others, l.bytes, l.full = 0, 0, 0, false
+	l.bases, l.base = l.bases[:0], 0
 	l.item.reset()
 }
 
@@ -143,9 +103,9 @@ func (c *collector) listClose() {
 		c.facts.Truncated = true
 	}
 	kind := Loc
-	for _, tag := range c.list.path {
-		if tag == listSitemap || tag == listItemTag {
-			kind = itemKind(tag)
+	for _, n := range c.list.path {
+		if n.tag == listSitemap || n.tag == listItemTag {
+			kind = itemKind(n.tag)
 		}
 	}
 	c.listItem(kind)
@@ -155,7 +115,7 @@ func (c *collector) listClose() {
 // when their tag is.
 func (c *collector) lexList(b []byte, final bool) int {
 	done, at := 0, 0
-	tag := listTag(0)
+	var name []byte
 	var a listAttrs
 	in := parse.NewInputBytes(b)
 	defer in.Restore()
@@ -166,8 +126,8 @@ func (c *collector) lexList(b []byte, final bool) int {
 		case xml.ErrorToken:
 			return done
 		case xml.StartTagToken:
-			tag = listTagOf(lex.Text())
-			a = listAttrs{}
+			name = lex.Text()
+			a.listValues, a.n = listValues{}, 0
 			continue
 		case xml.StartTagPIToken, xml.AttributeToken:
 			a.put(lex.Text(), lex.AttrVal())
@@ -178,13 +138,13 @@ func (c *collector) lexList(b []byte, final bool) int {
 		}
 		switch tt {
 		case xml.StartTagCloseToken:
-			c.listStart(tag, &a)
+			c.listStart(name, &a)
 		case xml.StartTagCloseVoidToken:
-			c.listStart(tag, &a)
-			c.listEnd(tag)
+			c.listStart(name, &a)
+			c.listEnd(name)
 		case xml.EndTagToken:
 			if !final || closed(tt, data) {
-				c.listEnd(listTagOf(trim(lex.Text())))
+				c.listEnd(trim(lex.Text()))
 			}
 		case xml.TextToken:
 			c.listText(data, false)
@@ -209,22 +169,41 @@ func closed(tt xml.TokenType, b []byte) bool {
 	return b[len(b)-1] == '>'
 }
 
-// listAttrs are the attributes of one element that matter.
+// listAttrs are the attributes of one element that matter, as written.
 type listAttrs struct {
-	href, rel, url, typ []byte
+	listValues
+	bound [maxDeclared]struct{ prefix, uri []byte } // namespaces declared
+	n     int                                       // how many of them
 }
+
+type listValues struct{ href, rel, url, typ, base, about, permalink []byte }
+
+// maxDeclared bounds the namespaces that one element may declare.
+const maxDeclared = 32
 
 func (a *listAttrs) put(name, val []byte) {
 	val = unquote(val)
 	switch string(name) {
 	case "href":
 		a.href = val
-	case "rel":
-		a.rel = val
+	case "rel": // its values have names as addresses too (RFC 4287, 4.2.7.2)
+		a.rel = bytes.TrimPrefix(trim(val), []byte("http://www.iana.org/assignments/relation/"))
 	case "url":
 		a.url = val
 	case "type":
 		a.typ = val
+	case "xml:base":
+		a.base = val
+	case "rdf:about":
+		a.about = val
+	case "isPermaLink":
+		a.permalink = trim(val)
+	default:
+		prefix, ok := bytes.CutPrefix(name, []byte("xmlns"))
+		if ok && (len(prefix) == 0 || prefix[0] == ':') && a.n < maxDeclared {
+			a.bound[a.n].prefix, a.bound[a.n].uri = bytes.TrimPrefix(prefix, []byte{':'}), trim(val)
+			a.n++
+		}
 	}
 }
 
@@ -238,26 +217,36 @@ func priority(b []byte) float32 {
 }
 
 // listStart opens an element of a listing.
-func (c *collector) listStart(tag listTag, a *listAttrs) {
+func (c *collector) listStart(name []byte, a *listAttrs) {
 	l := &c.list
-	parent := listOther
-	if n := len(l.path); n > 0 {
-		parent = l.path[n-1]
-	}
 	if l.over > 0 || len(l.path) == maxPath {
 		l.over++
 		return
 	}
+	parent := l.parent(len(l.path))
 	l.takeDirect(parent)
-	l.path = append(l.path, tag)
-	l.text, l.want = l.text[:0], tag != listOther
-	switch tag {
+	node := listNode{bound: len(l.names.bound), bases: len(l.bases), base: l.base}
+	for _, d := range a.bound[:a.n] {
+		l.names.bind(d.prefix, d.uri)
+	}
+	if len(a.base) > 0 {
+		c.listBase(c.dec.text(a.base))
+	}
+	node.tag = l.tagOf(name)
+	l.path = append(l.path, node)
+	l.text, l.want = l.text[:0], node.tag != listOther
+	switch node.tag {
 	case listURL, listSitemap, listItemTag:
 		l.item.reset()
+		if isWeb(a.about) { // the address of an item in RSS 1.0
+			l.item.guid = append(l.item.guid, c.dec.text(a.about)...)
+		}
+	case listGUID:
+		l.item.noPermalink = equalFold(a.permalink, "false")
 	case listLink:
 		c.listLink(parent, a)
 	case listEnclosure:
-		if a.url != nil {
+		if parent == listItemTag && a.url != nil {
 			c.sendList(Enclosure, c.dec.text(a.url), a.typ)
 		}
 	case listLoc:
@@ -266,52 +255,84 @@ func (c *collector) listStart(tag listTag, a *listAttrs) {
 			l.item.reset()
 		}
 	}
+	c.dec.release()
 }
 
-// listLink takes a link that is an attribute: xhtml:link of a sitemap, link of Atom.
+// parent is what the element at n of the path stands in.
+func (l *listing) parent(n int) listTag {
+	if n == 0 {
+		return listRoot
+	}
+	return l.path[n-1].tag
+}
+
+// listBase puts an xml:base attribute in force. One that is no address changes
+// nothing.
+func (c *collector) listBase(raw []byte) {
+	if c.parse == nil {
+		c.parse = canon.NewParser(canon.Config{})
+	}
+	l, outer := &c.list, c.docBase
+	if in := l.bases[l.base:]; len(in) > 0 && c.parse.Parse(&c.outer, in) == nil {
+		outer = &c.outer
+	}
+	if c.parse.Resolve(&c.inner, outer, raw, nil) == nil {
+		l.base = len(l.bases)
+		l.bases = append(l.bases, c.inner.Fetch()...)
+	}
+}
+
+// listLink takes a link that is an attribute: xhtml:link of a sitemap, link of
+// Atom, in RSS too. The first alternate of an entry is its location.
 func (c *collector) listLink(parent listTag, a *listAttrs) {
 	if a.href == nil {
 		return
 	}
 	href := c.dec.text(a.href)
 	r := rels(a.rel)
+	alternate := len(a.rel) == 0 || r&relAlternate != 0
 	switch {
 	case parent == listURL:
 		c.sendList(Alternate, href, a.typ)
 	case parent == listItemTag && equalFold(a.rel, "enclosure"):
 		c.sendList(Enclosure, href, a.typ)
-	case len(a.rel) > 0 && r&relAlternate == 0:
-		if parent == listChannel && r&(relNext|relPrev) != 0 {
-			c.sendList(r.kind(nil), href, a.typ)
-		}
-	case parent == listItemTag:
-		c.sendList(Entry, href, a.typ)
-		c.list.item.sent = true
-	case parent == listChannel:
+	case parent == listItemTag && alternate:
+		c.entry(href, a.typ)
+	case parent == listChannel && alternate:
 		c.sendList(Home, href, a.typ)
+	case parent == listChannel && r&(relNext|relPrev) != 0:
+		c.sendList(r.kind(nil), href, a.typ)
 	}
 }
 
+// entry takes a location of the item; further ones are handed on at once.
+func (c *collector) entry(loc, typ []byte) {
+	if len(c.list.item.loc) > 0 {
+		c.sendList(Entry, loc, typ)
+		return
+	}
+	c.list.locate(loc, typ)
+}
+
 // listEnd closes an element of a listing, and those inside it that were not.
-func (c *collector) listEnd(tag listTag) {
+func (c *collector) listEnd(name []byte) {
 	l := &c.list
 	if l.over > 0 {
 		l.over--
 		return
 	}
+	tag := l.tagOf(name)
 	i := len(l.path) - 1
-	for i >= 0 && l.path[i] != tag && tag != listOther {
+	for i >= 0 && l.path[i].tag != tag && tag != listOther {
 		i--
 	}
-	if i < 0 || l.path[i] != tag { // closes nothing that is open
+	if i < 0 || l.path[i].tag != tag { // closes nothing that is open
 		return
 	}
-	l.path = l.path[:i]
-	parent := listOther
-	if i > 0 {
-		parent = l.path[i-1]
-	}
+	parent := l.parent(i)
 	c.listValue(tag, parent)
+	node := l.path[i]
+	l.path, l.names.bound, l.bases, l.base = l.path[:i], l.names.bound[:node.bound], l.bases[:node.bases], node.base
 	l.text, l.want = l.text[:0], parent == listSitemap || parent == listURL
 }
 
@@ -319,33 +340,41 @@ func (c *collector) listEnd(tag listTag) {
 func (c *collector) listValue(tag, parent listTag) {
 	l := &c.list
 	text := trim(l.text)
+	inItem := parent == listURL || parent == listSitemap || parent == listItemTag
 	switch tag {
 	case listLoc:
-		if parent == listURL || parent == listSitemap || len(l.item.loc) == 0 {
-			l.item.loc = append(l.item.loc[:0], text...)
-		}
-		if parent != listURL && parent != listSitemap { // no url around it
+		switch {
+		case inItem:
+			l.locate(text, nil)
+		case parent == listRoot: // no url around it
+			l.locate(text, nil)
 			c.listItem(Loc)
 			l.item.reset()
 		}
 	case listLastMod, listDate:
-		l.item.date = append(l.item.date[:0], text...)
+		if inItem {
+			l.item.date = append(l.item.date[:0], text...)
+		}
 	case listPriority:
-		l.item.priority = priority(text)
+		if inItem {
+			l.item.priority = priority(text)
+		}
 	case listGUID:
-		l.item.guid = append(l.item.guid[:0], text...)
+		if inItem && !l.item.noPermalink {
+			l.item.guid = append(l.item.guid[:0], text...)
+		}
 	case listLink:
 		switch {
 		case len(text) == 0:
 		case parent == listItemTag:
-			l.item.loc = append(l.item.loc[:0], text...)
+			c.entry(text, nil)
 		case parent == listChannel:
 			c.sendList(Home, text, nil)
 		}
 	case listURL, listSitemap, listItemTag:
 		l.takeDirect(tag)
 		if tag == listItemTag && len(l.item.loc) == 0 && isWeb(l.item.guid) {
-			l.item.loc = append(l.item.loc[:0], l.item.guid...)
+			l.locate(l.item.guid, nil)
 		}
 		c.listItem(itemKind(tag))
 		l.item.reset()
@@ -359,7 +388,7 @@ func (l *listing) takeDirect(parent listTag) {
 		return
 	}
 	if t := trim(l.text); isWeb(t) {
-		l.item.loc = append(l.item.loc[:0], t...)
+		l.locate(t, nil)
 	}
 }
 
@@ -384,22 +413,36 @@ func (c *collector) listItem(k Kind) {
 	if len(i.date) > 0 {
 		c.link.LastMod = i.date
 	}
+	if len(i.typ) > 0 {
+		c.link.Type = i.typ
+	}
+	if len(i.base) > 0 {
+		c.link.Base = i.base
+	}
 	c.sendCounted(k, i.loc)
 }
 
 func (c *collector) sendList(k Kind, raw, typ []byte) {
 	c.link = Link{Type: typ, Priority: -1}
+	if base := c.list.bases[c.list.base:]; len(base) > 0 {
+		c.link.Base = base
+	}
 	c.sendCounted(k, raw)
-	c.dec.release()
 }
 
-// sendCounted hands on a location, MaxLocs of them.
+// sendCounted hands on a location: MaxLocs pages and sitemaps, and as many other
+// links.
 func (c *collector) sendCounted(k Kind, raw []byte) {
-	if c.list.locs >= c.cfg.MaxLocs {
-		c.listFull()
+	n := &c.list.others
+	if Of(Loc, Index, Entry).Has(k) {
+		n = &c.list.locs
+	}
+	if *n >= c.cfg.MaxLocs {
+		c.facts.Truncated = true
+		c.list.full = c.list.full || n == &c.list.locs
 		return
 	}
-	c.list.locs++
+	*n++
 	c.send(k, trim(raw))
 }
 
@@ -453,6 +496,7 @@ func (c *collector) line() {
 		c.facts.Cut++
 	} else if isWeb(t) {
 		c.sendList(Loc, c.dec.utf8(t), nil)
+		c.dec.release()
 	}
 	c.list.text = c.list.text[:0]
 }

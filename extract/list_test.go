@@ -65,6 +65,24 @@ var listCases = []struct {
 	{"error page", `<!DOCTYPE html><html><a href=x></html>`, nil},
 	{"nul", "<urlset><url><loc>http://a.example/1</loc>\x00</url></urlset>", []string{"loc http://a.example/1"}},
 	{"entities", `<urlset><url><loc>http://a.example/&#x26;&lt;&apos;&quot;</loc></url></urlset>`, []string{`loc http://a.example/&<'"`}},
+	{"image by namespace", `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:i="http://www.google.com/schemas/sitemap-image/1.1"><url><i:image><i:loc>http://i.example/</i:loc></i:image>` +
+		`<loc>http://a.example/</loc><image xmlns="http://www.google.com/schemas/sitemap-image/1.1"><loc>http://i.example/2</loc><lastmod>no</lastmod></image></url></urlset>`, []string{"loc http://a.example/"}},
+	{"namespace that ends", `<urlset xmlns="x"><url><loc xmlns="y">http://n.example/</loc><loc>http://a.example/1</loc></url><url xmlns="y"><loc>http://n.example/</loc></url>` +
+		`<url xmlns=""><loc>http://a.example/2</loc></url></urlset>`, []string{"loc http://a.example/1", "loc http://a.example/2"}},
+	{"loc in another place", `<urlset><loc>http://a.example/1</loc><url><thing><loc>http://n.example/</loc></thing></url></urlset>`, []string{"loc http://a.example/1"}},
+	{"words before it", "Warning: x in y\n<?xml version='1.0'?>\n<urlset><url><loc>http://a.example/</loc></url></urlset>", []string{"loc http://a.example/"}},
+	{"rss images and texts", `<rss><channel><image><url>http://n.example/</url><link>http://n.example/</link></image><textInput><link>http://n.example/</link></textInput>` +
+		`<item><guid isPermaLink="false">http://n.example/</guid><source url="http://n.example/">x</source><comments>http://n.example/</comments></item>` +
+		`<item><guid isPermaLink="true">http://a.example/1</guid><media:content xmlns:media="m" url="http://n.example/"/></item></channel></rss>`, []string{"entry http://a.example/1"}},
+	{"atom link in rss", `<rss xmlns:a10="http://www.w3.org/2005/Atom"><channel><a10:link rel="self" href="http://n.example/"/><item><a10:link href="http://a.example/1"/></item>` +
+		`<item><link>http://a.example/2</link><a10:link rel="self" href="http://n.example/"/></item></channel></rss>`, []string{"entry http://a.example/1", "entry http://a.example/2"}},
+	{"rss 1.0", `<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel rdf:about="http://n.example/f">` +
+		`<link>http://a.example/</link><items><rdf:Seq><rdf:li resource="http://n.example/"/></rdf:Seq></items></channel><image><url>http://n.example/</url></image>` +
+		`<item rdf:about="http://a.example/1"><link>http://a.example/1</link><dc:date>2020</dc:date></item><item rdf:about="http://a.example/2"/></rdf:RDF>`,
+		[]string{"home http://a.example/", "entry http://a.example/1", "entry http://a.example/2"}},
+	{"atom source and content", `<feed xmlns="http://www.w3.org/2005/Atom"><entry><source><link href="http://n.example/"/></source><content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">` +
+		`<link href="http://n.example/"/></div></content><link rel="http://www.iana.org/assignments/relation/alternate" href="http://a.example/1"/><link rel="alternate" hreflang="de" href="http://a.example/2"/>` +
+		`<link rel="related" href="http://n.example/"/></entry></feed>`, []string{"entry http://a.example/2", "entry http://a.example/1"}},
 	{"doctype", `<!DOCTYPE urlset [<!ENTITY x "y">]><urlset><url><loc>http://a.example/</loc></url></urlset>`, []string{"loc http://a.example/"}},
 }
 
@@ -138,7 +156,7 @@ func TestLastModAndPriority(t *testing.T) {
 func TestSharedSitemaps(t *testing.T) {
 	dir := sharedData(t, "sitemaps")
 	counts := map[string]int{
-		"atom.xml": 2, "do-not-visit.txt": 1, "feed.rss": 4, "sitemap-with-bom.txt": 2, "sitemap.badns.xml": 2, "sitemap.index.xml": 15,
+		"atom.xml": 2, "do-not-visit.txt": 1, "feed.rss": 3, "sitemap-with-bom.txt": 2, "sitemap.badns.xml": 2, "sitemap.index.xml": 15,
 		"sitemap.ns.xml": 2, "sitemap.txt": 2, "sitemap.txt.gz": 5, "xmlRss_pubDate.xml": 7, "xmlSitemap.gz": 5,
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.*"))

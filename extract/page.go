@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/encoding"
@@ -30,7 +31,7 @@ type PageConfig struct {
 	LimitBy        canon.LimitBy // site rule, default canon.ByDomain
 	Follow         Kinds         // kinds that are followed, default Navigation; of a sitemap its locations always are
 	IgnoreNofollow bool          // follow links in spite of nofollow, on links and on pages
-	MaxLinks       int           // distinct URLs handed on per page, default 20000
+	MaxLinks       int           // distinct URLs handed on per page, sitemaps and feeds aside, default 20000
 	Every          bool          // for tools: hand on repeated links too, and with a nil URL those that are no URL
 }
 
@@ -76,7 +77,7 @@ type Page struct {
 	sites *canon.Sites
 	emit  func(*Found)
 
-	base    canon.URL  // of a base element
+	base    canon.URL  // of a base element, or an xml:base
 	baseURL *canon.URL // what links are resolved with
 	url     canon.URL
 	found   Found
@@ -147,7 +148,7 @@ func (p *Page) take(l *Link) {
 		return
 	}
 	p.counts.Links++
-	if p.counts.Found >= p.cfg.MaxLinks {
+	if p.full() {
 		p.counts.Over++
 		return
 	}
@@ -158,7 +159,11 @@ func (p *Page) take(l *Link) {
 	if i := bytes.IndexByte(raw, '#'); i >= 0 { // most repeats differ in the fragment only
 		raw = raw[:i]
 	}
-	if !p.raws.add(xxhash.Sum64(raw), p.follows(l)) && !p.cfg.Every {
+	key := xxhash.Sum64(raw)
+	if l.Base != nil {
+		key ^= bits.RotateLeft64(xxhash.Sum64(l.Base), 1)
+	}
+	if !p.raws.add(key, p.follows(l)) && !p.cfg.Every {
 		p.counts.Repeated++
 		return
 	}
@@ -175,6 +180,10 @@ func (p *Page) take(l *Link) {
 		}
 	}
 }
+
+// full tells whether no more links are to be handed on. A sitemap has a bound of
+// its own, MaxLocs.
+func (p *Page) full() bool { return p.counts.Found >= p.cfg.MaxLinks && !p.sitemap }
 
 // follows tells whether a link is one to follow, as far as it says itself.
 func (p *Page) follows(l *Link) bool {
@@ -204,12 +213,16 @@ func (p *Page) release() {
 
 // resolve hands a link on as a URL, unless it was before.
 func (p *Page) resolve(l *Link) {
-	if p.counts.Found >= p.cfg.MaxLinks {
+	if p.full() {
 		p.counts.Over++
 		return
 	}
 	follow := p.follows(l) && (p.cfg.IgnoreNofollow || !p.scan.col.facts.NoFollow)
-	if err := p.parse.Resolve(&p.url, p.baseURL, l.Raw, p.queryEncoding()); err != nil {
+	base := p.baseURL
+	if l.Base != nil && p.parse.Parse(&p.base, l.Base) == nil {
+		base = &p.base
+	}
+	if err := p.parse.Resolve(&p.url, base, l.Raw, p.queryEncoding()); err != nil {
 		p.refused(err)
 		if p.cfg.Every {
 			p.found = Found{Link: *l}

@@ -76,6 +76,34 @@ func TestForeignLocations(t *testing.T) {
 	}
 }
 
+// xml:base counts where it stands, relative ones too, and for links of its own
+// element.
+func TestXMLBase(t *testing.T) {
+	body := `<feed xmlns="http://www.w3.org/2005/Atom" xml:base="/f/"><link href="h"/><entry xml:base="e/"><link href="1"/></entry><entry><link xml:base="http://a.example/x/" href="2"/>` +
+		`</entry><entry xml:base="data:,"><link href="1"/><link rel="enclosure" href="../3"/></entry></feed>`
+	want := "home http://a.example/f/h,entry http://a.example/f/e/1,entry http://a.example/x/2,enclosure http://a.example/3,entry http://a.example/f/1"
+	for _, doc := range []Doc{{Sitemap: true}, {ContentType: "application/atom+xml"}} {
+		got, _ := pageLinks(t, PageConfig{Config: Config{Kinds: All}, Follow: All}, doc, body)
+		if s := strings.Join(got, ","); s != want {
+			t.Errorf("got %q, want %q", s, want)
+		}
+	}
+}
+
+// A sitemap is bounded by itself, whatever else it holds and a page may.
+func TestLargeSitemap(t *testing.T) {
+	var body strings.Builder
+	body.WriteString("<urlset>")
+	for i := range 50_001 {
+		fmt.Fprintf(&body, "<url><loc>http://a.example/%d</loc><xhtml:link rel='alternate' href='http://a.example/de/%d'/></url>", i, i)
+	}
+	body.WriteString("</urlset>")
+	got, p := pageLinks(t, PageConfig{}, Doc{Sitemap: true}, body.String())
+	if len(got) != 50_000 || !p.Facts().Truncated {
+		t.Errorf("%d links, truncated %t", len(got), p.Facts().Truncated)
+	}
+}
+
 func TestMaxLinks(t *testing.T) {
 	body := "<base href=/b/><p>" + strings.Repeat("<a href=1><a href=2><a href=3><a href='http://['><a href=x:y>", 3)
 	got, p := pageLinks(t, PageConfig{MaxLinks: 2}, Doc{}, body)

@@ -28,19 +28,38 @@ func headerType(v string) (typ, label string) {
 	if err == nil {
 		return typ, strings.ToLower(params["charset"])
 	}
-	typ, rest, _ := strings.Cut(v, ";")
-	if cs := charset.Meta([]byte(rest)); cs != nil {
-		label = strings.ToLower(string(cs))
+	typ, rest, _ := strings.Cut(strings.ToLower(v), ";")
+	if _, value, ok := strings.Cut(rest, "charset="); ok {
+		label = declaredLabel(value)
 	}
-	return strings.ToLower(strings.TrimSpace(typ)), label
+	return strings.TrimSpace(typ), label
+}
+
+// declaredLabel reads the value of a charset parameter (MIME Sniffing, 4.4): up
+// to a semicolon, or a quoted string, whose end may be missing.
+func declaredLabel(v string) string {
+	quoted, ok := strings.CutPrefix(v, `"`)
+	if !ok {
+		v, _, _ = strings.Cut(v, ";")
+		return strings.TrimSpace(v)
+	}
+	var b strings.Builder
+	for i := 0; i < len(quoted) && quoted[i] != '"'; i++ {
+		if quoted[i] == '\\' && i+1 < len(quoted) {
+			i++
+		}
+		b.WriteByte(quoted[i])
+	}
+	return b.String()
 }
 
 // route says how the document that starts with b is read: by its media type,
-// where that tells; a sitemap by what it looks like.
+// where that tells; a sitemap by what it looks like, whatever its type.
 func (s *Scanner) route(b []byte, unzipped bool) reader {
 	look := sniff(b)
-	if s.doc.Sitemap {
-		if look == readHTML { // an error page in place of a sitemap
+	xml := s.typ == "application/xml" || s.typ == "text/xml" || strings.HasSuffix(s.typ, "+xml")
+	if s.doc.Sitemap && (look != readHTML || !xml) {
+		if look == readHTML { // an error page in its place
 			return readNothing
 		}
 		return look
@@ -50,7 +69,7 @@ func (s *Scanner) route(b []byte, unzipped bool) reader {
 		return readHTML
 	case typ == "text/css":
 		return readCSS
-	case typ == "application/xml", typ == "text/xml", strings.HasSuffix(typ, "+xml"):
+	case xml:
 		if look == readHTML {
 			return readHTML
 		}
@@ -77,36 +96,43 @@ func sniff(b []byte) reader {
 		b = b[n:]
 	}
 	b = trim(b)
-	if len(b) == 0 || b[0] != '<' {
-		if bytes.IndexByte(b, 0) >= 0 || indexFold(b, "<html") < 0 && indexFold(b, "<a ") < 0 {
-			return readLines
-		}
+	markup := len(b) > 0 && b[0] == '<'
+	switch {
+	case markup && len(b) >= 9 && equalFold(b[:9], "<!doctype") && indexFold(b[:min(len(b), 64)], "html") > 0:
 		return readHTML
-	}
-	if len(b) >= 9 && equalFold(b[:9], "<!doctype") && indexFold(b[:min(len(b), 64)], "html") > 0 {
+	case (markup || bytes.IndexByte(b, 0) < 0) && hasElement(b, "urlset", "sitemapindex", "rss", "feed", "rdf"): // behind what a script said, too
+		return readXML
+	case hasElement(b, "html", "head", "body", "a"):
 		return readHTML
-	}
-	for _, root := range []string{"urlset", "sitemapindex", "rss", "feed", "rdf"} {
-		for i, rest := 0, b; ; rest = rest[i+1:] {
-			if i = bytes.IndexByte(rest, '<'); i < 0 {
-				break
-			}
-			name := rest[i+1:]
-			if end := bytes.IndexAny(name, " \t\r\n>/"); end >= 0 {
-				name = name[:end]
-			}
-			if colon := bytes.IndexByte(name, ':'); colon >= 0 {
-				name = name[colon+1:]
-			}
-			if equalFold(name, root) {
-				return readXML
-			}
-		}
-	}
-	if bytes.HasPrefix(b, []byte("<?xml")) && indexFold(b, "<html") < 0 {
+	case !markup:
+		return readLines
+	case bytes.HasPrefix(b, []byte("<?xml")):
 		return readXML
 	}
 	return readHTML
+}
+
+// hasElement tells whether a tag in b has one of the names, whatever its prefix.
+func hasElement(b []byte, names ...string) bool {
+	for {
+		i := bytes.IndexByte(b, '<')
+		if i < 0 {
+			return false
+		}
+		b = b[i+1:]
+		name := b
+		if end := bytes.IndexAny(name, " \t\r\n>/"); end >= 0 {
+			name = name[:end]
+		}
+		if colon := bytes.IndexByte(name, ':'); colon >= 0 {
+			name = name[colon+1:]
+		}
+		for _, n := range names {
+			if equalFold(name, n) {
+				return true
+			}
+		}
+	}
 }
 
 // sampleBytes is how much of a document that declares no encoding is looked at
@@ -128,7 +154,7 @@ func (s *Scanner) encoding(b []byte, read reader, whole bool) (name string, by c
 	case readNothing:
 		return "utf-8", charset.ByDefault, 0
 	case readXML:
-		if name = charset.XML(b); name != "" {
+		if name = charset.XML(trim(b)); name != "" { // blank lines in front of it are a habit
 			s.col.facts.Declared = name
 			return name, charset.ByMeta, 0
 		}

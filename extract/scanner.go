@@ -61,6 +61,7 @@ func (s *Scanner) Reset(doc Doc, emit func(*Link)) {
 		}
 	}
 	s.col.reset(emit)
+	s.col.docBase = doc.Base
 	s.mk.reset(false)
 	s.col.facts.Declared = s.label
 	s.col.headers(&s.doc)

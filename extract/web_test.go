@@ -48,6 +48,14 @@ func TestWebCases(t *testing.T) {
 		{"N01.a.html", false, "a https://example.com/dir/one"},
 		{"N01.b.html", false, many},
 		{"N02.html", false, "a https://example.com/open"},
+		{"N20.xml", true, "loc https://example.com/p1"},
+		{"N21.xml", true, ""},
+		{"N24.xml", true, "loc https://example.com/caf%C3%A9"},
+		{"N25.sitemap.raw", true, "loc http://www.example.com/p1"},
+		{"N26.sitemap.raw", true, "loc http://example.com/p1"},
+		{"X03.sitemap.raw", true, "loc http://example.com/p1"},
+		{"X04.index.raw", true, "index http://example.com/sitemap-1.xml"},
+		{"X04.child.raw", true, "loc http://example.com/blog/1"},
 	} {
 		typ, body := webCase(t, c.file)
 		doc := Doc{ContentType: typ, Sitemap: c.sitemap, Base: mustURL(t, "https://example.com/page/")}
