@@ -5,6 +5,13 @@ import (
 	"io"
 )
 
+// maxWire is how much of a compressed body, or between two codings, is read
+// where its decoded body may have max bytes.
+func maxWire(max int64) int64 { return max + max/16 + 64<<10 }
+
+// maxIn is how many bytes of a whole answer are read, framing included.
+func maxIn(max int64, header int) int64 { return 2*maxWire(max) + int64(header) + 1<<20 }
+
 // wire is a body as the connection gives it: counted, cut one byte after its
 // limit, its errors remembered apart from those of decoders above it.
 type wire struct {

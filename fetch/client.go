@@ -22,8 +22,6 @@ type Client struct {
 	decoders decoders
 	own      [][2]string // headers of every request
 	block    []byte      // the same as bytes
-	maxWire  int64       // of a compressed body
-	maxIn    int64       // of a whole answer, framing included
 
 	exchanges sync.Pool
 	closing   sync.Once
@@ -66,9 +64,6 @@ func New(cfg Config) (*Client, error) {
 	for _, kv := range c.own {
 		c.block = appendLine(c.block, kv[0], kv[1])
 	}
-	c.maxWire = cfg.MaxBody + cfg.MaxBody/16 + 64<<10
-	c.decoders.max = c.maxWire
-	c.maxIn = 2*c.maxWire + int64(cfg.MaxHeader) + 1<<20
 	c.exchanges.New = func() any { return newExchange(c) }
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_hosts`, func() float64 { n, _ := c.pool.counts(); return float64(n) })
@@ -114,15 +109,12 @@ func (c *Client) janitor() {
 // to 8 MiB for zstd, 16 MiB for br). In the usual case (a kept connection, a
 // type already seen) it allocates only for ctx.
 func (c *Client) Do(ctx context.Context, req *Request, resp *Response, h Handler) error {
-	*resp = Response{Header: resp.Header, ContentType: resp.ContentType}
+	*resp = Response{Header: resp.Header}
 	headerOf(resp).clear()
 	x := c.exchanges.Get().(*exchange)
 	err := x.run(ctx, req, resp, h)
 	x.release()
 	c.exchanges.Put(x)
-	if resp.Status == 0 {
-		resp.ContentType = ""
-	}
 	c.m.bodyBytes.AddInt64(resp.Bytes)
 	c.m.wireBytes.AddInt64(resp.WireBytes)
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -49,20 +50,16 @@ type stage struct {
 
 var errStages = errors.New("too many content encodings")
 
-// decoders pools stages. Each stage yields at most max bytes: under another, a
-// few bytes on the wire could become any number that never reach the Handler.
-type decoders struct {
-	max   int64
-	pools [codings]sync.Pool
-}
+// decoders pools stages.
+type decoders struct{ pools [codings]sync.Pool }
 
-func (d *decoders) get(c coding, src io.Reader) *stage {
+func (d *decoders) get(c coding, src io.Reader, max int64) *stage {
 	s, ok := d.pools[c].Get().(*stage)
 	if !ok {
 		s = &stage{coding: c, in: bufio.NewReaderSize(nil, stageSize)}
 	}
 	s.in.Reset(src)
-	s.out, s.left, s.err = nil, d.max, nil
+	s.out, s.left, s.err = nil, max, nil
 	return s
 }
 
@@ -76,8 +73,10 @@ func (d *decoders) put(s *stage) {
 
 // open stacks decoders for a Content-Encoding onto src, the last coding
 // outermost, and appends them to stages. Unknown codings are none, as in
-// browsers: the value is often a charset.
-func (d *decoders) open(stages []*stage, encoding string, src io.Reader) ([]*stage, io.Reader, error) {
+// browsers: the value is often a charset. Each stage yields at most max bytes:
+// under another, a few bytes on the wire could become any number that never
+// reach the Handler.
+func (d *decoders) open(stages []*stage, encoding string, src io.Reader, max int64) ([]*stage, io.Reader, error) {
 	for encoding != "" {
 		name := encoding
 		if i := strings.LastIndexByte(encoding, ','); i >= 0 {
@@ -92,7 +91,7 @@ func (d *decoders) open(stages []*stage, encoding string, src io.Reader) ([]*sta
 		if len(stages) == maxStages {
 			return stages, src, errStages
 		}
-		s := d.get(c, src)
+		s := d.get(c, src, max)
 		stages, src = append(stages, s), s
 	}
 	return stages, src, nil
@@ -226,4 +225,29 @@ func unexpected(err error) error {
 		return io.ErrUnexpectedEOF
 	}
 	return err
+}
+
+// joined is a list of codings with others behind it.
+func joined(codings, more string) string {
+	if more == "" {
+		return codings
+	}
+	return codings + "," + more
+}
+
+// Decode undoes the codings that a Content-Encoding names on a whole body, as a
+// Request with Raw set brings it, and returns at most max bytes, cut where there
+// are more. It makes its decoders anew and is not meant for every page. Errors
+// say that the body does not decode.
+func Decode(encoding string, body []byte, max int64) (decoded []byte, cut bool, err error) {
+	var d decoders
+	_, src, err := d.open(nil, encoding, bytes.NewReader(body), maxWire(max))
+	if err != nil {
+		return nil, false, err
+	}
+	decoded, err = io.ReadAll(io.LimitReader(src, max+1))
+	if int64(len(decoded)) > max {
+		return decoded[:max], true, nil
+	}
+	return decoded, false, err
 }

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // The classes of an Error, and of Response.Cut. The list is closed; retryable
@@ -134,9 +132,6 @@ func ended(ctx context.Context, total time.Time) *Error {
 func readFailure(ctx context.Context, cn *conn, err error, inBody bool) *Error {
 	lost := cn.err // what the connection itself met; nil: the bytes were there but wrong
 	if lost == nil {
-		if _, large := errors.AsType[*fasthttp.ErrSmallBuffer](err); large {
-			return fail(ClassHeaderSize, errHeaderSize)
-		}
 		return fail(ClassProtocol, err)
 	}
 	if e := ended(ctx, cn.total); e != nil {

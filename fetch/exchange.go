@@ -2,9 +2,9 @@ package fetch
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 )
@@ -18,8 +18,11 @@ type exchange struct {
 	out    []byte        // the request
 	in     *bufio.Reader // over the connection
 	chunk  []byte        // what the Handler sees
+	framed framed
 	wire   wire
 	stages []*stage
+	max    int64  // bytes of a decoded body
+	raw    bool   // Request.Raw
 	sent   func() // Request.Sent
 	tap    *Wire  // Request.Wire
 }
@@ -39,7 +42,7 @@ func newExchange(c *Client) *exchange {
 
 // release lets go of everything that belonged to one fetch.
 func (x *exchange) release() {
-	x.t, x.px, x.wire, x.sent, x.tap = target{}, nil, wire{}, nil, nil
+	x.t, x.px, x.framed, x.wire, x.sent, x.tap = target{}, nil, framed{}, wire{}, nil, nil
 	x.in.Reset(nil)
 	if cap(x.out) > maxPoolOut {
 		x.out = nil
@@ -101,7 +104,10 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 
 // prepare takes the URL apart, picks the proxy and writes the request.
 func (x *exchange) prepare(req *Request) error {
-	x.sent, x.tap = req.Sent, req.Wire
+	x.sent, x.tap, x.raw, x.max = req.Sent, req.Wire, req.Raw, x.c.cfg.MaxBody
+	if req.MaxBody > 0 {
+		x.max = req.MaxBody
+	}
 	if err := x.t.parse(req.URL); err != nil {
 		return fail(ClassURL, err)
 	}
@@ -148,7 +154,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	x.in.Reset(cn)
 	whole := false // the body was read to its end
 	resp.Start = time.Now()
-	err = cn.begin(resp.Start, total, c.cfg.FirstByteTimeout, c.cfg.ReadTimeout, c.maxIn)
+	err = cn.begin(resp.Start, total, c.cfg.FirstByteTimeout, c.cfg.ReadTimeout, maxIn(x.max, c.cfg.MaxHeader))
 	if err == nil {
 		if x.tap != nil {
 			x.tap.begin(cn, x.out, x.px != nil)
@@ -164,45 +170,39 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 		x.sent()
 	}
 	hd := headerOf(resp)
-	err = hd.f.ReadLimitBody(x.in, 0) // the header and interim answers; bodies are streamed
+	fr, err := readHead(x.in, &hd.f, c.cfg.MaxHeader)
 	if cn.in > 0 {
 		resp.FirstByte = cn.first.Sub(resp.Start)
 	}
 	if err != nil {
-		if e := readFailure(ctx, cn, err, false); e.Class != ClassReset || !x.foreign() {
+		if e, ok := err.(*Error); ok {
 			return false, e
 		}
-		return false, fail(ClassProtocol, errForeign)
+		return false, readFailure(ctx, cn, err, false)
 	}
-	defer hd.f.CloseBodyStream() //nolint:errcheck // it only lets go of memory
-	if err := x.judge(cn, hd, resp); err != nil {
+	if err := x.judge(hd, resp); err != nil {
 		return false, err
 	}
 	if x.tap != nil {
 		x.tap.head(x.in)
 	}
-	if reuse, err = x.body(ctx, cn, hd, resp, h); err != nil {
+	x.framed = framed{in: x.in, kind: fr.kind, left: fr.left, room: c.cfg.MaxHeader, mended: fr.mended}
+	reuse, err = x.body(ctx, cn, hd, &fr, resp, h)
+	if x.framed.mended != 0 {
+		c.m.mend(x.framed.mended)
+	}
+	if err != nil {
 		return false, err
 	}
 	whole = reuse
-	return reuse && cn.err == nil && !hd.f.Header.ConnectionClose() && x.in.Buffered() == 0 && cn.drained(), nil
-}
-
-// foreign says whether an incomplete header does not even start like HTTP.
-func (x *exchange) foreign() bool {
-	b, _ := x.in.Peek(min(x.in.Buffered(), len("\r\nHTTP/")))
-	b = bytes.TrimLeft(b, "\r\n")
-	n := min(len(b), len("HTTP/"))
-	return string(b[:n]) != "HTTP/"[:n]
+	return reuse && cn.err == nil && !fr.last && x.framed.mended == 0 && x.in.Buffered() == 0 && cn.drained(), nil
 }
 
 // judge takes what matters from the header and refuses what is no answer.
-func (x *exchange) judge(cn *conn, hd *header, resp *Response) error {
-	f := &hd.f.Header
+func (x *exchange) judge(hd *header, resp *Response) error {
+	f := &hd.f
 	resp.Status = f.StatusCode()
 	switch {
-	case cn.in-int64(x.in.Buffered()) > int64(x.c.cfg.MaxHeader):
-		return fail(ClassHeaderSize, errHeaderSize)
 	case resp.Status < 100:
 		return fail(ClassProtocol, errStatus)
 	case resp.Status < 200:
@@ -210,11 +210,16 @@ func (x *exchange) judge(cn *conn, hd *header, resp *Response) error {
 	case hd.count() > x.c.cfg.MaxHeaderCount:
 		return fail(ClassHeaderCount, errHeaderCount)
 	}
-	if t := f.ContentType(); string(t) != resp.ContentType { // mostly the same as in the last answer
-		resp.ContentType = string(t)
+	if t := f.ContentType(); string(t) != hd.sent { // mostly the same as in the last answer
+		hd.sent = string(t)
+		hd.read = ReadType(hd.sent)
 	}
+	resp.ContentType, resp.Type = hd.sent, hd.read
 	if resp.Status/100 == 3 {
-		resp.Location = string(f.Peek("Location"))
+		var err error
+		if resp.Location, err = location(f); err != nil {
+			return fail(ClassProtocol, err)
+		}
 	}
 	if x.px == nil {
 		return nil
@@ -228,49 +233,51 @@ func (x *exchange) judge(cn *conn, hd *header, resp *Response) error {
 }
 
 var (
-	errForeign     = errors.New("the server speaks another protocol")
 	errHeaderSize  = errors.New("header larger than allowed")
 	errHeaderCount = errors.New("more header lines than allowed")
 	errProxyAuth   = errors.New("the proxy wants other credentials (status 407)")
 )
 
 // body offers the answer to h and, if wanted, streams the body to it.
-func (x *exchange) body(ctx context.Context, cn *conn, hd *header, resp *Response, h Handler) (reuse bool, err error) {
-	stream := hd.f.BodyStream()
-	if stream == nil {
+func (x *exchange) body(ctx context.Context, cn *conn, hd *header, fr *framing, resp *Response, h Handler) (reuse bool, err error) {
+	if fr.kind == noBody {
 		h.Begin(resp)
 		return true, nil
 	}
-	length := hd.f.Header.ContentLength()
-	x.wire = wire{r: stream, max: x.c.cfg.MaxBody}
+	x.wire = wire{r: &x.framed, max: x.max}
 	var src io.Reader = &x.wire
-	if enc := hd.f.Header.ContentEncoding(); len(enc) > 0 {
+	enc := fr.codings // transfer codings lie around those of the content
+	if content := hd.f.ContentEncoding(); len(content) > 0 && !x.raw {
+		enc = joined(string(content), enc)
+	}
+	if enc != "" {
 		defer x.closeStages()
-		x.stages, src, err = x.c.decoders.open(x.stages[:0], string(enc), src)
+		x.stages, src, err = x.c.decoders.open(x.stages[:0], enc, src, maxWire(x.max))
 		if err != nil {
 			return false, fail(ClassProtocol, err)
 		}
 		if len(x.stages) > 0 {
-			x.wire.max = x.c.maxWire
+			x.wire.max = maxWire(x.max)
 		}
 	}
 	held, heldErr := 0, error(nil)
-	if resp.ContentType == "" {
+	if resp.Type == "" {
 		held, heldErr = fill(src, x.chunk, sniffLen)
 		if held > 0 {
 			resp.Sniffed = Sniff(x.chunk[:min(held, sniffLen)])
+			resp.Type = withCharset(resp.Sniffed, resp.ContentType)
 		}
 	}
 	if !h.Begin(resp) {
-		return length <= maxDrain && length != -2 && x.wire.drain(x.chunk, maxDrain), nil
+		return (fr.kind == inChunks || fr.left <= maxDrain && fr.kind == byLength) && x.wire.drain(x.chunk, maxDrain), nil
 	}
-	resp.Bytes, err = deliver(h, src, x.chunk, held, heldErr, x.c.cfg.MaxBody)
+	resp.Bytes, err = deliver(h, src, x.chunk, held, heldErr, x.max)
 	resp.WireBytes = x.wire.n
-	return x.finish(ctx, cn, resp, err)
+	return x.finish(ctx, cn, fr, resp, err)
 }
 
 // finish judges how a body ended.
-func (x *exchange) finish(ctx context.Context, cn *conn, resp *Response, err error) (reuse bool, _ error) {
+func (x *exchange) finish(ctx context.Context, cn *conn, fr *framing, resp *Response, err error) (reuse bool, _ error) {
 	if err == nil {
 		return x.wire.drain(x.chunk, maxDrain), nil
 	}
@@ -287,6 +294,9 @@ func (x *exchange) finish(ctx context.Context, cn *conn, resp *Response, err err
 		e := readFailure(ctx, cn, x.wire.err, true)
 		resp.Cut = e.Class
 		return false, e
+	case fr.codings != "" && x.stages[0].err != nil && x.stages[0].err != io.EOF:
+		resp.Cut = ClassProtocol
+		return false, fail(ClassProtocol, fmt.Errorf("Transfer-Encoding %q does not decode: %w", fr.codings, err))
 	default:
 		resp.Cut = ClassDecode
 	}

@@ -29,13 +29,13 @@ func TestFaults(t *testing.T) {
 		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", "", "hello", false},
 		{"HTTP/1.0 chunked is not", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello", "", "hello", false},
 		{"connection: close", head + "Connection: close\r\nContent-Length: 5\r\n\r\nhello", "", "hello", false},
-		{"negative length", head + "Content-Length: -5\r\n\r\nhello", ClassProtocol, "", false},
+		{"negative length", head + "Content-Length: -5\r\n\r\nhello", "", "hello", false},
 		{"two lengths", head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", ClassProtocol, "", false},
-		{"length is no number", head + "Content-Length: 5x\r\n\r\nhello", ClassProtocol, "", false},
-		{"huge length", head + "Content-Length: 99999999999999999999\r\n\r\nhello", ClassProtocol, "", false},
+		{"length is no number", head + "Content-Length: 5x\r\n\r\nhello", "", "hello", false},
+		{"huge length", head + "Content-Length: 99999999999999999999\r\n\r\nhello", "", "hello", false},
 		{"chunked", head + "Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n", "", "hello", true},
 		{"trailers", head + "Trailer: X-A\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-A: b\r\nX-B: c\r\n\r\n", "", "hello", true},
-		{"bad trailer", head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nno colon\r\n\r\n", ClassProtocol, "hello", false},
+		{"bad trailer", head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nno colon\r\n\r\n", "", "hello", false},
 		{"trailers without end", head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-A: b\r\n", ClassShort, "hello", false},
 		{"chunk size is no number", head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nxyz\r\n", ClassProtocol, "hello", false},
 		{"empty chunk size", head + "Transfer-Encoding: chunked\r\n\r\n\r\nhello\r\n", ClassProtocol, "", false},
@@ -45,12 +45,13 @@ func TestFaults(t *testing.T) {
 		{"chunks without end", head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", ClassShort, "hello", false},
 		{"close in a chunk", head + "Transfer-Encoding: chunked\r\n\r\n9\r\nhello", ClassShort, "hello", false},
 		{"gzip cut by close", head + "Content-Encoding: gzip\r\nContent-Length: 900\r\n\r\n\x1f\x8b\x08", ClassShort, "", false},
-		{"unknown transfer encoding", head + "Transfer-Encoding: gzip\r\n\r\nhello", ClassProtocol, "", false},
+		{"transfer encoding that does not decode", head + "Transfer-Encoding: gzip\r\n\r\nhello", ClassProtocol, "", false},
+		{"unknown transfer encoding", head + "Transfer-Encoding: foo\r\n\r\nhello", ClassProtocol, "", false},
 		{"interim answers", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + okAnswer, "", "hello", true},
 		{"switching", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", ClassProtocol, "", false},
-		{"header without colon", "HTTP/1.1 200 OK\r\nnocolon\r\nContent-Length: 5\r\n\r\nhello", ClassProtocol, "", false},
-		{"header without name", "HTTP/1.1 200 OK\r\n: x\r\nContent-Length: 5\r\n\r\nhello", ClassProtocol, "", false},
-		{"control in a value", "HTTP/1.1 200 OK\r\nX: \x00\r\nContent-Length: 5\r\n\r\nhello", ClassProtocol, "", false},
+		{"header without colon", "HTTP/1.1 200 OK\r\nnocolon\r\nContent-Length: 5\r\n\r\nhello", "", "hello", false},
+		{"header without name", "HTTP/1.1 200 OK\r\n: x\r\nContent-Length: 5\r\n\r\nhello", "", "hello", false},
+		{"NUL in a value", "HTTP/1.1 200 OK\r\nX: \x00\r\nContent-Length: 5\r\n\r\nhello", ClassProtocol, "", false},
 		{"folded header", head + "X-A: b\r\n c\r\nContent-Length: 5\r\n\r\nhello", "", "hello", true},
 		{"HTTP/0.9", "<html>hello", ClassProtocol, "", false},
 		{"another protocol", "SSH-2.0-OpenSSH_9.2\r\n", ClassProtocol, "", false},
@@ -100,8 +101,10 @@ func TestLocations(t *testing.T) {
 		{"", "", 0},
 		{"location: /lower\r\n", "/lower", 1},
 		{"LOCATION:/upper\r\n", "/upper", 1},
-		{"Location: /one\r\nLocation: /two\r\n", "/one", 2},
+		{"Location: /one\r\nLocation: /one\r\n", "/one", 2},
+		{"Location: \r\nLocation: /one\r\n", "/one", 2},
 		{"Location: /é b\r\n", "/é b", 1},
+		{"Location: /caf\xe9?q=\xe8%20x\r\n", "/caf%E9?q=%E8%20x", 1},
 		{"Location: \r\n", "", 1},
 	} {
 		s := answers(t, "HTTP/1.1 301 Moved\r\n"+tc.lines+"Content-Length: 0\r\n\r\n", false)
@@ -113,6 +116,20 @@ func TestLocations(t *testing.T) {
 		if c.Stats().Idle != 1 || len(s.requests()) != 1 {
 			t.Errorf("%q: followed or dropped", tc.lines)
 		}
+	}
+	for lines, want := range map[string]string{ // bytes that no header may hold become what a URL makes of them
+		"Location: /a\x01b\rc\r\n": "/a%01bc",
+		"Location : /a\n":          "/a",
+	} {
+		s := answers(t, "HTTP/1.1 301 Moved\r\n"+lines+"Content-Length: 0\r\n\r\n", false)
+		if resp, _, err := get(newClient(t, nil), s.url); err != nil || resp.Location != want {
+			t.Errorf("%q: %v %q", lines, err, resp.Location)
+		}
+	}
+	s := answers(t, "HTTP/1.1 301 Moved\r\nLocation: /one\r\nLocation: /two\r\nContent-Length: 0\r\n\r\n", false)
+	c := newClient(t, nil)
+	if resp, h, err := get(c, s.url); class(err) != ClassProtocol || !errors.Is(err, errLocations) || resp.Location != "" || h.began != 0 || c.Stats().Idle != 0 {
+		t.Errorf("two: %v %+v", err, resp)
 	}
 }
 

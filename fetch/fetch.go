@@ -11,7 +11,8 @@
 //	pool      lends an idle connection to the same host, or says there is none
 //	dialer    connect-to rules, DNS cache, guard, TCP to IPv6 or IPv4, proxy, TLS
 //	conn      a connection with its deadlines: first byte, idle, total
-//	exchange  writes the request, lets fasthttp parse the header and frame the body
+//	exchange  writes the request, reads the answer
+//	head      lets fasthttp parse the header, or mends it first; frames the body
 //	body      counts, decodes and cuts what comes, and feeds the Handler
 //
 // Nothing a server does can hold an exchange longer than its total time or
@@ -37,6 +38,8 @@ type Request struct {
 	Header  [][2]string   // extra headers of this site; they replace the client's own of the same name
 	Timeout time.Duration // total, 0 = Config.FetchTimeout
 	Wire    *Wire         // receives the exchange as it was on the wire, or nil
+	MaxBody int64         // bytes of the decoded body, 0 = Config.MaxBody
+	Raw     bool          // the body comes as it was sent, its Content-Encoding not undone; see Decode
 	Sent    func()        // called each time the request has been written, or nil
 }
 
@@ -44,9 +47,10 @@ type Request struct {
 // the next Do into it. After an Error it holds what was known by then.
 type Response struct {
 	Status      int
-	ContentType string // as sent, "" when missing
-	Sniffed     string // media type guessed from the first bytes when ContentType is missing
-	Location    string // as sent, of a 3xx; the first when there are several
+	ContentType string // as sent, several joined by a comma, "" when missing
+	Type        string // what to read the body as: ContentType where that is one type, the type that the MIME Sniffing standard makes of it, or Sniffed; with the charset declared
+	Sniffed     string // media type guessed from the first bytes where ContentType names none
+	Location    string // of a 3xx, as sent, bytes that are no UTF-8 escaped
 	Header      Header
 	Bytes       int64         // decoded body handed to the Handler
 	WireBytes   int64         // body on the wire, without chunk framing
@@ -69,7 +73,7 @@ type Header interface {
 // Handler receives a response while it arrives.
 type Handler interface {
 	// Begin is called once when the header is there; false skips the body.
-	// Without a Content-Type it is called after the first bytes of the body
+	// Without a Content-Type that names one it is called after the first bytes of the body
 	// came, so that Response.Sniffed is known.
 	Begin(*Response) bool
 	// Write receives decoded body bytes; they are valid during the call only.

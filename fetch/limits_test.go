@@ -159,7 +159,7 @@ func TestWireLimit(t *testing.T) {
 	s := answers(t, answer("gzip", body, true), false)
 	c := newClient(t, func(cfg *Config) { cfg.MaxBody = 100_000 })
 	resp, h, err := get(c, s.url)
-	if err != nil || resp.Cut != ClassBodyWire || len(h.body) != 0 || resp.WireBytes != c.maxWire {
+	if err != nil || resp.Cut != ClassBodyWire || len(h.body) != 0 || resp.WireBytes != maxWire(c.cfg.MaxBody) {
 		t.Fatalf("%v %+v %d", err, resp, len(h.body))
 	}
 }

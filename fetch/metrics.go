@@ -16,7 +16,8 @@ type meters struct {
 	dnsHits, dnsLookups      *metrics.Counter
 	dnsFailures              *metrics.Counter
 	failures, cuts           map[string]*metrics.Counter // by class
-	proxyAnswered, proxyDown []*metrics.Counter          // by proxy
+	mended                   [mendingsCount]*metrics.Counter
+	proxyAnswered, proxyDown []*metrics.Counter // by proxy
 }
 
 func newMeters(s *metrics.Set, proxies int) *meters {
@@ -40,11 +41,23 @@ func newMeters(s *metrics.Set, proxies int) *meters {
 		m.failures[c.name] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_failures_total{class=%q}`, c.name))
 		m.cuts[c.name] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_cuts_total{class=%q}`, c.name))
 	}
+	for i, what := range mendings {
+		m.mended[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_mended_total{what=%q}`, what))
+	}
 	for i := range proxies {
 		m.proxyAnswered = append(m.proxyAnswered, s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_proxy_total{proxy="%d",result="answered"}`, i+1)))
 		m.proxyDown = append(m.proxyDown, s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_proxy_total{proxy="%d",result="failed"}`, i+1)))
 	}
 	return m
+}
+
+// mend counts an answer by what was mended in it.
+func (m *meters) mend(what mending) {
+	for i, c := range m.mended {
+		if what&(1<<i) != 0 {
+			c.Inc()
+		}
+	}
 }
 
 // Stats are the counts of a client since New; totals but the last two.

@@ -1,7 +1,10 @@
 package fetch
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -83,25 +86,28 @@ const sniffLen = 512
 func Sniff(b []byte) string { return mediaType(http.DetectContentType(b)) }
 
 // Accepts says whether a body is of a type that the client was configured to
-// fetch: by its Content-Type, or by its first bytes when that is missing.
+// fetch: by Response.Type. A body without any byte is of every type.
 func (c *Client) Accepts(resp *Response) bool {
-	if c.cfg.FetchAll {
-		return true
+	t := resp.Type
+	if t == "" { // of a Response that is not this client's
+		t = cmp.Or(ReadType(resp.ContentType), resp.Sniffed)
 	}
-	if resp.ContentType == "" {
-		return resp.Sniffed == "" || c.types.Accept(resp.Sniffed)
-	}
-	return c.types.Accept(resp.ContentType)
+	return c.cfg.FetchAll || t == "" || c.types.Accept(t)
 }
 
 // RetryAfter reads the header of that name (RFC 9110, section 10.2.3): seconds,
-// or a date seen from now. A time in the past is zero. The caller bounds it.
+// or a date seen from now. A time in the past is zero, a number beyond all
+// others the longest time there is. The caller bounds it.
 func RetryAfter(h Header, now time.Time) (time.Duration, bool) {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" {
 		return 0, false
 	}
-	if n, err := strconv.ParseUint(v, 10, 32); err == nil {
+	n, err := strconv.ParseUint(v, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && n > math.MaxInt64/uint64(time.Second):
+		return math.MaxInt64, true
+	case err == nil:
 		return time.Duration(n) * time.Second, true
 	}
 	t, err := http.ParseTime(v)

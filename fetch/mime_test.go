@@ -1,11 +1,10 @@
 package fetch
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 func TestTypes(t *testing.T) {
@@ -95,11 +94,10 @@ func TestRetryAfter(t *testing.T) {
 	for v, want := range map[string]time.Duration{
 		"120": 2 * time.Minute, " 0 ": 0, "Tue, 02 Jan 2024 03:05:05 GMT": time.Minute, "Tue, 02 Jan 2024 03:00:00 GMT": 0,
 		"Tuesday, 02-Jan-24 03:04:35 GMT": 30 * time.Second, "4294967295": 4294967295 * time.Second,
-		"": -1, "-5": -1, "soon": -1, "1.5": -1, "99999999999999999999": -1,
+		"": -1, "-5": -1, "soon": -1, "1.5": -1, "99999999999999999999": math.MaxInt64, "9999999999": math.MaxInt64,
 	} {
 		h := &header{}
-		h.f.Header = fasthttp.ResponseHeader{}
-		h.f.Header.Set("Retry-After", v)
+		h.f.Set("Retry-After", v)
 		got, ok := RetryAfter(h, now)
 		if ok != (want >= 0) || ok && got != want {
 			t.Errorf("%q: %s %v", v, got, ok)

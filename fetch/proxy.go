@@ -212,7 +212,7 @@ func (p *proxy) connectTo(raw net.Conn, addr string) error {
 	}
 	br := bufio.NewReader(raw)
 	var h fasthttp.ResponseHeader
-	if err := h.Read(br); err != nil {
+	if _, err := readHead(br, &h, br.Size()); err != nil {
 		return errors.New("proxy's answer to CONNECT: " + printable(err.Error()))
 	}
 	switch code := h.StatusCode(); {

@@ -7,6 +7,7 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/extract"
+	"seine/fetch"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -45,7 +46,7 @@ type response struct {
 
 // doc reads the headers into what extract knows of a document.
 func (r *response) doc(base *canon.URL) (extract.Doc, error) {
-	doc := extract.Doc{ContentType: r.ContentType, Base: base}
+	doc := extract.Doc{ContentType: fetch.ReadType(r.ContentType), Base: base}
 	for _, line := range r.Header {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
@@ -59,7 +60,7 @@ func (r *response) doc(base *canon.URL) (extract.Doc, error) {
 func addHeader(doc *extract.Doc, name, value string) {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "content-type":
-		doc.ContentType = value
+		doc.ContentType = fetch.ReadType(value)
 	case "link":
 		doc.Link = append(doc.Link, value)
 	case "refresh":

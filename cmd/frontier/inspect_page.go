@@ -101,8 +101,8 @@ type arriving struct {
 }
 
 func (a *arriving) Begin(r *fetch.Response) bool {
-	if r.ContentType != "" && a.doc.ContentType == "" {
-		a.doc.ContentType = r.ContentType
+	if a.doc.ContentType == "" {
+		a.doc.ContentType = r.Type
 	}
 	a.doc.Link = append(a.doc.Link, r.Header.Values("Link")...)
 	a.doc.Refresh = append(a.doc.Refresh, r.Header.Values("Refresh")...)

@@ -23,7 +23,7 @@ func (noHeader) Values(string) []string    { return nil }
 func (noHeader) Each(func(string, string)) {}
 
 func (c *canned) Do(_ context.Context, _ *fetch.Request, resp *fetch.Response, h fetch.Handler) error {
-	*resp = fetch.Response{Status: 200, ContentType: "text/html", Header: noHeader{}, Bytes: int64(len(c.body)), Start: time.Now()}
+	*resp = fetch.Response{Status: 200, ContentType: "text/html", Type: "text/html", Header: noHeader{}, Bytes: int64(len(c.body)), Start: time.Now()}
 	if h.Begin(resp) {
 		h.Write(c.body)
 	}

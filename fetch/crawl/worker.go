@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -148,21 +147,23 @@ func (w *worker) begin(v *visit, item *frontier.Item) {
 
 // Begin implements fetch.Handler.
 func (w *worker) Begin(r *fetch.Response) bool {
-	if r.Status < 200 || r.Status >= 300 {
-		return r.Status >= 400 // error pages are read for their size and digest, without links
-	}
+	switch {
+	case r.Status >= 400: // error pages are read for their size and digest, without links
+		return true
+	case r.Status >= 300 && r.Location != "":
+		return false
+	} // a 3xx that leads nowhere is the page that browsers show
 	if !w.crawler.cfg.Accepts(r) {
 		return false
 	}
 	w.scan = true
-	kind := cmp.Or(r.ContentType, r.Sniffed)
 	w.scanner.Reset(extract.Doc{
 		Base:        &w.url,
-		ContentType: kind,
+		ContentType: r.Type,
 		Link:        r.Header.Values("Link"),
 		Refresh:     r.Header.Values("Refresh"),
 		Robots:      r.Header.Values("X-Robots-Tag"),
-		Sitemap:     w.policy.settings.Sitemaps && isSitemap(&w.url, kind),
+		Sitemap:     w.policy.settings.Sitemaps && isSitemap(&w.url, r.Type),
 	}, w.onFound)
 	return true
 }

@@ -1,0 +1,234 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"math"
+
+	"github.com/valyala/fasthttp"
+)
+
+// framingKind is how the end of a body is known.
+type framingKind uint8
+
+const (
+	noBody framingKind = iota
+	byLength
+	inChunks
+	maybeChunks // said by HTTP/1.0, which knows no chunks: the first line of the body decides
+	untilClose
+)
+
+// framing is how one answer's body stands on its connection.
+type framing struct {
+	kind    framingKind
+	left    int64   // bytes of a body by length
+	codings string  // transfer codings beside chunked
+	last    bool    // the connection must not be used again
+	mended  mending // what its head needed
+}
+
+// bodiless names the answers that have no body whatever their head says.
+func bodiless(status int) bool {
+	return status < 200 || status == fasthttp.StatusNoContent || status == fasthttp.StatusNotModified
+}
+
+// framingOf is the framing of a head that fasthttp read.
+func framingOf(h *fasthttp.ResponseHeader) framing {
+	f := framing{last: h.ConnectionClose()}
+	switch n := h.ContentLength(); {
+	case bodiless(h.StatusCode()):
+	case n >= 0:
+		f.kind, f.left = byLength, int64(n)
+	case n == -1:
+		f.kind = inChunks
+	default:
+		f.kind = untilClose
+	}
+	return f
+}
+
+// framed reads one body from a connection up to where it ends. io.EOF is a whole
+// body, io.ErrUnexpectedEOF the end of the connection inside it; an error of
+// its own says that what came is no body.
+type framed struct {
+	in     *bufio.Reader
+	kind   framingKind
+	left   int64 // bytes of the body, or of the chunk
+	inside bool  // a chunk was begun: its line end comes next
+	room   int   // bytes that trailers may take
+	mended mending
+}
+
+var (
+	errChunkSize = errors.New("chunk size that is none")
+	errChunkEnd  = errors.New("chunk longer than its size")
+	errTrailers  = errors.New("trailers larger than a header may be")
+)
+
+func (f *framed) Read(p []byte) (n int, err error) {
+	if f.kind == maybeChunks {
+		f.kind = f.guess()
+	}
+	switch f.kind {
+	case untilClose:
+		return f.in.Read(p)
+	case noBody:
+		return 0, io.EOF
+	case inChunks:
+		if f.left == 0 {
+			if err := f.nextChunk(); err != nil {
+				return 0, cutShort(err)
+			}
+			if f.left == 0 {
+				f.kind = noBody
+				return 0, io.EOF
+			}
+		}
+	}
+	if int64(len(p)) > f.left {
+		p = p[:f.left]
+	}
+	if len(p) > 0 {
+		n, err = f.in.Read(p)
+		f.left -= int64(n)
+	}
+	if f.left == 0 && f.kind == byLength {
+		return n, io.EOF
+	}
+	return n, cutShort(err)
+}
+
+// guess looks whether a body begins as one in chunks does.
+func (f *framed) guess() framingKind {
+	for n := 1; n <= 64; n++ { // digits and the end of their line
+		b, err := f.in.Peek(n)
+		if err != nil {
+			return untilClose
+		}
+		if c := b[n-1]; hexDigit(c) < 0 {
+			if n > 1 && (c == ';' || c == '\r' || c == '\n') {
+				return inChunks
+			}
+			return untilClose
+		}
+	}
+	return untilClose
+}
+
+// cutShort makes the end of the connection the end of a body cut short. Errors
+// of the framing itself are not hidden by it.
+func cutShort(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// nextChunk reads what stands between two chunks and sets left to the size of
+// the next; 0 is the end of the body, whose trailers are read and dropped: what
+// a header decides was decided before (RFC 9110, section 6.5.1).
+func (f *framed) nextChunk() error {
+	if f.inside {
+		if err := f.chunkEnd(); err != nil {
+			return err
+		}
+	}
+	f.inside = true
+	line, err := f.in.ReadSlice('\n')
+	size, rest, fault := chunkDigits(line)
+	if fault != nil && (err == nil || err == bufio.ErrBufferFull) {
+		return fault
+	}
+	if !bytes.HasSuffix(rest, []byte("\r\n")) && err == nil {
+		f.mended |= mendedChunk
+	}
+	for err == bufio.ErrBufferFull { // a long extension; the limit of the connection bounds it
+		_, err = f.in.ReadSlice('\n')
+	}
+	if err != nil {
+		return err
+	}
+	if rest = bytes.TrimRight(rest, "\r\n"); len(rest) > 0 && rest[0] != ';' && rest[0] != ' ' && rest[0] != '\t' {
+		if size == 0 { // 0x1f, say: a page would end in silence
+			return errChunkSize
+		}
+		f.mended |= mendedChunk
+	}
+	if f.left = size; size == 0 {
+		return f.trailers()
+	}
+	return nil
+}
+
+// chunkDigits reads the digits that a chunk begins with.
+func chunkDigits(line []byte) (size int64, rest []byte, err error) {
+	i := 0
+	for ; i < len(line); i++ {
+		d := hexDigit(line[i])
+		if d < 0 {
+			break
+		}
+		if size > math.MaxInt64>>4 {
+			return 0, nil, errChunkSize
+		}
+		size = size<<4 | int64(d)
+	}
+	if i == 0 {
+		return 0, nil, errChunkSize
+	}
+	return size, line[i:], nil
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+// chunkEnd reads the line end behind the bytes of a chunk.
+func (f *framed) chunkEnd() error {
+	for n := 0; ; n++ {
+		switch c, err := f.in.ReadByte(); {
+		case err != nil:
+			return err
+		case c == '\n':
+			if n != 1 {
+				f.mended |= mendedChunk
+			}
+			return nil
+		case c != '\r':
+			return errChunkEnd
+		}
+	}
+}
+
+// trailers reads up to the blank line behind the last chunk.
+func (f *framed) trailers() error {
+	begins := true // of a line
+	for {
+		line, err := f.in.ReadSlice('\n')
+		if err != nil && err != bufio.ErrBufferFull {
+			return err
+		}
+		if f.room -= len(line); f.room < 0 {
+			return errTrailers
+		}
+		text := bytes.TrimRight(line, "\r\n")
+		if begins && err == nil {
+			if !bytes.HasSuffix(line, []byte("\r\n")) || len(text) > 0 && bytes.IndexByte(text, ':') < 0 {
+				f.mended |= mendedChunk
+			}
+			if len(text) == 0 {
+				return nil
+			}
+		}
+		begins = err == nil
+	}
+}
