@@ -82,6 +82,15 @@ type TickReply struct {
 	Behind  time.Duration // time stands still so long, for the server's clock was set back: KeepTime
 }
 
+// OriginRules are the rules that the robots.txt of one origin of a site has for
+// our agent, in a form that only those who store and read them know.
+type OriginRules struct {
+	Site   string
+	Origin string        // scheme, host and port
+	Rules  []byte        // the caller's, in both directions
+	TTL    time.Duration // how long they hold; 0 = there are none
+}
+
 // VisitLimits bounds what one visit may borrow.
 type VisitLimits struct {
 	URLs  int           // at most so many URLs a visit

@@ -73,13 +73,15 @@ type Queue interface {
 	Reap(ctx context.Context, shard int, expired []Expired) (int, error)
 }
 
-// Rules keeps the robots.txt rules of origins for the whole fleet.
+// Rules keeps the robots.txt rules of origins for the whole fleet. All of a call
+// belong to sites of one shard.
 type Rules interface {
-	// Robots returns the rules of an origin as SetRobots stored them, and how long
-	// they hold; ok is false when there are none or they are too old.
-	Robots(ctx context.Context, shard int, origin string) (rules []byte, ttl time.Duration, ok bool, err error)
-	// SetRobots stores the rules of an origin (scheme, host and port) for ttl.
-	SetRobots(ctx context.Context, shard int, origin string, rules []byte, ttl time.Duration) error
+	// Rules fills in what SetRules stored of each origin, Rules and TTL; TTL is 0
+	// where nothing is stored or it holds no longer.
+	Rules(ctx context.Context, shard int, origins []OriginRules) error
+	// SetRules stores the rules of each origin for its TTL. It is not bound to: they
+	// are forgotten where memory is short, and whoever needs them asks the origin.
+	SetRules(ctx context.Context, shard int, origins []OriginRules) error
 }
 
 // Desk is what an operator does to a crawl.

@@ -72,8 +72,8 @@ func (k Keys) Rights() string { return k.prefix + "rights" }
 // Broken is a list: what a repair took out because nobody can read it.
 func (k Keys) Broken() string { return k.prefix + "broken" }
 
-// Robots is a string: our agent's rules of one origin.
-func (k Keys) Robots(origin string) string { return k.prefix + "robots:" + origin }
+// Rules is a hash: our agent's rules of robots.txt by origin, of one site.
+func (k Keys) Rules(site string) string { return k.prefix + "r:" + site }
 
 // Pattern matches every key of the shard, as SCAN takes it.
 func (k Keys) Pattern() string {

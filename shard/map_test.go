@@ -122,7 +122,7 @@ func TestKeysShareASlot(t *testing.T) {
 		keys := shard.KeysOf("news", m.Tag(k))
 		names := []string{keys.Meta(), keys.Stats(), keys.Filter(0), keys.Filter(12), keys.Held(), keys.Leases(), keys.Ready(0), keys.Ready(3),
 			keys.Site("example.com"), keys.Site("{x}"), keys.Queue("example.com", 2), keys.Wait("[::1]"), keys.Visit("token"),
-			keys.Dead("http"), keys.Robots("https://example.com:8443")}
+			keys.Dead("http"), keys.Rules("example.com")}
 		seen := make(map[string]bool)
 		for _, name := range names {
 			if slot := s.Nodes[0].Do(t, "cluster", "keyslot", name); slot != int64(shard.Slot(m.Tag(k))) {

@@ -79,13 +79,13 @@ func (v *visit) obey(delay time.Duration) bool {
 func (w *worker) obtainRules(v *visit, item *frontier.Item, agent string) robotsStep {
 	origin := string(w.origin)
 	f := w.crawler.cfg.Frontier
-	data, ttl, ok, err := f.Robots(v.ctx, v.loop.shard, origin)
-	if err != nil {
+	stored := []frontier.OriginRules{{Site: v.lent.Site, Origin: origin}}
+	if err := f.Rules(v.ctx, v.loop.shard, stored); err != nil {
 		w.crawler.fail(v.ctx, err)
 		return stepOver
 	}
-	if ok && ttl <= robotsTTL { // longer: the clock that ends them was set back
-		if rules := loadRules(data, agent); rules != nil {
+	if ttl := stored[0].TTL; ttl > 0 && ttl <= robotsTTL { // longer: the clock that ends them was set back
+		if rules := loadRules(stored[0].Rules, agent); rules != nil {
 			w.crawler.robots.put(origin, agent, rules, max(ttl, robotsMinKept))
 			return stepAgain
 		}
@@ -100,7 +100,8 @@ func (w *worker) obtainRules(v *visit, item *frontier.Item, agent string) robots
 		return stepOver // nothing is kept: the next visit asks again
 	}
 	w.crawler.robots.put(origin, agent, rules, ttl)
-	if err := f.SetRobots(v.ctx, v.loop.shard, origin, saveRules(rules, agent), ttl); err != nil {
+	stored[0].Rules, stored[0].TTL = saveRules(rules, agent), ttl
+	if err := f.SetRules(v.ctx, v.loop.shard, stored); err != nil {
 		w.crawler.fail(v.ctx, err)
 		return stepOver
 	}

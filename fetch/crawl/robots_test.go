@@ -213,7 +213,7 @@ func TestRobotsClockSetBack(t *testing.T) {
 			r.seed("http://a.example/")
 			rules := saveRules(robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine"), "seine")
 			for k := range r.cfg.Frontier.Shards() {
-				if err := r.cfg.Frontier.SetRobots(t.Context(), k, "http://a.example", rules, ttl); err != nil {
+				if err := r.cfg.Frontier.SetRules(t.Context(), k, []frontier.OriginRules{{Site: "a.example", Origin: "http://a.example", Rules: rules, TTL: ttl}}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -18,13 +18,13 @@ type strange struct{ key, kind string }
 // name; "" where any will do.
 func typeOf(part string) string {
 	switch part {
-	case "meta", "stats", "probes", "paused", "blocked", "s", "v":
+	case "meta", "stats", "probes", "paused", "blocked", "s", "v", "r":
 		return "hash"
 	case "ready", "held", "leases", "w":
 		return "zset"
 	case "q", "dead", "broken":
 		return "list"
-	case "robots", "probing":
+	case "probing":
 		return "string"
 	}
 	return ""

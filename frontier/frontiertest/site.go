@@ -3,6 +3,8 @@ package frontiertest
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"seine/frontier"
@@ -154,24 +156,60 @@ func crawlSettings(k *kit) {
 	same(k, "unchanged", k.f.Settings().MaxDepth, old+7)
 }
 
-// crawlRobots: rules of an origin are kept for their time.
-func crawlRobots(k *kit) {
-	const origin = "https://a.example"
+// crawlRules: rules of an origin are kept for their time.
+func crawlRules(k *kit) {
 	shard := k.shard("a.example")
-	_, _, ok, err := k.f.Robots(k.ctx, shard, origin)
-	k.must(err)
-	same(k, "unknown", ok, false)
-	for _, text := range []string{"first", "\x00second\xff", ""} {
-		k.must(k.f.SetRobots(k.ctx, shard, origin, []byte(text), time.Hour))
-		rules, ttl, ok, err := k.f.Robots(k.ctx, shard, origin)
-		k.must(err)
-		same(k, "known", ok, true)
-		same(k, "rules", bytes.Equal(rules, []byte(text)), true)
-		same(k, "time left", ttl > 59*time.Minute && ttl <= time.Hour, true)
+	ask := func(origins ...string) []frontier.OriginRules {
+		var list []frontier.OriginRules
+		for _, o := range origins {
+			list = append(list, frontier.OriginRules{Site: "a.example", Origin: o})
+		}
+		k.must(k.f.Rules(k.ctx, shard, list))
+		return list
 	}
-	_, _, ok, err = k.f.Robots(k.ctx, shard, "http://a.example")
-	k.must(err)
-	same(k, "another origin", ok, false)
+	keep := func(origin string, rules []byte, ttl time.Duration) {
+		k.must(k.f.SetRules(k.ctx, shard, []frontier.OriginRules{{Site: "a.example", Origin: origin, Rules: rules, TTL: ttl}}))
+	}
+	same(k, "unknown", ask("https://a.example")[0].TTL, 0)
+	long := bytes.Repeat([]byte("disallow\x00\xff\n"), 1000)
+	for _, text := range [][]byte{[]byte("first"), []byte("\x00second\n\xff"), long, {}} {
+		keep("https://a.example", text, time.Hour)
+		got := ask("http://a.example", "https://a.example")
+		same(k, "another origin", got[0].TTL, 0)
+		same(k, "rules", bytes.Equal(got[1].Rules, text), true)
+		same(k, "time left", got[1].TTL > 59*time.Minute && got[1].TTL <= time.Hour, true)
+	}
+	keep("https://a.example", nil, 0)
+	same(k, "rules that hold for no time change nothing", ask("https://a.example")[0].TTL > 0, true)
+	keep("http://a.example", []byte("soon over"), time.Second)
+	k.advance(2 * time.Second)
+	same(k, "rules that are too old", ask("http://a.example")[0].TTL, 0)
+	same(k, "others of the site", ask("https://a.example")[0].TTL > 0, true)
+}
+
+// crawlRulesBounded: a site with any number of origins takes bounded memory, and
+// the rules of the last ones are there.
+func crawlRulesBounded(k *kit) {
+	shard, rules := k.shard("a.example"), make([]byte, 8<<10)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range rules {
+		rules[i] = byte(random.Uint32()) // nothing that can be packed
+	}
+	list := make([]frontier.OriginRules, 200)
+	for i := range list {
+		list[i] = frontier.OriginRules{Site: "a.example", Origin: fmt.Sprintf("https://%d.a.example", i), Rules: rules, TTL: time.Hour}
+	}
+	k.must(k.f.SetRules(k.ctx, shard, list))
+	for i := range list {
+		list[i].Rules, list[i].TTL = nil, 0
+	}
+	k.must(k.f.Rules(k.ctx, shard, list))
+	kept := 0
+	for i := range list {
+		kept += len(list[i].Rules)
+	}
+	same(k, "at most half a megabyte is kept", kept <= 512<<10, true)
+	same(k, "the last are there", list[len(list)-1].TTL > 0, true)
 }
 
 // crawlGauges: gauges say what is there at each step.

@@ -38,7 +38,7 @@ type part struct {
 	leases  map[string]*lease
 	expiry  heap[*lease]
 	dead    map[string]*letters
-	robots  map[string]rules
+	rules   map[string]*siteRules
 	stats   frontier.ShardStats
 	scratch []byte
 	batch   batch
@@ -55,7 +55,7 @@ func newPart(f *Frontier, k int) *part {
 		sites:  make(map[string]*site),
 		leases: make(map[string]*lease),
 		dead:   make(map[string]*letters),
-		robots: make(map[string]rules),
+		rules:  make(map[string]*siteRules),
 		stats:  frontier.ShardStats{Shard: k, Slot: shardSlot(f, k)},
 	}
 }

@@ -1,74 +1,14 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"seine/frontier"
 	"seine/shard"
 )
-
-// rules is the robots rules of one origin.
-type rules struct {
-	text  []byte
-	until time.Time
-}
-
-// Robots returns the rules of an origin as SetRobots stored them, and how long
-// they hold; ok is false when there are none or they are too old.
-func (f *Frontier) Robots(ctx context.Context, k int, origin string) (text []byte, ttl time.Duration, ok bool, err error) {
-	p, err := f.part(ctx, k, "robots")
-	if err != nil {
-		return nil, 0, false, err
-	}
-	p.lock()
-	defer p.mu.Unlock()
-	r, ok := p.robots[origin]
-	ttl = r.until.Sub(f.cfg.Now())
-	if !ok || ttl <= 0 {
-		delete(p.robots, origin)
-		return nil, 0, false, nil
-	}
-	return bytes.Clone(r.text), ttl, true, nil
-}
-
-// maxRobots is how many bytes the rules of one origin may take.
-const maxRobots = 64 << 10
-
-// robotsSweep is how many rules are looked at for each that is stored: the old
-// ones leave at least as fast as new ones come.
-const robotsSweep = 4
-
-// SetRobots stores the rules of an origin for some time. They are not kept on
-// disk, and not at all when they take more than 64 KB, for one site may have any
-// number of origins; whoever needs them asks the origin again.
-func (f *Frontier) SetRobots(ctx context.Context, k int, origin string, text []byte, ttl time.Duration) error {
-	p, err := f.part(ctx, k, "robots")
-	if err != nil {
-		return err
-	}
-	if len(text) > maxRobots {
-		return nil
-	}
-	p.lock()
-	defer p.mu.Unlock()
-	now := f.cfg.Now()
-	n := 0
-	for o, r := range p.robots {
-		if n++; n > robotsSweep {
-			break
-		}
-		if !r.until.After(now) {
-			delete(p.robots, o)
-		}
-	}
-	p.robots[origin] = rules{text: bytes.Clone(text), until: now.Add(ttl)}
-	return nil
-}
 
 // Stats counts every shard.
 func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {

@@ -207,7 +207,7 @@ func TestFeedAndRobotsWithoutRoom(t *testing.T) {
 		if n, err := f.DrainFeed(t.Context(), d.admit); n != 0 || err != nil || len(d.items) != 0 {
 			t.Errorf("feed without room: %d, %v, %v", n, err, d.items)
 		}
-		if err := f.SetRobots(t.Context(), 0, "http://one.example", []byte("rules"), time.Minute); err != nil {
+		if err := f.SetRules(t.Context(), 0, []frontier.OriginRules{{Site: "one.example", Origin: "http://one.example", Rules: []byte("rules"), TTL: time.Minute}}); err != nil {
 			t.Error("robots without room: ", err)
 		}
 		server.Nodes[0].Do(t, "config", "set", "maxmemory", 0)

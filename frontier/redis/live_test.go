@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,40 +132,44 @@ func TestLookWithoutWrites(t *testing.T) {
 	}
 }
 
-func TestRobotsStore(t *testing.T) {
+func TestRulesStored(t *testing.T) {
 	f := create(t, connect(t), "a", 1)
 	ctx := t.Context()
-	if _, _, ok, err := f.Robots(ctx, 0, "http://x.example"); ok || err != nil {
-		t.Fatal(ok, err)
+	keep := func(origin string, rules []byte) {
+		t.Helper()
+		if err := f.SetRules(ctx, 0, []frontier.OriginRules{{Site: "x.example", Origin: origin, Rules: rules, TTL: time.Hour}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(origin string) frontier.OriginRules {
+		t.Helper()
+		list := []frontier.OriginRules{{Site: "x.example", Origin: origin}}
+		if err := f.Rules(ctx, 0, list); err != nil {
+			t.Fatal(err)
+		}
+		return list[0]
 	}
 	rules := make([]byte, 100_000)
-	if err := f.SetRobots(ctx, 0, "http://x.example", rules, time.Hour); err != nil {
-		t.Fatal(err)
+	keep("http://x.example", rules)
+	if got := ask("http://x.example"); string(got.Rules) != string(rules) {
+		t.Fatal(len(got.Rules))
 	}
-	got, ttl, ok, err := f.Robots(ctx, 0, "http://x.example")
-	if err != nil || !ok || string(got) != string(rules) || ttl <= 59*time.Minute || ttl > time.Hour {
-		t.Fatal(len(got), ttl, ok, err)
-	}
-	key := f.keys[0].Robots("http://x.example")
-	if n := f.client.Redis().StrLen(ctx, key).Val(); n > 1000 {
+	key := f.keys[0].Rules("x.example")
+	if n := f.client.Redis().MemoryUsage(ctx, key).Val(); n > 1500 {
 		t.Errorf("100 kB of nothing take %d bytes", n)
 	}
+	if ttl := f.client.Redis().PTTL(ctx, key).Val(); ttl <= 59*time.Minute || ttl > time.Hour {
+		t.Error("the key stays for ", ttl)
+	}
 	rand.Read(rules) // which nothing can pack
-	if err := f.SetRobots(ctx, 0, "http://z.example", rules, time.Hour); err != nil {
-		t.Fatal(err)
+	keep("http://z.example", rules)
+	if got := ask("http://z.example"); got.TTL != 0 {
+		t.Error("rules of 100 kB are kept")
 	}
-	if _, _, ok, err := f.Robots(ctx, 0, "http://z.example"); ok || err != nil {
-		t.Error("rules of 100 kB are kept", ok, err)
-	}
-	if err := f.SetRobots(ctx, 0, "http://y.example", nil, time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	if got, _, ok, err := f.Robots(ctx, 0, "http://y.example"); !ok || err != nil || len(got) != 0 {
-		t.Error(ok, err)
-	}
-	f.client.Redis().Set(ctx, key, "\x63of tomorrow", time.Hour)
-	if _, _, ok, err := f.Robots(ctx, 0, "http://x.example"); ok || err != nil {
-		t.Error("rules of another version", ok, err)
+	later := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
+	f.client.Redis().HSet(ctx, key, "http://x.example", later+" \x63of tomorrow")
+	if got := ask("http://x.example"); got.TTL != 0 || got.Rules != nil {
+		t.Error("rules of another version", got)
 	}
 }
 

@@ -21,16 +21,18 @@ const readOnly = "#!lua flags=no-writes\n"
 // The scripts of a shard. What runs is the prelude and then the file; those that
 // look at memory have marks between.
 var (
-	admitScript  = script("admit", "", "marks")
-	tickScript   = script("tick", allowOOM)
-	clockScript  = script("clock", allowOOM)
-	visitScript  = script("visit", allowOOM)
-	settleScript = script("settle", allowOOM)
-	reapScript   = script("reap", allowOOM)
-	reviveScript = script("revive", allowOOM)
-	dropScript   = script("drop", allowOOM)
-	siteScript   = script("site", allowOOM)
-	statsScript  = bare("stats", readOnly, "marks")
+	admitScript    = script("admit", "", "marks")
+	tickScript     = script("tick", allowOOM)
+	clockScript    = script("clock", allowOOM)
+	visitScript    = script("visit", allowOOM)
+	settleScript   = script("settle", allowOOM)
+	reapScript     = script("reap", allowOOM)
+	reviveScript   = script("revive", allowOOM)
+	dropScript     = script("drop", allowOOM)
+	siteScript     = script("site", allowOOM)
+	rulesScript    = script("rules", readOnly)
+	setRulesScript = script("setrules", "")
+	statsScript    = bare("stats", readOnly, "marks")
 )
 
 // The scripts of a crawl's other keys stand alone, and what tries them all.

@@ -16,12 +16,12 @@ local function may(...)
   end
 end
 local k = KEYS[1]
-may('HSET', k, 'a', 1) may('HINCRBY', k, 'a', 1) may('HGET', k, 'a') may('HMGET', k, 'a') may('HGETALL', k) may('HLEN', k) may('HDEL', k, 'a')
+may('HSET', k, 'a', 1) may('HINCRBY', k, 'a', 1) may('HGET', k, 'a') may('HMGET', k, 'a') may('HGETALL', k) may('HLEN', k) may('HSTRLEN', k, 'a') may('HDEL', k, 'a')
 may('ZADD', k, 1, 'a') may('ZCARD', k) may('ZSCORE', k, 'a') may('ZMSCORE', k, 'a') may('ZRANGE', k, 0, 0) may('ZREM', k, 'a')
 may('RPUSH', k, 'a') may('LPUSH', k, 'b') may('LLEN', k) may('LINDEX', k, 0) may('LRANGE', k, 0, 0) may('LREM', k, 1, 'c') may('LTRIM', k, 0, 1) may('LPOP', k)
 may('DEL', k)
 may('SET', k, 1) may('INCRBY', k, 1) may('GET', k) may('EXISTS', k) may('PERSIST', k)
-may('PEXPIRE', k, 60000) may('PEXPIREAT', k, 1) may('UNLINK', k)
+may('PTTL', k) may('PEXPIRE', k, 60000) may('PEXPIREAT', k, 1) may('UNLINK', k)
 may('BF.MEXISTS', k, 'a') may('BF.INSERT', k, 'NOCREATE', 'ITEMS', 'a')
 may('TIME')
 return no

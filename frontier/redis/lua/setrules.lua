@@ -1,0 +1,34 @@
+-- setrules: keeps what the robots.txt of origins said, for the whole fleet.
+-- KEYS[1..9]   as in the prelude
+-- KEYS[10..]   per origin the r of its site
+-- ARGV[1]      epoch
+-- ARGV[2]      bytes that the r of a site may take. A site may have any number of
+--              origins: where theirs take more, all are forgotten and asked for anew
+-- ARGV[3..]    per origin 3: its field (scheme, host and port), ms that its rules
+--              hold, the rules
+-- Reply        1, or 0 when there was no room in Redis: the rest is not kept
+-- Cost         O(1) per origin; what is forgotten is freed in the background
+-- Repeat       sets again
+local most, key = tonumber(ARGV[2]), 10
+for a = 3, #ARGV, 3 do
+  local r, origin, hold, rules = KEYS[key], ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2]
+  local value = int(NOW + hold) .. ' ' .. rules
+  local before = C('HSTRLEN', r, origin)
+  local bytes = (tonumber(C('HGET', r, 'bytes')) or 0) + #value - before
+  if before == 0 then bytes = bytes + #origin end
+
+  if bytes > most then
+    C('UNLINK', r)
+    bytes = #origin + #value
+  end
+  local set = redis.pcall('HSET', r, origin, value, 'bytes', bytes)
+  if type(set) == 'table' then
+    if string.find(set.err, 'OOM', 1, true) then return 0 end
+    return set
+  end
+
+  -- The longest of its rules decides how long the key stays, in the server's time.
+  if C('PTTL', r) < hold then C('PEXPIRE', r, int(hold)) end
+  key = key + 1
+end
+return 1
