@@ -231,11 +231,9 @@ func (d *dialer) one(ctx context.Context, a netip.AddrPort, left int) (net.Conn,
 		ctx, cancel = context.WithTimeout(ctx, max(time.Until(end)/time.Duration(left), time.Second))
 		defer cancel()
 	}
-	nc, err := d.net.DialTCP(ctx, "tcp", netip.AddrPort{}, a)
-	if err != nil {
-		return nil, err // not nc: a nil *TCPConn in an interface is not nil
-	}
-	return nc, nil
+	// Not DialTCP: its zero local address would be bound before the destination
+	// is known, so that all destinations share one range of ports.
+	return d.net.DialContext(ctx, "tcp", a.String())
 }
 
 // dial makes the TCP connection of an exchange: nc to speak on, raw to close.

@@ -166,3 +166,37 @@ func TestFamilies(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPortsAreShared: the local port is chosen for the destination, so that
+// connections to different servers share ports. Bound before, none would.
+func TestPortsAreShared(t *testing.T) {
+	const conns = 500 // of so many, some 9 to 18 meet by chance
+	ln, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	port := ln.Addr().(*net.TCPAddr).AddrPort().Port()
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			defer nc.Close()
+		}
+	}()
+	d := dialer{}
+	used := map[uint16]bool{}
+	for i := range conns {
+		nc, err := d.one(t.Context(), netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}), port), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		used[nc.LocalAddr().(*net.TCPAddr).AddrPort().Port()] = true
+	}
+	if len(used) == conns {
+		t.Errorf("%d connections to as many addresses have a port of their own each", conns)
+	}
+}
