@@ -58,9 +58,6 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.pool = newPool(cfg.MaxConnsPerHost, cfg.MaxIdle, cfg.IdleTime)
 	c.own = [][2]string{{"User-Agent", cfg.UserAgent}, {"Accept", cfg.Accept}, {"Accept-Encoding", "gzip, br, zstd, deflate"}}
-	if cfg.AcceptLanguage != "" {
-		c.own = append(c.own, [2]string{"Accept-Language", cfg.AcceptLanguage})
-	}
 	for _, kv := range c.own {
 		c.block = appendLine(c.block, kv[0], kv[1])
 	}

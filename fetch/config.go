@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -14,9 +15,8 @@ import (
 
 // Config of a Client; zero fields are the documented defaults.
 type Config struct {
-	UserAgent      string // default "seine"
-	Accept         string // default HTML and XML before the rest
-	AcceptLanguage string // default not sent
+	UserAgent string // default "seine"
+	Accept    string // default HTML and XML before the rest
 
 	MaxBody        int64 // bytes of a decoded body, default 10 MiB; on the wire, and between two encodings, a compressed one may be 1/16 + 64 KiB larger
 	MaxHeader      int   // bytes of a response's header, interim answers included, default 32 KiB
@@ -40,9 +40,8 @@ type Config struct {
 	NoSessionCache     bool   // every TLS connection makes a full handshake
 	SessionCache       int    // TLS sessions remembered, default 4096
 
-	Proxies   []string      // http://[user:pass@]host:port or socks5://…; sites are spread over them and stay
-	NoProxy   string        // hosts fetched directly, as the NO_PROXY variable
-	ProxyRest time.Duration // first rest of a failing proxy, doubling up to 16 times it, default 30 s
+	Proxies []string // http://[user:pass@]host:port or socks5://…; sites are spread over them and stay
+	NoProxy string   // hosts fetched directly, as the NO_PROXY variable
 
 	Resolver       Resolver      // default the system's
 	DNSTTL         time.Duration // how long an address is believed, default 5 min
@@ -61,32 +60,24 @@ const (
 	chunkSize     = 32 << 10
 )
 
-func or[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
-}
-
 func (c Config) withDefaults() Config {
-	or(&c.UserAgent, "seine")
-	or(&c.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
-	or(&c.MaxBody, 10<<20)
-	or(&c.MaxHeader, 32<<10)
-	or(&c.MaxHeaderCount, 256)
-	or(&c.ConnectTimeout, 10*time.Second)
-	or(&c.TLSTimeout, 10*time.Second)
-	or(&c.ReadTimeout, 20*time.Second)
-	or(&c.FirstByteTimeout, c.ReadTimeout)
-	or(&c.FetchTimeout, 60*time.Second)
-	or(&c.MaxConnsPerHost, 16)
-	or(&c.MaxIdle, 1024)
-	or(&c.IdleTime, 30*time.Second)
-	or(&c.SessionCache, 4096)
-	or(&c.ProxyRest, 30*time.Second)
-	or(&c.DNSTTL, 5*time.Minute)
-	or(&c.DNSNegativeTTL, 10*time.Second)
-	or(&c.DNSEntries, 65536)
+	c.UserAgent = cmp.Or(c.UserAgent, "seine")
+	c.Accept = cmp.Or(c.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+	c.MaxBody = cmp.Or(c.MaxBody, 10<<20)
+	c.MaxHeader = cmp.Or(c.MaxHeader, 32<<10)
+	c.MaxHeaderCount = cmp.Or(c.MaxHeaderCount, 256)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 10*time.Second)
+	c.TLSTimeout = cmp.Or(c.TLSTimeout, 10*time.Second)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 20*time.Second)
+	c.FirstByteTimeout = cmp.Or(c.FirstByteTimeout, c.ReadTimeout)
+	c.FetchTimeout = cmp.Or(c.FetchTimeout, 60*time.Second)
+	c.MaxConnsPerHost = cmp.Or(c.MaxConnsPerHost, 16)
+	c.MaxIdle = cmp.Or(c.MaxIdle, 1024)
+	c.IdleTime = cmp.Or(c.IdleTime, 30*time.Second)
+	c.SessionCache = cmp.Or(c.SessionCache, 4096)
+	c.DNSTTL = cmp.Or(c.DNSTTL, 5*time.Minute)
+	c.DNSNegativeTTL = cmp.Or(c.DNSNegativeTTL, 10*time.Second)
+	c.DNSEntries = cmp.Or(c.DNSEntries, 65536)
 	if c.Resolver == nil {
 		r := &systemResolver{}
 		r.PreferGo = true // a lookup of libc would hold a thread
@@ -111,7 +102,7 @@ func (c *Config) Validate() error {
 	}{
 		{"ConnectTimeout", c.ConnectTimeout}, {"TLSTimeout", c.TLSTimeout}, {"FirstByteTimeout", c.FirstByteTimeout},
 		{"ReadTimeout", c.ReadTimeout}, {"FetchTimeout", c.FetchTimeout}, {"IdleTime", c.IdleTime},
-		{"ProxyRest", c.ProxyRest}, {"DNSTTL", c.DNSTTL}, {"DNSNegativeTTL", c.DNSNegativeTTL},
+		{"DNSTTL", c.DNSTTL}, {"DNSNegativeTTL", c.DNSNegativeTTL},
 	} {
 		if d.v < 0 {
 			fault("%s is %s, it cannot be negative", d.name, d.v)
@@ -129,7 +120,7 @@ func (c *Config) Validate() error {
 			fault("%s is %d, it cannot be negative", n.name, n.v)
 		}
 	}
-	for _, h := range [][2]string{{"UserAgent", c.UserAgent}, {"Accept", c.Accept}, {"AcceptLanguage", c.AcceptLanguage}} {
+	for _, h := range [][2]string{{"UserAgent", c.UserAgent}, {"Accept", c.Accept}} {
 		if !httpguts.ValidHeaderFieldValue(h[1]) {
 			fault("%s %q holds bytes that no header may hold", h[0], h[1])
 		}

@@ -39,7 +39,6 @@ type proxy struct {
 	port  uint16
 	basic string      // value of Proxy-Authorization, "" without credentials
 	auth  *socks.Auth // the same for SOCKS5 (RFC 1929)
-	rest  time.Duration
 
 	mu       sync.Mutex
 	failures int
@@ -64,7 +63,7 @@ func newProxies(cfg *Config) (*proxies, error) {
 		if err != nil {
 			return nil, fmt.Errorf("fetch: proxy %d: %w", i+1, err)
 		}
-		p := &proxy{index: int16(i), socks: u.Scheme != "http", host: u.Hostname(), port: 80, rest: cfg.ProxyRest}
+		p := &proxy{index: int16(i), socks: u.Scheme != "http", host: u.Hostname(), port: 80}
 		if p.socks {
 			p.port = 1080
 		}
@@ -123,12 +122,15 @@ func (p *proxy) resting(now time.Time) bool {
 	return now.Before(p.until)
 }
 
+// proxyRest is how long a proxy rests after its first failure.
+const proxyRest = 30 * time.Second
+
 // failed lets the proxy rest, twice as long each time up to 16 times.
 func (p *proxy) failed(m *meters) {
 	m.proxyDown[p.index].Inc()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.until = time.Now().Add(p.rest << min(p.failures, 4))
+	p.until = time.Now().Add(proxyRest << min(p.failures, 4))
 	p.failures++
 }
 

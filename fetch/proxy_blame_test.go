@@ -57,7 +57,7 @@ func TestProxyVerdict(t *testing.T) {
 		{"gone", t.Context(), true, io.EOF, ClassProxy},
 		{"its word", t.Context(), false, &targetError{io.EOF}, ClassConnect},
 	} {
-		p := &proxy{rest: time.Minute}
+		p := new(proxy)
 		began := time.Now()
 		if tc.serves {
 			p.answered(c.m)

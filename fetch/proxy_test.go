@@ -274,7 +274,7 @@ func TestProxyRotation(t *testing.T) {
 	for range 20 {
 		c.proxies.all[second].failed(c.m)
 	}
-	if rest := time.Until(c.proxies.all[second].until); rest > 16*c.cfg.ProxyRest {
+	if rest := time.Until(c.proxies.all[second].until); rest > 16*proxyRest {
 		t.Errorf("rests for %s", rest)
 	}
 }

@@ -73,7 +73,7 @@ func (w *world) waitOverflow() {
 	w.t.Helper()
 	w.until("a fetcher to write links to its overflow", func() bool {
 		for _, f := range w.fetchers {
-			if strings.Contains(f.ask("/healthz"), "go to the overflow") && f.metric("seine_crawl_overflow_links_total", "") > 0 &&
+			if strings.Contains(f.ask("/healthz"), "go to the overflow") && f.metric("seine_crawl_overflow_candidates_total", "") > 0 &&
 				f.metric("seine_crawl_limited_by", `bound="redis"`) == 0 {
 				return true
 			}

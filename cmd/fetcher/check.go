@@ -30,7 +30,7 @@ func (g *grammar) check(env *boot.Env) error {
 // those that begin with redis.
 var ofRedis = []string{"ack", "crawl", "shards", "plan-urls", "error-rate", "feed-key", "feed-again", "overflow", "memory-high", "memory-low"}
 
-// redirects is --max-redirects as the worker wants it, where 0 is the default.
+// redirects is --max-redirects as the crawler wants it, where 0 is the default.
 func (g *grammar) redirects() int {
 	if g.MaxRedirects == 0 {
 		return -1

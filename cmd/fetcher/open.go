@@ -20,7 +20,7 @@ type queue struct {
 	crawl.Frontier
 	close        func() error
 	epoch        func(shard int) uint64                     // nil in one process
-	attend       func(*crawl.Crawler) (func() error, error) // shows the worker among the crawl's members
+	attend       func(*crawl.Crawler) (func() error, error) // shows the fetcher among the crawl's members
 	writeMetrics func(io.Writer)                            // of the filters
 }
 
@@ -73,7 +73,7 @@ func (g *grammar) join(ctx context.Context, client *shard.Client, log *slog.Logg
 // leaveTime bounds how long a program that ends waits to say so.
 const leaveTime = 2 * time.Second
 
-// attend announces the worker, and has the filters probed, until leave is called.
+// attend announces the fetcher, and has the filters probed, until leave is called.
 func attend(f *redis.Frontier, prober *redis.Prober, c *crawl.Crawler) (leave func() error, err error) {
 	m := frontier.NewMember(frontier.KindFetcher, boot.Version())
 	end, err := frontier.Attend(context.Background(), f, func() frontier.Member {

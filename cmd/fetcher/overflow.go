@@ -8,7 +8,7 @@ import (
 	"seine/fetch/crawl"
 )
 
-// overflow is where links go that Redis has no room for; nil: nowhere.
+// overflow is where candidates go that Redis has no room for; nil: nowhere.
 type overflow struct {
 	*jsonl.Lines
 	env        *boot.Env
@@ -27,7 +27,7 @@ func (g *grammar) openOverflow(env *boot.Env) (*overflow, error) {
 	return &overflow{Lines: lines, env: env, dir: g.Overflow, crawl: g.Crawl}, nil
 }
 
-// keeper is o as the worker wants it.
+// keeper is o as the crawler wants it.
 func (o *overflow) keeper() crawl.Overflow {
 	if o == nil {
 		return nil
@@ -35,7 +35,7 @@ func (o *overflow) keeper() crawl.Overflow {
 	return o
 }
 
-// close finishes the last file and says how to take back what the worker, if
+// close finishes the last file and says how to take back what the crawler, if
 // there was one, left there.
 func (o *overflow) close(c *crawl.Crawler) error {
 	if o == nil {
@@ -47,11 +47,11 @@ func (o *overflow) close(c *crawl.Crawler) error {
 	}
 	p := c.Progress()
 	if p.Overflow > 0 {
-		o.env.Log.Warn("links that found no room in Redis are in files and not in the crawl; give Redis memory and take them back",
-			"links", p.Overflow, "do", fmt.Sprintf("frontier seed --crawl %s --file %s/*", o.crawl, o.dir))
+		o.env.Log.Warn("candidates that found no room in Redis are in files and not in the crawl; give Redis memory and take them back",
+			"candidates", p.Overflow, "do", fmt.Sprintf("frontier seed --crawl %s --file %s/*", o.crawl, o.dir))
 	}
 	if err != nil { // no page was settled for what is not on disk
-		o.env.Log.Warn("the overflow could not write all it was given; nothing is lost, these links are in Redis or their pages are fetched again", "err", err)
+		o.env.Log.Warn("the overflow could not write all it was given; nothing is lost, these candidates are in Redis or their pages are fetched again", "err", err)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 
 // client makes what fetches, and its metrics.
 func (g *grammar) client() (*fetch.Client, *metrics.Set, error) {
-	cfg, err := g.Fetch("", os.Environ()) // the crawl's own user agent, if it has one, is the worker's to send
+	cfg, err := g.Fetch("", os.Environ()) // the crawl's own user agent, if it has one, is the crawler's to send
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,7 +96,7 @@ func (g *grammar) client() (*fetch.Client, *metrics.Set, error) {
 	return client, cfg.Metrics, nil
 }
 
-// crawl runs the worker between signals and time limits.
+// crawl runs the crawler between signals and time limits.
 func (g *grammar) crawl(env *boot.Env, c *crawl.Crawler) error {
 	ctx, cut := context.WithCancelCause(env.Abort)
 	defer cut(nil)
@@ -116,7 +116,7 @@ func (g *grammar) crawl(env *boot.Env, c *crawl.Crawler) error {
 	}
 	err := c.Run(ctx)
 	if n := c.Progress().Returned; n > 0 {
-		env.Log.Warn("pages went back and are fetched again, for links of theirs found no room; give Redis memory", "pages", n)
+		env.Log.Warn("pages went back and are fetched again, for candidates of theirs found no room; give Redis memory", "pages", n)
 	}
 	if cause := context.Cause(ctx); cause == errGrace || cause == errOpen {
 		return fmt.Errorf("%w; %s", cause, g.cutURLs())
@@ -126,7 +126,7 @@ func (g *grammar) crawl(env *boot.Env, c *crawl.Crawler) error {
 
 var (
 	errGrace = errors.New("fetcher: requests were cut because --grace ran out")
-	errOpen  = errors.New("fetcher: fetched pages were left open because --grace ran out before their records, links or outcomes were taken")
+	errOpen  = errors.New("fetcher: fetched pages were left open because --grace ran out before their records, candidates or outcomes were taken")
 )
 
 // cutURLs says what becomes of URLs whose requests were cut.

@@ -26,11 +26,11 @@ const (
 // that do not ask again.
 const roomUnknown = time.Minute
 
-// acknowledger is told when links of its were answered: a page, or a batch of seeds.
-// Full means that nobody will ask for room again.
+// acknowledger gets the verdicts on candidates: a page, or an admitRequest. Full
+// means that nobody will ask for room again.
 type acknowledger interface{ answered(v frontier.Verdict) }
 
-// candidate is a candidate on its way to its shard, and who waits for the answer.
+// candidate is a URL on its way to its shard, and who waits for the verdict.
 type candidate struct {
 	frontier.Candidate
 	from acknowledger
@@ -38,30 +38,30 @@ type candidate struct {
 }
 
 // admitter gathers candidates of many pages for one shard and admits them in
-// groups: while one call is under way the next group grows. Candidates that
-// found no room go to the overflow, or while that takes none are parked and asked for
+// groups: while one call is under way the next group grows. Candidates that found
+// no room go to the overflow, or while that takes none are parked and asked for
 // again, less and less often; what comes after them is asked for at once, since
-// links that are known need no room.
+// candidates that are known need no room.
 type admitter struct {
 	loop *shardLoop
 	wake chan struct{}
 
-	mu      sync.Mutex
-	waiting []candidate
-	calling int       // candidates under way
-	parked  int       // candidates that found no room
-	noRoom  time.Time // when candidates that do not ask again found none, and none was admitted since
+	mu          sync.Mutex
+	waiting     []candidate
+	calling     int       // candidates under way
+	parkedCount int       // candidates that found no room
+	refusedAt   time.Time // when candidates that do not ask again found none, and none was admitted since
 
 	// Of the goroutine that admits:
-	epoch uint64 // of the connection, before the last call
-	full  []candidate
-	pause time.Duration // until full is tried again
-	retry time.Time
+	epoch   uint64 // of the connection, before the last call
+	parked  []candidate
+	pause   time.Duration // until the parked are asked for again
+	retryAt time.Time
 }
 
 func newAdmitter(l *shardLoop) *admitter { return &admitter{loop: l, wake: make(chan struct{}, 1)} }
 
-// add takes links over.
+// add takes candidates over.
 func (a *admitter) add(candidates []candidate) {
 	a.mu.Lock()
 	a.waiting = append(a.waiting, candidates...)
@@ -75,25 +75,25 @@ func (a *admitter) add(candidates []candidate) {
 func (a *admitter) empty() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.waiting) == 0 && a.calling == 0 && a.parked == 0 && a.loop.overflow.empty()
+	return len(a.waiting) == 0 && a.calling == 0 && a.parkedCount == 0 && a.loop.overflow.empty()
 }
 
 // isFull reports whether the shard has no room for candidates: some wait, or
-// some that do not found none lately.
+// some that do not wait found none lately.
 func (a *admitter) isFull() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.parked > 0 || time.Since(a.noRoom) < roomUnknown
+	return a.parkedCount > 0 || time.Since(a.refusedAt) < roomUnknown
 }
 
 // hasParked reports whether candidates wait for room.
 func (a *admitter) hasParked() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.parked > 0
+	return a.parkedCount > 0
 }
 
-// takeWaiting takes everything that waits and leaves an empty line in spare's memory.
+// takeWaiting takes all that wait and leaves an empty line in spare's memory.
 func (a *admitter) takeWaiting(spare []candidate) []candidate {
 	clear(spare)
 	a.mu.Lock()
@@ -104,8 +104,9 @@ func (a *admitter) takeWaiting(spare []candidate) []candidate {
 	return all
 }
 
-// admitGroup is one admission call: links, the distinct candidates among them, and
-// which of those each link is. Neighbouring pages link to the same URLs.
+// admitGroup is one admission call: candidates, the distinct ones among
+// them, and which of those each is. Neighbouring pages link to the same
+// URLs.
 type admitGroup struct {
 	candidates []candidate
 	batch      []frontier.Candidate
@@ -114,8 +115,8 @@ type admitGroup struct {
 	first      map[canon.Fingerprint]int
 }
 
-// set takes links. Where memory is scarce they wait, when keep says so, or one
-// of the links to a URL does.
+// set takes candidates. Where memory is scarce they wait, when keep says so, or
+// one of the candidates to a URL does.
 func (g *admitGroup) set(candidates []candidate, keep bool) {
 	g.candidates, g.batch, g.of = candidates, g.batch[:0], g.of[:0]
 	clear(g.first)
@@ -148,8 +149,8 @@ func (a *admitter) run(ctx context.Context) {
 		}
 		err := a.admit(ctx, &g, candidates)
 		if err == nil && a.isRetryDue() {
-			full := a.full
-			a.full = nil
+			full := a.parked
+			a.parked = nil
 			err = a.admit(ctx, &g, full)
 		}
 		if err != nil {
@@ -160,16 +161,17 @@ func (a *admitter) run(ctx context.Context) {
 	}
 }
 
-// awaitCandidates waits until links come, the parked ones are ripe, or the crawler stops.
+// awaitCandidates waits until candidates come, the parked ones are to be asked
+// for again, or the crawler stops.
 func (a *admitter) awaitCandidates(ctx context.Context) {
 	var ripe <-chan time.Time
 	var stop <-chan struct{}
-	if len(a.full) > 0 {
-		t := time.NewTimer(time.Until(a.retry))
+	if len(a.parked) > 0 {
+		t := time.NewTimer(time.Until(a.retryAt))
 		defer t.Stop()
 		ripe, stop = t.C, a.loop.crawler.stopping
 	} else if !a.loop.overflow.empty() {
-		t := time.NewTicker(look) // at whether its disk is full
+		t := time.NewTicker(look) // the overflow's disk may be full, or free again
 		defer t.Stop()
 		ripe = t.C
 	}
@@ -182,24 +184,24 @@ func (a *admitter) awaitCandidates(ctx context.Context) {
 	}
 }
 
-// takeBack parks the links that wait for an overflow that takes none now.
+// takeBack parks the candidates that wait for an overflow that takes none now.
 func (a *admitter) takeBack() {
 	o := a.loop.overflow
 	if o.empty() || a.loop.crawler.overflowErr() == nil {
 		return
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock() // over both, or they would seem to be nowhere
-	a.full = o.takeBack(a.full)
-	a.parked = len(a.full)
+	defer a.mu.Unlock() // over both, or they would be counted nowhere
+	a.parked = o.takeBack(a.parked)
+	a.parkedCount = len(a.parked)
 }
 
-// isRetryDue reports whether it is time to ask for the parked links again.
+// isRetryDue reports whether it is time to ask for the parked candidates again.
 func (a *admitter) isRetryDue() bool {
-	return len(a.full) > 0 && (a.loop.crawler.isStopping() || !time.Now().Before(a.retry))
+	return len(a.parked) > 0 && (a.loop.crawler.isStopping() || !time.Now().Before(a.retryAt))
 }
 
-// admit admits links in groups.
+// admit admits candidates in groups.
 func (a *admitter) admit(ctx context.Context, g *admitGroup, candidates []candidate) error {
 	for some := range slices.Chunk(candidates, maxAdmit) {
 		g.set(some, a.loop.overflow != nil)
@@ -211,24 +213,24 @@ func (a *admitter) admit(ctx context.Context, g *admitGroup, candidates []candid
 	return nil
 }
 
-// park decides when links that found no room are asked for again. A crawler that
-// stops tells their pages that it will not be.
+// park decides when candidates that found no room are asked for again. A
+// crawler that stops tells their pages that it will not be.
 func (a *admitter) park() {
 	switch {
-	case len(a.full) == 0:
+	case len(a.parked) == 0:
 		a.pause = 0
 	case a.loop.crawler.isStopping():
-		for i := range a.full {
-			a.full[i].from.answered(frontier.Full)
+		for i := range a.parked {
+			a.parked[i].from.answered(frontier.Full)
 		}
-		a.full = nil
-	case !time.Now().Before(a.retry):
+		a.parked = nil
+	case !time.Now().Before(a.retryAt):
 		a.pause = min(max(2*a.pause, fullPause), maxFullPause)
-		a.retry = time.Now().Add(a.pause)
+		a.retryAt = time.Now().Add(a.pause)
 	}
 	a.mu.Lock()
-	a.calling, a.parked = 0, len(a.full)
-	done := len(a.waiting) == 0 && a.parked == 0
+	a.calling, a.parkedCount = 0, len(a.parked)
+	done := len(a.waiting) == 0 && a.parkedCount == 0
 	a.mu.Unlock()
 	if done && a.loop.crawler.isStopping() {
 		a.loop.notify()
@@ -250,7 +252,7 @@ func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdict
 	}
 }
 
-// apply hands verdicts back to the pages and keeps links that found no room.
+// apply hands verdicts back to the pages and keeps candidates that found no room.
 func (a *admitter) apply(g *admitGroup) {
 	fresh, full := false, false
 	for _, v := range g.verdicts {
@@ -269,7 +271,7 @@ func (a *admitter) apply(g *admitGroup) {
 	for i := range g.candidates {
 		l, v := &g.candidates[i], g.verdicts[g.of[i]]
 		if v == frontier.Full && (!l.once || spills) {
-			a.full = append(a.full, *l)
+			a.parked = append(a.parked, *l)
 			continue
 		}
 		gone = gone || v == frontier.Full
@@ -279,22 +281,22 @@ func (a *admitter) apply(g *admitGroup) {
 		a.loop.notify()
 	}
 	if fresh || gone {
-		a.noteRoom(gone)
+		a.noteRefusal(gone)
 	}
 	if full && spills {
-		a.loop.overflow.add(a.full, a.loop.notify)
-		clear(a.full)
-		a.full = a.full[:0]
+		a.loop.overflow.add(a.parked, a.loop.notify)
+		clear(a.parked)
+		a.parked = a.parked[:0]
 	}
 }
 
-// noteRoom keeps when candidates that do not ask again found no room. Without
+// noteRefusal keeps when candidates that do not ask again found no room. Without
 // some of those others were admitted.
-func (a *admitter) noteRoom(gone bool) {
+func (a *admitter) noteRefusal(gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.noRoom = (time.Time{}); gone {
-		a.noRoom = time.Now()
+	if a.refusedAt = (time.Time{}); gone {
+		a.refusedAt = time.Now()
 	}
 }
 
@@ -315,10 +317,10 @@ func (q *admitRequest) answered(v frontier.Verdict) {
 	}
 }
 
-// admitAll admits candidates from outside through the shard loops of a running crawler
-// and waits for all verdicts. It fails with frontier.ErrFull when there was no
-// room for all, with once at the first try, else until the crawler stopped:
-// whoever named them has to keep them.
+// admitAll admits candidates that stand on no page, through the shard loops of
+// a running crawler, and waits for all verdicts. It fails with frontier.ErrFull
+// when there was no room for all, with once at the first try, else until the
+// crawler stopped: whoever named them has to keep them.
 func (c *Crawler) admitAll(ctx context.Context, candidates []frontier.Candidate, once bool) error {
 	if len(candidates) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 // is to be fetched again later.
 //
 // What was settled by everybody is read from the shards now and then; what this
-// worker started and that reading cannot hold yet counts beside it. So a crawler
+// crawler started and that reading cannot hold yet counts beside it. So a crawler
 // never starts more than the limit leaves by what it knows; it borrows only
 // while what all have settled and lent is below the limit, so a fleet
 // overshoots by no more than it has lent. The only crawler of a crawl (exact)
@@ -47,9 +47,9 @@ func (b *budget) giveBack() {
 	b.mu.Unlock()
 }
 
-// countUnasked counts a URL that ends without a request. The counters of the shards do
-// not tell it from a page, so it passes through as one, and bury returns true,
-// unless they are not read.
+// countUnasked counts a URL that ends without a request. The counters of the
+// shards do not tell it from a page, so it passes through as one, and
+// countUnasked returns true, unless they are not read.
 func (b *budget) countUnasked() bool {
 	if b.exact {
 		return false
@@ -98,9 +98,9 @@ func (b *budget) left() (n int64, ok bool) {
 	return b.limit - b.settled - b.open, b.limit > 0
 }
 
-// mayLend reports whether more may be borrowed: pages are left that are not on
+// mayBorrow reports whether more may be borrowed: pages are left that are not
 // lent already.
-func (b *budget) mayLend() bool {
+func (b *budget) mayBorrow() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.limit <= 0 {
@@ -191,8 +191,9 @@ func (f *flow) held() int64 {
 // death so soon says nothing about the URL.
 const youth = 10 * time.Second
 
-// lossPermit is the permit to borrow a URL that dies if this fetcher does. There is
-// one, so that a death falls on one such URL, and a young fetcher has none.
+// lossPermit is the permit to borrow a URL that two fetchers were lost with,
+// and that is dead if this one is. There is one, so that a loss falls on one
+// such URL, and a young fetcher has none.
 type lossPermit struct {
 	began time.Time // when the fetcher was made
 	taken atomic.Bool

@@ -31,8 +31,8 @@ const (
 	startSlack = 50 * time.Millisecond
 )
 
-// siteClock is the clock of one site during one visit. Its delay is the longest of
-// three: the crawl's setting or what overrides it for this site, robots.txt,
+// siteClock is the clock of one site during one visit. Its delay is the longest
+// of three: the crawl's setting or what overrides it for this site, robots.txt,
 // and what the site's answers ask for.
 type siteClock struct {
 	setting    time.Duration
@@ -167,7 +167,8 @@ func (sc *siteClock) refused(began time.Time, f failure) {
 const asideAfter = 5
 
 // setAside keeps the site waiting: backoff at first, doubling up to an hour.
-// Where it is given up after so long in all, it never waits longer at once.
+// Where it is given up after so long in all, it is never kept waiting longer
+// than that at once.
 func (sc *siteClock) setAside(backoff, giveUp time.Duration, givesUp bool) {
 	d := doubled(backoff, sc.failures-asideAfter)
 	if givesUp {
@@ -202,7 +203,7 @@ func retryDelay(backoff time.Duration, n int) time.Duration {
 }
 
 // deadSites remembers sites that were given up, so that what they still have is
-// buried without another request. Each is asked once more when its time is over.
+// dead without another request. Each is asked once more after hold.
 type deadSites struct {
 	mu    sync.Mutex
 	sites map[string]deadSiteEntry

@@ -1,11 +1,10 @@
 package crawl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"slices"
 	"time"
 
 	"seine/extract/sink"
@@ -63,68 +62,18 @@ func (cfg *Config) Validate() error {
 }
 
 func (cfg *Config) fillDefaults() {
-	def := func(p *int, v int) {
-		if *p == 0 {
-			*p = v
-		}
-	}
-	def(&cfg.Concurrency, 256)
-	def(&cfg.KnownURLs, 1<<20)
-	def(&cfg.MaxLinks, 20_000)
-	def(&cfg.MaxTries, 4)
-	def(&cfg.MaxRedirects, 10)
-	if cfg.Lease == 0 {
-		cfg.Lease = time.Minute
-	}
-	if cfg.GiveUp == 0 {
-		cfg.GiveUp = 10 * time.Minute
-	}
-	if cfg.Backoff == 0 {
-		cfg.Backoff = 5 * time.Second
-	}
-	if cfg.ReportEvery == 0 {
-		cfg.ReportEvery = 10 * time.Second
-	}
-	if cfg.OpenBytes == 0 {
-		cfg.OpenBytes = 64 << 20
-	}
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, 256)
+	cfg.Lease = cmp.Or(cfg.Lease, time.Minute)
+	cfg.OpenBytes = cmp.Or(cfg.OpenBytes, 64<<20)
+	cfg.KnownURLs = cmp.Or(cfg.KnownURLs, 1<<20)
+	cfg.MaxLinks = cmp.Or(cfg.MaxLinks, 20_000)
+	cfg.MaxTries = cmp.Or(cfg.MaxTries, 4)
+	cfg.MaxRedirects = cmp.Or(cfg.MaxRedirects, 10)
+	cfg.GiveUp = cmp.Or(cfg.GiveUp, 10*time.Minute)
+	cfg.Backoff = cmp.Or(cfg.Backoff, 5*time.Second)
+	cfg.ReportEvery = cmp.Or(cfg.ReportEvery, 10*time.Second)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Accepts == nil {
 		cfg.Accepts = func(*fetch.Response) bool { return true }
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-}
-
-// Causes of retries and of the dead that the crawler itself names; the others
-// are the classes of fetch.Error.
-const (
-	causeInvalid      = "invalid"       // the stored URL does not parse (a newer version wrote it)
-	causeRobots       = "robots"        // robots.txt disallows it
-	causeStatus       = "status"        // the server kept answering with a code that is retried
-	causeRedirectLoop = "redirect_loop" // redirects to itself, or too many in a row
-	causeUnreachable  = "unreachable"   // its site could not be reached for too long
-	causeOther        = "other"
-)
-
-// maxErrorText bounds the error text kept with a dead URL and in its record.
-const maxErrorText = 300
-
-// retryCode reports whether a status is worth another attempt.
-func (cfg *Config) retryCode(status int) bool {
-	if cfg.RetryCodes != nil {
-		return slices.Contains(cfg.RetryCodes, status)
-	}
-	switch status {
-	case 408, 425, 429, 500, 502, 503, 504:
-		return true
-	}
-	return status >= 520 && status < 530
-}
-
-func statusText(status int) string {
-	if t := http.StatusText(status); t != "" {
-		return t
-	}
-	return "unknown status"
 }

@@ -1,12 +1,18 @@
-// Package crawl is the crawler: it borrows visits from every shard, fetches
-// their URLs, finds links while bytes arrive, and gives everything back in an
-// order that loses nothing.
+// Package crawl is a fetcher's part of a crawl: it borrows sites from every
+// shard, fetches their URLs, finds links while bytes arrive, and gives
+// everything back in an order that loses nothing.
 //
-// A shard loop per shard ticks, borrows and settles. A visit (loan) belongs to one
-// goroutine that keeps its site's clock. A request runs in a worker by one worker,
-// which owns all scratch memory of a request. What is left of a page when its
-// body ended is small (page): it waits for the sink, then for the verdicts on
-// its links, and is then settled in its visit.
+// A Crawler runs one loop for each shard (shardLoop), which ticks, borrows and
+// keeps leases. A site lent to this fetcher is a visit, of one goroutine that
+// keeps the site's clock and waits for its next request (nextRequest):
+// robots.txt, the clock, a free worker. A worker makes one request at a time
+// and owns all memory that one needs. What is left when a body has ended is
+// small (page): its record goes to the sink, its candidates to their shards
+// (admitter), and when all have answered, its outcome goes back with its visit
+// (settler).
+//
+// So a URL passes through the files in this order: shardloop, visit, robots,
+// worker, page, admit, settle; the others hold what these ask.
 //
 // A crash loses nothing: what was not settled comes back when its lease ends.
 // Pages whose record reached the sink and that were not settled are fetched
@@ -26,7 +32,7 @@ import (
 	"seine/frontier/canon"
 )
 
-// Frontier is what the crawler needs of a crawl's queue.
+// Frontier is what a Crawler needs of a crawl's queue.
 type Frontier interface {
 	frontier.Crawl
 	frontier.Queue
@@ -44,6 +50,7 @@ type Crawler struct {
 	bottleneck bottleneck
 	rate       rateMeter
 	robots     *robotsCache
+	readers    sync.Pool // of *urlReader, for visits that hold no worker
 	policy     atomic.Pointer[policy]
 	count      *counters
 	deadSites  *deadSites
@@ -58,17 +65,17 @@ type Crawler struct {
 	renew      sync.Mutex
 	reading    sync.Mutex     // of the counters of all shards
 	readAt     time.Time      // when the last reading began; guarded by reading
-	visiting   sync.WaitGroup // visits
+	visiting   sync.WaitGroup // of the visits' goroutines
 	lossPermit lossPermit
 	lastEnded  atomic.Int64 // when a request last ended, Unix ms
 	visits     atomic.Int64 // visits not settled
 	delayed    atomic.Int64 // visits that wait for their site's clock
-	writing    atomic.Int64 // workers that wait for the sink to take a record
+	writing    atomic.Int64 // records that the sink has not taken over yet
 	recording  atomic.Int64 // pages whose record is on its way to the sink
-	admitting  atomic.Int64 // pages whose links wait for verdicts
+	admitting  atomic.Int64 // pages whose candidates wait for verdicts
 }
 
-// New returns a crawler that Run starts.
+// New returns a Crawler that Run starts.
 func New(cfg Config) (*Crawler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -83,6 +90,7 @@ func New(cfg Config) (*Crawler, error) {
 		return nil, err
 	}
 	c.policy.Store(pol)
+	c.readers.New = func() any { return c.newURLReader() }
 	c.workers = newWorkerPool(cfg.Concurrency, c.newWorker, c.notifyHungry)
 	for k := range cfg.Frontier.Shards() {
 		c.loops = append(c.loops, newShardLoop(c, k))
@@ -134,15 +142,15 @@ func (c *Crawler) Run(ctx context.Context) error {
 	c.lastEnded.Store(time.Now().UnixMilli())
 	c.pollCounters(c.ctx)                       // the page limit holds from the first page on
 	back, stopBack := context.WithCancel(c.ctx) // admitters and settlers outlive the shard loops
-	var lanes, rear sync.WaitGroup
+	var loops, rear sync.WaitGroup
 	for _, l := range c.loops {
-		lanes.Go(func() { l.run(c.ctx) })
+		loops.Go(func() { l.run(c.ctx) })
 		rear.Go(func() { l.admitter.run(back) })
 		rear.Go(func() { l.settler.run(back) })
 	}
 	rear.Go(func() { c.watch(back) })
 	rear.Go(func() { c.feed(back) })
-	lanes.Wait()
+	loops.Wait()
 	c.awaitVisits()
 	stopBack()
 	rear.Wait()
@@ -181,10 +189,10 @@ func (c *Crawler) awaitVisits() {
 	}
 }
 
-// mayLend reports whether new visits may be borrowed. What a sink that fails
+// mayBorrow reports whether more sites may be borrowed. What a sink that fails
 // just now could not take would only wait, and be fetched again after a crash.
-func (c *Crawler) mayLend() bool {
-	return !c.isStopping() && c.budget.mayLend() && !c.flow.blocked() && c.cfg.Sink.Err() == nil && c.visits.Load() < int64(16*c.cfg.Concurrency)
+func (c *Crawler) mayBorrow() bool {
+	return !c.isStopping() && c.budget.mayBorrow() && !c.flow.blocked() && c.cfg.Sink.Err() == nil && c.visits.Load() < int64(16*c.cfg.Concurrency)
 }
 
 func (c *Crawler) loopOf(f canon.Fingerprint) *shardLoop { return c.loops[c.cfg.Frontier.Of(f)] }
@@ -201,8 +209,8 @@ func (c *Crawler) notifyHungry() {
 	}
 }
 
-// refresh reads the crawl's settings again, one shard loop at a time, so that older
-// ones never replace newer.
+// refresh reads the crawl's settings again, for one shard loop at a time, so that
+// older ones never replace newer.
 func (c *Crawler) refresh(ctx context.Context) error {
 	c.renew.Lock()
 	defer c.renew.Unlock()

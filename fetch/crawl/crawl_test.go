@@ -319,7 +319,7 @@ func TestRetryAfterOfOthers(t *testing.T) {
 		rw.WriteHeader(503)
 	})
 	r.seed("http://busy.example/")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "the site has its pause", func() bool { return r.stats().Waiting == 1 })
 	w.tree("calm.example", 30)
@@ -340,7 +340,7 @@ func TestSinkFails(t *testing.T) {
 	w.tree("a.example", 20)
 	r.store.broken = errors.New("no disk")
 	r.seed("http://a.example/p0")
-	crawler := r.worker()
+	crawler := r.crawler()
 	err := r.start(crawler)()
 	if err == nil || !strings.Contains(err.Error(), "no disk") {
 		t.Errorf("ended with %v", err)
@@ -368,7 +368,7 @@ func TestSinkBlocks(t *testing.T) {
 		r.seed("http://" + host + "/p0")
 	}
 	r.store.hold = true
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "flow control blocks", crawler.flow.blocked)
 	until(t, "requests rest", func() bool { return crawler.workers.busy() == 0 || crawler.writing.Load() == 0 })
@@ -376,7 +376,7 @@ func TestSinkBlocks(t *testing.T) {
 	if s := r.stats(); s.Done != 0 {
 		t.Errorf("%d pages are settled without a record", s.Done)
 	}
-	if n := r.store.waiting(); n > 2000/linkOverhead+r.cfg.Concurrency {
+	if n := r.store.waiting(); n > 2000/candidateOverhead+r.cfg.Concurrency {
 		t.Errorf("%d pages wait", n)
 	}
 	r.store.flush()

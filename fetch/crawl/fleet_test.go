@@ -135,7 +135,7 @@ func TestPoliteness(t *testing.T) {
 	}
 	w.tree("slow.example", 5)
 	r.seed("http://slow.example/p0")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "politeness is named", func() bool { return crawler.Progress().Limit == limitPoliteness || crawler.isStopping() })
 	if err := wait(); err != nil {
@@ -169,7 +169,7 @@ func TestLeaseLost(t *testing.T) {
 		once.Do(func() { close(cut) })
 	})
 	r.seed("http://a.example/hang")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "the request is under way", func() bool { return w.times("http://a.example/hang") == 1 })
 	m.mu.Lock()
@@ -196,7 +196,7 @@ func TestLeaseShort(t *testing.T) {
 	for i := range 60 {
 		r.seed(fmt.Sprintf("http://a.example/p%d", i))
 	}
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "requests are made", func() bool { return len(w.requests("", false)) > 1 })
 	m.frozen.Store(true)
@@ -223,7 +223,7 @@ func TestStop(t *testing.T) {
 	for i := range 50 {
 		r.seed(fmt.Sprintf("http://a.example/p%d", i), fmt.Sprintf("http://s%d.example/", i))
 	}
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "visits rest", func() bool { return crawler.delayed.Load() > 20 })
 	crawler.Stop()
@@ -244,7 +244,7 @@ func TestCut(t *testing.T) {
 	w.on("a.example/hang", func(rw http.ResponseWriter, rq *http.Request) { <-rq.Context().Done() })
 	r.seed("http://a.example/hang")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	crawler := r.worker()
+	crawler := r.crawler()
 	ended := make(chan error, 1)
 	go func() { ended <- crawler.Run(ctx) }()
 	until(t, "the request is under way", func() bool { return w.times("http://a.example/hang") == 1 })
@@ -272,7 +272,7 @@ func TestEnds(t *testing.T) {
 			} else {
 				m.admit.Store(&why)
 			}
-			if err := r.start(r.worker())(); !errors.Is(err, why) {
+			if err := r.start(r.crawler())(); !errors.Is(err, why) {
 				t.Errorf("ended with %v", err)
 			}
 			if s := r.stats(); s.Done != 0 {
@@ -297,7 +297,7 @@ func TestNotAcked(t *testing.T) {
 	r.seed("http://a.example/")
 	why := fmt.Errorf("replica: %w", frontier.ErrNotAcked)
 	m.admit.Store(&why)
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "an admission is not acknowledged", func() bool { return crawler.count.notAcked.Get() > 0 })
 	if s := r.stats(); s.Done != 0 || s.Open != 1 {
@@ -322,7 +322,7 @@ func TestFull(t *testing.T) {
 	w.page("a.example/", "/new")
 	w.page("b.example/", "/known")
 	r.seed("http://a.example/", "http://b.example/")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "the page with a known link is settled", func() bool { return r.stats().Done == 1 })
 	until(t, "the state is named", func() bool { return crawler.Progress().Limit == limitRedis })
@@ -350,7 +350,7 @@ func TestFullStop(t *testing.T) {
 	m.full.Store(true)
 	w.page("a.example/", "/new")
 	r.seed("http://a.example/")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "a link is parked", crawler.anyFull)
 	crawler.Stop()
@@ -382,7 +382,7 @@ func (f *fed) DrainFeed(ctx context.Context, admit func(context.Context, []front
 }
 
 // TestFullStopFeed: an element of the feed for which there was no room when the
-// worker stopped stays in the feed.
+// crawler stopped stays in the feed.
 func TestFullStopFeed(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
@@ -393,7 +393,7 @@ func TestFullStopFeed(t *testing.T) {
 	f := &fed{meddler: meddle(r), item: frontier.FeedItem{Candidate: c}}
 	f.full.Store(true)
 	r.cfg.Frontier, r.cfg.ExitWhenDone = f, false
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "the element is parked", crawler.anyFull)
 	crawler.Stop()
@@ -417,11 +417,11 @@ func TestSlowAdmission(t *testing.T) {
 		w.page(fmt.Sprintf("s%d.example/", i), "/x", "/y")
 		r.seed(fmt.Sprintf("http://s%d.example/", i))
 	}
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "flow control blocks", crawler.flow.blocked)
 	until(t, "the bound is named", func() bool { return crawler.Progress().Limit == limitRedis })
-	if n := len(w.requests("", false)); n > 4000/(2*linkOverhead)+r.cfg.Concurrency {
+	if n := len(w.requests("", false)); n > 4000/(2*candidateOverhead)+r.cfg.Concurrency {
 		t.Errorf("%d pages were fetched", n)
 	}
 	m.slow.Store(false)
@@ -453,7 +453,7 @@ func TestPause(t *testing.T) {
 	m := meddle(r)
 	w.tree("a.example", 60)
 	r.seed("http://a.example/p0")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "pages come", func() bool { return len(w.requests("", false)) > 2 })
 	pause := func(on bool) {
@@ -471,7 +471,7 @@ func TestPause(t *testing.T) {
 		t.Errorf("%d requests in a pause", n-asked)
 	}
 	if err := crawler.Ready(t.Context()); err != nil {
-		t.Errorf("a paused worker: %v", err)
+		t.Errorf("a paused crawler: %v", err)
 	}
 	pause(false)
 	if err := wait(); err != nil {
@@ -490,7 +490,7 @@ func TestIdle(t *testing.T) {
 			r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 20 * time.Second })
 			m := meddle(r)
 			r.cfg.ExitWhenDone, r.cfg.Exact = false, false
-			crawler := r.worker()
+			crawler := r.crawler()
 			switch what {
 			case "later":
 				r.seed("http://a.example/1", "http://a.example/2")
@@ -534,7 +534,7 @@ func TestSettingsChange(t *testing.T) {
 	})
 	r.cfg.ExitWhenDone = false
 	r.seed("http://a.example/p0")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "pages come", func() bool { return len(w.requests("", false)) > 3 })
 	r.queue.Set(t.Context(), func(s *frontier.Settings) error {
@@ -566,7 +566,7 @@ func TestSettingsChange(t *testing.T) {
 	}
 }
 
-// TestMaxPagesOfFleet: workers that know of each other only by the counters
+// TestMaxPagesOfFleet: crawlers that know of each other only by the counters
 // overshoot by no more than was lent, and end.
 func TestMaxPagesOfFleet(t *testing.T) {
 	w := newWeb(t)
@@ -578,7 +578,7 @@ func TestMaxPagesOfFleet(t *testing.T) {
 	}
 	var waits []func() error
 	for range 3 {
-		waits = append(waits, r.start(r.worker()))
+		waits = append(waits, r.start(r.crawler()))
 	}
 	for _, wait := range waits {
 		if err := wait(); err != nil {
@@ -598,7 +598,7 @@ func TestLimits(t *testing.T) {
 	r.cfg.ExitWhenDone, r.cfg.Concurrency = false, 2
 	held := make(chan struct{})
 	w.rest(func(rw http.ResponseWriter, rq *http.Request) { <-held })
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "nothing is left", func() bool { return crawler.Progress().Limit == limitEmpty })
 	r.seed("http://a.example/", "http://b.example/", "http://c.example/")

@@ -322,7 +322,7 @@ func (r *rig) admit(url string, change func(*frontier.Candidate)) {
 	}
 }
 
-func (r *rig) worker() *Crawler {
+func (r *rig) crawler() *Crawler {
 	r.t.Helper()
 	c, err := New(r.cfg)
 	if err != nil {
@@ -334,7 +334,7 @@ func (r *rig) worker() *Crawler {
 // run crawls to the end.
 func (r *rig) run() *Crawler {
 	r.t.Helper()
-	c := r.worker()
+	c := r.crawler()
 	if err := r.start(c)(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func (r *rig) start(c *Crawler) func() error {
 			return err
 		case <-time.After(2 * time.Minute):
 			cut()
-			return errors.Join(errors.New("the worker does not end"), <-ended)
+			return errors.Join(errors.New("the crawler does not end"), <-ended)
 		}
 	})
 	r.t.Cleanup(func() { c.Stop(); cut(); wait() })
@@ -381,16 +381,16 @@ func (r *rig) checkEmpty() {
 func checkIdle(t *testing.T, c *Crawler) {
 	t.Helper()
 	if n := c.workers.busy(); n != 0 {
-		t.Errorf("%d slots are still held", n)
+		t.Errorf("%d workers are still held", n)
 	}
 	if n := c.workers.demand.Load(); n != 0 {
-		t.Errorf("demand for slots is %d at the end", n)
+		t.Errorf("demand for workers is %d at the end", n)
 	}
 	if n := c.flow.held(); n != 0 {
 		t.Errorf("flow control counts %d bytes at the end", n)
 	}
-	for name, n := range map[string]int64{"loaned": c.visits.Load(), "resting": c.delayed.Load(),
-		"sinking": c.recording.Load(), "linking": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.workers.hungry.Load())} {
+	for name, n := range map[string]int64{"visits": c.visits.Load(), "delayed": c.delayed.Load(),
+		"recording": c.recording.Load(), "admitting": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.workers.hungry.Load())} {
 		if n != 0 {
 			t.Errorf("%s is %d at the end", name, n)
 		}

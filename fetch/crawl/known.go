@@ -7,8 +7,8 @@ import (
 	"seine/frontier/canon"
 )
 
-// knownURLs remembers URLs of one shard that admission called admitted or seen, so
-// that most links of most pages never travel. It is a fixed table of 64-bit
+// knownURLs remembers URLs of one shard that admission called admitted or seen,
+// so that most links of most pages never travel. It is a fixed table of 64-bit
 // values in buckets of four; a forgotten URL costs one question to the shard, a
 // false hit needs two of the crawl's URLs to agree in 64 bits under a seed that
 // no page can know.
@@ -79,5 +79,37 @@ func (k *knownURLs) add(f canon.Fingerprint) {
 func (k *knownURLs) clear() {
 	for i := range k.slots {
 		k.slots[i].Store(0)
+	}
+}
+
+// checkEpoch empties the cache of known URLs when the shard may have lost what it
+// acknowledged: its connection broke or its master changed. Each tick does, for
+// links that are all known reach nobody who would notice. It returns the
+// connection epoch.
+func (l *shardLoop) checkEpoch() uint64 {
+	if l.crawler.cfg.Epoch == nil {
+		return 0
+	}
+	l.knownMu.Lock()
+	defer l.knownMu.Unlock()
+	return l.syncEpoch()
+}
+
+// syncEpoch is checkEpoch for those who hold knownMu.
+func (l *shardLoop) syncEpoch() uint64 {
+	if e := l.crawler.cfg.Epoch(l.shard); e != l.epoch {
+		l.epoch = e
+		l.known.clear()
+		l.overflow.forget()
+	}
+	return l.epoch
+}
+
+// remember fills the cache with what was answered in an epoch, if it lasts.
+func (l *shardLoop) remember(epoch uint64, fill func()) {
+	l.knownMu.Lock()
+	defer l.knownMu.Unlock()
+	if l.crawler.cfg.Epoch == nil || l.syncEpoch() == epoch {
+		fill()
 	}
 }

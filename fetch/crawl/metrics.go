@@ -28,8 +28,8 @@ var shardGauges = []struct {
 	{"seine_frontier_done_urls", func(s *frontier.ShardStats) int64 { return s.Done }},
 	{"seine_frontier_dead_urls", func(s *frontier.ShardStats) int64 { return s.Dead }},
 	{"seine_frontier_lost_urls", func(s *frontier.ShardStats) int64 { return s.Lost }},
-	{"seine_frontier_turned_urls", func(s *frontier.ShardStats) int64 { return s.Turned }},
-	{"seine_frontier_bar_urls", func(s *frontier.ShardStats) int64 { return s.Memory.Bar }},
+	{"seine_frontier_turned_away_urls", func(s *frontier.ShardStats) int64 { return s.Turned }},
+	{"seine_frontier_queue_cap_urls", func(s *frontier.ShardStats) int64 { return s.Memory.Bar }},
 	{"seine_frontier_memory_bytes", func(s *frontier.ShardStats) int64 { return s.Memory.Used }},
 	{"seine_frontier_memory_limit_bytes", func(s *frontier.ShardStats) int64 { return s.Memory.Limit }},
 }
@@ -42,7 +42,7 @@ func (c *Crawler) WriteMetrics(out io.Writer) {
 	gauge("seine_crawl_visits_active", c.visits.Load())
 	gauge("seine_crawl_workers", int64(c.workers.size))
 	gauge("seine_crawl_workers_busy", int64(c.workers.busy()))
-	gauge("seine_crawl_visits_resting", c.delayed.Load())
+	gauge("seine_crawl_visits_delayed", c.delayed.Load())
 	gauge("seine_crawl_open_bytes", c.flow.held())
 	now := c.bottleneck.get()
 	for _, name := range limitNames {
@@ -74,7 +74,7 @@ type counters struct {
 	known    *metrics.Counter // links the cache of known URLs answered
 	gone     *metrics.Counter
 	notAcked *metrics.Counter
-	overflow *metrics.Counter // links that the overflow keeps
+	overflow *metrics.Counter // candidates that the overflow keeps
 	retries  *metrics.Counter
 	requeues *metrics.Counter
 	done     *metrics.Counter
@@ -82,7 +82,7 @@ type counters struct {
 	seconds  *metrics.PrometheusHistogram
 
 	refusals [refusals]*metrics.Counter
-	returned atomic.Uint64 // pages whose links found no room until the crawler stopped
+	returned atomic.Uint64 // pages that went back: a candidate of theirs found no room until the crawler stopped
 
 	mu     sync.Mutex
 	causes map[string]*atomic.Int64 // failures by cause: dead and retried
@@ -101,7 +101,7 @@ func newCounters() *counters {
 		known:    s.NewCounter("seine_crawl_links_known_total"),
 		gone:     s.NewCounter("seine_crawl_outcomes_gone_total"),
 		notAcked: s.NewCounter("seine_crawl_admissions_not_acked_total"),
-		overflow: s.NewCounter("seine_crawl_overflow_links_total"),
+		overflow: s.NewCounter("seine_crawl_overflow_candidates_total"),
 		retries:  s.NewCounter(`seine_crawl_outcomes_total{kind="retry"}`),
 		requeues: s.NewCounter(`seine_crawl_outcomes_total{kind="requeue"}`),
 		done:     s.NewCounter(`seine_crawl_outcomes_total{kind="done"}`),
@@ -183,7 +183,7 @@ type Progress struct {
 	Links    uint64  // seen
 	New      uint64  // admitted
 	Overflow uint64  // kept by the overflow
-	Returned uint64  // pages that went back: links of theirs found no room until the crawler stopped
+	Returned uint64  // pages that went back: candidates of theirs found no room until the crawler stopped
 	Visits   int64   // in hand
 	Requests int     // under way
 	Rate     float64 // pages a second, lately

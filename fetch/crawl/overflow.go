@@ -7,9 +7,9 @@ import (
 	"seine/frontier/canon"
 )
 
-// Overflow keeps links that the frontier had no room for, so that their pages
-// can be settled: lines in the form of elements of a feed, which seeding takes
-// back.
+// Overflow keeps candidates that the frontier had no room for, so that their
+// pages can be settled: lines in the form of elements of a feed, which seeding
+// takes back.
 type Overflow interface {
 	// Write takes some whole lines, which it copies, and calls done once: with nil
 	// when they are safe on disk, with an error when they never will be. It must
@@ -21,39 +21,40 @@ type Overflow interface {
 	Err() error
 }
 
-// overflowQueue sends the links of one shard that found no room to the overflow. Who
-// waits for a link is answered when its line is safe. A link that comes again
-// is not written again: what was written is remembered as admitted URLs are
-// (known), with the same tiny risk of a false hit; a forgotten one only costs
-// another line. Links that are wanted again are written each time.
+// overflowQueue sends the candidates of one shard that found no room to the
+// overflow. Who waits for a candidate is answered when its line is safe. A
+// candidate that comes again is not written again: what was written is
+// remembered as admitted URLs are (known), with the same tiny risk of a false
+// hit; a forgotten one only costs another line. Candidates that are wanted
+// again are written each time.
 //
-// While nothing can be written, links are not given to it and ask their shard
-// again, those too whose lines are on their way: whichever has room first answers
-// them. A line that is written after that costs nothing but itself; only a link
-// wanted again is then wanted once more.
+// While nothing can be written, candidates are not given to it and ask their
+// shard again, those too whose lines are on their way: whichever has room first
+// answers them. A line that is written after that costs nothing but itself;
+// only a candidate wanted again is then wanted once more.
 //
-// It serves all links, whoever waits for them: pages, sitemaps of robots.txt
-// and the feed, whose elements leave the feed when their lines are safe. Seeds
-// that a program admits before its crawler runs are not the crawler's and wait
-// for room.
+// It serves all candidates, whoever waits for them: pages, sitemaps of
+// robots.txt and the feed, whose elements leave the feed when their lines are
+// safe. Seeds that a program admits before its crawler runs are not the
+// crawler's and wait for room.
 type overflowQueue struct {
 	crawler *Crawler
-	to      Overflow
+	sink    Overflow
 
 	mu       sync.Mutex
 	written  *knownURLs
 	underway map[canon.Fingerprint]*overflowWrite // lines on their way to the disk
-	writes   map[*overflowWrite]bool              // writes under way that links wait for
+	writes   map[*overflowWrite]bool              // writes under way that candidates wait for
 	line     []byte                               // of the admitter
 }
 
-// overflowWrite is the links that one write answers.
+// overflowWrite is the candidates that one write answers.
 type overflowWrite struct {
 	candidates []candidate
 	lines      int
 }
 
-// markWritten notes, when the lines of g are safe, which URLs they name.
+// markWritten notes, when the lines of ow are safe, which URLs they name.
 func (o *overflowQueue) markWritten(ow *overflowWrite) {
 	for i := range ow.candidates {
 		if l := &ow.candidates[i]; l.Again == "" {
@@ -66,11 +67,11 @@ func newOverflowQueue(c *Crawler, size int) *overflowQueue {
 	if c.cfg.Overflow == nil {
 		return nil
 	}
-	return &overflowQueue{crawler: c, to: c.cfg.Overflow, written: newKnownURLs(size),
+	return &overflowQueue{crawler: c, sink: c.cfg.Overflow, written: newKnownURLs(size),
 		underway: make(map[canon.Fingerprint]*overflowWrite), writes: make(map[*overflowWrite]bool)}
 }
 
-// add takes over links that found no room. onEnd is called when no write is
+// add takes over candidates that found no room. onEnd is called when no write is
 // under way any more.
 func (o *overflowQueue) add(candidates []candidate, onEnd func()) {
 	ow := new(overflowWrite)
@@ -102,7 +103,7 @@ func (o *overflowQueue) add(candidates []candidate, onEnd func()) {
 		candidates[i].from.answered(frontier.Seen)
 	}
 	if o.line = lines; ow.lines > 0 {
-		o.to.Write(lines, func(err error) { o.done(ow, err, onEnd) })
+		o.sink.Write(lines, func(err error) { o.done(ow, err, onEnd) })
 	}
 }
 
@@ -134,7 +135,7 @@ func (o *overflowQueue) done(ow *overflowWrite, err error, onEnd func()) {
 	}
 }
 
-// release forgets that links wait for a write. Called with mu.
+// release forgets that candidates wait for a write. Called with mu.
 func (o *overflowQueue) release(ow *overflowWrite) {
 	delete(o.writes, ow)
 	for i := range ow.candidates {
@@ -144,7 +145,7 @@ func (o *overflowQueue) release(ow *overflowWrite) {
 	}
 }
 
-// takeBack appends to links all that wait for a write; what becomes of the
+// takeBack appends to candidates all that wait for a write; what becomes of the
 // writes answers nobody then.
 func (o *overflowQueue) takeBack(candidates []candidate) []candidate {
 	o.mu.Lock()
@@ -164,7 +165,7 @@ func (o *overflowQueue) forget() {
 	}
 }
 
-// empty reports whether no link waits for a write.
+// empty reports whether no candidate waits for a write.
 func (o *overflowQueue) empty() bool {
 	if o == nil {
 		return true
@@ -182,7 +183,7 @@ func (c *Crawler) overflowErr() error {
 	return c.cfg.Overflow.Err()
 }
 
-// overflowStalled is overflowErr while links wait that found no room.
+// overflowStalled is overflowErr while candidates wait that found no room.
 func (c *Crawler) overflowStalled() error {
 	err := c.overflowErr()
 	if err == nil {

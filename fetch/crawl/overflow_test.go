@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 // shelf is an overflow that holds what it is given until it is told.
@@ -81,7 +82,7 @@ func TestOverflow(t *testing.T) {
 		w.page(host+".example/same", "http://x.example/new?a=\"b\\c&d")
 	}
 	r.seed("http://a.example/", "http://b.example/")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "both pages wait for one line", func() bool {
 		waiting := 0
@@ -107,7 +108,7 @@ func TestOverflow(t *testing.T) {
 	if err := crawler.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "go to the overflow") {
 		t.Errorf("ready: %v", err)
 	}
-	if n, v := s.written(), metric(t, crawler, "seine_crawl_overflow_links_total"); n != 1 || v != "1" {
+	if n, v := s.written(), metric(t, crawler, "seine_crawl_overflow_candidates_total"); n != 1 || v != "1" {
 		t.Errorf("%d lines, metric %s: %q", n, v, s.lines)
 	}
 	m.full.Store(false)
@@ -151,7 +152,7 @@ func TestOverflowKeepsDepth(t *testing.T) {
 	w.page("a.example/d1", "/d2", "http://elsewhere.example/")
 	w.page("a.example/d2", "/d3")
 	r.admit("http://a.example/", func(c *frontier.Candidate) { c.Meta = `{"k":"v"}` })
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "a line waits", func() bool { return s.written() == 1 })
 	s.let(nil)
@@ -182,7 +183,7 @@ func TestOverflowFails(t *testing.T) {
 	r.cfg.Frontier = f
 	w.page("a.example/", "/new")
 	r.seed("http://a.example/")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "both wait", func() bool { return s.written() == 2 })
 	s.fail(errors.New("no room on the disk"))
@@ -211,7 +212,7 @@ func TestOverflowFeed(t *testing.T) {
 	c.Again, c.Meta = "feed:1", `{"k":"v"}`
 	f := &fed{meddler: m, item: frontier.FeedItem{Candidate: c}}
 	r.cfg.Frontier = f
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "its line waits", func() bool { return s.written() == 1 })
 	if f.drained.Load() {
@@ -226,4 +227,75 @@ func TestOverflowFeed(t *testing.T) {
 	if !strings.Contains(s.lines[0], `"again":true,"meta":{"k":"v"}}`) {
 		t.Error(s.lines[0])
 	}
+}
+
+// TestOverflowStuck: while the overflow cannot be written, links find room in
+// Redis all the same; what is stuck is nobody's trouble then, and is remembered
+// once it is written.
+func TestOverflowStuck(t *testing.T) {
+	r, w, m, s := full(t, nil)
+	w.page("a.example/", "/new", "/newer")
+	w.page("a.example/new", "/more")
+	w.page("a.example/newer")
+	w.page("a.example/more")
+	r.seed("http://a.example/")
+	crawler := r.crawler()
+	wait := r.start(crawler)
+	until(t, "lines wait for the disk", func() bool { return s.written() == 2 })
+	s.fail(errors.New("no room on the disk"))
+	l := crawler.loopOf(r.fingerprint("http://a.example/new"))
+	until(t, "links are taken back", func() bool { return l.admitter.hasParked() && l.overflow.empty() })
+	if err := crawler.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "no room on the disk") || strings.Contains(err.Error(), "go to the overflow") {
+		t.Errorf("ready: %v", err)
+	}
+	m.full.Store(false)
+	until(t, "all is fetched", func() bool { return r.stats().Done == 4 })
+	if err := crawler.Ready(t.Context()); err != nil {
+		t.Errorf("ready, and no link waits: %v", err)
+	}
+	if n := s.written(); n != 2 {
+		t.Errorf("%d lines were given to an overflow that takes none", n)
+	}
+	s.let(nil)
+	for _, u := range []string{"http://a.example/new", "http://a.example/newer"} {
+		if !l.overflow.written.has(r.fingerprint(u)) {
+			t.Errorf("%s is in the overflow, and that is forgotten", u)
+		}
+	}
+	crawler.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	r.checkEmpty()
+	checkIdle(t, crawler)
+}
+
+// TestOverflowStuckStop: a crawler that stops does not wait for an overflow that
+// cannot be written: pages go back, and it says how many.
+func TestOverflowStuckStop(t *testing.T) {
+	r, w, _, s := full(t, nil)
+	w.page("a.example/", "/new")
+	r.seed("http://a.example/")
+	crawler := r.crawler()
+	wait := r.start(crawler)
+	until(t, "a line waits for the disk", func() bool { return s.written() == 1 })
+	s.fail(errors.New("no room on the disk"))
+	crawler.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := crawler.Progress().Returned; n != 1 || r.stats().Queued != 1 {
+		t.Errorf("%d pages went back, %+v", n, r.stats())
+	}
+	s.let(errors.New("closed"))
+	checkIdle(t, crawler)
+}
+
+func (r *rig) fingerprint(url string) canon.Fingerprint {
+	r.t.Helper()
+	c, err := frontier.NewMaker(r.queue.Layout()).Make(url)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c.Fingerprint
 }

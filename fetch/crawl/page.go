@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,105 +18,165 @@ import (
 )
 
 // page is a fetched URL on its way to being settled: first its record reaches
-// the sink, then its links are admitted, then its outcome is settled. A crash
-// before the last step brings the URL back, so sinks see a record at least once.
+// the sink, then verdicts come on its candidates, then its outcome is settled. A
+// crash before the last step brings the URL back, so sinks see a record at least
+// once.
 type page struct {
 	visit      *visit
 	outcome    frontier.Outcome
 	candidates []candidate
-	size       int64        // what the links hold
+	size       int64        // what the candidates hold
 	bytes      int64        // of size: what flow control knows of
-	pending    atomic.Int32 // links not answered yet
-	returned   atomic.Bool  // a link found no room and will not be asked for again
+	pending    atomic.Int32 // candidates without a verdict
+	returned   atomic.Bool  // it goes back to be fetched again, for its record or a candidate found no place
 	counted    bool         // holds a page of the budget
 }
 
 const (
-	// linkOverhead is what a waiting link costs beside its text.
-	linkOverhead = 160
+	// candidateOverhead is what a candidate on its way costs beside its text.
+	candidateOverhead = 160
 	// chargeStep is how far a page may grow before flow control is told.
 	chargeStep = 64 << 10
 )
 
-// add takes a candidate that the page's links brought up.
+// add takes a candidate that the page brought up.
 func (p *page) add(c frontier.Candidate) {
 	p.candidates = append(p.candidates, candidate{Candidate: c, from: p})
-	p.size += int64(len(c.URL)+len(c.Meta)) + linkOverhead
+	p.size += int64(len(c.URL)+len(c.Meta)) + candidateOverhead
+	p.charge(chargeStep)
 }
 
 // charge tells flow control what the page holds, once it has grown by step.
-func (p *page) charge(c *Crawler, step int64) {
+func (p *page) charge(step int64) {
 	if more := p.size - p.bytes; more > 0 && more >= step {
-		c.flow.add(more)
+		p.visit.loop.crawler.flow.add(more)
 		p.bytes = p.size
 	}
 }
 
-// dropLinks lets go of the links of a page that failed.
-func (p *page) dropLinks(c *Crawler) {
+// dropCandidates lets go of what a page that failed brought up.
+func (p *page) dropCandidates(c *Crawler) {
 	c.flow.add(-p.bytes)
 	p.candidates, p.size, p.bytes = nil, 0, 0
 }
 
-// recorded is called when the page's record is in the sink, or cannot get there: a
-// sink that loses records ends the crawler in order, and the URL goes back.
-func (p *page) recorded(err error) {
-	c := p.visit.loop.crawler
-	c.recording.Add(-1)
-	if err != nil {
-		c.endWith(fmt.Errorf("crawl: the sink lost a record, so its page was not settled: %w", err))
-		p.returned.Store(true)
-		c.admitting.Add(1)
-		p.settle()
+// Causes of retries and of the dead that package crawl names; the others
+// are the classes of fetch.Error.
+const (
+	causeInvalid      = "invalid"       // the stored URL does not parse (a newer version wrote it)
+	causeRobots       = "robots"        // robots.txt disallows it
+	causeStatus       = "status"        // the server kept answering with a code that is retried
+	causeRedirectLoop = "redirect_loop" // redirects to itself, or too many in a row
+	causeUnreachable  = "unreachable"   // its site could not be reached for too long
+	causeOther        = "other"
+)
+
+// maxErrorText bounds the error text kept with a dead URL and in its record.
+const maxErrorText = 300
+
+// retryCode reports whether a status is worth another attempt.
+func (cfg *Config) retryCode(status int) bool {
+	if cfg.RetryCodes != nil {
+		return slices.Contains(cfg.RetryCodes, status)
+	}
+	switch status {
+	case 408, 425, 429, 500, 502, 503, 504:
+		return true
+	}
+	return status >= 520 && status < 530
+}
+
+func statusText(status int) string {
+	if t := http.StatusText(status); t != "" {
+		return t
+	}
+	return "unknown status"
+}
+
+// conclude decides what became of the URL, tells its visit what the site is
+// like, and sends page and record on.
+func (w *worker) conclude(r reply, err error) {
+	p, v := w.page, w.visit
+	if err != nil && v.ctx.Err() != nil {
+		v.requested(r)
+		w.abandon() // the lease is gone, or the program ends: the URL comes back by itself
 		return
 	}
-	c.admitting.Add(1)
-	n := len(p.candidates)
-	if n == 0 {
-		p.settle()
+	w.decide(&r, err)
+	if p.outcome.Kind == frontier.Retry {
+		w.abandon()
+		v.settle(p.outcome)
 		return
 	}
-	p.pending.Store(int32(n))
-	candidates := p.candidates
-	p.candidates = nil
-	for len(candidates) > 0 { // hand over runs of links of one shard
-		l := c.loopOf(candidates[0].Fingerprint)
-		end := 1
-		for end < len(candidates) && c.loopOf(candidates[end].Fingerprint) == l {
-			end++
+	w.fillRecord(err)
+	w.flushCounts()
+	p.write(&w.rec)
+}
+
+// decide makes the outcome, and hands the visit what the request brought.
+func (w *worker) decide(r *reply, err error) {
+	p, v, cfg, status := w.page, w.visit, &w.crawler.cfg, w.resp.Status
+	switch {
+	case err != nil:
+		p.dropCandidates(w.crawler)
+		class, retry := errorClass(err)
+		if !retry {
+			v.requested(*r)
+			p.outcome = deadOutcome(w.item, class, err.Error())
+			return
 		}
-		l.admitter.add(candidates[:end])
-		candidates = candidates[end:]
-	}
-}
-
-// answered counts one answered link. Full says that it will not be asked for
-// again.
-func (p *page) answered(v frontier.Verdict) {
-	if v == frontier.Full && !p.returned.Swap(true) {
-		p.visit.loop.crawler.count.returned.Add(1)
-	}
-	if p.pending.Add(-1) == 0 {
-		p.settle()
-	}
-}
-
-// settle settles the page: one whose record or links were refused goes back
-// to be fetched again.
-func (p *page) settle() {
-	c := p.visit.loop.crawler
-	c.admitting.Add(-1)
-	c.flow.add(-p.bytes)
-	if p.returned.Load() {
-		if p.counted {
-			c.giveBack()
+		r.failure = &failure{slower: true, text: err.Error()}
+		v.requested(*r)
+		if d := v.deadSite(); d != nil {
+			p.outcome = deadOutcome(w.item, d.cause, d.text)
+			return
 		}
-		p.outcome = frontier.Outcome{Index: p.outcome.Index, Kind: frontier.Requeue}
+		p.outcome = cfg.retryOutcome(w.item, class, err.Error(), 0)
+	case cfg.retryCode(status):
+		after, _ := fetch.RetryAfter(w.resp.Header, time.Now())
+		r.failure = &failure{slower: status == 429 || status == 503, after: after, text: statusText(status)}
+		v.requested(*r)
+		p.outcome = cfg.retryOutcome(w.item, causeStatus, r.failure.text, after)
+	default:
+		r.answered = true
+		v.requested(*r)
+		if status >= 300 && status < 400 && w.resp.Location != "" {
+			w.redirect()
+		}
 	}
-	p.visit.settle(p.outcome)
 }
 
-// redirect turns Location into a candidate of the first class that keeps depth,
+// abandon lets go of the page at hand as if it had not been asked for.
+func (w *worker) abandon() {
+	w.crawler.flow.add(-w.page.bytes)
+	w.crawler.giveBack()
+}
+
+// errorClass is the class of a fetch error, and whether another try may do.
+func errorClass(err error) (class string, retry bool) {
+	if e, ok := errors.AsType[*fetch.Error](err); ok {
+		return e.Class, e.Retry
+	}
+	return causeOther, true
+}
+
+// retryOutcome has item tried again, no sooner than after, or makes it dead after
+// its last try.
+func (cfg *Config) retryOutcome(item *frontier.Item, cause, text string, after time.Duration) frontier.Outcome {
+	if int(item.Attempts)+1 >= cfg.MaxTries {
+		return deadOutcome(item, cause, text)
+	}
+	return frontier.Outcome{
+		Index: item.Index, Kind: frontier.Retry, Cause: cause,
+		NotBefore: max(retryDelay(cfg.Backoff, int(item.Attempts)), min(after, maxRetryAfter)),
+	}
+}
+
+func deadOutcome(item *frontier.Item, cause, text string) frontier.Outcome {
+	return frontier.Outcome{Index: item.Index, Kind: frontier.Dead, Cause: cause, Text: clip(text, maxErrorText)}
+}
+
+// redirect makes of Location a candidate of the first class that keeps depth,
 // meta and seed standing.
 func (w *worker) redirect() {
 	if err := w.parser.Resolve(&w.target, &w.url, []byte(w.resp.Location), nil); err != nil {
@@ -126,13 +188,13 @@ func (w *worker) redirect() {
 	again := ""
 	if bytes.Equal(w.target.Key(), w.url.Key()) {
 		if bytes.Equal(w.target.Fetch(), w.url.Fetch()) {
-			w.dead(causeRedirectLoop, "redirects to itself")
+			w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "redirects to itself")
 			return
 		}
 		again = "redirect" // the same URL to the frontier, another spelling to the server
 	}
 	if int(w.item.Redirects) >= w.crawler.cfg.MaxRedirects {
-		w.dead(causeRedirectLoop, "too many redirects in a row")
+		w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "too many redirects in a row")
 		return
 	}
 	site, fp := w.sites.Fingerprint(&w.target)
@@ -172,48 +234,11 @@ func (w *worker) refuses(target *canon.URL, site string) refusal {
 	return w.policy.filter(target, w.item.Depth)
 }
 
-// redacted takes credentials out of a text that should be a URL and is none.
-func redacted(text string) string {
-	slashes := strings.Index(text, "//")
-	if slashes < 0 {
-		return text
-	}
-	rest := text[slashes+2:]
-	end := strings.IndexAny(rest, "/?#\\")
-	if end < 0 {
-		end = len(rest)
-	}
-	if at := strings.LastIndexByte(rest[:end], '@'); at >= 0 {
-		return text[:slashes+2] + rest[at+1:]
-	}
-	return text
-}
-
-// fillRecord fills the record of the page at hand. asked says whether a request was
-// made for it.
-func (w *worker) fillRecord(err error, asked bool) {
+// fillRecord fills the record of the page at hand.
+func (w *worker) fillRecord(err error) {
 	r, resp := &w.rec, &w.resp
-	r.V = sink.Version
-	r.FetchedAt = time.Now().UTC()
-	r.Depth = w.item.Depth
-	r.Site = w.visit.lent.Site
-	r.Attempts = int(w.item.Attempts)
-	r.Redirects = int(w.item.Redirects)
-	if w.item.Meta != "" {
-		r.Meta = []byte(w.item.Meta)
-	}
-	o := &w.page.outcome
-	if o.Kind == frontier.Dead {
-		r.Error = &sink.Error{Class: o.Cause, Text: o.Text}
-	}
-	if o.Cause == causeInvalid {
-		r.URL = redacted(w.item.URL) // h.url is none
-	} else {
-		r.URL = string(w.url.AppendRedacted(nil))
-	}
-	if !asked {
-		return
-	}
+	w.visit.fillRecord(r, w.item, &w.page.outcome)
+	r.URL = string(w.url.AppendRedacted(nil))
 	r.Attempts++
 	if !resp.Start.IsZero() {
 		r.FetchedAt = resp.Start.UTC()
@@ -228,6 +253,22 @@ func (w *worker) fillRecord(err error, asked bool) {
 	}
 	if resp.Status > 0 && err == nil {
 		w.recordAnswer()
+	}
+}
+
+// fillRecord fills what a record says without a request.
+func (v *visit) fillRecord(r *sink.Record, item *frontier.Item, o *frontier.Outcome) {
+	r.V = sink.Version
+	r.FetchedAt = time.Now().UTC()
+	r.Depth = item.Depth
+	r.Site = v.lent.Site
+	r.Attempts = int(item.Attempts)
+	r.Redirects = int(item.Redirects)
+	if item.Meta != "" {
+		r.Meta = []byte(item.Meta)
+	}
+	if o.Kind == frontier.Dead {
+		r.Error = &sink.Error{Class: o.Cause, Text: o.Text}
 	}
 }
 
@@ -304,6 +345,104 @@ func (w *worker) flushCounts() {
 		}
 	}
 	clear(w.refused[:])
+}
+
+// write sends the record to the sink, which copies what it keeps.
+func (p *page) write(r *sink.Record) {
+	c := p.visit.loop.crawler
+	p.charge(0)
+	c.recording.Add(1)
+	c.writing.Add(1)
+	c.cfg.Sink.Write(r, p.recorded)
+	c.writing.Add(-1)
+}
+
+// endUnasked settles a URL that no request was made for: u is what it parsed to,
+// nil if it did not; tries is how often it counts as tried in this visit.
+func (v *visit) endUnasked(item *frontier.Item, u *canon.URL, o frontier.Outcome, tries int) {
+	p := &page{visit: v, outcome: o, counted: v.loop.crawler.budget.countUnasked()}
+	var r sink.Record
+	v.fillRecord(&r, item, &o)
+	r.Attempts += tries
+	if u == nil {
+		r.URL = redacted(item.URL)
+	} else {
+		r.URL = string(u.AppendRedacted(nil))
+	}
+	p.write(&r)
+}
+
+// recorded is called when the page's record is in the sink, or cannot get
+// there: a sink that loses records ends the crawler in order, and the URL goes
+// back.
+func (p *page) recorded(err error) {
+	c := p.visit.loop.crawler
+	c.recording.Add(-1)
+	c.admitting.Add(1)
+	if err != nil {
+		c.endWith(fmt.Errorf("crawl: the sink lost a record, so its page was not settled: %w", err))
+		p.returned.Store(true)
+		p.candidates = nil
+	}
+	candidates := p.candidates
+	p.candidates = nil
+	if len(candidates) == 0 {
+		p.settle()
+		return
+	}
+	p.pending.Store(int32(len(candidates)))
+	for len(candidates) > 0 { // in runs of one shard
+		l := c.loopOf(candidates[0].Fingerprint)
+		end := 1
+		for end < len(candidates) && c.loopOf(candidates[end].Fingerprint) == l {
+			end++
+		}
+		l.admitter.add(candidates[:end])
+		candidates = candidates[end:]
+	}
+}
+
+// answered counts the verdict on one candidate. Full says that nobody will ask
+// for room again.
+func (p *page) answered(v frontier.Verdict) {
+	if v == frontier.Full && !p.returned.Swap(true) {
+		p.visit.loop.crawler.count.returned.Add(1)
+	}
+	if p.pending.Add(-1) == 0 {
+		p.settle()
+	}
+}
+
+// settle hands the outcome to the visit: a page whose record or candidates found
+// no place goes back to be fetched again.
+func (p *page) settle() {
+	c := p.visit.loop.crawler
+	c.admitting.Add(-1)
+	c.flow.add(-p.bytes)
+	if p.returned.Load() {
+		if p.counted {
+			c.giveBack()
+		}
+		p.outcome = frontier.Outcome{Index: p.outcome.Index, Kind: frontier.Requeue}
+	}
+	p.visit.settle(p.outcome)
+}
+
+// redacted takes credentials out of a text that should be a URL and is none.
+func redacted(text string) string {
+	slashes := strings.Index(text, "//")
+	if slashes < 0 {
+		return text
+	}
+	rest := text[slashes+2:]
+	end := strings.IndexAny(rest, "/?#\\")
+	if end < 0 {
+		end = len(rest)
+	}
+	if at := strings.LastIndexByte(rest[:end], '@'); at >= 0 {
+		return text[:slashes+2] + rest[at+1:]
+	}
+	return text
 }
 
 // clip bounds a text from the web and makes it valid UTF-8.

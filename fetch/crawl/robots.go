@@ -2,9 +2,9 @@ package crawl
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,99 +13,99 @@ import (
 	"seine/fetch"
 	"seine/fetch/robots"
 	"seine/frontier"
-	"seine/frontier/canon"
 )
 
 const (
 	robotsTTL     = 24 * time.Hour
 	robotsMinTTL  = 10 * time.Minute // however short the site wants it
-	robotsMinKept = time.Second      // for the judgement at hand
+	robotsMinKept = time.Second      // for the request at hand
 	robotsMaxHops = 5
 )
 
-// robotsStep is what robots.txt means for the next request of a visit.
-type robotsStep uint8
-
-const (
-	stepAllowed robotsStep = iota
-	stepSettled            // this URL was settled without a request
-	stepAgain              // its rules are here now: wait for the clock and judge again
-	stepOver               // the site cannot be asked now: the visit ends
-)
-
-// applyRobots parses the URL and applies the rules of its origin, fetching them first
-// where neither this process nor the shard has them. It may make one request.
-func (w *worker) applyRobots(v *visit, item *frontier.Item) robotsStep {
-	w.raw = append(w.raw[:0], item.URL...)
-	if err := w.parser.Parse(&w.url, w.raw); err != nil {
-		w.endUnasked(v, item, causeInvalid, err.Error())
-		return stepSettled
+// check looks at what item's URL, its site and robots.txt say of asking for it.
+// stepNoRules comes with the origin whose rules are not known in this process.
+func (n *nextRequest) check(item *frontier.Item) (s step, origin string) {
+	v, c := n.visit, n.visit.loop.crawler
+	u := n.reader()
+	defer n.putReader(u)
+	if err := u.read(item.URL); err != nil {
+		v.endUnasked(item, nil, deadOutcome(item, causeInvalid, err.Error()), 0)
+		return stepSettled, ""
 	}
 	if d := v.deadSite(); d != nil {
-		w.endUnasked(v, item, d.cause, d.text)
-		return stepSettled
+		v.endUnasked(item, &u.url, deadOutcome(item, d.cause, d.text), 0)
+		return stepSettled, ""
 	}
-	if w.crawler.policy.Load().settings.Robots == "ignore" {
+	if c.policy.Load().settings.Robots == "ignore" {
 		v.obey(0)
-		return stepAllowed
+		return stepAllowed, ""
 	}
-	w.origin = append(w.origin[:0], w.url.Origin()...)
-	agent := w.crawler.robotsAgent()
-	rules := w.crawler.robots.get(w.origin, agent)
-	if rules == nil {
-		return w.obtainRules(v, item, agent)
+	rules := c.robots.get(u.url.Origin(), c.robotsAgent())
+	switch {
+	case rules == nil:
+		return stepNoRules, string(u.url.Origin())
+	case v.obey(rules.Delay()):
+		return stepLookAgain, ""
+	case !rules.Allowed(u.url.Target()):
+		v.endUnasked(item, &u.url, deadOutcome(item, causeRobots, "robots.txt disallows it"), 0)
+		return stepSettled, ""
 	}
-	if v.obey(rules.Delay()) {
-		return stepAgain
-	}
-	if !rules.Allowed(w.url.Target()) {
-		w.endUnasked(v, item, causeRobots, "robots.txt disallows it")
-		return stepSettled
-	}
-	return stepAllowed
+	return stepAllowed, ""
 }
 
-// obey takes the site's Crawl-delay over and reports whether it moved the clock.
-func (v *visit) obey(delay time.Duration) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	before := v.clock.next
-	v.clock.obey(delay)
-	return v.clock.next.After(before)
+// reader is the worker's own where one is held, whose request then finds the URL
+// parsed.
+func (n *nextRequest) reader() *urlReader {
+	if n.worker != nil {
+		return n.worker.urlReader
+	}
+	return n.visit.loop.crawler.readers.Get().(*urlReader)
 }
 
-// obtainRules asks the shard, then the site. When it has the rules the URL is to
-// be judged once more: asking may have taken its time, and the clock has moved.
-func (w *worker) obtainRules(v *visit, item *frontier.Item, agent string) robotsStep {
-	origin := string(w.origin)
-	f := w.crawler.cfg.Frontier
+func (n *nextRequest) putReader(u *urlReader) {
+	if n.worker == nil {
+		n.visit.loop.crawler.readers.Put(u)
+	}
+}
+
+// obtainRules brings the rules of an origin into this process: from the shard, or
+// else from the site, and then into the shard. It is called without a worker and
+// holds one only for its requests. With stepLookAgain the rules are here: asking
+// has taken its time, and the clock has moved.
+func (n *nextRequest) obtainRules(item *frontier.Item, origin string) step {
+	v, c := n.visit, n.visit.loop.crawler
+	agent := c.robotsAgent()
 	stored := []frontier.OriginRules{{Site: v.lent.Site, Origin: origin}}
-	if err := f.Rules(v.ctx, v.loop.shard, stored); err != nil {
-		w.crawler.fail(v.ctx, err)
+	if err := c.cfg.Frontier.Rules(v.ctx, v.loop.shard, stored); err != nil {
+		c.fail(v.ctx, err)
 		return stepOver
 	}
 	if ttl := stored[0].TTL; ttl > 0 && ttl <= robotsTTL { // longer: the clock that ends them was set back
 		if rules := loadRules(stored[0].Rules, agent); rules != nil {
-			w.crawler.robots.put(origin, agent, rules, max(ttl, robotsMinKept))
-			return stepAgain
+			c.robots.put(origin, agent, rules, max(ttl, robotsMinKept))
+			return stepLookAgain
 		}
 		// Of another version, or read under another name.
 	}
-	rules, ttl, err := w.fetchRobots(v, origin, agent)
-	if err != nil {
-		return w.robotsFailed(v, item, err)
+	rules, ttl, err := n.fetchRules(origin, agent)
+	n.release()
+	switch {
+	case err == errVisitOver:
+		return stepOver
+	case err != nil:
+		return n.rulesFailed(item, err)
 	}
 	v.obey(rules.Delay())
-	if err := w.admitSitemaps(v, rules); err != nil {
+	if err := n.admitSitemaps(item, rules); err != nil {
 		return stepOver // nothing is kept: the next visit asks again
 	}
-	w.crawler.robots.put(origin, agent, rules, ttl)
+	c.robots.put(origin, agent, rules, ttl)
 	stored[0].Rules, stored[0].TTL = saveRules(rules, agent), ttl
-	if err := f.SetRules(v.ctx, v.loop.shard, stored); err != nil {
-		w.crawler.fail(v.ctx, err)
+	if err := c.cfg.Frontier.SetRules(v.ctx, v.loop.shard, stored); err != nil {
+		c.fail(v.ctx, err)
 		return stepOver
 	}
-	return stepAgain
+	return stepLookAgain
 }
 
 // saveRules is how rules are kept in a shard: the name they were read under, a
@@ -127,47 +127,63 @@ func loadRules(data []byte, agent string) *robots.Rules {
 	return rules
 }
 
-// errRobotsServer says that the site cannot answer for its rules now.
-var errRobotsServer = errors.New("robots.txt: the server has an error")
+var (
+	// errRobotsServer says that the site cannot answer for its rules now.
+	errRobotsServer = errors.New("robots.txt: the server has an error")
+	// errVisitOver says that a visit ended before it could make a request.
+	errVisitOver = errors.New("crawl: the visit is over")
+)
 
-// fetchRobots gets and parses robots.txt of an origin, by RFC 9309 section 2.3:
+// fetchRules gets and parses robots.txt of an origin, by RFC 9309 section 2.3:
 // up to five redirects are followed, 4xx means no rules, 429 and 5xx mean that
 // nothing may be fetched for now. Each request counts on the site's clock and
-// waits for it; a redirect to another site is followed all the same, for there
-// is no way to borrow two sites at once.
-func (w *worker) fetchRobots(v *visit, origin, agent string) (*robots.Rules, time.Duration, error) {
-	if err := w.parser.Parse(&w.target, []byte(origin+"/robots.txt")); err != nil {
-		return nil, 0, err
-	}
-	w.visit = v
+// waits for it, however long, without a worker; a redirect to another site is
+// followed all the same, for there is no way to borrow two sites at once.
+func (n *nextRequest) fetchRules(origin, agent string) (*robots.Rules, time.Duration, error) {
+	longest := visitSpan
+	url := origin + "/robots.txt"
 	for range robotsMaxHops + 1 {
-		if !sleep(v.ctx, w.crawler.stopping, v.untilNext()) {
-			return nil, 0, context.Canceled
-		}
-		if err := w.requestRobots(v); err != nil {
-			return nil, 0, err
-		}
-		switch status := w.resp.Status; {
-		case status >= 300 && status < 400 && w.resp.Location != "":
-			if err := w.parser.Resolve(&w.target, &w.target, []byte(w.resp.Location), nil); err != nil {
-				return robots.Parse(nil, agent), robotsTTL, nil
+		for s := n.awaitWorker(longest); s != stepAllowed; s = n.awaitWorker(longest) {
+			if s == stepOver || !n.visit.mayStart() {
+				return nil, 0, errVisitOver
 			}
-		case status == 429 || status >= 500:
-			after, _ := fetch.RetryAfter(w.resp.Header, time.Now())
-			v.hold(after)
-			return nil, 0, fmt.Errorf("%w: %d %s", errRobotsServer, status, statusText(status))
-		case status >= 200 && status < 300:
-			return robots.Parse(w.robotsBody, agent), cacheTime(w.resp.Header, robotsTTL), nil
-		default:
-			return robots.Parse(nil, agent), robotsTTL, nil
 		}
+		rules, ttl, next, err := n.worker.askRules(n.visit, url, agent)
+		if err != nil || rules != nil {
+			return rules, ttl, err
+		}
+		url, longest = next, math.MaxInt64 // a visit that ended here would begin anew, and never get farther
 	}
 	return robots.Parse(nil, agent), robotsTTL, nil // endless redirects: as if there were none
 }
 
-// requestRobots asks for h.target. What belongs to the site alone, such as its
+// askRules makes one request for a robots.txt. It returns the rules and how long
+// they may be kept, or where they are instead.
+func (w *worker) askRules(v *visit, url, agent string) (rules *robots.Rules, ttl time.Duration, next string, err error) {
+	if err := w.parser.Parse(&w.target, []byte(url)); err != nil {
+		return nil, 0, "", err
+	}
+	if err := w.requestRules(v); err != nil {
+		return nil, 0, "", err
+	}
+	switch status := w.resp.Status; {
+	case status >= 300 && status < 400 && w.resp.Location != "":
+		if w.parser.Resolve(&w.target, &w.target, []byte(w.resp.Location), nil) == nil {
+			return nil, 0, string(w.target.Fetch()), nil
+		}
+	case status == 429 || status >= 500:
+		after, _ := fetch.RetryAfter(w.resp.Header, time.Now())
+		v.hold(after)
+		return nil, 0, "", fmt.Errorf("%w: %d %s", errRobotsServer, status, statusText(status))
+	case status >= 200 && status < 300:
+		return robots.Parse(w.robotsBody, agent), cacheTime(w.resp.Header, robotsTTL), "", nil
+	}
+	return robots.Parse(nil, agent), robotsTTL, "", nil
+}
+
+// requestRules asks for w.target. What belongs to the site alone, such as its
 // credentials, goes to no other.
-func (w *worker) requestRobots(v *visit) error {
+func (w *worker) requestRules(v *visit) error {
 	w.robotsBody = w.robotsBody[:0]
 	w.req = fetch.Request{URL: string(w.target.Fetch())}
 	if w.sites.Of(w.target.Host()).Name == v.lent.Site {
@@ -181,7 +197,7 @@ func (w *worker) requestRobots(v *visit) error {
 	if errors.Is(err, errRobotsEnough) {
 		err = nil
 	}
-	w.moveClock(began, err, false)
+	v.requested(w.replyOf(began, err, false))
 	return err
 }
 
@@ -202,37 +218,33 @@ func (h *robotsBody) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// robotsFailed judges a URL whose site's rules cannot be had. The site waits with
-// backoff and is asked again; what may not be asked at all is dead, and so is,
-// after GiveUp, what cannot be reached. A name that does not resolve says the
+// rulesFailed says what becomes of a URL whose site's rules cannot be had. The
+// site is set aside and asked again; what may not be asked at all is dead, and so
+// is, after GiveUp, what cannot be reached. A name that does not resolve says the
 // same of the URL as of its robots.txt.
-func (w *worker) robotsFailed(v *visit, item *frontier.Item, err error) robotsStep {
-	if v.ctx.Err() != nil || w.crawler.isStopping() {
+func (n *nextRequest) rulesFailed(item *frontier.Item, err error) step {
+	v, c := n.visit, n.visit.loop.crawler
+	if v.ctx.Err() != nil || c.isStopping() {
 		return stepOver
 	}
-	fe, _ := errors.AsType[*fetch.Error](err)
-	if fe != nil && fe.Class == fetch.ClassDNS {
-		w.begin(v, item)
-		w.retry(fe.Class, err.Error(), 0)
-		if w.page.outcome.Kind == frontier.Dead {
-			w.fillRecord(nil, true)
-			w.page.counted = w.crawler.budget.countUnasked()
-			w.write()
+	class, retry := errorClass(err)
+	if class == fetch.ClassDNS {
+		if o := c.cfg.retryOutcome(item, class, err.Error(), 0); o.Kind == frontier.Retry {
+			v.settle(o)
 		} else {
-			v.settle(w.page.outcome)
+			u := n.reader()
+			defer n.putReader(u)
+			u.read(item.URL) //nolint:errcheck // it was read before
+			v.endUnasked(item, &u.url, o, 1)
 		}
 		return stepSettled
 	}
-	if fe != nil && !fe.Retry {
-		v.setDeadSite(&deadSite{fe.Class, err.Error()})
-	} else {
+	if retry {
 		v.refuseRules(err.Error())
+	} else {
+		v.setDeadSite(&deadSite{class, err.Error()})
 	}
-	if d := v.deadSite(); d != nil {
-		w.endUnasked(v, item, d.cause, d.text)
-		return stepSettled
-	}
-	return stepOver
+	return stepLookAgain // at a site that is dead now, or set aside
 }
 
 // cacheTime is how long an answer may be kept by its Cache-Control, at most max.
@@ -326,35 +338,38 @@ const maxSitemaps = 1000
 // times of Config.Backoff.
 const noRoomPause = 12
 
-// admitSitemaps queues the sitemaps that robots.txt names, where the crawl wants
-// them and they are in its scope. They do not wait for room, for that would hold
-// a worker and a visit, of each new site: their site does.
-func (w *worker) admitSitemaps(v *visit, rules *robots.Rules) error {
-	pol := w.crawler.policy.Load()
-	if !pol.settings.Sitemaps {
+// admitSitemaps queues the sitemaps that the robots.txt of item's origin names,
+// where the crawl wants them and they are in its scope. They do not wait for
+// room, for that would hold a visit of each new site: their site does.
+func (n *nextRequest) admitSitemaps(item *frontier.Item, rules *robots.Rules) error {
+	v, c := n.visit, n.visit.loop.crawler
+	pol := c.policy.Load()
+	if !pol.settings.Sitemaps || len(rules.Sitemaps()) == 0 {
 		return nil
 	}
-	src := source{site: v.lent.Site, host: w.url.Host()}
-	var found []frontier.Candidate
-	for _, text := range rules.Sitemaps() {
-		if len(found) == maxSitemaps || w.parser.Parse(&w.target, []byte(text)) != nil {
-			continue
-		}
-		site, fp := w.sites.Fingerprint(&w.target)
-		if pol.inScope(src, &w.target, site.Name) && !pol.denies(&w.target) {
-			found = append(found, frontier.Candidate{URL: string(w.target.Fetch()), Site: site.Name, Fingerprint: fp})
-		}
-	}
-	err := w.crawler.admitAll(v.ctx, found, true)
+	err := c.admitAll(v.ctx, n.sitemaps(item, rules, pol), true)
 	if errors.Is(err, frontier.ErrFull) {
-		v.hold(noRoomPause * w.crawler.cfg.Backoff)
+		v.hold(noRoomPause * c.cfg.Backoff)
 	}
 	return err
 }
 
-// isSitemap reports whether a document is read as a sitemap: by its type, or by
-// its name where the type says little.
-func isSitemap(u *canon.URL, contentType string) bool {
-	return strings.Contains(contentType, "xml") && !strings.Contains(contentType, "xhtml") ||
-		bytes.Contains(u.Path(), []byte("sitemap")) && !strings.Contains(contentType, "html")
+// sitemaps are the candidates that rules name.
+func (n *nextRequest) sitemaps(item *frontier.Item, rules *robots.Rules, pol *policy) (found []frontier.Candidate) {
+	u := n.reader()
+	defer n.putReader(u)
+	if u.read(item.URL) != nil {
+		return nil
+	}
+	src := source{site: n.visit.lent.Site, host: u.url.Host()}
+	for _, text := range rules.Sitemaps() {
+		if len(found) == maxSitemaps || u.parser.Parse(&u.target, []byte(text)) != nil {
+			continue
+		}
+		site, fp := u.sites.Fingerprint(&u.target)
+		if pol.inScope(src, &u.target, site.Name) && !pol.denies(&u.target) {
+			found = append(found, frontier.Candidate{URL: string(u.target.Fetch()), Site: site.Name, Fingerprint: fp})
+		}
+	}
+	return found
 }

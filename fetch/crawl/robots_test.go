@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -75,7 +76,7 @@ func TestRobotsShared(t *testing.T) {
 	r.seed("http://a.example/x", "http://a.example/1")
 	r.run()
 	r.seed("http://a.example/2")
-	r.run() // another worker
+	r.run() // another crawler
 	if n := len(w.requests("", true)); n != 1 {
 		t.Errorf("asked for %d times by a fleet of two", n)
 	}
@@ -178,7 +179,7 @@ func TestSitemapsFull(t *testing.T) {
 	}
 	w.page("plain.example/", "/known")
 	r.seed("http://plain.example/")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "the page of another site is settled", func() bool { return r.stats().Done == 1 })
 	until(t, "it is said that there is no room", func() bool {
@@ -266,4 +267,126 @@ func TestCacheTime(t *testing.T) {
 			t.Errorf("%q: %v, want %v", value, got, want)
 		}
 	}
+}
+
+// TestRobotsCacheBound: rules take bounded memory, whatever sites serve, and a
+// few huge ones leave most of the others where they are.
+func TestRobotsCacheBound(t *testing.T) {
+	rc := newRobotsCache()
+	small := robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine")
+	file := []byte("User-agent: *\n")
+	for i := range 60_000 {
+		file = fmt.Appendf(file, "Disallow:/%x\n", i)
+	}
+	huge := robots.Parse(file, "seine")
+	if n := huge.Bytes(); n < 4<<20 {
+		t.Fatalf("60,000 rules take %d bytes", n)
+	}
+	const others = 5000
+	for i := range others {
+		rc.put(fmt.Sprintf("http://a%d.example", i), "seine", small, time.Hour)
+	}
+	for i := range 100 {
+		origin := fmt.Sprintf("http://huge%d.example", i/2) // each twice
+		rc.put(origin, "seine", huge, time.Hour)
+		if rc.bytes > robotsBytes {
+			t.Fatalf("%d: %d bytes", i, rc.bytes)
+		}
+		if rc.get([]byte(origin), "seine") == nil {
+			t.Fatalf("%d: not there", i)
+		}
+	}
+	left := 0
+	for i := range others {
+		if rc.get(fmt.Appendf(nil, "http://a%d.example", i), "seine") != nil {
+			left++
+		}
+	}
+	if left < others/10 { // two thirds are left mostly
+		t.Errorf("huge rules left %d of %d others", left, others)
+	}
+	for len(rc.origins) > 0 {
+		rc.drop(rc.victim())
+	}
+	if rc.bytes != 0 {
+		t.Errorf("%d bytes of nothing", rc.bytes)
+	}
+}
+
+// muteRules is a frontier that owes its answers on rules.
+type muteRules struct {
+	Frontier
+	asked chan string   // origins that are asked for, or given
+	end   chan struct{} // closed when it answers
+}
+
+func (m *muteRules) owe(ctx context.Context, origin string) error {
+	if !strings.Contains(origin, "mute.example") {
+		return nil
+	}
+	m.asked <- origin
+	select {
+	case <-m.end:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *muteRules) Rules(ctx context.Context, k int, batch []frontier.OriginRules) error {
+	if err := m.owe(ctx, batch[0].Origin); err != nil {
+		return err
+	}
+	return m.Frontier.Rules(ctx, k, batch)
+}
+
+func (m *muteRules) SetRules(ctx context.Context, k int, batch []frontier.OriginRules) error {
+	if err := m.owe(ctx, batch[0].Origin); err != nil {
+		return err
+	}
+	return m.Frontier.SetRules(ctx, k, batch)
+}
+
+// TestMuteRules: a visit that asks a shard for rules, or gives it some, holds no
+// worker meanwhile: the only one fetches the pages of other sites.
+func TestMuteRules(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	r.cfg.Concurrency = 1
+	m := &muteRules{Frontier: r.cfg.Frontier, asked: make(chan string, 1), end: make(chan struct{})}
+	r.cfg.Frontier = m
+	w.page("mute.example/", "/next")
+	r.seed("http://mute.example/")
+	crawler := r.crawler()
+	wait := r.start(crawler)
+	<-m.asked
+	others := func(name string) {
+		t.Helper()
+		for i := range 5 {
+			r.seed(fmt.Sprintf("http://%s%d.example/", name, i))
+		}
+		until(t, "pages of other sites", func() bool {
+			n := 0
+			for i := range 5 {
+				n += w.times(fmt.Sprintf("http://%s%d.example/", name, i))
+			}
+			return n == 5
+		})
+	}
+	others("before")
+	m.end <- struct{}{} // the shard has none
+	<-m.asked           // and is given what the site says
+	others("after")
+	if n := w.times("http://mute.example/"); n != 0 {
+		t.Errorf("a page was asked for %d times before its rules were kept", n)
+	}
+	close(m.end)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if w.times("http://mute.example/next") != 1 {
+		t.Error("the crawl did not go on")
+	}
+	r.checkEmpty()
+	checkIdle(t, crawler)
 }

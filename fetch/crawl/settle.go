@@ -7,6 +7,24 @@ import (
 	"seine/frontier"
 )
 
+// requeue gives URLs back that were not tried.
+func (v *visit) requeue(items []frontier.Item) {
+	v.mu.Lock()
+	for i := range items {
+		v.outcomes = append(v.outcomes, frontier.Outcome{Index: items[i].Index, Kind: frontier.Requeue})
+	}
+	v.mu.Unlock()
+	v.loop.settler.add(v)
+}
+
+// settle records what became of one URL.
+func (v *visit) settle(o frontier.Outcome) {
+	v.mu.Lock()
+	v.outcomes = append(v.outcomes, o)
+	v.mu.Unlock()
+	v.loop.settler.add(v)
+}
+
 // maxSettle bounds the visits of one settle call.
 const maxSettle = 64
 

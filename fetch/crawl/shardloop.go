@@ -20,9 +20,9 @@ const (
 	visitSpan = 10 * time.Second
 )
 
-// shardLoop is this fetcher's work on one shard. Its loop ticks and borrows; beside
-// it one goroutine admits and one settles, each with its own batches, so that a
-// slow shard delays nobody else.
+// shardLoop is this fetcher's work on one shard. It ticks and borrows; beside it
+// one goroutine admits and one settles, each with its own batches, so that a slow
+// shard delays nobody else.
 type shardLoop struct {
 	crawler  *Crawler
 	shard    int
@@ -85,13 +85,13 @@ func (l *shardLoop) run(ctx context.Context) {
 }
 
 // tick is one tick and what follows from it. It returns how long nothing is to
-// be done unless something stirs the shard loop.
+// be done unless the loop is notified.
 func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	want := 0
-	if l.crawler.mayLend() && l.crawler.nearLimit() {
+	if l.crawler.mayBorrow() && l.crawler.nearLimit() {
 		l.crawler.pollAgain(ctx)
 	}
-	if l.crawler.mayLend() {
+	if l.crawler.mayBorrow() {
 		want = l.crawler.workers.reserve()
 	}
 	granted := 0
@@ -130,13 +130,13 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	if granted, err = l.lend(ctx, reply.Due); err != nil {
+	if granted, err = l.borrow(ctx, reply.Due); err != nil {
 		return 0, err
 	}
 	if took := time.Since(l.began); granted > 0 && took > lateCall {
 		l.late.Add(int64(took))
 	}
-	return l.nextStep(want, len(reply.Due), &reply), nil
+	return l.nextTick(want, len(reply.Due), &reply), nil
 }
 
 // standing is how long the time of a shard may stand still.
@@ -154,8 +154,8 @@ func (l *shardLoop) keepTime(ctx context.Context, behind time.Duration) error {
 	return err
 }
 
-// nextStep says how long the shard loop may rest after a tick.
-func (l *shardLoop) nextStep(want, due int, reply *frontier.TickReply) time.Duration {
+// nextTick says how long the loop may wait after a tick.
+func (l *shardLoop) nextTick(want, due int, reply *frontier.TickReply) time.Duration {
 	next := reply.Next
 	l.later.Store(next > 0)
 	switch {
@@ -182,7 +182,7 @@ func (l *shardLoop) setHungry(h bool) {
 	}
 }
 
-// awaitWork waits for d or until something stirs the shard loop: a hungry one only when
+// awaitWork waits for d, or until the loop is notified: a hungry one only when
 // there is room for work, any other no sooner than Linger after its last tick,
 // so that news that come one by one are looked at together.
 func (l *shardLoop) awaitWork(ctx context.Context, d time.Duration) {
@@ -193,7 +193,7 @@ func (l *shardLoop) awaitWork(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for {
-		if l.hungry.Load() && l.crawler.mayLend() && l.crawler.workers.idle() > 0 {
+		if l.hungry.Load() && l.crawler.mayBorrow() && l.crawler.workers.idle() > 0 {
 			return // looked at after hungry was set: no room that came before is missed
 		}
 		select {
@@ -210,8 +210,8 @@ func (l *shardLoop) awaitWork(ctx context.Context, d time.Duration) {
 	}
 }
 
-// lend turns tickets into visits and starts them.
-func (l *shardLoop) lend(ctx context.Context, due []frontier.Ticket) (int, error) {
+// borrow makes visits of tickets and starts them.
+func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, error) {
 	if len(due) == 0 {
 		return 0, nil
 	}
@@ -282,41 +282,9 @@ func (l *shardLoop) drop(v *visit) {
 	}
 }
 
-// idle reports whether nothing of this shard is in this fetcher's hands.
+// idle reports whether nothing of this shard is open in this fetcher.
 func (l *shardLoop) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.visits) == 0 && l.admitter.empty()
-}
-
-// checkEpoch empties the cache of known URLs when the shard may have lost what it
-// acknowledged: its connection broke or its master changed. Each tick does, for
-// links that are all known reach nobody who would notice. It returns the
-// connection epoch.
-func (l *shardLoop) checkEpoch() uint64 {
-	if l.crawler.cfg.Epoch == nil {
-		return 0
-	}
-	l.knownMu.Lock()
-	defer l.knownMu.Unlock()
-	return l.syncEpoch()
-}
-
-// syncEpoch is doubt for those who hold trust.
-func (l *shardLoop) syncEpoch() uint64 {
-	if e := l.crawler.cfg.Epoch(l.shard); e != l.epoch {
-		l.epoch = e
-		l.known.clear()
-		l.overflow.forget()
-	}
-	return l.epoch
-}
-
-// remember fills the cache with what was answered in an epoch, if it lasts.
-func (l *shardLoop) remember(epoch uint64, fill func()) {
-	l.knownMu.Lock()
-	defer l.knownMu.Unlock()
-	if l.crawler.cfg.Epoch == nil || l.syncEpoch() == epoch {
-		fill()
-	}
 }

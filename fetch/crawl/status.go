@@ -24,7 +24,7 @@ const (
 
 var limitNames = []string{limitEmpty, limitPoliteness, limitNetwork, limitCPU, limitRedis, limitSink}
 
-// bottleneck judges once a second what bounds the rate.
+// bottleneck is what bounds the rate, as found once a second.
 type bottleneck struct {
 	now     atomic.Pointer[string]
 	lastCPU time.Duration
@@ -40,15 +40,15 @@ func (bn *bottleneck) get() string {
 	return limitEmpty
 }
 
-// Busy reports whether processors or Redis bound the crawl as it was judged last,
+// Busy reports whether processors or Redis bound the crawl as it was found last,
 // so that work that can wait should.
 func (c *Crawler) Busy() bool {
 	bound := c.bottleneck.get()
 	return bound == limitCPU || bound == limitRedis
 }
 
-// findBottleneck looks from the back of the path to its front: whoever holds up the rest
-// is named.
+// findBottleneck looks from the back of a page's path to its front, and names
+// what holds up the rest.
 func (c *Crawler) findBottleneck() {
 	busyCPU, late := c.bottleneck.cpuBusy(), c.anyLate()
 	name := limitEmpty
@@ -91,7 +91,8 @@ func (c *Crawler) sinkStalls() bool {
 	return c.cfg.Sink.Err() != nil || c.overflowStalled() != nil || c.flow.blocked() && c.recording.Load() > c.admitting.Load() || 2*c.writing.Load() > int64(c.workers.size)
 }
 
-// slowCall is how long a shard may take to answer a tick without being called slow.
+// slowCall is how long a shard may take to answer a tick without being called
+// slow.
 const slowCall = 500 * time.Millisecond
 
 // anySlow reports whether a shard owes an answer for long.
@@ -127,7 +128,7 @@ func (c *Crawler) anyLate() bool {
 	return late
 }
 
-// anyFull reports whether links wait for room in a shard. Those that the
+// anyFull reports whether candidates wait for room in a shard. Those that the
 // overflow takes do not.
 func (c *Crawler) anyFull() bool {
 	for _, l := range c.loops {
@@ -157,8 +158,9 @@ type rateMeter struct {
 
 func (rm *rateMeter) get() float64 { return math.Float64frombits(rm.bits.Load()) }
 
-// note takes the number of pages ended so far; once every few seconds it counts.
-func (rm *rateMeter) note(pages uint64, now time.Time) {
+// update takes the number of pages ended so far; once every few seconds it
+// counts.
+func (rm *rateMeter) update(pages uint64, now time.Time) {
 	span := now.Sub(rm.since)
 	if span < rateSpan {
 		return
@@ -173,22 +175,22 @@ const rateSpan = 3 * time.Second
 
 // situation is what holds the crawler up at one moment.
 type situation struct {
-	at         time.Time
-	shards     int
-	deaf, full int   // shards that do not answer, or have no room
-	pressed    int   // shards whose memory is above the marks
-	paused     int   // shards that lend nothing, as their operator said
-	sink       error // records cannot be written, or nil
-	overflow   error // nor links that find no room
-	spills     bool  // there is an overflow
+	at           time.Time
+	shards       int
+	silent, full int   // shards that do not answer, or have no room
+	pressed      int   // shards whose memory is above the marks
+	paused       int   // shards that lend nothing, as their operator said
+	sink         error // records cannot be written, or nil
+	overflow     error // nor candidates that find no room
+	hasOverflow  bool  // there is an overflow
 }
 
 // situation looks at what holds the crawler up now.
 func (c *Crawler) situation(at time.Time) situation {
-	s := situation{at: at, shards: len(c.loops), paused: c.pausedShards(), overflow: c.overflowStalled(), spills: c.cfg.Overflow != nil}
+	s := situation{at: at, shards: len(c.loops), paused: c.pausedShards(), overflow: c.overflowStalled(), hasOverflow: c.cfg.Overflow != nil}
 	for _, l := range c.loops {
-		if asking := l.asking.Load(); asking > 0 && at.Sub(time.UnixMilli(asking)) > deafAfter {
-			s.deaf++
+		if asking := l.asking.Load(); asking > 0 && at.Sub(time.UnixMilli(asking)) > silentAfter {
+			s.silent++
 		}
 		if l.admitter.isFull() {
 			s.full++
@@ -231,22 +233,22 @@ const (
 	// tellAgain is how often trouble that grows is told of.
 	tellAgain = time.Minute
 	// calm is how long trouble must be away to be over, for a Redis at its limit has
-	// room and has none by turns.
+	// room now and none a moment later.
 	calm = 10 * time.Second
 	// pauseSpread is how long a pause may take to be met in every shard.
 	pauseSpread = 2 * time.Second
 )
 
-// trouble is one kind of trouble, from when it is met until it stays away.
+// trouble is of one kind, from when it is met until it stays away.
 type trouble struct {
 	told int       // shards, as last told; 0 = there is none
 	at   time.Time // when that was
 	met  time.Time // when it was met last
 }
 
-// note takes in how many shards are met by the trouble now, and says whether to
+// update takes in how many shards are met by the trouble now, and says whether to
 // tell that it began or grew, or that it is over.
-func (tr *trouble) note(n int, at time.Time) (grew, over bool) {
+func (tr *trouble) update(n int, at time.Time) (grew, over bool) {
 	if n > 0 {
 		tr.met = at
 	}
@@ -261,13 +263,13 @@ func (tr *trouble) note(n int, at time.Time) (grew, over bool) {
 	return false, false
 }
 
-// noteErr is note for trouble that has a reason and no number.
-func (tr *trouble) noteErr(err error, at time.Time) (began, over bool) {
+// updateErr is update for trouble that has a reason and no number.
+func (tr *trouble) updateErr(err error, at time.Time) (began, over bool) {
 	n := 0
 	if err != nil {
 		n = 1
 	}
-	return tr.note(n, at)
+	return tr.update(n, at)
 }
 
 // pausedShards is the number of paused shards as last told.
@@ -276,8 +278,8 @@ type pausedShards struct {
 	since     time.Time // now was met first
 }
 
-// note takes in how many shards are paused, and says whether to tell that.
-func (ps *pausedShards) note(n int, at time.Time) bool {
+// update takes in how many shards are paused, and says whether to tell that.
+func (ps *pausedShards) update(n int, at time.Time) bool {
 	if n != ps.now {
 		ps.now, ps.since = n, at
 	}
@@ -288,45 +290,45 @@ func (ps *pausedShards) note(n int, at time.Time) bool {
 	return true
 }
 
-// troubleLog is what its operator was told of.
+// troubleLog is what the operator was told of.
 type troubleLog struct {
-	deaf, full, pressed, sink, overflow trouble
-	paused                              pausedShards
+	silent, full, pressed, sink, overflow trouble
+	paused                                pausedShards
 }
 
 // report logs what is new.
 func (tl *troubleLog) report(log *slog.Logger, s situation) {
 	count := func(n int) string { return fmt.Sprintf("%d of %d", n, s.shards) }
-	if grew, over := tl.deaf.note(s.deaf, s.at); grew {
-		log.Warn("shards that do not answer; the crawl goes on with them when they do", "shards", count(s.deaf))
+	if grew, over := tl.silent.update(s.silent, s.at); grew {
+		log.Warn("shards that do not answer; the crawl goes on with them when they do", "shards", count(s.silent))
 	} else if over {
 		log.Info("all shards answer again")
 	}
-	if grew, over := tl.full.note(s.full, s.at); grew {
+	if grew, over := tl.full.update(s.full, s.at); grew {
 		does := "wait"
-		if s.spills && s.overflow == nil {
+		if s.hasOverflow && s.overflow == nil {
 			does = "go to the overflow"
 		}
 		log.Warn("shards without room: new URLs "+does+", nothing is lost; give Redis memory", "shards", count(s.full))
 	} else if over {
 		log.Info("all shards have room again")
 	}
-	if grew, over := tl.pressed.note(s.pressed, s.at); grew {
-		log.Warn("shards above the memory mark: links of the sites with the longest queues are turned away there", "shards", count(s.pressed))
+	if grew, over := tl.pressed.update(s.pressed, s.at); grew {
+		log.Warn("shards above the memory mark: candidates of the sites with the longest queues are turned away there", "shards", count(s.pressed))
 	} else if over {
-		log.Info("memory of all shards is below the mark again: no links are turned away")
+		log.Info("memory of all shards is below the mark again: no candidates are turned away")
 	}
-	if began, over := tl.sink.noteErr(s.sink, s.at); began {
+	if began, over := tl.sink.updateErr(s.sink, s.at); began {
 		log.Error("records cannot be written; nothing is fetched until they can", "err", s.sink)
 	} else if over {
 		log.Info("records are written again")
 	}
-	if began, over := tl.overflow.noteErr(s.overflow, s.at); began {
-		log.Error("links that find no room cannot be written; their pages wait until they can, or Redis has room", "err", s.overflow)
+	if began, over := tl.overflow.updateErr(s.overflow, s.at); began {
+		log.Error("candidates that find no room cannot be written; their pages wait until they can, or Redis has room", "err", s.overflow)
 	} else if over {
-		log.Info("no links wait for the overflow any more")
+		log.Info("no candidates wait for the overflow any more")
 	}
-	if was := tl.paused.told; tl.paused.note(s.paused, s.at) {
+	if was := tl.paused.told; tl.paused.update(s.paused, s.at) {
 		switch {
 		case s.paused == 0:
 			log.Info("resumed: all shards lend again")
@@ -342,8 +344,8 @@ func (tl *troubleLog) report(log *slog.Logger, s situation) {
 // itself not ready.
 const stallAfter = time.Minute
 
-// deafAfter is how long a shard may owe an answer.
-const deafAfter = 10 * time.Second
+// silentAfter is how long a shard may owe an answer.
+const silentAfter = 10 * time.Second
 
 // Ready reports why the crawler is of no use right now: a shard that does not
 // answer or is full, or due sites while nothing ended for a minute.
@@ -356,24 +358,24 @@ func (c *Crawler) Ready(ctx context.Context) error {
 		switch {
 		case at == 0:
 			errs = append(errs, fmt.Errorf("crawl: shard %d has not answered yet", l.shard))
-		case asking > 0 && now.Sub(time.UnixMilli(asking)) > deafAfter:
+		case asking > 0 && now.Sub(time.UnixMilli(asking)) > silentAfter:
 			errs = append(errs, fmt.Errorf("crawl: shard %d has not answered for %s", l.shard, now.Sub(time.UnixMilli(at)).Round(time.Second)))
 		}
 		if l.admitter.isFull() {
-			errs = append(errs, fmt.Errorf("crawl: shard %d has no room: admission answers full%s", l.shard, c.spillNote()))
+			errs = append(errs, fmt.Errorf("crawl: shard %d has no room: admission answers full%s", l.shard, c.overflowNote()))
 		}
 		if l.hungry.Load() && !l.paused.Load() && ended > stallAfter {
 			errs = append(errs, fmt.Errorf("crawl: sites of shard %d are due and no page ended for %s", l.shard, ended.Round(time.Second)))
 		}
 	}
 	if err := c.overflowStalled(); err != nil {
-		errs = append(errs, fmt.Errorf("crawl: links that find no room cannot be written: %w", err))
+		errs = append(errs, fmt.Errorf("crawl: candidates that find no room cannot be written: %w", err))
 	}
 	return errors.Join(errs...)
 }
 
-// spillNote says what becomes of links without room.
-func (c *Crawler) spillNote() string {
+// overflowNote says what becomes of candidates without room.
+func (c *Crawler) overflowNote() string {
 	if c.cfg.Overflow == nil || c.overflowErr() != nil {
 		return ""
 	}

@@ -255,10 +255,10 @@ func TestBudget(t *testing.T) {
 		t.Error("what came back cannot be taken")
 	}
 	fleet := budget{}
-	if fleet.update(10, 4, 6, 0); fleet.mayLend() || fleet.spent() {
-		t.Error("all that is left is on loan: no more may be borrowed, but fetched")
+	if fleet.update(10, 4, 6, 0); fleet.mayBorrow() || fleet.spent() {
+		t.Error("all that is left is lent: no more may be borrowed, but fetched")
 	}
-	if fleet.update(10, 4, 5, 0); !fleet.mayLend() {
+	if fleet.update(10, 4, 5, 0); !fleet.mayBorrow() {
 		t.Error("one page is left to borrow")
 	}
 	exact := budget{exact: true}
@@ -292,7 +292,7 @@ func TestSlots(t *testing.T) {
 	}
 	wp.release(w)
 	if again, _ := wp.acquire(t.Context(), true); again != w {
-		t.Error("a hand is made though one is free")
+		t.Error("a worker is made though one is free")
 	} else {
 		wp.release(again)
 	}

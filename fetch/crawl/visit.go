@@ -8,13 +8,13 @@ import (
 	"seine/frontier"
 )
 
-// visit is one visit in this fetcher's hands: the URLs it may fetch, the site's
-// clock while it lasts, and what became of each URL.
+// visit is a site lent to this fetcher: the URLs it may fetch, the site's clock
+// while it lasts, and what became of each URL.
 //
-// One goroutine (run) starts its requests. Outcomes come in from wherever a
-// page's last acknowledgement arrives, and leave in batches by the shard loop's
-// settler. The site is freed as soon as its last request ended; the visit lives
-// on, and its lease with it, until its last URL is settled.
+// One goroutine (run) starts its requests. Outcomes come in from wherever the
+// last verdict on a page's links arrives, and leave in batches by the shard
+// loop's settler. The site is freed as soon as its last request ended; the
+// visit lives on, and its lease with it, until its last URL is settled.
 type visit struct {
 	loop   *shardLoop
 	lent   frontier.Visit
@@ -22,7 +22,7 @@ type visit struct {
 	cancel context.CancelFunc
 
 	// Of the visit's goroutine:
-	policy *policy // that pace and extra were made of
+	policy *policy // that clock and extra were made of
 
 	mu       sync.Mutex
 	clock    siteClock
@@ -33,11 +33,11 @@ type visit struct {
 	open     int       // URLs not settled yet
 	outcomes []frontier.Outcome
 	free     *frontier.Release
-	freed    bool // the site was given back
+	freed    bool // the site is given back
 	dirty    bool // waits in the settler; guarded by the settler's lock
 }
 
-// deadSite is why URLs end without being asked for.
+// deadSite is why the URLs of a site end without being asked for.
 type deadSite struct{ cause, text string }
 
 func newVisit(l *shardLoop, lent frontier.Visit) *visit {
@@ -52,46 +52,25 @@ func newVisit(l *shardLoop, lent frontier.Visit) *visit {
 	return v
 }
 
-// follow takes the crawl's settings over, which may change during a visit.
-func (v *visit) follow(pol *policy) {
-	if pol == v.policy {
-		return
-	}
-	v.policy = pol
-	rule := pol.rule(v.lent.Site, v.lent.Override)
-	extra := extraHeaders(pol.settings.UserAgent, rule)
-	v.mu.Lock()
-	v.extra = extra
-	v.clock.set(pol.settings, rule)
-	v.mu.Unlock()
-}
-
-// headers are the extra headers of this site.
-func (v *visit) headers() [][2]string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.extra
-}
-
-// run makes the visit's requests and frees the site.
+// run asks for the visit's URLs and then frees the site.
 func (v *visit) run() {
-	nr := nextRequest{visit: v, reserved: true}
+	n := nextRequest{visit: v, reserved: true}
 	if v.clock.perSite <= 1 {
-		v.oneByOne(&nr)
+		v.oneByOne(&n)
 	} else {
-		v.sideBySide(&nr, v.clock.perSite)
+		v.sideBySide(&n, v.clock.perSite)
 	}
 	v.release()
 }
 
 // oneByOne makes the requests of a site that is asked for one page at a time.
-func (v *visit) oneByOne(nr *nextRequest) {
-	defer nr.release()
+func (v *visit) oneByOne(n *nextRequest) {
+	defer n.release()
 	for i := range v.lent.Items {
 		item := &v.lent.Items[i]
-		switch nr.permitted(item) {
+		switch n.await(item) {
 		case stepAllowed:
-			nr.worker.visitURL(v, item, nil)
+			n.worker.visitURL(v, item, v.headers(), nil)
 		case stepOver:
 			v.requeue(v.lent.Items[i:])
 			return
@@ -99,17 +78,17 @@ func (v *visit) oneByOne(nr *nextRequest) {
 	}
 }
 
-// sideBySide lets up to n requests be under way. Their starts keep the delay:
+// sideBySide lets up to most requests be under way. Their starts keep the delay:
 // the site's clock moves when a request has gone out.
-func (v *visit) sideBySide(nr *nextRequest, n int) {
-	var under sync.WaitGroup
-	defer under.Wait()
-	defer nr.release()
-	gate := make(chan struct{}, n)
+func (v *visit) sideBySide(n *nextRequest, most int) {
+	var underway sync.WaitGroup
+	defer underway.Wait()
+	defer n.release()
+	gate := make(chan struct{}, most)
 	for i := range v.lent.Items {
 		item := &v.lent.Items[i]
 		gate <- struct{}{}
-		switch nr.permitted(item) {
+		switch n.await(item) {
 		case stepSettled:
 			<-gate
 			continue
@@ -117,17 +96,107 @@ func (v *visit) sideBySide(nr *nextRequest, n int) {
 			v.requeue(v.lent.Items[i:])
 			return
 		}
-		w := nr.worker
-		nr.worker = nil
+		w := n.worker
+		n.worker = nil
 		gone := make(chan struct{})
 		once := sync.OnceFunc(func() { close(gone) })
-		under.Go(func() {
-			w.visitURL(v, item, func() { v.moveClockSent(); once() })
+		underway.Go(func() {
+			w.visitURL(v, item, v.headers(), func() { v.sent(); once() })
 			once() // it may have failed before anything was sent
 			v.loop.crawler.workers.release(w)
 			<-gate
 		})
 		<-gone
+	}
+}
+
+// nextRequest is a visit's wait for its next request. A visit holds a worker
+// only from when its request may start until it ended: not while its site's clock
+// runs, and not while a shard is asked for anything.
+type nextRequest struct {
+	visit    *visit
+	worker   *worker // nil when none is held
+	reserved bool    // the shard loop counted this visit's first demand already
+}
+
+// step is what a visit can do about its next URL.
+type step uint8
+
+const (
+	stepAllowed   step = iota // a request may start: a worker is held
+	stepSettled               // the URL was settled without a request
+	stepNoRules               // the rules of its origin are not known here
+	stepLookAgain             // time has passed: everything may have changed
+	stepOver                  // the site cannot be asked now: the visit ends
+)
+
+// await waits until item may be asked for: robots.txt allows it, the site's
+// clock has come, the lease has room, and a worker is free, which then is held,
+// as is a page of the budget. It returns stepAllowed, stepSettled or stepOver.
+func (n *nextRequest) await(item *frontier.Item) step {
+	v, c := n.visit, n.visit.loop.crawler
+	for v.mayStart() {
+		v.follow(c.policy.Load())
+		s, origin := n.check(item)
+		if s == stepNoRules {
+			n.release()
+			s = n.obtainRules(item, origin)
+		} else if s == stepAllowed {
+			s = n.awaitWorker(visitSpan)
+		}
+		switch s {
+		case stepAllowed:
+			if !c.budget.take() {
+				return stepOver
+			}
+			return s
+		case stepSettled, stepOver:
+			return s
+		}
+	}
+	return stepOver
+}
+
+// awaitWorker returns stepAllowed when the site's clock has come and a worker is
+// held. Otherwise it waits for both, the clock first, and returns
+// stepLookAgain; or stepOver when the visit ended meanwhile, or when the clock is
+// more than longest ahead, so that the site is better given back.
+func (n *nextRequest) awaitWorker(longest time.Duration) step {
+	v, c := n.visit, n.visit.loop.crawler
+	pause := v.untilNext()
+	switch {
+	case pause > longest:
+		return stepOver
+	case pause > 0:
+		n.release()
+		c.delayed.Add(1)
+		ok := sleep(v.ctx, c.stopping, pause)
+		c.delayed.Add(-1)
+		if !ok {
+			return stepOver
+		}
+	case n.worker != nil:
+		return stepAllowed
+	}
+	w, err := c.workers.acquire(v.ctx, n.reserved)
+	n.reserved = false
+	if err != nil {
+		return stepOver
+	}
+	n.worker = w
+	return stepLookAgain
+}
+
+// release gives back the worker, or the claim to one.
+func (n *nextRequest) release() {
+	workers := n.visit.loop.crawler.workers
+	if n.worker != nil {
+		workers.release(n.worker)
+		n.worker = nil
+	}
+	if n.reserved {
+		workers.unreserve(1)
+		n.reserved = false
 	}
 }
 
@@ -154,22 +223,116 @@ func (v *visit) untilNext() time.Duration {
 	return time.Until(v.clock.next)
 }
 
-// requeue gives URLs back that were not tried.
-func (v *visit) requeue(items []frontier.Item) {
-	v.mu.Lock()
-	for i := range items {
-		v.outcomes = append(v.outcomes, frontier.Outcome{Index: items[i].Index, Kind: frontier.Requeue})
+// follow takes the crawl's settings over, which may change during a visit.
+func (v *visit) follow(pol *policy) {
+	if pol == v.policy {
+		return
 	}
+	v.policy = pol
+	rule := pol.rule(v.lent.Site, v.lent.Override)
+	extra := extraHeaders(pol.settings.UserAgent, rule)
+	v.mu.Lock()
+	v.extra = extra
+	v.clock.set(pol.settings, rule)
 	v.mu.Unlock()
-	v.loop.settler.add(v)
 }
 
-// settle records what became of one URL.
-func (v *visit) settle(o frontier.Outcome) {
+// headers are the extra headers of this site.
+func (v *visit) headers() [][2]string {
 	v.mu.Lock()
-	v.outcomes = append(v.outcomes, o)
+	defer v.mu.Unlock()
+	return v.extra
+}
+
+// sent moves the clock for a request that has just gone out.
+func (v *visit) sent() {
+	now := time.Now()
+	v.mu.Lock()
+	v.clock.started(now, v.clock.latency)
 	v.mu.Unlock()
-	v.loop.settler.add(v)
+}
+
+// reply is what a request that ended says about its site.
+type reply struct {
+	began    time.Time
+	latency  time.Duration // to the first byte, 0 = none came
+	sent     bool          // the clock moved when the request went out
+	answered bool          // as a site does that is well
+	failure  *failure      // as one that is not; nil and not answered: it says nothing
+}
+
+// requested takes in what a request brought: the clock moves whatever came of
+// it, the delay falls or rises.
+func (v *visit) requested(r reply) {
+	v.loop.crawler.lastEnded.Store(time.Now().UnixMilli())
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clock.latency = r.latency
+	if !r.sent {
+		v.clock.started(r.began, r.latency)
+	}
+	if r.answered {
+		v.clock.answered()
+	}
+	if r.failure != nil {
+		v.refused(r.began, *r.failure)
+	}
+}
+
+// refused counts a failure. A site that fails too often in a row is set aside:
+// trying more of its URLs would only burn their attempts. One is tried each
+// time it comes back, another each time. Called with mu.
+func (v *visit) refused(began time.Time, f failure) {
+	c := v.loop.crawler
+	v.clock.refused(began, f)
+	if v.clock.failures < asideAfter || v.aside {
+		return
+	}
+	if c.cfg.ExitWhenDone && v.clock.asideSoFar(c.cfg.Backoff) >= c.cfg.GiveUp {
+		v.dead = &deadSite{causeUnreachable, f.text}
+		c.deadSites.put(v.lent.Site, v.dead)
+		return
+	}
+	v.aside = true
+	v.clock.setAside(c.cfg.Backoff, c.cfg.GiveUp, c.cfg.ExitWhenDone)
+}
+
+// refuseRules counts that robots.txt could not be had, which sets the site aside
+// at once: nothing may be fetched without it.
+func (v *visit) refuseRules(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clock.failures = max(v.clock.failures, asideAfter-1)
+	v.refused(time.Now(), failure{text: text})
+}
+
+// obey takes the site's Crawl-delay over and reports whether it moved the clock.
+func (v *visit) obey(delay time.Duration) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before := v.clock.next
+	v.clock.obey(delay)
+	return v.clock.next.After(before)
+}
+
+// hold moves the clock as far as the site asked for.
+func (v *visit) hold(after time.Duration) {
+	v.mu.Lock()
+	v.clock.holdUntil(time.Now().Add(min(after, maxRetryAfter)))
+	v.mu.Unlock()
+}
+
+// deadSite is why nothing of this visit is asked for, nil as long as it is.
+func (v *visit) deadSite() *deadSite {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.dead
+}
+
+func (v *visit) setDeadSite(d *deadSite) {
+	v.mu.Lock()
+	v.dead = d
+	v.mu.Unlock()
 }
 
 // release frees the site: its last request has ended.
@@ -193,83 +356,6 @@ func (v *visit) extend(deadline time.Time) {
 	v.mu.Unlock()
 }
 
-// moveClockSent moves the clock for a request that has just gone out.
-func (v *visit) moveClockSent() {
-	now := time.Now()
-	v.mu.Lock()
-	v.clock.started(now, v.clock.latency)
-	v.mu.Unlock()
-}
-
-// moveClock moves the clock for a request that began then and took so long to
-// its first byte (0 = none came), whatever came of it, unless sent has moved
-// it already.
-func (v *visit) moveClock(began time.Time, latency time.Duration, sent bool) {
-	v.loop.crawler.lastEnded.Store(time.Now().UnixMilli())
-	v.mu.Lock()
-	v.clock.latency = latency
-	if !sent {
-		v.clock.started(began, latency)
-	}
-	v.mu.Unlock()
-}
-
-// answered lets the delay fall.
-func (v *visit) answered() {
-	v.mu.Lock()
-	v.clock.answered()
-	v.mu.Unlock()
-}
-
-// refused counts a failure. A site that fails too often in a row is set aside:
-// trying more of its URLs would only burn their attempts. One is tried each
-// time it comes back, another each time.
-func (v *visit) refused(began time.Time, f failure) {
-	c := v.loop.crawler
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.clock.refused(began, f)
-	if v.clock.failures < asideAfter || v.aside {
-		return
-	}
-	if c.cfg.ExitWhenDone && v.clock.asideSoFar(c.cfg.Backoff) >= c.cfg.GiveUp {
-		v.dead = &deadSite{causeUnreachable, f.text}
-		c.deadSites.put(v.lent.Site, v.dead)
-		return
-	}
-	v.aside = true
-	v.clock.setAside(c.cfg.Backoff, c.cfg.GiveUp, c.cfg.ExitWhenDone)
-}
-
-// refuseRules counts that robots.txt could not be had, which sets the site aside
-// at once: nothing may be fetched without it.
-func (v *visit) refuseRules(text string) {
-	v.mu.Lock()
-	v.clock.failures = max(v.clock.failures, asideAfter-1)
-	v.mu.Unlock()
-	v.refused(time.Now(), failure{text: text})
-}
-
-// hold moves the clock as far as the site asked for.
-func (v *visit) hold(after time.Duration) {
-	v.mu.Lock()
-	v.clock.holdUntil(time.Now().Add(min(after, maxRetryAfter)))
-	v.mu.Unlock()
-}
-
-// deadSite is why nothing of this visit is asked for, nil as long as it is.
-func (v *visit) deadSite() *deadSite {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.dead
-}
-
-func (v *visit) setDeadSite(d *deadSite) {
-	v.mu.Lock()
-	v.dead = d
-	v.mu.Unlock()
-}
-
 // sleep waits for d, ctx or stop; it reports whether d passed.
 func sleep(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 	if d <= 0 {
@@ -284,81 +370,5 @@ func sleep(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 		return false
 	case <-stop:
 		return false
-	}
-}
-
-// nextRequest is what a visit holds while it waits to make its next request.
-type nextRequest struct {
-	visit    *visit
-	worker   *worker // a worker, when held
-	reserved bool    // the shard loop counted this visit's first demand already
-}
-
-// permitted waits until the site's clock, a worker and the lease allow a request,
-// and robots.txt allows this URL, which then holds a page of the budget and,
-// in t, a worker. It returns allowed, settled (without a request) or over.
-func (nr *nextRequest) permitted(item *frontier.Item) robotsStep {
-	v := nr.visit
-	for nr.await() {
-		switch j := nr.worker.applyRobots(v, item); j {
-		case stepAllowed:
-			if !v.loop.crawler.budget.take() {
-				return stepOver
-			}
-			return j
-		case stepSettled, stepOver:
-			return j
-		}
-	}
-	return stepOver
-}
-
-// await sleeps until the site's clock allows a request, without a worker if it
-// has to, and then holds one. False means that the visit is over: also when the
-// clock is so far ahead that the site is better given back.
-func (nr *nextRequest) await() bool {
-	v, c := nr.visit, nr.visit.loop.crawler
-	for {
-		if !v.mayStart() {
-			return false
-		}
-		v.follow(c.policy.Load())
-		pause := v.untilNext()
-		if v.deadSite() != nil {
-			pause = 0
-		}
-		if pause > visitSpan {
-			return false
-		}
-		if pause <= 0 && nr.worker != nil {
-			return true
-		}
-		if pause > 0 {
-			nr.release()
-			c.delayed.Add(1)
-			ok := sleep(v.ctx, c.stopping, pause)
-			c.delayed.Add(-1)
-			if !ok {
-				return false
-			}
-		}
-		w, err := c.workers.acquire(v.ctx, nr.reserved)
-		nr.reserved = false
-		if err != nil {
-			return false
-		}
-		nr.worker = w
-	}
-}
-
-// release gives back what the turn holds.
-func (nr *nextRequest) release() {
-	if nr.worker != nil {
-		nr.visit.loop.crawler.workers.release(nr.worker)
-		nr.worker = nil
-	}
-	if nr.reserved {
-		nr.visit.loop.crawler.workers.unreserve(1)
-		nr.reserved = false
 	}
 }

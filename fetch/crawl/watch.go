@@ -44,7 +44,7 @@ func (c *Crawler) watch(ctx context.Context) {
 				judged = now
 				c.findBottleneck()
 				told.report(c.cfg.Log, c.situation(now))
-				c.rate.note(c.count.done.Get()+c.count.dead.Get(), now)
+				c.rate.update(c.count.done.Get()+c.count.dead.Get(), now)
 			}
 			if c.cfg.Report != nil && now.Sub(reported) >= c.cfg.ReportEvery {
 				reported = now
@@ -95,8 +95,8 @@ func (c *Crawler) pollCounters(ctx context.Context) {
 	c.readCounters(ctx)
 }
 
-// pollAgain is poll before borrowing close to the page limit, where an old reading
-// will not do; one that began meanwhile for another shard loop will.
+// pollAgain is poll before borrowing close to the page limit, where an old
+// reading will not do; one that began meanwhile for another shard loop will.
 func (c *Crawler) pollAgain(ctx context.Context) {
 	since := time.Now()
 	c.reading.Lock()
@@ -127,9 +127,9 @@ func (c *Crawler) readCounters(ctx context.Context) {
 	}
 	c.totals.Store(&t)
 	c.stats.Store(&stats)
-	could := c.budget.mayLend()
+	could := c.budget.mayBorrow()
 	c.budget.update(c.policy.Load().settings.MaxPages, t.Done+t.Dead, t.Open, mark)
-	if !could && c.budget.mayLend() {
+	if !could && c.budget.mayBorrow() {
 		c.notifyHungry()
 	}
 }

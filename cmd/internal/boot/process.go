@@ -22,7 +22,7 @@ type ProcessFlags struct {
 	RotateSize  Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
 	RotateTime  time.Duration `least:"0s" group:"output" placeholder:"D" help:"Begin a new file after so long."`
 
-	Overflow string `group:"output" placeholder:"DIR" help:"When Redis is full, write the links that find no room to files there and go on; frontier seed --file DIR/* takes them back."`
+	Overflow string `group:"output" placeholder:"DIR" help:"When Redis is full, write the candidates (new URLs) that find no room to files there and go on; frontier seed --file DIR/* takes them back."`
 
 	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis; needs --seed, --file, or a --state with work."`
 	State        string        `group:"run" placeholder:"DIR" help:"With --embedded: keep the crawl here and go on with it later."`

@@ -88,16 +88,16 @@ func (s *Screen) Summary(p crawl.Progress) {
 	fmt.Fprintf(w, "duration\t%s\n", p.Elapsed.Round(time.Millisecond))
 	fmt.Fprintf(w, "URLs\t%d done, %d dead, %d retries\t%.0f/s\n", p.Done, p.Dead, p.Retried, float64(p.Done+p.Dead)/seconds)
 	if len(p.Causes) > 0 {
-		fmt.Fprintf(w, "failures\tretries count too\n")
+		fmt.Fprintf(w, "failed tries\tby cause, those that were retried too\n")
 	}
 	for _, cause := range sortedKeys(p.Causes) {
-		fmt.Fprintf(w, "  failed: %s\t%d%s\n", cause, p.Causes[cause], remedy(cause))
+		fmt.Fprintf(w, "  %s\t%d%s\n", cause, p.Causes[cause], remedy(cause))
 	}
 	var answers uint64
 	for _, n := range p.Classes[1:] {
 		answers += n
 	}
-	fmt.Fprintf(w, "answers\t%d, those to retries too\n", answers)
+	fmt.Fprintf(w, "answers\t%d\n", answers)
 	for i, n := range p.Classes {
 		if n > 0 && i > 0 {
 			fmt.Fprintf(w, "  %dxx\t%d\n", i, n)

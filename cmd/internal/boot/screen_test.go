@@ -30,7 +30,7 @@ func TestSummary(t *testing.T) {
 	p.Classes[2], p.Classes[5] = 450, 2
 	(&Screen{out: &out}).Summary(p)
 	text := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"URLs 450 done, 1 dead, 2 retries", "failures retries count too failed: guard 1, private addresses; --allow-net CIDR", "failed: status 2 answers 452,",
+	for _, want := range []string{"URLs 450 done, 1 dead, 2 retries", "failed tries by cause, those that were retried too guard 1, private addresses; --allow-net CIDR", "status 2 answers 452 2xx",
 		"2xx 450 5xx 2", "links 1 on pages", "new URLs 2 of"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, out.String())

@@ -7,9 +7,9 @@ import (
 	"seine/frontier"
 )
 
-// TestDoubt: what a shard once called known counts no longer when it may have
+// TestEpoch: what a shard once called known counts no longer when it may have
 // lost that, also while no link brings a call for admission.
-func TestDoubt(t *testing.T) {
+func TestEpoch(t *testing.T) {
 	w := newWeb(t)
 	w.page("/", "/next")
 	r := newRig(t, w, nil)
@@ -17,7 +17,7 @@ func TestDoubt(t *testing.T) {
 	r.cfg.Epoch = func(int) uint64 { return epoch.Load() }
 	r.cfg.ExitWhenDone = false
 	r.seed("http://a.example/")
-	crawler := r.worker()
+	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "both pages are done", func() bool { return r.stats().Done == 2 })
 	next, err := frontier.NewMaker(r.queue.Layout()).Make("http://a.example/next")

@@ -56,11 +56,11 @@ func newRisky(t *testing.T) (*rig, *risky) {
 	return r, queue
 }
 
-// TestChance: a fetcher that is old enough borrows one URL at a time that dies
+// TestLossPermit: a fetcher that is old enough borrows one URL at a time that dies
 // with it, of whatever shard, and comes to the end of them.
-func TestChance(t *testing.T) {
+func TestLossPermit(t *testing.T) {
 	r, queue := newRisky(t)
-	crawler := r.worker()
+	crawler := r.crawler()
 	crawler.lossPermit.began = time.Now().Add(-youth)
 	if err := r.start(crawler)(); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestChance(t *testing.T) {
 // TestYoung: a fetcher that has just begun borrows none.
 func TestYoung(t *testing.T) {
 	r, queue := newRisky(t)
-	crawler := r.worker()
+	crawler := r.crawler()
 	crawler.lossPermit.began = time.Now().Add(time.Hour) // however long the test takes
 	wait := r.start(crawler)
 	until(t, "every shard is asked", func() bool { return queue.asked.Load() > 10 })
