@@ -10,6 +10,7 @@ import (
 	"seine/cmd/internal/boot"
 	"seine/extract/sink"
 	"seine/extract/sink/jsonl"
+	"seine/extract/sink/warc"
 )
 
 // output is a sink as this program uses it.
@@ -24,6 +25,7 @@ type destination struct {
 	drop   bool
 	files  bool // begins new files by size and time
 	stdout bool
+	wire   bool // wants exchanges as they were on the wire
 	open   func(c common) (output, error)
 }
 
@@ -109,6 +111,17 @@ func (g *grammar) destination(address string) (destination, error) {
 			}
 			return jsonl.Open(cfg)
 		}
+	case "warc":
+		cfg, err := warc.Parse(address[len("warc:"):])
+		if err != nil {
+			return d, err
+		}
+		d.files, d.wire = true, true
+		d.open = func(c common) (output, error) {
+			cfg.Fields, cfg.Drop, cfg.RotateSize, cfg.RotateTime = c.fields, c.drop, int64(g.RotateSize), g.RotateTime
+			cfg.Software = boot.UserAgent(g.Contact)
+			return warc.Open(cfg)
+		}
 	default:
 		return d, fmt.Errorf("%s: there is no output %q; a file whose name has a colon is ./%s", address, kind+":", address)
 	}
@@ -120,6 +133,7 @@ type outputs struct {
 	*sink.Fan
 	names []string
 	sinks []output
+	wire  bool // one wants exchanges
 }
 
 // openOutputs opens them all, or none.
@@ -141,7 +155,7 @@ func (g *grammar) openOutputs(fields sink.Fields, stdout io.Writer) (*outputs, e
 			}
 			return nil, err
 		}
-		o.sinks = append(o.sinks, s)
+		o.sinks, o.wire = append(o.sinks, s), o.wire || d.wire
 		fan = append(fan, sink.Output{Name: d.name, Sink: s, Drop: d.drop})
 	}
 	o.Fan = sink.NewFan(fan...)

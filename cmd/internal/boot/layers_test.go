@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"extract/sink/sinktest": {"extract/sink"},
 	"extract/sink/frame":    {},
 	"extract/sink/jsonl":    {"extract/sink", "extract/sink/frame"},
+	"extract/sink/warc":     {"extract/sink", "extract/sink/frame"},
 	"fetch/crawl":           {"frontier", "fetch", "fetch/robots", "extract", "extract/sink", "frontier/canon"},
 }
 
