@@ -32,6 +32,7 @@ type Frontier interface {
 	Desk
 	Counts
 	Membership
+	Pages
 	io.Closer
 }
 
@@ -121,4 +122,28 @@ type Membership interface {
 	Leave(ctx context.Context, id string) error
 	// Members lists who is at work, by kind and start.
 	Members(context.Context) ([]Member, error)
+}
+
+// Pages hands out the page limit of a crawl, Settings.MaxPages, in pieces: a fleet
+// of any size ends at it, and nobody reads all shards for it.
+type Pages interface {
+	// HoldPages settles what a fetcher holds of the limit. It holds what it was
+	// granted until it gives it back by wanting less; what a killed one held comes
+	// back in time.
+	HoldPages(context.Context, PageClaim) (PageGrant, error)
+}
+
+// PageClaim is what a fetcher says and wants of the page limit.
+type PageClaim struct {
+	Limit   int64  // pages of the whole crawl
+	Fetcher string // its Member.ID
+	Seq     int64  // raised by one for each call; a late copy of an older one changes nothing
+	Settled int64  // pages that it settled since its first claim
+	Want    int64  // pages that it would hold in all, the settled ones among them
+}
+
+// PageGrant is what a fetcher got.
+type PageGrant struct {
+	Held int64 // pages that it holds, the settled ones among them; fewer than it wants where little is left
+	Left int64 // pages of the limit that nobody holds
 }

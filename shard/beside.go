@@ -5,6 +5,9 @@ import "strings"
 // LiveInfoKey holds what is known of the members of LiveKey, in its slot.
 func LiveInfoKey(crawl string) string { return beside(LiveKey(crawl), "info") }
 
+// PagesKey holds the books of the page limit, in the slot of LiveKey.
+func PagesKey(crawl string) string { return beside(LiveKey(crawl), "pages") }
+
 // DeadFeedKey holds the elements of the feed that could not be read.
 func DeadFeedKey(crawl string) string { return crawl + ":dead:feed" }
 

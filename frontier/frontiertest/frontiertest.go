@@ -83,6 +83,7 @@ var clauses = []struct {
 	{"site/override", siteOverride},
 	{"crawl/pause", crawlPause},
 	{"crawl/settings", crawlSettings},
+	{"crawl/pages", crawlPages},
 	{"crawl/rules", crawlRules},
 	{"crawl/rules of many origins", crawlRulesBounded},
 	{"crawl/gauges", crawlGauges},

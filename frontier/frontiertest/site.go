@@ -310,3 +310,37 @@ func crawlMembers(k *kit) {
 		k.Fatal("a member without an id was announced")
 	}
 }
+
+// crawlPages: the page limit is handed out once, what is given back can be had
+// again, and a late copy of a claim changes nothing.
+func crawlPages(k *kit) {
+	hold := func(seq, settled, want, limit int64) frontier.PageGrant {
+		k.Helper()
+		var g frontier.PageGrant
+		for range 2 {
+			var err error
+			g, err = k.f.HoldPages(k.ctx, frontier.PageClaim{Limit: limit, Fetcher: "f1", Seq: seq, Settled: settled, Want: want})
+			k.must(err)
+		}
+		return g
+	}
+	k.must(k.f.Announce(k.ctx, frontier.Member{ID: "f1", Kind: frontier.KindFetcher}))
+	k.fill("a.example", "p", 1, 3)
+	k.finish(k.lend("a.example", 9)) // before anybody asked
+	g := hold(1, 0, 4, 10)
+	same(k, "held", g.Held > 0 && g.Held <= 4, true)
+	same(k, "left", g.Left, 10-3-g.Held)
+	seq := int64(1)
+	for ; g.Held < 7; seq++ {
+		g = hold(seq+1, 0, 100, 10)
+	}
+	same(k, "all of it", g, frontier.PageGrant{Held: 7})
+	k.fill("a.example", "q", 1, 2)
+	k.advance(time.Minute)
+	k.finish(k.lend("a.example", 2))
+	same(k, "given back", hold(seq+1, 2, 2, 10), frontier.PageGrant{Held: 2, Left: 5})
+	same(k, "a late copy", hold(seq, 0, 100, 10), frontier.PageGrant{Held: 2, Left: 5})
+	same(k, "a lower limit", hold(seq+2, 2, 50, 4), frontier.PageGrant{Held: 2})
+	g = hold(seq+3, 2, 50, 100)
+	same(k, "a higher limit", g.Held > 2 && g.Held+g.Left == 97, true)
+}

@@ -121,6 +121,8 @@ type Frontier struct {
 	membership sync.Mutex
 	members    map[string]frontier.Member
 
+	pages pages
+
 	ahead int64 // milliseconds that time runs before the clock
 
 	dir *dir // nil when nothing is kept on disk

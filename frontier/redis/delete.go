@@ -95,7 +95,7 @@ func (f *Frontier) ownKeys() []string {
 	feed := shard.FeedKey(f.crawl)
 	return []string{
 		feed, shard.FeedSeqKey(feed), shard.FeedLockKey(feed), shard.DeadFeedKey(f.crawl),
-		shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl),
+		shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl), shard.PagesKey(f.crawl),
 	}
 }
 

@@ -41,6 +41,8 @@ var (
 	peekScript = bare("peek", allowOOM)
 	takeScript = bare("take", allowOOM)
 
+	pagesScript  = bare("pages", allowOOM)
+	rebookScript = bare("rebook", allowOOM)
 	rightsScript = bare("rights", allowOOM)
 )
 

@@ -11,24 +11,24 @@
 -- Repeat       sets again
 local most, key = tonumber(ARGV[2]), 10
 for a = 3, #ARGV, 3 do
-  local r, origin, hold, rules = KEYS[key], ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2]
+  local origin, hold, rules = ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2]
   local value = int(NOW + hold) .. ' ' .. rules
-  local before = C('HSTRLEN', r, origin)
-  local bytes = (tonumber(C('HGET', r, 'bytes')) or 0) + #value - before
+  local before = C('HSTRLEN', KEYS[key], origin)
+  local bytes = (tonumber(C('HGET', KEYS[key], 'bytes')) or 0) + #value - before
   if before == 0 then bytes = bytes + #origin end
 
   if bytes > most then
-    C('UNLINK', r)
+    C('UNLINK', KEYS[key])
     bytes = #origin + #value
   end
-  local set = redis.pcall('HSET', r, origin, value, 'bytes', bytes)
+  local set = redis.pcall('HSET', KEYS[key], origin, value, 'bytes', bytes)
   if type(set) == 'table' then
     if string.find(set.err, 'OOM', 1, true) then return 0 end
     return set
   end
 
   -- The longest of its rules decides how long the key stays, in the server's time.
-  if C('PTTL', r) < hold then C('PEXPIRE', r, int(hold)) end
+  if C('PTTL', KEYS[key]) < hold then C('PEXPIRE', KEYS[key], int(hold)) end
   key = key + 1
 end
 return 1

@@ -1,0 +1,53 @@
+-- pages: hands out the page limit of a crawl, in pieces.
+-- KEYS[1]  the books, a hash: taken, the pages of the limit that were given out;
+--          per fetcher held:ID, of these, settled:ID, of its own, and seq:ID
+-- KEYS[2]  live, as in live.lua
+-- ARGV[1]  the limit
+-- ARGV[2]  id of the fetcher
+-- ARGV[3]  number of its call: one that is not above its last is a late copy
+-- ARGV[4]  pages that it settled so far
+-- ARGV[5]  pages that it would hold, the settled ones among them
+-- ARGV[6]  where there are no books: pages that the crawl settled before; '' = not known
+-- Reply    {pages that it holds, pages of the limit that nobody holds, pages taken,
+--          1 if all that is held is settled or held by fetchers that are gone};
+--          '!unset' when there are no books and ARGV[6] does not say how to begin them
+-- Cost     O(1), and O(fetchers) when nothing is left or many are gone
+-- Repeat   a call that is not above the last changes nothing
+local call = redis.call
+local BOOKS, LIVE = KEYS[1], KEYS[2]
+local limit, id, seq = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local settled, want, before = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+
+local b = call('HMGET', BOOKS, 'taken', 'held:' .. id, 'seq:' .. id)
+local taken, held, last = tonumber(b[1] or before), tonumber(b[2] or 0), tonumber(b[3] or 0)
+if not taken then return '!unset' end
+
+if seq > last then
+  -- A piece is at most half of what is left for each: all end at about the same time.
+  local left = math.max(0, limit - taken)
+  local piece = math.ceil(left / 2 / math.max(1, call('ZCARD', LIVE)))
+  local holds = math.max(settled, math.min(want, held + math.min(piece, left)))
+
+  taken = taken - held + holds
+  held = holds
+  call('HSET', BOOKS, 'taken', taken, 'held:' .. id, held, 'settled:' .. id, settled, 'seq:' .. id, seq)
+end
+
+-- What fetchers hold that are gone is told from what others will still use; those
+-- that left nothing behind are forgotten when they are many.
+local quiet = 0
+local many = call('HLEN', BOOKS) > 3000 + 6 * call('ZCARD', LIVE)
+if taken >= limit or many then
+  local all, books = call('HGETALL', BOOKS), {}
+  for i = 1, #all, 2 do books[all[i]] = all[i + 1] end
+
+  quiet = 1
+  for name, pages in pairs(books) do
+    local who = string.match(name, '^held:(.*)$')
+    local open = who and tonumber(pages) > tonumber(books['settled:' .. who] or 0)
+    local gone = who and not call('ZSCORE', LIVE, who)
+    if open and not gone then quiet = 0 end
+    if many and gone and not open then call('HDEL', BOOKS, name, 'settled:' .. who, 'seq:' .. who) end
+  end
+end
+return {held, math.max(0, limit - taken), taken, quiet}

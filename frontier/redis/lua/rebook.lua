@@ -1,0 +1,27 @@
+-- rebook: gives back the pages of the limit that fetchers took which are gone.
+-- KEYS[1]  the books, as in pages.lua
+-- KEYS[2]  live, as in live.lua
+-- ARGV[1]  pages taken, as pages.lua said before the shards were read
+-- ARGV[2]  pages that all shards settled, at a moment when nothing was lent
+-- Reply    1; 0 when somebody took pages meanwhile: nothing is changed
+-- Cost     O(fetchers)
+-- Repeat   changes nothing more
+local call = redis.call
+local BOOKS, LIVE = KEYS[1], KEYS[2]
+local seen, settled = ARGV[1], tonumber(ARGV[2])
+
+local all = call('HGETALL', BOOKS)
+local taken
+for i = 1, #all, 2 do
+  if all[i] == 'taken' then taken = all[i + 1] end
+end
+if taken ~= seen then return 0 end
+
+if settled < tonumber(taken) then call('HSET', BOOKS, 'taken', settled) end
+for i = 1, #all, 2 do
+  local who = string.match(all[i], '^held:(.*)$')
+  if who and not call('ZSCORE', LIVE, who) then
+    call('HDEL', BOOKS, all[i], 'settled:' .. who, 'seq:' .. who)
+  end
+end
+return 1

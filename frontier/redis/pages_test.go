@@ -1,0 +1,70 @@
+package redis
+
+import (
+	"fmt"
+	"testing"
+
+	"seine/frontier"
+)
+
+// A fleet ends at its page limit, whoever is killed, and what a killed fetcher
+// held comes back when all others are through.
+func TestPagesOfAFleet(t *testing.T) {
+	const limit, fetchers = 1000, 20
+	s := one(t)
+	s.admit(candidates("a.example", 0, 10)...)
+	s.settle(all(s.lend(10), frontier.Done)) // before there was a limit
+	type fetcher struct{ held, settled, seq int64 }
+	members := make([]fetcher, fetchers)
+	name := func(i int) string { return fmt.Sprint("f", i) }
+	claim := func(i int, want int64) frontier.PageGrant {
+		t.Helper()
+		m := &members[i]
+		m.seq++
+		g, err := s.HoldPages(t.Context(), frontier.PageClaim{Limit: limit, Fetcher: name(i), Seq: m.seq, Settled: m.settled, Want: want})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.held = g.Held
+		return g
+	}
+	held := func() (sum int64) {
+		for _, m := range members {
+			sum += m.held
+		}
+		return sum
+	}
+	for i := range members {
+		if err := s.Announce(t.Context(), frontier.Member{ID: name(i), Kind: frontier.KindFetcher}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls := 0
+	for left := int64(1); left > 0; calls++ {
+		left = claim(calls%fetchers, 1<<40).Left
+	}
+	if held() != limit-10 || calls > 400 {
+		t.Errorf("%d pages are held after %d calls", held(), calls)
+	}
+	for i := range members {
+		if members[i].held < limit/fetchers/10 {
+			t.Errorf("fetcher %d got %d pages", i, members[i].held)
+		}
+	}
+	// Half is settled in the shards; f0 is gone with what it holds, the others have settled theirs.
+	lost := members[0].held
+	if err := s.Leave(t.Context(), name(0)); err != nil {
+		t.Fatal(err)
+	}
+	s.do("HINCRBY", s.keys[0].Stats(), "done", held()-lost)
+	if g := claim(1, 1<<40); g.Left != 0 {
+		t.Fatal("pages of a killed fetcher came back while others hold some", g)
+	}
+	for i := 1; i < fetchers; i++ {
+		members[i].settled = members[i].held
+		claim(i, members[i].held)
+	}
+	if g := claim(1, members[1].held); g.Left != lost {
+		t.Errorf("%d pages are left, want %d of the fetcher that is gone", g.Left, lost)
+	}
+}
