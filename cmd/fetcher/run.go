@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -78,8 +80,33 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	}
 	defer stop()
 	err = g.crawl(env, c)
-	screen.Summary(c.Progress())
+	last := c.Progress()
+	screen.Summary(last)
+	if err == nil && env.Stop.Err() == nil {
+		err = allFailed(&last)
+	}
 	return err
+}
+
+// allFailed is an error when this process tried every URL of the crawl, for its
+// seeds led to no others, and got no page: a run that a script should not take
+// for a success.
+func allFailed(p *crawl.Progress) error {
+	tried := p.Done + p.Dead
+	if tried == 0 || p.Classes[2] > 0 || tried < uint64(p.Known) {
+		return nil
+	}
+	var why []string
+	for class, name := range map[int]string{3: "3xx", 4: "4xx", 5: "5xx"} {
+		if n := p.Classes[class]; n > 0 {
+			why = append(why, fmt.Sprintf("%s %d", name, n))
+		}
+	}
+	for cause, n := range p.Causes {
+		why = append(why, fmt.Sprintf("%s %d", cause, n))
+	}
+	slices.Sort(why)
+	return fmt.Errorf("fetcher: every seed failed, there is no page among %d URLs (%s); their records say more", tried, strings.Join(why, ", "))
 }
 
 // client makes what fetches, and its metrics.

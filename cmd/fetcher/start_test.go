@@ -64,10 +64,47 @@ func TestWrongFlagsEndWithTwo(t *testing.T) {
 	}
 }
 
+// A run without a page is no success: seeds that do not answer, or with errors,
+// or that lead nowhere.
+func TestEverySeedFailed(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/robots.txt":
+			w.Write([]byte("User-agent: *\nDisallow: /private\n"))
+		case "/moved":
+			http.Redirect(w, r, "/gone", http.StatusFound)
+		case "/":
+		default:
+			w.WriteHeader(http.StatusGone)
+		}
+	}))
+	defer srv.Close()
+	for seeds, want := range map[string]string{
+		"/gone":           "1 URLs (4xx 1)",
+		"/private /gone":  "2 URLs (4xx 1, robots 1)",
+		"/moved":          "2 URLs (3xx 1, 4xx 1)",
+		"/gone / /moved":  "",
+		"http://[::1]:1/": "1 URLs (connect",
+	} {
+		args := []string{"--embedded", "--delay", "0s", "--attempts", "1", "--max-time", "1m", "--allow-net", "127.0.0.0/8,::1/128"}
+		for seed := range strings.FieldsSeq(seeds) {
+			if seed[0] != '/' {
+				args = append(args, "--robots", "ignore", "--seed", seed)
+				continue
+			}
+			args = append(args, "--seed", srv.URL+seed)
+		}
+		code, log := end(t, args...)
+		if want == "" && code != 0 || want != "" && (code != 1 || !strings.Contains(log, "every seed failed") || !strings.Contains(log, want)) {
+			t.Errorf("%s: code %d, %s", seeds, code, log)
+		}
+	}
+}
+
 // A finished crawl that is given nothing has nothing to do; with known seeds
 // it is done.
 func TestStateWithoutWork(t *testing.T) {
-	srv := httptest.NewServer(http.NotFoundHandler())
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer srv.Close()
 	args := []string{"--embedded", "--state", filepath.Join(t.TempDir(), "state"), "--delay", "0s", "--seed", srv.URL + "/", "--allow-net", "127.0.0.0/8"}
 	for range 2 {

@@ -12,8 +12,11 @@ import (
 	"math"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"seine/extract/sink/jsonl"
 )
@@ -21,17 +24,24 @@ import (
 // maxLine is how long a line of a file of URLs may be, bytes.
 const maxLine = 64 << 10
 
-// ErrLine is a line that cannot be read; the lines after it can.
-var ErrLine = errors.New("line is too long")
+// Why a line cannot be taken; the lines after it can. What a browser would make
+// of such a line is another URL than the one that somebody meant.
+var (
+	ErrLine  = errors.New("line is too long")
+	errBlank = errors.New("there is a blank inside: give one URL a line, with %20 for a blank in it; a remark starts with #")
+	errNUL   = errors.New("there is a NUL inside, as in UTF-16 and UTF-32; convert the file, as iconv -t UTF-8 does")
+	errUTF8  = errors.New("this is no UTF-8; convert the file, as iconv -t UTF-8 does, or escape the URL as a browser would")
+)
 
 // ErrTorn is where a file stops that is being written, or whose writer was
 // killed, as its name says.
 var ErrTorn = errors.New("the file ends in the middle of what its writer wrote; what stands before was taken")
 
 // Each calls f with every seed: the texts of --seed, then the lines of each
-// --file, without blanks around them, blank lines and comments. where names the
-// place, such as "urls.txt:7", and err is ErrLine instead of a text where a
-// line is too long, ErrTorn at the end of an unfinished file. An error that f
+// --file, without blanks around them, blank lines, comments and remarks. A line
+// ends with LF, CR or both; a file is UTF-8, or UTF-16 with a byte order mark. where names the
+// place, such as "urls.txt:7", and err says instead of a text why a line cannot
+// be taken; it is ErrTorn at the end of an unfinished file. An error that f
 // returns ends it; a file that cannot be read is an error at the end, after the
 // other files. in is what - stands for. A pipe that nobody writes to is waited
 // for until ctx ends, whose cause is the error then.
@@ -89,7 +99,7 @@ func eachLine(ctx context.Context, path string, in io.Reader, f func(where, text
 		return &fileError{name + ": ", err}
 	}
 	defer done()
-	lines := bufio.NewReaderSize(plain, maxLine)
+	lines := bufio.NewReaderSize(&newlines{in: decode(plain)}, maxLine)
 	for number := 1; ; number++ {
 		line, tooLong, err := readLine(lines)
 		if number == 1 {
@@ -110,7 +120,8 @@ func eachLine(ctx context.Context, path string, in io.Reader, f func(where, text
 				return err
 			}
 		} else if len(text) > 0 && text[0] != '#' {
-			if err := f(where, string(text), nil); err != nil {
+			entry, fault := entryOf(text)
+			if err := f(where, entry, fault); err != nil {
 				return err
 			}
 		}
@@ -162,6 +173,62 @@ func lastFrame(r io.Reader) (at int64, err error) {
 		kept = len(zstdMagic) - 1 // one may be cut in two
 		from += int64(len(window) - kept)
 		copy(buf, window[len(window)-kept:])
+	}
+}
+
+// entryOf takes the remark off a line with a URL. An element of the feed, which
+// is JSON, has none.
+func entryOf(line []byte) (string, error) {
+	switch end := bytes.IndexAny(line, " \t"); {
+	case bytes.IndexByte(line, 0) >= 0:
+		return "", errNUL
+	case !utf8.Valid(line):
+		return "", errUTF8
+	case line[0] == '{':
+		return string(line), nil
+	case bytes.Contains(line, []byte("\ufffd")): // what decoders write for it
+		return "", errUTF8
+	case end < 0:
+		return string(line), nil
+	case bytes.TrimSpace(line[end:])[0] == '#':
+		return string(line[:end]), nil
+	}
+	return "", errBlank
+}
+
+// decode turns UTF-16 with a byte order mark into UTF-8.
+func decode(in io.Reader) io.Reader {
+	r := bufio.NewReader(in)
+	mark, _ := r.Peek(2) // an error comes up again when the line is read
+	if string(mark) == "\xff\xfe" || string(mark) == "\xfe\xff" {
+		return transform.NewReader(r, unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder())
+	}
+	return r
+}
+
+// newlines makes every end of a line an LF: CR LF, and CR alone.
+type newlines struct {
+	in io.Reader
+	cr bool // the last byte was one
+}
+
+func (l *newlines) Read(p []byte) (int, error) {
+	for {
+		n, err := l.in.Read(p)
+		kept := p[:0]
+		for _, c := range p[:n] {
+			if c == '\n' && l.cr {
+				l.cr = false
+				continue
+			}
+			if l.cr = c == '\r'; l.cr {
+				c = '\n'
+			}
+			kept = append(kept, c)
+		}
+		if len(kept) > 0 || err != nil || len(p) == 0 {
+			return len(kept), err
+		}
 	}
 }
 

@@ -11,12 +11,63 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding/unicode"
 )
 
+// What people keep lists of URLs in is read, or refused by line, never joined
+// and never changed.
+func TestListsOfURLs(t *testing.T) {
+	utf16 := func(order unicode.Endianness, s string) string {
+		b, err := unicode.UTF16(order, unicode.UseBOM).NewEncoder().String(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	long := strings.Repeat("http://a.example/\r", maxLine/4)
+	for _, c := range []struct{ name, in, want string }{
+		{"remark", "http://a.example/#x # one\nhttp://a.example/2\t#two\n #http://n.example/\nhttp://a.example/3 #", "http://a.example/#x|http://a.example/2|http://a.example/3"},
+		{"blank inside", "http://a.example/1 http://a.example/2\nhttp://a.example/a b # c\nhttp://a.example/3", "1!blank|2!blank|http://a.example/3"},
+		{"json", `{"url":"http://a.example/ # x", "depth":1}`, `{"url":"http://a.example/ # x", "depth":1}`},
+		{"CR", "http://a.example/1\rhttp://a.example/2\r\rhttp://a.example/3\r\n\r\nhttp://a.example/4 b\r", "http://a.example/1|http://a.example/2|http://a.example/3|6!blank"},
+		{"much of it", long, strings.TrimSuffix(strings.ReplaceAll(long, "\r", "|"), "|")},
+		{"UTF-16", utf16(unicode.LittleEndian, "http://a.example/\u00e4\r\n# x\r\nhttp://a.example/\U0001F600"), "http://a.example/\u00e4|http://a.example/\U0001F600"},
+		{"UTF-16BE", utf16(unicode.BigEndian, "http://a.example/1\nhttp://a.example/2\n"), "http://a.example/1|http://a.example/2"},
+		{"UTF-16 without mark", utf16(unicode.LittleEndian, "http://a.example/1\n")[2:], "1!NUL|2!NUL"},
+		{"UTF-16 broken", "\xff\xfeh\x00\x00\xd8i\x00\n\x00x\x00\n\x00", "1!UTF-8|x"},
+		{"Latin-1", "http://a.example/\xe4\nhttp://a.example/2", "1!UTF-8|http://a.example/2"},
+		{"UTF-8 mark", "\ufeffhttp://a.example/1", "http://a.example/1"},
+		{"N53.txt", "", "https://example.com/11"},
+		{"N54.txt", "", "https://example.com/1"},
+	} {
+		if c.in == "" {
+			path := "../../../../shared/testdata/webcases/" + c.name
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Skipf("SKIPPED: %v; the shared inputs are not here", err)
+			}
+			c.in = string(b)
+		}
+		var got []string
+		err := (&SeedFlags{File: []string{"-"}}).Each(t.Context(), iotest.OneByteReader(strings.NewReader(c.in)), func(where, text string, err error) error {
+			if err != nil {
+				why := map[error]string{errBlank: "blank", errNUL: "NUL", errUTF8: "UTF-8"}[err]
+				text = strings.TrimPrefix(where, "stdin:") + "!" + why
+			}
+			got = append(got, text)
+			return nil
+		})
+		if s := strings.Join(got, "|"); s != c.want || err != nil {
+			t.Errorf("%s: got %.300q, %v, want %.300q", c.name, s, err, c.want)
+		}
+	}
+}
+
 func TestLines(t *testing.T) {
-	text := "\ufeff# seeds\nhttp://a.example/\r\n\n  http://b.example/#x  \n" + strings.Repeat("y", 3*maxLine) + "\nno end"
+	text := "\ufeff# seeds\nhttp://a.example/\r\n\n  http://b.example/#x  \n" + strings.Repeat("y", 3*maxLine) + "\nno-end"
 	var gz, zst bytes.Buffer
 	g := gzip.NewWriter(&gz)
 	g.Write([]byte(text[:20]))
@@ -50,7 +101,7 @@ func TestLines(t *testing.T) {
 	}
 	want := []string{"--seed 1 http://s.example/ <nil>"}
 	for i := range 3 {
-		for _, line := range []string{"2 http://a.example/ <nil>", "4 http://b.example/#x <nil>", "5  line is too long", "6 no end <nil>"} {
+		for _, line := range []string{"2 http://a.example/ <nil>", "4 http://b.example/#x <nil>", "5  line is too long", "6 no-end <nil>"} {
 			want = append(want, fmt.Sprintf("%d:%s", i, line))
 		}
 	}
@@ -137,7 +188,7 @@ func TestLinesOfUnfinishedFiles(t *testing.T) {
 	}
 	first := z.EncodeAll([]byte("http://a.example/\nhttp://b.example/\n"), nil)
 	whole := z.EncodeAll([]byte(strings.Repeat("http://c.example/\nhttp://d.example/\n", 3)), bytes.Clone(first))
-	dir := t.TempDir()
+	dir, inDamage := t.TempDir(), false
 	read := func(name string, content []byte) (urls, torn int, err error) {
 		path, after := filepath.Join(dir, name), filepath.Join(dir, "after")
 		for p, b := range map[string][]byte{path: content, after: []byte("http://after.example/\n")} {
@@ -150,6 +201,7 @@ func TestLinesOfUnfinishedFiles(t *testing.T) {
 			switch {
 			case errors.Is(fault, ErrTorn):
 				torn++
+			case inDamage && fault == errUTF8:
 			case fault != nil || !strings.HasSuffix(text, ".example/"):
 				t.Errorf("%s: %q, %v", where, text, fault)
 			default:
@@ -174,6 +226,7 @@ func TestLinesOfUnfinishedFiles(t *testing.T) {
 		t.Errorf("zeros: %d URLs, %d torn, %v", urls, torn, err)
 	}
 	// A frame that others follow was whole once: its lines are lost, which must be told.
+	inDamage = true // what is read of that frame before its checksum may be no UTF-8
 	for at := len(zstdMagic); at < len(first); at++ {
 		damaged := bytes.Clone(whole)
 		damaged[at] ^= 0xff
@@ -181,6 +234,7 @@ func TestLinesOfUnfinishedFiles(t *testing.T) {
 			t.Errorf("byte %d of %d damaged: %d URLs, %d torn, %v", at, len(first), urls, torn, err)
 		}
 	}
+	inDamage = false
 	if urls, torn, err := read("x.jsonl.zst", whole[:len(whole)-1]); err == nil || urls < 3 || torn != 0 {
 		t.Errorf("a finished file that is torn: %d URLs, %d torn, %v", urls, torn, err)
 	}
