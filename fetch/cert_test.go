@@ -4,12 +4,14 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
 	"net"
+	"testing"
 	"time"
 )
 
@@ -44,3 +46,19 @@ func pemOf(c tls.Certificate) []byte {
 }
 
 func tlsServer(c tls.Certificate) *tls.Config { return &tls.Config{Certificates: []tls.Certificate{c}} }
+
+// rsaSigned is a self-signed certificate with the kind of key that old servers have.
+func rsaSigned(tb testing.TB, name string) tls.Certificate {
+	tb.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.ParseIP(name)}, KeyUsage: x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

@@ -35,6 +35,7 @@ type Config struct {
 	AllowNet  []netip.Prefix // networks that the guard permits though they are not public
 	ConnectTo []string       // rules HOST1:PORT1:HOST2:PORT2 as of curl; the first that matches counts; no way around the guard
 
+	TLSLegacy          bool   // RSA key exchange is offered too, for all that Request.TLSLegacy does not name
 	InsecureSkipVerify bool   // certificates are not verified; each such handshake is counted
 	CAFile             string // PEM file of authorities trusted beside the system's
 	NoSessionCache     bool   // every TLS connection makes a full handshake

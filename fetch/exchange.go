@@ -23,6 +23,7 @@ type exchange struct {
 	stages []*stage
 	max    int64  // bytes of a decoded body
 	raw    bool   // Request.Raw
+	legacy bool   // Request.TLSLegacy, or Config's
 	sent   func() // Request.Sent
 	tap    *Wire  // Request.Wire
 }
@@ -105,6 +106,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 // prepare takes the URL apart, picks the proxy and writes the request.
 func (x *exchange) prepare(req *Request) error {
 	x.sent, x.tap, x.raw, x.max = req.Sent, req.Wire, req.Raw, x.c.cfg.MaxBody
+	x.legacy = req.TLSLegacy || x.c.cfg.TLSLegacy
 	if req.MaxBody > 0 {
 		x.max = req.MaxBody
 	}
@@ -130,7 +132,7 @@ func (x *exchange) connect(ctx context.Context, total time.Time) (*conn, error) 
 	defer cancel()
 	nc, raw, err := x.dial(short)
 	if err == nil && x.t.tls {
-		nc, err = c.handshake(whole, nc, x.t.host)
+		nc, err = c.handshake(whole, nc, x.t.host, x.legacy)
 	}
 	if err != nil {
 		if e := ended(ctx, total); e != nil {

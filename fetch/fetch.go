@@ -34,13 +34,14 @@ import (
 
 // Request asks for one URL. Its memory may be reused after Do returned.
 type Request struct {
-	URL     string        // fetch form; userinfo becomes basic auth and is not sent in the target
-	Header  [][2]string   // extra headers of this site; they replace the client's own of the same name
-	Timeout time.Duration // total, 0 = Config.FetchTimeout
-	Wire    *Wire         // receives the exchange as it was on the wire, or nil
-	MaxBody int64         // bytes of the decoded body, 0 = Config.MaxBody
-	Raw     bool          // the body comes as it was sent, its Content-Encoding not undone; see Decode
-	Sent    func()        // called each time the request has been written, or nil
+	URL       string        // fetch form; userinfo becomes basic auth and is not sent in the target
+	Header    [][2]string   // extra headers of this site; they replace the client's own of the same name
+	Timeout   time.Duration // total, 0 = Config.FetchTimeout
+	Wire      *Wire         // receives the exchange as it was on the wire, or nil
+	MaxBody   int64         // bytes of the decoded body, 0 = Config.MaxBody
+	Raw       bool          // the body comes as it was sent, its Content-Encoding not undone; see Decode
+	TLSLegacy bool          // RSA key exchange is offered too, as old servers need
+	Sent      func()        // called each time the request has been written, or nil
 }
 
 // Response describes what came back. Strings are its own; Header answers until

@@ -6,8 +6,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"strings"
+	"syscall"
 )
 
 // newTLSConfig makes what all TLS connections of a client share, the session
@@ -41,11 +44,34 @@ func newTLSConfig(cfg *Config) (*tls.Config, error) {
 	return t, nil
 }
 
+// legacySuites are the usual suites and those of RSA key exchange, which keep no
+// secret from who learns the server's key later.
+var legacySuites = func() (ids []uint16) {
+	for _, s := range tls.CipherSuites() {
+		ids = append(ids, s.ID)
+	}
+	return append(ids, tls.TLS_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_RSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_RSA_WITH_AES_128_CBC_SHA, tls.TLS_RSA_WITH_AES_256_CBC_SHA)
+}()
+
+var errMaybeLegacy = errors.New("a server that knows RSA key exchange only is read with --tls-legacy")
+
+// maybeLegacy says whether err is how a server refuses all that it was offered.
+func maybeLegacy(err error) bool {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" { // an alert, whose type is the library's own
+		return strings.Contains(op.Err.Error(), "handshake failure") || strings.Contains(op.Err.Error(), "insufficient security")
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
 // handshake speaks TLS over raw as host, which is the URL's whatever address
 // or proxy raw leads to. On failure raw is closed.
-func (c *Client) handshake(ctx context.Context, raw net.Conn, host string) (net.Conn, error) {
+func (c *Client) handshake(ctx context.Context, raw net.Conn, host string, legacy bool) (net.Conn, error) {
 	cfg := c.tls.Clone()
 	cfg.ServerName = host
+	if legacy {
+		cfg.CipherSuites = legacySuites
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TLSTimeout)
 	defer cancel()
 	tc := tls.Client(raw, cfg)
@@ -53,6 +79,9 @@ func (c *Client) handshake(ctx context.Context, raw net.Conn, host string) (net.
 		raw.Close()
 		if _, refused := errors.AsType[*tls.CertificateVerificationError](err); refused {
 			return nil, fail(ClassCertificate, err)
+		}
+		if !legacy && maybeLegacy(err) {
+			err = fmt.Errorf("%w; %w", err, errMaybeLegacy)
 		}
 		return nil, fail(ClassTLS, err)
 	}

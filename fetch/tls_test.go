@@ -136,3 +136,43 @@ func TestBadCAFile(t *testing.T) {
 		}
 	}
 }
+
+// TestTLSLegacy: a server that knows RSA key exchange only is read where that is
+// allowed, for one request or for all; the error of the others names the flag.
+func TestTLSLegacy(t *testing.T) {
+	for _, suite := range []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_RSA_WITH_AES_128_CBC_SHA, tls.TLS_RSA_WITH_AES_256_CBC_SHA} {
+		old := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{rsaSigned(t, "127.0.0.1")}, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}}, nil)
+		for _, all := range []bool{false, true} {
+			c := newClient(t, func(cfg *Config) { cfg.InsecureSkipVerify, cfg.TLSLegacy = true, all })
+			for _, one := range []bool{false, true, false} {
+				if all == one {
+					continue
+				}
+				var resp Response
+				h := &collector{}
+				err := c.Do(t.Context(), &Request{URL: old.url, TLSLegacy: one}, &resp, h)
+				if err != nil || string(h.body) != "hello" {
+					t.Errorf("%s, all %v, one %v: %v", tls.CipherSuiteName(suite), all, one, err)
+				}
+				c.pool.expire(time.Now().Add(time.Hour))
+			}
+			if all {
+				continue
+			}
+			if _, _, err := get(c, old.url); class(err) != ClassTLS || !strings.Contains(err.Error(), "--tls-legacy") {
+				t.Errorf("%s: %v", tls.CipherSuiteName(suite), err)
+			}
+		}
+	}
+	modern := serveTLS(t, tlsServer(selfSigned("127.0.0.1")), nil)
+	for _, legacy := range []bool{false, true} {
+		c := newClient(t, func(cfg *Config) { cfg.InsecureSkipVerify, cfg.TLSLegacy = true, legacy })
+		if _, h, err := get(c, modern.url); err != nil || string(h.body) != "hello" {
+			t.Errorf("a server of today, legacy %v: %v", legacy, err)
+		}
+	}
+	other := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{selfSigned("127.0.0.1")}, MaxVersion: tls.VersionTLS11}, nil)
+	if _, _, err := get(newClient(t, nil), other.url); class(err) != ClassTLS || strings.Contains(err.Error(), "--tls-legacy") {
+		t.Errorf("a fault that the flag does not mend: %v", err)
+	}
+}

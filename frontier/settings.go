@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type Settings struct {
 	UserAgent      string        `json:"user_agent"`         // "" = the program's own
 	Robots         string        `json:"robots"`             // obey, ignore
 	RobotsAgent    string        `json:"robots_agent"`       // "" = the product token of UserAgent
+	MaxCrawlDelay  time.Duration `json:"max_crawl_delay"`    // the longest Crawl-delay of a robots.txt that is honoured, 0 = DefaultMaxCrawlDelay
 	Sitemaps       bool          `json:"sitemaps"`           // follow the sitemaps that robots.txt names
 	IgnoreNofollow bool          `json:"ignore_nofollow"`    // follow links that ask not to be
 	Follow         []string      `json:"follow,omitempty"`   // kinds of links that are followed, none = navigation
@@ -46,8 +48,17 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		Delay: time.Second, Jitter: 0.5, PerSite: 1, VisitURLs: 8,
-		Scope: "site", Order: "breadth", Robots: "obey",
+		Scope: "site", Order: "breadth", Robots: "obey", MaxCrawlDelay: DefaultMaxCrawlDelay,
 	}
+}
+
+// DefaultMaxCrawlDelay bounds Crawl-delay where nothing else is said, also in
+// crawls that were made before it could be said.
+const DefaultMaxCrawlDelay = 10 * time.Minute
+
+// CrawlDelayCap is the longest Crawl-delay that is honoured.
+func (s *Settings) CrawlDelayCap() time.Duration {
+	return cmp.Or(s.MaxCrawlDelay, DefaultMaxCrawlDelay)
 }
 
 // Validate joins all faults of the settings.
@@ -66,6 +77,9 @@ func (s *Settings) Validate() error {
 	oneOf("robots", s.Robots, "obey", "ignore")
 	if s.Delay < 0 {
 		bad("delay is %v, must not be negative", s.Delay)
+	}
+	if s.MaxCrawlDelay < 0 || s.MaxCrawlDelay > maxCrawlDelay {
+		bad("max-crawl-delay is %v, must be 0 to %v; 0 is %v", s.MaxCrawlDelay, maxCrawlDelay, DefaultMaxCrawlDelay)
 	}
 	if !(s.Jitter >= 0 && s.Jitter <= maxJitter) {
 		bad("jitter is %v, must be 0 to %d", s.Jitter, maxJitter)
@@ -95,7 +109,7 @@ func (s *Settings) Validate() error {
 		bad("user-agent is %q, must be one line without control characters", s.UserAgent)
 	}
 	if strings.ContainsFunc(s.RobotsAgent, notInToken) {
-		bad("robots-agent is %q, must be a product token of letters, - and _, such as examplebot", s.RobotsAgent)
+		bad("robots-agent is %q, must be a product token of letters, digits, - and _, such as examplebot", s.RobotsAgent)
 	}
 	for _, ext := range s.SkipExt {
 		if name := strings.TrimPrefix(ext, "."); name == "" || strings.ContainsFunc(name, isControl) || strings.ContainsAny(name, " ./?#") {
@@ -114,10 +128,14 @@ func (s *Settings) Validate() error {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// notInToken tells what RFC 9309 has not in a product token.
+// notInToken tells what no product token holds. RFC 9309 has no digits in one,
+// names of crawlers do.
 func notInToken(r rune) bool {
-	return (r|0x20 < 'a' || r|0x20 > 'z') && r != '-' && r != '_'
+	return (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
+
+// maxCrawlDelay is the longest delay that anybody reads out of a robots.txt.
+const maxCrawlDelay = 24 * time.Hour
 
 // maxJitter bounds Jitter: delays at most twice as long at random.
 const maxJitter = 1
@@ -203,24 +221,26 @@ func (d *span) UnmarshalText(b []byte) error {
 type plainSettings Settings
 type plainRule SiteRule
 
-// MarshalJSON writes the delay as text.
+// MarshalJSON writes delays as texts.
 func (s Settings) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Delay span `json:"delay"`
+		Delay         span `json:"delay"`
+		MaxCrawlDelay span `json:"max_crawl_delay"`
 		plainSettings
-	}{span(s.Delay), plainSettings(s)})
+	}{span(s.Delay), span(s.MaxCrawlDelay), plainSettings(s)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote; absent fields stay as they are.
 func (s *Settings) UnmarshalJSON(b []byte) error {
 	v := struct {
-		Delay span `json:"delay"`
+		Delay         span `json:"delay"`
+		MaxCrawlDelay span `json:"max_crawl_delay"`
 		*plainSettings
-	}{span(s.Delay), (*plainSettings)(s)}
+	}{span(s.Delay), span(s.MaxCrawlDelay), (*plainSettings)(s)}
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}
-	s.Delay = time.Duration(v.Delay)
+	s.Delay, s.MaxCrawlDelay = time.Duration(v.Delay), time.Duration(v.MaxCrawlDelay)
 	return nil
 }
 

@@ -8,12 +8,13 @@ import (
 
 // SiteRule overrides settings for the sites that match; the first match wins.
 type SiteRule struct {
-	Match    string            `json:"match"` // host, or *.domain
-	Delay    time.Duration     `json:"delay,omitempty"`
-	PerSite  int               `json:"per_site,omitempty"`
-	MaxPages int64             `json:"max_pages,omitempty"`
-	Headers  map[string]string `json:"headers,omitempty"`
-	Auth     string            `json:"auth,omitempty"` // user:password, never logged
+	Match     string            `json:"match"` // host, or *.domain
+	Delay     time.Duration     `json:"delay,omitempty"`
+	PerSite   int               `json:"per_site,omitempty"`
+	MaxPages  int64             `json:"max_pages,omitempty"`
+	Headers   map[string]string `json:"headers,omitempty"`
+	Auth      string            `json:"auth,omitempty"`       // user:password, never logged
+	TLSLegacy bool              `json:"tls_legacy,omitempty"` // key exchanges that only old servers need are offered
 }
 
 // Rule is the first rule for a site, nil when there is none.

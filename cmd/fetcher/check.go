@@ -14,6 +14,9 @@ func (g *grammar) check(env *boot.Env) error {
 	if err == nil {
 		_, err = g.destinations()
 	}
+	if settings := g.ToSettings(); err == nil && (g.Embedded || g.Shards > 0) { // else the crawl may know more
+		err = boot.CheckAgent(&settings)
+	}
 	if err != nil || !g.Embedded {
 		return err
 	}

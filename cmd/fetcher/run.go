@@ -53,6 +53,9 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	}
 	var c *crawl.Crawler
 	defer func() { err = errors.Join(err, over.close(c)) }()
+	if err := boot.CheckAgent(f.Settings()); err != nil {
+		return err
+	}
 	g.warn(env, f.Settings())
 
 	screen := boot.NewScreen(env.Err, env.Log)
@@ -185,6 +188,7 @@ func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
 	if s.Robots == "ignore" {
 		env.Log.Warn("robots.txt is ignored, as the crawl's settings say")
 	}
+	g.WarnProxy(os.Environ(), env.Log)
 	if g.InsecureSkipVerify {
 		env.Log.Warn("certificates are NOT verified (--insecure-skip-verify)")
 	}

@@ -15,12 +15,16 @@ func (c *createCmd) Run(env *boot.Env, g *cli) error {
 	if c.Shards == 0 {
 		return boot.Usage("--shards N is needed to create a crawl: as many as there are masters, or a multiple")
 	}
+	settings := c.ToSettings()
+	if err := boot.CheckAgent(&settings); err != nil {
+		return err
+	}
 	client, err := g.fit(env, &c.CrawlFlags)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	f, err := redis.Create(env.Stop, client, g.Crawl, c.ToLayout(), c.ToSettings())
+	f, err := redis.Create(env.Stop, client, g.Crawl, c.ToLayout(), settings)
 	if err != nil {
 		return err
 	}

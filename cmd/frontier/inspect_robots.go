@@ -3,18 +3,22 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"seine/cmd/internal/boot"
 	"seine/fetch/robots"
+	"seine/frontier"
 )
 
 type inspectRobotsCmd struct {
-	File    string `required:"" placeholder:"FILE" help:"The robots.txt."`
-	Agent   string `default:"seine" placeholder:"TOKEN" help:"User agent or its product token (${default})."`
-	Explain bool   `help:"Add TAB group TAB rule TAB line number."`
+	File          string        `required:"" placeholder:"FILE" help:"The robots.txt."`
+	Agent         string        `default:"seine" placeholder:"TOKEN" help:"User agent or its product token (${default})."`
+	MaxCrawlDelay time.Duration `least:"0s" placeholder:"D" help:"Longest Crawl-delay that the crawl honours (10m)."`
+	Explain       bool          `help:"Add TAB group TAB rule TAB line number."`
 }
 
 // Run answers each URL, or path, of stdin with a line, as it is written:
@@ -23,6 +27,9 @@ func (c *inspectRobotsCmd) Run(env *boot.Env, g *cli) error {
 	body, err := os.ReadFile(c.File)
 	if err != nil {
 		return err
+	}
+	if robots.Token(c.Agent) == "" {
+		return boot.Usage("agent %q begins with no product that a robots.txt could name", c.Agent)
 	}
 	rules := robots.Parse(body, c.Agent)
 	in, out := bufio.NewReaderSize(env.In, 64<<10), bufio.NewWriter(env.Out)
@@ -46,11 +53,17 @@ func (c *inspectRobotsCmd) Run(env *boot.Env, g *cli) error {
 		}
 	}
 	if !asked {
+		most := cmp.Or(c.MaxCrawlDelay, frontier.DefaultMaxCrawlDelay)
+		facts := map[string]any{"delay": rules.Delay().String(), "sitemaps": rules.Sitemaps()}
 		text := fmt.Sprintf("delay\t%v", rules.Delay())
+		if rules.Delay() > most {
+			facts["honoured"] = most.String()
+			text += fmt.Sprintf("\thonoured\t%v", most)
+		}
 		for _, sitemap := range rules.Sitemaps() {
 			text += "\nsitemap\t" + sitemap
 		}
-		if err := g.line(out, map[string]any{"delay": rules.Delay().String(), "sitemaps": rules.Sitemaps()}, text); err != nil {
+		if err := g.line(out, facts, text); err != nil {
 			return err
 		}
 	}

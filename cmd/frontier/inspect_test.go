@@ -96,6 +96,28 @@ func TestInspectSitemapThatIsNone(t *testing.T) {
 	}
 }
 
+// TestInspectRobotsDelay: a delay beyond the cap is shown with what is honoured.
+func TestInspectRobotsDelay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "robots.txt")
+	if err := os.WriteFile(file, []byte("User-agent: *\nCrawl-delay: 900\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{t: t}
+	for args, want := range map[string]string{
+		"":                       "delay\t15m0s\thonoured\t10m0s\n",
+		"--max-crawl-delay 1m ":  "delay\t15m0s\thonoured\t1m0s\n",
+		"--max-crawl-delay 15m ": "delay\t15m0s\n",
+		"--json ":                `{"delay":"15m0s","honoured":"10m0s","sitemaps":null}` + "\n",
+	} {
+		if out := d.ok("inspect robots " + args + "--file " + file); out != want {
+			t.Errorf("%s: %q", args, out)
+		}
+	}
+	if code, out, errs := d.run("inspect", "robots", "--agent", "(x)", "--file", file); code != 2 || out != "" || !strings.Contains(errs, "product") {
+		t.Error(code, out, errs)
+	}
+}
+
 func TestInspectRobots(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "robots.txt")
 	text := "User-agent: *\nDisallow: /private\n\nUser-agent: seine\nDisallow: /no\nCrawl-delay: 3\nSitemap: http://a.example/s.xml\n"

@@ -23,7 +23,7 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		before, after, err := f.Set(ctx, func(s *frontier.Settings) error {
 			c.Apply(s)
-			return nil
+			return boot.CheckAgent(s)
 		})
 		if err != nil {
 			return err

@@ -19,7 +19,6 @@ const (
 )
 
 const (
-	maxCrawlDelay = 60 * time.Second
 	maxAdaptive   = 60 * time.Second
 	maxRetryAfter = time.Hour
 	maxBackoff    = time.Hour
@@ -38,6 +37,7 @@ type siteClock struct {
 	setting    time.Duration
 	override   time.Duration
 	crawlDelay time.Duration
+	crawlCap   time.Duration // the longest of these
 	adaptive   time.Duration
 	perSite    int
 	jitter     float64       // delays are stretched by a random factor from 1 to 1 + jitter
@@ -51,6 +51,7 @@ type siteClock struct {
 // set takes over what the crawl says, and a rule for this site if there is one.
 func (sc *siteClock) set(s *frontier.Settings, rule *frontier.SiteRule) {
 	sc.setting, sc.perSite, sc.jitter, sc.override = s.Delay, max(s.PerSite, 1), s.Jitter, 0
+	sc.crawlCap = s.CrawlDelayCap()
 	if rule == nil {
 		return
 	}
@@ -111,7 +112,7 @@ func (sc *siteClock) started(start time.Time, latency time.Duration) {
 // obey takes over what robots.txt says; it holds from the last request on, which
 // may have been that for robots.txt.
 func (sc *siteClock) obey(delay time.Duration) {
-	delay = min(delay, maxCrawlDelay)
+	delay = min(delay, sc.crawlCap)
 	if sc.crawlDelay == delay {
 		return
 	}

@@ -96,6 +96,10 @@ func (n *nextRequest) obtainRules(item *frontier.Item, origin string) step {
 		return n.rulesFailed(item, err)
 	}
 	v.obey(rules.Delay())
+	if d, most := rules.Delay(), c.policy.Load().settings.CrawlDelayCap(); d > most {
+		c.cfg.Log.Warn("robots.txt asks for a longer Crawl-delay than is honoured; --max-crawl-delay changes that",
+			"origin", origin, "asked", d, "honoured", most)
+	}
 	if err := n.admitSitemaps(item, rules); err != nil {
 		return stepOver // nothing is kept: the next visit asks again
 	}
@@ -176,7 +180,11 @@ func (w *worker) askRules(v *visit, url, agent string) (rules *robots.Rules, ttl
 		v.hold(after)
 		return nil, 0, "", fmt.Errorf("%w: %d %s", errRobotsServer, status, statusText(status))
 	case status >= 200 && status < 300:
-		return robots.Parse(w.robotsBody, agent), cacheTime(w.resp.Header, robotsTTL), "", nil
+		text, err := decodedRobots(w.robotsBody, w.resp.Header)
+		if err != nil {
+			return nil, 0, "", err
+		}
+		return robots.Parse(text, agent), cacheTime(w.resp.Header, robotsTTL), "", nil
 	}
 	return robots.Parse(nil, agent), robotsTTL, "", nil
 }
@@ -185,12 +193,12 @@ func (w *worker) askRules(v *visit, url, agent string) (rules *robots.Rules, ttl
 // credentials, goes to no other.
 func (w *worker) requestRules(v *visit) error {
 	w.robotsBody = w.robotsBody[:0]
-	w.req = fetch.Request{URL: string(w.target.Fetch())}
-	if w.sites.Of(w.target.Host()).Name == v.lent.Site {
-		w.req.Header = v.headers()
+	if url := string(w.target.Fetch()); w.sites.Of(w.target.Host()).Name == v.lent.Site {
+		w.req = v.request(url)
 	} else {
-		w.req.Header = extraHeaders(w.crawler.policy.Load().settings.UserAgent, nil)
+		w.req = fetch.Request{URL: url, Header: extraHeaders(w.crawler.policy.Load().settings.UserAgent, nil)}
 	}
+	w.req.MaxBody, w.req.Raw = robots.MaxBytes, true
 	began := time.Now()
 	w.resp.Status = 0
 	err := w.crawler.cfg.Fetcher.Do(v.ctx, &w.req, &w.resp, (*robotsBody)(w))
@@ -201,7 +209,25 @@ func (w *worker) requestRules(v *visit) error {
 	return err
 }
 
-// robotsBody collects the body of a robots.txt.
+// decodedRobots undoes the codings of a robots.txt. Where they do not decode, the
+// file was often never coded: it counts as it is if it looks like text. Else
+// nothing is known of what it says, as when the server fails.
+func decodedRobots(body []byte, h fetch.Header) ([]byte, error) {
+	coding := strings.Join(h.Values("Content-Encoding"), ",")
+	if coding == "" {
+		return body, nil
+	}
+	text, _, err := fetch.Decode(coding, body, robots.MaxBytes)
+	switch {
+	case err == nil:
+		return text, nil
+	case strings.HasPrefix(fetch.Sniff(body), "text/"):
+		return body, nil
+	}
+	return nil, fmt.Errorf("%w: its body does not decode as %s: %w", errRobotsServer, clip(coding, 60), err)
+}
+
+// robotsBody collects the body of a robots.txt, its codings on.
 type robotsBody worker
 
 var errRobotsEnough = errors.New("robots.txt: longer than is read")

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"seine/fetch"
 	"seine/frontier"
 )
 
@@ -27,6 +28,7 @@ type visit struct {
 	mu       sync.Mutex
 	clock    siteClock
 	extra    [][2]string // headers of this site only; replaced, never changed
+	legacy   bool        // its server needs old key exchanges
 	deadline time.Time
 	dead     *deadSite // why no URL of this visit is asked for, once that is known
 	aside    bool      // no further request in this visit: its site failed too often
@@ -70,7 +72,7 @@ func (v *visit) oneByOne(n *nextRequest) {
 		item := &v.lent.Items[i]
 		switch n.await(item) {
 		case stepAllowed:
-			n.worker.visitURL(v, item, v.headers(), nil)
+			n.worker.visitURL(v, item, nil)
 		case stepOver:
 			v.requeue(v.lent.Items[i:])
 			return
@@ -101,7 +103,7 @@ func (v *visit) sideBySide(n *nextRequest, most int) {
 		gone := make(chan struct{})
 		once := sync.OnceFunc(func() { close(gone) })
 		underway.Go(func() {
-			w.visitURL(v, item, v.headers(), func() { v.sent(); once() })
+			w.visitURL(v, item, func() { v.sent(); once() })
 			once() // it may have failed before anything was sent
 			v.loop.crawler.workers.release(w)
 			<-gate
@@ -233,15 +235,16 @@ func (v *visit) follow(pol *policy) {
 	extra := extraHeaders(pol.settings.UserAgent, rule)
 	v.mu.Lock()
 	v.extra = extra
+	v.legacy = rule != nil && rule.TLSLegacy
 	v.clock.set(pol.settings, rule)
 	v.mu.Unlock()
 }
 
-// headers are the extra headers of this site.
-func (v *visit) headers() [][2]string {
+// request asks for a URL of this site, with what its rule adds.
+func (v *visit) request(url string) fetch.Request {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.extra
+	return fetch.Request{URL: url, Header: v.extra, TLSLegacy: v.legacy}
 }
 
 // sent moves the clock for a request that has just gone out.

@@ -173,12 +173,12 @@ func (c *Crawler) newScanner(pol *policy) *extract.Page {
 	})
 }
 
-// visitURL fetches one URL of a visit, which w.url is, with the headers of its
-// site, and sends its page on. sent, if not nil, is called when the request has
-// gone out.
-func (w *worker) visitURL(v *visit, item *frontier.Item, headers [][2]string, sent func()) {
+// visitURL fetches one URL of a visit, which w.url is, and sends its page on.
+// sent, if not nil, is called when the request has gone out.
+func (w *worker) visitURL(v *visit, item *frontier.Item, sent func()) {
 	w.begin(v, item)
-	w.req = fetch.Request{URL: item.URL, Header: headers, Sent: sent}
+	w.req = v.request(item.URL)
+	w.req.Sent = sent
 	if w.crawler.cfg.Exchanges {
 		w.req.Wire = &w.wire
 	}

@@ -12,14 +12,15 @@
 // byte order mark is skipped; blank, unknown and misplaced lines (Crawl-delay,
 // Sitemap, Host) end no group; rules before any group are ignored; keys match
 // by their beginning, in any case, with common typos; a colon may be missing;
-// the agent is the leading letters, "_" and "-" of a value; "Allow:
-// /x/index.html" also allows /x/; the longest pattern wins and Allow wins a
-// tie.
+// the agent is the leading token of a value; "Allow: /x/index.html" also allows
+// /x/; the longest pattern wins and Allow wins a tie.
 //
-// Beyond it, escapes are equal to what they stand for (RFC 9309, 2.2.2): %7e
-// and ~, ツ and %E3%83%84, "a b" and a%20b, %24 and a $ that ends nothing; an
-// escaped star is a star and no wildcard; in a query that a rule spells out,
-// also %3A %2F %3F %40 and the characters they stand for. Elsewhere %2F is not a slash.
+// Beyond it, digits belong to tokens, so that MJ12bot is not MJ07; a file in
+// UTF-16 is read; and escapes are equal to what they stand for (RFC 9309,
+// 2.2.2): %7e and ~, ツ and %E3%83%84, "a b" and a%20b, %24 and a $ that ends
+// nothing; an escaped star is a star and no wildcard; in a query that a rule
+// spells out, also %3A %2F %3F %40 and the characters they stand for. Elsewhere
+// %2F is not a slash.
 //
 // No pattern takes more than linear time to match.
 package robots
@@ -31,6 +32,8 @@ import (
 	"strings"
 	"time"
 	"unsafe"
+
+	"golang.org/x/text/encoding/unicode"
 )
 
 const (
@@ -52,18 +55,34 @@ type Rules struct {
 	sitemaps []string
 }
 
-// Token returns the product token of a user agent: its leading letters, "_"
-// and "-". Files name agents by it.
+// Token returns the product token of a User-Agent, "" if it has none: the
+// leading letters, digits, "_" and "-" of the first product. One that calls
+// itself Mozilla, as browsers do, and then "compatible;", names what follows.
 func Token(agent string) string {
+	if first := token(agent); strings.EqualFold(first, "Mozilla") {
+		lower := strings.ToLower(agent)
+		if i := strings.Index(lower, "compatible;"); i >= 0 {
+			if t := token(strings.TrimLeft(agent[i+len("compatible;"):], " \t")); t != "" {
+				return t
+			}
+		}
+		return first
+	}
+	return token(agent)
+}
+
+// token is the token that s begins with. Files name agents by it. RFC 9309 has
+// no digits in it, but names of crawlers do.
+func token(s string) string {
 	i := 0
-	for i < len(agent) && isTokenByte(agent[i]) {
+	for i < len(s) && isTokenByte(s[i]) {
 		i++
 	}
-	return agent[:i]
+	return s[:i]
 }
 
 func isTokenByte(c byte) bool {
-	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '-' || c == '_'
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }
 
 // Parse reads a robots.txt for the product token of agent. It never fails:
@@ -74,7 +93,7 @@ func Parse(body []byte, agent string) *Rules {
 	if cut {
 		body = body[:MaxBytes]
 	}
-	body = trimMark(body)
+	body = trimMark(fromUTF16(body))
 	for line := 1; len(body) > 0; line++ {
 		end := bytes.IndexAny(body, "\r\n")
 		if end < 0 && cut {
@@ -93,6 +112,27 @@ func Parse(body []byte, agent string) *Rules {
 		p.line(text, line)
 	}
 	return p.rules()
+}
+
+// fromUTF16 returns a file in UTF-16 as UTF-8, and any other as it is. Without a
+// byte order mark the zero beside its first character shows it.
+func fromUTF16(body []byte) []byte {
+	if len(body) < 2 {
+		return body
+	}
+	order := unicode.LittleEndian
+	switch a, b := body[0], body[1]; {
+	case a == 0xff && b == 0xfe, a != 0 && a < 0x80 && b == 0:
+	case a == 0xfe && b == 0xff, a == 0 && b != 0 && b < 0x80:
+		order = unicode.BigEndian
+	default:
+		return body
+	}
+	text, err := unicode.UTF16(order, unicode.UseBOM).NewDecoder().Bytes(body)
+	if err != nil {
+		return body
+	}
+	return text
 }
 
 // trimMark drops a UTF-8 byte order mark, or what there is of one.
@@ -225,7 +265,7 @@ func (p *parser) agentLine(value []byte) {
 		p.all.open, p.all.seen = true, true
 		return
 	}
-	if token := Token(string(value)); token != "" && strings.EqualFold(token, p.agent) {
+	if token := token(string(value)); token != "" && strings.EqualFold(token, p.agent) {
 		p.own.open, p.own.seen = true, true
 	}
 }

@@ -2,11 +2,15 @@ package robots
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 )
 
 // Each case: a file, and for agent "seine" the paths that may and may not be fetched.
@@ -26,7 +30,8 @@ var verdictCases = []struct {
 	{"other lines end nothing", "User-agent: seine\nCrawl-delay: 1\nSitemap: https://x/\nHost: x\nwhat: ever\nUser-agent: y\nDisallow: /a", "/b", "/a"},
 	{"an empty rule ends a list of agents", "User-agent: seine\nDisallow:\nUser-agent: y\nDisallow: /a", "/a", ""},
 	{"version in the agent line", "User-agent: seine/1.0 (x)\nDisallow: /a", "/b", "/a"},
-	{"other token", "User-agent: seiner\nDisallow: /\nUser-agent: sein\nDisallow: /\nUser-agent: seine2\nDisallow: /b", "/a", "/b"},
+	{"other token", "User-agent: seiner\nDisallow: /\nUser-agent: sein\nDisallow: /\nUser-agent: seine2\nDisallow: /b", "/a /b", ""},
+	{"our token and a slash", "User-agent: seine/2\nDisallow: /b", "/a", "/b"},
 	{"star and more words", "User-agent: * all\nDisallow: /a", "/b", "/a"},
 	{"star and letters is no star", "User-agent: *bot\nDisallow: /a", "/a /b", ""},
 	{"comments", "User-agent: seine # us\nDisallow: /a # here\n# Disallow: /b\nDisallow: /c#d", "/b", "/a /c"},
@@ -202,9 +207,64 @@ func TestAllowedAllocates(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	for agent, want := range map[string]string{"seine/1.0 (+x)": "seine", "My_Bot-x 2": "My_Bot-x", "": "", "*": "", "2bot": ""} {
+	for agent, want := range map[string]string{
+		"seine/1.0 (+x)": "seine", "My_Bot-x 2": "My_Bot-x", "": "", "*": "", "2bot": "2bot", "MJ12bot/v1.4.8 (http://x/)": "MJ12bot",
+		"Mozilla/5.0 (compatible; Foobot/1.0; +https://example.com/bot)":                                 "Foobot",
+		"mozilla/5.0 (COMPATIBLE;Foo-2bot)":                                                              "Foo-2bot",
+		"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Foobot/2.1; +http://x) Chrome/1": "Foobot",
+		"Mozilla/5.0 (X11; Linux x86_64)":                                                                "Mozilla", "Mozilla/5.0 (compatible; )": "Mozilla", "Mozilla/5.0 (compatible": "Mozilla",
+		"Foobot/1 (compatible; Other/2)": "Foobot", "Mozillabot (compatible; Other/2)": "Mozillabot",
+		"(compatible; Foobot/1)": "", "/1.0": "", " seine": "", "ñbot": "", "{x}": "",
+	} {
 		if got := Token(agent); got != want {
 			t.Errorf("%q: %q", agent, got)
+		}
+	}
+}
+
+// TestWebCases reads the shared cases of files.
+func TestWebCases(t *testing.T) {
+	dir := filepath.Join(filepath.Dir(corpus(t)), "webcases")
+	for _, c := range []struct {
+		file, agent string
+		allowed     bool
+	}{
+		{"N13.robots.txt", "Mozilla/5.0 (compatible; Foobot/1.0; +https://example.com/bot)", false},
+		{"N13.robots.txt", "Foobot", false},
+		{"N13.robots.txt", "Mozilla/5.0", true},
+		{"N14.robots.txt", "MJ12bot", true},
+		{"N14.robots.txt", "MJ07/1.0", false},
+	} {
+		file, err := os.ReadFile(filepath.Join(dir, c.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := Parse(file, c.agent).Explain([]byte("/x")); v.Allowed != c.allowed {
+			t.Errorf("%s for %s: %+v", c.file, c.agent, v)
+		}
+	}
+}
+
+// TestUTF16: either order, with and without a mark, whole and cut.
+func TestUTF16(t *testing.T) {
+	const file = "User-agent: *\r\nDisallow: /é\r\nAllow: /é/open\r\n"
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		for _, mark := range []string{"", "\ufeff"} {
+			var wide []byte
+			for _, u := range utf16.Encode([]rune(mark + file)) {
+				wide = order.AppendUint16(wide, u)
+			}
+			for _, body := range [][]byte{wide, wide[:len(wide)-1]} { // the other cuts a line feed in half
+				r := Parse(body, "seine")
+				if r.Allowed([]byte("/%C3%A9")) || !r.Allowed([]byte("/%C3%A9/open")) {
+					t.Errorf("%v, mark %q: %+v", order, mark, r.Explain([]byte("/%C3%A9")))
+				}
+			}
+		}
+	}
+	for _, short := range []string{"", "\xff", "\xff\xfe", "\x00", "\x00\x00", "a\x00"} {
+		if !Parse([]byte(short), "seine").Allowed([]byte("/")) {
+			t.Errorf("%q forbids", short)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func checkSites(path string, sites any) error {
 		}
 		for key, v := range rule {
 			name := strings.ReplaceAll(key, "-", "_")
-			if !slices.Contains([]string{"match", "delay", "per_site", "max_pages", "headers", "auth"}, name) {
+			if !slices.Contains([]string{"match", "delay", "per_site", "max_pages", "headers", "auth", "tls_legacy"}, name) {
 				return fmt.Errorf("config: %s: sites: unknown key %s", path, key)
 			}
 			delete(rule, key)

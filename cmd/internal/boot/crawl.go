@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"seine/fetch/robots"
 	"seine/frontier"
 	"seine/frontier/canon"
 	"seine/frontier/redis"
@@ -32,14 +33,15 @@ type CrawlFlags struct {
 	SortQuery     *bool   `group:"crawl" help:"URLs that differ in the order of parameters only are the same."`
 	OtherSuffixes bool    `group:"crawl" help:"Go on with a crawl made with another public suffix list; hosts whose site changes are fetched anew."`
 
-	Delay       *time.Duration      `group:"polite" placeholder:"D" help:"From the start of one request to a site to the start of the next (1s)."`
-	Jitter      *float64            `group:"polite" placeholder:"F" help:"Delays are stretched by a random factor from 1 to 1 + F (0.5)."`
-	PerSite     *int                `group:"polite" placeholder:"N" help:"Requests to one site at once (1)."`
-	VisitURLs   *int                `group:"polite" name:"visit-urls" placeholder:"N" help:"URLs of a site lent at once (8)."`
-	UserAgent   *string             `group:"polite" placeholder:"TEXT" help:"User-Agent of requests (seine/VERSION)."`
-	Robots      *string             `group:"polite" placeholder:"RULE" help:"robots.txt: obey or ignore (obey)."`
-	RobotsAgent *string             `group:"polite" placeholder:"TOKEN" help:"Our name in robots.txt (product of the user agent)."`
-	Sites       []frontier.SiteRule `group:"polite" hidden:"" sep:"none" help:"Settings of single sites, in the file only."`
+	Delay         *time.Duration      `group:"polite" placeholder:"D" help:"From the start of one request to a site to the start of the next (1s)."`
+	Jitter        *float64            `group:"polite" placeholder:"F" help:"Delays are stretched by a random factor from 1 to 1 + F (0.5)."`
+	PerSite       *int                `group:"polite" placeholder:"N" help:"Requests to one site at once (1)."`
+	VisitURLs     *int                `group:"polite" name:"visit-urls" placeholder:"N" help:"URLs of a site lent at once (8)."`
+	UserAgent     *string             `group:"polite" placeholder:"TEXT" help:"User-Agent of requests (seine/VERSION)."`
+	Robots        *string             `group:"polite" placeholder:"RULE" help:"robots.txt: obey or ignore (obey)."`
+	RobotsAgent   *string             `group:"polite" placeholder:"TOKEN" help:"Our name in robots.txt (product of the user agent)."`
+	MaxCrawlDelay *time.Duration      `group:"polite" placeholder:"D" help:"Longest Crawl-delay of a robots.txt that is honoured (10m)."`
+	Sites         []frontier.SiteRule `group:"polite" hidden:"" sep:"none" help:"Settings of single sites, in the file only."`
 
 	Scope          *string  `group:"scope" placeholder:"RULE" help:"A link is followed to its page's site, its host, or any (site)."`
 	MaxDepth       *int     `group:"scope" placeholder:"N" help:"Links from a seed, 0 unlimited (0)."`
@@ -95,6 +97,7 @@ func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	set(&s.UserAgent, c.UserAgent)
 	set(&s.Robots, c.Robots)
 	set(&s.RobotsAgent, c.RobotsAgent)
+	set(&s.MaxCrawlDelay, c.MaxCrawlDelay)
 	set(&s.Scope, c.Scope)
 	set(&s.MaxDepth, c.MaxDepth)
 	set(&s.MaxPages, c.MaxPages)
@@ -130,6 +133,15 @@ func setList(dst *[]string, given []string) {
 	case given != nil:
 		*dst = given
 	}
+}
+
+// CheckAgent fails where robots.txt is obeyed and nothing says by which name:
+// the rules of a site for this crawler would be those for others.
+func CheckAgent(s *frontier.Settings) error {
+	if s.Robots == "ignore" || s.RobotsAgent != "" || s.UserAgent == "" || robots.Token(s.UserAgent) != "" {
+		return nil
+	}
+	return Usage("user-agent %q begins with no product that a robots.txt could name; give the name with --robots-agent", s.UserAgent)
 }
 
 // Change is one setting that differs, under the name of its flag.

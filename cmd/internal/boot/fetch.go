@@ -1,7 +1,9 @@
 package boot
 
 import (
+	"log/slog"
 	"net/netip"
+	"strings"
 	"time"
 
 	"seine/fetch"
@@ -24,6 +26,7 @@ type FetchFlags struct {
 	AllowNet           []netip.Prefix `group:"net" placeholder:"CIDR" help:"Private networks that may be fetched from."`
 	ConnectTo          []string       `group:"net" placeholder:"HOST:PORT:ADDR:PORT" help:"Connect to ADDR for HOST, which may begin with *.; empty HOST or PORT is any."`
 	CA                 string         `group:"net" name:"ca" placeholder:"FILE" help:"PEM certificates to trust besides the system's."`
+	TLSLegacy          bool           `group:"net" name:"tls-legacy" help:"Offer RSA key exchange too, which some old servers need; for single sites: tls_legacy in the file."`
 	InsecureSkipVerify bool           `group:"net" help:"Do not verify certificates of sites. Anyone on the way can change what you fetch."`
 	Proxy              []string       `group:"net" sep:"none" placeholder:"URL" help:"http:// or socks5:// proxy with user and password; sites are spread over several. Better in the file or the environment. Repeatable."`
 	NoProxy            string         `group:"net" placeholder:"HOSTS" help:"Hosts fetched without proxy, as in NO_PROXY; loopback addresses always are."`
@@ -43,7 +46,7 @@ func (f *FetchFlags) Fetch(userAgent string, env []string) (fetch.Config, error)
 		UserAgent: userAgent, MaxBody: int64(f.MaxBody), MaxHeader: int(f.MaxHeader),
 		ConnectTimeout: f.ConnectTimeout, ReadTimeout: f.ReadTimeout, FetchTimeout: f.FetchTimeout,
 		AcceptTypes: f.AcceptTypes, FetchAll: f.FetchAll,
-		AllowNet: f.AllowNet, ConnectTo: f.ConnectTo, CAFile: f.CA, InsecureSkipVerify: f.InsecureSkipVerify,
+		AllowNet: f.AllowNet, ConnectTo: f.ConnectTo, CAFile: f.CA, TLSLegacy: f.TLSLegacy, InsecureSkipVerify: f.InsecureSkipVerify,
 		Proxies: f.Proxy, NoProxy: f.NoProxy,
 	}
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
@@ -55,6 +58,27 @@ func (f *FetchFlags) Fetch(userAgent string, env []string) (fetch.Config, error)
 		return c, Usage("%w", err)
 	}
 	return c, nil
+}
+
+// WarnProxy logs that variables which name a proxy are not followed: the guard
+// judges the addresses that are dialled, and a proxy dials for itself. Their
+// values may hold secrets.
+func (f *FetchFlags) WarnProxy(env []string, log *slog.Logger) {
+	if len(f.Proxy) > 0 {
+		return
+	}
+	var found []string
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		for _, name := range []string{name, strings.ToLower(name)} {
+			if v, _ := lookup(env, name); v != "" {
+				found = append(found, name)
+			}
+		}
+	}
+	if found != nil {
+		log.Warn("the proxy that the environment names is not used: name it with --proxy where that is wanted, for then it is the proxy that resolves and dials, and not this program that judges addresses",
+			"variables", strings.Join(found, " "))
+	}
 }
 
 // UserAgent is what the program calls itself: seine/VERSION, and in brackets

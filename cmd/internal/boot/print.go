@@ -86,6 +86,9 @@ func plainRule(r frontier.SiteRule) map[string]any {
 	if r.MaxPages != 0 {
 		m["max_pages"] = r.MaxPages
 	}
+	if r.TLSLegacy {
+		m["tls_legacy"] = true
+	}
 	if r.Auth != "" {
 		m["auth"] = mask
 	}

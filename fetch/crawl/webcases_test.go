@@ -1,0 +1,282 @@
+package crawl
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seine/fetch"
+	"seine/frontier"
+	"seine/frontier/canon"
+)
+
+// webcase answers with a whole answer of the shared cases, byte for byte, and
+// closes the connection.
+func webcase(t *testing.T, name string) http.HandlerFunc {
+	t.Helper()
+	path := filepath.Join("..", "..", "..", "shared", "testdata", "webcases", name)
+	answer, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		t.Skip("SKIPPED: no ../shared/testdata/webcases beside the repository")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rawly(t, string(answer))
+}
+
+func rawly(t *testing.T, answer string) http.HandlerFunc {
+	return func(rw http.ResponseWriter, _ *http.Request) {
+		nc, _, err := http.NewResponseController(rw).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer nc.Close()
+		fmt.Fprint(nc, answer)
+	}
+}
+
+// TestOddPages: pages whose answers are not written as they should be are read
+// for their links.
+func TestOddPages(t *testing.T) {
+	for _, name := range []string{"page", "N27", "N34", "N35.a", "N36.a", "N37.a", "X06.a", "X09.a", "X09.c", "X09.e"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, nil)
+			w.on("/", webcase(t, name+".raw"))
+			w.rest(webcase(t, "next.raw"))
+			r.seed("http://a.example/")
+			r.run()
+			if w.times("http://a.example/") != 1 || w.times("http://a.example/next") != 1 {
+				t.Errorf("%s: asked %d times for the page and %d for its link", name, w.times("http://a.example/"), w.times("http://a.example/next"))
+			}
+			for url, rec := range r.store.by(t) {
+				if rec.Error != nil || rec.Title == "" {
+					t.Errorf("%s: %s: %+v", name, url, rec)
+				}
+			}
+		})
+	}
+}
+
+// TestRedirectsToNowhere: a 3xx without Location is the page that browsers show;
+// two that differ are refused.
+func TestRedirectsToNowhere(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	w.on("/choices", rawly(t, "HTTP/1.1 300 Multiple Choices\r\nContent-Type: text/html\r\nContent-Length: 22\r\n\r\n<a href='/one'>one</a>"))
+	w.on("/two", rawly(t, "HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"))
+	w.on("/latin", rawly(t, "HTTP/1.1 302 Found\r\nLocation: /caf\xe9\r\nContent-Length: 0\r\n\r\n"))
+	w.on("/caf%E9", html())
+	w.page("/one")
+	r.seed("http://a.example/choices", "http://a.example/two", "http://a.example/latin")
+	r.run()
+	recs := r.store.by(t)
+	if w.times("http://a.example/one") != 1 || w.times("http://a.example/caf%E9") != 1 || len(recs) != 5 {
+		t.Errorf("%+v", recs)
+	}
+	if e := recs["http://a.example/two"].Error; e == nil || e.Class != fetch.ClassProtocol || !strings.Contains(e.Text, "Location") {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestOddRobots: what is wrong with the answer that carries a robots.txt does
+// not change its rules.
+func TestOddRobots(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	z.Write([]byte("User-agent: *\nDisallow: /x"))
+	z.Close()
+	const wide = "\xff\xfeU\x00s\x00e\x00r\x00-\x00a\x00g\x00e\x00n\x00t\x00:\x00*\x00\n\x00D\x00i\x00s\x00a\x00l\x00l\x00o\x00w\x00:\x00/\x00x\x00"
+	var tries atomic.Int32
+	for _, c := range []struct {
+		name   string
+		robots http.HandlerFunc
+		pages  string // that are asked for, of /x and /y
+	}{
+		{"N40", webcase(t, "N40.robots.raw"), ""},
+		{"X08", webcase(t, "X08.robots.raw"), "/x /y"},
+		{"LF alone", rawly(t, "HTTP/1.1 200 OK\nContent-Type: text/plain\nContent-Length: 26\n\nUser-agent: *\nDisallow: /x"), "/y"},
+		{"gzip", rawly(t, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"+packed.String()), "/y"},
+		{"says br", rawly(t, "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\nUser-agent: *\nDisallow: /x"), "/y"},
+		{"UTF-16", rawly(t, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"+wide), "/y"},
+		{"does not decode at first", func(rw http.ResponseWriter, r *http.Request) {
+			if tries.Add(1) < 3 {
+				rawly(t, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"+packed.String()[:20])(rw, r)
+			} else {
+				text(200, "User-agent: *\nDisallow: /x")(rw, r)
+			}
+		}, "/y"},
+		{"never decodes", rawly(t, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x00\x01\x02"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, nil)
+			r.cfg.GiveUp = 200 * time.Millisecond
+			w.on("/robots.txt", c.robots)
+			w.rest(html())
+			r.seed("http://a.example/x", "http://a.example/y")
+			r.run()
+			var asked []string
+			for _, path := range []string{"/x", "/y"} {
+				if w.times("http://a.example"+path) > 0 {
+					asked = append(asked, path)
+				}
+			}
+			if got := strings.Join(asked, " "); got != c.pages {
+				t.Errorf("%s: asked for %q, want %q", c.name, got, c.pages)
+			}
+			for url, rec := range r.store.by(t) {
+				if c.name == "never decodes" && (rec.Error == nil || rec.Error.Class != causeUnreachable || !strings.Contains(rec.Error.Text, "gzip")) {
+					t.Errorf("%s: %+v", url, rec.Error)
+				}
+			}
+		})
+	}
+}
+
+// TestLongRobots: a robots.txt is read whole whatever the limit of pages is.
+func TestLongRobots(t *testing.T) {
+	long := "User-agent: *\n" + strings.Repeat("Disallow: /nothing/at/all\n", 512<<10/26) + "Disallow: /private/\n"
+	for name, robots := range map[string]http.HandlerFunc{"N39": webcase(t, "N39.a.robots.raw"), "512 KiB": text(200, long)} {
+		t.Run(name, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, nil)
+			_, port, err := net.SplitHostPort(w.srv.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			small, err := fetch.New(fetch.Config{
+				MaxBody: 1000, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, ConnectTo: []string{"::127.0.0.1:" + port},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { small.Close() })
+			r.cfg.Fetcher = small
+			w.on("/robots.txt", robots)
+			w.on("/", webcase(t, "N39.page.raw"))
+			w.rest(html())
+			r.seed("http://a.example/")
+			r.run()
+			if w.times("http://a.example/private/x") != 0 || w.times("http://a.example/next") != 1 {
+				t.Errorf("%s: asked %d times for what it forbids, %d for what it allows", name, w.times("http://a.example/private/x"), w.times("http://a.example/next"))
+			}
+		})
+	}
+}
+
+// locked is a buffer for a log.
+type locked struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// TestLongCrawlDelay: a Crawl-delay longer than a visit ends the visit, and the
+// site waits without a lease; one beyond the cap is cut, and that is said.
+func TestLongCrawlDelay(t *testing.T) {
+	for _, c := range []struct {
+		robots       http.HandlerFunc
+		most         time.Duration
+		least, until time.Duration // of the wait
+		said         bool
+	}{
+		{webcase(t, "N18.robots.raw"), 0, 80 * time.Second, 90 * time.Second, false},
+		{text(200, "User-agent: *\nCrawl-delay: 600"), 0, 590 * time.Second, 600 * time.Second, false},
+		{text(200, "User-agent: *\nCrawl-delay: 4000"), 0, 590 * time.Second, 600 * time.Second, true},
+		{text(200, "User-agent: *\nCrawl-delay: 4000"), time.Hour, 3590 * time.Second, 3600 * time.Second, true},
+		{text(200, "User-agent: *\nCrawl-delay: 90"), 20 * time.Second, 15 * time.Second, 20 * time.Second, true},
+	} {
+		t.Run(c.until.String(), func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, func(s *frontier.Settings) { s.MaxCrawlDelay = c.most })
+			var log locked
+			r.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+			w.on("/robots.txt", c.robots)
+			w.rest(html())
+			r.seed("http://a.example/x", "http://a.example/y")
+			crawler := r.crawler()
+			wait := r.start(crawler)
+			until(t, "the site waits", func() bool {
+				s := r.stats()
+				return len(w.requests("", true)) == 1 && s.Leases == 0 && s.Queued == 2
+			})
+			var u canon.URL
+			if err := canon.NewParser(canon.Config{}).Parse(&u, []byte("http://a.example/x")); err != nil {
+				t.Fatal(err)
+			}
+			_, fp := canon.NewSites(canon.ByDomain).Fingerprint(&u)
+			reply, err := r.queue.Tick(t.Context(), r.queue.Of(fp), frontier.TickRequest{})
+			if err != nil || reply.Next < c.least || reply.Next > c.until+time.Second {
+				t.Errorf("waits %v, want up to %v (%v)", reply.Next, c.until, err)
+			}
+			crawler.Stop()
+			if err := wait(); err != nil {
+				t.Error(err)
+			}
+			if said := strings.Contains(log.String(), "--max-crawl-delay"); said != c.said {
+				t.Errorf("%v: %s", c.until, log.String())
+			}
+		})
+	}
+}
+
+// spy notes which requests allow old key exchanges.
+type spy struct {
+	fetch.Doer
+	mu     sync.Mutex
+	legacy map[string]bool
+}
+
+func (s *spy) Do(ctx context.Context, req *fetch.Request, resp *fetch.Response, h fetch.Handler) error {
+	s.mu.Lock()
+	s.legacy[req.URL] = req.TLSLegacy
+	s.mu.Unlock()
+	return s.Doer.Do(ctx, req, resp, h)
+}
+
+// TestLegacySites: old key exchanges are allowed where a rule says so, for the
+// robots.txt too, and nowhere else.
+func TestLegacySites(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Sites = []frontier.SiteRule{{Match: "old.example", TLSLegacy: true}} })
+	s := &spy{Doer: r.cfg.Fetcher, legacy: make(map[string]bool)}
+	r.cfg.Fetcher = s
+	w.on("old.example/robots.txt", redirect("http://new.example/r"))
+	w.rest(html())
+	r.seed("http://old.example/", "http://new.example/")
+	r.run()
+	want := map[string]bool{
+		"http://old.example/": true, "http://old.example/robots.txt": true,
+		"http://new.example/": false, "http://new.example/robots.txt": false, "http://new.example/r": false,
+	}
+	if !maps.Equal(s.legacy, want) {
+		t.Errorf("%v", s.legacy)
+	}
+}

@@ -1,0 +1,48 @@
+package frontier
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSettingsJSON: settings come back as they were written, durations as texts,
+// and those of a crawl that is older than a setting mean its default.
+func TestSettingsJSON(t *testing.T) {
+	s := DefaultSettings()
+	s.MaxCrawlDelay = 90 * time.Second
+	s.Sites = []SiteRule{{Match: "a.example", Delay: time.Minute, TLSLegacy: true}, {Match: "b.example"}}
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"delay":"1s"`, `"max_crawl_delay":"1m30s"`, `"tls_legacy":true`} {
+		if strings.Count(string(text), want) != 1 {
+			t.Errorf("%s is not once in %s", want, text)
+		}
+	}
+	var back Settings
+	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(s, back) {
+		t.Errorf("%v: %+v", err, back)
+	}
+	var old Settings
+	if err := json.Unmarshal([]byte(`{"delay":"2s"}`), &old); err != nil || old.Delay != 2*time.Second || old.CrawlDelayCap() != DefaultMaxCrawlDelay {
+		t.Errorf("%v: %+v", err, old)
+	}
+}
+
+func TestSettingsOfRobots(t *testing.T) {
+	for _, c := range []struct {
+		agent string
+		most  time.Duration
+		ok    bool
+	}{{"MJ12bot", 0, true}, {"my_bot-2", 24 * time.Hour, true}, {"my bot", 0, false}, {"bot/1", 0, false}, {"", -1, false}, {"", 25 * time.Hour, false}} {
+		s := DefaultSettings()
+		s.RobotsAgent, s.MaxCrawlDelay = c.agent, c.most
+		if err := s.Validate(); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
