@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// benchServer serves pages of /<bytes> until its standard input ends.
+// benchServer serves pages of /<bytes>, and /gzip/<bytes>, until its standard
+// input ends.
 func benchServer(kind string) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,12 +42,19 @@ func benchServer(kind string) {
 	if kind == "tls" {
 		ln = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{selfSigned("127.0.0.1")}})
 	}
-	pages := map[string][]byte{"/1024": page(1024), "/45056": page(45056)}
+	pages := make(map[string][]byte)
+	for _, n := range []int{1 << 10, 16 << 10, 45056, 64 << 10, 256 << 10} {
+		pages[fmt.Sprintf("/%d", n)] = page(n)
+		pages[fmt.Sprintf("/gzip/%d", n)] = fasthttp.AppendGzipBytes(nil, page(n))
+	}
 	srv := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
 		ctx.SetContentType("text/html; charset=utf-8")
 		ctx.Response.Header.Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
 		ctx.Response.Header.Set("Etag", `"0123456789abcdef"`)
 		ctx.Response.Header.Set("Cache-Control", "max-age=600")
+		if strings.HasPrefix(string(ctx.Path()), "/gzip/") {
+			ctx.Response.Header.Set("Content-Encoding", "gzip")
+		}
 		ctx.SetBody(pages[string(ctx.Path())])
 	}}
 	go srv.Serve(ln)

@@ -37,30 +37,39 @@ func (void) Write(_ *sink.Record, done func(error)) { done(nil) }
 func (void) Err() error                             { return nil }
 func (void) Close() error                           { return nil }
 
-// BenchmarkPage is all that a page costs but for its request and its record: a
-// 16 KB page with 60 links to known pages, from visit to settle in memory. Each
-// iteration is a crawl of 2,000 pages of 100 sites.
+// BenchmarkPage is all that a page costs but for its request and its record, from
+// visit to settle in memory: a 16 KB page with 60 links to known pages.
 func BenchmarkPage(b *testing.B) {
-	const sites, each = 100, 20
 	var body bytes.Buffer
 	for i := range 60 {
-		fmt.Fprintf(&body, "<p>%s</p><a href='/p%d'>x</a>\n", bytes.Repeat([]byte("text "), 45), i%each)
+		fmt.Fprintf(&body, "<p>%s</p><a href='/p%d'>x</a>\n", bytes.Repeat([]byte("text "), 45), i%benchPages)
 	}
-	s := frontier.DefaultSettings()
-	s.Delay, s.Robots = 0, "ignore"
 	b.ReportAllocs()
 	for b.Loop() {
-		q, err := memory.New(memory.Config{Settings: s})
-		if err != nil {
-			b.Fatal(err)
-		}
-		c, err := New(Config{Frontier: q, Fetcher: &canned{body.Bytes()}, Sink: void{}, Exact: true, KnownURLs: 1 << 14})
-		if err != nil {
-			b.Fatal(err)
-		}
-		maker, v := frontier.NewMaker(q.Layout()), make([]frontier.Verdict, 1)
-		for i := range sites {
-			c, err := maker.Make(fmt.Sprintf("http://s%d.example/p0", i))
+		crawlPages(b, body.Bytes())
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*benchSites*benchPages), "ns/page")
+}
+
+const benchSites, benchPages = 100, 20
+
+// crawlPages crawls benchPages pages of each of benchSites sites, all of them with
+// this body.
+func crawlPages(b *testing.B, body []byte) {
+	s := frontier.DefaultSettings()
+	s.Delay, s.Robots = 0, "ignore"
+	q, err := memory.New(memory.Config{Settings: s})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := New(Config{Frontier: q, Fetcher: &canned{body}, Sink: void{}, Exact: true, KnownURLs: 1 << 14})
+	if err != nil {
+		b.Fatal(err)
+	}
+	maker, v := frontier.NewMaker(q.Layout()), make([]frontier.Verdict, 1)
+	for i := range benchSites {
+		for p := range benchPages {
+			c, err := maker.Make(fmt.Sprintf("http://s%d.example/p%d", i, p))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -68,15 +77,14 @@ func BenchmarkPage(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- c.Run(b.Context()) }()
-		for c.count.done.Get() < sites*each {
-			time.Sleep(100 * time.Microsecond) // the end is near; the crawler itself would look 20 times a second
-		}
-		c.Stop()
-		if err := <-ended; err != nil {
-			b.Fatal(err)
-		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*sites*each), "ns/page")
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(b.Context()) }()
+	for c.count.done.Get() < benchSites*benchPages {
+		time.Sleep(100 * time.Microsecond) // the end is near; the crawler itself would look 20 times a second
+	}
+	c.Stop()
+	if err := <-ended; err != nil {
+		b.Fatal(err)
+	}
 }
