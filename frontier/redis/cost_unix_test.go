@@ -1,0 +1,204 @@
+//go:build unix
+
+package redis
+
+import (
+	"bytes"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"seine/frontier"
+)
+
+// costs adds up processor time of the server and of this process over calls.
+type costs struct {
+	s              *stand
+	server, client time.Duration
+	n              int
+}
+
+// of counts what do takes, for n URLs.
+func (c *costs) of(n int, do func()) {
+	server, client := c.s.cpu(), ownCPU()
+	do()
+	c.client += ownCPU() - client
+	c.server += c.s.cpu() - server
+	c.n += n
+}
+
+func (c *costs) report(b *testing.B, per string) {
+	each := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 / float64(max(c.n, 1)) }
+	b.ReportMetric(each(c.server), "redis-us/"+per)
+	b.ReportMetric(each(c.client), "client-us/"+per)
+}
+
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkURL is what the admission of a URL costs Redis and its caller, in
+// calls of the links of 8 pages, 12 each: new or seen, by the share of a page's
+// links that lead to its own site, the others each to another; and of a new URL
+// that is the first of its site.
+func BenchmarkURL(b *testing.B) {
+	const pages, links = 8, 12
+	for _, kind := range []string{"new", "seen"} {
+		for _, own := range []int{12, 6, 0} {
+			b.Run(fmt.Sprintf("%s/own=%d%%", kind, 100*own/links), func(b *testing.B) {
+				s := benchStand(b)
+				w := &web{next: make([]int, seeded)}
+				for site := range seeded {
+					s.admit(w.fresh(site))
+				}
+				c, page := costs{s: s}, 0
+				for b.Loop() {
+					calls := make([][]frontier.Candidate, 20)
+					for i := range calls {
+						for range pages {
+							page++
+							for l := range links {
+								site := page % seeded
+								if l >= own {
+									site = (page*links + l) * 7 % seeded
+								}
+								calls[i] = append(calls[i], w.fresh(site))
+							}
+						}
+					}
+					admit := func() {
+						for _, batch := range calls {
+							s.admit(batch...)
+						}
+					}
+					if kind == "seen" {
+						admit()
+					}
+					c.of(len(calls)*pages*links, admit)
+				}
+				c.report(b, "URL")
+			})
+		}
+	}
+	b.Run("first of its site", func(b *testing.B) {
+		s := benchStand(b)
+		c, site := costs{s: s}, 0
+		for b.Loop() {
+			calls := make([][]frontier.Candidate, 20)
+			for i := range calls {
+				for range pages * links {
+					site++
+					calls[i] = append(calls[i], benchCandidate(siteName(site), 1))
+				}
+			}
+			c.of(len(calls)*pages*links, func() {
+				for _, batch := range calls {
+					s.admit(batch...)
+				}
+			})
+		}
+		c.report(b, "URL")
+	})
+}
+
+// BenchmarkLend is what lending and settling an URL costs, with 1 and with 8 of
+// them a visit, 64 visits a call; and what putting one off for a retry costs.
+func BenchmarkLend(b *testing.B) {
+	for _, k := range []int{1, 8} {
+		b.Run(fmt.Sprintf("%d a visit", k), func(b *testing.B) { benchLend(b, k, frontier.Done) })
+	}
+	b.Run("retry", func(b *testing.B) { benchLend(b, 8, frontier.Retry) })
+}
+
+func benchLend(b *testing.B, k int, kind frontier.Kind) {
+	const sites = 512
+	s := benchStand(b)
+	lend, settle := costs{s: s}, costs{s: s}
+	next := make([]int, sites)
+	for b.Loop() {
+		for site := range sites { // as many as are lent, in calls of 96
+			var batch []frontier.Candidate
+			for range k {
+				next[site]++
+				batch = append(batch, benchCandidate(siteName(site), next[site]))
+			}
+			s.admit(batch...)
+		}
+		s.pass(0, time.Minute)
+		var visits []frontier.Visit
+		lend.of(sites*k, func() {
+			for range sites / 64 {
+				visits = append(visits, s.visit(frontier.VisitLimits{URLs: k}, s.tick(frontier.TickRequest{Want: 64}).Due...)...)
+			}
+		})
+		if len(visits) != sites {
+			b.Fatalf("%d visits, not %d", len(visits), sites)
+		}
+		settle.of(sites*k, func() {
+			for i := 0; i < len(visits); i += 64 {
+				var list []frontier.Settlement
+				for _, v := range visits[i : i+64] {
+					st := all(v, kind)
+					for o := range st.Outcomes {
+						st.Outcomes[o].NotBefore = time.Hour
+					}
+					list = append(list, st)
+				}
+				s.settle(list...)
+			}
+		})
+	}
+	each := func(d time.Duration, n int) float64 { return float64(d.Nanoseconds()) / 1e3 / float64(n) }
+	b.ReportMetric(each(lend.server, lend.n), "visit-redis-us/URL")
+	b.ReportMetric(each(lend.client, lend.n), "visit-client-us/URL")
+	b.ReportMetric(each(settle.server, settle.n), "settle-redis-us/URL")
+	b.ReportMetric(each(settle.client, settle.n), "settle-client-us/URL")
+}
+
+// BenchmarkLeaseBytes is what a visit of 8 URLs takes in Redis while it is out,
+// beside its URLs, which leave their queue for it.
+func BenchmarkLeaseBytes(b *testing.B) {
+	for b.Loop() {
+		s := benchStand(b)
+		const n = 20_000
+		for site := range n {
+			var batch []frontier.Candidate
+			for i := range 8 {
+				batch = append(batch, benchCandidate(siteName(site), i))
+			}
+			s.admit(batch...)
+		}
+		before, lent := s.used(), 0
+		for lent < n {
+			lent += len(s.visit(frontier.VisitLimits{URLs: 8}, s.tick(frontier.TickRequest{Want: 100}).Due...))
+		}
+		b.ReportMetric(float64(s.used()-before)/n, "bytes/lease")
+	}
+}
+
+// BenchmarkRules is what robots.txt rules of 200 bytes cost: kept, and read and
+// written once.
+func BenchmarkRules(b *testing.B) {
+	rules := bytes.Repeat([]byte("x"), 200)
+	s := benchStand(b)
+	c, n, before := costs{s: s}, 0, s.used()
+	for b.Loop() {
+		c.of(1000, func() {
+			for range 1000 {
+				n++
+				origin := fmt.Sprintf("https://www.%s", siteName(n))
+				if _, _, _, err := s.Robots(b.Context(), 0, origin); err != nil {
+					b.Fatal(err)
+				}
+				if err := s.SetRobots(b.Context(), 0, origin, rules, 24*time.Hour); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.ReportMetric(float64(s.used()-before)/float64(n), "bytes/site")
+	c.report(b, "site")
+}
