@@ -41,6 +41,7 @@ type cli struct {
 	Bloom   bloomCmd   `cmd:"" help:"Show, measure, dump or load the filters."`
 	Check   checkCmd   `cmd:"" help:"Compare the shards with the rules that hold them together."`
 	Inspect inspectCmd `cmd:"" help:"Show what a crawl would make of some input."`
+	Plan    planCmd    `cmd:"" help:"Plan machines, memory, time and cost of a crawl from measured unit costs."`
 	Delete  deleteCmd  `cmd:"" help:"Delete a crawl."`
 }
 

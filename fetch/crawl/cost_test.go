@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"testing"
 )
@@ -31,5 +32,18 @@ func cpuPerPage(b *testing.B, body []byte) float64 {
 	for b.Loop() {
 		crawlPages(b, body)
 	}
-	return float64((cpuTime()-from).Nanoseconds()) / float64(b.N*benchSites*benchPages)
+	return float64((cpuTime() - from).Nanoseconds()) / float64(b.N*benchSites*benchPages)
+}
+
+// BenchmarkDigest is what the digest of a page costs.
+func BenchmarkDigest(b *testing.B) {
+	page := bytes.Repeat([]byte("<p>Words that lead nowhere.</p>\n"), 2048)
+	b.Run("sha256", func(b *testing.B) {
+		h := sha256.New()
+		for b.Loop() {
+			h.Reset()
+			h.Write(page)
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(page)>>10), "ns/KB")
+	})
 }

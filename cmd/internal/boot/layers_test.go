@@ -44,6 +44,7 @@ var vendors = map[string][]string{
 	"github.com/nlnwa/whatwg-url/":      {"frontier/canon"},
 	"golang.org/x/net/publicsuffix":     {"frontier/canon"},
 	"github.com/alecthomas/kong":        {"cmd/internal/boot", "cmd/frontier", "cmd/fetcher", "bench/web/synthweb"},
+	"golang.org/x/perf":                 {"bench/plan"},
 	"github.com/goccy/go-yaml":          {"cmd/internal/boot"},
 	"github.com/KimMachineGun/automeml": {"cmd/internal/boot"},
 }

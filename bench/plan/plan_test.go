@@ -1,0 +1,302 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
+
+// about says whether two numbers differ by less than a part in so many.
+func about(got, want, parts float64) bool { return math.Abs(got-want) <= math.Abs(want)/parts }
+
+func TestSizes(t *testing.T) {
+	for _, c := range []struct{ pages, sites, exponent, largest float64 }{
+		{1000, 10, 0, 100},
+		{1000, 1000, 0.8, 1},
+		{1e9, 5e7, 0.8, 0}, // whatever it comes to
+		{1e6, 10, 1, 1e6 / 2.929},
+	} {
+		a := Asked{Pages: c.pages, Sites: c.sites, Exponent: c.exponent}
+		s := newSizes(&a)
+		if !about(s.total(), c.pages, 100) {
+			t.Errorf("%+v: %.0f pages", c, s.total())
+		}
+		if got := s.above(0); got != c.sites {
+			t.Errorf("%+v: %.0f sites", c, got)
+		}
+		if c.largest > 0 && !about(s.largest, c.largest, 4) {
+			t.Errorf("%+v: the largest has %.0f", c, s.largest)
+		}
+	}
+	a := Asked{Sizes: []float64{5, 1, 100, 5}}
+	s := newSizes(&a)
+	for pages, want := range map[float64]float64{0: 4, 1: 3, 4.9: 3, 5: 1, 99: 1, 100: 0} {
+		if got := s.above(pages); got != want {
+			t.Errorf("%.0f sites have more than %.1f pages, not %.0f", got, pages, want)
+		}
+	}
+	if !about(s.total(), 111, 100) {
+		t.Errorf("%.1f pages of 111", s.total())
+	}
+}
+
+// A crawl of equal sites takes its pages by the delay or by the rate; one of
+// unequal sites waits for the largest in the end.
+func TestTake(t *testing.T) {
+	equal := newSizes(&Asked{Pages: 100_000, Sites: 1000})
+	for _, c := range []struct{ interval, rate, want float64 }{
+		{1, math.Inf(1), 100}, {1, 1000, 100}, {1, 500, 200}, {0.5, 100, 1000}, {0, 100, 1000},
+	} {
+		if got := equal.take(c.interval, c.rate); !about(got.seconds, c.want, 200) {
+			t.Errorf("%+v: %.2f s", c, got.seconds)
+		}
+	}
+	s := newSizes(&Asked{Sizes: append(make([]float64, 0, 101), append([]float64{1000}, fill(100, 10)...)...)})
+	got := s.take(1, 50) // ten pages of 101 sites at 50/s, then one site alone
+	if want := 10*101.0/50 + 990; !about(got.seconds, want, 100) {
+		t.Errorf("%.1f s, not %.1f", got.seconds, want)
+	}
+	if len(got.curve) != 4 || !about(got.curve[0].Seconds, 20, 10) || !about(got.curve[3].Seconds, got.seconds, 1000) {
+		t.Errorf("%+v", got.curve)
+	}
+	rate, possible := equal.rateFor(1, 200)
+	if !possible || !about(rate, 500, 100) {
+		t.Errorf("%.0f pages/s end it in 200 s", rate)
+	}
+	if _, possible := equal.rateFor(1, 99); possible {
+		t.Error("100 pages at one a second are done in 99 s")
+	}
+}
+
+func fill(n int, v float64) []float64 {
+	all := make([]float64, n)
+	for i := range all {
+		all[i] = v
+	}
+	return all
+}
+
+// bench is a file of benchmarks in which all that plans need costs one: a
+// microsecond, a byte.
+func bench(t *testing.T, a Asked, but ...string) *Units {
+	t.Helper()
+	var text bytes.Buffer
+	_, err := newCosts(&Units{}, &a)
+	if !errors.Is(err, ErrMissing) {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(err.Error(), "missing: ")
+	list, _, _ = strings.Cut(list, "; ")
+	fmt.Fprintln(&text, "cpu: a slide rule")
+line:
+	for item := range strings.SplitSeq(list, ", ") {
+		for _, b := range but {
+			if strings.Contains(item, b) {
+				continue line
+			}
+		}
+		part := strings.Split(item, " ")
+		v := 1
+		if strings.Contains(part[2], "ns/") {
+			v = 1000
+		}
+		fmt.Fprintf(&text, "pkg: seine/%s\n%s-8 1 %d %s\n", part[0], part[1], v, part[2])
+	}
+	u, err := ReadUnits("test", &text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// small is a crawl whose numbers can be checked in one's head.
+func small() Asked {
+	a := Default()
+	a.Pages, a.Sites, a.Exponent, a.Links, a.New, a.Cached = 100_000, 1000, 0, 10, 0.1, 0.5
+	a.Page, a.Wire, a.Fresh, a.TLS, a.Jitter, a.Latency, a.Load = 4096, 4096, 0, 0, 0, 0.5, 1
+	a.Fetchers, a.Cores, a.Masters = 1, 1, 1
+	return a
+}
+
+func TestPlan(t *testing.T) {
+	a := small()
+	u := bench(t, a)
+	p, err := New(a, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Fetch 1, scanning and digest of three further KB 3 each, ten links, page,
+	// record; of Redis's client lending 2, a new link (and 0.01 of them for a site:
+	// its seed), 8.99 known ones of which half are asked for, and 0.01 rules. The
+	// robots.txt of a site: 0.01.
+	if want := 1 + 3 + 3 + 10 + 1 + 1 + 0.01 + 2 + 1.01 + 8.99*0.5 + 0.01; !about(p.Page, want, 1000) {
+		t.Errorf("%.3f us a page, not %.3f: %+v", p.Page, want, p.Parts)
+	}
+	if want := 2 + 1.01 + 8.99*0.5 + 0.01; !about(p.Redis.Page, want, 1000) {
+		t.Errorf("%.3f us a page of Redis, not %.3f", p.Redis.Page, want)
+	}
+	if !about(p.Seconds, 100, 100) || p.Bound != "politeness: sites x delay" || !about(p.Peak, 1000, 100) {
+		t.Errorf("%.1f s, %s, %.1f pages/s", p.Seconds, p.Bound, p.Peak)
+	}
+	if f := p.Fetchers; !about(f.InFlight, 500, 100) || !about(f.Memory, 1+f.InFlight+f.Connections, 100) {
+		t.Errorf("%+v", f)
+	}
+	if r := p.Redis; r.Masters != 1 || r.Shards != 1 || len(r.Kinds) != 5 {
+		t.Errorf("%+v", r)
+	}
+	if len(p.Breaks) != 0 || len(p.Watch) == 0 || !strings.Contains(p.Commands[0], "--shards 1 --plan-urls 101000") {
+		t.Errorf("%q %q %q", p.Breaks, p.Watch, p.Commands)
+	}
+	if p.Machine != "a slide rule" || p.Disk != 100_000 || p.Traffic != 100_000*4096 {
+		t.Errorf("%s, %.0f, %.0f", p.Machine, p.Disk, p.Traffic)
+	}
+	text, err := json.Marshal(p)
+	if err != nil || !bytes.Contains(text, []byte(`"fetcher_us_a_page"`)) {
+		t.Errorf("%s %v", text, err)
+	}
+}
+
+// What holds a crawl up is named: machines when they are too few, Redis, the
+// largest sites.
+func TestBounds(t *testing.T) {
+	u := bench(t, small())
+	for _, c := range []struct {
+		change  func(*Asked)
+		bound   string
+		seconds float64
+	}{
+		{func(a *Asked) { a.Delay, a.Latency, a.Cores = 0, 0, 0.01 }, "fetchers' processors", 0},
+		{func(a *Asked) { a.Delay, a.Latency, a.Cores, a.Masters, a.Link = 0, 0, 100, 1, 1e15 }, "Redis", 0},
+		{func(a *Asked) { a.Link = 8 * 4096 }, "network", 100_000},
+		{func(a *Asked) { a.Sizes = append(fill(1000, 10), 90_000) }, "politeness of the largest sites", 90_000},
+	} {
+		a := small()
+		c.change(&a)
+		p, err := New(a, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Bound != c.bound || c.seconds > 0 && !about(p.Seconds, c.seconds, 50) {
+			t.Errorf("bound by %s, not %s; %.1f s", p.Bound, c.bound, p.Seconds)
+		}
+	}
+}
+
+// A plan ends in the days that it was given, with as few machines as that takes;
+// one that cannot says what can, and that is true.
+func TestDays(t *testing.T) {
+	a := small()
+	u := bench(t, a)
+	a.Pages, a.Fetchers, a.Masters, a.Days = 1e9, 0, 0, 12
+	a.Sites = 1e6
+	p, err := New(a, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Why != "" || p.Seconds > 12*86400*1.01 || !about(p.Mean, 1e9/12/86400, 50) {
+		t.Errorf("%q, %.1f s, %.0f pages/s", p.Why, p.Seconds, p.Mean)
+	}
+	a.Sites, a.Exponent, a.Days = 1e6, 0.8, 1
+	if p, err = New(a, u); err != nil || p.Why == "" {
+		t.Fatalf("%+v %v", p, err)
+	}
+	if _, err := fmt.Sscanf(p.Nearest, "--days %g", &a.Days); err != nil {
+		t.Fatal(p.Nearest, err)
+	}
+	if p, err = New(a, u); err != nil || p.Why != "" {
+		t.Errorf("in %g days: %q %v", a.Days, p.Why, err)
+	}
+	a.Fetchers, a.Cores, a.Load, a.Days = 1, 0.01, 0.01, 200
+	if p, err = New(a, u); err != nil || !strings.Contains(p.Why, "processors") {
+		t.Errorf("%q %v", p.Why, err)
+	}
+}
+
+// What would break is said.
+func TestBreaks(t *testing.T) {
+	a := small()
+	u := bench(t, a)
+	a.Masters, a.Pages, a.Known, a.Sites, a.Queued, a.Files, a.Memory, a.MasterMemory = 1, 1e9, 1e10, 10, 9e9, 100, 1e6, 1e6
+	p, err := New(a, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"queue", "a master needs", "stands still"} {
+		if !strings.Contains(strings.Join(p.Breaks, "\n"), want) {
+			t.Errorf("nothing of %q in %q", want, p.Breaks)
+		}
+	}
+	var out bytes.Buffer
+	p.Write(&out)
+	if !strings.Contains(out.String(), "BREAKS") {
+		t.Error(out.String())
+	}
+}
+
+// A unit that is missing is named, and units of a mode that is not asked for are
+// not needed.
+func TestMissing(t *testing.T) {
+	a := small()
+	_, err := New(a, bench(t, a, "URL/seen/own=0%", "InFlight"))
+	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "frontier/redis BenchmarkURL/seen/own=0% redis-us/URL") || !strings.Contains(err.Error(), "fetch BenchmarkInFlight B/request") {
+		t.Error(err)
+	}
+	a.Embedded, a.Masters = true, 0
+	if _, err := New(a, bench(t, a)); err != nil {
+		t.Error(err)
+	}
+	if _, err := ReadUnits("empty", strings.NewReader("PASS\n")); err == nil {
+		t.Error("an empty file has units")
+	}
+}
+
+// The units that the program brings along are enough for every plan.
+func TestMeasured(t *testing.T) {
+	u, err := Measured()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, embedded := range []bool{false, true} {
+		for _, records := range []string{"plain", "gzip", "zstd"} {
+			a := small()
+			a.Masters, a.Embedded, a.Records = 0, embedded, records
+			if _, err := New(a, u); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	u := bench(t, small())
+	for _, change := range []func(*Asked){
+		func(a *Asked) { a.Pages = 0 },
+		func(a *Asked) { a.Sites = 1e9 },
+		func(a *Asked) { a.Known = 5 },
+		func(a *Asked) { a.New = math.NaN() },
+		func(a *Asked) { a.Load = 2 },
+		func(a *Asked) { a.Embedded = true },
+	} {
+		a := small()
+		change(&a)
+		if p, err := New(a, u); err == nil {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// Several results of a benchmark count by their median.
+func TestMedian(t *testing.T) {
+	u, err := ReadUnits("test", strings.NewReader("pkg: seine/fetch\nBenchmarkX-2 1 5 B/request\nBenchmarkX-2 1 1 B/request\nBenchmarkX-2 1 2 B/request\nBenchmarkY/a=1-2 1 3 ns/op\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := lookup{units: u}
+	if x, y := l.get("fetch", "X", "B/request"), l.get("fetch", "Y/a=1", "ns/op"); x != 2 || y != 3 || l.err() != nil {
+		t.Error(x, y, l.err())
+	}
+}

@@ -1,0 +1,186 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+
+	"seine/bench/results"
+)
+
+// Units are measured costs: the medians of what Go benchmarks reported.
+type Units struct {
+	Machine string // whose they are
+	values  map[unit][]float64
+}
+
+// unit is one number of one benchmark: package below the module, name without
+// "Benchmark" and the number of processors, and what benchfmt makes of its unit.
+type unit struct{ pkg, name, per string }
+
+func (u unit) String() string { return fmt.Sprintf("%s Benchmark%s %s", u.pkg, u.name, u.per) }
+
+// ErrMissing says that benchmarks do not tell all that a plan needs.
+var ErrMissing = errors.New("plan: unit costs are missing")
+
+// ReadUnits reads the output of go test -bench.
+func ReadUnits(name string, r io.Reader) (*Units, error) {
+	u := &Units{values: make(map[unit][]float64)}
+	var machines []string
+	in := benchfmt.NewReader(r, name)
+	for in.Scan() {
+		result, ok := in.Result().(*benchfmt.Result)
+		if !ok {
+			continue // what is no benchmark
+		}
+		if m := result.GetConfig("cpu"); m != "" && !slices.Contains(machines, m) {
+			machines = append(machines, m)
+		}
+		pkg := strings.TrimPrefix(result.GetConfig("pkg"), "seine/")
+		base, parts := result.Name.Parts()
+		full := string(base)
+		for _, p := range parts {
+			if p[0] != '-' { // the number of processors
+				full += string(p)
+			}
+		}
+		for _, v := range result.Values {
+			key := unit{pkg, full, v.Unit}
+			u.values[key] = append(u.values[key], v.Value)
+			if v.OrigUnit != "" {
+				key.per = v.OrigUnit
+				u.values[key] = append(u.values[key], v.OrigValue)
+			}
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	if len(u.values) == 0 {
+		return nil, fmt.Errorf("plan: %s holds no benchmark; go test -run '^$' -bench . ./... prints them", name)
+	}
+	u.Machine = cmp.Or(strings.Join(machines, ", "), "a machine that the file does not name")
+	return u, nil
+}
+
+// Measured are the unit costs of bench/results, of the machine that they name.
+func Measured() (*Units, error) {
+	return ReadUnits("bench/results/units.txt", strings.NewReader(results.Units))
+}
+
+// lookup gathers what a plan takes from units, and what it does not find there.
+type lookup struct {
+	units   *Units
+	missing []string
+}
+
+// get is the median of what was measured.
+func (l *lookup) get(pkg, name, per string) float64 {
+	key := unit{pkg, name, per}
+	got := slices.Sorted(slices.Values(l.units.values[key]))
+	if len(got) == 0 {
+		if !slices.Contains(l.missing, key.String()) {
+			l.missing = append(l.missing, key.String())
+		}
+		return 0
+	}
+	return (got[(len(got)-1)/2] + got[len(got)/2]) / 2
+}
+
+func (l *lookup) err() error {
+	if len(l.missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; go test -run '^$' -bench . ./... measures all", ErrMissing, strings.Join(l.missing, ", "))
+}
+
+// costs are the units in the terms of the plan: processor time in microseconds,
+// memory in bytes.
+type costs struct {
+	fetch                     [4]float64 // a kept connection, by the sizes of fetchKB
+	tlsRequest, tlsKB         float64    // more, when it is encrypted
+	fresh, freshTLS, resumed  float64    // more, for a connection of its own
+	inflateKB                 float64
+	page, link, scanKB        float64
+	digestKB                  float64
+	record, recordBytes       float64
+	visit1, visit8            pair // lending and settling a URL
+	newOwn, newFar, firstSite pair
+	seenOwn, seenFar          pair
+	retry, rules              pair
+	inFlight, idle, resident  float64
+	entry, site, lease, rule  float64 // in Redis
+	memEntry, memSite         float64 // embedded
+}
+
+// pair is what a call costs Redis and its caller.
+type pair struct{ redis, client float64 }
+
+func (p pair) plus(o pair) pair         { return pair{p.redis + o.redis, p.client + o.client} }
+func (p pair) times(f float64) pair     { return pair{p.redis * f, p.client * f} }
+func mix(a, b pair, share float64) pair { return a.times(share).plus(b.times(1 - share)) }
+
+// fetchKB are the sizes of pages whose fetch is measured.
+var fetchKB = [4]float64{1, 16, 64, 256}
+
+// newCosts looks up what a crawl of this kind needs.
+func newCosts(u *Units, a *Asked) (*costs, error) {
+	l := &lookup{units: u}
+	us := func(pkg, name, per string) float64 { return l.get(pkg, name, per) / 1e3 } // ns to us
+	var c costs
+	for i, kb := range fetchKB {
+		c.fetch[i] = us("fetch", fmt.Sprintf("Fetch/kept/%.0fKB", kb), "cpu-ns/page")
+	}
+	tls1, tls64 := us("fetch", "Fetch/kept_TLS/1KB", "cpu-ns/page"), us("fetch", "Fetch/kept_TLS/64KB", "cpu-ns/page")
+	c.tlsRequest = max(0, tls1-c.fetch[0])
+	c.tlsKB = max(0, (tls64-c.fetch[2]-c.tlsRequest)/64)
+	c.fresh = max(0, us("fetch", "Fetch/fresh/1KB", "cpu-ns/page")-c.fetch[0])
+	c.freshTLS = max(0, us("fetch", "FreshTLS/sessions=false", "cpu-ns/page")-tls1)
+	c.resumed = max(0, us("fetch", "FreshTLS/sessions=true", "cpu-ns/page")-tls1)
+	c.inflateKB = max(0, (us("fetch", "Fetch/gzip/64KB", "cpu-ns/page")-c.fetch[0])/64)
+	c.scanKB = us("extract", "Scan/text", "ns/KB")
+	c.page, c.link = us("fetch/crawl", "Cost/page", "cpu-ns/page"), us("fetch/crawl", "Cost/known_link", "cpu-ns/link")
+	c.digestKB = us("fetch/crawl", "Digest/"+a.Digest, "ns/KB")
+	c.record = us("extract/sink/jsonl", "Record/"+a.Records, "cpu-ns/record")
+	c.recordBytes = l.get("extract/sink/jsonl", "Record/"+a.Records, "file-B/record")
+	c.inFlight, c.idle = l.get("fetch", "InFlight", "B/request"), l.get("fetch", "IdleHosts/pool", "B/host")
+	c.resident = l.get("bench/plan", "Resident", "B/fetcher")
+	if a.Embedded {
+		c.memEntry, c.memSite = l.get("frontier/memory", "Queued", "bytes/URL"), l.get("frontier/memory", "Sites", "bytes/site")
+		return &c, l.err()
+	}
+	c.redis(l)
+	return &c, l.err()
+}
+
+// redis looks up what Redis and its client cost.
+func (c *costs) redis(l *lookup) {
+	const pkg = "frontier/redis"
+	both := func(name, before, per string) pair {
+		return pair{l.get(pkg, name, before+"redis-us/"+per), l.get(pkg, name, before+"client-us/"+per)}
+	}
+	c.visit1 = both("Lend/1_a_visit", "visit-", "URL").plus(both("Lend/1_a_visit", "settle-", "URL"))
+	c.visit8 = both("Lend/8_a_visit", "visit-", "URL").plus(both("Lend/8_a_visit", "settle-", "URL"))
+	c.retry = both("Lend/retry", "settle-", "URL")
+	c.newOwn, c.newFar = both("URL/new/own=100%", "", "URL"), both("URL/new/own=0%", "", "URL")
+	c.seenOwn, c.seenFar = both("URL/seen/own=100%", "", "URL"), both("URL/seen/own=0%", "", "URL")
+	c.firstSite, c.rules = both("URL/first_of_its_site", "", "URL"), both("Rules", "", "site")
+	c.entry = l.get(pkg, "EntryBytes/nodes_-3", "bytes/entry")
+	c.site, c.lease, c.rule = l.get(pkg, "SiteBytes", "bytes/site"), l.get(pkg, "LeaseBytes", "bytes/lease"), l.get(pkg, "Rules", "bytes/site")
+}
+
+// fetchOf is what a page of so many KB on the wire takes to read, between the
+// sizes that were measured and beyond the last.
+func (c *costs) fetchOf(kb float64) float64 {
+	i := 1
+	for i < len(fetchKB)-1 && kb > fetchKB[i] {
+		i++
+	}
+	slope := max(0, (c.fetch[i]-c.fetch[i-1])/(fetchKB[i]-fetchKB[i-1]))
+	return c.fetch[i-1] + slope*max(0, kb-fetchKB[i-1])
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"seine/bench/plan"
+	"seine/cmd/internal/boot"
+	"seine/frontier/redis"
+)
+
+// planCmd asks for a plan. Its defaults are those of plan.Default.
+type planCmd struct {
+	Bench string `type:"path" placeholder:"FILE" help:"Unit costs: output of go test -run '^$$' -bench . ./... on a machine like yours; - is stdin (those in bench/results)."`
+	From  string `placeholder:"CRAWL" help:"Take pages, sites, known and queued URLs from a running crawl."`
+
+	Pages     float64       `placeholder:"N" help:"Pages to fetch, such as 1e9."`
+	Days      float64       `placeholder:"N" help:"In so many days; without it as long as it takes."`
+	Sites     float64       `placeholder:"N" help:"Sites that the pages are spread over."`
+	Exponent  float64       `default:"0.8" placeholder:"X" help:"The r-th largest site has r^-X of the pages of the largest, 0 all the same (${default})."`
+	SiteSizes string        `type:"path" placeholder:"FILE" help:"Pages of each site instead, a number a line."`
+	Known     float64       `placeholder:"N" help:"URLs known in the end (pages x links x new)."`
+	Queued    float64       `placeholder:"N" help:"URLs queued at most (those known and not fetched, at least a quarter of the pages)."`
+	Links     float64       `default:"60" placeholder:"N" help:"Links of a page (${default})."`
+	New       float64       `default:"0.03" placeholder:"F" help:"Share of the links that is new (${default})."`
+	Own       float64       `default:"0.8" placeholder:"F" help:"Share of the links that leads to their page's site (${default})."`
+	Cached    float64       `default:"0.8" placeholder:"F" help:"Share of the known links that a fetcher remembers (${default})."`
+	PageBytes float64       `default:"45056" placeholder:"N" help:"Bytes of a page (${default})."`
+	WireBytes float64       `default:"12288" placeholder:"N" help:"Bytes of it on the wire (${default})."`
+	TLS       float64       `name:"tls" default:"0.9" placeholder:"F" help:"Share of https (${default})."`
+	Fresh     float64       `default:"0.3" placeholder:"F" help:"Share of the fetches that open a connection (${default})."`
+	Resumed   float64       `default:"0" placeholder:"F" help:"Share of these that resume a TLS session (${default})."`
+	Retried   float64       `default:"0" placeholder:"F" help:"Share of the fetches that is tried again (${default})."`
+	Latency   time.Duration `default:"500ms" placeholder:"D" help:"Time of a fetch (${default})."`
+	Delay     time.Duration `default:"1s" placeholder:"D" help:"Between requests to a site (${default})."`
+	Jitter    float64       `default:"0.5" placeholder:"F" help:"Delays are stretched by up to this (${default})."`
+	PerSite   float64       `default:"1" placeholder:"N" help:"Requests to a site at once (${default})."`
+	Digest    string        `default:"sha256" placeholder:"KIND" help:"Digest of pages (${default})."`
+	Records   string        `default:"plain" placeholder:"KIND" help:"Records: plain, gzip or zstd (${default})."`
+	ErrorRate float64       `default:"1e-6" placeholder:"P" help:"False positives of the filters (${default})."`
+	Embedded  bool          `help:"One process, without Redis."`
+
+	Fetchers     float64   `placeholder:"N" help:"Fetchers that there are (as many as it takes)."`
+	Masters      float64   `placeholder:"N" help:"Redis masters that there are (as many as it takes)."`
+	Cores        float64   `default:"4" placeholder:"N" help:"Processors of a fetcher's machine (${default})."`
+	Memory       boot.Size `default:"8G" placeholder:"BYTES" help:"Its memory (${default})."`
+	Files        float64   `default:"65536" placeholder:"N" help:"Files that a fetcher may open (${default})."`
+	LinkSpeed    float64   `default:"1e9" placeholder:"BITS" help:"Bits a second of its network (${default})."`
+	MasterMemory boot.Size `default:"16G" placeholder:"BYTES" help:"Memory of a Redis master (${default})."`
+	Room         float64   `default:"0.5" placeholder:"F" help:"Share of Redis's data kept free for rewriting its file and for fragments (${default})."`
+	Load         float64   `default:"0.7" placeholder:"F" help:"Share of a processor or network that may be used (${default})."`
+	MaxClients   float64   `default:"10000" placeholder:"N" help:"maxclients of a master (${default})."`
+	NodeTimeout  float64   `default:"15" placeholder:"SECONDS" help:"cluster-node-timeout of the masters (${default})."`
+
+	PriceFetcher float64 `placeholder:"X" help:"Price of a fetcher's machine an hour."`
+	PriceMaster  float64 `placeholder:"X" help:"Price of a master's machine an hour."`
+	PriceTraffic float64 `placeholder:"X" help:"Price of a GB on the wire."`
+	PriceDisk    float64 `placeholder:"X" help:"Price of a GB of records."`
+}
+
+// Run prints the plan, also one that cannot be met, which it says.
+func (c *planCmd) Run(env *boot.Env, g *cli) error {
+	asked := c.toAsked()
+	if c.From != "" {
+		if err := c.from(env, g, &asked); err != nil {
+			return err
+		}
+	}
+	if err := c.readSizes(&asked); err != nil {
+		return err
+	}
+	if asked.Pages == 0 && len(asked.Sizes) == 0 {
+		return boot.Usage("--pages and --sites, --site-sizes or --from is needed")
+	}
+	units, err := c.units(env)
+	if err != nil {
+		return err
+	}
+	p, err := plan.New(asked, units)
+	if err != nil {
+		return boot.Usage("%w", err)
+	}
+	return g.answer(env, p, p.Write)
+}
+
+func (c *planCmd) toAsked() plan.Asked {
+	return plan.Asked{
+		Pages: c.Pages, Days: c.Days, Sites: c.Sites, Exponent: c.Exponent, Known: c.Known, Queued: c.Queued,
+		Links: c.Links, New: c.New, Own: c.Own, Cached: c.Cached, Page: c.PageBytes, Wire: c.WireBytes,
+		TLS: c.TLS, Fresh: c.Fresh, Resumed: c.Resumed, Retried: c.Retried,
+		Latency: c.Latency.Seconds(), Delay: c.Delay.Seconds(), Jitter: c.Jitter, PerSite: c.PerSite,
+		Digest: c.Digest, Records: c.Records, Rate: c.ErrorRate, Embedded: c.Embedded,
+		Fetchers: c.Fetchers, Masters: c.Masters, Cores: c.Cores, Memory: float64(c.Memory), Files: c.Files,
+		MasterMemory: float64(c.MasterMemory), Room: c.Room, Load: c.Load, Link: c.LinkSpeed,
+		Clients: c.MaxClients, NodeTimeout: c.NodeTimeout,
+		Prices: plan.Prices{Fetcher: c.PriceFetcher, Master: c.PriceMaster, Traffic: c.PriceTraffic, Disk: c.PriceDisk},
+	}
+}
+
+// from takes what is not given from a crawl as it stands.
+func (c *planCmd) from(env *boot.Env, g *cli, asked *plan.Asked) error {
+	name := *g
+	name.Crawl = c.From
+	return name.open(env, func(ctx context.Context, f *redis.Frontier) error {
+		r, err := f.Report(ctx)
+		if err != nil {
+			return err
+		}
+		t := r.Total
+		set := func(v *float64, n int64) {
+			if *v == 0 {
+				*v = float64(n)
+			}
+		}
+		set(&asked.Pages, t.Done+t.Queued+t.Waiting+t.Open)
+		set(&asked.Sites, t.Ready+t.Held+t.Leases)
+		set(&asked.Known, t.Known)
+		set(&asked.Queued, t.Queued)
+		return nil
+	})
+}
+
+// readSizes reads the pages of each site.
+func (c *planCmd) readSizes(asked *plan.Asked) error {
+	if c.SiteSizes == "" {
+		return nil
+	}
+	f, err := os.Open(c.SiteSizes)
+	if err != nil {
+		return fmt.Errorf("--site-sizes: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" {
+			continue
+		}
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(v >= 1) {
+			return boot.Usage("--site-sizes: line %d of %s is %q, must be how many pages a site has", n, c.SiteSizes, text)
+		}
+		asked.Sizes = append(asked.Sizes, v)
+	}
+	return lines.Err()
+}
+
+func (c *planCmd) units(env *boot.Env) (*plan.Units, error) {
+	if c.Bench == "" {
+		return plan.Measured()
+	}
+	in := io.Reader(env.In)
+	if c.Bench != "-" {
+		f, err := os.Open(c.Bench)
+		if err != nil {
+			return nil, fmt.Errorf("--bench: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	return plan.ReadUnits(c.Bench, in)
+}
