@@ -179,21 +179,30 @@ func BenchmarkLeaseBytes(b *testing.B) {
 	}
 }
 
-// BenchmarkRules is what robots.txt rules of 200 bytes cost: kept, and read and
-// written once.
+// BenchmarkRules is what robots.txt rules of 200 bytes cost: kept, and asked for
+// in vain and stored once, in calls of 64 origins.
 func BenchmarkRules(b *testing.B) {
 	rules := bytes.Repeat([]byte("x"), 200)
 	s := benchStand(b)
 	c, n, before := costs{s: s}, 0, s.used()
 	for b.Loop() {
-		c.of(1000, func() {
-			for range 1000 {
+		calls := make([][]frontier.OriginRules, 16)
+		for i := range calls {
+			for range 64 {
 				n++
-				origin := fmt.Sprintf("https://www.%s", siteName(n))
-				if _, _, _, err := s.Robots(b.Context(), 0, origin); err != nil {
+				site := siteName(n)
+				calls[i] = append(calls[i], frontier.OriginRules{Site: site, Origin: "https://www." + site})
+			}
+		}
+		c.of(16*64, func() {
+			for _, batch := range calls {
+				if err := s.Rules(b.Context(), 0, batch); err != nil {
 					b.Fatal(err)
 				}
-				if err := s.SetRobots(b.Context(), 0, origin, rules, 24*time.Hour); err != nil {
+				for i := range batch {
+					batch[i].Rules, batch[i].TTL = rules, 24*time.Hour
+				}
+				if err := s.SetRules(b.Context(), 0, batch); err != nil {
 					b.Fatal(err)
 				}
 			}
