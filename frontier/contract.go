@@ -66,9 +66,10 @@ type Expired struct {
 
 // TickRequest says what a fetcher holds in a shard and what it could take.
 type TickRequest struct {
-	Extend     []Lease // leases of mine to extend by the lease duration
-	Want       int     // due sites wanted, 0 = none
-	MaxExpired int     // expired leases wanted at most, 0 = none
+	Extend     []Lease       // leases of mine to extend by the lease duration
+	Want       int           // due sites wanted, 0 = none
+	MaxExpired int           // expired leases wanted at most, 0 = none
+	Standing   time.Duration // how long time may stand still, when the server's clock was set back, before it goes on all the same; 0 = as long as it takes
 }
 
 // TickReply is what a shard answered to a tick.
@@ -79,7 +80,7 @@ type TickReply struct {
 	Next    time.Duration // until the first site is due; 0 = now, <0 = no site waits
 	Rev     int64         // revision of the crawl's settings
 	Paused  bool          // the crawl or the shard is paused
-	Behind  time.Duration // time stands still so long, for the server's clock was set back: KeepTime
+	Behind  time.Duration // time stood still so long, for the server's clock was set back; with Standing or more it goes on now
 }
 
 // OriginRules are the rules that the robots.txt of one origin of a site has for

@@ -18,7 +18,6 @@ package frontier
 import (
 	"context"
 	"io"
-	"time"
 
 	"seine/frontier/canon"
 )
@@ -61,11 +60,9 @@ type Queue interface {
 	// ErrNotAcked they are filled, but may be lost with the master.
 	Admit(ctx context.Context, shard int, batch []Candidate, verdicts []Verdict) error
 	// Tick extends the leases of a fetcher and names those that are gone, names
-	// sites that are due, and leases that nobody extended.
+	// sites that are due, and leases that nobody extended. Where the server's clock
+	// was set back it lets the time of the shard go on.
 	Tick(ctx context.Context, shard int, req TickRequest) (TickReply, error)
-	// KeepTime lets the time of a shard go on when it stands still for long or more,
-	// as Tick said. It returns by how much, 0 when somebody else did it.
-	KeepTime(ctx context.Context, shard int, long time.Duration) (time.Duration, error)
 	// Visit turns tickets of Tick into visits and returns those that were granted.
 	Visit(ctx context.Context, shard int, tickets []Ticket, limits VisitLimits) ([]Visit, error)
 	// Settle takes outcomes of visits and frees sites. Each outcome counts once.

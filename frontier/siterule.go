@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,6 +44,11 @@ func (s *Settings) CapOf(site string) int64 {
 		return r.MaxPages
 	}
 	return s.MaxPerSite
+}
+
+// Caps says whether any site is capped by the settings.
+func (s *Settings) Caps() bool {
+	return s.MaxPerSite > 0 || slices.ContainsFunc(s.Sites, func(r SiteRule) bool { return r.MaxPages > 0 })
 }
 
 // matches says whether the rule, for a name or *.domain, is for a site.

@@ -9,7 +9,7 @@ import (
 var swapText string
 
 // swapScript gives memory back sooner or later, so it runs above maxmemory too.
-var swapScript = NewScript("swap", "#!lua flags=allow-oom\n"+swapText)
+var swapScript = JoinScript("swap", "#!lua flags=allow-oom\n", ScriptPart{"shard/swap.lua", swapText})
 
 // Fields are names and values of a hash in turn; "" means absent.
 type Fields []string

@@ -13,8 +13,9 @@ func KeysOf(crawl, tag string) Keys { return Keys{crawl + ":{" + tag + "}:"} }
 
 // Never is a name that no key ever has. A script that declares it runs on no
 // node while its slot is moving; there it could see some of its keys only, or be
-// broken off after it emptied one of them.
-func (k Keys) Never() string { return k.prefix + "never" }
+// broken off after it emptied one of them. It tells which script ran where only
+// keys are shown, as in SLOWLOG.
+func (k Keys) Never(script string) string { return k.prefix + "never:" + script }
 
 // Meta is a hash: epoch, rev and paused as copied from the root, last tick and
 // quiet time. It is KEYS[1] of every script.

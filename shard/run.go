@@ -4,7 +4,11 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -16,7 +20,25 @@ type Script struct {
 	Name string
 
 	text, sha string
+	parts     []ScriptPart // of text, after its flags
+	first     int          // line of text that the first part starts at
 	seconds   *metrics.PrometheusHistogram
+}
+
+// ScriptPart is a file that a script is put together of.
+type ScriptPart struct{ File, Text string }
+
+// JoinScript is NewScript of some files in turn. An error of the script names the
+// file and the line there. flags is the first line of the script, such as
+// "#!lua flags=allow-oom\n", or "".
+func JoinScript(name, flags string, parts ...ScriptPart) *Script {
+	text := flags
+	for _, p := range parts {
+		text += p.Text
+	}
+	s := NewScript(name, text)
+	s.parts, s.first = parts, 1+strings.Count(flags, "\n")
+	return s
 }
 
 // NewScript names a script text. The name labels its latencies, metric
@@ -52,7 +74,7 @@ func (c *Client) Run(ctx context.Context, k int, s *Script, keys []string, args 
 	})
 	s.seconds.UpdateDuration(start)
 	if err != nil && err != redis.Nil {
-		return nil, err
+		return nil, s.locate(err)
 	}
 	return reply, nil
 }
@@ -77,9 +99,45 @@ func (c *Client) RunAck(ctx context.Context, k int, s *Script, replicas int, tim
 	})
 	s.seconds.UpdateDuration(start)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, s.locate(err)
 	}
 	return reply, acked, nil
+}
+
+// scriptError is an error of a script that says where in its files it happened.
+type scriptError struct {
+	error
+	text string
+}
+
+func (e *scriptError) Error() string { return e.text }
+func (e *scriptError) Unwrap() error { return e.error }
+
+// scriptLine is how servers name a line of what they ran.
+var scriptLine = regexp.MustCompile(`@?user_script:([0-9]+)`)
+
+// locate names files and lines in an error of the script.
+func (s *Script) locate(err error) error {
+	var e *Error
+	if s.parts == nil || !errors.As(err, &e) || !scriptLine.MatchString(e.Err.Error()) {
+		return err
+	}
+	text := scriptLine.ReplaceAllStringFunc(e.Err.Error(), func(place string) string {
+		line, err := strconv.Atoi(place[strings.LastIndexByte(place, ':')+1:])
+		if err != nil || line < s.first {
+			return place
+		}
+		line -= s.first - 1
+		for _, p := range s.parts {
+			lines := strings.Count(p.Text, "\n")
+			if line <= lines {
+				return fmt.Sprintf("%s:%d", p.File, line)
+			}
+			line -= lines
+		}
+		return place
+	})
+	return &Error{Shard: e.Shard, Op: e.Op, Err: &scriptError{e.Err, text}}
 }
 
 // Do runs one plain command on the master of key, a key of shard k, and

@@ -265,3 +265,32 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 }
+
+// TestScriptErrors: an error of a script names the file and the line there, on
+// every server.
+func TestScriptErrors(t *testing.T) {
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		c := open(t, shardtest.Start(t, shardtest.Config{Kind: kind}))
+		for _, flags := range []string{"", "#!lua flags=allow-oom\n"} {
+			for _, bad := range []struct {
+				text, want string
+			}{
+				{"-- second\nlocal x = nil + 1\n", "b.lua:2: "},
+				{"\n\nfail()\n", "a.lua:2: "},
+				{"redis.call('HSET', KEYS[1], 'a', 1)\nreturn redis.call('LPOP', KEYS[1])\n", "b.lua:2"},
+				{"\nlocal = 1\n", "b.lua:2: "},
+			} {
+				s := shard.JoinScript("bad", flags, shard.ScriptPart{File: "a.lua", Text: "-- first\nlocal function fail() error({err = nil .. ''}) end\n"},
+					shard.ScriptPart{File: "b.lua", Text: bad.text})
+				_, err := c.Run(within(t), 0, s, []string{"k"})
+				if err == nil || !strings.Contains(err.Error(), bad.want) || strings.Contains(err.Error(), "user_script") {
+					t.Errorf("%q: %v, want %s", flags+bad.text, err, bad.want)
+				}
+				var e *shard.Error
+				if !errors.As(err, &e) || e.Op != "bad" {
+					t.Errorf("%v is no error of the script", err)
+				}
+			}
+		}
+	})
+}

@@ -6,16 +6,21 @@
 -- Reply    1 changed, 0 refused: something is not as expected
 -- Cost     O(fields)
 -- Repeat   refused, for callers change at least one field that they expect
-local C = redis.call
-local last = 1 + 2 * tonumber(ARGV[1])
-for i = 2, last, 2 do
-  if (C('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 1] then return 0 end
+local call = redis.call
+local HASH = KEYS[1]
+local LAST_EXPECTED = 1 + 2 * tonumber(ARGV[1])
+
+for a = 2, LAST_EXPECTED, 2 do
+  local name, value = ARGV[a], ARGV[a + 1]
+  if (call('HGET', HASH, name) or '') ~= value then return 0 end
 end
-for i = last + 1, #ARGV, 2 do
-  if ARGV[i + 1] == '' then
-    C('HDEL', KEYS[1], ARGV[i])
+
+for a = LAST_EXPECTED + 1, #ARGV, 2 do
+  local name, value = ARGV[a], ARGV[a + 1]
+  if value == '' then
+    call('HDEL', HASH, name)
   else
-    C('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+    call('HSET', HASH, name, value)
   end
 end
 return 1

@@ -96,7 +96,7 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	}
 	granted := 0
 	defer func() { l.crawler.workers.unreserve(want - granted) }()
-	req := frontier.TickRequest{Want: want, MaxExpired: maxExpired}
+	req := frontier.TickRequest{Want: want, MaxExpired: maxExpired, Standing: standing}
 	l.began = time.Now()
 	l.asking.Store(l.began.UnixMilli())
 	var held []*visit
@@ -116,8 +116,8 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 		l.extend(held, reply.Gone, l.began)
 	}
 	l.paused.Store(reply.Paused)
-	if err := l.keepTime(ctx, reply.Behind); err != nil {
-		return 0, err
+	if reply.Behind >= standing {
+		l.crawler.cfg.Log.Warn("the clock of a shard's server was set back, its time goes on from where it was", "shard", l.shard, "by", reply.Behind)
 	}
 	if reply.Rev != l.rev {
 		if err := l.crawler.refresh(ctx); err != nil {
@@ -141,18 +141,6 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 
 // standing is how long the time of a shard may stand still.
 const standing = time.Second
-
-// keepTime lets the time of a shard go on whose clock was set back.
-func (l *shardLoop) keepTime(ctx context.Context, behind time.Duration) error {
-	if behind < standing {
-		return nil
-	}
-	behind, err := l.crawler.cfg.Frontier.KeepTime(ctx, l.shard, standing)
-	if err == nil && behind > 0 {
-		l.crawler.cfg.Log.Warn("the clock of a shard's server was set back, its time goes on from where it was", "shard", l.shard, "by", behind)
-	}
-	return err
-}
 
 // nextTick says how long the loop may wait after a tick.
 func (l *shardLoop) nextTick(want, due int, reply *frontier.TickReply) time.Duration {

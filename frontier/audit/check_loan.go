@@ -62,7 +62,7 @@ func (c *checker) idle(ctx context.Context, leases []frontier.Lease, counted fun
 			keys = append(keys, c.keys.Site(l.Site), c.keys.Visit(l.Token))
 			args = append(args, redis.MemberOf(l))
 		}
-		raw, err := c.f.Call(ctx, c.k, loansScript, keys, args)
+		raw, err := c.f.Call(ctx, c.k, leasesScript, keys, args)
 		if err != nil {
 			return nil, err
 		}

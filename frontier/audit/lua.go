@@ -1,19 +1,32 @@
 package audit
 
 import (
-	"embed"
+	_ "embed"
 
 	"seine/frontier/redis"
+	"seine/shard"
 )
 
-//go:embed lua/*.lua
-var texts embed.FS
+var (
+	//go:embed lua/check.lua
+	checkText string
+	//go:embed lua/leases.lua
+	leasesText string
+	//go:embed lua/mend.lua
+	mendText string
+	//go:embed lua/evict.lua
+	evictText string
+)
 
 // The scripts of a check only read; those of a repair give memory back sooner or
 // later, so they run above maxmemory too.
 var (
-	checkScript = redis.PreludeScript(texts, "check", true)
-	loansScript = redis.PreludeScript(texts, "loans", true)
-	mendScript  = redis.PreludeScript(texts, "mend", false)
-	evictScript = redis.PreludeScript(texts, "evict", false)
+	checkScript  = script("check", checkText, true)
+	leasesScript = script("leases", leasesText, true)
+	mendScript   = script("mend", mendText, false)
+	evictScript  = script("evict", evictText, false)
 )
+
+func script(name, text string, reads bool) *shard.Script {
+	return redis.PreludeScript(name, shard.ScriptPart{File: "frontier/audit/lua/" + name + ".lua", Text: text}, reads)
+}

@@ -61,11 +61,6 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 	return reply, nil
 }
 
-// KeepTime does nothing: the clock of a process is never set back.
-func (f *Frontier) KeepTime(context.Context, int, time.Duration) (time.Duration, error) {
-	return 0, nil
-}
-
 // lease finds the lease of that token and site.
 func (p *part) lease(l frontier.Lease) *lease {
 	if found := p.leases[l.Token]; found != nil && found.site.name == l.Site {

@@ -2,10 +2,7 @@ package redis
 
 import (
 	"cmp"
-	"encoding/binary"
-	"math"
 	"slices"
-	"strconv"
 
 	"seine/frontier"
 	"seine/frontier/canon"
@@ -17,35 +14,30 @@ type admission struct {
 	speaker map[canon.Fingerprint]int // whose verdict counts for a URL, or a request, of the batch
 	first   []int                     // the speakers, in the batch's order
 
-	placed  []int // candidates in the order of the call: by filter, then as in the batch
+	placed  []int // candidates in the order of the call: by site, then as in the batch
 	filters []int // the filters they fall in
-	sites   map[string]int
-	names   []string // of the sites, whose numbers start at 1
-	inClass [][4]int // per site: the numbers of its lists by class, from 1
-	queues  []string // keys of the lists
+	runs    []run
 
-	counts, lists, of, caps, order, again []byte // ARGV[4..9]
-	marks                                 []byte // ARGV[11]
-
-	text                   []byte // what prints, entries and plain are parts of
-	prints, entries, plain []part
+	text []byte // what args are parts of
 
 	keys []string
 	args []any
 }
 
-// part is a part of admission.text, which moves while it grows.
-type part struct{ from, to int }
+// run is as many candidates as follow each other of one site, class and filter.
+type run struct {
+	first  *frontier.Candidate
+	size   int
+	filter int
+}
 
 func newAdmission() *admission {
-	return &admission{speaker: make(map[canon.Fingerprint]int), sites: make(map[string]int)}
+	return &admission{speaker: make(map[canon.Fingerprint]int)}
 }
 
 // forget lets go of what belongs to the caller.
 func (a *admission) forget() {
-	clear(a.sites)
-	clear(a.names)
-	clear(a.queues)
+	clear(a.runs)
 	clear(a.keys)
 	clear(a.args)
 }
@@ -86,132 +78,114 @@ func (a *admission) speakerOf(c *frontier.Candidate) int {
 }
 
 // build makes keys and args of a call for the candidates of batch that chosen
-// names.
+// names, in runs: as many as follow each other of one site, class and filter.
 func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen []int) {
-	settings := f.settings.Load()
-	clear(a.sites)
-	a.names, a.inClass, a.queues = a.names[:0], a.inClass[:0], a.queues[:0]
-	a.lists, a.of, a.again = a.lists[:0], a.of[:0], a.again[:0]
-	a.text, a.prints, a.entries, a.plain = a.text[:0], a.prints[:0], a.entries[:0], a.plain[:0]
-	a.place(batch, chosen, f.layout.Filters)
-	for x, i := range a.placed {
-		a.add(f.keys[k], x+1, &batch[i])
+	settings, keys, filters := f.settings.Load(), f.keys[k], f.layout.Filters
+	again := a.place(batch, chosen, filters)
+	a.divide(batch, filters)
+	capped := 0
+	if settings.Caps() {
+		capped = 1
 	}
-	a.limit(settings)
-	a.marks = f.appendMarks(a.marks[:0], k, settings)
 
-	a.keys = append(a.keys[:0], f.base[k]...)
+	a.keys = f.sharedKeys(a.keys[:0], k, admitScript)
 	for _, j := range a.filters {
-		a.keys = append(a.keys, f.keys[k].Filter(j))
+		a.keys = append(a.keys, keys.Filter(j))
 	}
-	for _, name := range a.names {
-		a.keys = append(a.keys, f.keys[k].Site(name))
+	for _, r := range a.runs {
+		a.keys = append(a.keys, keys.Site(r.first.Site))
 	}
-	a.keys = append(a.keys, a.queues...)
+	for _, r := range a.runs {
+		a.keys = append(a.keys, keys.Queue(r.first.Site, int(r.first.Priority)))
+	}
 
 	push := "RPUSH"
 	if settings.Order == "depth" {
 		push = "LPUSH"
 	}
-	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, a.counts, a.lists, a.of, a.caps, a.order, a.again, len(a.names), a.marks)
-	for _, name := range a.names {
-		a.args = append(a.args, name)
+	low, high, longest := f.marks(k, settings)
+	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, low, high, longest, len(a.filters), len(a.runs), len(a.placed), capped)
+	for _, r := range a.runs {
+		a.args = append(a.args, r.first.Site)
 	}
-	for _, parts := range [][]part{a.prints, a.entries, a.plain} {
-		for _, p := range parts {
-			a.args = append(a.args, a.text[p.from:p.to])
+	for _, r := range a.runs {
+		a.args = append(a.args, r.size)
+	}
+	if len(a.filters) > 1 {
+		for _, r := range a.runs {
+			a.args = append(a.args, slices.Index(a.filters, r.filter)+1)
 		}
+	}
+	if capped == 1 {
+		for _, r := range a.runs {
+			a.args = append(a.args, settings.CapOf(r.first.Site))
+		}
+	}
+	a.write(batch, again)
+}
+
+// divide finds the runs of the placed candidates.
+func (a *admission) divide(batch []frontier.Candidate, filters int) {
+	a.runs = a.runs[:0]
+	for _, i := range a.placed {
+		c := &batch[i]
+		j := shard.FilterOf(c.Fingerprint, filters)
+		if n := len(a.runs); n > 0 {
+			if r := &a.runs[n-1]; r.filter == j && r.first.Site == c.Site && r.first.Priority == c.Priority {
+				r.size++
+				continue
+			}
+		}
+		a.runs = append(a.runs, run{first: c, size: 1, filter: j})
 	}
 }
 
-// place groups the chosen candidates by the filters they fall in, and keeps the
-// order in which they are to be queued.
-func (a *admission) place(batch []frontier.Candidate, chosen []int, filters int) {
-	a.filters, a.counts, a.order = a.filters[:0], a.counts[:0], a.order[:0]
+// place orders the chosen candidates by site, each site's as in the batch, and
+// finds the filters that they fall in. It says whether any is wanted again.
+func (a *admission) place(batch []frontier.Candidate, chosen []int, filters int) (again bool) {
 	a.placed = append(a.placed[:0], chosen...)
-	if filters == 1 {
-		a.filters = append(a.filters, 0)
-		a.counts = binary.BigEndian.AppendUint16(a.counts, uint16(len(chosen)))
-		for x := range chosen {
-			a.order = binary.BigEndian.AppendUint16(a.order, uint16(x+1))
-		}
-		return
-	}
-	filterOf := func(i int) int { return shard.FilterOf(batch[i].Fingerprint, filters) }
-	slices.SortStableFunc(a.placed, func(i, j int) int { return cmp.Compare(filterOf(i), filterOf(j)) })
-	count := 0
-	for x, i := range a.placed {
-		count++
-		if j := filterOf(i); x+1 == len(a.placed) || filterOf(a.placed[x+1]) != j {
+	slices.SortStableFunc(a.placed, func(i, j int) int { return cmp.Compare(batch[i].Site, batch[j].Site) })
+	a.filters = a.filters[:0]
+	for _, i := range chosen {
+		if j := shard.FilterOf(batch[i].Fingerprint, filters); !slices.Contains(a.filters, j) {
 			a.filters = append(a.filters, j)
-			a.counts = binary.BigEndian.AppendUint16(a.counts, uint16(count))
-			count = 0
 		}
+		again = again || batch[i].Again != ""
 	}
-	// chosen ascends, so a candidate's place in it is found by search.
-	a.order = append(a.order, make([]byte, 2*len(chosen))...)
-	for x, i := range a.placed {
-		at, _ := slices.BinarySearch(chosen, i)
-		binary.BigEndian.PutUint16(a.order[2*at:], uint16(x+1))
-	}
+	return again
 }
 
-// add adds one candidate, the x-th from 1.
-func (a *admission) add(keys shard.Keys, x int, c *frontier.Candidate) {
-	site, known := a.sites[c.Site]
-	if !known {
-		a.names = append(a.names, c.Site)
-		a.inClass = append(a.inClass, [4]int{})
-		site = len(a.names)
-		a.sites[c.Site] = site
+// write adds what the script has of each candidate: what must be new, its entry,
+// and, when some are wanted again, its plain fingerprint.
+func (a *admission) write(batch []frontier.Candidate, again bool) {
+	a.text = a.text[:0]
+	for _, i := range a.placed {
+		print := batch[i].Fingerprint
+		if batch[i].Again != "" {
+			print = batch[i].Request()
+		}
+		a.arg(print.Append(a.text))
 	}
-	list := &a.inClass[site-1][c.Priority]
-	if *list == 0 {
-		a.queues = append(a.queues, keys.Queue(c.Site, int(c.Priority)))
-		*list = len(a.queues)
-		a.lists = append(binary.BigEndian.AppendUint16(a.lists, uint16(site)), c.Priority)
+	for _, i := range a.placed {
+		c := &batch[i]
+		e := frontier.Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Seed: c.Seed, Meta: c.Meta}
+		a.arg(frontier.AppendEntry(a.text, c.Site, &e))
 	}
-	a.of = binary.BigEndian.AppendUint16(a.of, uint16(*list))
-
-	plain := a.write(c.Fingerprint.Append)
-	if c.Again == "" {
-		a.prints = append(a.prints, plain)
-	} else {
-		a.again = binary.BigEndian.AppendUint16(a.again, uint16(x))
-		a.plain = append(a.plain, plain)
-		a.prints = append(a.prints, a.write(c.Request().Append))
-	}
-	e := frontier.Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Seed: c.Seed, Meta: c.Meta}
-	a.entries = append(a.entries, a.write(func(dst []byte) []byte { return frontier.AppendEntry(dst, c.Site, &e) }))
-}
-
-// write adds what app appends to text.
-func (a *admission) write(app func([]byte) []byte) part {
-	from := len(a.text)
-	a.text = app(a.text)
-	return part{from, len(a.text)}
-}
-
-// limit writes the caps that the settings put on the sites of the call.
-func (a *admission) limit(s *frontier.Settings) {
-	a.caps = a.caps[:0]
-	any := s.MaxPerSite > 0
-	for i := range s.Sites {
-		any = any || s.Sites[i].MaxPages > 0
-	}
-	if !any {
+	if !again {
 		return
 	}
-	for _, name := range a.names {
-		a.caps = binary.BigEndian.AppendUint32(a.caps, uint32(min(s.CapOf(name), math.MaxUint32)))
+	for _, i := range a.placed {
+		if batch[i].Again == "" {
+			a.args = append(a.args, "")
+		} else {
+			a.arg(batch[i].Fingerprint.Append(a.text))
+		}
 	}
 }
 
-// lost names the filter that a reply of the script says is missing.
-func (a *admission) lost(keys shard.Keys, which string) string {
-	x, err := strconv.Atoi(which)
-	if err != nil || x < 1 || x > len(a.filters) {
-		return "?"
-	}
-	return keys.Filter(a.filters[x-1])
+// arg adds as an argument what longer has more than text. Where text moved, earlier
+// arguments stay where they were.
+func (a *admission) arg(longer []byte) {
+	a.args = append(a.args, longer[len(a.text):len(longer):len(longer)])
+	a.text = longer
 }

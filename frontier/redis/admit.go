@@ -83,7 +83,8 @@ func (f *Frontier) admit(ctx context.Context, k int, a *admission, batch []front
 	}
 	letters, _ := reply.(string)
 	if which, lost := strings.CutPrefix(letters, "!lost "); lost {
-		return &shard.Error{Shard: k, Op: "admit", Err: fmt.Errorf("%w: %s; restore it with `frontier bloom load DIR --shard %d`", frontier.ErrLostFilter, a.lost(f.keys[k], which), k)}
+		at := min(8+shard.Int(which), int64(len(a.keys)-1)) // the filters come after KEYS[9]
+		return &shard.Error{Shard: k, Op: "admit", Err: fmt.Errorf("%w: %s; restore it with `frontier bloom load DIR --shard %d`", frontier.ErrLostFilter, a.keys[at], k)}
 	}
 	if len(letters) != len(chosen) {
 		return Malformed(k, "admit", reply)

@@ -259,19 +259,21 @@ func TestFalsePositivesOfABatch(t *testing.T) {
 	s.sound(0)
 }
 
-// TestAdmissionKeepsOrder: grouped by filter, candidates are queued in their order.
+// TestAdmissionKeepsOrder: candidates of one site stay in their order, whatever
+// their classes and filters.
 func TestAdmissionKeepsOrder(t *testing.T) {
 	a := newAdmission()
-	batch := candidates("a.example", 0, 100)
-	chosen := a.unique(batch)
-	a.place(batch, chosen, 7)
-	if !slices.IsSorted(a.filters) || len(a.filters) != 7 || len(a.counts) != 14 {
-		t.Fatal(a.filters, a.counts)
+	var batch []frontier.Candidate
+	for i := range 100 {
+		batch = append(batch, class(candidate([]string{"b.example", "a.example"}[i%2], i), uint8(i/3%4)))
 	}
-	for at := range chosen {
-		x := int(a.order[2*at])<<8 | int(a.order[2*at+1])
-		if a.placed[x-1] != chosen[at] {
-			t.Fatalf("place %d of the order is candidate %d, want %d", at, a.placed[x-1], chosen[at])
+	a.place(batch, a.unique(batch), 7)
+	if len(a.filters) != 7 || len(a.placed) != 100 {
+		t.Fatal(a.filters, a.placed)
+	}
+	for x, i := range a.placed {
+		if want := 2*x + 1; x < 50 && i != want || x >= 50 && i != 2*(x-50) {
+			t.Fatalf("place %d is that of candidate %d", x, i)
 		}
 	}
 }

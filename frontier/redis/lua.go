@@ -23,7 +23,6 @@ const readOnly = "#!lua flags=no-writes\n"
 var (
 	admitScript    = script("admit", "", "marks")
 	tickScript     = script("tick", allowOOM)
-	clockScript    = script("clock", allowOOM)
 	visitScript    = script("visit", allowOOM)
 	settleScript   = script("settle", allowOOM)
 	reapScript     = script("reap", allowOOM)
@@ -52,11 +51,16 @@ func script(name, flags string, with ...string) *shard.Script {
 
 // bare is a script that runs without the prelude.
 func bare(name, flags string, with ...string) *shard.Script {
-	all := flags
-	for _, part := range append(with, name) {
-		all += text(part)
+	var parts []shard.ScriptPart
+	for _, file := range append(with, name) {
+		parts = append(parts, part(file))
 	}
-	return shard.NewScript(name, all)
+	return shard.JoinScript(name, flags, parts...)
+}
+
+// part is one of the embedded files.
+func part(name string) shard.ScriptPart {
+	return shard.ScriptPart{File: "frontier/redis/lua/" + name + ".lua", Text: text(name)}
 }
 
 // text is one of the embedded files; a missing one is a fault of the build.

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -10,14 +9,9 @@ import (
 	"seine/shard"
 )
 
-// appendMarks appends the marks of shard k as lua/marks.lua reads them, nothing
-// when there are none.
-func (f *Frontier) appendMarks(dst []byte, k int, s *frontier.Settings) []byte {
-	if s.MemoryHigh == 0 {
-		return dst
-	}
-	dst = append(dst, byte(s.LowMark()), byte(s.MemoryHigh))
-	return binary.BigEndian.AppendUint32(dst, f.longest[k].Load())
+// marks are those of shard k as lua/marks.lua reads them.
+func (f *Frontier) marks(k int, s *frontier.Settings) (low, high int, longest uint32) {
+	return s.LowMark(), s.MemoryHigh, f.longest[k].Load()
 }
 
 // noteLongest keeps, for the shards of each master, the longest queue of any of

@@ -147,12 +147,15 @@ func TestScriptsWaitForMoves(t *testing.T) {
 	if err := settle(300 * time.Millisecond); err == nil || open() != 1 || s.stat("done") != 0 {
 		t.Errorf("while the slot moves: %v, %v open, want an error and 1", err, open())
 	}
-	never := s.base[0][8]
-	s.base[0][8] = s.keys[0].Meta()
+	run := s.run
+	s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {
+		keys[8] = s.keys[0].Meta()
+		return run(ctx, k, script, keys, args...)
+	}
 	if err := settle(time.Minute); err == nil || !strings.Contains(err.Error(), "non local key") || open() != 0 || s.stat("done") != 0 {
 		t.Errorf("without the key that is always missing: %v; if this works now, the key can go", err)
 	}
-	s.base[0][8] = never
+	s.run = run
 	move.Finish(t)
 	if err := settle(time.Minute); err != nil {
 		t.Errorf("after the move: %v", err)

@@ -98,7 +98,7 @@ type Frontier struct {
 	settings atomic.Pointer[frontier.Settings]
 
 	cfg        Config
-	base       [][]string // KEYS[1..9] of every script, by shard
+	base       [][]string // KEYS[1..8] of every script, by shard
 	process    string     // makes tokens of this process differ from those of others
 	run        runner     // client.Run, or what a test puts in its place
 	tokens     atomic.Uint64
@@ -118,7 +118,7 @@ func attach(client *shard.Client, crawl string, layout frontier.Layout, epoch st
 		keys := shard.KeysOf(crawl, f.shards.Tag(k))
 		f.keys = append(f.keys, keys)
 		f.base = append(f.base, []string{keys.Meta(), keys.Stats(), keys.Leases(),
-			keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held(), keys.Never()})
+			keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held()})
 	}
 	f.settings.Store(&frontier.Settings{})
 	return f
@@ -148,13 +148,18 @@ func (f *Frontier) Settings() *frontier.Settings { return f.settings.Load() }
 // call runs a script of shard k. keys are those after KEYS[9], args those after
 // ARGV[1].
 func (f *Frontier) call(ctx context.Context, k int, s *shard.Script, keys []string, args []any) (any, error) {
-	all := make([]string, 0, len(f.base[k])+len(keys))
-	all = append(append(all, f.base[k]...), keys...)
+	all := append(f.sharedKeys(make([]string, 0, 9+len(keys)), k, s), keys...)
 	reply, err := f.run(ctx, k, s, all, append([]any{f.epoch}, args...)...)
 	if err != nil {
 		return nil, err
 	}
 	return reply, f.refusal(k, s.Name, reply)
+}
+
+// sharedKeys appends KEYS[1..9] of a script. The last never exists; it bears the
+// name of the script for those who read SLOWLOG.
+func (f *Frontier) sharedKeys(dst []string, k int, s *shard.Script) []string {
+	return append(append(dst, f.base[k]...), f.keys[k].Never(s.Name))
 }
 
 // refusal is the error that a reply stands for, if it does.

@@ -14,7 +14,7 @@ import (
 // Cost: a call a shard.
 func (f *Frontier) rights(ctx context.Context) error {
 	for k := range f.keys {
-		raw, err := f.run(ctx, k, rightsScript, []string{f.keys[k].Rights(), f.keys[k].Never()}, 0)
+		raw, err := f.run(ctx, k, rightsScript, []string{f.keys[k].Rights(), f.keys[k].Never(rightsScript.Name)}, 0)
 		var no []string
 		switch {
 		case err != nil && strings.Contains(err.Error(), "NOPERM"):

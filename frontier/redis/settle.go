@@ -90,7 +90,6 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 func (s *settling) add(st *frontier.Settlement) {
 	s.keys = append(s.f.block(s.keys, s.k, st.Site), s.f.keys[s.k].Visit(st.Token))
 	var sent []int
-	var kinds []byte
 	var known [visitURLs + 1]bool
 	for i, o := range st.Outcomes {
 		if o.Index < 1 || o.Index > visitURLs || known[o.Index] {
@@ -98,10 +97,9 @@ func (s *settling) add(st *frontier.Settlement) {
 		}
 		known[o.Index] = true
 		sent = append(sent, i)
-		kinds = append(kinds, kindLetter(o.Kind))
 	}
 	s.sent = append(s.sent, sent)
-	s.args = append(s.args, st.Token, st.Site, len(sent), kinds)
+	s.args = append(s.args, st.Token, st.Site, len(sent))
 	if r := st.Free; r != nil {
 		s.args = append(s.args, 1, Milliseconds(r.Remain), Milliseconds(r.Delay), r.Why, max(0, r.Failures))
 	} else {
@@ -112,24 +110,16 @@ func (s *settling) add(st *frontier.Settlement) {
 	}
 	for _, i := range sent {
 		switch o := &st.Outcomes[i]; o.Kind {
+		case frontier.Done:
+			s.args = append(s.args, "done")
 		case frontier.Retry:
-			s.args = append(s.args, Milliseconds(o.NotBefore))
+			s.args = append(s.args, "retry", Milliseconds(o.NotBefore))
 		case frontier.Dead:
-			s.args = append(s.args, slices.Index(s.causes, o.Cause)+1, letterHead(st.Site, o.Text))
+			s.args = append(s.args, "dead", slices.Index(s.causes, o.Cause)+1, letterHead(st.Site, o.Text))
+		default:
+			s.args = append(s.args, "requeue")
 		}
 	}
-}
-
-func kindLetter(k frontier.Kind) byte {
-	switch k {
-	case frontier.Done:
-		return 'd'
-	case frontier.Retry:
-		return 'r'
-	case frontier.Dead:
-		return 'x'
-	}
-	return 'q'
 }
 
 // letterHead is what stands before the entry in a dead letter: site and text,

@@ -27,9 +27,10 @@ func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
 func (f *Frontier) shardStats(ctx context.Context, k int) (frontier.ShardStats, error) {
 	keys := f.keys[k]
 	s := frontier.ShardStats{Shard: k, Slot: shard.Slot(f.shards.Tag(k))}
+	low, high, longest := f.marks(k, f.settings.Load())
 	reply, err := f.client.Run(ctx, k, statsScript, []string{
 		keys.Meta(), keys.Stats(), keys.Leases(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held(),
-	}, f.epoch, f.appendMarks(nil, k, f.settings.Load()))
+	}, f.epoch, low, high, longest)
 	if err != nil {
 		return s, err
 	}

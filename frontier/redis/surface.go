@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"embed"
 
 	"seine/shard"
 )
@@ -64,15 +63,11 @@ func (f *Frontier) Root(ctx context.Context, k int) (RootOf, error) {
 	return RootOf{Rev: r.raw["rev"], Paused: r.pausedIn(k), Deleting: r.state == stateDeleting}, nil
 }
 
-// PreludeScript is a script of files that starts with the prelude of this package.
-func PreludeScript(files embed.FS, name string, reads bool) *shard.Script {
-	b, err := files.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err) // a fault of the build
-	}
-	flags := allowOOM
+// PreludeScript is a script that starts with the prelude of this package. reads
+// says that it only reads.
+func PreludeScript(name string, file shard.ScriptPart, reads bool) *shard.Script {
 	if reads {
-		flags = readOnly
+		return shard.JoinScript(name, readOnly, part("prelude"), file)
 	}
-	return shard.NewScript(name, flags+text("prelude")+string(b))
+	return shard.JoinScript(name, allowOOM, part("prelude"), file)
 }

@@ -33,7 +33,7 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 		req.Extend = req.Extend[len(part.Extend):]
 		last := len(req.Extend) == 0
 		if !last {
-			part.Want, part.MaxExpired = 0, 0
+			part.Want, part.MaxExpired, part.Standing = 0, 0, 0
 		}
 		gone := reply.Gone
 		var err error
@@ -48,8 +48,8 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 }
 
 func (f *Frontier) tick(ctx context.Context, k int, req frontier.TickRequest) (frontier.TickReply, error) {
-	args := make([]any, 0, 4+len(req.Extend))
-	args = append(args, f.cfg.Lease.Milliseconds(), Milliseconds(f.cfg.Claim), max(0, min(req.Want, wantMost)), max(0, min(req.MaxExpired, expireMost)))
+	args := make([]any, 0, 5+len(req.Extend))
+	args = append(args, f.cfg.Lease.Milliseconds(), Milliseconds(f.cfg.Claim), max(0, min(req.Want, wantMost)), max(0, min(req.MaxExpired, expireMost)), Milliseconds(req.Standing))
 	for _, l := range req.Extend {
 		args = append(args, MemberOf(l))
 	}
@@ -107,19 +107,4 @@ func parseTick(raw any, extend []frontier.Lease) (reply frontier.TickReply, err 
 	}
 	reply.Behind = time.Duration(behind) * time.Millisecond
 	return reply, nil
-}
-
-// KeepTime lets the time of a shard go on when it stands still for long or more,
-// as Tick said, since the clock of its server was set back. It returns by how
-// much, 0 when somebody else did it. Cost: one script call.
-func (f *Frontier) KeepTime(ctx context.Context, k int, long time.Duration) (time.Duration, error) {
-	raw, err := f.call(ctx, k, clockScript, nil, []any{max(1, Milliseconds(long))})
-	if err != nil {
-		return 0, err
-	}
-	behind, ok := raw.(int64)
-	if !ok {
-		return 0, Malformed(k, "clock", raw)
-	}
-	return time.Duration(behind) * time.Millisecond, nil
 }

@@ -8,17 +8,23 @@
 --             ready:0 to ready:3 and held, deadline of its token, cap}}; '' = none
 -- Cost        O(sites)
 -- Repeat      reads only
-local reply = {int(NOW), META[6] or ''}
-for i = 2, #ARGV do
-  local b, site = 10 + 6 * (i - 2), ARGV[i]
-  local s = C('HMGET', KEYS[b], 'clock', 'token', 'paused', 'blocked')
-  for q = 1, 4 do s[4 + q] = C('LLEN', KEYS[b + q]) end
-  s[9] = C('ZCARD', KEYS[b + 5])
-  s[10] = C('ZRANGE', KEYS[b + 5], 0, 0, 'WITHSCORES')[2]
-  for z = 4, HELD do s[7 + z] = C('ZSCORE', KEYS[z], site) end
-  s[16] = s[2] and C('ZSCORE', KEYS[3], s[2] .. ' ' .. site)
-  s[17] = C('HGET', KEYS[b], 'cap')
-  for x = 1, 17 do s[x] = s[x] or '' end
-  reply[i + 1] = s
+local FIRST_SITE = 2
+local reply = {int(NOW), ruled or ''}
+local block = 10
+for a = FIRST_SITE, #ARGV do
+  local site = ARGV[a]
+  local s = call('HMGET', KEYS[block], 'clock', 'token', 'paused', 'blocked', 'cap')
+  local clock, token, held, blocked, cap = s[1], s[2], s[3], s[4], s[5]
+
+  local state = {clock or '', token or '', held or '', blocked or ''}
+  for p = 0, 3 do state[#state + 1] = call('LLEN', KEYS[block + QUEUE + p]) end
+  state[#state + 1] = call('ZCARD', KEYS[block + RETRIES])
+  state[#state + 1] = call('ZRANGE', KEYS[block + RETRIES], 0, 0, 'WITHSCORES')[2] or ''
+  for z = READY, HELD do state[#state + 1] = call('ZSCORE', KEYS[z], site) or '' end
+  state[#state + 1] = token and call('ZSCORE', LEASES, token .. ' ' .. site) or ''
+  state[#state + 1] = cap or ''
+
+  reply[#reply + 1] = state
+  block = block + 6
 end
 return reply

@@ -10,21 +10,25 @@
 -- Reply       1 it went, 0 it was not there
 -- Cost        O(place in the list)
 -- Repeat      the entry is not there any more
+local BROKEN, PLACE = KEYS[10], KEYS[11]
 local kind, entry, index = ARGV[2], ARGV[3], ARGV[4]
+
 local gone
 if kind == 'waiting' then
-  gone = C('ZREM', KEYS[11], entry)
+  gone = call('ZREM', PLACE, entry)
 elseif kind == 'open' then
-  gone = C('HGET', KEYS[11], index) == entry and C('HDEL', KEYS[11], index) or 0
+  gone = call('HGET', PLACE, index) == entry and call('HDEL', PLACE, index) or 0
 else
-  gone = C('LREM', KEYS[11], 1, entry)
+  gone = call('LREM', PLACE, 1, entry)
 end
+
 if gone == 1 then
-  C('RPUSH', KEYS[10], entry)
+  call('RPUSH', BROKEN, entry)
   if kind == 'dead' then
     tally('dropped', 1)
   else
-    tally(kind, -1) tally('missing', 1)
+    tally(kind, -1)
+    tally('missing', 1)
   end
 end
 count()

@@ -1,4 +1,4 @@
--- mend: puts a site in order, whatever became of its loans and its place. It
+-- mend: puts a site in order, whatever became of its leases and its place. It
 -- judges by itself: what is in order stays as it is.
 -- KEYS[1..9]   as in the prelude
 -- KEYS[10..15] the block of the site
@@ -10,45 +10,54 @@
 -- ARGV[5]      lease, ms
 -- ARGV[6..]    tokens that it is lent under, or seems to be
 -- Reply        {per token a letter: r its lease was given back; t the site was not
---              lent by it and is free; l the lease lent nothing and ended; - in order; URLs dropped because the site is
---              blocked; 1 when it was placed anew}
+--              lent by it and is free; l the lease lent nothing and ended; - in
+--              order; URLs dropped because the site is blocked; 1 when it was
+--              placed anew}
 -- Cost         O(log sites) per token; lists of a blocked site go in the background
 -- Repeat       places the site again, and else finds nothing to do
-local B, site, wrong = 10, ARGV[2], ARGV[3] == '1'
-local s = C('HMGET', KEYS[B], 'token', 'clock', 'delay', 'blocked')
-local own, letters = s[1], {}
-for i = 6, #ARGV do
-  local token, v = ARGV[i], KEYS[10 + i]
-  local member, open = token .. ' ' .. site, C('HLEN', v)
-  local leased = C('ZSCORE', KEYS[3], member)
-  letters[i - 5] = '-'
+local site, misplaced = ARGV[2], ARGV[3] == '1'
+local default_delay, lease = tonumber(ARGV[4]), tonumber(ARGV[5])
+local BLOCK, FIRST_TOKEN, FIRST_VISIT = 10, 6, 16
+
+local s = call('HMGET', KEYS[BLOCK], 'token', 'clock', 'delay', 'blocked')
+local lent, clock, delay, blocked = s[1], tonumber(s[2]) or 0, tonumber(s[3]) or 0, s[4]
+if delay <= 0 then delay = default_delay end
+
+local letters = {}
+for i = 1, #ARGV - FIRST_TOKEN + 1 do
+  local token, visit = ARGV[FIRST_TOKEN + i - 1], KEYS[FIRST_VISIT + i - 1]
+  local member = token .. ' ' .. site
+  local open, leased = call('HLEN', visit), call('ZSCORE', LEASES, member)
+
+  letters[i] = '-'
   if not leased and open > 0 then
     -- A whole lease: who holds it may be at work still, and believes as much.
-    C('ZADD', KEYS[3], int(NOW + ARGV[5]), member)
-    letters[i - 5] = 'r'
-  elseif not leased and own == token then
+    call('ZADD', LEASES, int(NOW + lease), member)
+    letters[i] = 'r'
+  elseif not leased and lent == token then
     -- Somebody may be at the site still: the delay counts from now.
-    local delay = tonumber(s[3]) or 0
-    if delay <= 0 then delay = tonumber(ARGV[4]) end
-    local clock = math.max(tonumber(s[2]) or 0, NOW + 1 + delay)
-    C('HDEL', KEYS[B], 'token')
-    C('HSET', KEYS[B], 'clock', int(clock))
-    expire(B, clock)
-    own, wrong, letters[i - 5] = false, true, 't'
-  elseif leased and own ~= token and open == 0 then
-    C('ZREM', KEYS[3], member)
-    letters[i - 5] = 'l'
+    free(BLOCK, math.max(clock, NOW + 1 + delay))
+    lent, misplaced = false, true
+    letters[i] = 't'
+  elseif leased and lent ~= token and open == 0 then
+    call('ZREM', LEASES, member)
+    letters[i] = 'l'
   end
 end
 
-local queued, waiting = 0, 0
-if s[4] then
-  for p = 0, 3 do queued = queued + C('LLEN', KEYS[B + 1 + p]) end
-  waiting = C('ZCARD', KEYS[B + 5])
-  C('UNLINK', unpack(KEYS, B + 1, B + 5))
-  tally('queued', -queued) tally('waiting', -waiting) tally('blocked', queued + waiting)
-  wrong = wrong or queued + waiting > 0
+local dropped = 0
+if blocked then
+  local queued = 0
+  for p = 0, 3 do queued = queued + call('LLEN', KEYS[BLOCK + QUEUE + p]) end
+  local waiting = call('ZCARD', KEYS[BLOCK + RETRIES])
+  call('UNLINK', unpack(KEYS, BLOCK + QUEUE, BLOCK + RETRIES))
+  tally('queued', -queued)
+  tally('waiting', -waiting)
+  tally('blocked', queued + waiting)
+  dropped = queued + waiting
 end
-if wrong then place(B, site) end
+
+misplaced = misplaced or dropped > 0
+if misplaced then place(BLOCK, site) end
 count()
-return {table.concat(letters), queued + waiting, wrong and 1 or 0}
+return {table.concat(letters), dropped, misplaced and 1 or 0}

@@ -1,99 +1,150 @@
--- admit: makes new URLs known and queues them. Candidates come grouped by filter.
+-- admit: makes new URLs known and queues them. Candidates come in runs: as many
+-- as follow each other of one site, class and filter.
 -- KEYS[1..9]   as in the prelude
--- KEYS[10..]   the nf filters that candidates fall in, then the s of each of ns
---              sites, then the q of each of nl lists
+-- KEYS[10..]   the filters that candidates fall in, then per run s of its site, then
+--              per run q of its class
 -- ARGV[1]      epoch
 -- ARGV[2]      RPUSH (breadth) or LPUSH (depth)
 -- ARGV[3]      entries that a list may hold
--- ARGV[4]      per filter, 2 bytes: how many candidates fall in it
--- ARGV[5]      per list, 3 bytes: its site, 1 to ns, and its class, 0 to 3
--- ARGV[6]      per candidate, 2 bytes: its list, 1 to nl
--- ARGV[7]      per site, 4 bytes: URLs that it may have, 0 = any; '' = all any
--- ARGV[8]      the candidates in the order to queue them in, 2 bytes each
--- ARGV[9]      per candidate that is wanted again, 2 bytes: which
--- ARGV[10]     ns
--- ARGV[11]     the memory marks, as in marks.lua
--- ARGV[12..]   ns sites; per candidate the 16 bytes that must be new; per
---              candidate its entry; per one wanted again its plain fingerprint
+-- ARGV[4..6]   the memory marks, as in marks.lua
+-- ARGV[7..9]   how many filters, runs, candidates
+-- ARGV[10]     1: the settings cap some of the sites; else 0
+-- ARGV[11..]   per run: its site; then how many candidates; then, if there are
+--              several filters, which, 1 = KEYS[10]; then, if ARGV[10], URLs that its
+--              site may have, 0 = any. Per candidate: the 16 bytes that must be new;
+--              then its entry; then, if any is wanted again, its plain fingerprint, or ''
 -- Reply        a letter a candidate: a admitted, s seen, c capped, t turned away by
 --              the marks, f full; or '!lost' and which declared filter is missing
 -- Cost         O(candidates) probes and pushes, O(log sites) per list that was empty
 -- Repeat       what was admitted is seen; what was turned away counts once more
-local byte, insert = string.byte, table.insert
-local function u16(text, i) return byte(text, 2 * i - 1) * 256 + byte(text, 2 * i) end
-local counts, lists, of, caps, order, again = unpack(ARGV, 4, 9)
-local nf, n, ns = #counts / 2, #of / 2, tonumber(ARGV[10])
-local S, Q = 9 + nf, 9 + nf + ns -- KEYS before the first s, the first q
-local NEW, ENTRY, PLAIN = 11 + ns, 11 + ns + n, 11 + ns + 2 * n
+local push, most = ARGV[2], tonumber(ARGV[3])
+local low, high, elsewhere = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local filters, runs, n, capped = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10] == '1'
 
--- What binds: caps, blocks, the bound of lists, if the shard has as much, marks.
-local most, ruled = tonumber(ARGV[3]), META[6] or caps ~= ''
-local memory = ARGV[11] ~= '' and weigh(ARGV[11])
-local bar = memory and memory.bar or huge
-local bound = bar < huge or (tonumber(C('HGET', KEYS[2], 'queued')) or 0) + n > most
-local free, sites, len, out, plain, add, upto = {left = huge}, {}, {}, {}, {}, {}, {[0] = 0} -- upto: the last candidate of each filter
-local function siteOf(l)
-  local at, p = byte(lists, 3 * l - 2) * 256 + byte(lists, 3 * l - 1), byte(lists, 3 * l)
-  if sites[at] then return sites[at], at, p end
-  local s = C('HMGET', KEYS[S + at], 'clock', 'token', 'paused', 'blocked', 'cap', 'n')
-  s.cap = tonumber(s[5]) or caps ~= '' and struct.unpack('>I4', caps, 4 * at - 3) or 0
-  s.left = s[4] and 0 or s.cap > 0 and s.cap - (tonumber(s[6]) or 0) or huge
-  sites[at] = s
-  return s, at, p
-end
-local function refused(l) -- the letter of what binds; none: it fits
-  local s = ruled and siteOf(l) or free
-  len[l] = len[l] or bound and C('LLEN', KEYS[Q + l]) or 0
-  if s.left <= 0 or len[l] >= most then return 'c' end
-  if len[l] >= bar then tally('turned', 1) return 't' end
-  s.left, len[l] = s.left - 1, len[l] + 1
+-- Where the parts of run r and candidate i are: ARGV[SITE + r], ARGV[ENTRY + i].
+local SITE, SIZE = 10, 10 + runs
+local FILTER_OF = SIZE + runs
+local CAP = FILTER_OF + (filters > 1 and runs or 0)
+local NEW = CAP + (capped and runs or 0)
+local ENTRY, PLAIN = NEW + n, NEW + 2 * n
+local FILTER, S, Q = 9, 9 + filters, 9 + filters + runs -- KEYS[Q + r]
+
+-- last is the last candidate of each run; members are the candidates of each filter.
+local last, members = {[0] = 0}, {}
+for f = 1, filters do members[f] = {} end
+for r = 1, runs do
+  last[r] = last[r - 1] + ARGV[SIZE + r]
+  local list = members[filters > 1 and tonumber(ARGV[FILTER_OF + r]) or 1]
+  for i = last[r - 1] + 1, last[r] do list[#list + 1] = i end
 end
 
-for j = 1, nf do
-  if C('EXISTS', KEYS[9 + j]) == 0 then return '!lost ' .. j end
-  local from = upto[j - 1]
-  upto[j] = from + u16(counts, j)
-  local known = C('BF.MEXISTS', KEYS[9 + j], unpack(ARGV, NEW + from + 1, NEW + upto[j]))
-  for x, yes in ipairs(known) do out[from + x] = yes == 1 and 's' or nil end
+-- What binds: caps and blocks of sites; the bound of lists, if the shard has as
+-- much; the marks.
+local binding = ruled or capped
+local memory = high > 0 and weigh(low, high, elsewhere)
+local bar = memory and memory.bar or math.huge
+local bounded = bar < math.huge or (tonumber(call('HGET', STATS, 'queued')) or 0) + n > most
+
+-- site_of is what is kept of the site of a run, read once.
+local sites = {}
+local function site_of(r)
+  local key = KEYS[S + r]
+  if sites[key] then return sites[key] end
+  local s = call('HMGET', key, 'clock', 'token', 'paused', 'blocked', 'cap', 'n')
+  local clock, token, held, blocked, cap, admitted = s[1], s[2], s[3], s[4], tonumber(s[5]), tonumber(s[6]) or 0
+  local site = {clock = tonumber(clock) or 0, token = token, held = held}
+  site.cap = cap or capped and tonumber(ARGV[CAP + r]) or 0
+  site.left = blocked and 0 or site.cap > 0 and site.cap - admitted or math.huge
+  sites[key] = site
+  return site
 end
-for x = 1, (ruled or bound) and n or 0 do
-  local i = u16(order, x)
-  out[i] = out[i] or refused(u16(of, i))
+
+-- refused is the letter of what binds one more candidate of a run, nil if it fits.
+local lengths = {} -- of lists, by key
+local function refused(r)
+  local key, site = KEYS[Q + r], binding and site_of(r)
+  local length = lengths[key] or bounded and call('LLEN', key) or 0
+  lengths[key] = length
+  if site and site.left <= 0 or length >= most then return 'c' end
+  if length >= bar then
+    tally('turned', 1)
+    return 't'
+  end
+  if site then site.left = site.left - 1 end
+  lengths[key] = length + 1
+end
+
+-- Which are known, and which of the others fit.
+local letters = {}
+for f, list in ipairs(members) do
+  local key = KEYS[FILTER + f]
+  if call('EXISTS', key) == 0 then return '!lost ' .. f end
+  local prints = {}
+  for x, i in ipairs(list) do prints[x] = ARGV[NEW + i] end
+  for x, yes in ipairs(call('BF.MEXISTS', key, unpack(prints))) do
+    if yes == 1 then letters[list[x]] = 's' end
+  end
+end
+if binding or bounded then
+  for r = 1, runs do
+    for i = last[r - 1] + 1, last[r] do letters[i] = letters[i] or refused(r) end
+  end
 end
 
 -- The first write of all: above maxmemory it is refused, and nothing is done.
-local first = redis.pcall('HINCRBY', KEYS[2], 'calls', 1)
+local first = redis.pcall('HINCRBY', STATS, 'calls', 1)
 local full = type(first) == 'table'
 if full and not string.find(first.err, 'OOM', 1, true) then return first end
-for x = 1, #again / 2 do plain[u16(again, x)] = ARGV[PLAIN + x] end
-for j = 1, nf do
-  local new, items, put = {}, {}, {}
-  for i = upto[j - 1] + 1, upto[j] do
-    if not out[i] then insert(new, i) insert(items, ARGV[NEW + i]) end
+
+for f, list in ipairs(members) do
+  local new, prints, added = {}, {}, {}
+  for _, i in ipairs(list) do
+    if not letters[i] then
+      new[#new + 1] = i
+      prints[#prints + 1] = ARGV[NEW + i]
+    end
   end
-  for _, i in ipairs(new) do insert(items, plain[i]) end
-  if items[1] and not full then put = redis.pcall('BF.INSERT', KEYS[9 + j], 'NOCREATE', 'ITEMS', unpack(items)) end
-  for x, i in ipairs(new) do out[i] = type(put[x]) == 'number' and 'a' or 'f' end
+  for _, i in ipairs(ARGV[PLAIN + 1] and new or {}) do
+    local plain = ARGV[PLAIN + i]
+    if plain ~= '' then prints[#prints + 1] = plain end
+  end
+  if new[1] and not full then
+    added = redis.pcall('BF.INSERT', KEYS[FILTER + f], 'NOCREATE', 'ITEMS', unpack(prints))
+  end
+  for x, i in ipairs(new) do letters[i] = type(added[x]) == 'number' and 'a' or 'f' end
 end
-for x = 1, n do
-  local i = u16(order, x)
-  if out[i] == 'a' then
-    local l = u16(of, i)
-    add[l] = add[l] or {}
-    insert(add[l], ARGV[ENTRY + i])
+
+-- Queue what was admitted: each list at once, though it may have several runs.
+local additions, run_of = {}, {} -- by key of the list
+for r = 1, runs do
+  local key = KEYS[Q + r]
+  for i = last[r - 1] + 1, last[r] do
+    if letters[i] == 'a' then
+      local entries = additions[key] or {}
+      entries[#entries + 1] = ARGV[ENTRY + i]
+      additions[key], run_of[key] = entries, r
+    end
   end
 end
-for l, entries in pairs(add) do
-  local size = C(ARGV[2], KEYS[Q + l], unpack(entries))
-  if memory then len[l] = size end
-  if size == #entries or ruled then
-    local s, at, p = siteOf(l)
-    if size == #entries then rise(p, ARGV[11 + at], s) end
-    if s.cap > 0 then C('HINCRBY', KEYS[S + at], 'n', #entries) C('PERSIST', KEYS[S + at]) end
+for key, entries in pairs(additions) do
+  local r, added = run_of[key], #entries
+  local length = call(push, key, unpack(entries))
+  if memory then lengths[key] = length end
+  if length == added or binding then
+    local site = site_of(r)
+    if length == added then rise(class(entries[1]), ARGV[SITE + r], site.clock, site.token, site.held) end
+    if site.cap > 0 then
+      call('HINCRBY', KEYS[S + r], 'n', added)
+      call('PERSIST', KEYS[S + r])
+    end
   end
-  tally('queued', #entries) tally('known', #entries)
+  tally('queued', added)
+  tally('known', added)
 end
-tally('admits', DELTA.known and 1 or 0)
-if not full then count() end
-if memory and not full then remember(memory, len, NOW) end
-return table.concat(out)
+
+if changes.known then tally('admits', 1) end
+if not full then
+  count()
+  if memory then remember(memory, lengths, NOW) end
+end
+return table.concat(letters)

@@ -6,8 +6,9 @@
 -- Reply       how many were there and went
 -- Cost        O(place in the dead list) per letter
 -- Repeat      the letter is not there any more
-local n = 0
-for a = 2, #ARGV do n = n + C('LREM', KEYS[10], 1, ARGV[a]) end
-tally('forgotten', n)
+local DEAD = KEYS[10]
+local forgotten = 0
+for a = 2, #ARGV do forgotten = forgotten + call('LREM', DEAD, 1, ARGV[a]) end
+tally('forgotten', forgotten)
 count()
-return n
+return forgotten

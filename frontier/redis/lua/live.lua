@@ -7,36 +7,40 @@
 -- Reply    per program that is there 3: id, ms until its deadline, what is known
 -- Cost     O(programs log programs)
 -- Repeat   the deadline moves on; a late copy is over by itself
-local C = redis.call
-local time = C('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function int(x) return string.format('%.0f', x) end
+local call = redis.call
+local LIVE, INFO = KEYS[1], KEYS[2]
+local id, ttl, info = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
-for _, id in ipairs(C('ZRANGE', KEYS[1], '-inf', int(now), 'BYSCORE', 'LIMIT', 0, 1000)) do
-  C('ZREM', KEYS[1], id)
-  C('HDEL', KEYS[2], id)
+local function int(x) return string.format('%.0f', x) end
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local deadline = int(now + ttl)
+
+for _, gone in ipairs(call('ZRANGE', LIVE, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, 1000)) do
+  call('ZREM', LIVE, gone)
+  call('HDEL', INFO, gone)
 end
-local ttl = tonumber(ARGV[2])
-if ARGV[1] ~= '' then
-  if ttl > 0 then
-    -- A clock that was set back lets nobody live longer.
-    for _, id in ipairs(C('ZRANGE', KEYS[1], '(' .. int(now + ttl), '+inf', 'BYSCORE', 'LIMIT', 0, 1000)) do
-      C('ZADD', KEYS[1], int(now + ttl), id)
-    end
-    C('ZADD', KEYS[1], int(now + ttl), ARGV[1])
-    C('HSET', KEYS[2], ARGV[1], ARGV[3])
-    C('PEXPIRE', KEYS[1], ttl * 2)
-    C('PEXPIRE', KEYS[2], ttl * 2)
-  else
-    C('ZREM', KEYS[1], ARGV[1])
-    C('HDEL', KEYS[2], ARGV[1])
+
+if id ~= '' and ttl > 0 then
+  -- A clock that was set back lets nobody live longer.
+  for _, other in ipairs(call('ZRANGE', LIVE, '(' .. deadline, '+inf', 'BYSCORE', 'LIMIT', 0, 1000)) do
+    call('ZADD', LIVE, deadline, other)
   end
+  call('ZADD', LIVE, deadline, id)
+  call('HSET', INFO, id, info)
+  call('PEXPIRE', LIVE, ttl * 2)
+  call('PEXPIRE', INFO, ttl * 2)
+elseif id ~= '' then
+  call('ZREM', LIVE, id)
+  call('HDEL', INFO, id)
 end
+
 local reply = {}
-local all = C('ZRANGE', KEYS[1], 0, 999, 'WITHSCORES')
-for i = 1, #all, 2 do
-  reply[#reply + 1] = all[i]
-  reply[#reply + 1] = tonumber(all[i + 1]) - now
-  reply[#reply + 1] = C('HGET', KEYS[2], all[i]) or ''
+local members = call('ZRANGE', LIVE, 0, 999, 'WITHSCORES')
+for i = 1, #members, 2 do
+  local member, ends = members[i], tonumber(members[i + 1])
+  reply[#reply + 1] = member
+  reply[#reply + 1] = ends - now
+  reply[#reply + 1] = call('HGET', INFO, member) or ''
 end
 return reply

@@ -6,14 +6,18 @@
 -- Reply    the number, then the elements, the last of the list first
 -- Cost     O(elements)
 -- Repeat   reads again
-local C = redis.call
-local number = C('GET', KEYS[2])
+local call = redis.call
+local FEED, NUMBER = KEYS[1], KEYS[2]
+local want = tonumber(ARGV[1])
+
+local number = call('GET', NUMBER)
 if not number then
-  local time = C('TIME')
+  local time = call('TIME')
   number = string.format('%.0f', time[1] * 1000000 + time[2])
-  C('SET', KEYS[2], number)
+  call('SET', NUMBER, number)
 end
+
 local reply = {number}
-local tail = C('LRANGE', KEYS[1], -tonumber(ARGV[1]), -1)
+local tail = call('LRANGE', FEED, -want, -1)
 for i = #tail, 1, -1 do reply[#reply + 1] = tail[i] end
 return reply

@@ -13,54 +13,59 @@
 -- Cost        O(URLs of the visits + log sites) per lease
 -- Repeat      refused, for the lease is gone
 local lease, most = tonumber(ARGV[2]), tonumber(ARGV[3])
-local quiet = NOW < (tonumber(META[5]) or 0) or NOW - TICK > lease / 3
+local DEAD = KEYS[10]
+local cut_off = NOW < quiet or NOW - tick > lease / 3
 
 -- back returns the open entries of v to their queues, the last first, unless
 -- the site is blocked.
-local function back(b, before, blocked)
-  local all, open = C('HGETALL', KEYS[b + 6]), {}
-  for i = 1, #all, 2 do open[#open + 1] = {tonumber(all[i]), all[i + 1]} end
-  table.sort(open, function(x, y) return x[1] > y[1] end)
-  for _, x in ipairs(open) do
-    local entry, lost = x[2], string.byte(x[2], 3) - 48 + 1
-    entry = string.sub(entry, 1, 2) .. lost .. string.sub(entry, 4)
+local function back(block, letter_head, blocked)
+  local fields, open = call('HGETALL', KEYS[block + VISIT]), {}
+  for i = 1, #fields, 2 do
+    open[#open + 1] = {index = tonumber(fields[i]), entry = fields[i + 1]}
+  end
+  table.sort(open, function(x, y) return x.index > y.index end)
+
+  for _, o in ipairs(open) do
+    local lost = losses(o.entry) + 1
+    local entry = string.sub(o.entry, 1, 2) .. lost .. string.sub(o.entry, 4)
     if blocked then
       tally('blocked', 1)
     elseif lost < 3 then
-      C('LPUSH', KEYS[b + 1 + class(entry)], entry)
+      call('LPUSH', KEYS[block + QUEUE + class(entry)], entry)
       tally('queued', 1)
     else
-      bury(KEYS[10], before .. entry, most)
+      bury(DEAD, letter_head .. entry, most)
     end
   end
-  if open[1] then C('DEL', KEYS[b + 6]) end
-  tally('open', -#open) tally('lost', #open)
+
+  if open[1] then call('DEL', KEYS[block + VISIT]) end
+  tally('open', -#open)
+  tally('lost', #open)
 end
 
-local reply, b = {}, 11
+local reply = {}
+local block = 11
 for a = 4, #ARGV, 5 do
   local token, site, seen = ARGV[a], ARGV[a + 1], tonumber(ARGV[a + 2])
+  local default_delay, letter_head = tonumber(ARGV[a + 3]), ARGV[a + 4]
   local member = token .. ' ' .. site
-  local deadline = tonumber(C('ZSCORE', KEYS[3], member) or -1)
-  if quiet or deadline ~= seen or deadline >= NOW then
+  local deadline = tonumber(call('ZSCORE', LEASES, member) or -1)
+
+  if cut_off or deadline ~= seen or deadline >= NOW then
     reply[#reply + 1] = 0
   else
-    local s = C('HMGET', KEYS[b], 'token', 'clock', 'delay', 'blocked')
-    back(b, ARGV[a + 4], s[4])
-    C('ZREM', KEYS[3], member)
-    local mine = s[1] == token
-    if mine then
-      local delay = tonumber(s[3]) or 0
-      if delay <= 0 then delay = tonumber(ARGV[a + 3]) end
-      local clock = math.max(tonumber(s[2]) or 0, NOW + 1 + delay)
-      C('HDEL', KEYS[b], 'token')
-      C('HSET', KEYS[b], 'clock', int(clock))
-      expire(b, clock)
-    end
-    place(b, site, mine)
+    local s = call('HMGET', KEYS[block], 'token', 'clock', 'delay', 'blocked')
+    local lent, clock, delay, blocked = s[1], tonumber(s[2]) or 0, tonumber(s[3]) or 0, s[4]
+    if delay <= 0 then delay = default_delay end
+
+    back(block, letter_head, blocked)
+    call('ZREM', LEASES, member)
+    local mine = lent == token
+    if mine then free(block, math.max(clock, NOW + 1 + delay)) end
+    place(block, site, mine)
     reply[#reply + 1] = 1
   end
-  b = b + 7
+  block = block + 7
 end
 count()
 return reply

@@ -8,19 +8,21 @@
 -- Reply       how many letters were there and went; those of blocked sites stay
 -- Cost        O(place in the dead list + log sites) per letter
 -- Repeat      the letter is not there any more
-local revived, b = 0, 11
+local DEAD = KEYS[10]
+local revived, block = 0, 11
 for a = 2, #ARGV, 3 do
-  local site, letter = ARGV[a], ARGV[a + 1]
-  if not C('HGET', KEYS[b], 'blocked') and C('LREM', KEYS[10], 1, letter) == 1 then
-    local entry = string.sub(letter, -tonumber(ARGV[a + 2]))
-    entry = string.sub(entry, 1, 2) .. '00' .. string.sub(entry, 5)
-    C('RPUSH', KEYS[b + 1 + class(entry)], entry)
-    place(b, site)
+  local site, letter, entry_size = ARGV[a], ARGV[a + 1], tonumber(ARGV[a + 2])
+  if not call('HGET', KEYS[block], 'blocked') and call('LREM', DEAD, 1, letter) == 1 then
+    local entry = string.sub(letter, -entry_size)
+    entry = string.sub(entry, 1, 2) .. '00' .. string.sub(entry, 5) -- never lost, no attempts
+    call('RPUSH', KEYS[block + QUEUE + class(entry)], entry)
+    place(block, site)
     revived = revived + 1
   end
-  b = b + 6
+  block = block + 6
 end
-tally('revived', revived) tally('queued', revived)
+tally('revived', revived)
+tally('queued', revived)
 if revived > 0 then tally('admits', 1) end
 count()
 return revived

@@ -7,21 +7,62 @@
 -- Reply    the commands that the user may not run there
 -- Cost     O(1), some 30 commands
 -- Repeat   tries again
-local no = {}
+local KEY = KEYS[1]
+local refused = {}
+
+-- may runs a command, and notes its name when the user may not.
 local function may(...)
   local reply = redis.pcall(...)
   local text = type(reply) == 'table' and reply.err or ''
   for _, refusal in ipairs {'user executing', 'ACL failure', 'NOPERM'} do -- of Redis, of Valkey, of both
-    if string.find(text, refusal, 1, true) then no[#no + 1] = (...) break end
+    if string.find(text, refusal, 1, true) then
+      refused[#refused + 1] = (...)
+      break
+    end
   end
 end
-local k = KEYS[1]
-may('HSET', k, 'a', 1) may('HINCRBY', k, 'a', 1) may('HGET', k, 'a') may('HMGET', k, 'a') may('HGETALL', k) may('HLEN', k) may('HSTRLEN', k, 'a') may('HDEL', k, 'a')
-may('ZADD', k, 1, 'a') may('ZCARD', k) may('ZSCORE', k, 'a') may('ZMSCORE', k, 'a') may('ZRANGE', k, 0, 0) may('ZREM', k, 'a')
-may('RPUSH', k, 'a') may('LPUSH', k, 'b') may('LLEN', k) may('LINDEX', k, 0) may('LRANGE', k, 0, 0) may('LREM', k, 1, 'c') may('LTRIM', k, 0, 1) may('LPOP', k)
-may('DEL', k)
-may('SET', k, 1) may('INCRBY', k, 1) may('GET', k) may('EXISTS', k) may('PERSIST', k)
-may('PTTL', k) may('PEXPIRE', k, 60000) may('PEXPIREAT', k, 1) may('UNLINK', k)
-may('BF.MEXISTS', k, 'a') may('BF.INSERT', k, 'NOCREATE', 'ITEMS', 'a')
+
+-- A hash.
+may('HSET', KEY, 'a', 1)
+may('HINCRBY', KEY, 'a', 1)
+may('HGET', KEY, 'a')
+may('HMGET', KEY, 'a')
+may('HGETALL', KEY)
+may('HLEN', KEY)
+may('HSTRLEN', KEY, 'a')
+may('HDEL', KEY, 'a')
+
+-- A zset.
+may('ZADD', KEY, 1, 'a')
+may('ZCARD', KEY)
+may('ZSCORE', KEY, 'a')
+may('ZMSCORE', KEY, 'a')
+may('ZRANGE', KEY, 0, 0)
+may('ZREM', KEY, 'a')
+
+-- A list.
+may('RPUSH', KEY, 'a')
+may('LPUSH', KEY, 'b')
+may('LLEN', KEY)
+may('LINDEX', KEY, 0)
+may('LRANGE', KEY, 0, 0)
+may('LREM', KEY, 1, 'c')
+may('LTRIM', KEY, 0, 1)
+may('LPOP', KEY)
+may('DEL', KEY)
+
+-- A string, and what goes for all.
+may('SET', KEY, 1)
+may('INCRBY', KEY, 1)
+may('GET', KEY)
+may('EXISTS', KEY)
+may('PERSIST', KEY)
+may('PTTL', KEY)
+may('PEXPIRE', KEY, 60000)
+may('PEXPIREAT', KEY, 1)
+may('UNLINK', KEY)
+
+may('BF.MEXISTS', KEY, 'a')
+may('BF.INSERT', KEY, 'NOCREATE', 'ITEMS', 'a')
 may('TIME')
-return no
+return refused

@@ -8,7 +8,8 @@
 -- Repeat       reads only
 local reply = {}
 for i = 1, #ARGV - 1 do
-  local stored = C('HGET', KEYS[9 + i], ARGV[1 + i])
+  local key, origin = KEYS[9 + i], ARGV[1 + i]
+  local stored = call('HGET', key, origin)
   local until_ms, rules = string.match(stored or '', '^(%d+) (.*)$')
   local left = until_ms and math.max(0, until_ms - NOW) or 0
 

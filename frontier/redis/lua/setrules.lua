@@ -9,26 +9,27 @@
 -- Reply        1, or 0 when there was no room in Redis: the rest is not kept
 -- Cost         O(1) per origin; what is forgotten is freed in the background
 -- Repeat       sets again
-local most, key = tonumber(ARGV[2]), 10
+local most = tonumber(ARGV[2])
+local k = 10
 for a = 3, #ARGV, 3 do
-  local origin, hold, rules = ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2]
+  local key, origin, hold, rules = KEYS[k], ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2]
   local value = int(NOW + hold) .. ' ' .. rules
-  local before = C('HSTRLEN', KEYS[key], origin)
-  local bytes = (tonumber(C('HGET', KEYS[key], 'bytes')) or 0) + #value - before
+  local before = call('HSTRLEN', key, origin)
+  local bytes = (tonumber(call('HGET', key, 'bytes')) or 0) + #value - before
   if before == 0 then bytes = bytes + #origin end
 
   if bytes > most then
-    C('UNLINK', KEYS[key])
+    call('UNLINK', key)
     bytes = #origin + #value
   end
-  local set = redis.pcall('HSET', KEYS[key], origin, value, 'bytes', bytes)
+  local set = redis.pcall('HSET', key, origin, value, 'bytes', bytes)
   if type(set) == 'table' then
     if string.find(set.err, 'OOM', 1, true) then return 0 end
     return set
   end
 
   -- The longest of its rules decides how long the key stays, in the server's time.
-  if C('PTTL', KEYS[key]) < hold then C('PEXPIRE', KEYS[key], int(hold)) end
-  key = key + 1
+  if call('PTTL', key) < hold then call('PEXPIRE', key, int(hold)) end
+  k = k + 1
 end
 return 1

@@ -7,61 +7,78 @@
 -- ARGV[2]      site
 -- ARGV[3]      its version as the caller knows it, '' = not yet
 -- ARGV[4]      why, for the lists
--- ARGV[5]      fields to change, n
+-- ARGV[5]      how many fields to change
 -- ARGV[6..]    per field 2: paused, blocked, cap or override, and its value,
 --              '' = none; then the tokens of its leases, when it is blocked
 -- Reply        '' done; else the version of the site, which is another, or '!open'
 --              when it is to be blocked and lent under a token that is not named
 -- Cost         O(log sites); lists of a blocked site are freed in the background
 -- Repeat       refused: a change raises the version. A late copy changes nothing
-local B, site, n = 10, ARGV[2], tonumber(ARGV[5])
-local s = C('HMGET', KEYS[B], 'version', 'token', 'clock', 'delay')
-local version = s[1] or '0'
-if version ~= ARGV[3] then return version end
-local set, block, tokens = {}, false, 5 + 2 * n
-for a = 6, tokens, 2 do
-  set[ARGV[a]] = ARGV[a + 1]
-  if ARGV[a] == 'blocked' and ARGV[a + 1] ~= '' then block = true end
+local site, known_version, why = ARGV[2], ARGV[3], ARGV[4]
+local LAST_FIELD = 5 + 2 * tonumber(ARGV[5])
+local BLOCK = 10
+local SITE, LISTS = KEYS[BLOCK], {paused = KEYS[16], blocked = KEYS[17]}
+
+local s = call('HMGET', SITE, 'version', 'token', 'clock', 'delay')
+local version, lent, clock, delay = s[1] or '0', s[2], tonumber(s[3]) or 0, tonumber(s[4]) or 0
+if version ~= known_version then return version end
+
+local set = {}
+for a = 6, LAST_FIELD, 2 do set[ARGV[a]] = ARGV[a + 1] end
+local block = set.blocked and set.blocked ~= ''
+
+local leases = {}
+for a = LAST_FIELD + 1, #ARGV do
+  local i = a - LAST_FIELD
+  leases[i] = {token = ARGV[a], visit = KEYS[17 + i]}
 end
-if block then
-  local named = not s[2]
-  for a = tokens + 1, #ARGV do named = named or ARGV[a] == s[2] end
+if block and lent then
+  local named = false
+  for _, l in ipairs(leases) do named = named or l.token == lent end
   if not named then return '!open' end
 end
 
-C('HSET', KEYS[B], 'version', version + 1)
+call('HSET', SITE, 'version', version + 1)
 for name, value in pairs(set) do
-  if value == '' then C('HDEL', KEYS[B], name) else C('HSET', KEYS[B], name, value) end
-end
-for x, name in ipairs({'paused', 'blocked'}) do
-  local list = KEYS[15 + x]
-  if set[name] == '' then
-    C('HDEL', list, site)
-  elseif set[name] then
-    C('HSET', list, site, int(NOW) .. ' ' .. ARGV[4])
+  if value == '' then
+    call('HDEL', SITE, name)
+  else
+    call('HSET', SITE, name, value)
   end
 end
-if set.blocked or set.cap then C('HSET', KEYS[1], 'ruled', 1) end
+for name, list in pairs(LISTS) do
+  if set[name] == '' then
+    call('HDEL', list, site)
+  elseif set[name] then
+    call('HSET', list, site, int(NOW) .. ' ' .. why)
+  end
+end
+if set.blocked or set.cap then call('HSET', META, 'ruled', 1) end
 
 -- A blocked site loses its queues and its visits; its clock keeps the delay, for
 -- a fetcher may be at it still.
-local clock = tonumber(s[3]) or 0
 if block then
-  local gone = 0
-  for p = 0, 3 do gone = gone + C('LLEN', KEYS[B + 1 + p]) end
-  local waiting, open = C('ZCARD', KEYS[B + 5]), 0
-  for a = tokens + 1, #ARGV do
-    local v = KEYS[17 + a - tokens]
-    if C('ZREM', KEYS[3], ARGV[a] .. ' ' .. site) == 1 then open = open + C('HLEN', v) C('DEL', v) end
+  local queued, open = 0, 0
+  for p = 0, 3 do queued = queued + call('LLEN', KEYS[BLOCK + QUEUE + p]) end
+  local waiting = call('ZCARD', KEYS[BLOCK + RETRIES])
+  for _, l in ipairs(leases) do
+    local visit = l.visit
+    if call('ZREM', LEASES, l.token .. ' ' .. site) == 1 then
+      open = open + call('HLEN', visit)
+      call('DEL', visit)
+    end
   end
-  C('UNLINK', unpack(KEYS, B + 1, B + 5))
-  C('HDEL', KEYS[B], 'token')
-  if s[2] then clock = math.max(clock, NOW + 1 + (tonumber(s[4]) or 0)) end
-  tally('queued', -gone) tally('waiting', -waiting) tally('open', -open)
-  tally('blocked', gone + waiting + open)
+  call('UNLINK', unpack(KEYS, BLOCK + QUEUE, BLOCK + RETRIES))
+  call('HDEL', SITE, 'token')
+  if lent then clock = math.max(clock, NOW + 1 + delay) end
+  tally('queued', -queued)
+  tally('waiting', -waiting)
+  tally('open', -open)
+  tally('blocked', queued + waiting + open)
 end
-if clock > 0 then C('HSET', KEYS[B], 'clock', int(clock)) end
-expire(B, clock)
-place(B, site)
+
+if clock > 0 then call('HSET', SITE, 'clock', int(clock)) end
+expire(BLOCK, clock)
+place(BLOCK, site)
 count()
 return ''

@@ -5,18 +5,26 @@
 -- KEYS[4..7]  ready:0 to ready:3
 -- KEYS[8]     held
 -- ARGV[1]     epoch
--- ARGV[2]     the memory marks, as in marks.lua
+-- ARGV[2..4]  the memory marks, as in marks.lua
 -- Reply       '!stale' if the shard belongs to another epoch; else {sites
 --             ready, sites held, leases, paused 1 or 0, the fields of stats,
 --             {bytes that the server uses, its maxmemory, 1 above the marks or 0,
 --             the bar, 0 = none, the longest queue, 0 = not known}}
 -- Cost        O(fields of stats)
 -- Repeat      reads only
-local C = redis.call
-local meta = C('HMGET', KEYS[1], 'epoch', 'paused')
-if meta[1] ~= ARGV[1] then return '!stale' end
+local call = redis.call
+local META, STATS, LEASES, HELD = KEYS[1], KEYS[2], KEYS[3], KEYS[8]
+local low, high, elsewhere = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local meta = call('HMGET', META, 'epoch', 'paused')
+local epoch, paused = meta[1], meta[2]
+if epoch ~= ARGV[1] then return '!stale' end
+
 local ready = 0
-for z = 4, 7 do ready = ready + C('ZCARD', KEYS[z]) end
-local m = weigh(ARGV[2])
-local memory = {m.used, m.limit, m.pressed and 1 or 0, m.bar < huge and m.bar or 0, m.longest or 0}
-return {ready, C('ZCARD', KEYS[8]), C('ZCARD', KEYS[3]), meta[2] and 1 or 0, C('HGETALL', KEYS[2]), memory}
+for z = 4, 7 do ready = ready + call('ZCARD', KEYS[z]) end
+local held, leases = call('ZCARD', HELD), call('ZCARD', LEASES)
+
+local m = weigh(low, high, elsewhere)
+local bar = m.bar < math.huge and m.bar or 0
+local memory = {m.used, m.limit, m.pressed and 1 or 0, bar, m.longest or 0}
+return {ready, held, leases, paused and 1 or 0, call('HGETALL', STATS), memory}

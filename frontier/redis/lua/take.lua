@@ -6,9 +6,11 @@
 -- Reply    how many went; -1: the number is another, so somebody took them already
 -- Cost     O(1) per element at the tail
 -- Repeat   -1, for the number has moved on
-local C = redis.call
-if C('GET', KEYS[2]) ~= ARGV[1] then return -1 end
-local n = 0
-for i = 2, #ARGV do n = n + C('LREM', KEYS[1], -1, ARGV[i]) end
-C('INCRBY', KEYS[2], #ARGV - 1)
-return n
+local call = redis.call
+local FEED, NUMBER = KEYS[1], KEYS[2]
+if call('GET', NUMBER) ~= ARGV[1] then return -1 end
+
+local taken = 0
+for i = 2, #ARGV do taken = taken + call('LREM', FEED, -1, ARGV[i]) end
+call('INCRBY', NUMBER, #ARGV - 1)
+return taken

@@ -1,86 +1,114 @@
--- tick: extends leases, names due sites with tickets, and expired leases.
+-- tick: extends leases, names due sites with tickets, and expired leases. Where
+-- the server's clock was set back, it lets the time of the shard go on.
 -- KEYS[1..9]  as in the prelude
 -- ARGV[1]     epoch
 -- ARGV[2]     lease, ms: how long a lease lives from now
 -- ARGV[3]     claim, ms: how long a ticket keeps its site from other callers
 -- ARGV[4]     due sites wanted at most
 -- ARGV[5]     expired leases wanted at most
--- ARGV[6..]   leases to extend, 'token site' each
--- Reply       {places in ARGV[6..] of leases that are gone, counted from 1;
+-- ARGV[6]     ms that time may stand still; longer, and the clock is moved on; 0 = never
+-- ARGV[7..]   leases to extend, 'token site' each
+-- Reply       {places in ARGV[7..] of leases that are gone, counted from 1;
 --             {site, class, ticket, ...}; {'token site', deadline ms, ...};
 --             ms until a site is due, -1 = none waits; rev; paused, 1 or 0;
---             ms that time stands still, for the clock was set back}
+--             ms that time stood still, for the clock was set back}
 -- Cost        O((leases + wanted) log(sites + leases))
 -- Repeat      extends again, and claims other sites: those of the first call
 --             are due again when their claim has passed
-local lease, claim, want = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local paused = META[3] and 1 or 0
+local lease, claim = tonumber(ARGV[2]), tonumber(ARGV[3])
+local want, want_expired = tonumber(ARGV[4]), tonumber(ARGV[5])
+local standing = tonumber(ARGV[6])
+local FIRST_LEASE = 7
+
+local behind = math.max(0, tick - CLOCK)
+if standing > 0 and behind >= standing then
+  call('HSET', META, 'ahead', int(ahead + behind))
+end
 
 -- After a gap fetchers may have been cut off: they get one lease to come back.
-local quiet = tonumber(META[5]) or 0
-if NOW - TICK > lease / 3 then quiet = NOW + lease end
-C('HSET', KEYS[1], 'tick', int(NOW), 'quiet', int(quiet))
+if NOW - tick > lease / 3 then quiet = NOW + lease end
+call('HSET', META, 'tick', int(NOW), 'quiet', int(quiet))
 
-local gone, expired = {}, {}
-if ARGV[6] then
+-- Leases.
+local gone = {}
+if ARGV[FIRST_LEASE] then
+  local deadline = int(NOW + lease)
   local keep = {}
-  local held = C('ZMSCORE', KEYS[3], unpack(ARGV, 6))
-  for i = 1, #ARGV - 5 do
-    if held[i] then
-      keep[#keep + 1] = int(NOW + lease)
-      keep[#keep + 1] = ARGV[5 + i]
+  local scores = call('ZMSCORE', LEASES, unpack(ARGV, FIRST_LEASE))
+  for i = 1, #ARGV - FIRST_LEASE + 1 do
+    if scores[i] then
+      keep[#keep + 1] = deadline
+      keep[#keep + 1] = ARGV[FIRST_LEASE + i - 1]
     else
       gone[#gone + 1] = i
     end
   end
-  if keep[1] then C('ZADD', KEYS[3], unpack(keep)) end
-end
-if NOW >= quiet and tonumber(ARGV[5]) > 0 then
-  expired = C('ZRANGE', KEYS[3], '-inf', '(' .. int(NOW), 'BYSCORE', 'LIMIT', 0, ARGV[5], 'WITHSCORES')
+  if keep[1] then call('ZADD', LEASES, unpack(keep)) end
 end
 
--- Half of the sites come from the best class, the rest by time, so none starves;
--- the odd one is by turns of the one half and the other.
-local due, ticket = {}, int(NOW + claim) .. '.5'
-if want > 0 and paused == 0 then
-  local lists, at, claims, taken = {}, {}, {}, 0
-  for z = 4, 7 do
-    lists[z] = C('ZRANGE', KEYS[z], '-inf', int(NOW), 'BYSCORE', 'LIMIT', 0, want, 'WITHSCORES')
-    at[z], claims[z] = 1, {}
+local expired = {}
+if want_expired > 0 and NOW >= quiet then
+  expired = call('ZRANGE', LEASES, '-inf', '(' .. int(NOW), 'BYSCORE', 'LIMIT', 0, want_expired, 'WITHSCORES')
+end
+
+-- Due sites. Half come from the best class that has any, the rest by time, so none
+-- starves; the odd one is by turns of the one half and the other.
+local due = {}
+if want > 0 and not paused then
+  local ticket = int(NOW + claim) .. '.5'
+  local ready, at, claims = {}, {}, {} -- by zset: {site, score, ...}, the next of these, what is taken
+  for z = READY, READY + 3 do
+    ready[z] = call('ZRANGE', KEYS[z], '-inf', int(NOW), 'BYSCORE', 'LIMIT', 0, want, 'WITHSCORES')
+    at[z] = 1
+    claims[z] = {}
   end
+
+  local taken = 0
   local function take(z)
-    local site, l = lists[z][at[z]], claims[z]
-    l[#l + 1] = ticket
-    l[#l + 1] = site
-    due[taken * 3 + 1], due[taken * 3 + 2], due[taken * 3 + 3] = site, z - 4, ticket
-    at[z], taken = at[z] + 2, taken + 1
+    local site = ready[z][at[z]]
+    at[z] = at[z] + 2
+    table.insert(claims[z], ticket)
+    table.insert(claims[z], site)
+    table.insert(due, site)
+    table.insert(due, z - READY)
+    table.insert(due, ticket)
+    taken = taken + 1
   end
-  local half = math.floor((want + (tonumber(META[7]) or 0) % 2) / 2)
-  for z = 4, 7 do
-    if lists[z][1] then
-      while taken < half and lists[z][at[z]] do take(z) end
+
+  local half = math.floor((want + turn % 2) / 2)
+  for z = READY, READY + 3 do
+    if ready[z][1] then
+      while taken < half and ready[z][at[z]] do take(z) end
       break
     end
   end
+
   while taken < want do
-    local best, score
-    for z = 4, 7 do
-      local s = lists[z][at[z]] and tonumber(lists[z][at[z] + 1])
-      if s and (not score or s < score) then best, score = z, s end
+    local earliest, score
+    for z = READY, READY + 3 do
+      local s = tonumber(ready[z][at[z] + 1])
+      if s and (not score or s < score) then
+        earliest, score = z, s
+      end
     end
-    if not best then break end
-    take(best)
+    if not earliest then break end
+    take(earliest)
   end
-  for z = 4, 7 do
-    if claims[z][1] then C('ZADD', KEYS[z], unpack(claims[z])) end
+
+  for z = READY, READY + 3 do
+    if claims[z][1] then call('ZADD', KEYS[z], unpack(claims[z])) end
   end
-  if taken > 0 then C('HINCRBY', KEYS[1], 'turn', 1) end
+  if taken > 0 then call('HINCRBY', META, 'turn', 1) end
 end
 
+-- When the next one is due.
 local next = -1
-for z = 4, 7 do
-  local first = C('ZRANGE', KEYS[z], 0, 0, 'WITHSCORES')
-  local wait = first[1] and math.max(0, math.ceil(tonumber(first[2]) - NOW))
-  if wait and (next < 0 or wait < next) then next = wait end
+for z = READY, READY + 3 do
+  local first = call('ZRANGE', KEYS[z], 0, 0, 'WITHSCORES')
+  if first[1] then
+    local wait = math.max(0, math.ceil(tonumber(first[2]) - NOW))
+    if next < 0 or wait < next then next = wait end
+  end
 end
-return {gone, due, expired, next, META[2] or '0', paused, math.max(0, TICK - CLOCK)}
+
+return {gone, due, expired, next, rev or '0', paused and 1 or 0, behind}

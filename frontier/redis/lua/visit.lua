@@ -15,85 +15,120 @@
 -- Repeat        a token that has its lease already gets what is still open of
 --               it; a ticket is good once, for lending takes its site away
 local lease, most = tonumber(ARGV[2]), tonumber(ARGV[3])
-local span, usual, safe = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
+local span, default_delay = tonumber(ARGV[4]), tonumber(ARGV[5])
+local safe = ARGV[6] == '1'
 
--- join moves retries that are due to their queues; the best class among them.
-local function join(b, n, best)
-  local due = C('ZRANGE', KEYS[b + 5], '-inf', int(NOW), 'BYSCORE', 'LIMIT', 0, n)
-  if due[1] then C('ZREM', KEYS[b + 5], unpack(due)) end
+-- join moves up to n retries that are due to their queues, and returns the better
+-- of class p and the best of theirs.
+local function join(block, n, p)
+  local due = call('ZRANGE', KEYS[block + RETRIES], '-inf', int(NOW), 'BYSCORE', 'LIMIT', 0, n)
+  if due[1] then call('ZREM', KEYS[block + RETRIES], unpack(due)) end
   for _, entry in ipairs(due) do
-    C('RPUSH', KEYS[b + 1 + class(entry)], entry)
-    best = math.min(best, class(entry))
+    call('RPUSH', KEYS[block + QUEUE + class(entry)], entry)
+    p = math.min(p, class(entry))
   end
-  tally('waiting', -#due) tally('queued', #due)
-  return best
+  tally('waiting', -#due)
+  tally('queued', #due)
+  return p
 end
 
--- take moves up to n entries of class p to got. One marked lost goes alone: it
--- and what follows go back unless it is the first; true = got is full.
-local function take(b, p, n, got)
-  local entries = C('LPOP', KEYS[b + 1 + p], n)
+-- take moves up to n entries of class p to got, and says whether got is full. An
+-- entry that was lost goes alone: unless it is the first, it goes back, with all
+-- that follows it.
+local function take(block, p, n, got)
+  local entries = call('LPOP', KEYS[block + QUEUE + p], n)
   if not entries then return false end
   for i, entry in ipairs(entries) do
-    local lost = string.byte(entry, 3) ~= 48
-    if lost and got[1] or got.alone then
-      for j = #entries, i, -1 do C('LPUSH', KEYS[b + 1 + p], entries[j]) end
+    local was_lost = losses(entry) > 0
+    if was_lost and got[1] or got.alone then
+      for j = #entries, i, -1 do call('LPUSH', KEYS[block + QUEUE + p], entries[j]) end
       return true
     end
-    got[#got + 1], got.alone = entry, lost
+    got[#got + 1] = entry
+    got.alone = was_lost
   end
   return got.alone
 end
 
--- last: the entry dies if it is lost once more; heads: that of some list does.
-local function last(entry) return entry and string.byte(entry, 3) > 49 end
-local function heads(b)
-  for p = 1, 4 do if last(C('LINDEX', KEYS[b + p], 0)) then return true end end
+-- last_chance: the entry dies if its fetcher is lost once more.
+local function last_chance(entry) return entry and losses(entry) >= 2 end
+
+-- heads_last_chance: such an entry is the first of one of the site's queues.
+local function heads_last_chance(block)
+  for p = 0, 3 do
+    if last_chance(call('LINDEX', KEYS[block + QUEUE + p], 0)) then return true end
+  end
+  return false
 end
 
--- lend fills v of the token and returns what is in it.
-local function lend(b, member, token, p, s)
-  local delay = tonumber(s[3]) or 0
-  if delay <= 0 then delay = usual end
-  local k = most
-  if span > 0 then k = math.max(1, math.min(most, math.floor(span / math.max(delay, 1)))) end
-  local got, turn, full, p = {}, tonumber(s[7]) or 0, false, join(b, k, p)
-  for low = 3, turn % 8 == 7 and p or 4, -1 do
-    if not got[1] then full = take(b, low, math.max(1, math.floor(k / 8)), got) end
-  end
-  for c = p, 3 do
-    if not full and #got < k then full = take(b, c, k - #got, got) end
-  end
-  if not got[1] then return end
-  local open = {}
-  for i, entry in ipairs(got) do open[2 * i - 1], open[2 * i] = i, entry end
-  C('HSET', KEYS[b + 6], unpack(open))
-  C('HSET', KEYS[b], 'token', token, 'turn', (turn + 1) % 8)
-  if s[1] or s[9] then C('PERSIST', KEYS[b]) end
-  C('ZADD', KEYS[3], int(NOW + lease), member)
-  tally('queued', -#got) tally('open', #got) tally('visits', 1) -- what goes and comes back leaves a trace
-  return open
-end
-
-local reply, b = {}, 10
-for a = 7, #ARGV, 4 do
-  local site, token, p, ticket = ARGV[a], ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
-  local s = C('HMGET', KEYS[b], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'turn', 'paused', 'version')
-  local member, open = token .. ' ' .. site, nil
-  if C('ZSCORE', KEYS[3], member) then
-    open = C('HGETALL', KEYS[b + 6])
-  elseif not s[2] and not s[8] and (tonumber(s[1]) or 0) <= NOW
-    and tonumber(C('ZSCORE', KEYS[4 + p], site) or -1) == ticket then
-    if safe and heads(b) then
-      C('ZADD', KEYS[4 + p], int(NOW + 1000), site)
-    else
-      open = lend(b, member, token, p, s)
-      if open then C('ZREM', KEYS[4 + p], site) else place(b, site) end
+-- choose takes up to k entries, of class p first. One visit in eight starts with
+-- an eighth from the worst class, so that none starves.
+local function choose(block, p, k, visits)
+  local got, full = {}, false
+  if visits % 8 == 7 then
+    for low = 3, p, -1 do
+      if not got[1] then full = take(block, low, math.max(1, math.floor(k / 8)), got) end
     end
   end
-  safe = safe or open and last(open[2])
-  reply[#reply + 1] = open and {s[3] or '', s[4] or '', s[5] or '', s[6] or '', unpack(open)} or ''
-  b = b + 7
+  for better = p, 3 do
+    if not full and #got < k then full = take(block, better, k - #got, got) end
+  end
+  return got
+end
+
+local reply = {}
+local block = 10
+for a = 7, #ARGV, 4 do
+  local site, token = ARGV[a], ARGV[a + 1]
+  local p, ticket = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
+  local member = token .. ' ' .. site
+  local s = call('HMGET', KEYS[block], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'turn', 'paused', 'version')
+  local clock, lent, delay, why, failures = s[1], s[2], s[3], s[4], s[5]
+  local override, visits, held, version = s[6], tonumber(s[7]) or 0, s[8], s[9]
+
+  local open -- {index, entry, ...}
+  if call('ZSCORE', LEASES, member) then
+    open = call('HGETALL', KEYS[block + VISIT]) -- a repeat
+
+  elseif not lent and not held and (tonumber(clock) or 0) <= NOW
+    and tonumber(call('ZSCORE', KEYS[READY + p], site) or -1) == ticket then
+
+    if safe and heads_last_chance(block) then
+      call('ZADD', KEYS[READY + p], int(NOW + 1000), site)
+    else
+      local between = tonumber(delay) or 0
+      if between <= 0 then between = default_delay end
+      local k = most
+      if span > 0 then k = math.max(1, math.min(most, math.floor(span / math.max(between, 1)))) end
+
+      local got = choose(block, join(block, k, p), k, visits)
+      if got[1] then
+        open = {}
+        for i, entry in ipairs(got) do
+          open[2 * i - 1] = i
+          open[2 * i] = entry
+        end
+        call('HSET', KEYS[block + VISIT], unpack(open))
+        call('HSET', KEYS[block], 'token', token, 'turn', (visits + 1) % 8)
+        if clock or version then call('PERSIST', KEYS[block]) end
+        call('ZADD', LEASES, int(NOW + lease), member)
+        call('ZREM', KEYS[READY + p], site)
+        tally('queued', -#got)
+        tally('open', #got)
+        tally('visits', 1) -- what goes and comes back leaves a trace
+      else
+        place(block, site)
+      end
+    end
+  end
+
+  if open then
+    safe = safe or last_chance(open[2])
+    reply[#reply + 1] = {delay or '', why or '', failures or '', override or '', unpack(open)}
+  else
+    reply[#reply + 1] = ''
+  end
+  block = block + 7
 end
 count()
 return reply
