@@ -15,7 +15,6 @@ type checkCmd struct {
 	URLs   bool   `name:"urls" help:"Also look for every URL in its filter."`
 	Repair bool   `help:"Mend what can be mended."`
 	State  string `placeholder:"DIR" help:"Check the crawl that fetcher --embedded keeps in DIR, instead of one in Redis."`
-	boot.CrawlFlags
 }
 
 // Run checks every shard, mends it if asked to, and fails when faults are left.
@@ -24,7 +23,7 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	if c.State != "" {
-		return c.state(env, g)
+		return c.state(g, env)
 	}
 	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
 		look := audit.Check

@@ -48,9 +48,8 @@ func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdic
 	settings := p.f.settings.Load()
 	capped := settings.MaxPerSite > 0 || len(settings.Sites) > 0
 	front := settings.Order == "depth"
-	p.begin(recAdmit)
 	var s *site
-	admitted, last := 0, ""
+	admitted := 0
 	for i := range candidates {
 		c := &candidates[i]
 		if c.Again == "" && p.batch.again != nil {
@@ -74,13 +73,11 @@ func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdic
 			continue
 		}
 		e := entryOf(c)
-		p.known.add(c.Fingerprint)
+		p.know(c.Fingerprint)
 		if c.Again != "" {
-			p.known.add(c.Request())
+			p.know(c.Request())
 		}
 		p.enqueue(s, &e, limit > 0, front)
-		p.noteAdmitted(c, last, limit > 0, front)
-		last = c.Site
 		verdicts[i] = frontier.Admitted
 		p.batch.admitted[wanted(c)] = struct{}{}
 		admitted++
@@ -96,9 +93,6 @@ func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdic
 	if admitted > 0 {
 		p.stats.Admits++
 		p.stats.Known += int64(admitted)
-		if p.log != nil {
-			p.log.add(append(p.rec, 0))
-		}
 	}
 	p.forget(2 * admitted)
 }
@@ -132,6 +126,13 @@ func (b *batch) verdictOfKnown(c *frontier.Candidate) frontier.Verdict {
 	return frontier.Seen
 }
 
+// know makes a URL, or a request for one, known.
+func (p *part) know(f canon.Fingerprint) {
+	if p.known.add(f) {
+		p.keepKnown(f)
+	}
+}
+
 // isKnown says whether there is nothing to queue for c.
 func (p *part) isKnown(c *frontier.Candidate) bool {
 	return p.known.has(wanted(c))
@@ -151,6 +152,7 @@ func wanted(c *frontier.Candidate) canon.Fingerprint {
 func (p *part) enqueue(s *site, e *frontier.Entry, counted, front bool) {
 	if counted {
 		s.more().admitted++
+		p.changed(s)
 	}
 	had := s.queues[e.Priority] != nil
 	if front {

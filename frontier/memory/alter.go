@@ -15,7 +15,6 @@ func (f *Frontier) Alter(ctx context.Context, k int, name string, change frontie
 		return err
 	}
 	p.lock()
-	p.noteAlter(name, &change)
 	p.alter(name, &change)
 	return p.unlock("alter")
 }
@@ -37,6 +36,7 @@ func (p *part) alter(name string, change *frontier.SiteChange) {
 			p.clear(s)
 		}
 	}
+	p.changed(s)
 	p.place(s)
 }
 
@@ -50,6 +50,7 @@ func (p *part) clear(s *site) {
 	}
 	p.stats.Waiting -= int64(len(s.waits))
 	s.waits = nil
+	p.dropWork(s)
 	if s.lent != nil { // a fetcher may be at it still
 		s.clock = max(s.clock, p.now+1+roundUp(s.delay))
 	}

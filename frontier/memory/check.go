@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"seine/frontier"
 	"seine/frontier/canon"
@@ -15,17 +14,8 @@ import (
 type Checked struct {
 	Files  []File   `json:"files"`
 	Shards []Saved  `json:"shards"`
-	Damage []Damage `json:"damage"`
-	Faults []string `json:"faults"` // of what the files say, where it contradicts itself; the first 100
+	Faults []string `json:"faults"` // of what the store says, where it contradicts itself; the first 100
 	Faulty int64    `json:"faulty"` // all of them
-}
-
-// Sound says whether nothing is wrong.
-func (c *Checked) Sound() bool { return c.Faulty == 0 && !damaged(c.Damage) }
-
-// damaged says whether any of it is more than a torn end.
-func damaged(list []Damage) bool {
-	return slices.ContainsFunc(list, func(d Damage) bool { return !d.Torn })
 }
 
 // File is one file of a crawl.
@@ -39,143 +29,71 @@ type Saved struct {
 	Known   int64 `json:"known"` // URLs and requests for them
 	Queued  int64 `json:"queued"`
 	Waiting int64 `json:"waiting"`
-	Open    int64 `json:"open"` // lent when the process ended; they are queued again
 	Done    int64 `json:"done"`
 	Dead    int64 `json:"dead"`
 }
 
-// Damage is a range of a file that cannot be used.
-type Damage struct {
-	File   string `json:"file"`
-	Offset int64  `json:"offset"`
-	Bytes  int64  `json:"bytes"`
-	What   string `json:"what"`
-	Torn   bool   `json:"torn"` // the end of a write that a crash cut off: no fault, the next start drops it
-}
-
-func (d Damage) String() string {
-	return fmt.Sprintf("%s: %d bytes from %d on: %s", d.File, d.Bytes, d.Offset, d.What)
-}
-
-// ErrNoCrawl: the directory holds no crawl.
-var ErrNoCrawl = errors.New("memory: no crawl in this directory")
-
 // faultsMost is how many faults a check tells of.
 const faultsMost = 100
 
-// Check reads the crawl in cfg.Dir, which nobody may have open, verifies every
-// checksum and holds what the files say against the rules of a crawl: each URL
-// that is queued, waiting, lent or dead is known, and counters are what there is.
-// It changes nothing. Only Dir of cfg is used while the crawl file is whole, else
-// Layout and Settings stand in for it. Cost: that of New.
-func Check(cfg Config) (*Checked, error) {
-	s, err := open(cfg, "check", lockToRead)
+// Check reads all of the crawl in a directory, which nobody may have open,
+// verifies every checksum and holds what is there against the rules of a crawl:
+// each URL that is queued, waiting or dead is known, and each can be fetched. It changes nothing. The error is a store.DamageError, which names the
+// file, when one is not what was written. Cost: that of New.
+func Check(path string) (*Checked, error) {
+	d := &dir{path: path}
+	if _, err := os.Stat(filepath.Join(path, storeName)); err != nil && !former(path) {
+		return nil, fmt.Errorf("%w: %s", ErrNoCrawl, path)
+	}
+	if err := d.open(lockToRead); err != nil {
+		return nil, err
+	}
+	c, err := d.check()
+	return c, errors.Join(err, d.abandon())
+}
+
+func (d *dir) check() (*Checked, error) {
+	if d.found == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoCrawl, d.path)
+	}
+	f, err := New(Config{Layout: d.found.Layout, Settings: d.found.Settings})
 	if err != nil {
 		return nil, err
 	}
-	defer s.lock.Close()
-	c := &Checked{Files: s.files, Shards: []Saved{}, Faults: []string{}}
-	for _, p := range s.f.shards {
-		before := len(s.damage)
-		if err := s.load(p); err != nil {
-			return nil, fmt.Errorf("memory: check: shard %d: %w", p.k, err)
-		}
-		c.Shards = append(c.Shards, p.saved())
-		if s.crawl != nil && !damaged(s.damage[before:]) { // with half of a shard, or another layout, all would contradict
-			c.content(p)
-		}
+	d.f = f
+	loaders, err := d.loadShards()
+	if err != nil {
+		return nil, err
 	}
-	c.Damage = append([]Damage{}, s.damage...)
+	for _, l := range loaders {
+		l.finish()
+	}
+	c := &Checked{Shards: []Saved{}, Faults: []string{}}
+	if c.Files, err = d.files(); err != nil {
+		return nil, err
+	}
+	for _, p := range f.shards {
+		c.Shards = append(c.Shards, Saved{Known: int64(p.known.n), Queued: p.stats.Queued, Waiting: p.stats.Waiting, Done: p.stats.Done, Dead: p.stats.Dead})
+		c.content(p)
+	}
 	return c, nil
 }
 
-// salvage is a directory whose files may be damaged, open for reading.
-type salvage struct {
-	dir    string
-	lock   *os.File // nil on a read-only file system; closing that does nothing
-	crawl  *crawl   // what the crawl file holds, nil = it is damaged or missing
-	files  []File
-	damage []Damage
-	f      *Frontier // of the crawl, with nothing in it yet
-}
-
-// open locks a directory by lock and makes an empty crawl of its layout.
-func open(cfg Config, op string, lock func(path string) (*os.File, error)) (*salvage, error) {
-	if cfg.Dir == "" {
-		return nil, fmt.Errorf("memory: %s: Dir is missing", op)
-	}
-	s := &salvage{dir: cfg.Dir}
-	shards, err := s.list()
-	if err == nil && len(s.files) == 0 {
-		err = ErrNoCrawl
-	}
-	if err == nil {
-		s.lock, err = lock(filepath.Join(s.dir, lockName))
-	}
+// files lists the files of the store.
+func (d *dir) files() ([]File, error) {
+	names, err := os.ReadDir(filepath.Join(d.path, storeName))
 	if err != nil {
-		return nil, fmt.Errorf("memory: %s: %s: %w", op, s.dir, err)
+		return nil, err
 	}
-	if err := s.make(cfg, shards); err != nil {
-		s.lock.Close()
-		return nil, fmt.Errorf("memory: %s: %w", op, err)
-	}
-	return s, nil
-}
-
-// list lists the files of the crawl and counts its shards by their names.
-func (s *salvage) list() (shards int, err error) {
-	names, err := os.ReadDir(s.dir)
-	if err != nil {
-		return 0, err
-	}
+	var list []File
 	for _, n := range names {
-		k, _, _, ok := parseName(n.Name())
-		if !ok && n.Name() != crawlName {
-			continue
-		}
-		shards = max(shards, k+1)
 		st, err := n.Info()
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		s.files = append(s.files, File{n.Name(), st.Size()})
+		list = append(list, File{filepath.Join(storeName, n.Name()), st.Size()})
 	}
-	return shards, nil
-}
-
-// make makes the crawl, of what the crawl file says or, without it, of cfg.
-func (s *salvage) make(cfg Config, shards int) (err error) {
-	var damage *DamageError
-	s.crawl, err = readCrawlFile(s.dir)
-	switch {
-	case err == nil:
-		cfg.Layout, cfg.Settings = s.crawl.Layout, s.crawl.Settings
-	case errors.As(err, &damage):
-		s.damage = append(s.damage, Damage{File: crawlName, What: damage.What})
-	case errors.Is(err, os.ErrNotExist):
-		s.damage = append(s.damage, Damage{File: crawlName, What: "the file is missing"})
-	default:
-		return err
-	}
-	if s.crawl == nil { // else a stray file could change the layout, and with it where every URL belongs
-		cfg.Layout.Shards = max(cfg.Layout.Shards, shards)
-	}
-	cfg.Dir = ""
-	s.f, err = New(cfg)
-	return err
-}
-
-// load reads what it can of a shard.
-func (s *salvage) load(p *part) error {
-	j, err := (&loader{p: p, dir: s.dir, salvage: &s.damage}).load()
-	if err == nil && j != nil {
-		err = j.file.Close()
-	}
-	return err
-}
-
-func (p *part) saved() Saved {
-	return Saved{Known: int64(p.known.n), Queued: p.stats.Queued, Waiting: p.stats.Waiting, Open: p.stats.Open, Done: p.stats.Done, Dead: p.stats.Dead}
+	return list, nil
 }
 
 // content holds what was read of a shard against the rules.
@@ -186,9 +104,7 @@ func (c *Checked) content(p *part) {
 		}
 	}
 	prints := p.printer()
-	count := map[string]int64{}
 	p.each(func(where, site string, e *frontier.Entry) {
-		count[where]++
 		switch fp, err := prints(site, e.URL); {
 		case err != nil:
 			fault("%s, %s: %s is no URL: %v", site, where, frontier.HideCredentials(e.URL), err)
@@ -196,11 +112,6 @@ func (c *Checked) content(p *part) {
 			fault("%s, %s: %s is not known", site, where, frontier.HideCredentials(e.URL))
 		}
 	})
-	for where, n := range map[string]int64{"queued": p.stats.Queued, "waiting": p.stats.Waiting, "open": p.stats.Open} {
-		if count[where] != n {
-			fault("counter %s is %d, there are %d", where, n, count[where])
-		}
-	}
 }
 
 // printer makes fingerprints of URLs.
@@ -214,26 +125,20 @@ func (p *part) printer() func(site, url string) (canon.Fingerprint, error) {
 	}
 }
 
-// each calls f with every URL of the shard that is queued, waiting, open or dead.
+// each calls f with every URL of the shard that is queued, waiting or dead.
 func (p *part) each(f func(where, site string, e *frontier.Entry)) {
 	for _, s := range p.sites {
-		for class, q := range s.queues {
+		for _, q := range s.queues {
 			if q != nil {
 				q.each(func(rec []byte) {
-					e := decodeEntry(rec, s.name, class)
+					_, rec = numberOf(rec)
+					e := decodeEntry(rec, s.name)
 					f("queued", s.name, &e)
 				})
 			}
 		}
 		for _, w := range s.waits {
 			f("waiting", s.name, &w.entry)
-		}
-	}
-	for _, l := range p.leases {
-		for i := range l.entries {
-			if l.open[i] {
-				f("open", l.site.name, &l.entries[i])
-			}
 		}
 	}
 	for _, d := range p.dead {

@@ -12,7 +12,7 @@ import (
 // nobody can write; a lock that is held counts there too.
 func TestCheckReadOnly(t *testing.T) {
 	for _, locked := range []bool{false, true} {
-		dir, _ := crawled(t, true)
+		dir, _ := crawled(t)
 		lock := filepath.Join(dir, lockName)
 		if !locked {
 			if err := os.Remove(lock); err != nil {
@@ -27,12 +27,9 @@ func TestCheckReadOnly(t *testing.T) {
 		if err := syscall.Mount("", mnt, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 			t.Skip("no mounting here: ", err)
 		}
-		c, err := Check(Config{Dir: mnt})
-		if err != nil || !c.Sound() {
+		c, err := Check(mnt)
+		if err != nil || c.Faulty != 0 {
 			t.Fatalf("%+v %v", c, err)
-		}
-		if _, err := Repair(Config{Dir: mnt}); !errors.Is(err, syscall.EROFS) {
-			t.Errorf("a repair: %v", err)
 		}
 		if !locked {
 			continue
@@ -41,7 +38,7 @@ func TestCheckReadOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Check(Config{Dir: mnt}); !errors.Is(err, ErrInUse) {
+		if _, err := Check(mnt); !errors.Is(err, ErrInUse) {
 			t.Errorf("in use by another mount: %v", err)
 		}
 		held.Close()

@@ -32,7 +32,9 @@ func (p *part) bury(site, cause, text string, e frontier.Entry) {
 	}
 	p.stats.Dead++
 	d.list = append(d.list, letter{id: p.stats.Dead, site: site, text: text, entry: e})
+	p.keepLetter(cause, &d.list[len(d.list)-1])
 	for d.len() > p.f.cfg.MaxDead {
+		p.dropLetter(cause, d.list[d.first].id)
 		d.dropOldest()
 		p.stats.Dropped++
 	}
@@ -118,7 +120,6 @@ func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier
 	for i := range dead {
 		id, err := strconv.ParseInt(dead[i].Raw, 10, 64)
 		if err == nil && p.exhume(dead[i].Cause, id, op == "revive") {
-			p.noteLetter(dead[i].Cause, id, op == "revive")
 			n++
 		}
 	}
@@ -147,6 +148,7 @@ func (p *part) exhume(cause string, id int64, revive bool) bool {
 		p.stats.Admits++
 		p.place(s)
 	}
+	p.dropLetter(cause, id)
 	if at == d.first {
 		d.dropOldest()
 	} else {

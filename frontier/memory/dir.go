@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,54 +10,147 @@ import (
 	"sync"
 
 	"seine/frontier"
+	"seine/frontier/memory/store"
 )
 
-// The files of a directory beside those of its shards.
+// The files of a directory.
 const (
-	crawlName = "crawl" // layout and settings; its presence says that the crawl was made
 	lockName  = "lock"
+	storeName = "store" // a directory
 )
 
-// dir is the directory of a crawl, and what works on it in the background.
+// formatVersion is the version of all that stands in the store.
+const formatVersion = 2
+
+// The errors of a crawl on disk that callers branch on.
+var (
+	// ErrInUse: another process has the directory open.
+	ErrInUse = errors.New("memory: the directory is in use by another process")
+	// ErrFormer: the directory holds a crawl in a format of files that were given up.
+	ErrFormer = errors.New("memory: the crawl was written by an earlier version, in files that this one does not read; finish it with that version, or give another directory to begin anew. Nothing in it was changed")
+	// ErrNoCrawl: the directory holds no crawl.
+	ErrNoCrawl = errors.New("memory: no crawl in this directory")
+	// ErrClosed: the crawl was closed.
+	ErrClosed = store.ErrClosed
+
+	errUnreadable = errors.New("it is not what this program writes")
+)
+
+// dir is the directory of a crawl.
 type dir struct {
 	f     *Frontier
 	path  string
+	lock  *os.File // nil on a read-only file system
+	store *store.Store
 	found *crawl // what was there, nil = nothing
-	lock  *os.File
-	stop  chan struct{}
-	work  sync.WaitGroup
-
-	compacting sync.Mutex
 
 	closed sync.Once
 	err    error
 }
 
-// crawl is what the crawl file holds.
+// crawlKey is where the crawl itself stands.
+var crawlKey = []byte("C")
+
+// crawl is what stands there.
 type crawl struct {
 	Format   int               `json:"format"`
 	Layout   frontier.Layout   `json:"layout"`
 	Settings frontier.Settings `json:"settings"`
 	Rev      int64             `json:"rev"`
 	Paused   []int             `json:"paused,omitempty"`
+	Closed   bool              `json:"closed"` // nothing is suspect
 }
 
-// openDir makes a directory when it is missing, locks it and reads what it is.
-func openDir(path string) (*dir, error) {
-	d := &dir{path: path, stop: make(chan struct{})}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+// openDir makes a directory when it is missing, locks it and reads what it is. A
+// store that is there is opened for reading first: what is damaged stays as it is.
+func openDir(cfg Config) (*dir, error) {
+	d := &dir{path: cfg.Dir}
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	var err error
-	if d.lock, err = lockFile(filepath.Join(path, lockName)); err != nil {
-		return nil, fmt.Errorf("memory: %s: %w", path, err)
+	return d, d.open(lockFile)
+}
+
+// open locks the directory by lock and opens the store in it for reading, if it
+// has one.
+func (d *dir) open(lock func(path string) (*os.File, error)) (err error) {
+	if former(d.path) {
+		return fmt.Errorf("%s: %w", d.path, ErrFormer)
 	}
-	d.found, err = readCrawlFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		d.lock.Close()
+	if d.lock, err = lock(filepath.Join(d.path, lockName)); err != nil {
+		return fmt.Errorf("memory: %s: %w", d.path, err)
+	}
+	if !d.made() {
+		return nil
+	}
+	if d.store, err = store.Open(store.Config{Dir: filepath.Join(d.path, storeName), ReadOnly: true}); err == nil {
+		d.found, err = d.read()
+	}
+	if err != nil {
+		return errors.Join(d.named(err), d.abandon())
+	}
+	return nil
+}
+
+// made says whether there is a store: its last file to be made says so.
+func (d *dir) made() bool {
+	names, _ := filepath.Glob(filepath.Join(d.path, storeName, "marker.manifest.*"))
+	return len(names) > 0
+}
+
+// begin opens the store for writing.
+func (d *dir) begin(cfg Config) (err error) {
+	if d.store != nil {
+		if err := d.store.Close(); err != nil {
+			return d.named(err)
+		}
+	}
+	d.store, err = store.Open(store.Config{Dir: filepath.Join(d.path, storeName), Sync: cfg.Sync, Logger: cfg.Logger, MemTable: cfg.memTable})
+	return d.named(err)
+}
+
+// named says what to do about damage.
+func (d *dir) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	var damage *store.DamageError
+	if errors.As(err, &damage) {
+		return fmt.Errorf("memory: %w; put a copy of the whole of %s back, or give another directory to begin anew", damage, d.path)
+	}
+	return fmt.Errorf("memory: %s: %w", d.path, err)
+}
+
+// former says whether the directory has files of the first format.
+func former(path string) bool {
+	names, err := os.ReadDir(path)
+	if err != nil {
+		return false
+	}
+	for _, n := range names {
+		part := strings.Split(n.Name(), ".")
+		if n.Name() == "crawl" || len(part) == 3 && (part[2] == "log" || part[2] == "snap") {
+			return true
+		}
+	}
+	return false
+}
+
+// read reads what the crawl is, nil when there is none.
+func (d *dir) read() (*crawl, error) {
+	text, err := d.store.Get(crawlKey)
+	if err != nil || text == nil {
 		return nil, err
 	}
-	return d, nil
+	c := &crawl{Settings: frontier.DefaultSettings()}
+	if err := json.Unmarshal(text, c); err != nil {
+		return nil, fmt.Errorf("its settings cannot be read: %w", err)
+	}
+	c.Settings.Rev = c.Rev
+	if c.Format > formatVersion {
+		return nil, fmt.Errorf("%w: it has format %d, this program knows %d", frontier.ErrLayout, c.Format, formatVersion)
+	}
+	return c, nil
 }
 
 // check compares a crawl with what this program is and wants; zero fields of
@@ -76,98 +167,57 @@ func (c *crawl) check(want frontier.Layout) error {
 	return nil
 }
 
-// load brings back what the directory holds, or makes a crawl in it.
-func (d *dir) load(f *Frontier) (err error) {
+// load brings back what the store has, or makes a crawl in it.
+func (d *dir) load(f *Frontier) error {
 	d.f = f
-	if d.found == nil {
-		return d.create()
-	}
-	for _, k := range d.found.Paused {
-		if k < len(f.shards) {
-			f.shards[k].stats.Paused = true
-		}
-	}
-	for _, p := range f.shards {
-		if p.log, err = (&loader{p: p, dir: d.path}).load(); err != nil {
+	var loaders []*loader
+	if d.found != nil {
+		var err error
+		if loaders, err = d.loadShards(); err != nil {
 			return err
 		}
 	}
-	if err := d.keep(f.settings.Load()); err != nil { // an overridden suffix list is recorded
-		return fmt.Errorf("memory: %w", err)
-	}
-	return d.start()
-}
-
-// readCrawlFile reads the crawl file of a directory.
-func readCrawlFile(path string) (*crawl, error) {
-	path = filepath.Join(path, crawlName)
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // reading a pipe would never end
-		return nil, &DamageError{File: path, What: "it is no regular file"}
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	payload, _, size, ok := frameAt(b, 0, 0)
-	if !ok || size != len(b) {
-		return nil, &DamageError{File: path, What: "its checksum is wrong"}
-	}
-	c := &crawl{Settings: frontier.DefaultSettings()}
-	if err := json.Unmarshal(payload, c); err != nil {
-		return nil, &DamageError{File: path, What: err.Error()}
-	}
-	c.Settings.Rev = c.Rev
-	if c.Format > formatVersion {
-		return nil, fmt.Errorf("%w: %s has format %d, this program knows %d", frontier.ErrLayout, path, c.Format, formatVersion)
-	}
-	return c, nil
-}
-
-// create makes the files of a new crawl. A crash before the last of them leaves
-// a directory without a crawl.
-func (d *dir) create() error {
-	if err := d.unused(); err != nil {
+	if err := d.begin(f.cfg); err != nil {
 		return err
 	}
-	for _, p := range d.f.shards {
-		file, salt, size, err := createLog(d.path, p.k, 1)
-		if err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-		p.log = newJournal(file, 1, salt, size, d.f.cfg.Sync < 0)
+	for _, p := range f.shards {
+		p.tx = d.store.NewBatch()
 	}
-	if err := d.keep(d.f.settings.Load()); err != nil {
+	for _, l := range loaders {
+		l.finish()
+	}
+	if err := d.keep(f.settings.Load(), false); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	return d.start()
-}
-
-// unused fails when files of shards hold something although the crawl file is
-// missing.
-func (d *dir) unused() error {
-	names, err := os.ReadDir(d.path)
-	if err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	for _, n := range names {
-		k, kind, gen, ok := parseName(n.Name())
-		if !ok {
-			continue
-		}
-		st, err := n.Info()
-		if err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-		if st.Size() > int64(frameHeader+len(header(k, kind, gen))) {
-			return &DamageError{File: filepath.Join(d.path, crawlName), What: "the file is missing, but " + n.Name() + " is there"}
+	for _, p := range f.shards {
+		p.lock()
+		if err := p.unlock("open"); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// keep writes the crawl file.
-func (d *dir) keep(s *frontier.Settings) error {
-	c := crawl{Format: formatVersion, Layout: d.f.layout, Settings: *s, Rev: s.Rev}
+// loadShards reads all shards.
+func (d *dir) loadShards() (list []*loader, err error) {
+	for _, k := range d.found.Paused {
+		if k < len(d.f.shards) {
+			d.f.shards[k].stats.Paused = true
+		}
+	}
+	for _, p := range d.f.shards {
+		l := &loader{part: p, store: d.store, crashed: !d.found.Closed}
+		if err := l.load(); err != nil {
+			return nil, d.named(err)
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// keep stores what the crawl is, on the disk.
+func (d *dir) keep(s *frontier.Settings, closed bool) error {
+	c := crawl{Format: formatVersion, Layout: d.f.layout, Settings: *s, Rev: s.Rev, Closed: closed}
 	for k, p := range d.f.shards {
 		p.mu.Lock()
 		if p.stats.Paused {
@@ -179,77 +229,36 @@ func (d *dir) keep(s *frontier.Settings) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(d.path, crawlName), text)
+	b := d.store.NewBatch()
+	b.Set(crawlKey, text)
+	if err := d.store.Wait(d.store.Add(b)); err != nil {
+		return err
+	}
+	return d.store.Sync()
 }
 
-// start takes back what was lent when the last process ended, and begins the
-// work in the background.
-func (d *dir) start() error {
-	if err := d.tidy(); err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	for _, p := range d.f.shards {
-		p.lock()
-		if len(p.leases) > 0 {
-			p.begin(recOpen)
-			p.log.add(binary.AppendVarint(p.rec, int64(d.f.delay())))
-			p.recover(!p.peace, d.f.delay())
-		}
-		if err := p.unlock("open"); err != nil {
-			return err
-		}
-	}
-	d.work.Go(d.syncs)
-	d.work.Go(d.snapshots)
-	return nil
-}
-
-// tidy removes snapshots that a crash left half written.
-func (d *dir) tidy() error {
-	names, err := os.ReadDir(d.path)
-	for _, n := range names {
-		whole, half := strings.CutSuffix(n.Name(), ".new")
-		if _, _, _, ok := parseName(whole); ok && half {
-			err = errors.Join(err, os.Remove(filepath.Join(d.path, n.Name())))
-		}
-	}
-	return err
-}
-
-// close ends the work in the background and writes all there is.
+// close stores what is not stored yet, and that the crawl was closed.
 func (d *dir) close() error {
 	d.closed.Do(func() {
-		close(d.stop)
-		d.work.Wait()
-		d.err = d.closeFiles()
+		for _, p := range d.f.shards {
+			p.lock()
+			p.flush()
+			p.mu.Unlock()
+		}
+		d.err = d.keep(d.f.settings.Load(), true)
+		d.err = errors.Join(d.err, d.abandon())
 	})
 	return d.err
 }
 
-func (d *dir) closeFiles() (err error) {
-	for _, p := range d.f.shards {
-		if p.log.isLost() {
-			if e := d.renew(p); e != nil {
-				err = errors.Join(err, fmt.Errorf("memory: shard %d: its journal is lost, and cannot be written anew: %w", p.k, e))
-			}
-		}
-		p.lock()
-		p.begin(recBye)
-		bye := bytes.Clone(p.rec)
-		p.mu.Unlock()
-		err = errors.Join(err, p.log.close(bye))
+// abandon closes the files of a directory as they are.
+func (d *dir) abandon() error {
+	var err error
+	if d.store != nil {
+		err = d.store.Close()
 	}
-	return errors.Join(err, d.lock.Close())
-}
-
-// abandon closes the files of a directory that could not be opened, as they are.
-func (d *dir) abandon() {
-	if d.f != nil {
-		for _, p := range d.f.shards {
-			if p.log != nil {
-				p.log.file.Close()
-			}
-		}
+	if d.lock != nil {
+		err = errors.Join(err, d.lock.Close())
 	}
-	d.lock.Close()
+	return err
 }

@@ -1,246 +1,186 @@
 package memory
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
+	"strings"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/memory/store"
 )
 
-// loader brings a shard back from its files.
+// loader brings a shard back from the store.
 type loader struct {
-	p       *part
-	dir     string
-	salvage *[]Damage // set: damage is stepped over and noted, and files stay as they are
+	*part
+	store    *store.Store
+	crashed  bool // the last process did not close the crawl
+	lent     []*site
+	suspects map[string]bool // keys of entries that may have ended it
+	marked   []suspect       // those of them that live on
+	poison   []suspect       // and those that are dead now
 }
 
-// load reads the newest snapshot and the journals since, and returns the
-// journal to go on with. What a crash left half written at the end is cut off.
-func (l *loader) load() (*journal, error) {
-	snaps, logs, err := filesOf(l.dir, l.p.k)
-	if err != nil {
-		return nil, err
-	}
-	base := uint64(1)
-	if len(snaps) > 0 {
-		base = snaps[len(snaps)-1]
-		if err := l.snapshot(base); err != nil {
-			return nil, err
-		}
-	}
-	logs = slices.DeleteFunc(logs, func(gen uint64) bool { return gen < base })
-	if logs, err = l.dropEmpty(logs); err != nil {
-		return nil, err
-	}
-	for i, want := 0, base; i == 0 || i < len(logs); i, want = i+1, want+1 {
-		if i < len(logs) && logs[i] == want {
-			continue
-		}
-		if err := l.damaged(fileName(l.p.k, kindLog, want), 0, 0, "the file is missing"); err != nil {
-			return nil, err
-		}
-		break
-	}
-	var last *frameReader
-	for i, gen := range logs {
-		if last, err = l.replay(gen, i == len(logs)-1); err != nil {
-			return nil, err
-		}
-		if i < len(logs)-1 {
-			last.f.Close()
-		}
-	}
-	for _, s := range l.p.sites {
-		l.p.place(s)
-	}
-	if last == nil {
-		return nil, nil // salvaged from a snapshot alone
-	}
-	// A killed process leaves what its kernel still has to write. The marks of the
-	// frames to come say that the disk has it.
-	if l.salvage == nil {
-		if err := last.f.Sync(); err != nil {
-			last.f.Close()
-			return nil, fmt.Errorf("memory: %w", err)
-		}
-	}
-	return newJournal(last.f, logs[len(logs)-1], last.salt, last.off, l.p.f.cfg.Sync < 0), nil
+// suspect is such an entry.
+type suspect struct {
+	site  *site
+	at    position
+	entry frontier.Entry
 }
 
-// dropEmpty removes journals at the end that hold nothing yet: a crash came
-// between their making and their use, and the one before is the last.
-func (l *loader) dropEmpty(logs []uint64) ([]uint64, error) {
-	for len(logs) > 1 {
-		gen := logs[len(logs)-1]
-		path := filepath.Join(l.dir, fileName(l.p.k, kindLog, gen))
-		st, err := os.Stat(path)
-		if err != nil {
-			return nil, err
-		}
-		if st.Size() > int64(frameHeader+len(header(l.p.k, kindLog, gen))) {
-			break
-		}
-		if l.salvage == nil {
-			if err := os.Remove(path); err != nil {
-				return nil, err
+// load reads all that the store has of the shard, which it does not write to.
+// What was lent stands in its queues. Cost: about a microsecond a URL.
+func (l *loader) load() error {
+	l.suspects = map[string]bool{}
+	for _, step := range []struct {
+		letter byte
+		take   func(key, value []byte) bool
+	}{
+		{keyCounters, l.loadCounters},
+		{keySite, l.loadSite},
+		{keyKnown, l.loadKnown},
+		{keyLetter, l.loadLetter}, // before what may be added to them
+		{keyEntry, l.loadEntry},
+		{keyRetry, l.loadRetry},
+	} {
+		prefix := append([]byte{}, l.newKey(step.letter)...)
+		err := l.store.Each(prefix, func(key, value []byte) error {
+			if !step.take(key, value) {
+				return fmt.Errorf("memory: shard %d: what stands under key %x cannot be read: %w", l.k, key[:3], errUnreadable)
 			}
-		}
-		logs = logs[:len(logs)-1]
-	}
-	return logs, nil
-}
-
-// damaged is the error of a damaged file, or nil when it is stepped over.
-func (l *loader) damaged(name string, off, size int64, what string) error {
-	if l.salvage == nil {
-		return &DamageError{File: filepath.Join(l.dir, name), Offset: off, What: what}
-	}
-	*l.salvage = append(*l.salvage, Damage{File: name, Offset: off, Bytes: size, What: what})
-	return nil
-}
-
-// snapshot restores snapshot gen.
-func (l *loader) snapshot(gen uint64) error {
-	name := fileName(l.p.k, kindSnap, gen)
-	head := header(l.p.k, kindSnap, gen)
-	r, err := openFrames(filepath.Join(l.dir, name), head, os.O_RDONLY)
-	if err != nil {
-		return err
-	}
-	defer r.f.Close()
-	if err := l.head(r, name, head); err != nil {
-		return err
-	}
-	ended := false
-	for r.off < r.size {
-		at := r.off
-		payload, ok, err := r.next()
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		if !ok {
-			if err := l.step(r, name, "a frame is broken"); err != nil {
-				return err
-			}
-			continue
-		}
-		for rest := (reader{b: payload}); len(rest.b) > 0; {
-			if rest.b[0] == snapEnd {
-				ended = true
-				break
-			}
-			if !l.p.restore(&rest) {
-				if err := l.damaged(name, at, r.off-at, "a record is broken"); err != nil {
-					return err
-				}
-				break
-			}
-		}
-	}
-	l.p.snapped.Store(r.size)
-	if !ended {
-		return l.damaged(name, r.size, 0, "its end is missing")
 	}
 	return nil
 }
 
-// head checks the first frame of a file.
-func (l *loader) head(r *frameReader, name string, want []byte) error {
-	payload, ok, err := r.next()
-	if err != nil {
-		return err
+// finish does what the end of the last process left to do.
+func (l *loader) finish() {
+	for _, e := range l.marked {
+		l.keepEntry(e.site, e.at, frontier.AppendEntry(nil, e.site.name, &e.entry))
 	}
-	if ok && !bytes.Equal(payload, want) {
-		return l.damaged(name, 0, 0, fmt.Sprintf("it says %q, not %q", payload, want))
+	for _, e := range l.poison {
+		l.dropEntry(e.site, e.at)
+		l.bury(e.site.name, frontier.CauseLost, "", e.entry)
 	}
-	return nil // a broken frame is met again by who reads on
-}
-
-// step steps over damage: it moves r to the next frame that is whole.
-func (l *loader) step(r *frameReader, name, what string) error {
-	at := r.off
-	if _, err := r.seek(); err != nil {
-		return err
-	}
-	return l.damaged(name, at, r.off-at, what)
-}
-
-// replay takes the changes of journal gen over.
-func (l *loader) replay(gen uint64, last bool) (*frameReader, error) {
-	name := fileName(l.p.k, kindLog, gen)
-	head := header(l.p.k, kindLog, gen)
-	flag := os.O_RDWR
-	if l.salvage != nil {
-		flag = os.O_RDONLY
-	}
-	r, err := openFrames(filepath.Join(l.dir, name), head, flag)
-	if err != nil {
-		return nil, err
-	}
-	err = l.head(r, name, head)
-	if err == nil && r.size == 0 { // its head was synced before it was used
-		err = l.damaged(name, 0, 0, "the file is empty")
-	}
-	for err == nil && r.off < r.size {
-		at := r.off
-		payload, ok, e := r.next()
-		if err = e; err != nil {
-			break
+	delay := l.f.delay()
+	for _, s := range l.lent { // somebody was fetching there
+		wait := delay
+		if s.delay > 0 {
+			wait = s.delay
 		}
-		if !ok {
-			err = l.broken(r, name, last)
+		s.clock = max(s.clock, l.now+1+roundUp(wait))
+		l.changed(s)
+	}
+	for _, s := range l.sites {
+		l.place(s)
+	}
+}
+
+func (l *loader) loadCounters(_, value []byte) bool {
+	r := reader{b: value}
+	for _, n := range l.counters() {
+		*n = r.int()
+	}
+	l.stats.Lost += l.stats.Open
+	l.stats.Open = 0
+	return !r.bad
+}
+
+// loaded is the site of that name, without looking at its age.
+func (l *loader) loaded(name string) *site {
+	s := l.sites[name]
+	if s == nil {
+		s = &site{name: strings.Clone(name), place: nowhere}
+		l.sites[s.name] = s
+	}
+	return s
+}
+
+func (l *loader) loadSite(key, value []byte) bool {
+	r := reader{b: value}
+	s := l.loaded(string(key[3:]))
+	s.stored = true
+	s.clock, s.delay, s.failures = r.int(), time.Duration(r.int()), int32(r.int())
+	s.turn = r.byte() % 8
+	s.paused, s.blocked = r.bool(), r.bool()
+	if r.bool() {
+		s.extra = &extra{why: r.text(), override: r.text(), cap: r.int(), admitted: r.int()}
+	}
+	if !r.bool() {
+		return !r.bad
+	}
+	l.lent = append(l.lent, s)
+	found := !l.crashed
+	for n := r.uint(); n > 0 && !r.bad; n-- {
+		e := position{class: r.byte(), seq: r.int()}
+		if found || r.bad {
 			continue
 		}
-		rest := reader{b: payload}
-		for len(rest.b) > 0 {
-			if what := l.apply(&rest); what != "" {
-				err = l.damaged(name, at, r.off-at, what)
-				break
-			}
+		key := l.entryKey(s, e)
+		value, err := l.store.Get(key)
+		if found = err == nil && value != nil; found { // the first that was not settled
+			l.suspects[string(key)] = true
 		}
 	}
-	if err != nil {
-		r.f.Close()
-		return nil, err
-	}
-	return r, nil
+	return !r.bad
 }
 
-// broken deals with a frame of a journal that is none: the torn end of the last
-// one is cut off, all else is damage. An end is torn when no later frame says
-// that the disk had it.
-func (l *loader) broken(r *frameReader, name string, last bool) error {
-	at := r.off
-	last = last && at > 0 // the first frame was synced before the file was used
-	for last {
-		synced, err := r.seek()
-		if err != nil {
-			return err
+func (l *loader) loadKnown(key, _ []byte) bool {
+	r := reader{b: key[3:]}
+	l.known.add(r.fingerprint())
+	return !r.bad
+}
+
+// loadEntry appends an entry to its list: keys come in its order.
+func (l *loader) loadEntry(key, value []byte) bool {
+	name, class, seq, ok := parseNumbered(key, 1)
+	if !ok || class[0] > 3 {
+		return false
+	}
+	l.first, l.last = min(l.first, seq), max(l.last, seq)
+	s, at := l.loaded(name), position{class[0], seq}
+	e, err := frontier.DecodeEntry(string(value), s.name)
+	if err != nil || e.Priority != class[0] {
+		return false
+	}
+	if l.suspects[string(key)] {
+		if e.Lost++; e.Lost >= 3 {
+			l.poison = append(l.poison, suspect{s, at, e})
+			return true
 		}
-		if r.off == r.size {
-			break
-		}
-		if synced > at {
-			last = false
-		}
+		l.marked = append(l.marked, suspect{s, at, e})
 	}
-	r.off = at
-	if !last {
-		return l.step(r, name, "a frame is broken, and later ones are not")
+	l.scratch = l.list(s, at.class).pushBack(s.name, seq, &e, l.scratch)
+	l.stats.Queued++
+	return true
+}
+
+func (l *loader) loadRetry(key, value []byte) bool {
+	name, _, order, ok := parseNumbered(key, 0)
+	r := reader{b: value}
+	s := l.loaded(name)
+	w := &wait{until: r.int(), order: order, entry: r.entry(s.name)}
+	if !ok || r.bad {
+		return false
 	}
-	if l.salvage != nil {
-		size := r.size - at
-		r.size = at
-		*l.salvage = append(*l.salvage, Damage{File: name, Offset: at, Bytes: size, What: "its end is torn", Torn: true})
-		return nil
+	s.waits.push(w)
+	l.stats.Waiting++
+	return true
+}
+
+func (l *loader) loadLetter(key, value []byte) bool {
+	cause, _, id, ok := parseNumbered(key, 0)
+	r := reader{b: value}
+	d := letter{id: id, site: r.text(), text: r.text()}
+	if d.entry = r.entry(d.site); !ok || r.bad {
+		return false
 	}
-	if r.size > at {
-		l.p.f.cfg.Logger.Warn("memory: cut the torn end of a journal", "file", name, "offset", at, "bytes", r.size-at)
+	if l.dead[cause] == nil {
+		l.dead[cause] = &letters{}
 	}
-	if err := r.f.Truncate(at); err != nil {
-		return err
-	}
-	r.size = at
-	return nil
+	l.dead[cause].list = append(l.dead[cause].list, d)
+	return true
 }

@@ -16,13 +16,14 @@
 // Nothing here waits for time: all of it passes by Config.Now, never backwards.
 //
 // Without Config.Dir a crawl ends with its process. With it, each change is in
-// the shard's journal before the call returns, so a killed process loses
+// the store (package store) before the call returns, so a killed process loses
 // nothing that it acknowledged, and a power cut loses at most what was done since
-// the last sync. URLs that were lent at that moment return to the front of their
+// the last sync. URLs that were lent at that moment stand at the front of their
 // queues. The first of each visit is marked as lost once more, for it may be what
 // killed the process: it is lent alone next time, and from the second mark on as
-// VisitLimits.Safe allows. After Close nothing is marked. When a sync fails the
-// shard refuses all further work, and Close writes what memory holds to new files.
+// VisitLimits.Safe allows. After Close nothing is marked. While the disk is full
+// calls fail and are to be repeated; after a sync that failed all do, and the next
+// process goes on from what the disk has.
 package memory
 
 import (
@@ -55,8 +56,9 @@ type Config struct {
 
 	Dir    string        // where the crawl is kept, made when missing; default: nowhere
 	Sync   time.Duration // what a power cut may undo, default 500 ms; negative: nothing, at the price of a sync each call
-	MaxLog int64         // bytes of a shard's journal, at least, before a snapshot takes its place, default 64 MB
-	Logger *slog.Logger  // told of torn ends that were cut, and of failures in the background; default none
+	Logger *slog.Logger  // told of a full disk and of failures in the background; default none
+
+	memTable int // of the store, in tests
 }
 
 // complete fills in the defaults.
@@ -71,8 +73,6 @@ func (c Config) complete() Config {
 	setDefault(&c.Claim, 5*time.Second)
 	setDefault(&c.MaxList, 8_000_000)
 	setDefault(&c.MaxDead, 100_000)
-	setDefault(&c.Sync, 500*time.Millisecond)
-	setDefault(&c.MaxLog, 64<<20)
 	if c.Now == nil {
 		began := time.Now()
 		c.Now = func() time.Time { return began.Add(time.Since(began)) } // whatever is done to the clock meanwhile
@@ -102,7 +102,6 @@ func (c *Config) Validate() error {
 	fault(c.Claim < 0, "Claim must not be negative")
 	fault(c.MaxList < 0, "MaxList must not be negative")
 	fault(c.MaxDead < 0, "MaxDead must not be negative")
-	fault(c.MaxLog < 0, "MaxLog must not be negative")
 	whole := c.complete()
 	return errors.Join(append(errs, whole.Layout.Validate(), whole.Settings.Validate())...)
 }
@@ -130,7 +129,9 @@ type Frontier struct {
 
 // New makes an empty crawl, or opens the one that is in cfg.Dir. It fails with
 // ErrLayout when that one has another layout, with ErrInUse when another
-// process has it open, and with a DamageError when it is not what was written.
+// process has it open, with ErrFormer when it is in files of an earlier version,
+// and with a store.DamageError, which names the file, when it is not what was
+// written.
 func New(cfg Config) (*Frontier, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -139,14 +140,13 @@ func New(cfg Config) (*Frontier, error) {
 	cfg = cfg.complete()
 	f := &Frontier{}
 	if cfg.Dir != "" {
-		d, err := openDir(cfg.Dir)
+		d, err := openDir(cfg)
 		if err != nil {
 			return nil, err
 		}
 		if f.dir = d; d.found != nil {
 			if err := d.found.check(want); err != nil {
-				d.abandon()
-				return nil, err
+				return nil, errors.Join(err, d.abandon())
 			}
 			cfg.Layout, cfg.Settings = d.found.Layout, d.found.Settings
 		}
@@ -154,8 +154,7 @@ func New(cfg Config) (*Frontier, error) {
 	f.build(cfg)
 	if f.dir != nil {
 		if err := f.dir.load(f); err != nil {
-			f.dir.abandon()
-			return nil, err
+			return nil, errors.Join(err, f.dir.abandon())
 		}
 		f.keepTime()
 	}
@@ -256,7 +255,7 @@ func (f *Frontier) Pause(ctx context.Context, k int, paused bool) error {
 // keep takes settings over, on disk too.
 func (f *Frontier) keep(s *frontier.Settings) error {
 	if f.dir != nil {
-		if err := f.dir.keep(s); err != nil {
+		if err := f.dir.keep(s, false); err != nil {
 			return fmt.Errorf("memory: settings: %w", err)
 		}
 	}

@@ -15,9 +15,6 @@ const chunkSize = 8 << 10
 
 // queue is one list of a site: entries that were put back in front, and behind
 // them those that were appended.
-//
-// Bytes of chunks are written once and never changed in place, except those of
-// the front: a reader that holds slices of the others sees them stay.
 type queue struct {
 	n     int
 	front stack
@@ -27,9 +24,10 @@ type queue struct {
 	tail  []byte   // the last chunk, growing
 }
 
-// pushBack appends e, an entry of site. It needs scratch, and returns it.
-func (q *queue) pushBack(site string, e *frontier.Entry, scratch []byte) []byte {
-	scratch = appendEntry(scratch[:0], site, e)
+// pushBack appends e, an entry of site, under its number. It needs scratch, and
+// returns it with the record: the number, then the entry's stored form.
+func (q *queue) pushBack(site string, seq int64, e *frontier.Entry, scratch []byte) []byte {
+	scratch = frontier.AppendEntry(binary.AppendVarint(scratch[:0], seq), site, e)
 	if len(q.tail)+len(scratch) > chunkSize && len(q.tail) > 0 {
 		q.seal()
 	}
@@ -50,14 +48,20 @@ func (q *queue) seal() {
 }
 
 // pushFront puts e before all others.
-func (q *queue) pushFront(site string, e *frontier.Entry, scratch []byte) []byte {
-	scratch = appendEntry(scratch[:0], site, e)
+func (q *queue) pushFront(site string, seq int64, e *frontier.Entry, scratch []byte) []byte {
+	scratch = frontier.AppendEntry(binary.AppendVarint(scratch[:0], seq), site, e)
 	q.front.push(scratch)
 	q.n++
 	return scratch
 }
 
-// peek is the stored form of the first entry; valid until the queue changes.
+// numberOf splits a record into its number and the stored form of its entry.
+func numberOf(rec []byte) (seq int64, entry []byte) {
+	seq, n := binary.Varint(rec)
+	return seq, rec[n:]
+}
+
+// peek is the first record; valid until the queue changes.
 // The queue is not empty.
 func (q *queue) peek() []byte {
 	if !q.front.empty() {
@@ -99,7 +103,7 @@ func (q *queue) pop() {
 	q.head = q.head[n+int(size):]
 }
 
-// each calls f with the stored form of every entry, first to last.
+// each calls f with every record, first to last.
 func (q *queue) each(f func(rec []byte)) {
 	q.front.each(f)
 	eachRecord(q.head, f)
@@ -122,11 +126,8 @@ func compress(chunk []byte) []byte {
 	return append(make([]byte, 0, len(packed)), packed...)
 }
 
-// expandChecked is expand for chunks that were on disk.
-func expandChecked(packed []byte) ([]byte, error) { return s2.Decode(nil, packed) }
-
 func expand(packed []byte) []byte {
-	chunk, err := expandChecked(packed)
+	chunk, err := s2.Decode(nil, packed)
 	if err != nil {
 		panic("memory: a chunk of a queue was overwritten: " + err.Error())
 	}

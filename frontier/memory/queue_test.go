@@ -3,6 +3,8 @@ package memory
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -24,7 +26,7 @@ func TestQueueAgainstSlice(t *testing.T) {
 			return frontier.Entry{
 				URL:      fmt.Sprintf("%s/%0*d", rapid.SampledFrom([]string{"https://example.com", "http://example.com:81", "https://www.example.com", "https://other.test", "https://"}).Draw(t, "start"), rapid.SampledFrom([]int{1, 60, 2000}).Draw(t, "long"), made),
 				Priority: 2, Depth: rapid.Uint32().Draw(t, "depth"), Redirects: rapid.Uint8().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
-				Lost: rapid.Uint8Range(0, 3).Draw(t, "lost"), Attempts: rapid.Uint8().Draw(t, "attempts"), Meta: rapid.SampledFrom([]string{"", `{"a":1}`}).Draw(t, "meta"),
+				Lost: rapid.Uint8Range(0, 3).Draw(t, "lost"), Attempts: rapid.Uint8Range(0, 200).Draw(t, "attempts"), Meta: rapid.SampledFrom([]string{"", `{"a":1}`}).Draw(t, "meta"),
 			}
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -33,18 +35,18 @@ func TestQueueAgainstSlice(t *testing.T) {
 			case 0:
 				for range n {
 					e := entry()
-					scratch = q.pushBack(host, &e, scratch)
+					scratch = q.pushBack(host, seq(made), &e, scratch)
 					model = append(model, e)
 				}
 			case 1:
 				for range n {
 					e := entry()
-					scratch = q.pushFront(host, &e, scratch)
+					scratch = q.pushFront(host, seq(made), &e, scratch)
 					model = slices.Insert(model, 0, e)
 				}
 			default:
 				for range min(n, len(model)) {
-					if got := decodeEntry(q.peek(), host, 2); got != model[0] {
+					if got := decoded(t, q.peek(), host); got != model[0] {
 						t.Fatalf("first is %+v, want %+v", got, model[0])
 					}
 					q.pop()
@@ -57,7 +59,7 @@ func TestQueueAgainstSlice(t *testing.T) {
 		}
 		i := 0
 		q.each(func(rec []byte) {
-			if got := decodeEntry(rec, host, 2); got != model[i] {
+			if got := decoded(t, rec, host); got != model[i] {
 				t.Fatalf("entry %d is %+v, want %+v", i, got, model[i])
 			}
 			i++
@@ -68,6 +70,20 @@ func TestQueueAgainstSlice(t *testing.T) {
 	})
 }
 
+// seq is the number of the n-th entry that was made.
+func seq(n int) int64 { return int64(n-100) << (n % 50) }
+
+// decoded decodes a record, whose number must be that of its entry.
+func decoded(t *rapid.T, rec []byte, host string) frontier.Entry {
+	n, rec := numberOf(rec)
+	e := decodeEntry(rec, host)
+	made, err := strconv.Atoi(e.URL[strings.LastIndexByte(e.URL, '/')+1:])
+	if err != nil || n != seq(made) {
+		t.Fatalf("%s has number %d, %v", e.URL, n, err)
+	}
+	return e
+}
+
 func BenchmarkQueue(b *testing.B) {
 	b.ReportAllocs()
 	const host = "example.com"
@@ -76,7 +92,7 @@ func BenchmarkQueue(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		e := frontier.Entry{URL: pageURL("www."+host, i), Depth: uint32(i % 9)}
-		scratch = q.pushBack(host, &e, scratch)
+		scratch = q.pushBack(host, 0, &e, scratch)
 		i++
 	}
 	size := len(q.head) + len(q.tail)
@@ -85,7 +101,8 @@ func BenchmarkQueue(b *testing.B) {
 	}
 	b.ReportMetric(float64(size)/float64(q.n), "bytes/URL")
 	for range i {
-		_ = decodeEntry(q.peek(), host, 0)
+		_, rec := numberOf(q.peek())
+		_ = decodeEntry(rec, host)
 		q.pop()
 	}
 }

@@ -196,7 +196,11 @@ func TestOpenErrors(t *testing.T) {
 		t.Fatalf("reopened: %v", err)
 	}
 	f.Close()
-	for _, name := range []string{crawlName, "0.1.log"} {
+	logs, err := filepath.Glob(filepath.Join(dir, storeName, "*.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	for _, name := range []string{lockName, filepath.Join(storeName, "synced"), filepath.Join(storeName, filepath.Base(logs[0]))} {
 		st, err := os.Stat(filepath.Join(dir, name))
 		if err != nil || st.Mode().Perm() != 0o600 {
 			t.Fatalf("%s: %v, %v", name, st.Mode(), err)

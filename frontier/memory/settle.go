@@ -26,9 +26,7 @@ func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Set
 			out[i] = make(frontier.Settled, len(st.Outcomes))
 			continue
 		}
-		freed := st.Free != nil && l.site.lent == l
 		out[i] = p.settle(l, st)
-		p.noteSettled(st, out[i], freed)
 	}
 	return out, p.unlock("settle")
 }
@@ -84,11 +82,12 @@ func oneLine(text string) string {
 	return strings.Clone(text)
 }
 
-// close marks one entry of a visit as settled.
+// close marks one entry of a visit as settled: it stands in no list any more.
 func (p *part) close(l *lease, at int) {
 	l.open[at] = false
 	l.left--
 	p.stats.Open--
+	p.dropEntry(l.site, l.positions[at])
 }
 
 // drop ends a lease.
@@ -107,6 +106,7 @@ func (p *part) release(s *site, free *frontier.Release) {
 	s.clock = max(s.clock, p.now+1+roundUp(free.Remain)) // p.now is rounded down
 	s.delay = free.Delay
 	s.failures = int32(free.Failures)
+	p.changed(s)
 	if free.Why != "" {
 		s.more().why = strings.Clone(free.Why)
 	} else if s.extra != nil {
@@ -128,7 +128,9 @@ func (p *part) retry(s *site, e frontier.Entry, notBefore time.Duration) {
 	}
 	p.stats.Retried++
 	p.stats.Waiting++
-	s.waits.push(&wait{until: p.now + roundUp(notBefore), order: p.stats.Retried, entry: e})
+	w := &wait{until: p.now + roundUp(notBefore), order: p.stats.Retried, entry: e}
+	s.waits.push(w)
+	p.keepRetry(s, w)
 }
 
 // requeue puts entries that were not tried back in front, in the order they
@@ -161,14 +163,11 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 			continue
 		}
 		delay := f.settings.Load().DelayOf(l.site.name)
-		p.noteReap(l, delay)
-		p.reap(l, delay)
+		p.takeBack(l, len(l.entries), delay)
 		n++
 	}
 	return n, p.unlock("reap")
 }
-
-func (p *part) reap(l *lease, delay time.Duration) { p.takeBack(l, len(l.entries), delay) }
 
 // takeBack ends a lease. What is open returns to the front of its queues, the
 // first of it, as many as marks says, marked as lost once more.
@@ -198,6 +197,7 @@ func (p *part) takeBack(l *lease, marks int, delay time.Duration) {
 		}
 		s.clock = max(s.clock, p.now+1+roundUp(delay))
 	}
+	p.changed(s)
 	p.drop(l)
 	p.place(s)
 }

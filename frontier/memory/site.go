@@ -3,10 +3,10 @@ package memory
 import (
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"seine/frontier"
+	"seine/frontier/memory/store"
 	"seine/shard"
 )
 
@@ -18,7 +18,7 @@ const (
 	nowhere = -1 // lent, or open in visits, or with something to keep
 )
 
-// day is how long a site's clock and delay are kept after its last request, in
+// day is how long a site's clock and delay are position after its last request, in
 // milliseconds.
 const day = 24 * 60 * 60 * 1000
 
@@ -42,10 +42,11 @@ type part struct {
 	stats   frontier.ShardStats
 	scratch []byte
 	batch   batch
-	log     *journal     // nil when nothing is kept on disk
-	rec     []byte       // the record that is being made
-	snapped atomic.Int64 // bytes of the last snapshot
-	peace   bool         // what was loaded was closed, not cut off
+
+	tx          *store.Batch // what this call changes in the store; nil when nothing is kept on disk
+	changes     []*site      // whose records it changes
+	first, last int64        // numbers of entries given out: one goes before all others, or behind
+	key, value  []byte       // being made
 }
 
 func newPart(f *Frontier, k int) *part {
@@ -69,6 +70,8 @@ type site struct {
 	turn     uint8 // visits, modulo 8
 	paused   bool
 	blocked  bool
+	changed  bool // its record is to be stored
+	stored   bool // it has one
 	failures int32
 	open     int32 // visits of it that are not over
 	clock    int64 // milliseconds: next request not before
@@ -113,16 +116,16 @@ func (p *part) lock() {
 	p.now = max(p.now, p.f.cfg.Now().UnixMilli()+p.f.ahead)
 }
 
-// unlock gives the shard back and waits until the journal has all that was
-// done, by others too: what they did may show in the answer.
+// unlock gives the shard back and waits until the store has all that was done,
+// by others too: what they did may show in the answer.
 func (p *part) unlock(op string) error {
-	if p.log == nil {
+	if p.tx == nil {
 		p.mu.Unlock()
 		return nil
 	}
-	last := p.log.last()
+	last := p.flush()
 	p.mu.Unlock()
-	if err := p.log.commit(last); err != nil {
+	if err := p.f.dir.store.Wait(last); err != nil {
 		return &shard.Error{Shard: p.k, Op: op, Err: err}
 	}
 	return nil
@@ -146,9 +149,8 @@ func (p *part) age(s *site) {
 		return
 	}
 	s.clock, s.delay, s.failures, s.turn = 0, 0, 0, 0
-	if s.extra != nil {
-		s.extra = nil
-	}
+	s.extra = nil
+	p.changed(s)
 }
 
 // keeps says whether something of the site outlasts the day.
@@ -233,20 +235,31 @@ func (p *part) forget(most int) {
 	for ; most > 0 && len(*idle) > 0 && (*idle)[0].score <= 2*p.now; most-- {
 		s := (*idle)[0]
 		p.move(s, nowhere, 0)
+		s.clock, s.turn = 0, 0
+		p.changed(s)
 		delete(p.sites, s.name)
 	}
 }
 
 // pushBack appends an entry to the list of its class.
 func (p *part) pushBack(s *site, e *frontier.Entry) {
-	p.scratch = p.list(s, e.Priority).pushBack(s.name, e, p.scratch)
-	p.stats.Queued++
+	p.last++
+	p.scratch = p.list(s, e.Priority).pushBack(s.name, p.last, e, p.scratch)
+	p.pushed(s, e.Priority)
 }
 
 // pushFront puts an entry before the list of its class.
 func (p *part) pushFront(s *site, e *frontier.Entry) {
-	p.scratch = p.list(s, e.Priority).pushFront(s.name, e, p.scratch)
+	p.first--
+	p.scratch = p.list(s, e.Priority).pushFront(s.name, p.first, e, p.scratch)
+	p.pushed(s, e.Priority)
+}
+
+// pushed keeps the record that is in p.scratch.
+func (p *part) pushed(s *site, class uint8) {
 	p.stats.Queued++
+	seq, rec := numberOf(p.scratch)
+	p.keepEntry(s, position{class, seq}, rec)
 }
 
 func (p *part) list(s *site, class uint8) *queue {

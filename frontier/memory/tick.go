@@ -12,13 +12,14 @@ import (
 
 // lease is one visit that is out.
 type lease struct {
-	token    string
-	site     *site
-	deadline int64 // milliseconds
-	pos      int
-	entries  []frontier.Entry // by index - 1
-	open     []bool           // not yet settled
-	left     int              // number of them
+	token     string
+	site      *site
+	deadline  int64 // milliseconds
+	pos       int
+	entries   []frontier.Entry // by index - 1
+	positions []position       // where they stand in the store
+	open      []bool           // not yet settled
+	left      int              // number of them
 }
 
 func (l *lease) before(x *lease) bool {

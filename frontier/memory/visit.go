@@ -33,7 +33,6 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 		if l == nil {
 			continue
 		}
-		p.noteVisit(l, most)
 		v := visitOf(p, l, start.Add(f.cfg.Lease))
 		safe = safe || v.LastChance()
 		out = append(out, v)
@@ -61,7 +60,10 @@ func (p *part) claimed(t *frontier.Ticket) *site {
 // lost once more.
 func (s *site) lastChance() bool {
 	for _, q := range s.queues {
-		if q != nil && entryLost(q.peek()) >= 2 {
+		if q == nil {
+			continue
+		}
+		if _, rec := numberOf(q.peek()); entryLost(rec) >= 2 {
 			return true
 		}
 	}
@@ -87,6 +89,7 @@ func (p *part) lend(s *site, token string, most int) *lease {
 	for n := 0; n < most && len(s.waits) > 0 && s.waits[0].until <= p.now; n++ {
 		w := s.waits[0]
 		s.waits.remove(0)
+		p.dropRetry(s, w)
 		p.stats.Waiting--
 		p.pushBack(s, &w.entry)
 	}
@@ -103,6 +106,7 @@ func (p *part) lend(s *site, token string, most int) *lease {
 	}
 	s.turn = (s.turn + 1) % 8
 	s.lent = l
+	p.changed(s)
 	p.enlist(l)
 	p.place(s)
 	return l
@@ -142,12 +146,13 @@ func (p *part) pick(l *lease, most int) {
 func (p *part) take(l *lease, class, most int) bool {
 	q := l.site.queues[class]
 	for n := 0; n < most && q.n > 0; n++ {
-		rec := q.peek()
+		seq, rec := numberOf(q.peek())
 		lost := entryLost(rec) > 0
 		if lost && len(l.entries) > 0 {
 			return false
 		}
-		l.entries = append(l.entries, decodeEntry(rec, l.site.name, class))
+		l.entries = append(l.entries, decodeEntry(rec, l.site.name))
+		l.positions = append(l.positions, position{uint8(class), seq})
 		q.pop()
 		p.popped(l.site, class)
 		if lost {

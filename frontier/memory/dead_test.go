@@ -1,31 +1,11 @@
 package memory
 
 import (
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
 	"seine/frontier"
 )
-
-// TestLeftovers: what a crash left half written is removed when the crawl is
-// opened, and nothing else.
-func TestLeftovers(t *testing.T) {
-	f, err := New(Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, stays := range map[string]bool{"0.7.snap.new": false, "crawl.new": false, "notes.new": true, "0.7.new": true} {
-		if err := os.WriteFile(filepath.Join(f.cfg.Dir, name), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		f = reopened(t, f, false)
-		if _, err := os.Stat(filepath.Join(f.cfg.Dir, name)); os.IsNotExist(err) == stays {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
 
 // TestOldestLetterMovesNone: letters are taken out from the oldest on, up to
 // 100,000 of a cause, so taking that one must not move the others.
