@@ -1,4 +1,4 @@
-// Command fetcher is one of any number of identical workers of a crawl.
+// Command fetcher is one of any number of identical members of a crawl's fleet.
 package main
 
 import (

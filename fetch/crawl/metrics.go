@@ -184,7 +184,7 @@ type Progress struct {
 	New      uint64  // admitted
 	Overflow uint64  // kept by the overflow
 	Returned uint64  // pages that went back: candidates of theirs found no room until the crawler stopped
-	Visits   int64   // in hand
+	Visits   int64   // open
 	Requests int     // under way
 	Rate     float64 // pages a second, lately
 	Limit    string  // what bounds the rate now

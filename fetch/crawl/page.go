@@ -146,7 +146,7 @@ func (w *worker) decide(r *reply, err error) {
 	}
 }
 
-// abandon lets go of the page at hand as if it had not been asked for.
+// abandon lets go of the page just fetched as if it had not been asked for.
 func (w *worker) abandon() {
 	w.crawler.flow.add(-w.page.bytes)
 	w.crawler.giveBack()
@@ -234,7 +234,7 @@ func (w *worker) refuses(target *canon.URL, site string) refusal {
 	return w.policy.filter(target, w.item.Depth)
 }
 
-// fillRecord fills the record of the page at hand.
+// fillRecord fills the record of the page just fetched.
 func (w *worker) fillRecord(err error) {
 	r, resp := &w.rec, &w.resp
 	w.visit.fillRecord(r, w.item, &w.page.outcome)
@@ -325,7 +325,7 @@ func (w *worker) recordAnswer() {
 	}
 }
 
-// flushCounts counts the page at hand and what became of its links.
+// flushCounts counts the page just fetched and what became of its links.
 func (w *worker) flushCounts() {
 	cs := w.crawler.count
 	cs.page(&w.resp)

@@ -134,7 +134,7 @@ func (c *Crawler) readCounters(ctx context.Context) {
 	}
 }
 
-// quiet reports whether this crawler has nothing in hand.
+// quiet reports whether this crawler has nothing open.
 func (c *Crawler) quiet() bool {
 	if c.visits.Load() > 0 {
 		return false
@@ -147,7 +147,7 @@ func (c *Crawler) quiet() bool {
 	return true
 }
 
-// mayEnd decides whether to end; idle is for how long nothing was in hand.
+// mayEnd decides whether to end; idle is for how long nothing was open.
 func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) bool {
 	if !c.quiet() {
 		return false

@@ -139,7 +139,7 @@ type worker struct {
 	wire       fetch.Wire // where Config.Exchanges asks for it
 	exchange   sink.Exchange
 
-	// Of the page at hand:
+	// Of the page being fetched:
 	policy   *policy
 	visit    *visit
 	item     *frontier.Item
