@@ -48,7 +48,8 @@ func New(cfg Config) (*Client, error) {
 	if c.proxies, err = newProxies(&cfg); err != nil {
 		return nil, err
 	}
-	c.dialer = dialer{net: net.Dialer{KeepAlive: -1}, guard: guard{cfg.AllowNet}, dns: newDNSCache(&cfg, c.m), m: c.m}
+	c.pool = newPool(cfg.MaxConnsPerHost, cfg.MaxConns, cfg.MaxIdle, cfg.IdleTime)
+	c.dialer = dialer{net: net.Dialer{KeepAlive: -1}, guard: guard{cfg.AllowNet}, dns: newDNSCache(&cfg, c.m), pool: c.pool, m: c.m}
 	for _, raw := range cfg.ConnectTo {
 		rule, err := parseConnectTo(raw)
 		if err != nil {
@@ -56,13 +57,14 @@ func New(cfg Config) (*Client, error) {
 		}
 		c.dialer.rules = append(c.dialer.rules, rule)
 	}
-	c.pool = newPool(cfg.MaxConnsPerHost, cfg.MaxIdle, cfg.IdleTime)
 	c.own = [][2]string{{"User-Agent", cfg.UserAgent}, {"Accept", cfg.Accept}, {"Accept-Encoding", "gzip, br, zstd, deflate"}}
 	for _, kv := range c.own {
 		c.block = appendLine(c.block, kv[0], kv[1])
 	}
 	c.exchanges.New = func() any { return newExchange(c) }
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })
+	cfg.Metrics.GetOrCreateGauge(`seine_fetch_open_connections`, func() float64 { n, _ := c.pool.room(); return float64(n) })
+	cfg.Metrics.GetOrCreateGauge(`seine_fetch_connections_limit`, func() float64 { _, n := c.pool.room(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_hosts`, func() float64 { n, _ := c.pool.counts(); return float64(n) })
 	go c.janitor()
 	return c, nil
@@ -80,7 +82,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// janitor closes connections that are idle for too long.
+// janitor closes connections that are idle for too long, and lets more be open
+// again after the system refused one.
 func (c *Client) janitor() {
 	defer close(c.done)
 	tick := time.NewTicker(max(c.cfg.IdleTime/4, time.Millisecond))
@@ -91,6 +94,7 @@ func (c *Client) janitor() {
 			return
 		case now := <-tick.C:
 			c.pool.expire(now)
+			c.pool.recover()
 		}
 	}
 }

@@ -29,8 +29,10 @@ type Config struct {
 	FetchTimeout     time.Duration // all of one Do, default 60 s
 
 	MaxConnsPerHost int           // exchanges with one host at once, others wait, default 16
-	MaxIdle         int           // idle connections of all hosts, the oldest closed first, default 1024
+	MaxConns        int           // connections open at once, default what the limit of open files allows, less an eighth (at least 64) for others
+	MaxIdle         int           // idle ones of them, the oldest closed first, default as many as half of Memory holds
 	IdleTime        time.Duration // an idle connection is closed after, default 30 s
+	Memory          int64         // bytes that idle connections, TLS sessions and names may take together, default an eighth of Go's memory limit, 128 MiB where there is none
 
 	AllowNet  []netip.Prefix // networks that the guard permits though they are not public
 	ConnectTo []string       // rules HOST1:PORT1:HOST2:PORT2 as of curl; the first that matches counts; no way around the guard
@@ -61,6 +63,10 @@ const (
 	chunkSize     = 32 << 10
 )
 
+// idleBytes is what an idle connection costs: some 1.5 KB here, more under TLS,
+// and the kernel's socket.
+const idleBytes = 8 << 10
+
 func (c Config) withDefaults() Config {
 	c.UserAgent = cmp.Or(c.UserAgent, "seine")
 	c.Accept = cmp.Or(c.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
@@ -73,7 +79,9 @@ func (c Config) withDefaults() Config {
 	c.FirstByteTimeout = cmp.Or(c.FirstByteTimeout, c.ReadTimeout)
 	c.FetchTimeout = cmp.Or(c.FetchTimeout, 60*time.Second)
 	c.MaxConnsPerHost = cmp.Or(c.MaxConnsPerHost, 16)
-	c.MaxIdle = cmp.Or(c.MaxIdle, 1024)
+	c.MaxConns = cmp.Or(c.MaxConns, connsWithin(fileLimit()))
+	c.Memory = cmp.Or(c.Memory, cacheMemory())
+	c.MaxIdle = cmp.Or(c.MaxIdle, min(c.MaxConns, max(1, int(c.Memory/2/idleBytes))))
 	c.IdleTime = cmp.Or(c.IdleTime, 30*time.Second)
 	c.SessionCache = cmp.Or(c.SessionCache, 4096)
 	c.DNSTTL = cmp.Or(c.DNSTTL, 5*time.Minute)
@@ -114,7 +122,7 @@ func (c *Config) Validate() error {
 		v    int64
 	}{
 		{"MaxBody", c.MaxBody}, {"MaxHeader", int64(c.MaxHeader)}, {"MaxHeaderCount", int64(c.MaxHeaderCount)},
-		{"MaxConnsPerHost", int64(c.MaxConnsPerHost)}, {"MaxIdle", int64(c.MaxIdle)},
+		{"MaxConnsPerHost", int64(c.MaxConnsPerHost)}, {"MaxConns", int64(c.MaxConns)}, {"MaxIdle", int64(c.MaxIdle)}, {"Memory", c.Memory},
 		{"SessionCache", int64(c.SessionCache)}, {"DNSEntries", int64(c.DNSEntries)},
 	} {
 		if n.v < 0 {

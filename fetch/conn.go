@@ -3,6 +3,7 @@ package fetch
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 )
@@ -30,16 +31,34 @@ type conn struct {
 
 	prev, next *conn // in the pool's list
 	home       *host
+	pool       *pool // counts it as open
 }
 
 var errFlood = errors.New("far more bytes of framing than of body")
 
-func newConn(nc, raw net.Conn) *conn {
-	return &conn{Conn: nc, raw: raw, abort: func() { raw.Close() }, probe: newProbe(raw)}
+func newConn(nc, raw net.Conn, p *pool) *conn {
+	return &conn{Conn: nc, raw: raw, abort: func() { raw.Close() }, probe: newProbe(raw), pool: p}
 }
 
-// close drops the connection without the goodbye of TLS, which could block.
-func (c *conn) close() { c.raw.Close() }
+// close drops the connection without the goodbye of TLS, which could block, and
+// gives back its room. It is called once.
+func (c *conn) close() {
+	c.raw.Close()
+	c.pool.unclaim()
+}
+
+// reset makes close free the port at once, instead of after a minute.
+func (c *conn) reset() {
+	if tc, ok := c.raw.(*net.TCPConn); ok {
+		tc.SetLinger(0) //nolint:errcheck // the port is free later then
+	}
+}
+
+// leadsTo says whether the TCP connection is one to a.
+func (c *conn) leadsTo(a netip.AddrPort) bool {
+	ta, ok := c.raw.RemoteAddr().(*net.TCPAddr)
+	return ok && int(a.Port()) == ta.Port && a.Addr().AsSlice() != nil && ta.IP.Equal(a.Addr().AsSlice())
+}
 
 // drained says, after an answer, whether TLS holds no more bytes of the server,
 // and no goodbye: they would answer the next request, and the probe of the

@@ -16,6 +16,7 @@ type dialer struct {
 	net   net.Dialer
 	guard guard
 	dns   *dnsCache
+	pool  *pool // closes idle connections where the system has no room
 	rules []connectTo
 	m     *meters
 }
@@ -93,7 +94,7 @@ func (d *dialer) route(host string, port uint16) (string, uint16) {
 }
 
 // dial connects to a host under the guard; errors are of class dns, guard or
-// connect. Rules lead to another address, never past the guard.
+// connect, or local. Rules lead to another address, never past the guard.
 func (d *dialer) dial(ctx context.Context, host string, port uint16) (net.Conn, error) {
 	host, port = d.route(host, port)
 	addrs, err := d.resolve(ctx, host)
@@ -114,7 +115,7 @@ func (d *dialer) dial(ctx context.Context, host string, port uint16) (net.Conn, 
 	}
 	nc, err := d.race(ctx, public)
 	if err != nil {
-		return nil, fail(ClassConnect, err)
+		return nil, local(ClassConnect, err)
 	}
 	d.m.connections.Inc()
 	return nc, nil
@@ -129,7 +130,7 @@ func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	}
 	addrs, err := d.dns.lookup(ctx, host)
 	if err != nil {
-		return nil, fail(ClassDNS, err)
+		return nil, local(ClassDNS, err)
 	}
 	return addrs, nil
 }
@@ -231,9 +232,7 @@ func (d *dialer) one(ctx context.Context, a netip.AddrPort, left int) (net.Conn,
 		ctx, cancel = context.WithTimeout(ctx, max(time.Until(end)/time.Duration(left), time.Second))
 		defer cancel()
 	}
-	// Not DialTCP: its zero local address would be bound before the destination
-	// is known, so that all destinations share one range of ports.
-	return d.net.DialContext(ctx, "tcp", a.String())
+	return d.connect(ctx, a)
 }
 
 // dial makes the TCP connection of an exchange: nc to speak on, raw to close.

@@ -32,18 +32,25 @@ const (
 	ClassBodySize    = "body_size"    // Cut only: body after inflating larger than Config.MaxBody
 	ClassDecode      = "decode"       // Cut only: compressed body broken or cut short
 	ClassCanceled    = "canceled"     // the caller's context ended; nothing is known about the URL
+	ClassFiles       = "files"        // this process has no descriptor left for a connection
+	ClassPorts       = "ports"        // this machine has no port left for a connection to that address
+	ClassResolver    = "resolver"     // no resolver answers; nothing is known about the name
 )
 
-// classes says of each class whether another attempt may succeed.
+// classes says of each class whether another attempt may succeed, and whether it
+// says nothing about the site.
 var classes = [...]struct {
 	name  string
 	retry bool
+	local bool
 }{
-	{ClassURL, false}, {ClassDNS, true}, {ClassGuard, false}, {ClassConnect, true}, {ClassProxy, true},
-	{ClassTLS, true}, {ClassCertificate, false}, {ClassFirstByte, true}, {ClassIdle, true},
-	{ClassTimeout, true}, {ClassReset, true}, {ClassShort, true}, {ClassProtocol, false},
-	{ClassHeaderSize, false}, {ClassHeaderCount, false}, {ClassBodyWire, false}, {ClassBodySize, false},
-	{ClassDecode, false}, {ClassCanceled, true},
+	{ClassURL, false, false}, {ClassDNS, true, false}, {ClassGuard, false, false}, {ClassConnect, true, false},
+	{ClassProxy, true, false}, {ClassTLS, true, false}, {ClassCertificate, false, false},
+	{ClassFirstByte, true, false}, {ClassIdle, true, false}, {ClassTimeout, true, false},
+	{ClassReset, true, false}, {ClassShort, true, false}, {ClassProtocol, false, false},
+	{ClassHeaderSize, false, false}, {ClassHeaderCount, false, false}, {ClassBodyWire, false, false},
+	{ClassBodySize, false, false}, {ClassDecode, false, false}, {ClassCanceled, true, true},
+	{ClassFiles, true, true}, {ClassPorts, true, true}, {ClassResolver, true, true},
 }
 
 // Classes lists all classes.
@@ -66,6 +73,17 @@ func Retryable(class string) bool {
 	return false
 }
 
+// Local says whether a failure of a class lies on this side and says nothing about
+// the site: the URL is to be tried again as if it never had been.
+func Local(class string) bool {
+	for i := range classes {
+		if classes[i].name == class {
+			return classes[i].local
+		}
+	}
+	return false
+}
+
 // Error is why a fetch failed.
 type Error struct {
 	Class string // one of the Class constants
@@ -82,6 +100,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // fail makes an Error of a class.
 func fail(class string, err error) *Error {
 	return &Error{Class: class, Retry: Retryable(class), Err: err}
+}
+
+// local makes an Error of a class, unless err says that the fault lies here.
+func local(class string, err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok && Local(e.Class) {
+		return fail(e.Class, err)
+	}
+	return fail(class, err)
 }
 
 // maxErrorText bounds the text of an error; servers choose part of it.

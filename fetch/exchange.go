@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 )
 
@@ -128,12 +129,7 @@ func (x *exchange) connect(ctx context.Context, total time.Time) (*conn, error) 
 	c := x.c
 	whole, cancelWhole := context.WithDeadline(ctx, total)
 	defer cancelWhole()
-	short, cancel := context.WithTimeout(whole, c.cfg.ConnectTimeout)
-	defer cancel()
-	nc, raw, err := x.dial(short)
-	if err == nil && x.t.tls {
-		nc, err = c.handshake(whole, nc, x.t.host, x.legacy)
-	}
+	nc, raw, err := x.open(whole)
 	if err != nil {
 		if e := ended(ctx, total); e != nil {
 			e.Err = errors.Join(e.Err, err)
@@ -141,7 +137,25 @@ func (x *exchange) connect(ctx context.Context, total time.Time) (*conn, error) 
 		}
 		return nil, err
 	}
-	return newConn(nc, raw), nil
+	return newConn(nc, raw, c.pool), nil
+}
+
+// open takes room for a connection and makes it; the room stays taken if it did.
+func (x *exchange) open(ctx context.Context) (nc, raw net.Conn, err error) {
+	c := x.c
+	if err := c.pool.claim(ctx, c.cfg.ConnectTimeout); err != nil {
+		return nil, nil, err
+	}
+	short, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
+	defer cancel()
+	nc, raw, err = x.dial(short)
+	if err == nil && x.t.tls {
+		nc, err = c.handshake(ctx, nc, x.t.host, x.legacy)
+	}
+	if err != nil {
+		c.pool.unclaim()
+	}
+	return nc, raw, err
 }
 
 // roundTrip sends the request on cn and hands the answer to h. reuse says

@@ -25,23 +25,33 @@ type host struct {
 	slots chan struct{} // one token an exchange
 }
 
-// pool keeps idle connections: at most max in all, each at most for keep.
+// pool keeps idle connections: at most max in all, each at most for keep. It
+// counts open ones, idle or in use: at most limit.
 type pool struct {
 	perHost int
 	max     int
+	most    int // of limit
 	keep    time.Duration
+	short   shortages
+	freed   chan struct{} // wakes one that waits for room
 
-	mu     sync.Mutex
-	hosts  map[key]*host
-	old    conn // ring of all idle connections, the oldest is old.next
-	parked int
-	closed bool
+	mu      sync.Mutex
+	hosts   map[key]*host
+	old     conn // ring of all idle connections, the oldest is old.next
+	parked  int
+	open    int // connections, those being made too
+	limit   int // of open; below most after the system refused one
+	waiting int // for room
+	closed  bool
 }
 
 var errBusy = errors.New("no free connection to the host until the end of the fetch timeout")
 
-func newPool(perHost, max int, keep time.Duration) *pool {
-	p := &pool{perHost: perHost, max: max, keep: keep, hosts: make(map[key]*host)}
+func newPool(perHost, most, max int, keep time.Duration) *pool {
+	p := &pool{
+		perHost: perHost, most: most, limit: most, max: max, keep: keep,
+		hosts: make(map[key]*host), freed: make(chan struct{}, 1), short: shortages{began: time.Now()},
+	}
 	p.old.prev, p.old.next = &p.old, &p.old
 	return p
 }
@@ -125,8 +135,8 @@ func (p *pool) put(h *host, cn *conn, now time.Time) {
 		last := p.old.prev
 		cn.prev, cn.next = last, &p.old
 		last.next, p.old.prev = cn, cn
-		if p.parked++; p.parked > p.max {
-			drop = p.dropOldestLocked()
+		if p.parked++; p.parked > p.max || p.waiting > 0 {
+			drop = p.dropLocked(p.old.next)
 		}
 	}
 	<-h.slots
@@ -154,9 +164,8 @@ func (p *pool) forgetLocked(h *host) {
 	}
 }
 
-// dropOldestLocked takes the connection idle for longest out of the pool.
-func (p *pool) dropOldestLocked() *conn {
-	cn := p.old.next
+// dropLocked takes an idle connection out of the pool.
+func (p *pool) dropLocked(cn *conn) *conn {
 	h := cn.home
 	for i, c := range h.idle { // the oldest stands in front
 		if c == cn {
@@ -177,7 +186,7 @@ func (p *pool) expire(now time.Time) {
 			p.mu.Unlock()
 			return
 		}
-		cn := p.dropOldestLocked()
+		cn := p.dropLocked(p.old.next)
 		p.mu.Unlock()
 		cn.close()
 	}
@@ -190,6 +199,13 @@ func (p *pool) close() {
 	p.mu.Unlock()
 	p.keep = 0
 	p.expire(time.Now())
+}
+
+// room is how many connections are open and how many may be.
+func (p *pool) room() (open, limit int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open, p.limit
 }
 
 func (p *pool) counts() (hosts, parked int) {

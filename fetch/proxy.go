@@ -148,6 +148,9 @@ func (p *proxy) verdict(ctx context.Context, m *meters, began time.Time, err err
 	if ctx.Err() == context.Canceled {
 		return fail(ClassCanceled, ctx.Err())
 	}
+	if e := local(ClassProxy, err); Local(e.Class) {
+		return e
+	}
 	_, theirs := err.(*targetError)
 	p.mu.Lock()
 	if theirs {

@@ -36,8 +36,8 @@ type choice struct {
 var causes = []string{"status", "robots", "redirect_loop", "unreachable", "lost", "invalid", "other"}
 
 // noCauses are classes of package fetch that nothing dies of: the first three cut
-// a body short, and a request that was canceled is made again.
-var noCauses = []string{fetch.ClassBodyWire, fetch.ClassBodySize, fetch.ClassDecode, fetch.ClassCanceled}
+// a body short, and what was canceled or lacked something here is tried again.
+var noCauses = []string{fetch.ClassBodyWire, fetch.ClassBodySize, fetch.ClassDecode, fetch.ClassCanceled, fetch.ClassFiles, fetch.ClassPorts, fetch.ClassResolver}
 
 // allCauses is what URLs die of, by name.
 func allCauses() []string {

@@ -103,7 +103,7 @@ func (w *worker) conclude(r reply, err error) {
 		return
 	}
 	w.decide(&r, err)
-	if p.outcome.Kind == frontier.Retry {
+	if k := p.outcome.Kind; k == frontier.Retry || k == frontier.Requeue {
 		w.abandon()
 		v.settle(p.outcome)
 		return
@@ -120,6 +120,11 @@ func (w *worker) decide(r *reply, err error) {
 	case err != nil:
 		p.dropCandidates(w.crawler)
 		class, retry := errorClass(err)
+		if fetch.Local(class) { // the URL goes back as if it had not been tried
+			v.requested(*r)
+			p.outcome.Kind = frontier.Requeue
+			return
+		}
 		if !retry {
 			v.requested(*r)
 			p.outcome = deadOutcome(w.item, class, err.Error())

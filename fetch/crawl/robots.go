@@ -254,6 +254,9 @@ func (n *nextRequest) rulesFailed(item *frontier.Item, err error) step {
 		return stepOver
 	}
 	class, retry := errorClass(err)
+	if fetch.Local(class) {
+		return stepOver // it says nothing about the site
+	}
 	if class == fetch.ClassDNS {
 		if o := c.cfg.retryOutcome(item, class, err.Error(), 0); o.Kind == frontier.Retry {
 			v.settle(o)

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package fetch
+
+func fileLimit() int { return unknownLimit }
