@@ -205,6 +205,7 @@ type ShardStats struct {
 	Merged  int64  `json:"merged"`  // retries that met the same URL waiting, and became one with it
 	Missing int64  `json:"missing"` // URLs that a repair found nowhere any more
 	Paused  bool   `json:"paused"`
+	Silent  bool   `json:"silent,omitempty"` // RecentStats: it did not answer in time; the counts are older ones, or 0
 	Slot    int    `json:"slot"`
 	Master  string `json:"master"`
 	Memory  Memory `json:"memory"`

@@ -107,14 +107,19 @@ type Desk interface {
 type Counts interface {
 	// Stats counts every shard.
 	Stats(context.Context) ([]ShardStats, error)
+	// RecentStats is what some program of the crawl counted within the last second
+	// or two, so that any number of them may ask all the time. A shard that did not
+	// answer is Silent, which is no error.
+	RecentStats(context.Context) ([]ShardStats, error)
 	// Finished says whether nothing is left to do; paused sites do not count.
 	Finished(context.Context) (bool, error)
 }
 
 // Membership is the list of programs that are at work on a crawl.
 type Membership interface {
-	// Announce says that a member is at work. Call it every AnnounceEvery.
-	Announce(context.Context, Member) error
+	// Announce says that a member is at work and returns how many are. Call it
+	// every AnnounceEvery.
+	Announce(context.Context, Member) (live int, err error)
 	// Leave takes a member off the list.
 	Leave(ctx context.Context, id string) error
 	// Members lists who is at work, by kind and start.

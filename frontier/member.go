@@ -31,11 +31,12 @@ type Member struct {
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
-	Seen    time.Time `json:"seen"`            // set by Members: when it announced itself last
-	Rate    float64   `json:"rate"`            // pages a second, lately
-	Pages   int64     `json:"pages"`           // settled since it started
-	Visits  int       `json:"visits"`          // out now
-	Limit   string    `json:"limit,omitempty"` // what limits it now
+	Seen    time.Time `json:"seen"`              // set by Members: when it announced itself last
+	Rate    float64   `json:"rate"`              // pages a second, lately
+	Pages   int64     `json:"pages"`             // settled since it started
+	Visits  int       `json:"visits"`            // out now
+	Limit   string    `json:"limit,omitempty"`   // what limits it now
+	Seeding bool      `json:"seeding,omitempty"` // it admits seeds: the crawl is not finished, whatever its kind
 }
 
 // NewMember describes this process, started now.
@@ -44,18 +45,28 @@ func NewMember(kind, version string) Member {
 	return Member{ID: strings.ToLower(rand.Text()[:12]), Kind: kind, Version: version, Host: host, PID: os.Getpid(), Started: time.Now().UTC()}
 }
 
+// Attendance keeps a member on the list until Leave.
+type Attendance struct {
+	f    Membership
+	now  func() Member
+	told func(live int)
+	id   string
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
 // Attend announces a member now and then every AnnounceEvery, with what now
-// says of it by then, until leave is called, which takes it off the list. An
-// announcement that failed is forgotten: the next one, or leave, tells whether
-// the outage is over. now runs on another goroutine.
-func Attend(ctx context.Context, f Membership, now func() Member) (leave func(context.Context) error, err error) {
-	id := now().ID
-	if err := f.Announce(ctx, now()); err != nil {
+// says of it by then. told, unless it is nil, hears each time how many programs
+// are at work. An announcement that failed is forgotten: the next one, or Leave,
+// tells whether the outage is over. now and told run on another goroutine.
+func Attend(ctx context.Context, f Membership, now func() Member, told func(live int)) (*Attendance, error) {
+	inner, stop := context.WithCancel(ctx)
+	a := &Attendance{f: f, now: now, told: told, id: now().ID, stop: stop}
+	if err := a.Announce(ctx); err != nil {
+		stop()
 		return nil, err
 	}
-	inner, stop := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	a.wg.Go(func() {
 		ticker := time.NewTicker(AnnounceEvery)
 		defer ticker.Stop()
 		for {
@@ -65,16 +76,28 @@ func Attend(ctx context.Context, f Membership, now func() Member) (leave func(co
 			case <-ticker.C:
 			}
 			try, cancel := context.WithTimeout(inner, AnnounceEvery)
-			_ = f.Announce(try, now())
+			_ = a.Announce(try)
 			cancel()
 		}
 	})
-	return func(ctx context.Context) error {
-		stop()
-		wg.Wait()
-		if err := f.Leave(ctx, id); err != nil {
-			return fmt.Errorf("frontier: leaving the list of members, which forgets %s by itself after %v: %w", id, LiveFor, err)
-		}
-		return nil
-	}, nil
+	return a, nil
+}
+
+// Announce tells at once what has changed.
+func (a *Attendance) Announce(ctx context.Context) error {
+	live, err := a.f.Announce(ctx, a.now())
+	if err == nil && a.told != nil {
+		a.told(live)
+	}
+	return err
+}
+
+// Leave takes the member off the list.
+func (a *Attendance) Leave(ctx context.Context) error {
+	a.stop()
+	a.wg.Wait()
+	if err := a.f.Leave(ctx, a.id); err != nil {
+		return fmt.Errorf("frontier: leaving the list of members, which forgets %s by itself after %v: %w", a.id, LiveFor, err)
+	}
+	return nil
 }

@@ -8,6 +8,11 @@ func LiveInfoKey(crawl string) string { return beside(LiveKey(crawl), "info") }
 // PagesKey holds the books of the page limit, in the slot of LiveKey.
 func PagesKey(crawl string) string { return beside(LiveKey(crawl), "pages") }
 
+// RecentKey holds what all shards were counted to lately, and RecentClaimKey says
+// that somebody is counting, in the slot of LiveKey.
+func RecentKey(crawl string) string      { return beside(LiveKey(crawl), "recent") }
+func RecentClaimKey(crawl string) string { return beside(LiveKey(crawl), "recent:claim") }
+
 // DeadFeedKey holds the elements of the feed that could not be read.
 func DeadFeedKey(crawl string) string { return crawl + ":dead:feed" }
 

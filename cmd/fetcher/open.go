@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"seine/cmd/internal/boot"
@@ -19,9 +20,9 @@ import (
 type queue struct {
 	crawl.Frontier
 	close        func() error
-	epoch        func(shard int) uint64                     // nil in one process
-	attend       func(*crawl.Crawler) (func() error, error) // shows the fetcher among the crawl's members
-	writeMetrics func(io.Writer)                            // of the filters
+	epoch        func(shard int) uint64                                 // nil in one process
+	attend       func(c *crawl.Crawler, seeds bool) (attendance, error) // shows the fetcher among the crawl's members
+	writeMetrics func(io.Writer)                                        // of the filters
 }
 
 // open opens the crawl, in this process or in Redis.
@@ -48,7 +49,9 @@ func (g *grammar) openMemory(log *slog.Logger) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	alone := func(*crawl.Crawler) (func() error, error) { return func() error { return nil }, nil }
+	alone := func(*crawl.Crawler, bool) (attendance, error) {
+		return attendance{seeded: func(context.Context) error { return nil }, leave: func() error { return nil }}, nil
+	}
 	return &queue{Frontier: f, close: f.Close, attend: alone, writeMetrics: func(io.Writer) {}}, nil
 }
 
@@ -65,29 +68,46 @@ func (g *grammar) join(ctx context.Context, client *shard.Client, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, attend: func(c *crawl.Crawler) (func() error, error) {
-		return attend(f, prober, c)
+	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, attend: func(c *crawl.Crawler, seeds bool) (attendance, error) {
+		return attend(f, prober, c, seeds)
 	}, writeMetrics: prober.WriteMetrics}, nil
 }
 
 // leaveTime bounds how long a program that ends waits to say so.
 const leaveTime = 2 * time.Second
 
-// attend announces the fetcher, and has the filters probed, until leave is called.
-func attend(f *redis.Frontier, prober *redis.Prober, c *crawl.Crawler) (leave func() error, err error) {
-	m := frontier.NewMember(frontier.KindFetcher, boot.Version())
-	end, err := frontier.Attend(context.Background(), f, func() frontier.Member {
-		p := c.Progress()
-		m.Rate, m.Pages, m.Visits, m.Limit = p.Rate, int64(p.Done+p.Dead), int(p.Visits), p.Limit
+// attendance is a fetcher's place among the members of its crawl.
+type attendance struct {
+	seeded func(context.Context) error // it admits no seeds any more
+	leave  func() error
+}
+
+// attend announces the fetcher, as one that seeds until seeded is called, and has
+// the filters probed, until leave is.
+func attend(f *redis.Frontier, prober *redis.Prober, c *crawl.Crawler, seeds bool) (attendance, error) {
+	var seeding atomic.Bool
+	seeding.Store(seeds)
+	self := frontier.NewMember(frontier.KindFetcher, boot.Version())
+	member, err := frontier.Attend(context.Background(), f, func() frontier.Member {
+		p, m := c.Progress(), self
+		m.Rate, m.Pages, m.Visits, m.Limit, m.Seeding = p.Rate, int64(p.Done+p.Dead), int(p.Visits), p.Limit, seeding.Load()
 		return m
-	})
+	}, nil)
 	if err != nil {
-		return nil, err
+		return attendance{}, err
 	}
 	stop := prober.Start(context.Background(), c.Busy)
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
-		defer cancel()
-		return errors.Join(stop(), end(ctx))
+	return attendance{
+		seeded: func(ctx context.Context) error {
+			if seeding.Swap(false) {
+				return member.Announce(ctx)
+			}
+			return nil
+		},
+		leave: func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+			defer cancel()
+			return errors.Join(stop(), member.Leave(ctx))
+		},
 	}, nil
 }

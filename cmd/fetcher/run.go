@@ -69,12 +69,12 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	leave, err := f.attend(c)
+	member, err := f.attend(c, len(g.Seed)+len(g.File) > 0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, leave()) }()
-	if err := g.seed(env, f); err != nil {
+	defer func() { err = errors.Join(err, member.leave()) }()
+	if err := errors.Join(g.seed(env, f), member.seeded(env.Stop)); err != nil {
 		return err
 	}
 	stop, err := g.monitor(env, f, c, out, fetching)

@@ -238,13 +238,13 @@ func TestMembersAreShownAndProtect(t *testing.T) {
 	f := d.open("seine")
 	m := frontier.NewMember(frontier.KindFetcher, "v9.9")
 	m.Rate = 12.5
-	leave, err := frontier.Attend(t.Context(), f, func() frontier.Member { return m })
+	member, err := frontier.Attend(t.Context(), f, func() frontier.Member { return m }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.ok("stats", "fetcher", "v9.9", "12.5")
 	d.refused(3, "delete seine --yes", "stop them first")
-	if err := leave(t.Context()); err != nil {
+	if err := member.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d.ok("delete seine --yes")

@@ -42,7 +42,7 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	member := frontier.NewMember(frontier.KindSeeder, boot.Version())
-	leave, err := frontier.Attend(env.Stop, f, func() frontier.Member { return member })
+	attendance, err := frontier.Attend(env.Stop, f, func() frontier.Member { return member }, nil)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	}
 	counts, err := c.SeedFlags.Admit(env, f, again)
 	// A stopped seeder still leaves, so that the crawl can end.
-	err = errors.Join(err, leave(context.WithoutCancel(env.Abort)))
+	err = errors.Join(err, attendance.Leave(context.WithoutCancel(env.Abort)))
 	return errors.Join(err, g.answer(env, counts, func(w io.Writer) {
 		fmt.Fprintf(w, "admitted\t%d\nseen\t%d\ncapped\t%d\nwaited for room\t%d\nbad\t%d\n", counts.Admitted, counts.Seen, counts.Capped, counts.Full, counts.Bad)
 	}))

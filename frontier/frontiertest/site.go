@@ -290,7 +290,8 @@ func crawlMembers(k *kit) {
 	list()
 	for range 2 {
 		for _, m := range members {
-			k.must(k.f.Announce(k.ctx, m))
+			_, err := k.f.Announce(k.ctx, m)
+			k.must(err)
 		}
 	}
 	got := list("f1", "f0", "s")[0]
@@ -302,11 +303,19 @@ func crawlMembers(k *kit) {
 	for range 2 {
 		k.must(k.f.Leave(k.ctx, "s"))
 	}
+	live, err := k.f.Announce(k.ctx, frontier.Member{ID: "f0", Kind: frontier.KindFetcher, Started: members[1].Started, Seeding: true})
+	k.must(err)
+	same(k, "at work", live, 2)
+	done, err = k.f.Finished(k.ctx)
+	k.must(err)
+	same(k, "finished while a fetcher seeds", done, false)
+	_, err = k.f.Announce(k.ctx, members[1])
+	k.must(err)
 	list("f1", "f0")
 	done, err = k.f.Finished(k.ctx)
 	k.must(err)
 	same(k, "finished without", done, true)
-	if err := k.f.Announce(k.ctx, frontier.Member{Kind: frontier.KindFetcher}); err == nil {
+	if _, err := k.f.Announce(k.ctx, frontier.Member{Kind: frontier.KindFetcher}); err == nil {
 		k.Fatal("a member without an id was announced")
 	}
 }
@@ -324,7 +333,8 @@ func crawlPages(k *kit) {
 		}
 		return g
 	}
-	k.must(k.f.Announce(k.ctx, frontier.Member{ID: "f1", Kind: frontier.KindFetcher}))
+	_, err := k.f.Announce(k.ctx, frontier.Member{ID: "f1", Kind: frontier.KindFetcher})
+	k.must(err)
 	k.fill("a.example", "p", 1, 3)
 	k.finish(k.lend("a.example", 9)) // before anybody asked
 	g := hold(1, 0, 4, 10)

@@ -42,7 +42,7 @@ func (f *Frontier) Finished(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, m := range members {
-		if m.Kind == frontier.KindSeeder {
+		if m.Kind == frontier.KindSeeder || m.Seeding {
 			return false, nil
 		}
 	}
@@ -63,13 +63,18 @@ func (f *Frontier) Finished(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Announce says that m is at work, for frontier.LiveFor.
-func (f *Frontier) Announce(ctx context.Context, m frontier.Member) error {
+// RecentStats is Stats, for counting costs nothing here.
+func (f *Frontier) RecentStats(ctx context.Context) ([]frontier.ShardStats, error) {
+	return f.Stats(ctx)
+}
+
+// Announce says that m is at work, for frontier.LiveFor, and returns how many are.
+func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (live int, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	if m.ID == "" {
-		return errors.New("memory: announce: a member needs an id")
+		return 0, errors.New("memory: announce: a member needs an id")
 	}
 	f.membership.Lock()
 	defer f.membership.Unlock()
@@ -78,7 +83,7 @@ func (f *Frontier) Announce(ctx context.Context, m frontier.Member) error {
 	}
 	m.Seen = f.cfg.Now()
 	f.members[m.ID] = m
-	return nil
+	return len(f.members), nil
 }
 
 // Leave takes a member off the list.

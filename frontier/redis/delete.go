@@ -96,6 +96,7 @@ func (f *Frontier) ownKeys() []string {
 	return []string{
 		feed, shard.FeedSeqKey(feed), shard.FeedLockKey(feed), shard.DeadFeedKey(f.crawl),
 		shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl), shard.PagesKey(f.crawl),
+		shard.RecentKey(f.crawl), shard.RecentClaimKey(f.crawl),
 	}
 }
 

@@ -236,7 +236,7 @@ func TestFeedOnACluster(t *testing.T) {
 				t.Error(key, n, err, d.items)
 			}
 		}
-		if err := f.Announce(t.Context(), frontier.NewMember(frontier.KindSeeder, "v")); err != nil {
+		if _, err := f.Announce(t.Context(), frontier.NewMember(frontier.KindSeeder, "v")); err != nil {
 			t.Error(err)
 		}
 		if done, err := f.Finished(t.Context()); done || err != nil {

@@ -14,42 +14,35 @@ import (
 	"seine/shard"
 )
 
-// Announce says that m is at work. Call it every AnnounceEvery.
-func (f *Frontier) Announce(ctx context.Context, m frontier.Member) error {
+// Announce says that m is at work and returns how many programs are. Call it
+// every AnnounceEvery. Cost: one small call, however many there are.
+func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (live int, err error) {
 	if m.ID == "" {
-		return fmt.Errorf("frontier: announce: a member needs an id")
+		return 0, fmt.Errorf("frontier: announce: a member needs an id")
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = f.live(ctx, m.ID, frontier.LiveFor, string(text))
-	return err
+	reply, err := f.live(ctx, liveScript, m.ID, frontier.LiveFor.Milliseconds(), text)
+	return int(shard.Int(reply)), err
 }
 
 // Leave takes a member off the list.
 func (f *Frontier) Leave(ctx context.Context, id string) error {
-	_, err := f.live(ctx, id, 0, "")
+	_, err := f.live(ctx, liveScript, id, 0, "")
 	return err
 }
 
-// Members lists who is at work, by kind and start.
+// membersMost is how many programs one call shows: it keeps a call under a
+// millisecond.
+const membersMost = 500
+
+// Members lists who is at work, by kind and start. Cost: a call for each 500.
 func (f *Frontier) Members(ctx context.Context) ([]frontier.Member, error) {
-	list, err := f.live(ctx, "", 0, "")
+	members, err := f.members(ctx, "all")
 	if err != nil {
 		return nil, err
-	}
-	now := time.Now()
-	members := make([]frontier.Member, 0, len(list)/3)
-	for i := 0; i+2 < len(list); i += 3 {
-		m := frontier.Member{}
-		if err := json.Unmarshal([]byte(shard.Text(list[i+2])), &m); err != nil {
-			m.Kind = "unknown" // of another version: it is there all the same
-		}
-		m.ID = shard.Text(list[i])
-		left := time.Duration(shard.Int(list[i+1])) * time.Millisecond
-		m.Seen = now.Add(left - frontier.LiveFor)
-		members = append(members, m)
 	}
 	slices.SortFunc(members, func(a, b frontier.Member) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))
@@ -57,18 +50,50 @@ func (f *Frontier) Members(ctx context.Context) ([]frontier.Member, error) {
 	return members, nil
 }
 
-// live runs the script of the list.
-func (f *Frontier) live(ctx context.Context, id string, ttl time.Duration, details string) ([]any, error) {
+// members reads the list page by page, all of it or those that seed. Who comes or
+// goes meanwhile moves the pages: a program may then be met twice, or missed
+// until it announces itself again.
+func (f *Frontier) members(ctx context.Context, which string) ([]frontier.Member, error) {
+	now := time.Now()
+	seen := make(map[string]bool)
+	members := []frontier.Member{} // nil is an unreadable list
+	for first := int64(0); ; {
+		reply, err := f.live(ctx, membersScript, first, membersMost, which)
+		if err != nil {
+			return nil, err
+		}
+		list := shard.Array(reply)
+		if len(list)%3 != 1 {
+			return nil, Malformed(noShard, "members", reply)
+		}
+		for at := 1; at < len(list); at += 3 {
+			m := frontier.Member{}
+			if err := json.Unmarshal([]byte(shard.Text(list[at+2])), &m); err != nil {
+				m.Kind = "unknown" // of another version: it is there all the same
+			}
+			m.ID = shard.Text(list[at])
+			left := time.Duration(shard.Int(list[at+1])) * time.Millisecond
+			m.Seen = now.Add(left - frontier.LiveFor)
+			if !seen[m.ID] {
+				seen[m.ID] = true
+				members = append(members, m)
+			}
+		}
+		looked := shard.Int(list[0])
+		if first += looked; looked < membersMost {
+			return members, nil
+		}
+	}
+}
+
+// live runs a script of the list.
+func (f *Frontier) live(ctx context.Context, s *shard.Script, args ...any) (any, error) {
 	keys := []string{shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl)}
-	reply, err := f.client.Run(ctx, noShard, liveScript, keys, id, ttl.Milliseconds(), details)
+	reply, err := f.client.Run(ctx, noShard, s, keys, args...)
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
 		err = cmp.Or(errors.Join(f.liveTypes(ctx, keys[0], "zset"), f.liveTypes(ctx, keys[1], "hash")), err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	list, _ := reply.([]any)
-	return list, nil
+	return reply, err
 }
 
 // errForeign: a key that all shards share holds what no program of a crawl wrote.
@@ -86,12 +111,23 @@ func (f *Frontier) liveTypes(ctx context.Context, key, want string) error {
 }
 
 // Finished says whether nothing is left to do: on no shard a site in any ready
-// class or a lease, the feed empty, and no seeder live. It looks twice, and the
+// class or a lease, the feed empty, and nobody seeding. It looks twice, and the
 // second look must find the admission counters of the first. Between the looks
 // there is then a moment at which no shard had work: what it had at that
 // moment but not at the first look was admitted since, which the counter
-// shows. Paused sites do not count. Cost: two calls a shard when true, often one.
+// shows. Paused sites do not count. While a shard is silent it is not finished.
+// Cost: that of RecentStats while something is left; then two calls a shard, side
+// by side.
 func (f *Frontier) Finished(ctx context.Context) (bool, error) {
+	recent, err := f.RecentStats(ctx)
+	if err != nil {
+		return false, err
+	}
+	for i := range recent {
+		if recent[i].Ready > 0 || recent[i].Leases > 0 || recent[i].Silent {
+			return false, nil
+		}
+	}
 	first, err := f.idle(ctx)
 	if err != nil || first == nil {
 		return false, err
@@ -100,32 +136,27 @@ func (f *Frontier) Finished(ctx context.Context) (bool, error) {
 	return second != nil && slices.Equal(first, second), err
 }
 
-// idle returns the admission counters of all shards, or nil at the first thing
-// that is left to do.
+// idle returns the admission counters of all shards, or nil when something is
+// left to do.
 func (f *Frontier) idle(ctx context.Context) ([]int64, error) {
-	admits := make([]int64, len(f.keys))
-	for k := range f.keys {
-		s, err := f.shardStats(ctx, k)
-		if err != nil {
-			return nil, err
+	stats, err := f.Stats(ctx)
+	admits := make([]int64, len(stats))
+	for k := range stats {
+		if stats[k].Ready > 0 || stats[k].Leases > 0 {
+			return nil, nil // whatever the others say
 		}
-		if s.Ready > 0 || s.Leases > 0 {
-			return nil, nil
-		}
-		admits[k] = s.Admits
+		admits[k] = stats[k].Admits
+	}
+	if err != nil {
+		return nil, err
 	}
 	waits, err := f.FeedLen(ctx)
 	if err != nil || waits > 0 {
 		return nil, err
 	}
-	members, err := f.Members(ctx)
-	if err != nil {
+	seeders, err := f.members(ctx, "seeding")
+	if err != nil || len(seeders) > 0 {
 		return nil, err
-	}
-	for _, m := range members {
-		if m.Kind == frontier.KindSeeder {
-			return nil, nil
-		}
 	}
 	return admits, nil
 }

@@ -19,7 +19,7 @@ func TestMembers(t *testing.T) {
 	began := time.Now().Truncate(time.Second).UTC()
 	in := frontier.Member{ID: "x", Kind: frontier.KindFetcher, Version: "v1", Host: "h", PID: 7, Started: began, Rate: 2.5, Pages: 9}
 	for _, m := range []frontier.Member{{ID: "s", Kind: frontier.KindSeeder}, in, {ID: "w", Kind: frontier.KindFetcher, Started: began.Add(-time.Hour)}} {
-		if err := f.Announce(ctx, m); err != nil {
+		if _, err := f.Announce(ctx, m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -41,7 +41,7 @@ func TestMembers(t *testing.T) {
 	// One that announced itself before the server's clock was set back by an hour
 	// lives no longer than others.
 	f.client.Redis().ZAdd(ctx, shard.LiveKey("a"), zAt("w", float64(time.Now().Add(time.Hour).UnixMilli())))
-	if err := f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder}); err != nil {
+	if _, err := f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder}); err != nil {
 		t.Fatal(err)
 	}
 	if list, _ := f.Members(ctx); len(list) != 2 || time.Until(list[0].Seen) > time.Minute {
@@ -51,6 +51,9 @@ func TestMembers(t *testing.T) {
 	f.client.Redis().ZAdd(ctx, shard.LiveKey("a"), zAt("w", 1))
 	if list, _ := f.Members(ctx); len(list) != 1 || list[0].ID != "s" {
 		t.Errorf("%+v", list)
+	}
+	if live, err := f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder}); live != 1 || err != nil {
+		t.Error(live, err)
 	}
 	if n := f.client.Redis().HLen(ctx, shard.LiveInfoKey("a")).Val(); n != 1 {
 		t.Errorf("details of %d members", n)
@@ -246,5 +249,68 @@ func TestListAndDelete(t *testing.T) {
 	}
 	if list, _ := List(ctx, c); len(list) != 1 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// More programs than one call shows are all listed, and a seeder among them keeps
+// the crawl from its end, as does a fetcher that seeds.
+func TestManyMembers(t *testing.T) {
+	f := create(t, connect(t), "a", 1)
+	ctx := t.Context()
+	const many = 2*membersMost + 3
+	for i := range many {
+		live, err := f.Announce(ctx, frontier.Member{ID: strconv.Itoa(i), Kind: frontier.KindFetcher, Seeding: i == many-1})
+		if err != nil || live != i+1 {
+			t.Fatal(live, err)
+		}
+	}
+	if list, err := f.Members(ctx); err != nil || len(list) != many {
+		t.Errorf("%d of %d members, %v", len(list), many, err)
+	}
+	if done, err := f.Finished(ctx); done || err != nil {
+		t.Error("finished while the last of many seeds", err)
+	}
+	if _, err := f.Announce(ctx, frontier.Member{ID: strconv.Itoa(many - 1), Kind: frontier.KindFetcher}); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := f.Finished(ctx); !done || err != nil {
+		t.Error("not finished though nobody seeds", err)
+	}
+}
+
+// One reading of all shards serves every program of a crawl.
+func TestRecentStats(t *testing.T) {
+	client := connect(t)
+	f := create(t, client, "a", 3)
+	ctx := t.Context()
+	readings := func() (n int64) {
+		calls := client.Redis().Info(ctx, "commandstats").Val()
+		_, rest, _ := strings.Cut(calls, "cmdstat_evalsha:calls=")
+		text, _, _ := strings.Cut(rest, ",")
+		n, _ = strconv.ParseInt(text, 10, 64)
+		return n
+	}
+	programs := make([]*Frontier, 50)
+	for i := range programs {
+		var err error
+		if programs[i], err = Open(ctx, client, "a", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, began := readings(), time.Now()
+	for _, program := range programs {
+		stats, err := program.RecentStats(ctx)
+		if err != nil || len(stats) != 3 || stats[2].Shard != 2 || stats[1].Silent {
+			t.Fatal(stats, err)
+		}
+	}
+	if n, most := readings()-before, 3*(1+int64(time.Since(began)/recentFor)); n > most {
+		t.Errorf("%d calls for 50 programs, want at most %d", n, most)
+	}
+	if err := client.Redis().Set(ctx, shard.RecentKey("a"), `{"Epoch":"another","Stats":[]}`, time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if stats, err := f.RecentStats(ctx); err != nil || len(stats) != 3 {
+		t.Error("a reading of another creation of the crawl was taken", stats, err)
 	}
 }

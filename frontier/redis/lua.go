@@ -36,9 +36,10 @@ var (
 
 // The scripts of a crawl's other keys stand alone, and what tries them all.
 var (
-	liveScript = bare("live", allowOOM)
-	peekScript = bare("peek", allowOOM)
-	takeScript = bare("take", allowOOM)
+	liveScript    = bare("live", allowOOM)
+	membersScript = bare("members", readOnly)
+	peekScript    = bare("peek", allowOOM)
+	takeScript    = bare("take", allowOOM)
 
 	pagesScript  = bare("pages", allowOOM)
 	rebookScript = bare("rebook", allowOOM)

@@ -35,7 +35,7 @@ func TestPagesOfAFleet(t *testing.T) {
 		return sum
 	}
 	for i := range members {
-		if err := s.Announce(t.Context(), frontier.Member{ID: name(i), Kind: frontier.KindFetcher}); err != nil {
+		if _, err := s.Announce(t.Context(), frontier.Member{ID: name(i), Kind: frontier.KindFetcher}); err != nil {
 			t.Fatal(err)
 		}
 	}

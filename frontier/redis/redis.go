@@ -102,8 +102,9 @@ type Frontier struct {
 	process    string     // makes tokens of this process differ from those of others
 	run        runner     // client.Run, or what a test puts in its place
 	tokens     atomic.Uint64
-	longest    []atomic.Uint32 // by shard: the longest queue of its master, as Stats last saw it
-	admissions sync.Pool       // of *admission
+	longest    []atomic.Uint32                       // by shard: the longest queue of its master, as Stats last saw it
+	recent     atomic.Pointer[[]frontier.ShardStats] // as RecentStats last saw them
+	admissions sync.Pool                             // of *admission
 }
 
 // runner runs a script on the master that owns a shard.

@@ -1,15 +1,15 @@
--- live: keeps and shows the list of programs at work on a crawl.
+-- live: keeps the list of programs at work on a crawl.
 -- KEYS[1]  live, a zset of ids by deadline
 -- KEYS[2]  what is known of each, a hash
--- ARGV[1]  id to announce or to take off the list, '' = only show it
+-- ARGV[1]  id of the program
 -- ARGV[2]  ms until its deadline, 0 = take it off
 -- ARGV[3]  what is known of it
--- Reply    per program that is there 3: id, ms until its deadline, what is known
--- Cost     O(programs log programs)
+-- Reply    how many programs are there
+-- Cost     O(log programs); what is over is taken off, a thousand at a time
 -- Repeat   the deadline moves on; a late copy is over by itself
 local call = redis.call
 local LIVE, INFO = KEYS[1], KEYS[2]
-local id, ttl, info = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local id, ttl, known = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
 local function int(x) return string.format('%.0f', x) end
 local time = call('TIME')
@@ -21,26 +21,17 @@ for _, gone in ipairs(call('ZRANGE', LIVE, '-inf', int(now), 'BYSCORE', 'LIMIT',
   call('HDEL', INFO, gone)
 end
 
-if id ~= '' and ttl > 0 then
+if ttl > 0 then
   -- A clock that was set back lets nobody live longer.
   for _, other in ipairs(call('ZRANGE', LIVE, '(' .. deadline, '+inf', 'BYSCORE', 'LIMIT', 0, 1000)) do
     call('ZADD', LIVE, deadline, other)
   end
   call('ZADD', LIVE, deadline, id)
-  call('HSET', INFO, id, info)
+  call('HSET', INFO, id, known)
   call('PEXPIRE', LIVE, ttl * 2)
   call('PEXPIRE', INFO, ttl * 2)
-elseif id ~= '' then
+else
   call('ZREM', LIVE, id)
   call('HDEL', INFO, id)
 end
-
-local reply = {}
-local members = call('ZRANGE', LIVE, 0, 999, 'WITHSCORES')
-for i = 1, #members, 2 do
-  local member, ends = members[i], tonumber(members[i + 1])
-  reply[#reply + 1] = member
-  reply[#reply + 1] = ends - now
-  reply[#reply + 1] = call('HGET', INFO, member) or ''
-end
-return reply
+return call('ZCARD', LIVE)

@@ -1,0 +1,33 @@
+-- members: shows the programs at work on a crawl, a page of them at a time.
+-- KEYS[1]  live, a zset of ids by deadline
+-- KEYS[2]  what is known of each, a hash
+-- ARGV[1]  place of the first, from 0
+-- ARGV[2]  how many at most
+-- ARGV[3]  all, or seeding: only those that seed
+-- Reply    programs looked at; then per program that is there 3: id, ms until its
+--          deadline, what is known of it
+-- Cost     O(programs of the page)
+-- Repeat   reads only
+local call = redis.call
+local first, count, all = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == 'all'
+
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function seeds(known)
+  return string.find(known, '"kind":"seeder"', 1, true) or string.find(known, '"seeding":true', 1, true)
+end
+
+local page = call('ZRANGE', KEYS[1], first, first + count - 1, 'WITHSCORES')
+local reply = {#page / 2}
+for i = 1, #page, 2 do
+  local id, left = page[i], tonumber(page[i + 1]) - now
+  local known = call('HGET', KEYS[2], id) or ''
+
+  if left > 0 and (all or seeds(known)) then
+    reply[#reply + 1] = id
+    reply[#reply + 1] = left
+    reply[#reply + 1] = known
+  end
+end
+return reply
