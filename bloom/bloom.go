@@ -11,7 +11,7 @@
 // fingerprints, which nobody can have admitted. A [Record] keeps what many such
 // probes found while the filter grew, and [Judge] says what follows from it.
 //
-// Admission itself probes and adds inside the scripts of package frontier;
+// Admission itself probes and adds inside the scripts of package frontier/redis;
 // nothing here is on its way. Filters are never created on the side with the
 // server's default capacity: a filter that is missing is an error, since an
 // empty one in its place would let every URL in again.
@@ -30,6 +30,10 @@ import (
 	"sync"
 	"time"
 
+	// Two clients of Redis meet here. go-redis, behind package shard, finds masters,
+	// follows moves and repeats calls; redisbloom-go knows the replies of BF commands
+	// and is built on redigo. So shard says where and how to connect, and redigo
+	// speaks there: TLS, user and retries are the same for both.
 	redisbloom "github.com/RedisBloom/redisbloom-go"
 	"github.com/gomodule/redigo/redis"
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 )
 
 // RecordVersion is the format of a Record as it is stored.
@@ -45,11 +44,11 @@ func ParseRecord(text string) (Record, error) {
 	if r.Version != RecordVersion {
 		return Record{}, fmt.Errorf("%w %d, this one knows %d", ErrVersion, r.Version, RecordVersion)
 	}
-	l, least := r.Ended, min(r.Items, r.Capacity, r.Bytes, int64(r.Layers), int64(r.Expansion), r.Began, r.Grown)
+	least := min(r.Items, r.Capacity, r.Bytes, int64(r.Layers), int64(r.Expansion), r.Began, r.Grown)
 	for _, p := range []Probe{r.All, r.Now, r.Before} {
 		least = min(least, p.Hits, p.N-p.Hits)
 	}
-	if least < 0 || min(l.Sum, l.Square, l.Most) < 0 || (l.Sum > 0) != (l.Square > 0) {
+	if least < 0 || !(r.Ended.Sum >= 0) {
 		return Record{}, errors.New("bloom: record: its counts contradict each other")
 	}
 	return r, nil
@@ -95,42 +94,16 @@ func (r Record) Lately() Probe {
 // Loss adds up the URLs that were lost as false positives: hits of random
 // fingerprints, each weighted with the URLs that one probe stands for.
 type Loss struct {
-	Sum    float64 `json:"sum"`    // of weights, one a hit
-	Square float64 `json:"square"` // of their squares
-	Most   float64 `json:"most"`   // the largest weight, hit or not
+	Sum float64 `json:"sum"` // of weights, one a hit
 }
 
 // charge adds a window in which so many URLs were admitted.
-func (l *Loss) charge(p Probe, grown int64) {
-	if p.N == 0 {
-		return
-	}
-	weight := float64(grown) / float64(p.N)
-	l.Sum += weight * float64(p.Hits)
-	l.Square += weight * weight * float64(p.Hits)
-	l.Most = max(l.Most, weight)
-}
-
-// add adds what others lost.
-func (l *Loss) add(o Loss) {
-	l.Sum, l.Square, l.Most = l.Sum+o.Sum, l.Square+o.Square, max(l.Most, o.Most)
-}
-
-// interval holds the sum's expectation with a confidence of 95% (Fay and Feuer,
-// Statistics in Medicine 16, 1997: weighted sums of Poisson counts). Without a
-// hit it is one-sided, from 0.
-func (l Loss) interval() (low, high float64) {
-	if l.Sum == 0 {
-		return 0, l.Most * gammaQuantile(1, 0.95)
-	}
-	low = l.Square / l.Sum * gammaQuantile(l.Sum*l.Sum/l.Square, 0.025)
-	sum, square := l.Sum+l.Most, l.Square+l.Most*l.Most
-	return low, square / sum * gammaQuantile(sum*sum/square, 0.975)
-}
+func (l *Loss) charge(p Probe, grown int64) { l.Sum += p.Rate() * float64(grown) }
 
 // Estimate is how many URLs a crawl can be expected to have lost so far: new
-// ones that a filter held for known. The truth is from Low to High with a
-// confidence of 95%, but for chance in the losses themselves.
+// ones that a filter held for known. Low and High are as far from it, in
+// proportion, as the exact 95% interval of the rate of all probes is from that
+// rate; without a hit High is what the rate's upper end allows.
 type Estimate struct {
 	URLs float64 `json:"urls"`
 	Low  float64 `json:"low"`
@@ -186,56 +159,19 @@ func Judge(promised float64, records ...Record) Quality {
 		q.Probe, q.All = q.Probe.Add(lately), q.All.Add(r.All)
 		q.Over = q.Over || lately.proves(promised)
 		items += r.Items
-		loss.add(r.Ended)
+		loss.Sum += r.Ended.Sum
 		loss.charge(r.Now, r.Grown)
 	}
 	q.Rate = q.Probe.Rate()
 	q.Low, q.High = q.Interval()
-	q.Lost.URLs = loss.Sum
-	q.Lost.Low, q.Lost.High = loss.interval()
 	// No filter ever erred more often than now, which bounds the loss too: where
 	// few probes were made while it grew, and many since.
 	most := float64(items) * q.High
-	if q.All.N == 0 || most < q.Lost.High {
-		q.Lost.High = most
+	q.Lost = Estimate{URLs: min(loss.Sum, most), High: most}
+	if rate := q.All.Rate(); rate > 0 {
+		low, high := q.All.Interval()
+		q.Lost.Low = min(loss.Sum*low/rate, most)
+		q.Lost.High = min(loss.Sum*high/rate, most)
 	}
-	q.Lost.URLs, q.Lost.Low = min(q.Lost.URLs, most), min(q.Lost.Low, most)
 	return q
-}
-
-// gammaQuantile is x at which the gamma distribution of this shape has the
-// probability want: by halving, or for a large shape by Wilson and Hilferty's
-// cube, which is right to four digits there.
-func gammaQuantile(shape, want float64) float64 {
-	z := math.Sqrt2 * math.Erfinv(2*want-1)
-	cube := 1 - 1/(9*shape) + z/(3*math.Sqrt(shape))
-	if shape > 10_000 {
-		return shape * cube * cube * cube
-	}
-	low, high := 0.0, shape+10*math.Sqrt(shape)+40
-	for range 60 {
-		mid := (low + high) / 2
-		if gammaBelow(shape, mid) < want {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return (low + high) / 2
-}
-
-// gammaBelow is the probability that a gamma variate of this shape is below x:
-// the series x^shape e^-x / Gamma(shape+1) * (1 + x/(shape+1) + ...).
-func gammaBelow(shape, x float64) float64 {
-	if x <= 0 {
-		return 0
-	}
-	lg, _ := math.Lgamma(shape + 1)
-	term := math.Exp(shape*math.Log(x) - x - lg)
-	sum := term
-	for n := 1.0; term > sum*1e-16 || x > shape+n; n++ {
-		term *= x / (shape + n)
-		sum += term
-	}
-	return min(sum, 1)
 }

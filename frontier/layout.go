@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -57,15 +58,9 @@ type Layout struct {
 // versions of this program, but for the filters, which the driver counts.
 func (l Layout) Complete() Layout {
 	l.Format, l.Canon, l.Suffixes = FormatVersion, CanonVersion, canon.SuffixVersion()
-	if l.LimitBy == "" {
-		l.LimitBy = canon.ByDomain
-	}
-	if l.PlanURLs == 0 {
-		l.PlanURLs = DefaultPlanURLs
-	}
-	if l.ErrorRate == 0 {
-		l.ErrorRate = DefaultErrorRate
-	}
+	l.LimitBy = cmp.Or(l.LimitBy, canon.ByDomain)
+	l.PlanURLs = cmp.Or(l.PlanURLs, DefaultPlanURLs)
+	l.ErrorRate = cmp.Or(l.ErrorRate, DefaultErrorRate)
 	return l
 }
 

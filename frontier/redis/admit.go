@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"cmp"
+
 	"seine/frontier"
+	"seine/frontier/canon"
 	"seine/shard"
 )
 
@@ -108,4 +111,185 @@ func verdictOf(letter byte, waits bool) frontier.Verdict {
 		return frontier.Capped
 	}
 	return frontier.Full
+}
+
+// admission puts calls of the admit script together. Its memory is used again.
+type admission struct {
+	speaker map[canon.Fingerprint]int // whose verdict counts for a URL, or a request, of the batch
+	first   []int                     // the speakers, in the batch's order
+
+	placed  []int // candidates in the order of the call: by site, then as in the batch
+	filters []int // the filters they fall in
+	runs    []run
+
+	text []byte // what args are parts of
+
+	keys []string
+	args []any
+}
+
+// run is as many candidates as follow each other of one site, class and filter.
+type run struct {
+	first  *frontier.Candidate
+	size   int
+	filter int
+}
+
+func newAdmission() *admission {
+	return &admission{speaker: make(map[canon.Fingerprint]int)}
+}
+
+// forget lets go of what belongs to the caller.
+func (a *admission) forget() {
+	clear(a.runs)
+	clear(a.keys)
+	clear(a.args)
+}
+
+// unique returns the candidates that speak for themselves and others: the first
+// of each request for a URL again, and of a URL that none wants again the first.
+func (a *admission) unique(batch []frontier.Candidate) []int {
+	clear(a.speaker)
+	a.first = a.first[:0]
+	for i := range batch {
+		c := &batch[i]
+		j, known := a.speaker[c.Fingerprint]
+		if !known || c.Again != "" && batch[j].Again == "" {
+			a.speaker[c.Fingerprint] = i
+		}
+		if c.Again != "" && a.speakerOf(c) < 0 {
+			a.speaker[c.Request()] = i
+		}
+	}
+	for i := range batch {
+		if a.speakerOf(&batch[i]) == i {
+			a.first = append(a.first, i)
+		}
+	}
+	return a.first
+}
+
+// speakerOf is whose verdict c gets, -1 = not known yet.
+func (a *admission) speakerOf(c *frontier.Candidate) int {
+	print := c.Fingerprint
+	if c.Again != "" {
+		print = c.Request()
+	}
+	if i, known := a.speaker[print]; known {
+		return i
+	}
+	return -1
+}
+
+// build makes keys and args of a call for the candidates of batch that chosen
+// names, in runs: as many as follow each other of one site, class and filter.
+func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen []int) {
+	settings, keys, filters := f.settings.Load(), f.keys[k], f.layout.Filters
+	again := a.place(batch, chosen, filters)
+	a.divide(batch, filters)
+	capped := 0
+	if settings.Caps() {
+		capped = 1
+	}
+
+	a.keys = f.sharedKeys(a.keys[:0], k, admitScript)
+	for _, j := range a.filters {
+		a.keys = append(a.keys, keys.Filter(j))
+	}
+	for _, r := range a.runs {
+		a.keys = append(a.keys, keys.Site(r.first.Site))
+	}
+	for _, r := range a.runs {
+		a.keys = append(a.keys, keys.Queue(r.first.Site, int(r.first.Priority)))
+	}
+
+	push := "RPUSH"
+	if settings.Order == "depth" {
+		push = "LPUSH"
+	}
+	low, high, longest := f.marks(k, settings)
+	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, low, high, longest, len(a.filters), len(a.runs), len(a.placed), capped)
+	for _, r := range a.runs {
+		a.args = append(a.args, r.first.Site)
+	}
+	for _, r := range a.runs {
+		a.args = append(a.args, r.size)
+	}
+	if len(a.filters) > 1 {
+		for _, r := range a.runs {
+			a.args = append(a.args, slices.Index(a.filters, r.filter)+1)
+		}
+	}
+	if capped == 1 {
+		for _, r := range a.runs {
+			a.args = append(a.args, settings.CapOf(r.first.Site))
+		}
+	}
+	a.write(batch, again)
+}
+
+// divide finds the runs of the placed candidates.
+func (a *admission) divide(batch []frontier.Candidate, filters int) {
+	a.runs = a.runs[:0]
+	for _, i := range a.placed {
+		c := &batch[i]
+		j := shard.FilterOf(c.Fingerprint, filters)
+		if n := len(a.runs); n > 0 {
+			if r := &a.runs[n-1]; r.filter == j && r.first.Site == c.Site && r.first.Priority == c.Priority {
+				r.size++
+				continue
+			}
+		}
+		a.runs = append(a.runs, run{first: c, size: 1, filter: j})
+	}
+}
+
+// place orders the chosen candidates by site, each site's as in the batch, and
+// finds the filters that they fall in. It says whether any is wanted again.
+func (a *admission) place(batch []frontier.Candidate, chosen []int, filters int) (again bool) {
+	a.placed = append(a.placed[:0], chosen...)
+	slices.SortStableFunc(a.placed, func(i, j int) int { return cmp.Compare(batch[i].Site, batch[j].Site) })
+	a.filters = a.filters[:0]
+	for _, i := range chosen {
+		if j := shard.FilterOf(batch[i].Fingerprint, filters); !slices.Contains(a.filters, j) {
+			a.filters = append(a.filters, j)
+		}
+		again = again || batch[i].Again != ""
+	}
+	return again
+}
+
+// write adds what the script has of each candidate: what must be new, its entry,
+// and, when some are wanted again, its plain fingerprint.
+func (a *admission) write(batch []frontier.Candidate, again bool) {
+	a.text = a.text[:0]
+	for _, i := range a.placed {
+		print := batch[i].Fingerprint
+		if batch[i].Again != "" {
+			print = batch[i].Request()
+		}
+		a.arg(print.Append(a.text))
+	}
+	for _, i := range a.placed {
+		c := &batch[i]
+		e := frontier.Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Seed: c.Seed, Meta: c.Meta}
+		a.arg(frontier.AppendEntry(a.text, c.Site, &e))
+	}
+	if !again {
+		return
+	}
+	for _, i := range a.placed {
+		if batch[i].Again == "" {
+			a.args = append(a.args, "")
+		} else {
+			a.arg(batch[i].Fingerprint.Append(a.text))
+		}
+	}
+}
+
+// arg adds as an argument what longer has more than text. Where text moved, earlier
+// arguments stay where they were.
+func (a *admission) arg(longer []byte) {
+	a.args = append(a.args, longer[len(a.text):len(longer):len(longer)])
+	a.text = longer
 }

@@ -125,26 +125,13 @@ func (f *Frontier) sweep(ctx context.Context) (int64, error) {
 // sweepMaster removes the keys of the crawl's shards that are on the master of
 // shard k.
 func (f *Frontier) sweepMaster(ctx context.Context, k int) (int64, error) {
-	route := f.keys[k].Meta()
-	cursor := "0"
 	var total int64
-	for {
-		reply, err := f.client.Do(ctx, k, route, "SCAN", cursor, "MATCH", f.crawl+":{*}:*", "COUNT", 1000)
-		if err != nil {
-			return total, err
-		}
-		page, ok := reply.([]any)
-		if !ok || len(page) != 2 {
-			return total, &shard.Error{Shard: k, Op: "SCAN", Err: fmt.Errorf("frontier: unknown reply %v", reply)}
-		}
-		cursor = shard.Text(page[0])
-		list, _ := page[1].([]any)
-		n, err := f.unlink(ctx, list)
+	err := f.Pages(ctx, k, "delete", []any{"SCAN"}, []any{"MATCH", f.crawl + ":{*}:*", "COUNT", 1000}, func(page []any) error {
+		n, err := f.unlink(ctx, page)
 		total += n
-		if err != nil || cursor == "0" {
-			return total, err
-		}
-	}
+		return err
+	})
+	return total, err
 }
 
 // unlink removes keys in batches of one hash tag each. What has no tag of a shard

@@ -29,6 +29,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -72,19 +73,12 @@ func (c *Config) Validate() error {
 }
 
 func (c Config) complete() Config {
-	orElse(&c.Lease, time.Minute)
-	orElse(&c.Claim, 5*time.Second)
-	orElse(&c.MaxList, 8_000_000)
-	orElse(&c.MaxDead, 100_000)
-	orElse(&c.AckTimeout, 2*time.Second)
+	c.Lease = cmp.Or(c.Lease, time.Minute)
+	c.Claim = cmp.Or(c.Claim, 5*time.Second)
+	c.MaxList = cmp.Or(c.MaxList, 8_000_000)
+	c.MaxDead = cmp.Or(c.MaxDead, 100_000)
+	c.AckTimeout = cmp.Or(c.AckTimeout, 2*time.Second)
 	return c
-}
-
-func orElse[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
 
 // Frontier is one crawl in Redis. It is safe for concurrent use.
@@ -146,9 +140,9 @@ func (f *Frontier) Layout() frontier.Layout { return f.layout }
 // Settings is the crawl's settings as last read; do not change what it points to.
 func (f *Frontier) Settings() *frontier.Settings { return f.settings.Load() }
 
-// call runs a script of shard k. keys are those after KEYS[9], args those after
+// Call runs a script of shard k. keys are those after KEYS[9], args those after
 // ARGV[1].
-func (f *Frontier) call(ctx context.Context, k int, s *shard.Script, keys []string, args []any) (any, error) {
+func (f *Frontier) Call(ctx context.Context, k int, s *shard.Script, keys []string, args []any) (any, error) {
 	all := append(f.sharedKeys(make([]string, 0, 9+len(keys)), k, s), keys...)
 	reply, err := f.run(ctx, k, s, all, append([]any{f.epoch}, args...)...)
 	if err != nil {
@@ -171,8 +165,8 @@ func (f *Frontier) refusal(k int, op string, reply any) error {
 	return nil
 }
 
-// block appends the keys that scripts know a site by: s, q of each class, w.
-func (f *Frontier) block(keys []string, k int, site string) []string {
+// AppendSite appends the keys that scripts know a site by: s, q of each class, w.
+func (f *Frontier) AppendSite(keys []string, k int, site string) []string {
 	n := f.keys[k]
 	return append(keys, n.Site(site), n.Queue(site, 0), n.Queue(site, 1), n.Queue(site, 2), n.Queue(site, 3), n.Wait(site))
 }

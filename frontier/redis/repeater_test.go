@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/redis/go-redis/v9"
 	goredis "github.com/redis/go-redis/v9"
 )
 
@@ -44,7 +43,7 @@ func (r *repeater) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 		if r.mode.Load() == twice {
 			err := next(ctx, cmd)
 			if keys > 9 { // tick claims other sites when it is repeated
-				again := redis.NewCmd(ctx, cmd.Args()...)
+				again := goredis.NewCmd(ctx, cmd.Args()...)
 				next(ctx, again)
 			}
 			return err
@@ -80,7 +79,7 @@ func (r *repeater) disturb(ctx context.Context, cmd goredis.Cmder, next goredis.
 	defer r.mu.Unlock()
 	if len(r.old) > 0 && r.rand.IntN(10) == 0 {
 		late := r.old[r.rand.IntN(len(r.old))]
-		late.run(ctx, redis.NewCmd(ctx, late.words...))
+		late.run(ctx, goredis.NewCmd(ctx, late.words...))
 	}
 	r.old = append(r.old, stored{words(cmd), next})
 	if len(r.old) > 200 {
@@ -91,7 +90,7 @@ func (r *repeater) disturb(ctx context.Context, cmd goredis.Cmder, next goredis.
 	}
 	// The call is repeated. The driver must know what took effect, so it gets
 	// the first reply, but for admissions, where seen will do.
-	first := redis.NewCmd(ctx, words(cmd)...)
+	first := goredis.NewCmd(ctx, words(cmd)...)
 	if err := next(ctx, first); err != nil {
 		cmd.SetErr(err)
 		return err

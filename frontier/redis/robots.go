@@ -45,7 +45,7 @@ func (f *Frontier) Rules(ctx context.Context, k int, origins []frontier.OriginRu
 		for i := range part {
 			keys[i], args[i] = f.keys[k].Rules(part[i].Site), part[i].Origin
 		}
-		raw, err := f.call(ctx, k, rulesScript, keys, args)
+		raw, err := f.Call(ctx, k, rulesScript, keys, args)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (f *Frontier) SetRules(ctx context.Context, k int, origins []frontier.Origi
 		if len(keys) == 0 {
 			continue
 		}
-		if _, err := f.call(ctx, k, setRulesScript, keys, args); err != nil {
+		if _, err := f.Call(ctx, k, setRulesScript, keys, args); err != nil {
 			return err
 		}
 	}

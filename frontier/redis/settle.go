@@ -64,7 +64,7 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 	for i := range settlements {
 		s.add(&settlements[i])
 	}
-	raw, err := f.call(ctx, k, settleScript, s.keys, s.args)
+	raw, err := f.Call(ctx, k, settleScript, s.keys, s.args)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 
 // add adds one settlement. Of outcomes with one index the first is sent.
 func (s *settling) add(st *frontier.Settlement) {
-	s.keys = append(s.f.block(s.keys, s.k, st.Site), s.f.keys[s.k].Visit(st.Token))
+	s.keys = append(s.f.AppendSite(s.keys, s.k, st.Site), s.f.keys[s.k].Visit(st.Token))
 	var sent []int
 	var known [visitURLs + 1]bool
 	for i, o := range st.Outcomes {
@@ -142,10 +142,10 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 		keys := []string{f.keys[k].Dead(frontier.CauseLost)}
 		args, settings := []any{f.cfg.Lease.Milliseconds(), f.cfg.MaxDead}, f.settings.Load()
 		for _, e := range part {
-			keys = append(f.block(keys, k, e.Site), f.keys[k].Visit(e.Token))
+			keys = append(f.AppendSite(keys, k, e.Site), f.keys[k].Visit(e.Token))
 			args = append(args, e.Token, e.Site, e.Deadline, Milliseconds(settings.DelayOf(e.Site)), letterHead(e.Site, ""))
 		}
-		raw, err := f.call(ctx, k, reapScript, keys, args)
+		raw, err := f.Call(ctx, k, reapScript, keys, args)
 		if err != nil {
 			return n, err
 		}

@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strconv"
 
+	"cmp"
+	"strings"
+	"time"
+
 	"seine/frontier"
 	"seine/shard"
 )
@@ -42,7 +46,7 @@ func (f *Frontier) Alter(ctx context.Context, k int, site string, change frontie
 			keys = append(keys, f.keys[k].Visit(token))
 			args = append(args, token)
 		}
-		raw, err := f.call(ctx, k, siteScript, keys, args)
+		raw, err := f.Call(ctx, k, siteScript, keys, args)
 		if err != nil {
 			return err
 		}
@@ -62,7 +66,7 @@ func (f *Frontier) Alter(ctx context.Context, k int, site string, change frontie
 // Met says whether a shard has to do with a site: URLs of it are queued, wait or
 // are lent, or it was fetched from within a day. Cost: two calls.
 func (f *Frontier) Met(ctx context.Context, k int, site string) (bool, error) {
-	keys := f.block(nil, k, site)
+	keys := f.AppendSite(nil, k, site)
 	work := []any{"EXISTS"}
 	for _, key := range keys[1:] {
 		work = append(work, key)
@@ -78,7 +82,7 @@ func (f *Frontier) Met(ctx context.Context, k int, site string) (bool, error) {
 
 // siteKeys are the keys of the script before those of visits.
 func (f *Frontier) siteKeys(k int, site string) []string {
-	return append(f.block(nil, k, site), f.keys[k].Paused(), f.keys[k].Blocked())
+	return append(f.AppendSite(nil, k, site), f.keys[k].Paused(), f.keys[k].Blocked())
 }
 
 // changes lists names and values of the fields to change, "" = none.
@@ -110,7 +114,7 @@ func changes(c frontier.SiteChange) (fields []string) {
 // tokensOf lists the tokens of a site that have a lease.
 func (f *Frontier) tokensOf(ctx context.Context, k int, site string) ([]string, error) {
 	var tokens []string
-	err := f.pages(ctx, k, "site", []any{"ZSCAN", f.keys[k].Leases()}, []any{"COUNT", scanPage}, func(page []any) error {
+	err := f.Pages(ctx, k, "site", []any{"ZSCAN", f.keys[k].Leases()}, []any{"COUNT", scanPage}, func(page []any) error {
 		for i := 0; i < len(page); i += 2 { // members and their scores
 			if l := LeaseOf(shard.Text(page[i])); l.Site == site && !slices.Contains(tokens, l.Token) {
 				tokens = append(tokens, l.Token)
@@ -124,9 +128,9 @@ func (f *Frontier) tokensOf(ctx context.Context, k int, site string) ([]string, 
 // scanPage is how many members one call of the SCAN family is to look at.
 const scanPage = 500
 
-// pages runs a command of the SCAN family to its end on the master of shard k;
+// Pages runs a command of the SCAN family to its end on the master of shard k;
 // the cursor goes between head and tail.
-func (f *Frontier) pages(ctx context.Context, k int, op string, head, tail []any, each func(page []any) error) error {
+func (f *Frontier) Pages(ctx context.Context, k int, op string, head, tail []any, each func(page []any) error) error {
 	for cursor := "0"; ; {
 		raw, err := f.client.Do(ctx, k, f.keys[k].Meta(), slices.Concat(head, []any{cursor}, tail)...)
 		if err != nil {
@@ -143,4 +147,65 @@ func (f *Frontier) pages(ctx context.Context, k int, op string, head, tail []any
 			return nil
 		}
 	}
+}
+
+func kindOf(s frontier.Stop) string {
+	if s.Blocked {
+		return "blocked"
+	}
+	return "paused"
+}
+
+// Stopped lists the sites that Alter has paused or blocked, by name; one that is
+// both comes twice. Cost: a call for each 500 of them, two a shard at least.
+func (f *Frontier) Stopped(ctx context.Context) ([]frontier.Stop, error) {
+	var list []frontier.Stop
+	for k := range f.keys {
+		for _, blocked := range []bool{false, true} {
+			err := f.Pages(ctx, k, "stopped", []any{"HSCAN", f.stopped(k, blocked)}, []any{"COUNT", scanPage}, func(page []any) error {
+				for i := 0; i+1 < len(page); i += 2 {
+					since, reason, _ := strings.Cut(shard.Text(page[i+1]), " ")
+					ms, err := strconv.ParseInt(since, 10, 64)
+					if err != nil {
+						return Malformed(k, "stopped", page)
+					}
+					list = append(list, frontier.Stop{Site: shard.Text(page[i]), Shard: k, Blocked: blocked, Since: time.UnixMilli(ms).UTC(), Reason: reason})
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	// HSCAN may name one twice.
+	slices.SortFunc(list, func(a, b frontier.Stop) int {
+		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(kindOf(a), kindOf(b)))
+	})
+	return slices.CompactFunc(list, func(a, b frontier.Stop) bool { return a.Site == b.Site && a.Blocked == b.Blocked }), nil
+}
+
+// stopped is the key of the paused or the blocked sites of a shard.
+func (f *Frontier) stopped(k int, blocked bool) string {
+	if blocked {
+		return f.keys[k].Blocked()
+	}
+	return f.keys[k].Paused()
+}
+
+// countStopped is how many sites are paused and how many blocked, over all
+// shards.
+func (f *Frontier) countStopped(ctx context.Context) (paused, blocked int64, err error) {
+	var counts [2]int64
+	for k := range f.keys {
+		for i := range counts {
+			key := f.stopped(k, i == 1)
+			n, err := f.client.Do(ctx, k, key, "HLEN", key)
+			if err != nil {
+				return 0, 0, err
+			}
+			counts[i] += shard.Int(n)
+		}
+	}
+	return counts[0], counts[1], nil
 }

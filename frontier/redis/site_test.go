@@ -107,11 +107,11 @@ func TestBlockAgainstVisit(t *testing.T) {
 	s.admit(candidates("a.example", 0, 9)...)
 	v := s.lend(2)
 	args := []any{"a.example", "0", "", 1, "blocked", "1"}
-	if raw, err := s.call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args); raw != "!open" || err != nil {
+	if raw, err := s.Call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args); raw != "!open" || err != nil {
 		t.Errorf("%v, %v, want a refusal", raw, err)
 	}
 	args = append(args, v.Token)
-	if raw, err := s.call(t.Context(), 0, siteScript, append(s.siteKeys(0, "a.example"), s.keys[0].Visit(v.Token)), args); raw != "" || err != nil {
+	if raw, err := s.Call(t.Context(), 0, siteScript, append(s.siteKeys(0, "a.example"), s.keys[0].Visit(v.Token)), args); raw != "" || err != nil {
 		t.Errorf("%v, %v, want it done", raw, err)
 	}
 	s.sound(0)
@@ -126,7 +126,7 @@ func TestBlockOverlooksLease(t *testing.T) {
 		v := s.lend(4)
 		s.settle(frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}})
 		args := []any{"a.example", "0", "", 1, "blocked", "1"}
-		if raw, err := s.call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args); raw != "" || err != nil {
+		if raw, err := s.Call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args); raw != "" || err != nil {
 			t.Fatal(raw, err)
 		}
 		s.sound(0)
@@ -153,13 +153,13 @@ func TestLateSiteChange(t *testing.T) {
 	s.admit(candidates("a.example", 0, 9)...)
 	keys, args := s.siteKeys(0, "a.example"), []any{"a.example", "0", "", 1, "paused", "1"}
 	for i, want := range []any{"", "1"} { // done, and the repeat is told the version
-		if raw, err := s.call(t.Context(), 0, siteScript, keys, args); raw != want || err != nil {
+		if raw, err := s.Call(t.Context(), 0, siteScript, keys, args); raw != want || err != nil {
 			t.Errorf("call %d: %v, %v, want %q", i, raw, err, want)
 		}
 	}
 	s.alter("a.example", frontier.SiteChange{Paused: ptr(false)})
 	before := s.dump(0)
-	if raw, _ := s.call(t.Context(), 0, siteScript, keys, args); raw == "" {
+	if raw, _ := s.Call(t.Context(), 0, siteScript, keys, args); raw == "" {
 		t.Error("a late copy was obeyed")
 	}
 	if fmt.Sprint(s.dump(0)) != fmt.Sprint(before) {

@@ -23,29 +23,6 @@ func (f *Frontier) Config() Config { return f.cfg }
 // Keys are the names of the keys of shard k.
 func (f *Frontier) Keys(k int) shard.Keys { return f.keys[k] }
 
-// AppendSite appends the keys of a site in the order of the prelude's block.
-func (f *Frontier) AppendSite(keys []string, k int, site string) []string {
-	return f.block(keys, k, site)
-}
-
-// Call runs a script of shard k that starts with the prelude. keys are those
-// after KEYS[9], args those after ARGV[1].
-func (f *Frontier) Call(ctx context.Context, k int, s *shard.Script, keys []string, args []any) (any, error) {
-	return f.call(ctx, k, s, keys, args)
-}
-
-// Pages runs a command of the SCAN family to its end on the master of shard k;
-// the cursor goes between head and tail.
-func (f *Frontier) Pages(ctx context.Context, k int, op string, head, tail []any, each func(page []any) error) error {
-	return f.pages(ctx, k, op, head, tail, each)
-}
-
-// LostFilters are the filters of shard k that are missing, by number. Cost: one
-// call, and one a filter when some are.
-func (f *Frontier) LostFilters(ctx context.Context, k int) ([]int, error) {
-	return f.lostFilters(ctx, k)
-}
-
 // RootOf is what the root of a crawl says of a shard.
 type RootOf struct {
 	Rev      string

@@ -53,7 +53,7 @@ func (f *Frontier) tick(ctx context.Context, k int, req frontier.TickRequest) (f
 	for _, l := range req.Extend {
 		args = append(args, MemberOf(l))
 	}
-	raw, err := f.call(ctx, k, tickScript, nil, args)
+	raw, err := f.Call(ctx, k, tickScript, nil, args)
 	if err != nil {
 		return frontier.TickReply{}, err
 	}

@@ -53,10 +53,10 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	args = append(args, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Span.Milliseconds(), Milliseconds(limits.Delay), safe)
 	for i, t := range tickets {
 		leases[i] = frontier.Lease{Token: f.token(t.Site), Site: t.Site}
-		keys = append(f.block(keys, k, t.Site), f.keys[k].Visit(leases[i].Token))
+		keys = append(f.AppendSite(keys, k, t.Site), f.keys[k].Visit(leases[i].Token))
 		args = append(args, t.Site, leases[i].Token, min(t.Class, 3), t.Score)
 	}
-	raw, err := f.call(ctx, k, visitScript, keys, args)
+	raw, err := f.Call(ctx, k, visitScript, keys, args)
 	if err != nil {
 		return nil, err
 	}

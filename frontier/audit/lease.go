@@ -10,8 +10,8 @@ import (
 	"seine/shard"
 )
 
-// checkLoans finds leases that lend nothing and visits without a lease.
-func (c *checker) checkLoans(ctx context.Context) error {
+// checkLeases finds leases that lend nothing and visits without a lease.
+func (c *checker) checkLeases(ctx context.Context) error {
 	suspects, err := c.idle(ctx, c.leases, func(open int64) { c.report.Gauges["open"] += open })
 	if err != nil {
 		return err

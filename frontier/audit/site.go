@@ -43,7 +43,7 @@ func (c *checker) checkSites(ctx context.Context) error {
 					continue // one fault of the shard
 				}
 				ruled, c.todo.ruled = true, true
-			case wrongLoan:
+			case wrongLease:
 				c.todo.site(s.site).lent(s.token)
 			case wrongPlace:
 				c.todo.site(s.site).place = true
@@ -117,7 +117,7 @@ func parseSite(site string, r []any) *siteState {
 
 // The kinds of what may be wrong with a site.
 const (
-	wrongLoan = iota
+	wrongLease = iota
 	wrongPlace
 	wrongRules
 )
@@ -137,7 +137,7 @@ func (c *checker) faultsOf(s *siteState) (list []siteFault) {
 		want, due = 3, max(s.clock, s.firstRetry)
 	}
 	if s.token != "" && !s.leased {
-		fault(wrongLoan, c.keys.Site(s.site), "lent to %s, which has no lease", s.token)
+		fault(wrongLease, c.keys.Site(s.site), "lent to %s, which has no lease", s.token)
 	}
 	if s.blocked && want >= 0 {
 		fault(wrongPlace, c.keys.Site(s.site), "blocked, with work")
