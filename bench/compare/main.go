@@ -1,10 +1,16 @@
-// Command compare measures whole crawls of real documentation: a bare fasthttp
-// GET loop over the same URLs, fetcher --embedded, and fetcher on a Redis
-// Cluster, in turn and for several rounds, on one machine with nginx beside
-// them. It prints medians and the ratios of each round.
+// Command compare measures whole crawls of real documentation on one machine
+// with nginx beside them, in turn and for several rounds:
 //
-// Other crawlers may be measured beside them: they crawl the same sites from the
-// same seeds, by the same rules, once a round.
+//   - a bare fasthttp GET loop over the same URLs, which is what asking costs;
+//   - the floor: that loop, one pass over each page that hops from "<" to "<",
+//     and a record written of it, which is the least that a crawler can do;
+//   - fetcher --embedded, and fetcher on a Redis Cluster;
+//   - other crawlers, from the same seeds and by the same rules.
+//
+// Every site is the same documentation at an address of its own. The fetchers
+// crawl all of it. Others are cut off after a while and their pages counted by
+// nginx's log; before that they have to show on two sites that they find the
+// same pages.
 //
 // wrk, where it is installed, tells whether the bare loop is a fair measure.
 package main
@@ -28,8 +34,20 @@ type options struct {
 	redis   string
 	rounds  int
 	out     string
+	web     web
 	rivals  []rival
 }
+
+// web is documentation that many sites serve.
+type web struct {
+	name, root string
+	sites      int // so many that a crawl takes 20 s and more
+}
+
+var webs = []web{{"postgresql", nginx.PostgresDoc, 320}, {"python", nginx.PythonDoc, 240}}
+
+// perSite is how many requests a site gets at once, from everybody.
+const perSite = 4
 
 // rival is another crawler: a command that gets a file for its records and the
 // seeds, and prints how many pages it found.
@@ -39,11 +57,20 @@ type rival struct {
 }
 
 func main() {
-	var o options
+	o := options{web: webs[0]}
 	flag.StringVar(&o.fetcher, "fetcher", "bin/fetcher", "the fetcher to measure")
 	flag.StringVar(&o.redis, "redis", "", "addresses of the cluster's masters; none: that part is left out")
-	flag.IntVar(&o.rounds, "rounds", 5, "rounds")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds")
 	flag.StringVar(&o.out, "out", "", "file for the result besides stdout")
+	sites := flag.Int("sites", 0, "sites, at least 2; 0: so many that a crawl takes 20 s and more")
+	flag.Func("web", "what is crawled: postgresql (14 KB a page) or python (44 KB, 310 links)", func(text string) error {
+		i := slices.IndexFunc(webs, func(w web) bool { return w.name == text })
+		if i < 0 {
+			return errors.New("want postgresql or python")
+		}
+		o.web = webs[i]
+		return nil
+	})
 	flag.Func("rival", "another crawler to measure, as NAME=COMMAND; may be repeated", func(text string) error {
 		name, command, ok := strings.Cut(text, "=")
 		if !ok || command == "" {
@@ -53,6 +80,9 @@ func main() {
 		return nil
 	})
 	flag.Parse()
+	if *sites != 0 {
+		o.web.sites = max(2, *sites)
+	}
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
@@ -66,16 +96,15 @@ func run(o options) error {
 	}
 	defer os.RemoveAll(dir)
 	var sites []nginx.Site
-	for i := 2; i <= 5; i++ {
-		sites = append(sites, nginx.Site{Host: fmt.Sprintf("127.0.0.%d", i), Root: nginx.PostgresDoc},
-			nginx.Site{Host: fmt.Sprintf("127.0.1.%d", i), Root: nginx.PythonDoc})
+	for i := range o.web.sites {
+		sites = append(sites, nginx.Site{Host: fmt.Sprintf("127.2.%d.%d", i/250, 1+i%250), Root: o.web.root})
 	}
-	web, err := nginx.Start(dir, sites)
+	server, err := nginx.Start(dir, sites)
 	if err != nil {
 		return err
 	}
-	defer web.Stop()
-	r := &runner{options: o, dir: dir, web: web, sites: len(sites)}
+	defer server.Stop()
+	r := &runner{options: o, dir: dir, server: server}
 	if err := r.learn(); err != nil {
 		return err
 	}
@@ -88,65 +117,61 @@ func run(o options) error {
 		defer f.Close()
 		out = io.MultiWriter(out, f)
 	}
-	header(out, o)
-	var rounds []round
-	for i := range o.rounds {
+	io.WriteString(out, machine.Head("make bench-crawl", o.redis != ""))
+	fmt.Fprintf(out, "web: %d sites of %d pages of %s by nginx (one worker) on the same cores, delay 0, %d requests a site at once\n\n", o.web.sites, len(r.paths), o.web.name, perSite)
+	var rounds [][]measure
+	for range o.rounds {
 		one, err := r.round()
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "round %d: %s\n", i+1, one)
+		for _, m := range one {
+			fmt.Fprintf(out, "BenchmarkCrawl/%s/%s 1 %s\n", o.web.name, strings.ReplaceAll(m.name, " ", "_"), m)
+		}
 		rounds = append(rounds, one)
 	}
-	summary(out, o.rivals, rounds)
+	summary(out, rounds)
 	return nil
 }
 
-// header says what was measured where.
-func header(w io.Writer, o options) {
-	io.WriteString(w, machine.Head("make bench-crawl", o.redis != ""))
-	fmt.Fprintf(w, "sites: 4 x postgresql-doc-15 and 4 x python3.11-doc by nginx (one worker) on the same cores, delay 0, one request a site at a time\n\n")
-}
-
-// summary prints medians over all rounds.
-func summary(w io.Writer, rivals []rival, rounds []round) {
-	median := func(of func(round) float64) float64 {
+// summary prints medians over all rounds, and of the ratios of each round.
+func summary(w io.Writer, rounds [][]measure) {
+	of := func(name string, get func(measure) float64) []float64 {
 		var v []float64
 		for _, r := range rounds {
-			v = append(v, of(r))
+			for _, m := range r {
+				if m.name == name {
+					v = append(v, get(m))
+				}
+			}
 		}
-		slices.Sort(v)
-		return v[len(v)/2]
+		return v
 	}
-	fmt.Fprintf(w, "\nmedian of %d rounds\n", len(rounds))
-	row := func(name, unit string, of func(round) float64) {
-		if v := median(of); v > 0 {
-			fmt.Fprintf(w, "  %-44s %8.2f %s\n", name, v, unit)
+	ratio := func(a, b []float64) float64 {
+		var v []float64
+		for i := range min(len(a), len(b)) {
+			v = append(v, a[i]/max(b[i], 1e-9))
 		}
+		return median(v)
 	}
-	row("wrk, one host", "pages/s", func(r round) float64 { return r.wrk })
-	row("bare fasthttp loop", "pages/s", func(r round) float64 { return r.bare.rate })
-	row("bare loop / wrk (0.7 at least to count)", "", func(r round) float64 { return ratio(r.bare.rate, r.wrk) })
-	row("fetcher --embedded", "pages/s", func(r round) float64 { return r.embedded.rate })
-	row("embedded / bare loop", "", func(r round) float64 { return ratio(r.embedded.rate, r.bare.rate) })
-	row("fetcher CPU, embedded", "us/page", func(r round) float64 { return r.embedded.cpu })
-	row("bare loop CPU", "us/page", func(r round) float64 { return r.bare.cpu })
-	row("fetcher on the cluster", "pages/s", func(r round) float64 { return r.fleet.rate })
-	row("cluster / bare loop", "", func(r round) float64 { return ratio(r.fleet.rate, r.bare.rate) })
-	row("fetcher CPU, cluster", "us/page", func(r round) float64 { return r.fleet.cpu })
-	row("Redis CPU, all masters", "us/page", func(r round) float64 { return r.fleet.redis })
-	for i, rival := range rivals {
-		row(rival.name, "pages/s", func(r round) float64 { return r.rivals[i].rate })
-		row("fetcher --embedded / "+rival.name, "", func(r round) float64 { return ratio(r.embedded.rate, r.rivals[i].rate) })
-		row(rival.name+" CPU", "us/page", func(r round) float64 { return r.rivals[i].cpu })
+	rate, cpu := func(m measure) float64 { return m.rate }, func(m measure) float64 { return m.cpu }
+	fmt.Fprintf(w, "\nmedian of %d rounds\n%-20s %10s %14s %16s %14s %12s\n", len(rounds), "", "pages/s", "CPU us/page", "Redis us/page", "CPU / floor", "embedded is")
+	for _, m := range rounds[0] {
+		embedded := ratio(of(embedded, rate), of(m.name, rate))
+		fmt.Fprintf(w, "%-20s %10.0f %14.1f %16.1f %14.2f %10.2f x\n", m.name, median(of(m.name, rate)), median(of(m.name, cpu)),
+			median(of(m.name, func(m measure) float64 { return m.redis })), ratio(of(m.name, cpu), of(floor, cpu)), embedded)
+	}
+	if spider := of("spider-rs", rate); len(spider) > 0 {
+		fmt.Fprintf(w, "\nembedded %.2f x spider-rs, cluster %.2f x\n", ratio(of(embedded, rate), spider), ratio(of(cluster, rate), spider))
 	}
 }
 
-func ratio(a, b float64) float64 {
-	if b == 0 {
+func median(v []float64) float64 {
+	if len(v) == 0 {
 		return 0
 	}
-	return a / b
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
 }
 
 func (r *runner) file(name string) string { return filepath.Join(r.dir, name) }

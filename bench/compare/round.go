@@ -3,8 +3,11 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -18,47 +21,58 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seine/bench/nginx"
+	"seine/extract/sink"
+)
+
+// Names of what is measured.
+const (
+	bare     = "bare loop"
+	floor    = "floor"
+	embedded = "embedded"
+	cluster  = "cluster"
 )
 
 // measure is one crawl.
 type measure struct {
+	name  string
 	rate  float64 // pages a second
 	cpu   float64 // microseconds of this program's processor time a page
 	redis float64 // and of all masters'
 }
 
-// round is every candidate once.
-type round struct {
-	wrk                   float64
-	bare, embedded, fleet measure
-	rivals                []measure
-}
-
-func (r round) String() string {
-	return fmt.Sprintf("wrk %.0f, bare loop %.0f, embedded %.0f, cluster %.0f pages/s", r.wrk, r.bare.rate, r.embedded.rate, r.fleet.rate)
+func (m measure) String() string {
+	text := fmt.Sprintf("%.1f pages/s", m.rate)
+	if m.cpu > 0 {
+		text += fmt.Sprintf(" %.2f us/page", m.cpu)
+	}
+	if m.redis > 0 {
+		text += fmt.Sprintf(" %.2f redis-us/page", m.redis)
+	}
+	return text
 }
 
 type runner struct {
 	options
-	dir   string
-	web   *nginx.Server
-	sites int
-	urls  [][]string // with status 200, by site
-	pages int
-	count int // crawls so far
+	dir    string
+	server *nginx.Server
+	paths  []string // of each site, with status 200
+	pages  int      // of each site, whatever their status
+	count  int      // crawls so far
 }
 
-// learn crawls once to know the URLs that the others fetch.
+// learn crawls a site to know the URLs that the others fetch, and asks the rivals
+// for the same pages of two.
 func (r *runner) learn() error {
-	if _, err := r.crawl("--embedded"); err != nil {
+	_, pages, err := r.crawl(1, "--embedded")
+	if err != nil {
 		return err
 	}
+	r.pages = pages
 	f, err := os.Open(r.file("pages.jsonl"))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r.urls = make([][]string, r.sites)
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -69,134 +83,249 @@ func (r *runner) learn() error {
 		if err := json.Unmarshal(lines.Bytes(), &page); err != nil {
 			return err
 		}
-		r.pages++
-		for i := range r.urls {
-			if page.Status == 200 && strings.HasPrefix(page.URL, r.web.URL(i, "/")) {
-				r.urls[i] = append(r.urls[i], page.URL)
-			}
+		if path, ok := strings.CutPrefix(page.URL, r.server.URL(0, "")); ok && page.Status == 200 {
+			r.paths = append(r.paths, path)
+		}
+	}
+	for _, v := range r.rivals {
+		if err := r.finds(v); err != nil {
+			return err
 		}
 	}
 	return lines.Err()
 }
 
-func (r *runner) round() (round, error) {
-	var one round
-	var err error
-	if one.wrk, err = r.wrk(); err != nil {
-		return one, err
+func (r *runner) round() ([]measure, error) {
+	steps := []func() (measure, error){
+		r.wrk,
+		func() (measure, error) { return r.loop(bare, func([]byte, string) error { return nil }) },
+		r.floor,
+		func() (measure, error) { return r.whole(embedded, "--embedded") },
 	}
-	if one.bare, err = r.bare(); err != nil {
-		return one, err
+	for _, v := range r.rivals {
+		steps = append(steps, func() (measure, error) { return r.rival(v) })
 	}
-	if one.embedded, err = r.crawl("--embedded"); err != nil {
-		return one, err
+	if r.redis != "" {
+		steps = append(steps, r.cluster)
 	}
-	for _, rival := range r.rivals {
-		m, err := r.rival(rival)
+	var all []measure
+	for _, step := range steps {
+		m, err := step()
 		if err != nil {
-			return one, err
+			return nil, err
 		}
-		one.rivals = append(one.rivals, m)
+		if m.rate > 0 {
+			all = append(all, m)
+		}
 	}
-	if r.redis == "" {
-		return one, nil
-	}
+	return all, nil
+}
+
+// cluster is the fetcher on Redis.
+func (r *runner) cluster() (measure, error) {
 	r.count++
 	before, err := r.redisCPU()
 	if err != nil {
-		return one, err
+		return measure{}, err
 	}
 	name := fmt.Sprintf("compare-%d-%d", os.Getpid(), r.count)
-	one.fleet, err = r.crawl("--redis", r.redis, "--crawl", name, "--shards", strconv.Itoa(len(strings.Split(r.redis, ","))), "--plan-urls", "1M", "--exit-when-done")
+	m, err := r.whole(cluster, "--redis", r.redis, "--crawl", name, "--shards", strconv.Itoa(len(strings.Split(r.redis, ","))), "--plan-urls", "1M", "--exit-when-done")
 	if err != nil {
-		return one, err
+		return m, err
 	}
 	after, err := r.redisCPU()
-	one.fleet.redis = (after - before).Seconds() * 1e6 / float64(r.pages)
-	return one, err
+	m.redis = (after - before).Seconds() * 1e6 / float64(r.pages*r.web.sites)
+	return m, err
 }
 
-// crawl runs the fetcher once over all sites.
-func (r *runner) crawl(args ...string) (measure, error) {
+// whole crawls all sites to the end.
+func (r *runner) whole(name string, args ...string) (measure, error) {
+	o, pages, err := r.crawl(r.web.sites, args...)
+	if err != nil {
+		return measure{}, err
+	}
+	if want := r.pages * r.web.sites; pages != want {
+		return measure{}, fmt.Errorf("%s: %d pages, not %d", name, pages, want)
+	}
+	return o.measure(name, float64(pages)), nil
+}
+
+// crawl runs the fetcher once over some sites and counts its records.
+func (r *runner) crawl(sites int, args ...string) (*outcome, int, error) {
 	out := r.file("pages.jsonl")
 	os.Remove(out)
-	args = append(args, "--delay", "0s", "--allow-net", "127.0.0.0/8", "--out", out, "--log-level", "error")
-	for i := range r.sites {
-		args = append(args, "--seed", r.web.URL(i, "/index.html"))
+	seeds := r.file("seeds")
+	if err := os.WriteFile(seeds, []byte(strings.Join(r.seeds(sites), "\n")+"\n"), 0o600); err != nil {
+		return nil, 0, err
 	}
-	o, err := timed(r.fetcher, args)
+	args = append(args, "--delay", "0s", "--per-site", strconv.Itoa(perSite), "--allow-net", "127.0.0.0/8", "--out", out, "--file", seeds, "--log-level", "error")
+	o, err := timed(r.fetcher, args, 10*time.Minute)
 	if err != nil {
-		return measure{}, err
+		return nil, 0, err
 	}
-	records, err := os.ReadFile(out)
+	pages, err := r.lines(out, 0, func([]byte) bool { return true })
+	return o, pages, err
+}
+
+// seeds are the first pages of some sites.
+func (r *runner) seeds(sites int) []string {
+	var all []string
+	for i := range sites {
+		all = append(all, r.server.URL(i, "/index.html"))
+	}
+	return all
+}
+
+// lines counts those of a file from a place on.
+func (r *runner) lines(name string, from int64, count func(line []byte) bool) (int, error) {
+	f, err := os.Open(name)
 	if err != nil {
-		return measure{}, err
+		return 0, err
 	}
-	pages := float64(bytes.Count(records, []byte("\n")))
-	if r.pages > 0 && int(pages) != r.pages {
-		return measure{}, fmt.Errorf("a crawl found %.0f pages, the first one %d", pages, r.pages)
+	defer f.Close()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return 0, err
 	}
-	return o.measure(pages), nil
+	n := 0
+	in := bufio.NewReaderSize(f, 1<<20)
+	for {
+		line, err := in.ReadSlice('\n')
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+		if count(line) {
+			n++
+		}
+	}
 }
 
 // outcome is what a crawler printed, and the time that it and its processors took.
 type outcome struct {
 	out, log   string
 	wall, used time.Duration
+	cut        bool
 }
 
-func (o *outcome) measure(pages float64) measure {
-	return measure{rate: pages / o.wall.Seconds(), cpu: o.used.Seconds() * 1e6 / pages}
+func (o *outcome) measure(name string, pages float64) measure {
+	return measure{name: name, rate: pages / o.wall.Seconds(), cpu: o.used.Seconds() * 1e6 / pages}
 }
 
-// timed runs a crawler.
-func timed(name string, args []string) (*outcome, error) {
-	cmd := exec.Command(name, args...)
+// timed runs a crawler and cuts it off when its time is over.
+func timed(name string, args []string, most time.Duration) (*outcome, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
 	var text bytes.Buffer
 	cmd.Stderr = &text
 	start := time.Now()
 	out, err := cmd.Output()
-	wall := time.Since(start)
-	if err != nil {
+	wall, cut := time.Since(start), ctx.Err() != nil
+	if err != nil && !cut {
 		return nil, fmt.Errorf("%s: %w: %s", name, err, text.String())
 	}
-	return &outcome{string(out), text.String(), wall, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
+	return &outcome{string(out), text.String(), wall, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), cut}, nil
 }
 
-// rival runs another crawler once over all sites. It counts if it found the same
-// pages, but for a few: what is a page and what a link differs a little.
-func (r *runner) rival(v rival) (measure, error) {
-	args := append(slices.Clone(v.command[1:]), r.file("rival.jsonl"))
-	for i := range r.sites {
-		args = append(args, r.web.URL(i, "/index.html"))
+// finds lets another crawler show that it finds the same pages, but for a few:
+// what is a page and what a link differs a little.
+func (r *runner) finds(v rival) error {
+	const sites = 2
+	o, err := r.start(v, sites, 5*time.Minute)
+	if err != nil {
+		return err
 	}
+	pages, err := strconv.ParseFloat(strings.TrimSpace(o.out), 64)
+	if want := float64(r.pages * sites); err != nil || math.Abs(pages-want) > want/50 {
+		return fmt.Errorf("%s found %q pages, not %.0f: %s", v.name, o.out, want, o.log)
+	}
+	return nil
+}
+
+func (r *runner) start(v rival, sites int, most time.Duration) (*outcome, error) {
+	args := append(slices.Clone(v.command[1:]), r.file("rival.jsonl"))
 	os.Remove(r.file("rival.jsonl"))
-	o, err := timed(v.command[0], args)
+	return timed(v.command[0], append(args, r.seeds(sites)...), most)
+}
+
+// rivalTime is how long another crawler has.
+const rivalTime = 25 * time.Second
+
+// rival runs another crawler over all sites for a while. Its pages are those that
+// nginx was asked for.
+func (r *runner) rival(v rival) (measure, error) {
+	log := r.file("access.log")
+	before, err := os.Stat(log)
 	if err != nil {
 		return measure{}, err
 	}
-	pages, err := strconv.ParseFloat(strings.TrimSpace(o.out), 64)
-	if err != nil || math.Abs(pages-float64(r.pages)) > float64(r.pages)/50 {
-		return measure{}, fmt.Errorf("%s found %q pages, not %d: %s", v.name, o.out, r.pages, o.log)
+	o, err := r.start(v, r.web.sites, rivalTime)
+	if err != nil {
+		return measure{}, err
 	}
-	return o.measure(pages), nil
+	pages, err := r.lines(log, before.Size(), func(line []byte) bool { return !bytes.Contains(line, []byte("robots.txt")) })
+	if err == nil && pages == 0 {
+		err = fmt.Errorf("%s asked for nothing: %s", v.name, o.log)
+	}
+	return o.measure(v.name, float64(pages)), err
 }
 
-// bare fetches every URL once, a goroutine a site, with nothing but fasthttp.
-func (r *runner) bare() (measure, error) {
-	errs := make(chan error, r.sites)
-	pages := 0
+// floor is the bare loop, and what no crawler can leave out.
+func (r *runner) floor() (measure, error) {
+	f, err := os.Create(r.file("floor.jsonl"))
+	if err != nil {
+		return measure{}, err
+	}
+	defer f.Close()
+	var mu sync.Mutex
+	out := bufio.NewWriterSize(f, 1<<20)
+	var line []byte
+	tags := 0
+	m, err := r.loop(floor, func(body []byte, url string) error {
+		n := 0
+		for i := bytes.IndexByte(body, '<'); i >= 0; n++ {
+			next := bytes.IndexByte(body[i+1:], '<')
+			if next < 0 {
+				break
+			}
+			i += 1 + next
+		}
+		record := sink.Record{V: 1, URL: url, Status: 200, FetchedAt: time.Now(), ContentType: "text/html", Bytes: int64(len(body)), Links: n}
+		mu.Lock()
+		defer mu.Unlock()
+		tags += n
+		line = append(record.AppendJSON(line[:0], 0), '\n')
+		_, err := out.Write(line)
+		return err
+	})
+	if err == nil && tags == 0 {
+		err = errors.New("floor: pages without tags")
+	}
+	return m, errors.Join(err, out.Flush())
+}
+
+// loop fetches every URL once, a goroutine a site, with nothing but fasthttp, and
+// hands each body on.
+func (r *runner) loop(name string, body func(body []byte, url string) error) (measure, error) {
+	errs := make(chan error, r.web.sites)
 	usedBefore, start := cpuTime(), time.Now()
 	var wg sync.WaitGroup
-	for i, urls := range r.urls {
-		pages += len(urls)
+	for i := range r.web.sites {
 		wg.Go(func() {
-			host := strings.TrimPrefix(r.web.URL(i, ""), "http://")
+			host := strings.TrimPrefix(r.server.URL(i, ""), "http://")
 			client := &fasthttp.HostClient{Addr: host, ReadBufferSize: 32 << 10}
+			defer client.CloseIdleConnections()
 			req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-			for _, u := range urls {
+			for _, path := range r.paths {
+				u := r.server.URL(i, path)
 				req.SetRequestURI(u)
-				if err := client.Do(req, resp); err != nil {
+				err := client.Do(req, resp)
+				if err == nil {
+					err = body(resp.Body(), u)
+				}
+				if err != nil {
 					errs <- err
 					return
 				}
@@ -210,7 +339,8 @@ func (r *runner) bare() (measure, error) {
 		return measure{}, err
 	default:
 	}
-	return measure{rate: float64(pages) / wall.Seconds(), cpu: used.Seconds() * 1e6 / float64(pages)}, nil
+	pages := float64(len(r.paths) * r.web.sites)
+	return measure{name: name, rate: pages / wall.Seconds(), cpu: used.Seconds() * 1e6 / pages}, nil
 }
 
 func cpuTime() time.Duration {
@@ -219,33 +349,33 @@ func cpuTime() time.Duration {
 	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 }
 
-// wrk asks one host for the same files over as many connections as there are
-// sites; 0 without wrk.
-func (r *runner) wrk() (float64, error) {
+// wrk asks one host for the same files over 64 connections; 0 without wrk.
+func (r *runner) wrk() (measure, error) {
 	bin, err := exec.LookPath("wrk")
 	if err != nil {
-		return 0, nil
+		return measure{}, nil
 	}
 	var paths strings.Builder
 	paths.WriteString("local p={\n")
-	for _, u := range r.urls[0] {
-		fmt.Fprintf(&paths, "%q,\n", strings.TrimPrefix(u, r.web.URL(0, "")))
+	for _, u := range r.paths {
+		fmt.Fprintf(&paths, "%q,\n", u)
 	}
 	paths.WriteString("}\nlocal i=0\nrequest=function() i=i%#p+1 return wrk.format('GET',p[i]) end\n")
 	script := r.file("paths.lua")
 	if err := os.WriteFile(script, []byte(paths.String()), 0o600); err != nil {
-		return 0, err
+		return measure{}, err
 	}
-	out, err := exec.Command(bin, "-t", "1", "-c", strconv.Itoa(r.sites), "-d", "2s", "-s", script, r.web.URL(0, "/")).Output()
+	out, err := exec.Command(bin, "-t", "1", "-c", "64", "-d", "2s", "-s", script, r.server.URL(0, "/")).Output()
 	if err != nil {
-		return 0, fmt.Errorf("wrk: %w", err)
+		return measure{}, fmt.Errorf("wrk: %w", err)
 	}
 	for line := range strings.Lines(string(out)) {
 		if rest, ok := strings.CutPrefix(line, "Requests/sec:"); ok {
-			return strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			rate, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			return measure{name: "wrk, one host", rate: rate}, err
 		}
 	}
-	return 0, fmt.Errorf("wrk printed no rate: %s", out)
+	return measure{}, fmt.Errorf("wrk printed no rate: %s", out)
 }
 
 // redisCPU is the processor time that all masters have used.
