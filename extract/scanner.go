@@ -36,7 +36,7 @@ type level struct {
 func NewScanner(cfg Config) *Scanner {
 	s := &Scanner{cfg: cfg.withDefaults()}
 	s.col.cfg = &s.cfg
-	s.mk.cfg, s.mk.out, s.mk.names = &s.cfg, &s.col, newNames(&s.cfg)
+	s.mk.cfg, s.mk.out, s.mk.names = &s.cfg, &s.col, namesOf(&s.cfg)
 	s.Reset(Doc{}, func(*Link) {})
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strings"
+	"sync"
 )
 
 // tag is a start or end tag.
@@ -170,6 +171,19 @@ func indexFold(b []byte, s string) int {
 	return -1
 }
 
+// tables are the tables in use; a program wants few sets of kinds, and any number
+// of scanners for each.
+var tables sync.Map // of *names by Kinds
+
+// namesOf returns the table of elements for the kinds of link that are wanted.
+func namesOf(cfg *Config) *names {
+	n, ok := tables.Load(cfg.Kinds)
+	if !ok {
+		n, _ = tables.LoadOrStore(cfg.Kinds, newNames(cfg))
+	}
+	return n.(*names)
+}
+
 // newNames builds the table of elements for the kinds of link that are wanted.
 func newNames(cfg *Config) *names {
 	n := &names{}
@@ -314,8 +328,8 @@ const (
 	flagInline                       // separates no words of visible text
 )
 
-// names is an open-addressed table of elements, one per Scanner because which
-// of them are worth a look depends on the kinds of link wanted.
+// names is an open-addressed table of elements. Which of them are worth a look
+// depends on the kinds of link wanted. Once made it is only read.
 type names struct {
 	slots [512]element
 	hot   [1 << hotBits]uint64 // keys of those that must not be leapt over, without collisions

@@ -181,7 +181,7 @@ func BenchmarkFreshTLS(b *testing.B) {
 // BenchmarkIdleHosts is what a host with one idle connection costs: here, and
 // as one fasthttp.HostClient a host, whose cleaner is a goroutine each.
 func BenchmarkIdleHosts(b *testing.B) {
-	const hosts = 1000
+	const hosts = 4000
 	measure := func(b *testing.B, visit func(i int), drop func()) {
 		var before, after runtime.MemStats
 		for round := 0; b.Loop(); round++ {

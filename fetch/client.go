@@ -24,6 +24,7 @@ type Client struct {
 	block    []byte      // the same as bytes
 
 	exchanges sync.Pool
+	chunks    sync.Pool // of *[chunkSize]byte
 	closing   sync.Once
 	stop      chan struct{}
 	done      chan struct{}
@@ -62,6 +63,7 @@ func New(cfg Config) (*Client, error) {
 		c.block = appendLine(c.block, kv[0], kv[1])
 	}
 	c.exchanges.New = func() any { return newExchange(c) }
+	c.chunks.New = func() any { return new([chunkSize]byte) }
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_open_connections`, func() float64 { n, _ := c.pool.room(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_connections_limit`, func() float64 { _, n := c.pool.room(); return float64(n) })
@@ -106,7 +108,8 @@ func (c *Client) janitor() {
 // what came before and resp is filled in beside the error.
 //
 // When ctx ends Do returns at once and closes the connection. A Do under way
-// holds Config.MaxHeader + 32 KiB of buffers and the windows of its decoders (up
+// holds 8 KiB of buffer (Config.MaxHeader more where a header needs it), 16 KiB
+// more while a body comes, and the windows of its decoders (up
 // to 8 MiB for zstd, 16 MiB for br). In the usual case (a kept connection, a
 // type already seen) it allocates only for ctx.
 func (c *Client) Do(ctx context.Context, req *Request, resp *Response, h Handler) error {

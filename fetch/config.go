@@ -57,10 +57,9 @@ type Config struct {
 	Metrics *metrics.Set // counters are registered here, default a set of its own
 }
 
-// bufferSize is the least read buffer and the size of body chunks.
 const (
-	minReadBuffer = 16 << 10
-	chunkSize     = 32 << 10
+	readBuffer = 8 << 10  // in front of a connection; few headers are larger
+	chunkSize  = 16 << 10 // of a body, as handed on
 )
 
 // idleBytes is what an idle connection costs: some 1.5 KB here, more under TLS,

@@ -2,12 +2,15 @@ package fetch
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // exchange is the working memory of one Do, pooled by the client: buffers and
@@ -17,8 +20,9 @@ type exchange struct {
 	t      target
 	px     *proxy
 	out    []byte        // the request
-	in     *bufio.Reader // over the connection
-	chunk  []byte        // what the Handler sees
+	in     *bufio.Reader // over the connection; larger than readBuffer where a header needs it
+	small  *bufio.Reader // in, of readBuffer
+	chunk  []byte        // what the Handler sees; while a body comes
 	framed framed
 	wire   wire
 	stages []*stage
@@ -35,16 +39,14 @@ const (
 )
 
 func newExchange(c *Client) *exchange {
-	return &exchange{
-		c:     c,
-		in:    bufio.NewReaderSize(nil, max(minReadBuffer, c.cfg.MaxHeader)),
-		chunk: make([]byte, chunkSize),
-	}
+	in := bufio.NewReaderSize(nil, readBuffer)
+	return &exchange{c: c, in: in, small: in}
 }
 
 // release lets go of everything that belonged to one fetch.
 func (x *exchange) release() {
 	x.t, x.px, x.framed, x.wire, x.sent, x.tap = target{}, nil, framed{}, wire{}, nil, nil
+	x.in = x.small
 	x.in.Reset(nil)
 	if cap(x.out) > maxPoolOut {
 		x.out = nil
@@ -167,6 +169,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 		defer func() { reuse = stop() && reuse }() // aborted: closed, or about to be
 	}
 	c.m.requests.Inc()
+	x.in = x.small
 	x.in.Reset(cn)
 	whole := false // the body was read to its end
 	resp.Start = time.Now()
@@ -186,7 +189,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 		x.sent()
 	}
 	hd := headerOf(resp)
-	fr, err := readHead(x.in, &hd.f, c.cfg.MaxHeader)
+	fr, err := x.readHead(cn, &hd.f)
 	if cn.in > 0 {
 		resp.FirstByte = cn.first.Sub(resp.Start)
 	}
@@ -212,6 +215,20 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	}
 	whole = reuse
 	return reuse && cn.err == nil && !fr.last && x.framed.mended == 0 && x.in.Buffered() == 0 && cn.drained(), nil
+}
+
+// readHead reads the header. Most fit the small buffer; one that does not gets one
+// of the size that is allowed.
+func (x *exchange) readHead(cn *conn, h *fasthttp.ResponseHeader) (framing, error) {
+	limit := x.c.cfg.MaxHeader
+	fr, err := readHead(x.in, h, limit)
+	if e, ok := err.(*Error); !ok || e.Class != ClassHeaderSize || x.in.Buffered() < x.in.Size() || x.in.Size() >= limit {
+		return fr, err
+	}
+	held, _ := x.in.Peek(x.in.Buffered())
+	x.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(held), cn), limit)
+	x.in.Peek(len(held)) //nolint:errcheck // from now on the small buffer is not read
+	return readHead(x.in, h, limit)
 }
 
 // judge takes what matters from the header and refuses what is no answer.
@@ -260,6 +277,10 @@ func (x *exchange) body(ctx context.Context, cn *conn, hd *header, fr *framing, 
 		h.Begin(resp)
 		return true, nil
 	}
+	c := x.c
+	chunk := c.chunks.Get().(*[chunkSize]byte)
+	x.chunk = chunk[:]
+	defer func() { x.chunk = nil; c.chunks.Put(chunk) }()
 	x.wire = wire{r: &x.framed, max: x.max}
 	var src io.Reader = &x.wire
 	enc := fr.codings // transfer codings lie around those of the content

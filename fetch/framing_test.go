@@ -198,10 +198,10 @@ func TestHeadPieces(t *testing.T) {
 	for _, tc := range mendedAnswers {
 		var got []string
 		for step := 1; step < 4; step++ {
-			in := bufio.NewReaderSize(&pieces{tc.answer, step}, minReadBuffer)
+			in := bufio.NewReaderSize(&pieces{tc.answer, step}, readBuffer)
 			h := header{}
 			h.clear()
-			fr, err := readHead(in, &h.f, minReadBuffer)
+			fr, err := readHead(in, &h.f, readBuffer)
 			if err != nil {
 				t.Fatal(tc.name, err)
 			}
@@ -256,7 +256,7 @@ func BenchmarkHead(b *testing.B) {
 	for name, text := range map[string]string{"usual": usual, "odd": strings.ReplaceAll(usual, "\r", ""), "fasthttp": usual} {
 		b.Run(name, func(b *testing.B) {
 			src := strings.NewReader(text)
-			in := bufio.NewReaderSize(src, minReadBuffer)
+			in := bufio.NewReaderSize(src, readBuffer)
 			h := header{}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -267,7 +267,7 @@ func BenchmarkHead(b *testing.B) {
 				if name == "fasthttp" {
 					err = h.f.Read(in)
 				} else {
-					_, err = readHead(in, &h.f, minReadBuffer)
+					_, err = readHead(in, &h.f, readBuffer)
 				}
 				if err != nil {
 					b.Fatal(err)

@@ -191,7 +191,7 @@ func TestHeaderLimits(t *testing.T) {
 			if small {
 				c.exchanges.New = func() any {
 					x := newExchange(c)
-					x.in = bufio.NewReaderSize(nil, 4*limit)
+					x.small = bufio.NewReaderSize(nil, 4*limit)
 					return x
 				}
 			}

@@ -56,9 +56,9 @@ type Site struct {
 	Hash uint64 // XXH64 of Name: Fingerprint.Site
 }
 
-// siteSlots is the size of the cache of Sites: pages link to few sites, and a
-// fetcher works on some hundreds of them at a time.
-const siteSlots = 1024
+// siteSlots is the size of the cache of Sites: one page links to few sites. Each
+// of thousands of workers has one.
+const siteSlots = 64
 
 // Sites maps hosts to sites and remembers the last ones, since the suffix list
 // costs half a microsecond a look. It belongs to one goroutine.
@@ -73,7 +73,7 @@ type siteSlot struct {
 	site Site
 }
 
-// NewSites returns a cache for rule, of some 60 KB.
+// NewSites returns a cache for rule, of some 4 KB.
 func NewSites(rule LimitBy) *Sites { return &Sites{rule: rule} }
 
 // Of returns the site of host, as URL.Host has it. It allocates only when the
