@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	_ "github.com/go-shiori/go-readability" // for its test pages
-	_ "github.com/mmcdole/gofeed"           // for its fixtures
+	_ "codeberg.org/readeck/go-readability/v2" // for its test pages
+	_ "github.com/mmcdole/gofeed"              // for its fixtures
 )
 
 // page is one document of the corpus.
@@ -83,7 +83,7 @@ var corpora = []struct {
 	load func(testing.TB) []page
 }{
 	{"readability", func(t testing.TB) []page {
-		return pages(t, filepath.Join(moduleDir(t, "github.com/go-shiori/go-readability"), "test-pages"), isHTML)
+		return pages(t, filepath.Join(moduleDir(t, "codeberg.org/readeck/go-readability/v2"), "test-pages"), isHTML)
 	}},
 	{"gofeed", func(t testing.TB) []page {
 		return pages(t, filepath.Join(moduleDir(t, "github.com/mmcdole/gofeed"), "testdata"), func(name string) bool {

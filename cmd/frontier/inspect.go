@@ -18,6 +18,7 @@ type inspectCmd struct {
 	Charset inspectCharsetCmd `cmd:"" help:"Encoding that a document is read in, and what said so."`
 	Sitemap inspectSitemapCmd `cmd:"" help:"Locations of a sitemap or feed, a JSON line each."`
 	Page    inspectPageCmd    `cmd:"" help:"What a page says of itself, and its links, for reading."`
+	Fields  inspectFieldsCmd  `cmd:"" help:"What each rule of a YAML file makes of a page, a JSON line each: name, at, from, values or error."`
 	Robots  inspectRobotsCmd  `cmd:"" help:"What a robots.txt allows: URLs in; 1 or 0 a line out."`
 }
 

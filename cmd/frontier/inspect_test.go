@@ -78,6 +78,46 @@ func TestInspectCharsetAndPage(t *testing.T) {
 	d.refused(1, "inspect page "+server.URL+"/x", "guard")
 }
 
+func TestInspectFields(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`fields:
+  - name: title
+    css: title
+  - name: picture
+    css: img
+    attr: src
+    type: url
+  - {name: price, css: a, type: number, all: true, site: a.example}
+  - {name: when, css: title, type: time}
+`)
+	d := &desk{t: t, in: samplePage}
+	want := `{"name":"title","at":"` + rules + `:2","from":"css title","values":["A & B"]}
+{"name":"picture","at":"` + rules + `:4","from":"css img, attribute src","values":["http://www.a.example/dir/i.png"]}
+{"name":"price","at":"` + rules + `:8","from":"css a","values":[1,2,3],"error":"\"again\" holds no number"}
+{"name":"when","at":"` + rules + `:9","from":"css title","error":"\"A & B\" is no time, or month and day may be taken for each other"}
+`
+	if out := d.ok("inspect fields --base http://www.a.example/ --rules " + rules); out != want {
+		t.Errorf("got %s, want %s", out, want)
+	}
+	write("fields:\n- name: a\n  css: h1\n  required: true\n")
+	if code, _, errs := d.run("inspect", "fields", "--rules", rules); code != 1 || !strings.Contains(errs, "required fields are missing: a") {
+		t.Error(code, errs)
+	}
+	write("fields:\n- name: a\n  css: 'h['\n")
+	if code, _, errs := d.run("inspect", "fields", "--rules", rules); code != 2 || !strings.Contains(errs, rules+":2: rule of") {
+		t.Error(code, errs)
+	}
+	write("fields:\n- name: a\n  css: h\n  site: b.example\n")
+	if code, _, errs := d.run("inspect", "fields", "--rules", rules); code != 2 || !strings.Contains(errs, "has no rules for localhost") {
+		t.Error(code, errs)
+	}
+}
+
 func TestInspectSitemap(t *testing.T) {
 	d := &desk{t: t, in: `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://a.example/1</loc><lastmod>2024-01-02</lastmod><priority>0.5</priority></url><url><loc>http://a.example/2</loc></url></urlset>`}
 	out := d.ok("inspect sitemap --url http://a.example/sitemap.xml")

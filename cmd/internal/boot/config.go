@@ -78,6 +78,9 @@ func loadFile(path string) (*file, error) {
 			return nil, fmt.Errorf("config: %s: %s holds %s, which --print-config shows in the place of a secret: put the secret there, or leave it out", path, name, mask)
 		}
 	}
+	if list, ok := f.values["fields"].([]any); ok { // names for the flag; FieldRules reads the rules between them
+		f.values["fields"] = slices.DeleteFunc(list, func(v any) bool { _, rule := v.(map[string]any); return rule })
+	}
 	return f, checkSites(path, f.values["sites"])
 }
 
