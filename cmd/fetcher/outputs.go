@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 
 	"seine/cmd/internal/boot"
 	"seine/extract/sink"
 	"seine/extract/sink/jsonl"
+	"seine/extract/sink/postgres"
 	"seine/extract/sink/warc"
 )
 
@@ -31,6 +34,7 @@ type destination struct {
 
 // common is what all outputs are opened with.
 type common struct {
+	ctx    context.Context
 	fields sink.Fields
 	stdout io.Writer
 	drop   bool
@@ -39,6 +43,16 @@ type common struct {
 // scheme is what an output that is no file begins with. A file of such a name
 // can be given as ./NAME.
 var scheme = regexp.MustCompile(`^([a-z][a-z0-9+]*):`)
+
+// hasPassword reports whether an address holds one. On the command line every
+// user of the machine can read it.
+func hasPassword(address string) bool {
+	_, rest, ok := strings.Cut(address, "://")
+	rest, _, _ = strings.Cut(rest, "/")
+	user, _, at := strings.Cut(rest, "@")
+	_, _, has := strings.Cut(user, ":")
+	return ok && at && has || strings.Contains(address, "?password=") || strings.Contains(address, "&password=")
+}
 
 // destinations reads --out and --out-drop, and touches nothing.
 func (g *grammar) destinations() ([]destination, error) {
@@ -122,6 +136,16 @@ func (g *grammar) destination(address string) (destination, error) {
 			cfg.Software = boot.UserAgent(g.Contact)
 			return warc.Open(cfg)
 		}
+	case "postgres", "postgresql":
+		cfg, err := postgres.Parse(address)
+		if err != nil {
+			return d, err
+		}
+		d.name = "postgres"
+		d.open = func(c common) (output, error) {
+			cfg.Fields, cfg.Drop = c.fields, c.drop
+			return postgres.Open(c.ctx, cfg)
+		}
 	default:
 		return d, fmt.Errorf("%s: there is no output %q; a file whose name has a colon is ./%s", address, kind+":", address)
 	}
@@ -137,7 +161,7 @@ type outputs struct {
 }
 
 // openOutputs opens them all, or none.
-func (g *grammar) openOutputs(fields sink.Fields, stdout io.Writer) (*outputs, error) {
+func (g *grammar) openOutputs(ctx context.Context, fields sink.Fields, stdout io.Writer) (*outputs, error) {
 	all, err := g.destinations()
 	if err != nil {
 		return nil, err
@@ -148,7 +172,7 @@ func (g *grammar) openOutputs(fields sink.Fields, stdout io.Writer) (*outputs, e
 	o := &outputs{names: names(all)}
 	var fan []sink.Output
 	for _, d := range all {
-		s, err := d.open(common{fields: fields, stdout: stdout, drop: d.drop})
+		s, err := d.open(common{ctx: ctx, fields: fields, stdout: stdout, drop: d.drop})
 		if err != nil {
 			for _, s := range o.sinks {
 				err = errors.Join(err, s.Close())

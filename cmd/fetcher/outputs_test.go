@@ -14,14 +14,17 @@ import (
 // What no output is, is refused before anything is opened.
 func TestBadOutputs(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--out ftp://h/x":          `no output "ftp:"`,
-		"--out x:y":                "./x:y",
-		"--out a --out a":          "twice",
-		"--out a --out-drop b":     `no output "b"`,
-		"--out - --rotate-time 1h": "need a file",
+		"--out ftp://h/x":           `no output "ftp:"`,
+		"--out postgres://u:pw@h/d": "command line",
+		"--out postgres://h:x/d":    "postgres",
+		"--out warc:dir/":           "warc:DIR/PREFIX",
+		"--out x:y":                 "./x:y",
+		"--out a --out a":           "twice",
+		"--out a --out-drop b":      `no output "b"`,
+		"--out - --rotate-time 1h":  "need a file",
 	} {
 		code, log := end(t, append(strings.Fields(flags), "--embedded", "--seed", "http://127.0.0.1:1/")...)
-		if code != 2 || !strings.Contains(log, want) {
+		if code != 2 || !strings.Contains(log, want) || strings.Contains(log, "pw@") {
 			t.Errorf("%s: code %d, %s", flags, code, log)
 		}
 	}

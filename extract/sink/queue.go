@@ -14,7 +14,7 @@ const (
 	maxBatch   = 1 << 20
 	keepBatch  = 2 * maxBatch // capacity of what is kept for reuse
 	keepFree   = 8
-	patience   = 10 * time.Second // of Close with a Commit that hangs
+	patience   = 10 * time.Second // of Close with a Commit
 
 	defaultMaxPending = 64 << 20
 )
@@ -26,8 +26,8 @@ type QueueConfig struct {
 	Noun string // what is kept, for messages; default records
 	// Commit keeps a batch: all of it, or an error, after which it is called
 	// with the same batch again. What a failed call kept may be kept twice,
-	// unless the output tells repeats. One call runs at a time. ctx ends some
-	// time after Close began.
+	// unless the output tells repeats. One call runs at a time. ctx ends when a
+	// call takes longer than 10 s after Close began.
 	Commit func(ctx context.Context, b *Batch) error
 	// MaxPending is how many bytes may wait before Add blocks, default 64 MB.
 	MaxPending int64
@@ -62,6 +62,7 @@ type Queue struct {
 	once    sync.Once
 	ctx     context.Context
 	cancel  context.CancelFunc
+	hurry   *time.Timer // ends ctx; there once closing is closed
 
 	mu      sync.Mutex
 	room    sync.Cond // pending fell, or closing
@@ -278,6 +279,9 @@ func (q *Queue) persist(b *Batch) error {
 		}
 		err := q.cfg.Commit(q.ctx, b)
 		if err == nil {
+			if last {
+				q.hurry.Reset(patience)
+			}
 			return nil
 		}
 		err = fmt.Errorf("%s: %s wait, make room or mend the output: %w", q.cfg.Name, q.cfg.Noun, err)
@@ -349,12 +353,12 @@ func (q *Queue) Close() error {
 	q.once.Do(func() {
 		q.mu.Lock()
 		q.closed = true
+		q.hurry = time.AfterFunc(patience, q.cancel)
 		close(q.closing)
 		q.room.Broadcast()
 		q.mu.Unlock()
-		hurry := time.AfterFunc(patience, q.cancel)
 		<-q.ended
-		hurry.Stop()
+		q.hurry.Stop()
 		q.cancel()
 	})
 	<-q.ended

@@ -32,6 +32,7 @@ var layers = map[string][]string{
 	"extract/sink/sinktest": {"extract/sink"},
 	"extract/sink/frame":    {},
 	"extract/sink/jsonl":    {"extract/sink", "extract/sink/frame"},
+	"extract/sink/postgres": {"extract/sink"},
 	"extract/sink/warc":     {"extract/sink", "extract/sink/frame"},
 	"fetch/crawl":           {"frontier", "fetch", "fetch/robots", "extract", "extract/sink", "frontier/canon"},
 }
@@ -39,6 +40,7 @@ var layers = map[string][]string{
 // vendors says which packages may import a library that has one home.
 var vendors = map[string][]string{
 	"github.com/redis/go-redis/":          {"shard", "shard/shardtest"},
+	"github.com/jackc/pgx/":               {"extract/sink/postgres"},
 	"github.com/RedisBloom/":              {"bloom"},
 	"github.com/gomodule/redigo/":         {"bloom"},
 	"github.com/valyala/fasthttp":         {"fetch", "bench/compare", "bench/web"},

@@ -1,0 +1,363 @@
+// Package postgres keeps records as rows of a table of PostgreSQL, one a URL.
+//
+// Workers encode records as JSON and add them to a sink.Queue. Its committer
+// copies a batch of them (COPY) into a temporary table and moves them from there
+// to the table with one INSERT … ON CONFLICT (url) DO UPDATE, in one transaction:
+// a record is in the sink when that is committed, a record that comes again
+// replaces the row, and a batch whose COMMIT went unanswered is simply sent again.
+// While the server is away, full or refuses, the queue tries again on new
+// connections.
+//
+// The table has a column for each plain field of a record, jsonb for meta, items
+// and headers, and the column rest for whatever else records have or will have.
+// Open makes it, or makes sure that one that is there has these columns and a
+// unique url; columns beside them, indexes and views are the user's.
+//
+// PostgreSQL's text cannot hold NUL: it becomes U+FFFD. A record that the server
+// cannot read for another reason (numbers or nesting beyond jsonb in somebody's
+// meta) becomes a row of its url and of rest, which holds its text.
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"seine/extract/sink"
+)
+
+// Config of a Sink. The zero value of a field is the default it names.
+type Config struct {
+	// Address is a URL or DSN of libpq, postgres://user@host/database; what it
+	// leaves out comes from PGHOST and the like, a password from PGPASSWORD or
+	// ~/.pgpass. Required.
+	Address string
+	// Password, if there is one, goes before all others.
+	Password string
+	// Table is its name, with a schema or without. Default pages.
+	Table string
+	// Fields are the optional fields to keep. Default none.
+	Fields sink.Fields
+	// BatchRows is how many rows a batch has at most. Default 1,000.
+	BatchRows int
+	// MaxPending is how many bytes may wait before Write blocks. Default 64 MB.
+	MaxPending int64
+	// Drop says that records are lost rather than waited for.
+	Drop bool
+}
+
+const (
+	defaultTable   = "pages"
+	defaultRows    = 1000
+	connectTimeout = 10 * time.Second
+	commitTimeout  = time.Minute // of a batch; a server that needs longer is taken for dead
+	maxURL         = 2600        // bytes that an index of PostgreSQL holds for sure
+)
+
+// Parse reads an address as of the command line: a URL whose query may also have
+// table, and password_file for a file with the password. Nothing is connected to.
+func Parse(address string) (Config, error) {
+	var c Config
+	u, err := url.Parse(address)
+	if err != nil {
+		return c, errors.New("postgres: the address is no URL such as postgres://user@host/database?table=pages") // err would show it
+	}
+	q := u.Query()
+	c.Table = q.Get("table")
+	if file := q.Get("password_file"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return c, fmt.Errorf("postgres: password_file: %w", err)
+		}
+		c.Password = strings.TrimRight(string(text), "\r\n")
+	}
+	q.Del("table")
+	q.Del("password_file")
+	u.RawQuery = q.Encode()
+	c.Address = u.String()
+	_, err = c.connection()
+	return c, err
+}
+
+// connection is what pgx makes of c.
+func (c *Config) connection() (*pgx.ConnConfig, error) {
+	cc, err := pgx.ParseConfig(c.Address)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err) // without the password
+	}
+	if c.Password != "" {
+		cc.Password = c.Password
+	}
+	if cc.ConnectTimeout == 0 || cc.ConnectTimeout > connectTimeout {
+		cc.ConnectTimeout = connectTimeout
+	}
+	if cc.RuntimeParams["application_name"] == "" {
+		cc.RuntimeParams["application_name"] = "seine"
+	}
+	return cc, nil
+}
+
+// Sink keeps records in a table. It is safe for concurrent use.
+type Sink struct {
+	cfg    Config
+	pg     *pgx.ConnConfig
+	table  string // quoted
+	move   string // from the staging table
+	rescue string // the same for what the server cannot read
+	queue  *sink.Queue
+	conn   *pgx.Conn // the committer's, nil when there is none
+	rows   rows      // the committer's
+	pool   sync.Pool // *scratch, for encoding
+	once   sync.Once
+}
+
+var _ sink.Sink = (*Sink)(nil)
+
+// Open connects, makes or checks the table, and starts the sink. What is wrong
+// with the address, the password or the table shows here.
+func Open(ctx context.Context, cfg Config) (*Sink, error) {
+	if cfg.Table == "" {
+		cfg.Table = defaultTable
+	}
+	if cfg.BatchRows == 0 {
+		cfg.BatchRows = defaultRows
+	}
+	if cfg.BatchRows < 0 || cfg.MaxPending < 0 {
+		return nil, errors.New("postgres: BatchRows and MaxPending cannot be negative")
+	}
+	pg, err := cfg.connection()
+	if err != nil {
+		return nil, err
+	}
+	s := &Sink{cfg: cfg, pg: pg, table: pgx.Identifier(strings.Split(cfg.Table, ".")).Sanitize()}
+	s.move, s.rescue = moveSQL(s.table), rescueSQL(s.table)
+	s.pool.New = func() any { return new(scratch) }
+	if err := s.connect(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.prepareTable(ctx); err != nil {
+		return nil, errors.Join(err, s.conn.Close(ctx))
+	}
+	s.queue = sink.NewQueue(sink.QueueConfig{Name: "postgres", Commit: s.commit, BatchLen: cfg.BatchRows, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
+	return s, nil
+}
+
+// connect opens a connection with a staging table of its own.
+func (s *Sink) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, s.pg)
+	if err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	if _, err := conn.Exec(ctx, stagingSQL); err != nil {
+		return errors.Join(fmt.Errorf("postgres: making a temporary table: %w", err), conn.Close(ctx))
+	}
+	s.conn = conn
+	return nil
+}
+
+// prepareTable makes the table if there is none, and checks what is there.
+func (s *Sink) prepareTable(ctx context.Context) error {
+	var there bool
+	if err := s.conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.table).Scan(&there); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	if !there {
+		_, err := s.conn.Exec(ctx, createSQL(s.table))
+		if state := sqlState(err); err != nil && state != "42P07" && state != "23505" { // else another fetcher made it
+			return fmt.Errorf("postgres: making table %s: %w", s.table, err)
+		}
+	}
+	if _, err := s.conn.Exec(ctx, "EXPLAIN "+s.move); err != nil {
+		return fmt.Errorf("postgres: table %s does not fit: %w; it needs a unique url and the columns of: %s", s.table, err, createSQL(s.table))
+	}
+	return nil
+}
+
+// sqlState is the SQLSTATE of an error of the server, else "".
+func sqlState(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code
+	}
+	return ""
+}
+
+// scratch is memory to encode a record with.
+type scratch struct{ line, clean []byte }
+
+const keepScratch = 2 << 20
+
+// Write implements sink.Sink.
+func (s *Sink) Write(r *sink.Record, done func(error)) {
+	w := s.pool.Get().(*scratch)
+	w.line = r.AppendJSON(w.line[:0], s.cfg.Fields)
+	w.clean = appendReadable(w.clean[:0], w.line)
+	s.queue.Add([]byte(keyOf(r.URL)), w.clean, done)
+	if cap(w.line) <= keepScratch && cap(w.clean) <= keepScratch {
+		s.pool.Put(w)
+	}
+}
+
+// keyOf is a URL as the index can hold it: one that is longer is cut, with its
+// SHA-256 behind it. Only URLs that could not be asked for are so long.
+func keyOf(url string) string {
+	url = strings.ReplaceAll(strings.ToValidUTF8(url, "\ufffd"), "\x00", "\ufffd")
+	if len(url) <= maxURL {
+		return url
+	}
+	sum := sha256.Sum256([]byte(url))
+	return strings.ToValidUTF8(url[:maxURL-100], "") + "#sha256-" + hex.EncodeToString(sum[:])
+}
+
+// appendReadable appends JSON of AppendJSON without what jsonb refuses: escapes
+// of NUL and of halves of pairs become U+FFFD.
+func appendReadable(dst, line []byte) []byte {
+	start := 0
+	for i := 0; i < len(line); {
+		if line[i] != '\\' {
+			i++
+			continue
+		}
+		if line[i+1] != 'u' {
+			i += 2
+			continue
+		}
+		n := 6
+		r := codeUnit(line[i:])
+		bad := r == 0 || r >= 0xdc00 && r < 0xe000
+		if r >= 0xd800 && r < 0xdc00 {
+			low := rune(0)
+			if i+12 <= len(line) && line[i+6] == '\\' && line[i+7] == 'u' {
+				low = codeUnit(line[i+6:])
+			}
+			if bad = low < 0xdc00 || low >= 0xe000; !bad {
+				n = 12
+			}
+		}
+		if bad {
+			dst = append(append(dst, line[start:i]...), `\ufffd`...)
+			start = i + n
+		}
+		i += n
+	}
+	return append(dst, line[start:]...)
+}
+
+// codeUnit is the value of an escape \uXXXX, which is whole.
+func codeUnit(escape []byte) (r rune) {
+	var b [2]byte
+	hex.Decode(b[:], escape[2:6]) //nolint:errcheck // valid JSON
+	return rune(b[0])<<8 | rune(b[1])
+}
+
+// commit moves a batch into the table.
+func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	if s.conn == nil || s.conn.IsClosed() {
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+	}
+	return s.store(ctx, b, 0, b.Len())
+}
+
+// store keeps rows lo..hi-1. What the server cannot read is found by halving.
+func (s *Sink) store(ctx context.Context, b *sink.Batch, lo, hi int) error {
+	err := s.upsert(ctx, b, lo, hi, s.move)
+	if !unreadable(err) {
+		return err
+	}
+	if hi-lo == 1 {
+		return s.upsert(ctx, b, lo, hi, s.rescue)
+	}
+	mid := (lo + hi) / 2
+	if err := s.store(ctx, b, lo, mid); err != nil {
+		return err
+	}
+	return s.store(ctx, b, mid, hi)
+}
+
+// unreadable reports whether the server refused the data: classes 22 (data
+// exception) and 54 (program limit exceeded).
+func unreadable(err error) bool {
+	state := sqlState(err)
+	return strings.HasPrefix(state, "22") || strings.HasPrefix(state, "54")
+}
+
+// upsert copies rows into the staging table and moves them by sql.
+func (s *Sink) upsert(ctx context.Context, b *sink.Batch, lo, hi int, sql string) (err error) {
+	tx, err := s.conn.Begin(ctx)
+	if err != nil {
+		return s.failed(err)
+	}
+	s.rows = rows{b: b, i: lo - 1, end: hi}
+	if _, err = tx.CopyFrom(ctx, pgx.Identifier{"pg_temp", stagingTable}, stagingColumns, &s.rows); err == nil {
+		_, err = tx.Exec(ctx, sql)
+	}
+	s.rows.b = nil
+	if err == nil {
+		err = tx.Commit(ctx)
+	} else if rerr := tx.Rollback(ctx); rerr != nil && !unreadable(err) {
+		err = errors.Join(err, rerr)
+	}
+	return s.failed(err)
+}
+
+// failed lets go of a connection that is of no use after err. What the server
+// said in full sentences leaves the connection as it is.
+func (s *Sink) failed(err error) error {
+	if err != nil && sqlState(err) == "" {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.conn.Close(ctx)
+		s.conn = nil
+	}
+	return err
+}
+
+// rows is a part of a batch as COPY reads it.
+type rows struct {
+	b      *sink.Batch
+	i, end int
+	values [3]any
+}
+
+func (r *rows) Next() bool { r.i++; return r.i < r.end }
+func (r *rows) Err() error { return nil }
+
+func (r *rows) Values() ([]any, error) {
+	key, line := r.b.Entry(r.i)
+	r.values = [3]any{int32(r.i), key, line}
+	return r.values[:], nil
+}
+
+// Err is why nothing can be written just now, or nil. Records wait meanwhile.
+func (s *Sink) Err() error { return s.queue.Err() }
+
+// QueueStats returns the counts of the queue.
+func (s *Sink) QueueStats() sink.QueueStats { return s.queue.Stats() }
+
+// Close sends what waits, trying once, and closes the connection.
+func (s *Sink) Close() error {
+	err := s.queue.Close()
+	s.once.Do(func() {
+		if s.conn != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = s.conn.Close(ctx) // all is committed
+		}
+	})
+	return err
+}
