@@ -49,10 +49,16 @@ func (g *grammar) openMemory(log *slog.Logger) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	alone := func(*crawl.Crawler, bool) (attendance, error) {
-		return attendance{seeded: func(context.Context) error { return nil }, leave: func() error { return nil }}, nil
+	err = g.Compare(f.Settings(), g.State)
+	if err == nil && g.State != "" {
+		err = f.Serve()
 	}
-	return &queue{Frontier: f, close: f.Close, attend: alone, writeMetrics: func(io.Writer) {}}, nil
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &queue{Frontier: f, close: f.Close, attend: func(c *crawl.Crawler, seeds bool) (attendance, error) {
+		return attend(f, c, seeds)
+	}, writeMetrics: func(io.Writer) {}}, nil
 }
 
 // join opens the crawl in Redis, or creates it when --shards says how.
@@ -61,7 +67,7 @@ func (g *grammar) join(ctx context.Context, client *shard.Client, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(g.Compare(f.Settings()), f.Configure(g.RedisFlags.Frontier()), boot.WarnMarks(ctx, f, log)); err != nil {
+	if err := errors.Join(g.Compare(f.Settings(), ""), f.Configure(g.RedisFlags.Frontier()), boot.WarnMarks(ctx, f, log)); err != nil {
 		return nil, err
 	}
 	prober, err := f.NewProber(log)
@@ -69,7 +75,7 @@ func (g *grammar) join(ctx context.Context, client *shard.Client, log *slog.Logg
 		return nil, err
 	}
 	return &queue{Frontier: f, close: client.Close, epoch: client.Epoch, attend: func(c *crawl.Crawler, seeds bool) (attendance, error) {
-		return attend(f, prober, c, seeds)
+		return attendFleet(f, prober, c, seeds)
 	}, writeMetrics: prober.WriteMetrics}, nil
 }
 
@@ -82,9 +88,9 @@ type attendance struct {
 	leave  func() error
 }
 
-// attend announces the fetcher, as one that seeds until seeded is called, and has
-// the filters probed, until leave is.
-func attend(f *redis.Frontier, prober *redis.Prober, c *crawl.Crawler, seeds bool) (attendance, error) {
+// attend announces the fetcher, as one that seeds until seeded is called, until
+// leave is.
+func attend(f frontier.Membership, c *crawl.Crawler, seeds bool) (attendance, error) {
 	var seeding atomic.Bool
 	seeding.Store(seeds)
 	self := frontier.NewMember(frontier.KindFetcher, boot.Version())
@@ -96,7 +102,6 @@ func attend(f *redis.Frontier, prober *redis.Prober, c *crawl.Crawler, seeds boo
 	if err != nil {
 		return attendance{}, err
 	}
-	stop := prober.Start(context.Background(), c.Busy)
 	return attendance{
 		seeded: func(ctx context.Context) error {
 			if seeding.Swap(false) {
@@ -107,7 +112,18 @@ func attend(f *redis.Frontier, prober *redis.Prober, c *crawl.Crawler, seeds boo
 		leave: func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 			defer cancel()
-			return errors.Join(stop(), member.Leave(ctx))
+			return member.Leave(ctx)
 		},
 	}, nil
+}
+
+// attendFleet is attend that has the filters probed meanwhile.
+func attendFleet(f *redis.Frontier, prober *redis.Prober, c *crawl.Crawler, seeds bool) (attendance, error) {
+	a, err := attend(f, c, seeds)
+	if err != nil {
+		return a, err
+	}
+	stop, leave := prober.Start(context.Background(), c.Busy), a.leave
+	a.leave = func() error { return errors.Join(stop(), leave()) }
+	return a, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
-	"seine/frontier/redis"
 )
 
 type blockCmd struct {
@@ -36,7 +35,7 @@ func (c *blockCmd) Run(env *boot.Env, g *cli) error {
 }
 
 func listStopped(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		list, err := f.Stopped(ctx)
 		if err != nil {
 			return err
@@ -62,12 +61,12 @@ func listStopped(env *boot.Env, g *cli) error {
 func (c *unblockCmd) Run(env *boot.Env, g *cli) error { return setBlock(env, g, c.Site, "", false) }
 
 func setBlock(env *boot.Env, g *cli, text, reason string, blocked bool) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		site, err := siteOf(f, text)
 		if err != nil {
 			return err
 		}
-		met, err := f.Met(ctx, f.ShardOf(site), site)
+		met, err := f.Met(ctx, frontier.ShardOf(f, site), site)
 		if err != nil {
 			return err
 		}
@@ -76,8 +75,8 @@ func setBlock(env *boot.Env, g *cli, text, reason string, blocked bool) error {
 			return err
 		}
 		word := map[bool]string{true: "blocked", false: "unblocked"}[blocked]
-		env.Log.Info("site "+word, "crawl", g.Crawl, "site", site, "reason", reason)
-		answer := map[string]any{"crawl": g.Crawl, "site": site, "blocked": blocked, "reason": reason, "met": met}
+		env.Log.Info("site "+word, "crawl", g.name(), "site", site, "reason", reason)
+		answer := map[string]any{"crawl": g.name(), "site": site, "blocked": blocked, "reason": reason, "met": met}
 		if blocked {
 			answer["dropped"] = dropped
 		}
@@ -94,8 +93,8 @@ func setBlock(env *boot.Env, g *cli, text, reason string, blocked bool) error {
 }
 
 // alterBlock changes a site and returns how many URLs its shard dropped meanwhile.
-func alterBlock(ctx context.Context, f *redis.Frontier, site string, change frontier.SiteChange) (int64, error) {
-	k := f.ShardOf(site)
+func alterBlock(ctx context.Context, f frontier.Operated, site string, change frontier.SiteChange) (int64, error) {
+	k := frontier.ShardOf(f, site)
 	before, err := f.Stats(ctx)
 	if err != nil {
 		return 0, err

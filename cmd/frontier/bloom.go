@@ -27,7 +27,7 @@ type bloomInfoCmd struct {
 // Run shows the filters. It fails when some are missing, after it showed the
 // others.
 func (c *bloomInfoCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
 		list, err := f.Filters(ctx, c.Probe)
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func dumpName(dir string, k int) string {
 }
 
 // checkShard refuses a --shard that the crawl does not have.
-func checkShard(f *redis.Frontier, k int) error {
+func checkShard(f frontier.Operated, k int) error {
 	if k < 0 || k >= f.Shards() {
 		return boot.Usage("--shard: the crawl has shards 0 to %d", f.Shards()-1)
 	}
@@ -134,7 +134,7 @@ type bloomDumpCmd struct {
 
 // Run dumps shards. A file that is there is complete.
 func (c *bloomDumpCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
 		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ type bloomLoadCmd struct {
 
 // Run loads shards in order, up to the first that fails. One whose file is damaged keeps the filters it has.
 func (c *bloomLoadCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
 		n, err := c.each(f, c.Dir, "loaded", func(k int, name string) error { return loadShard(ctx, f, k, name, c.Force) })
 		if err != nil {
 			return err

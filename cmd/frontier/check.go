@@ -12,20 +12,16 @@ import (
 )
 
 type checkCmd struct {
-	URLs   bool   `name:"urls" help:"Also look for every URL in its filter."`
-	Repair bool   `help:"Mend what can be mended."`
-	State  string `placeholder:"DIR" help:"Check the crawl that fetcher --embedded keeps in DIR, instead of one in Redis."`
+	URLs   bool `name:"urls" help:"Also look for every URL in its filter."`
+	Repair bool `help:"Mend what can be mended."`
 }
 
 // Run checks every shard, mends it if asked to, and fails when faults are left.
 func (c *checkCmd) Run(env *boot.Env, g *cli) error {
-	if err := c.fits(env); err != nil {
-		return err
+	if g.State != "" {
+		return c.state(env, g)
 	}
-	if c.State != "" {
-		return c.state(g, env)
-	}
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
 		look := audit.Check
 		if c.Repair {
 			look = audit.Repair

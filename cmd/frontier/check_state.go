@@ -3,30 +3,20 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"seine/cmd/internal/boot"
 	"seine/frontier/memory"
 )
 
-// fits refuses flags that mean nothing to a directory. The file and the
-// environment may serve other programs too.
-func (c *checkCmd) fits(env *boot.Env) error {
-	for _, name := range env.Said {
-		switch {
-		case c.State == "":
-		case strings.HasPrefix(name, "redis") || name == "crawl" || name == "urls":
-			return boot.Usage("--%s is for a crawl in Redis, --state for one in a directory: leave one of them out", name)
-		case name == "repair":
-			return boot.Usage("--repair mends a crawl in Redis; one in a directory whose files are damaged is put back from a copy, or begun anew")
-		}
-	}
-	return nil
-}
-
 // state checks a directory.
-func (c *checkCmd) state(g *cli, env *boot.Env) error {
-	found, err := memory.Check(c.State)
+func (c *checkCmd) state(env *boot.Env, g *cli) error {
+	if err := g.fits(env); err != nil {
+		return err
+	}
+	if c.Repair {
+		return boot.Usage("--repair mends a crawl in Redis; one in a directory whose files are damaged is put back from a copy, or begun anew")
+	}
+	found, err := memory.Check(g.State)
 	if err != nil {
 		return err
 	}
@@ -34,7 +24,7 @@ func (c *checkCmd) state(g *cli, env *boot.Env) error {
 		return err
 	}
 	if found.Faulty > 0 {
-		return fmt.Errorf("check: %d faults in %s", found.Faulty, c.State)
+		return fmt.Errorf("check: %d faults in %s", found.Faulty, g.State)
 	}
 	return nil
 }

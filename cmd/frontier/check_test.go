@@ -70,8 +70,8 @@ func kept(t *testing.T) string {
 func TestCheckState(t *testing.T) {
 	d := &desk{t: t, addr: "127.0.0.1:1"} // Redis is not asked
 	dir := kept(t)
-	d.refused(1, "check --state "+t.TempDir(), "no crawl in this directory")
-	d.refused(1, "check --state "+dir+"/nowhere", "no crawl in this directory")
+	d.refused(3, "check --state "+t.TempDir(), "no such crawl in this directory")
+	d.refused(3, "check --state "+dir+"/nowhere", "no such crawl in this directory")
 	d.refused(2, "check --urls --state "+dir, "--urls is for a crawl in Redis")
 	d.refused(2, "check --redis h:1 --state "+dir, "--redis is for a crawl in Redis")
 	d.refused(2, "check --repair --state "+dir, "put back from a copy")

@@ -48,7 +48,7 @@ func allCauses() []string {
 
 // known refuses a cause that nothing dies of, unless letters have it, for they
 // may be of another version.
-func (c choice) known(ctx context.Context, f *redis.Frontier) error {
+func (c choice) known(ctx context.Context, f frontier.Operated) error {
 	if c.Cause == "feed" {
 		return boot.Usage("elements of the feed that could not be read are shown by `frontier dead feed`")
 	}
@@ -56,14 +56,14 @@ func (c choice) known(ctx context.Context, f *redis.Frontier) error {
 	if c.Cause == "" || slices.Contains(all, c.Cause) {
 		return nil
 	}
-	counts, err := f.DeadTotals(ctx)
+	counts, err := frontier.DeadTotals(ctx, f)
 	if err != nil || counts[c.Cause] > 0 {
 		return err
 	}
 	return boot.Usage("cause %q is unknown; there are %s", c.Cause, strings.Join(all, ", "))
 }
 
-func (c choice) filter(ctx context.Context, f *redis.Frontier) (frontier.DeadFilter, error) {
+func (c choice) filter(ctx context.Context, f frontier.Operated) (frontier.DeadFilter, error) {
 	filter := frontier.DeadFilter{Cause: c.Cause, Limit: c.Limit}
 	if err := c.known(ctx, f); err != nil {
 		return filter, err
@@ -92,14 +92,14 @@ type letter struct {
 
 // Run lists letters as they come, JSON a line each.
 func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		filter, err := c.filter(ctx, f)
 		if err != nil {
 			return err
 		}
 		out := json.NewEncoder(env.Out)
 		out.SetEscapeHTML(false)
-		_, err = f.WalkDead(ctx, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
+		_, err = frontier.WalkDead(ctx, f, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
 			for _, d := range batch {
 				l := letter{k, printable(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth, json.RawMessage(d.Meta)}
 				if err := g.showLetter(env.Out, out, l); err != nil {
@@ -133,8 +133,8 @@ type deadCountCmd struct{}
 
 // Run counts letters by cause, over all shards.
 func (c *deadCountCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
-		counts, err := f.DeadTotals(ctx)
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
+		counts, err := frontier.DeadTotals(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ type deadRetryCmd struct{ choice }
 
 // Run queues letters once more.
 func (c *deadRetryCmd) Run(env *boot.Env, g *cli) error {
-	return c.take(env, g, "retried", (*redis.Frontier).Revive)
+	return c.take(env, g, "retried", frontier.Operated.Revive)
 }
 
 type deadDropCmd struct {
@@ -163,18 +163,18 @@ func (c *deadDropCmd) Run(env *boot.Env, g *cli) error {
 	if c.Cause == "" && c.Site == "" && !c.Yes {
 		return boot.Usage("this drops all dead letters; say --yes, or choose with --cause or --site")
 	}
-	return c.take(env, g, "dropped", (*redis.Frontier).DropDead)
+	return c.take(env, g, "dropped", frontier.Operated.DropDead)
 }
 
 // take calls use with the chosen letters and tells how many it took.
-func (c choice) take(env *boot.Env, g *cli, word string, use func(*redis.Frontier, context.Context, int, []frontier.DeadLetter) (int, error)) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+func (c choice) take(env *boot.Env, g *cli, word string, use func(frontier.Operated, context.Context, int, []frontier.DeadLetter) (int, error)) error {
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		filter, err := c.filter(ctx, f)
 		if err != nil {
 			return err
 		}
 		taken := 0
-		visited, err := f.WalkDead(ctx, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
+		visited, err := frontier.WalkDead(ctx, f, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
 			n, err := use(f, ctx, k, batch)
 			taken += n
 			return n, err
@@ -197,7 +197,7 @@ type deadFeedCmd struct {
 
 // Run lists bad elements of the feed, JSON a line each.
 func (c *deadFeedCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
 		list, err := f.DeadElements(ctx, 0, c.Limit)
 		for _, element := range list {
 			fmt.Fprintln(env.Out, element)

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
 
 	"seine/cmd/internal/boot"
+	"seine/frontier"
 	"seine/frontier/redis"
 )
 
@@ -13,6 +15,9 @@ type listCmd struct{}
 
 // Run lists the crawls.
 func (c *listCmd) Run(env *boot.Env, g *cli) error {
+	if g.State != "" {
+		return listDir(env, g)
+	}
 	client, err := g.client(env)
 	if err != nil {
 		return err
@@ -22,6 +27,21 @@ func (c *listCmd) Run(env *boot.Env, g *cli) error {
 	if err != nil {
 		return err
 	}
+	return showList(env, g, list)
+}
+
+// listDir lists the crawl of a directory.
+func listDir(env *boot.Env, g *cli) error {
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
+		r, err := f.Report(ctx)
+		if err != nil {
+			return err
+		}
+		return showList(env, g, []frontier.Listed{{Crawl: g.State, State: r.State, Layout: r.Layout}})
+	})
+}
+
+func showList(env *boot.Env, g *cli, list []frontier.Listed) error {
 	return g.answer(env, list, func(w io.Writer) {
 		row(w, "CRAWL", "STATE", "SHARDS", "CREATED")
 		for _, l := range list {

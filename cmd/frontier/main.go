@@ -4,20 +4,25 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"seine/cmd/internal/boot"
+	"seine/frontier"
+	"seine/frontier/memory"
 	"seine/frontier/redis"
 	"seine/shard"
 )
 
-const about = "Manages crawls in Redis. A value comes from its flag, else the environment (SEINE_ and the flag's name), else the file of --config. " +
+const about = "Manages crawls, in Redis or in a directory. A value comes from its flag, else the environment (SEINE_ and the flag's name), else the file of --config. " +
 	"Exit codes: 0 done, 1 failed, 2 wrong flags, 3 refused because of what is there, 130 aborted."
 
 // cli is the grammar of the program.
@@ -25,7 +30,8 @@ type cli struct {
 	boot.Common
 	boot.RedisFlags
 	boot.NameFlag
-	JSON bool `group:"program" help:"Answer in JSON."`
+	JSON  bool   `group:"program" help:"Answer in JSON."`
+	State string `group:"program" placeholder:"DIR" help:"The crawl that fetcher --embedded keeps in DIR, running or not, instead of one in Redis."`
 
 	Create  createCmd  `cmd:"" help:"Create a crawl."`
 	Seed    seedCmd    `cmd:"" help:"Feed URLs to start from."`
@@ -68,9 +74,25 @@ func (c *cli) fit(env *boot.Env, crawl *boot.CrawlFlags) (*shard.Client, error) 
 	return client, nil
 }
 
-// open opens the crawl as it is and calls do with it.
-func (c *cli) open(env *boot.Env, do func(context.Context, *redis.Frontier) error) error {
-	if err := c.NameFlag.Check(); err != nil {
+// open opens the crawl as it is, in Redis or in the directory of --state, and calls
+// do with it.
+func (c *cli) open(env *boot.Env, do func(context.Context, frontier.Operated) error) error {
+	if c.State == "" {
+		return c.openRedis(env, func(ctx context.Context, f *redis.Frontier) error { return do(ctx, f) })
+	}
+	if err := c.fits(env); err != nil {
+		return err
+	}
+	f, err := memory.Open(env.Stop, c.State, env.Log)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(env.Stop, f), f.Close())
+}
+
+// openRedis is open for verbs that only Redis has.
+func (c *cli) openRedis(env *boot.Env, do func(context.Context, *redis.Frontier) error) error {
+	if err := errors.Join(c.onlyRedis(env), c.NameFlag.Check()); err != nil {
 		return err
 	}
 	client, err := c.client(env)
@@ -85,8 +107,34 @@ func (c *cli) open(env *boot.Env, do func(context.Context, *redis.Frontier) erro
 	return do(env.Stop, f)
 }
 
+// fits refuses flags that mean nothing to a directory. The file and the
+// environment may serve other programs too.
+func (c *cli) fits(env *boot.Env) error {
+	for _, name := range env.Said {
+		if strings.HasPrefix(name, "redis") || slices.Contains(ofRedis, name) {
+			return boot.Usage("--%s is for a crawl in Redis, --state for one in a directory: leave one of them out", name)
+		}
+	}
+	return nil
+}
+
+// ofRedis names flags that mean nothing to a directory, beside those that begin
+// with redis.
+var ofRedis = []string{"ack", "crawl", "urls", "shards", "plan-urls", "error-rate", "feed-key", "feed-again", "memory-high", "memory-low"}
+
+// onlyRedis refuses --state on the command line where it means nothing.
+func (c *cli) onlyRedis(env *boot.Env) error {
+	if slices.Contains(env.Said, "state") {
+		return boot.Usage("--state: this verb is for crawls in Redis, one in a directory has nothing of the kind")
+	}
+	return nil
+}
+
+// name is that of the crawl: in Redis, or its directory.
+func (c *cli) name() string { return cmp.Or(c.State, c.Crawl) }
+
 // siteOf is the site that a person means.
-func siteOf(f *redis.Frontier, text string) (string, error) {
+func siteOf(f frontier.Operated, text string) (string, error) {
 	site, err := f.Layout().SiteOf(text)
 	if err != nil {
 		return "", boot.Usage("%w", err)

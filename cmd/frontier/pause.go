@@ -7,7 +7,6 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
-	"seine/frontier/redis"
 )
 
 // target is what a pause is for: the crawl, a shard or a site.
@@ -35,13 +34,13 @@ func (c *pauseCmd) Run(env *boot.Env, g *cli) error {
 func (c *resumeCmd) Run(env *boot.Env, g *cli) error { return c.set(env, g, "", false) }
 
 func (t *target) set(env *boot.Env, g *cli, reason string, paused bool) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		what, note, err := t.apply(ctx, f, reason, paused)
 		if err != nil {
 			return err
 		}
 		word := map[bool]string{true: "paused", false: "resumed"}[paused]
-		return g.answer(env, map[string]any{"crawl": g.Crawl, "what": what, "paused": paused}, func(w io.Writer) {
+		return g.answer(env, map[string]any{"crawl": g.name(), "what": what, "paused": paused}, func(w io.Writer) {
 			fmt.Fprintf(w, "%s %s\n", word, what)
 			if note != "" {
 				fmt.Fprintln(w, note)
@@ -51,14 +50,14 @@ func (t *target) set(env *boot.Env, g *cli, reason string, paused bool) error {
 }
 
 // apply sets the pause. It returns what it is of, and what else to know.
-func (t *target) apply(ctx context.Context, f *redis.Frontier, reason string, paused bool) (what, note string, err error) {
+func (t *target) apply(ctx context.Context, f frontier.Operated, reason string, paused bool) (what, note string, err error) {
 	switch {
 	case t.Site != nil: // an empty one is no site, and not the crawl
 		site, err := siteOf(f, *t.Site)
 		if err != nil {
 			return "", "", err
 		}
-		k := f.ShardOf(site)
+		k := frontier.ShardOf(f, site)
 		met, err := f.Met(ctx, k, site)
 		if err != nil {
 			return "", "", err

@@ -107,7 +107,7 @@ func (c *planCmd) toAsked() plan.Asked {
 func (c *planCmd) from(env *boot.Env, g *cli, asked *plan.Asked) error {
 	name := *g
 	name.Crawl = c.From
-	return name.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return name.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
 		r, err := f.Report(ctx)
 		if err != nil {
 			return err

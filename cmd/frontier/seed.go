@@ -9,6 +9,7 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
+	"seine/frontier/memory"
 	"seine/frontier/redis"
 )
 
@@ -28,19 +29,53 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	if len(c.Seed)+len(c.File) == 0 {
 		return boot.Usage("nothing to seed: give --seed URL or --file FILE (- for stdin)")
 	}
+	f, end, err := c.open(env, g)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.seed(env, g, f), end())
+}
+
+// open opens the crawl, and makes it where there is none: in Redis with --shards.
+func (c *seedCmd) open(env *boot.Env, g *cli) (f frontier.Operated, end func() error, err error) {
+	if g.State != "" {
+		return c.openDir(env, g)
+	}
 	client, err := g.fit(env, &c.CrawlFlags)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer client.Close()
-	want := c.ToLayout()
-	f, err := redis.OpenOrCreate(env.Stop, client, g.Crawl, want, c.ToSettings())
+	r, err := redis.OpenOrCreate(env.Stop, client, g.Crawl, c.ToLayout(), c.ToSettings())
+	if err == nil {
+		err = errors.Join(c.Compare(r.Settings(), ""), r.Configure(g.Frontier()), boot.WarnMarks(env.Stop, r, env.Log))
+	}
 	if err != nil {
-		return err
+		return nil, nil, errors.Join(err, client.Close())
 	}
-	if err := errors.Join(c.Compare(f.Settings()), f.Configure(g.Frontier()), boot.WarnMarks(env.Stop, f, env.Log)); err != nil {
-		return err
+	return r, client.Close, nil
+}
+
+func (c *seedCmd) openDir(env *boot.Env, g *cli) (frontier.Operated, func() error, error) {
+	if err := errors.Join(g.fits(env), c.Check()); err != nil {
+		return nil, nil, err
 	}
+	f, err := memory.Open(env.Stop, g.State, env.Log)
+	if errors.Is(err, memory.ErrNoCrawl) {
+		f, err = memory.New(memory.Config{Dir: g.State, Layout: c.ToLayout(), Settings: c.ToSettings(), Logger: env.Log})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	want, layout := c.ToLayout(), f.Layout()
+	want.Format, want.Canon, want.Suffixes = layout.Format, layout.Canon, layout.Suffixes
+	if err := errors.Join(layout.Check(want), c.Compare(f.Settings(), g.State)); err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, f.Close, nil
+}
+
+// seed admits the seeds.
+func (c *seedCmd) seed(env *boot.Env, g *cli, f frontier.Operated) error {
 	member := frontier.NewMember(frontier.KindSeeder, boot.Version())
 	attendance, err := frontier.Attend(env.Stop, f, func() frontier.Member { return member }, nil)
 	if err != nil {

@@ -20,7 +20,7 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		before, after, err := f.Set(ctx, func(s *frontier.Settings) error {
 			c.Apply(s)
 			return boot.CheckAgent(s)
@@ -28,8 +28,10 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 		if err != nil {
 			return err
 		}
-		if err := boot.WarnMarks(ctx, f, env.Log); err != nil {
-			return err
+		if r, ok := f.(*redis.Frontier); ok {
+			if err := boot.WarnMarks(ctx, r, env.Log); err != nil {
+				return err
+			}
 		}
 		changes := boot.Changes(before, after)
 		return g.answer(env, map[string]any{"changes": changes, "settings": after.Masked(), "rev": after.Rev}, func(w io.Writer) {

@@ -13,7 +13,7 @@ type shardsCmd struct{}
 
 // Run shows each shard.
 func (c *shardsCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
 		list, err := f.Places(ctx)
 		if err != nil {
 			return err

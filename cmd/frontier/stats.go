@@ -10,14 +10,13 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
-	"seine/frontier/redis"
 )
 
 type statsCmd struct{}
 
 // Run shows totals, dead letters by cause and live programs.
 func (c *statsCmd) Run(env *boot.Env, g *cli) error {
-	return g.open(env, func(ctx context.Context, f *redis.Frontier) error {
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		r, err := f.Report(ctx)
 		if err != nil {
 			return err

@@ -23,6 +23,7 @@ func (p *part) alter(name string, change *frontier.SiteChange) {
 	s := p.site(name)
 	if change.Paused != nil {
 		s.paused = *change.Paused
+		p.stop(s, 0, s.paused, change.Reason)
 	}
 	if change.Cap != nil {
 		s.more().cap = max(0, *change.Cap)
@@ -32,6 +33,7 @@ func (p *part) alter(name string, change *frontier.SiteChange) {
 	}
 	if change.Blocked != nil {
 		s.blocked = *change.Blocked
+		p.stop(s, 1, s.blocked, change.Reason)
 		if s.blocked {
 			p.clear(s)
 		}
@@ -40,15 +42,33 @@ func (p *part) alter(name string, change *frontier.SiteChange) {
 	p.place(s)
 }
 
-// clear drops all work of a site.
+// stop notes since when and why a site is paused or blocked, or no more. One that
+// is already keeps its time.
+func (p *part) stop(s *site, which int, on bool, reason string) {
+	if !on {
+		if s.extra != nil {
+			s.extra.stops[which] = stop{}
+		}
+		return
+	}
+	why := &s.more().stops[which]
+	if why.since == 0 {
+		why.since = p.now
+	}
+	why.reason = strings.Clone(reason)
+}
+
+// clear drops all work of a site, and counts the URLs.
 func (p *part) clear(s *site) {
 	for class, q := range s.queues {
 		if q != nil {
 			p.stats.Queued -= int64(q.n)
+			p.stats.Blocked += int64(q.n)
 			s.queues[class] = nil
 		}
 	}
 	p.stats.Waiting -= int64(len(s.waits))
+	p.stats.Blocked += int64(len(s.waits))
 	s.waits = nil
 	p.dropWork(s)
 	if s.lent != nil { // a fetcher may be at it still
@@ -59,6 +79,7 @@ func (p *part) clear(s *site) {
 	}
 	for _, l := range p.leases {
 		if l.site == s {
+			p.stats.Blocked += int64(l.left)
 			p.drop(l)
 		}
 	}

@@ -29,7 +29,7 @@ var (
 	// ErrFormer: the directory holds a crawl in a format of files that were given up.
 	ErrFormer = errors.New("memory: the crawl was written by an earlier version, in files that this one does not read; finish it with that version, or give another directory to begin anew. Nothing in it was changed")
 	// ErrNoCrawl: the directory holds no crawl.
-	ErrNoCrawl = errors.New("memory: no crawl in this directory")
+	ErrNoCrawl = fmt.Errorf("%w in this directory", frontier.ErrNoCrawl)
 	// ErrClosed: the crawl was closed.
 	ErrClosed = store.ErrClosed
 

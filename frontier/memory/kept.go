@@ -149,6 +149,9 @@ func (p *part) keepSite(s *site) {
 	if v = appendBool(v, s.extra != nil); s.extra != nil {
 		v = appendText(appendText(v, s.extra.why), s.extra.override)
 		v = binary.AppendVarint(binary.AppendVarint(v, s.extra.cap), s.extra.admitted)
+		for _, why := range s.extra.stops {
+			v = appendText(binary.AppendVarint(v, why.since), why.reason)
+		}
 	}
 	if v = appendBool(v, s.lent != nil); s.lent != nil {
 		v = binary.AppendUvarint(v, uint64(len(s.lent.positions)))
@@ -164,7 +167,7 @@ func (p *part) keepSite(s *site) {
 // counters are those that the store keeps, in the order it has them.
 func (p *part) counters() []*int64 {
 	s := &p.stats
-	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.Revived, &s.Dropped}
+	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.Revived, &s.Dropped, &s.Blocked}
 }
 
 // flush adds what changed since the last flush to the store, and names it for

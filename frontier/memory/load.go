@@ -108,6 +108,9 @@ func (l *loader) loadSite(key, value []byte) bool {
 	s.paused, s.blocked = r.bool(), r.bool()
 	if r.bool() {
 		s.extra = &extra{why: r.text(), override: r.text(), cap: r.int(), admitted: r.int()}
+		for i := range s.extra.stops {
+			s.extra.stops[i] = stop{r.int(), r.text()}
+		}
 	}
 	if !r.bool() {
 		return !r.bad

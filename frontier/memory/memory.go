@@ -124,7 +124,8 @@ type Frontier struct {
 
 	ahead int64 // milliseconds that time runs before the clock
 
-	dir *dir // nil when nothing is kept on disk
+	dir  *dir  // nil when nothing is kept on disk
+	desk *desk // serves other processes, or nil
 }
 
 // New makes an empty crawl, or opens the one that is in cfg.Dir. It fails with
@@ -186,7 +187,12 @@ func (f *Frontier) Close() error {
 	if f.dir == nil {
 		return nil
 	}
-	return f.dir.close()
+	var err error
+	if d := f.desk; d != nil {
+		f.desk = nil
+		err = d.close()
+	}
+	return errors.Join(err, f.dir.close())
 }
 
 // Shards is the number of shards.

@@ -87,7 +87,14 @@ type extra struct {
 	why      string
 	override string
 	cap      int64
-	admitted int64 // counted only while a cap applies
+	admitted int64   // counted only while a cap applies
+	stops    [2]stop // of the pause and of the block
+}
+
+// stop says why a site is paused or blocked.
+type stop struct {
+	since  int64 // milliseconds
+	reason string
 }
 
 // wait is a retry.

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -59,71 +58,9 @@ func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, err
 	return counts, nil
 }
 
-// deadPage is how many letters are read at once.
-const deadPage = 200
-
-// WalkDead calls f with the dead letters that a filter chooses, in batches of
-// one shard and cause, the oldest first. visit says how many of a batch it took out of
-// their list. Letters that are added meanwhile are not seen. It returns how
-// many letters were visited.
+// WalkDead is frontier.WalkDead on this crawl.
 func (f *Frontier) WalkDead(ctx context.Context, filter frontier.DeadFilter, visit func(k int, batch []frontier.DeadLetter) (taken int, err error)) (int64, error) {
-	shards := make([]int, 0, len(f.keys))
-	if filter.Site != "" {
-		shards = append(shards, f.ShardOf(filter.Site))
-	} else {
-		for k := range f.keys {
-			shards = append(shards, k)
-		}
-	}
-	var visited int64
-	for _, k := range shards {
-		counts, err := f.DeadCounts(ctx, k)
-		if err != nil {
-			return visited, err
-		}
-		for _, cause := range slices.Sorted(maps.Keys(counts)) {
-			if filter.Cause != "" && cause != filter.Cause {
-				continue
-			}
-			if err := f.walkCause(ctx, k, cause, counts[cause], filter, &visited, visit); err != nil {
-				return visited, err
-			}
-		}
-	}
-	return visited, nil
-}
-
-// walkCause is WalkDead for the first left letters of one cause.
-func (f *Frontier) walkCause(ctx context.Context, k int, cause string, left int64, filter frontier.DeadFilter, visited *int64, visit func(int, []frontier.DeadLetter) (int, error)) error {
-	for offset := int64(0); left > 0; {
-		page, err := f.DeadLetters(ctx, k, cause, offset, min(left, deadPage))
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		left -= int64(len(page))
-		offset += int64(len(page))
-		chosen := page[:0]
-		for _, letter := range page {
-			if filter.Site == "" || letter.Site == filter.Site {
-				chosen = append(chosen, letter)
-			}
-		}
-		if room := filter.Limit - *visited; filter.Limit > 0 && int64(len(chosen)) > room {
-			chosen = chosen[:room]
-		}
-		if len(chosen) > 0 {
-			taken, err := visit(k, chosen)
-			*visited += int64(len(chosen))
-			offset -= int64(taken)
-			if err != nil {
-				return err
-			}
-		}
-		if filter.Limit > 0 && *visited >= filter.Limit {
-			return nil
-		}
-	}
-	return nil
+	return frontier.WalkDead(ctx, f, filter, visit)
 }
 
 // reviveMost is how many dead letters one call takes: each is looked for from

@@ -70,19 +70,9 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	return r, err
 }
 
-// DeadTotals is the number of dead letters by cause, over all shards.
+// DeadTotals is frontier.DeadTotals of this crawl.
 func (f *Frontier) DeadTotals(ctx context.Context) (map[string]int64, error) {
-	totals := map[string]int64{}
-	for k := range f.keys {
-		counts, err := f.DeadCounts(ctx, k)
-		if err != nil {
-			return nil, err
-		}
-		for cause, n := range counts {
-			totals[cause] += n
-		}
-	}
-	return totals, nil
+	return frontier.DeadTotals(ctx, f)
 }
 
 // Stats counts every shard, all at once. Cost: one call a shard.

@@ -185,8 +185,9 @@ func show(v reflect.Value) string {
 }
 
 // Compare fails with ErrDiffers when a setting that was given is another than
-// the crawl's; the message names both values and how to change the crawl.
-func (c *CrawlFlags) Compare(stored *frontier.Settings) error {
+// the crawl's; the message names both values and how to change the crawl, which is
+// in Redis or in the directory dir.
+func (c *CrawlFlags) Compare(stored *frontier.Settings, dir string) error {
 	wanted := *stored
 	c.Apply(&wanted)
 	changes := Changes(stored, &wanted)
@@ -197,8 +198,11 @@ func (c *CrawlFlags) Compare(stored *frontier.Settings) error {
 	for _, d := range changes {
 		parts = append(parts, fmt.Sprintf("--%s: the crawl has %q, given %q", d.Flag, d.Before, d.After))
 	}
-	return fmt.Errorf("%w: %s; leave it out, or change the crawl with `frontier set --%s`",
-		ErrDiffers, strings.Join(parts, "; "), changes[0].Flag)
+	if dir != "" {
+		dir = "--state " + dir + " "
+	}
+	return fmt.Errorf("%w: %s; leave it out, or change the crawl with `frontier set %s--%s`",
+		ErrDiffers, strings.Join(parts, "; "), dir, changes[0].Flag)
 }
 
 // WarnShards logs when the shards of a new crawl do not spread evenly over the

@@ -47,11 +47,11 @@ func TestCompareNamesBothValues(t *testing.T) {
 	stored := frontier.DefaultSettings()
 	two := 2 * time.Second
 	same := CrawlFlags{Delay: &stored.Delay}
-	if err := same.Compare(&stored); err != nil {
+	if err := same.Compare(&stored, ""); err != nil {
 		t.Error(err)
 	}
 	c := CrawlFlags{Delay: &two, Deny: []string{"x"}}
-	err := c.Compare(&stored)
+	err := c.Compare(&stored, "")
 	if !errors.Is(err, ErrDiffers) {
 		t.Fatal(err)
 	}

@@ -1,0 +1,238 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/canon"
+	"seine/shard"
+)
+
+// openTries is how often Open looks again when a process that has the directory
+// does not answer yet, or is about to give it back.
+const (
+	openTries = 20
+	openPause = 100 * time.Millisecond
+)
+
+// Open opens the crawl in a directory for an operator: through the process that
+// has it open, or itself. It is ErrNoCrawl when there is none.
+func Open(ctx context.Context, path string, log *slog.Logger) (frontier.Operated, error) {
+	for try := 0; ; try++ {
+		r, err := dial(ctx, path)
+		if err == nil {
+			return r, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, err
+		}
+		if !former(path) && !(&dir{path: path}).made() {
+			return nil, fmt.Errorf("%w: %s", ErrNoCrawl, path)
+		}
+		f, err := New(Config{Dir: path, Logger: log})
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, ErrInUse) || try == openTries {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(openPause):
+		}
+	}
+}
+
+// remote is a crawl that another process has open.
+type remote struct {
+	http     http.Client
+	layout   frontier.Layout
+	slots    shard.Map
+	settings atomic.Pointer[frontier.Settings]
+}
+
+// dial reaches the process that has a directory open.
+func dial(ctx context.Context, path string) (*remote, error) {
+	path = filepath.Join(path, socketName)
+	if to, err := os.Readlink(path); err == nil {
+		path = to
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	r := &remote{}
+	r.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}}
+	d, err := get[described](ctx, r, "Describe", none{})
+	if err != nil {
+		return nil, err
+	}
+	r.layout, r.slots = d.Layout, shard.NewMap(d.Layout.Shards)
+	r.take(d)
+	return r, nil
+}
+
+// get makes a call.
+func get[R any](ctx context.Context, r *remote, name string, args any) (result R, err error) {
+	body, err := json.Marshal(args)
+	if err != nil {
+		return result, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://crawl/"+name, bytes.NewReader(body))
+	if err != nil {
+		return result, err
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return result, fmt.Errorf("memory: the process that has the crawl open: %w", err)
+	}
+	defer resp.Body.Close()
+	in := json.NewDecoder(resp.Body)
+	switch resp.StatusCode {
+	case http.StatusOK:
+		err = in.Decode(&result)
+	case http.StatusUnprocessableEntity:
+		var text string
+		if err = in.Decode(&text); err == nil {
+			err = errors.New(text)
+		}
+		if text == errChanged.Error() {
+			err = errChanged
+		}
+	default:
+		err = fmt.Errorf("memory: the process that has the crawl open answers %s to %s: run one version of the programs", resp.Status, name)
+	}
+	io.Copy(io.Discard, resp.Body) // so that the connection is used again
+	return result, err
+}
+
+// take takes settings over.
+func (r *remote) take(d described) *frontier.Settings {
+	d.Settings.Rev = d.Rev
+	r.settings.Store(&d.Settings)
+	return &d.Settings
+}
+
+func (r *remote) Close() error                 { r.http.CloseIdleConnections(); return nil }
+func (r *remote) Shards() int                  { return r.layout.Shards }
+func (r *remote) Of(fp canon.Fingerprint) int  { return r.slots.Of(fp) }
+func (r *remote) Layout() frontier.Layout      { return r.layout }
+func (r *remote) Settings() *frontier.Settings { return r.settings.Load() }
+func (r *remote) Refresh(ctx context.Context) (*frontier.Settings, error) {
+	d, err := get[described](ctx, r, "Describe", none{})
+	if err != nil {
+		return nil, err
+	}
+	return r.take(d), nil
+}
+
+// Set applies change here; it is made again when somebody was faster.
+func (r *remote) Set(ctx context.Context, change func(*frontier.Settings) error) (before, after *frontier.Settings, err error) {
+	for {
+		if before, err = r.Refresh(ctx); err != nil {
+			return nil, nil, err
+		}
+		settings := *before
+		if err := change(&settings); err != nil {
+			return nil, nil, err
+		}
+		d, err := get[described](ctx, r, "Set", setArgs{before.Rev, settings})
+		if err == errChanged {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		return before, r.take(d), nil
+	}
+}
+
+func (r *remote) Admit(ctx context.Context, k int, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
+	list, err := get[[]frontier.Verdict](ctx, r, "Admit", admitArgs{k, batch})
+	copy(verdicts, list)
+	return err
+}
+
+func (r *remote) Pause(ctx context.Context, k int, paused bool) error {
+	_, err := get[none](ctx, r, "Pause", pauseArgs{k, paused})
+	return err
+}
+
+func (r *remote) PausedShards(ctx context.Context) ([]int, error) {
+	return get[[]int](ctx, r, "PausedShards", none{})
+}
+
+func (r *remote) Alter(ctx context.Context, k int, site string, change frontier.SiteChange) error {
+	_, err := get[none](ctx, r, "Alter", alterArgs{k, site, change})
+	return err
+}
+
+func (r *remote) DeadLetters(ctx context.Context, k int, cause string, offset, count int64) ([]frontier.DeadLetter, error) {
+	return get[[]frontier.DeadLetter](ctx, r, "DeadLetters", lettersArgs{k, cause, offset, count})
+}
+
+func (r *remote) DeadCounts(ctx context.Context, k int) (map[string]int64, error) {
+	return get[map[string]int64](ctx, r, "DeadCounts", k)
+}
+
+func (r *remote) Revive(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
+	return get[int](ctx, r, "Revive", exhumeArgs{k, dead})
+}
+
+func (r *remote) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
+	return get[int](ctx, r, "DropDead", exhumeArgs{k, dead})
+}
+
+func (r *remote) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
+	return get[[]frontier.ShardStats](ctx, r, "Stats", none{})
+}
+
+func (r *remote) RecentStats(ctx context.Context) ([]frontier.ShardStats, error) {
+	return r.Stats(ctx)
+}
+
+func (r *remote) Finished(ctx context.Context) (bool, error) {
+	return get[bool](ctx, r, "Finished", none{})
+}
+
+func (r *remote) Announce(ctx context.Context, m frontier.Member) (live int, err error) {
+	return get[int](ctx, r, "Announce", m)
+}
+
+func (r *remote) Leave(ctx context.Context, id string) error {
+	_, err := get[none](ctx, r, "Leave", id)
+	return err
+}
+
+func (r *remote) Members(ctx context.Context) ([]frontier.Member, error) {
+	return get[[]frontier.Member](ctx, r, "Members", none{})
+}
+
+func (r *remote) Met(ctx context.Context, k int, site string) (bool, error) {
+	return get[bool](ctx, r, "Met", metArgs{k, site})
+}
+
+func (r *remote) Stopped(ctx context.Context) ([]frontier.Stop, error) {
+	return get[[]frontier.Stop](ctx, r, "Stopped", none{})
+}
+
+func (r *remote) Report(ctx context.Context) (*frontier.Report, error) {
+	return get[*frontier.Report](ctx, r, "Report", none{})
+}

@@ -1,0 +1,97 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"seine/frontier"
+)
+
+// Met says whether the shard has to do with a site.
+func (f *Frontier) Met(ctx context.Context, k int, name string) (bool, error) {
+	p, err := f.part(ctx, k, "met")
+	if err != nil {
+		return false, err
+	}
+	p.lock()
+	defer p.mu.Unlock()
+	s := p.sites[name]
+	if s == nil {
+		return false, nil
+	}
+	p.age(s)
+	return s.best() < 4 || len(s.waits) > 0 || s.open > 0 || s.clock > 0, nil
+}
+
+// Stopped lists the sites that are paused or blocked. Cost: O(sites).
+func (f *Frontier) Stopped(ctx context.Context) ([]frontier.Stop, error) {
+	list := []frontier.Stop{}
+	for k := range f.shards {
+		p, err := f.part(ctx, k, "stopped")
+		if err != nil {
+			return nil, err
+		}
+		p.lock()
+		for _, s := range p.sites {
+			for i, on := range []bool{s.paused, s.blocked} {
+				if on {
+					why := s.more().stops[i]
+					list = append(list, frontier.Stop{Site: s.name, Shard: k, Blocked: i == 1, Since: time.UnixMilli(why.since).UTC(), Reason: why.reason})
+				}
+			}
+		}
+		p.mu.Unlock()
+	}
+	slices.SortFunc(list, func(a, b frontier.Stop) int {
+		return cmp.Or(strings.Compare(a.Site, b.Site), cmp.Compare(boolOf(a.Blocked), boolOf(b.Blocked)))
+	})
+	return list, nil
+}
+
+func boolOf(v bool) int {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// Report reads the whole state of the crawl, named by its directory.
+func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
+	settings := f.settings.Load()
+	r := &frontier.Report{Crawl: f.cfg.Dir, State: "ready", Layout: f.layout, Settings: settings.Masked(), Rev: settings.Rev, Feed: -1}
+	var err error
+	if r.Shards, err = f.Stats(ctx); err != nil {
+		return nil, err
+	}
+	r.Total = frontier.Total(r.Shards)
+	paused, err := f.PausedShards(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(paused) == len(f.shards):
+		r.State = "paused"
+	case len(paused) > 0:
+		r.State = fmt.Sprintf("paused in shard %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(paused), " ", ","), "[]"))
+	}
+	stopped, err := f.Stopped(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range stopped {
+		if s.Blocked {
+			r.Blocked++
+		} else {
+			r.Paused++
+		}
+	}
+	if r.Dead, err = frontier.DeadTotals(ctx, f); err != nil {
+		return nil, err
+	}
+	r.Members, err = f.Members(ctx)
+	return r, err
+}

@@ -1,0 +1,220 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"seine/frontier"
+)
+
+// While a process has a directory open, others reach the crawl through a socket in
+// it: HTTP, POST /NAME with the arguments as JSON; the answer is the result as
+// JSON, or status 422 with the text of an error. Who may open the directory's
+// files may use it, nobody else.
+const socketName = "socket"
+
+// socketMost is how long the path of a socket may be on any system; the kernel's
+// bound is 104 bytes on some. The socket of a longer path stands in a directory of
+// its own under os.TempDir, and a link to it in its place.
+const socketMost = 100
+
+// calls is all that can be asked through the socket. One entry, and the method of
+// the same name in dial.go, make a call.
+var calls = map[string]call{
+	"Describe": ask(func(ctx context.Context, f *Frontier, _ none) (described, error) {
+		s := f.Settings()
+		return described{f.layout, *s, s.Rev}, ctx.Err()
+	}),
+	"Set": ask(func(ctx context.Context, f *Frontier, a setArgs) (described, error) {
+		_, after, err := f.Set(ctx, func(s *frontier.Settings) error {
+			if s.Rev != a.Rev {
+				return errChanged
+			}
+			rev := s.Rev
+			*s = a.Settings
+			s.Rev = rev
+			return nil
+		})
+		if err != nil {
+			return described{}, err
+		}
+		return described{f.layout, *after, after.Rev}, nil
+	}),
+	"Admit": ask(func(ctx context.Context, f *Frontier, a admitArgs) ([]frontier.Verdict, error) {
+		verdicts := make([]frontier.Verdict, len(a.Batch))
+		return verdicts, f.Admit(ctx, a.Shard, a.Batch, verdicts)
+	}),
+	"Pause": ask(func(ctx context.Context, f *Frontier, a pauseArgs) (none, error) {
+		return none{}, f.Pause(ctx, a.Shard, a.Paused)
+	}),
+	"PausedShards": ask(func(ctx context.Context, f *Frontier, _ none) ([]int, error) { return f.PausedShards(ctx) }),
+	"Alter": ask(func(ctx context.Context, f *Frontier, a alterArgs) (none, error) {
+		return none{}, f.Alter(ctx, a.Shard, a.Site, a.Change)
+	}),
+	"DeadLetters": ask(func(ctx context.Context, f *Frontier, a lettersArgs) ([]frontier.DeadLetter, error) {
+		return f.DeadLetters(ctx, a.Shard, a.Cause, a.Offset, a.Count)
+	}),
+	"DeadCounts": ask(func(ctx context.Context, f *Frontier, k int) (map[string]int64, error) { return f.DeadCounts(ctx, k) }),
+	"Revive": ask(func(ctx context.Context, f *Frontier, a exhumeArgs) (int, error) {
+		return f.Revive(ctx, a.Shard, a.Dead)
+	}),
+	"DropDead": ask(func(ctx context.Context, f *Frontier, a exhumeArgs) (int, error) {
+		return f.DropDead(ctx, a.Shard, a.Dead)
+	}),
+	"Stats":    ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.ShardStats, error) { return f.Stats(ctx) }),
+	"Finished": ask(func(ctx context.Context, f *Frontier, _ none) (bool, error) { return f.Finished(ctx) }),
+	"Announce": ask(func(ctx context.Context, f *Frontier, m frontier.Member) (int, error) { return f.Announce(ctx, m) }),
+	"Leave":    ask(func(ctx context.Context, f *Frontier, id string) (none, error) { return none{}, f.Leave(ctx, id) }),
+	"Members":  ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Member, error) { return f.Members(ctx) }),
+	"Met":      ask(func(ctx context.Context, f *Frontier, a metArgs) (bool, error) { return f.Met(ctx, a.Shard, a.Site) }),
+	"Stopped":  ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Stop, error) { return f.Stopped(ctx) }),
+	"Report":   ask(func(ctx context.Context, f *Frontier, _ none) (*frontier.Report, error) { return f.Report(ctx) }),
+}
+
+type (
+	none      struct{}
+	described struct {
+		Layout   frontier.Layout
+		Settings frontier.Settings
+		Rev      int64 // of the settings
+	}
+	setArgs struct {
+		Rev      int64 // of the settings that were changed
+		Settings frontier.Settings
+	}
+	admitArgs struct {
+		Shard int
+		Batch []frontier.Candidate
+	}
+	pauseArgs struct {
+		Shard  int
+		Paused bool
+	}
+	alterArgs struct {
+		Shard  int
+		Site   string
+		Change frontier.SiteChange
+	}
+	lettersArgs struct {
+		Shard         int
+		Cause         string
+		Offset, Count int64
+	}
+	exhumeArgs struct {
+		Shard int
+		Dead  []frontier.DeadLetter
+	}
+	metArgs struct {
+		Shard int
+		Site  string
+	}
+)
+
+// errChanged: somebody else changed the settings meanwhile.
+var errChanged = errors.New("memory: the settings were changed by somebody else")
+
+// call answers one request; args is JSON.
+type call func(ctx context.Context, f *Frontier, args *json.Decoder) (any, error)
+
+func ask[A, R any](do func(context.Context, *Frontier, A) (R, error)) call {
+	return func(ctx context.Context, f *Frontier, args *json.Decoder) (any, error) {
+		var a A
+		if err := args.Decode(&a); err != nil {
+			return nil, fmt.Errorf("memory: the arguments cannot be read, run one version of the programs: %w", err)
+		}
+		return do(ctx, f, a)
+	}
+}
+
+// desk serves the socket of a directory.
+type desk struct {
+	path   string
+	aside  string // a directory of its own, "" = the socket is in its place
+	server http.Server
+	ended  chan struct{}
+}
+
+// Serve lets other processes reach the crawl through its directory, until Close.
+func (f *Frontier) Serve() error {
+	if f.dir == nil {
+		return errors.New("memory: a crawl without a directory has no socket")
+	}
+	d := &desk{path: filepath.Join(f.dir.path, socketName), ended: make(chan struct{})}
+	l, err := d.listen()
+	if err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	d.server = http.Server{Handler: d.handler(f), ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		defer close(d.ended)
+		d.server.Serve(l) // ends with ErrServerClosed
+	}()
+	f.desk = d
+	return nil
+}
+
+// listen makes the socket. What stands in its place is of a process that is gone:
+// the lock says so.
+func (d *desk) listen() (l net.Listener, err error) {
+	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	path := d.path
+	if len(path) > socketMost {
+		if d.aside, err = os.MkdirTemp("", "seine"); err != nil {
+			return nil, err
+		}
+		path = filepath.Join(d.aside, socketName)
+		if err := os.Symlink(path, d.path); err != nil {
+			return nil, errors.Join(err, os.Remove(d.aside))
+		}
+	}
+	if l, err = net.Listen("unix", path); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (d *desk) handler(f *Frontier) http.Handler {
+	mux := http.NewServeMux()
+	for name, do := range calls {
+		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
+			result, err := do(r.Context(), f, json.NewDecoder(r.Body))
+			w.Header().Set("Content-Type", "application/json")
+			if err != nil {
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				result = err.Error()
+			}
+			json.NewEncoder(w).Encode(result) // who asked may be gone; nobody else to tell
+		})
+	}
+	return mux
+}
+
+// closeWait is how long answers under way may take at the end.
+const closeWait = 2 * time.Second
+
+// close ends the service.
+func (d *desk) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
+	defer cancel()
+	err := d.server.Shutdown(ctx)
+	if err != nil {
+		err = d.server.Close()
+	}
+	<-d.ended
+	if d.aside != "" {
+		err = errors.Join(err, os.Remove(d.path), os.RemoveAll(d.aside))
+	}
+	return err
+}

@@ -1,0 +1,113 @@
+package frontier
+
+import (
+	"context"
+	"io"
+	"maps"
+	"slices"
+
+	"seine/frontier/canon"
+)
+
+// Operated is a crawl as the programs of an operator see it, wherever it is kept.
+type Operated interface {
+	Crawl
+	Admitter
+	Desk
+	Counts
+	Membership
+	// Met says whether a shard has to do with a site: URLs of it are queued, wait or
+	// are lent, or it was fetched from within a day.
+	Met(ctx context.Context, shard int, site string) (bool, error)
+	// Stopped lists the sites that Alter has paused or blocked, by name; one that is
+	// both comes twice.
+	Stopped(context.Context) ([]Stop, error)
+	// Report reads the whole state of the crawl.
+	Report(context.Context) (*Report, error)
+	io.Closer
+}
+
+// ShardOf is the shard of a crawl that owns a site.
+func ShardOf(f Crawl, site string) int { return f.Of(canon.FingerprintOf([]byte(site), nil)) }
+
+// DeadTotals is the number of dead letters by cause, over all shards.
+func DeadTotals(ctx context.Context, f Operated) (map[string]int64, error) {
+	totals := map[string]int64{}
+	for k := range f.Shards() {
+		counts, err := f.DeadCounts(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		for cause, n := range counts {
+			totals[cause] += n
+		}
+	}
+	return totals, nil
+}
+
+// deadPage is how many letters are read at once.
+const deadPage = 200
+
+// WalkDead calls visit with the dead letters that a filter chooses, in batches of
+// one shard and cause, the oldest first. visit says how many of a batch it took out of
+// their list. Letters that are added meanwhile are not seen. It returns how
+// many letters were visited.
+func WalkDead(ctx context.Context, f Operated, filter DeadFilter, visit func(k int, batch []DeadLetter) (taken int, err error)) (int64, error) {
+	shards := make([]int, 0, f.Shards())
+	if filter.Site != "" {
+		shards = append(shards, ShardOf(f, filter.Site))
+	} else {
+		for k := range f.Shards() {
+			shards = append(shards, k)
+		}
+	}
+	var visited int64
+	for _, k := range shards {
+		counts, err := f.DeadCounts(ctx, k)
+		if err != nil {
+			return visited, err
+		}
+		for _, cause := range slices.Sorted(maps.Keys(counts)) {
+			if filter.Cause != "" && cause != filter.Cause {
+				continue
+			}
+			if err := walkCause(ctx, f, k, cause, counts[cause], filter, &visited, visit); err != nil {
+				return visited, err
+			}
+		}
+	}
+	return visited, nil
+}
+
+// walkCause is WalkDead for the first left letters of one cause.
+func walkCause(ctx context.Context, f Desk, k int, cause string, left int64, filter DeadFilter, visited *int64, visit func(int, []DeadLetter) (int, error)) error {
+	for offset := int64(0); left > 0; {
+		page, err := f.DeadLetters(ctx, k, cause, offset, min(left, deadPage))
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		left -= int64(len(page))
+		offset += int64(len(page))
+		chosen := page[:0]
+		for _, letter := range page {
+			if filter.Site == "" || letter.Site == filter.Site {
+				chosen = append(chosen, letter)
+			}
+		}
+		if room := filter.Limit - *visited; filter.Limit > 0 && int64(len(chosen)) > room {
+			chosen = chosen[:room]
+		}
+		if len(chosen) > 0 {
+			taken, err := visit(k, chosen)
+			*visited += int64(len(chosen))
+			offset -= int64(taken)
+			if err != nil {
+				return err
+			}
+		}
+		if filter.Limit > 0 && *visited >= filter.Limit {
+			return nil
+		}
+	}
+	return nil
+}
