@@ -228,7 +228,10 @@ func (x *exchange) readHead(cn *conn, h *fasthttp.ResponseHeader) (framing, erro
 	held, _ := x.in.Peek(x.in.Buffered())
 	x.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(held), cn), limit)
 	x.in.Peek(len(held)) //nolint:errcheck // from now on the small buffer is not read
-	return readHead(x.in, h, limit)
+	before := fr.mended  // of interim answers
+	fr, err = readHead(x.in, h, limit)
+	fr.mended |= before
+	return fr, err
 }
 
 // judge takes what matters from the header and refuses what is no answer.

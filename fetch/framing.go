@@ -26,8 +26,8 @@ type framing struct {
 	kind    framingKind
 	left    int64   // bytes of a body by length
 	codings string  // transfer codings beside chunked
-	last    bool    // the connection must not be used again
-	mended  mending // what its head needed
+	last    bool    // the server said that it closes the connection, or has to
+	mended  mending // what its head needed; if anything, the connection is not used again
 }
 
 // bodiless names the answers that have no body whatever their head says.

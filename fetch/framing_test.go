@@ -23,6 +23,9 @@ var mendedAnswers = []struct{ name, answer, body, what string }{
 	{"LF in the body's place", "HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 9\n\na\r\n\r\nbody", "a\r\n\r\nbody", "line_end"},
 	{"two CR", "HTTP/1.1 200 OK\r\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\r\nhello", "hello", "line_end"},
 	{"LF interim", "HTTP/1.1 103 Early\nLink: </x>\n\nHTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 5\n\nhello", "hello", "line_end"},
+	{"LF in an interim answer", "HTTP/1.1 103 Early\r\nLink: </x>\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "hello", "line_end"},
+	{"LF in an interim answer before a large header", "HTTP/1.1 103 Early\nLink: </x>\n\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-A: " +
+		strings.Repeat("x", 9000) + "\r\nContent-Length: 5\r\n\r\nhello", "hello", "line_end"},
 	{"no colon", "HTTP/1.1 200 OK\r\nSome words\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "hello", "line"},
 	{"no name", "HTTP/1.1 200 OK\r\n: x\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "hello", "line"},
 	{"odd name", "HTTP/1.1 200 OK\r\nN\xe9 m: x\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "hello", "line"},
@@ -98,6 +101,66 @@ func TestMended(t *testing.T) {
 			if n := set.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_mended_total{what=%q}`, tc.what)).Get(); n != 3 {
 				t.Errorf("%s: counted %d times as %s", tc.name, n, tc.what)
 			}
+		}
+	}
+}
+
+// TestMendedLater: the same on a connection that was kept, where what follows
+// comes together with the odd answer or when the next request has gone out.
+func TestMendedLater(t *testing.T) {
+	const evil = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nevil"
+	for _, tc := range mendedAnswers {
+		for _, behind := range []string{"", evil} {
+			s := serveRaw(t, func(s *rawServer, nr int, nc net.Conn) {
+				br := bufio.NewReader(nc)
+				for i := 0; ; i++ {
+					if _, ok := s.request(br); !ok {
+						return
+					}
+					io.WriteString(nc, [...]string{okAnswer, okAnswer, tc.answer + behind, evil, evil}[min(i, 4)])
+				}
+			})
+			c := newClient(t, nil)
+			for i := range 7 {
+				want := "hello"
+				if i%3 == 2 {
+					want = tc.body
+				}
+				if _, h, err := get(c, s.url); err != nil || string(h.body) != want {
+					t.Errorf("%s, request %d: %v %q", tc.name, i, err, h.body)
+				}
+			}
+			if st := c.Stats(); s.connections() != 3 || st.Reused != 4 {
+				t.Errorf("%s: %d connections, %+v", tc.name, s.connections(), st)
+			}
+		}
+	}
+}
+
+// TestOddTunnel: a proxy's answer to CONNECT is read as any other, and nothing
+// behind it is taken for the server's.
+func TestOddTunnel(t *testing.T) {
+	secure := serveTLS(t, tlsServer(selfSigned("127.0.0.1")), nil)
+	for answer, ok := range map[string]bool{
+		"HTTP/1.0 200 Connected\n\n": true,
+		"HTTP/1.1 200 OK\r\nwords\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n": true,
+		"HTTP/1.1 103 Early\n\nHTTP/1.1 200 OK\n\n":                                  true,
+		"HTTP/1.1 200 OK\n\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil":        false,
+		"HTTP/1.1 200 O\x00K\r\n\r\n":                                                false,
+		"SSH-2.0-x\r\n":                                                              false,
+	} {
+		p := &fakeProxy{to: strings.TrimPrefix(secure.url, "https://")}
+		p.rawServer = serveRaw(t, func(s *rawServer, _ int, nc net.Conn) {
+			br := bufio.NewReader(nc)
+			if _, asked := s.request(br); asked {
+				io.WriteString(nc, answer)
+				p.bridge(nc, br)
+			}
+		})
+		c := newClient(t, func(cfg *Config) { cfg.InsecureSkipVerify, cfg.Proxies = true, []string{p.url} })
+		_, h, err := get(c, "https://page.example/")
+		if ok && (err != nil || string(h.body) != "hello") || !ok && class(err) != ClassProxy {
+			t.Errorf("%q: %v %q", answer, err, h.body)
 		}
 	}
 }
@@ -198,10 +261,10 @@ func TestHeadPieces(t *testing.T) {
 	for _, tc := range mendedAnswers {
 		var got []string
 		for step := 1; step < 4; step++ {
-			in := bufio.NewReaderSize(&pieces{tc.answer, step}, readBuffer)
+			in := bufio.NewReaderSize(&pieces{tc.answer, step}, 2*readBuffer)
 			h := header{}
 			h.clear()
-			fr, err := readHead(in, &h.f, readBuffer)
+			fr, err := readHead(in, &h.f, 2*readBuffer)
 			if err != nil {
 				t.Fatal(tc.name, err)
 			}
@@ -209,7 +272,9 @@ func TestHeadPieces(t *testing.T) {
 			if err != nil || string(body) != tc.body {
 				t.Errorf("%s in steps of %d: %v %q", tc.name, step, err, body)
 			}
-			got = append(got, fmt.Sprintf("%+v %q", fr, h.f.String()))
+			text := fmt.Sprintf("%+v", fr)
+			h.Each(func(name, value string) { text += fmt.Sprintf("\n%q: %q", name, value) })
+			got = append(got, text)
 		}
 		if got[0] != got[1] || got[1] != got[2] {
 			t.Errorf("%s: %q", tc.name, got)

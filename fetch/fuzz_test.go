@@ -2,6 +2,8 @@ package fetch
 
 import (
 	"bufio"
+	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -48,12 +50,48 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
+// FuzzHead: what lies behind a head does not change how it is read, and a head
+// that is whole is read without waiting for more.
+func FuzzHead(f *testing.F) {
+	for _, odd := range mendedAnswers {
+		f.Add([]byte(odd.answer))
+	}
+	f.Add([]byte(okAnswer))
+	f.Add([]byte("HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\n\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		read := func(b []byte) (framing, string, int, error) {
+			src := bytes.NewReader(b)
+			in := bufio.NewReaderSize(src, readBuffer)
+			h := header{}
+			h.clear()
+			fr, err := readHead(in, &h.f, readBuffer)
+			if err != nil {
+				return fr, "", 0, err
+			}
+			text := fmt.Sprint(h.f.StatusCode(), string(h.f.StatusMessage())) // String adds a date
+			h.Each(func(name, value string) { text += fmt.Sprintf("\n%q: %q", name, value) })
+			return fr, text, len(b) - src.Len() - in.Buffered(), nil
+		}
+		fr, text, end, err := read(b)
+		if err != nil {
+			return
+		}
+		alone, textAlone, endAlone, err := read(b[:end])
+		if err != nil || alone != fr || textAlone != text || endAlone != end {
+			t.Fatalf("%q: %+v %q %d, alone %+v %q %d %v", b, fr, text, end, alone, textAlone, endAlone, err)
+		}
+	})
+}
+
 // FuzzAnswer: no bytes of a server make Do hang, panic or overstep its limits.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(okAnswer))
 	f.Add([]byte(answer("", []byte("hello"), true)))
 	f.Add([]byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\n\r\n\x1f\x8b\x08"))
 	f.Add([]byte("HTTP/1.1 301 Moved\r\nlocation: /x\r\nContent-Length: 0\r\n\r\n"))
+	for _, odd := range mendedAnswers {
+		f.Add([]byte(odd.answer))
+	}
 	for _, enc := range []string{"gzip", "br", "zstd", "deflate"} {
 		f.Add([]byte(answer(enc, encode(f, enc, page(3000)), false)))
 	}

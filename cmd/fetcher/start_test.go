@@ -52,6 +52,9 @@ func TestWrongFlagsEndWithTwo(t *testing.T) {
 		"--out x --overflow=":                "overflow is empty",
 		"--embedded --overflow x":            "--overflow is for a crawl in Redis",
 		"--embedded --seed x --max-links=-1": "max-links",
+		"--embedded --user-agent /1.0":       "--robots-agent",
+		"--out x --shards 2 --user-agent /1": "--robots-agent",
+		"--out x --max-crawl-delay 25h":      "max-crawl-delay is 25h",
 	} {
 		args := strings.Fields(flags)
 		if args[0] != "--embedded" {

@@ -42,6 +42,10 @@ func TestLifeOfACrawl(t *testing.T) {
 	d.refused(2, "set --shards 3", "fixed")
 	d.refused(2, "set --allow (", "missing closing )")
 	d.refused(2, "set --scope x", "scope is")
+	d.refused(2, "set --user-agent /1.0", "give the name with --robots-agent")
+	d.ok("set --user-agent /1.0 --robots-agent mj12bot --max-crawl-delay 90s", "mj12bot", "10m0s", "1m30s")
+	d.refused(2, "set --robots-agent=", "give the name with --robots-agent")
+	d.ok("set --user-agent= --robots-agent= --max-crawl-delay 10m", "mj12bot")
 	d.refused(2, "stats --crawl a:b", "no name for a crawl")
 	d.refused(2, "block --reason x http://", "site")
 	var changed struct {
