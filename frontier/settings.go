@@ -41,14 +41,27 @@ type Settings struct {
 	FeedAgain      bool          `json:"feed_again"`         // elements of the feed are fetched though known
 	MemoryHigh     int           `json:"memory_high"`        // per cent of maxmemory above which links of the longest queues are turned away, 0 = never
 	MemoryLow      int           `json:"memory_low"`         // below which they are let in again, 0 = 5 below MemoryHigh; nothing without it
+	Digest         string        `json:"digest"`             // of pages: xxh3, sha256, none; "" = sha256
 	Sites          []SiteRule    `json:"sites,omitempty"`
 }
+
+// Kinds of digests that tell pages apart. XXH3, 128 bits of it, costs a small part
+// of SHA-256, but who wants to can make two pages of one XXH3.
+const (
+	DigestXXH3   = "xxh3"
+	DigestSHA256 = "sha256"
+	DigestNone   = "none"
+)
+
+// DigestKind is the kind of digest that records have: that of a crawl from before
+// there was a choice is SHA-256.
+func (s *Settings) DigestKind() string { return cmp.Or(s.Digest, DigestSHA256) }
 
 // DefaultSettings is what a crawl has of which nothing else was said.
 func DefaultSettings() Settings {
 	return Settings{
 		Delay: time.Second, Jitter: 0.5, PerSite: 1, VisitURLs: 8,
-		Scope: "site", Order: "breadth", Robots: "obey", MaxCrawlDelay: DefaultMaxCrawlDelay,
+		Scope: "site", Order: "breadth", Robots: "obey", MaxCrawlDelay: DefaultMaxCrawlDelay, Digest: DigestXXH3,
 	}
 }
 
@@ -75,6 +88,7 @@ func (s *Settings) Validate() error {
 	oneOf("scope", s.Scope, "site", "host", "any")
 	oneOf("order", s.Order, "breadth", "depth")
 	oneOf("robots", s.Robots, "obey", "ignore")
+	oneOf("digest", s.DigestKind(), DigestXXH3, DigestSHA256, DigestNone)
 	if s.Delay < 0 {
 		bad("delay is %v, must not be negative", s.Delay)
 	}
@@ -230,8 +244,10 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 	}{span(s.Delay), span(s.MaxCrawlDelay), plainSettings(s)})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote; absent fields stay as they are.
+// UnmarshalJSON reads what MarshalJSON wrote; absent fields stay as they are, but
+// for the digest: a crawl that names none was made when there was but one.
 func (s *Settings) UnmarshalJSON(b []byte) error {
+	s.Digest = ""
 	v := struct {
 		Delay         span `json:"delay"`
 		MaxCrawlDelay span `json:"max_crawl_delay"`

@@ -46,3 +46,18 @@ func TestSettingsOfRobots(t *testing.T) {
 		}
 	}
 }
+
+// A crawl that was made when there was but one digest keeps it, whatever new ones
+// have.
+func TestDigestOfOldCrawls(t *testing.T) {
+	s := DefaultSettings()
+	if s.DigestKind() != DigestXXH3 {
+		t.Errorf("a new crawl has %s", s.DigestKind())
+	}
+	if err := json.Unmarshal([]byte(`{"delay":"2s"}`), &s); err != nil || s.DigestKind() != DigestSHA256 || s.Jitter != 0.5 {
+		t.Errorf("an old one has %s, %+v, %v", s.DigestKind(), s, err)
+	}
+	if s.Digest = "md5"; s.Validate() == nil {
+		t.Error("md5 is taken")
+	}
+}

@@ -72,7 +72,7 @@ type Prices struct {
 // Default is a broad crawl of which only pages and sites are not said.
 func Default() Asked {
 	return Asked{Exponent: 0.8, Links: 60, New: 0.03, Own: 0.8, Cached: 0.8, Page: 44 << 10, Wire: 12 << 10, TLS: 0.9, Fresh: 0.3,
-		Latency: 0.5, Delay: 1, Jitter: 0.5, PerSite: 1, Digest: "sha256", Records: "plain", Rate: 1e-6,
+		Latency: 0.5, Delay: 1, Jitter: 0.5, PerSite: 1, Digest: "xxh3", Records: "plain", Rate: 1e-6,
 		Cores: 4, Memory: 8e9, Files: 65536, MasterMemory: 16e9, Room: 0.5, Load: 0.7, Link: 1e9, Clients: 10000, NodeTimeout: 15}
 }
 

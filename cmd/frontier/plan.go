@@ -41,7 +41,7 @@ type planCmd struct {
 	Delay     time.Duration `default:"1s" placeholder:"D" help:"Between requests to a site (${default})."`
 	Jitter    float64       `default:"0.5" placeholder:"F" help:"Delays are stretched by up to this (${default})."`
 	PerSite   float64       `default:"1" placeholder:"N" help:"Requests to a site at once (${default})."`
-	Digest    string        `default:"sha256" placeholder:"KIND" help:"Digest of pages (${default})."`
+	Digest    string        `default:"xxh3" placeholder:"KIND" help:"Digest of pages (${default})."`
 	Records   string        `default:"plain" placeholder:"KIND" help:"Records: plain, gzip or zstd (${default})."`
 	ErrorRate float64       `default:"1e-6" placeholder:"P" help:"False positives of the filters (${default})."`
 	Embedded  bool          `help:"One process, without Redis."`

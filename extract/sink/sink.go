@@ -36,7 +36,7 @@ type Record struct {
 	Location    string          `json:"location,omitempty"`      // of a 3xx, resolved
 	Seen        bool            `json:"location_seen,omitempty"` // Location was known before; not set where that is not sure
 	Meta        json.RawMessage `json:"meta,omitempty"`
-	Digest      string          `json:"digest,omitempty"` // sha256:… of the decoded body
+	Digest      string          `json:"digest,omitempty"` // xxh3:… or sha256:… of the decoded body
 	ETag        string          `json:"etag,omitempty"`
 	Modified    string          `json:"last_modified,omitempty"`
 	Items       []Item          `json:"items,omitempty"` // what handlers made of the page

@@ -2,9 +2,10 @@ package crawl
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"testing"
+
+	"seine/frontier"
 )
 
 // BenchmarkCost splits what a page costs beside its request and its record, in
@@ -35,15 +36,18 @@ func cpuPerPage(b *testing.B, body []byte) float64 {
 	return float64((cpuTime() - from).Nanoseconds()) / float64(b.N*benchSites*benchPages)
 }
 
-// BenchmarkDigest is what the digest of a page costs.
+// BenchmarkDigest is what the digest of a page costs, by its kind.
 func BenchmarkDigest(b *testing.B) {
 	page := bytes.Repeat([]byte("<p>Words that lead nowhere.</p>\n"), 2048)
-	b.Run("sha256", func(b *testing.B) {
-		h := sha256.New()
-		for b.Loop() {
-			h.Reset()
-			h.Write(page)
-		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(page)>>10), "ns/KB")
-	})
+	for _, kind := range []string{frontier.DigestXXH3, frontier.DigestSHA256, frontier.DigestNone} {
+		b.Run(kind, func(b *testing.B) {
+			var d digest
+			for b.Loop() {
+				d.begin(kind)
+				d.write(page)
+				d.text()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(page)>>10), "ns/KB")
+		})
+	}
 }

@@ -30,7 +30,7 @@ func TestCrawl(t *testing.T) {
 		t.Errorf("%d records of %d pages", len(records), want)
 	}
 	for url, rec := range records {
-		if rec.Status != 200 || w.times(url) != 1 || rec.Title == "" || !strings.HasPrefix(rec.Digest, "sha256:") || rec.Attempts != 1 {
+		if rec.Status != 200 || w.times(url) != 1 || rec.Title == "" || !strings.HasPrefix(rec.Digest, "xxh3:") || rec.Attempts != 1 {
 			t.Errorf("asked %d times for %+v", w.times(url), rec)
 		}
 	}

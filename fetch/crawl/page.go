@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -305,11 +304,7 @@ func (w *worker) recordExchange(err error) {
 func (w *worker) recordAnswer() {
 	r, resp, fields := &w.rec, &w.resp, w.crawler.cfg.Fields
 	if resp.Bytes > 0 {
-		var sum [32]byte
-		var text [7 + 64]byte
-		copy(text[:], "sha256:")
-		hex.Encode(text[7:], w.digest.Sum(sum[:0]))
-		r.Digest = string(text[:])
+		r.Digest = w.digest.text()
 	}
 	if w.scan {
 		f := w.scanner.Facts()

@@ -3,8 +3,6 @@ package crawl
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"hash"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -129,7 +127,7 @@ type worker struct {
 	*urlReader
 	scanner *extract.Page
 	built   *policy // that scanner was made for
-	digest  hash.Hash
+	digest  digest
 	onLink  func(*extract.Found) // w.found, made once
 
 	robotsBody []byte
@@ -156,7 +154,7 @@ type worker struct {
 const maxKeptBody = 1 << 20
 
 func (c *Crawler) newWorker() *worker {
-	w := &worker{crawler: c, urlReader: c.newURLReader(), digest: sha256.New()}
+	w := &worker{crawler: c, urlReader: c.newURLReader()}
 	w.onLink = w.found
 	return w
 }
@@ -220,7 +218,7 @@ func (w *worker) begin(v *visit, item *frontier.Item) {
 		w.wire.Response = nil
 	}
 	w.linksOut = nil
-	w.digest.Reset()
+	w.digest.begin(w.policy.settings.DigestKind())
 	w.scan = false
 	w.known = 0 // of a page that is to be fetched again, whose links count then
 	clear(w.refused[:])
@@ -258,7 +256,7 @@ func isSitemap(u *canon.URL, contentType string) bool {
 
 // Write implements fetch.Handler.
 func (w *worker) Write(p []byte) (int, error) {
-	w.digest.Write(p)
+	w.digest.write(p)
 	if w.crawler.cfg.Fields.Has(sink.FieldBody) {
 		w.body = append(w.body, p...)
 	}

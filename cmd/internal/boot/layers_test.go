@@ -51,6 +51,7 @@ var vendors = map[string][]string{
 	"golang.org/x/net/publicsuffix":       {"frontier/canon"},
 	"github.com/alecthomas/kong":          {"cmd/internal/boot", "cmd/frontier", "cmd/fetcher", "bench/web/synthweb"},
 	"golang.org/x/perf":                   {"bench/plan"},
+	"github.com/zeebo/xxh3":               {"fetch/crawl"},
 	"github.com/goccy/go-yaml":            {"cmd/internal/boot"},
 	"github.com/KimMachineGun/automeml":   {"cmd/internal/boot"},
 	"github.com/andybalholm/cascadia":     {"extract/fields"},
