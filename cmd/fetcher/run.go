@@ -235,7 +235,7 @@ func (g *grammar) monitor(env *boot.Env, f *queue, c *crawl.Crawler, out *output
 		return func() {}, nil
 	}
 	ready := func(ctx context.Context) error { return errors.Join(c.Ready(ctx), out.Err()) }
-	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Ready: ready, Note: c.Paused, Write: func(page io.Writer) {
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Pprof: g.Pprof, Ready: ready, Note: c.Paused, Write: func(page io.Writer) {
 		metrics.WritePrometheus(page, true) // of the process, and of calls to Redis
 		fetching.WritePrometheus(page)
 		c.WriteMetrics(page)

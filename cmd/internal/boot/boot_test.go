@@ -247,3 +247,25 @@ func TestMonitor(t *testing.T) {
 		t.Error(code)
 	}
 }
+
+// Profiles are served only where they are asked for.
+func TestPprof(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		m := Monitor{Addr: "0", Ready: func(context.Context) error { return nil }, Write: func(io.Writer) {}, Pprof: on}
+		addr, stop, err := m.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"", "heap?debug=1", "profile?seconds=1"} {
+			r, err := http.Get("http://" + addr + "/debug/pprof/" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Body.Close()
+			if ok := r.StatusCode == http.StatusOK; ok != on {
+				t.Errorf("asked for: %v, %q answers %d", on, path, r.StatusCode)
+			}
+		}
+		stop()
+	}
+}

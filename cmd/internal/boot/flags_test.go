@@ -79,7 +79,8 @@ func TestProcessFlags(t *testing.T) {
 		{ProcessFlags{Concurrency: 1}, "--out"},
 		{ProcessFlags{Out: []string{"x"}, MetricsAddr: "x"}, "metrics-addr"},
 		{ProcessFlags{Out: []string{"x"}, MetricsAddr: "[::1]:70000"}, "metrics-addr"},
-		{ProcessFlags{Out: []string{"x"}, MetricsAddr: "localhost:9108"}, ""},
+		{ProcessFlags{Out: []string{"x"}, MetricsAddr: "localhost:9108", Pprof: true}, ""},
+		{ProcessFlags{Out: []string{"x"}, Pprof: true}, "--metrics-addr"},
 		{ProcessFlags{Concurrency: 1, Out: []string{"x"}, State: "d"}, "--embedded"},
 	}
 	for _, c := range cases {

@@ -32,6 +32,7 @@ type ProcessFlags struct {
 	IdleTimeout  time.Duration `least:"0s" group:"run" placeholder:"D" help:"End after so long without work."`
 	Grace        time.Duration `least:"0s" group:"run" default:"30s" placeholder:"D" help:"On a first signal, time for open fetches to end (${default})."`
 	MetricsAddr  string        `group:"run" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there; loopback when only a port is given."`
+	Pprof        bool          `group:"run" help:"Serve profiles under /debug/pprof there too."`
 }
 
 // maxConcurrency is above what one machine has ports for; all workers are made at
@@ -51,6 +52,9 @@ func (p *ProcessFlags) Check() error {
 	}
 	if p.Concurrency > maxConcurrency {
 		bad("concurrency is %d, must be at most %d", p.Concurrency, maxConcurrency)
+	}
+	if p.Pprof && p.MetricsAddr == "" {
+		bad("pprof: profiles are served on --metrics-addr, which is missing")
 	}
 	if p.MetricsAddr != "" {
 		if _, err := listenAddr(p.MetricsAddr); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 )
 
@@ -19,6 +20,7 @@ type Monitor struct {
 	Ready func(context.Context) error // nil error: ready; called once a request
 	Note  func() string               // what /healthz says beside, "" = nothing; or nil
 	Write func(io.Writer)             // writes the metrics
+	Pprof bool                        // serve /debug/pprof too
 }
 
 // Start listens and serves until stop is called, which waits for open requests
@@ -35,6 +37,11 @@ func (m Monitor) Start() (addr string, stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", m.metrics)
 	mux.HandleFunc("GET /healthz", m.health)
+	if m.Pprof {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	ended := make(chan struct{})
 	go func() {
