@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"seine/extract/sink"
 	"seine/extract/sink/jsonl"
 	"seine/extract/sink/postgres"
+	"seine/extract/sink/redis"
 	"seine/extract/sink/warc"
 )
 
@@ -38,6 +40,8 @@ type common struct {
 	fields sink.Fields
 	stdout io.Writer
 	drop   bool
+
+	memoryHigh int // of the crawl
 }
 
 // scheme is what an output that is no file begins with. A file of such a name
@@ -146,8 +150,35 @@ func (g *grammar) destination(address string) (destination, error) {
 			cfg.Fields, cfg.Drop = c.fields, c.drop
 			return postgres.Open(c.ctx, cfg)
 		}
+	case "redis", "rediss":
+		return g.redisDestination(address)
 	default:
 		return d, fmt.Errorf("%s: there is no output %q; a file whose name has a colon is ./%s", address, kind+":", address)
+	}
+	return d, nil
+}
+
+// redisDestination reads an address of Redis. What shares servers with the
+// frontier keeps to its mark of memory.
+func (g *grammar) redisDestination(address string) (destination, error) {
+	d := destination{name: "redis"}
+	if g.Embedded && !strings.Contains(address, "://") {
+		return d, fmt.Errorf("%s is the crawl's own server, --embedded has none: redis://HOST names another", address)
+	}
+	server, err := g.RedisFlags.Config("fetcher-out", os.Environ())
+	if err != nil {
+		return d, err
+	}
+	cfg, err := redis.Parse(address, redis.Config{Server: server, Key: g.Crawl + ":items"})
+	if err != nil {
+		return d, err
+	}
+	d.open = func(c common) (output, error) {
+		cfg.Fields, cfg.Drop = c.fields, c.drop
+		if !strings.Contains(address, "://") {
+			cfg.MemoryHigh = c.memoryHigh
+		}
+		return redis.Open(c.ctx, cfg)
 	}
 	return d, nil
 }
@@ -161,7 +192,7 @@ type outputs struct {
 }
 
 // openOutputs opens them all, or none.
-func (g *grammar) openOutputs(ctx context.Context, fields sink.Fields, stdout io.Writer) (*outputs, error) {
+func (g *grammar) openOutputs(ctx context.Context, fields sink.Fields, stdout io.Writer, memoryHigh int) (*outputs, error) {
 	all, err := g.destinations()
 	if err != nil {
 		return nil, err
@@ -172,7 +203,7 @@ func (g *grammar) openOutputs(ctx context.Context, fields sink.Fields, stdout io
 	o := &outputs{names: names(all)}
 	var fan []sink.Output
 	for _, d := range all {
-		s, err := d.open(common{ctx: ctx, fields: fields, stdout: stdout, drop: d.drop})
+		s, err := d.open(common{ctx: ctx, fields: fields, stdout: stdout, drop: d.drop, memoryHigh: memoryHigh})
 		if err != nil {
 			for _, s := range o.sinks {
 				err = errors.Join(err, s.Close())

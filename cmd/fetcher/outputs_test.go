@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"seine/extract/sink/jsonl"
+	"seine/shard/shardtest"
 )
 
 // What no output is, is refused before anything is opened.
@@ -17,6 +18,8 @@ func TestBadOutputs(t *testing.T) {
 		"--out ftp://h/x":           `no output "ftp:"`,
 		"--out postgres://u:pw@h/d": "command line",
 		"--out postgres://h:x/d":    "postgres",
+		"--out redis:":              "redis://HOST",
+		"--out redis://h?x=y":       "unknown parameter",
 		"--out warc:dir/":           "warc:DIR/PREFIX",
 		"--out x:y":                 "./x:y",
 		"--out a --out a":           "twice",
@@ -55,5 +58,19 @@ func TestSeveralOutputs(t *testing.T) {
 		if n != 3 {
 			t.Errorf("%s: %d records", path, n)
 		}
+	}
+}
+
+// A fleet's records wait in the crawl's own Redis for consumers.
+func TestItemsInRedis(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Write([]byte(`<a href=/a>a</a><a href=/b>b</a>`))
+	}))
+	defer srv.Close()
+	server := shardtest.One(t)
+	start(t, "--redis", server.Addrs[0], "--shards", "1", "--plan-urls", "10k", "--delay", "0s", "--out", "redis:", "--exit-when-done", "--seed", srv.URL+"/").wait(t)
+	if n := server.Nodes[0].Client().LLen(t.Context(), "seine:items").Val(); n != 3 {
+		t.Errorf("%d records", n)
 	}
 }

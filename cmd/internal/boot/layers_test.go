@@ -33,6 +33,7 @@ var layers = map[string][]string{
 	"extract/sink/frame":    {},
 	"extract/sink/jsonl":    {"extract/sink", "extract/sink/frame"},
 	"extract/sink/postgres": {"extract/sink"},
+	"extract/sink/redis":    {"extract/sink", "shard"},
 	"extract/sink/warc":     {"extract/sink", "extract/sink/frame"},
 	"fetch/crawl":           {"frontier", "fetch", "fetch/robots", "extract", "extract/sink", "frontier/canon"},
 }

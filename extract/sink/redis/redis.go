@@ -1,0 +1,233 @@
+// Package redis hands records to consumers through Redis: a list that they pop,
+// as those of scrapy-redis do, or a stream.
+//
+// Workers encode records as JSON and add them to a sink.Queue, whose committer
+// appends a batch of them by one script. The script first looks at how much the
+// list or stream holds, and at the server's memory where it is shared with the
+// frontier; above a bound nothing is appended, Err says so, and the crawl waits
+// for its consumers. A record is in the sink when the master acknowledged it. A
+// call whose reply was lost is repeated with the effect of once; after a crash of
+// the fetcher records may be there twice, and a master that is lost takes with it
+// what its replicas did not have.
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"seine/extract/sink"
+	"seine/shard"
+)
+
+// Config of a Sink. Server and Key are required; the zero value of another field
+// is the default it names.
+type Config struct {
+	Server shard.Config
+	Key    string // of the list or stream
+	Stream bool   // it is a stream, with the record in the field record
+	// MaxBytes is how much memory the list or stream may take in Redis before the
+	// crawl waits for its consumers, give or take a batch. Default 64 MB.
+	MaxBytes int64
+	// MemoryHigh is the per cent of the server's maxmemory above which nothing is
+	// appended. Default: no bound but maxmemory.
+	MemoryHigh int
+	// Fields are the optional fields of records. Default none.
+	Fields sink.Fields
+	// MaxPending is how many bytes may wait here before Write blocks. Default 64 MB.
+	MaxPending int64
+	// Drop says that records are lost rather than waited for.
+	Drop bool
+}
+
+const (
+	defaultMaxBytes = 64 << 20
+	batchLen        = 1000 // under Lua's unpack limit of some 8,000
+	commitTimeout   = 30 * time.Second
+)
+
+//go:embed push.lua
+var pushText string
+
+var push = shard.NewScript("push", pushText)
+
+// Parse reads an address as of the command line into c, which holds the defaults
+// for what the address leaves out: redis: for the server of c, or redis://host and
+// rediss://host for others; with ?key=NAME, ?stream=NAME, ?max_bytes=N and
+// ?password_file=FILE.
+func Parse(address string, c Config) (Config, error) {
+	server, query, _ := strings.Cut(address, "?")
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return c, fmt.Errorf("redis: %w", err)
+	}
+	if strings.Contains(server, "://") {
+		c.Server = shard.Config{Addrs: []string{server}, Name: c.Server.Name, Password: c.Server.Password}
+		c.MemoryHigh = 0
+	} else if server != "redis:" {
+		return c, fmt.Errorf("redis: %q is no address: redis: is the crawl's own server, redis://HOST another", server)
+	}
+	for name := range q {
+		value := q.Get(name)
+		switch name {
+		case "key":
+			c.Key = value
+		case "stream":
+			c.Key, c.Stream = value, true
+		case "max_bytes":
+			if c.MaxBytes, err = strconv.ParseInt(value, 10, 64); err != nil || c.MaxBytes < 1 {
+				return c, fmt.Errorf("redis: max_bytes is %q, must be a number of bytes", value)
+			}
+		case "password_file":
+			text, err := os.ReadFile(value)
+			if err != nil {
+				return c, fmt.Errorf("redis: password_file: %w", err)
+			}
+			c.Server.Password = shard.Secret(strings.TrimRight(string(text), "\r\n"))
+		default:
+			return c, fmt.Errorf("redis: unknown parameter %q: there are key, stream, max_bytes and password_file", name)
+		}
+	}
+	return c, c.Validate()
+}
+
+// Validate names all that is wrong with c.
+func (c *Config) Validate() error {
+	errs := []error{c.Server.Validate()}
+	if c.Key == "" {
+		errs = append(errs, errors.New("redis: no key for the records"))
+	}
+	if c.MaxBytes < 0 || c.MaxPending < 0 || c.MemoryHigh < 0 || c.MemoryHigh > 100 {
+		errs = append(errs, errors.New("redis: MaxBytes, MaxPending or MemoryHigh are out of their range"))
+	}
+	return errors.Join(errs...)
+}
+
+// Sink hands records to Redis. It is safe for concurrent use.
+type Sink struct {
+	cfg      Config
+	client   *shard.Client
+	keys     []string
+	id       string // of this sink, in the hash of batches
+	queue    *sink.Queue
+	pool     sync.Pool // *[]byte, for encoding
+	once     sync.Once
+	closeErr error
+
+	// The committer's:
+	number int64
+	last   *sink.Batch // the batch that has the number, until it is kept
+	args   []any
+}
+
+var _ sink.Sink = (*Sink)(nil)
+
+// Open connects and starts the sink. A key of another kind is refused.
+func Open(ctx context.Context, cfg Config) (*Sink, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = defaultMaxBytes
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	client, err := shard.Open(ctx, cfg.Server)
+	if err != nil {
+		return nil, err
+	}
+	want := "list"
+	if cfg.Stream {
+		want = "stream"
+	}
+	kind, err := client.Redis().Type(ctx, cfg.Key).Result()
+	if err == nil && kind != "none" && kind != want {
+		err = fmt.Errorf("key %s holds a %s, not a %s: choose another", cfg.Key, kind, want)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
+	}
+	s := &Sink{cfg: cfg, client: client, keys: []string{cfg.Key, beside(cfg.Key)}, id: rand.Text(), args: []any{want, cfg.MaxBytes, cfg.MemoryHigh}}
+	s.pool.New = func() any { return new([]byte) }
+	s.queue = sink.NewQueue(sink.QueueConfig{Name: "redis", Commit: s.commit, BatchLen: batchLen, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
+	return s, nil
+}
+
+// beside is a key in the slot of key.
+func beside(key string) string {
+	if i := strings.IndexByte(key, '{'); i >= 0 && strings.IndexByte(key[i:], '}') > 1 {
+		return key + ":sent"
+	}
+	return "{" + key + "}:sent"
+}
+
+const keepScratch = 2 << 20
+
+// Write implements sink.Sink.
+func (s *Sink) Write(r *sink.Record, done func(error)) {
+	scratch := s.pool.Get().(*[]byte)
+	line := r.AppendJSON((*scratch)[:0], s.cfg.Fields)
+	s.queue.Add(nil, line, done)
+	if cap(line) <= keepScratch {
+		*scratch = line
+		s.pool.Put(scratch)
+	}
+}
+
+// What the script says when it appends nothing.
+var (
+	errLag  = errors.New("consumers lag")
+	errHigh = errors.New("the server's memory is above --memory-high")
+)
+
+// commit appends a batch.
+func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
+	if s.last != b { // else it may have been appended by a call whose reply was lost
+		s.number++
+		s.last = b
+	}
+	args := append(s.args[:3], s.id, s.number)
+	for i := range b.Len() {
+		_, line := b.Entry(i)
+		args = append(args, line)
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	reply, err := s.client.Run(ctx, 0, push, s.keys, args...)
+	clear(args[3:])
+	s.args = args[:3]
+	if err != nil {
+		return err
+	}
+	switch reply {
+	case "ok":
+		s.last = nil
+		return nil
+	case "lag":
+		return fmt.Errorf("%w: %s holds more than %d bytes", errLag, s.cfg.Key, s.cfg.MaxBytes)
+	case "high":
+		return errHigh
+	}
+	return fmt.Errorf("unexpected reply %v", reply)
+}
+
+// Err is why nothing can be written just now, or nil. Records wait meanwhile.
+func (s *Sink) Err() error { return s.queue.Err() }
+
+// QueueStats returns the counts of the queue.
+func (s *Sink) QueueStats() sink.QueueStats { return s.queue.Stats() }
+
+// Close sends what waits, trying once, and disconnects.
+func (s *Sink) Close() error {
+	err := s.queue.Close()
+	s.once.Do(func() { s.closeErr = s.client.Close() })
+	return errors.Join(err, s.closeErr)
+}
