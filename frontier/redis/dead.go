@@ -63,9 +63,12 @@ func (f *Frontier) WalkDead(ctx context.Context, filter frontier.DeadFilter, vis
 	return frontier.WalkDead(ctx, f, filter, visit)
 }
 
-// reviveMost is how many dead letters one call takes: each is looked for from
-// the oldest on.
-const reviveMost = 25
+// One call passes so many dead letters, and takes so many of them: it stays under
+// a millisecond.
+const (
+	lettersMost = 100
+	reviveMost  = 25
+)
 
 // ParseLetter reads a dead letter as it is stored: site, text and entry, with
 // tabs between.
@@ -81,49 +84,93 @@ func ParseLetter(raw, cause string) (frontier.DeadLetter, error) {
 
 // Revive puts dead letters, as DeadLetters returned them, back at the end of
 // their queues, as if they had never failed. It returns how many were still
-// there; those of blocked sites stay dead. Cost: O(letters older than it) for
-// each letter.
+// there; those of blocked sites stay dead. Cost: the list of each cause is passed
+// once, in steps of at most 100 letters: give many letters at once. When it
+// is broken off, the list is left in another order.
 func (f *Frontier) Revive(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.exhume(ctx, k, reviveScript, dead)
+	return f.takeLetters(ctx, k, "revive", dead)
 }
 
 // DropDead forgets dead letters and returns how many were still there. Its cost
 // is that of Revive.
 func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.exhume(ctx, k, dropScript, dead)
+	return f.takeLetters(ctx, k, "drop", dead)
 }
 
-// exhume takes letters out of their lists, cause by cause.
-func (f *Frontier) exhume(ctx context.Context, k int, s *shard.Script, dead []frontier.DeadLetter) (int, error) {
-	byCause := slices.Clone(dead)
-	slices.SortStableFunc(byCause, func(a, b frontier.DeadLetter) int { return strings.Compare(a.Cause, b.Cause) })
-	n := 0
-	for len(byCause) > 0 {
-		cause, same := byCause[0].Cause, 1
-		for same < min(len(byCause), reviveMost) && byCause[same].Cause == cause {
-			same++
+// takeLetters takes letters out of their lists, cause by cause.
+func (f *Frontier) takeLetters(ctx context.Context, k int, how string, dead []frontier.DeadLetter) (int, error) {
+	byCause := make(map[string]map[string]int) // how often each letter is wanted
+	for _, d := range dead {
+		if _, err := ParseLetter(d.Raw, d.Cause); err != nil && how == "revive" {
+			return 0, &shard.Error{Shard: k, Op: "dead letters", Err: fmt.Errorf("frontier: dead letter %q: %w", d.Raw, err)}
 		}
-		keys, args := []string{f.keys[k].Dead(cause)}, []any{}
-		for _, d := range byCause[:same] {
-			if s == dropScript {
-				args = append(args, d.Raw)
-				continue
-			}
-			letter, err := ParseLetter(d.Raw, cause)
-			if err != nil {
-				return n, &shard.Error{Shard: k, Op: s.Name, Err: fmt.Errorf("frontier: dead letter %q: %w", d.Raw, err)}
-			}
-			stored := len(d.Raw) - len(letterHead(letter.Site, letter.Text))
-			keys = f.AppendSite(keys, k, letter.Site)
-			args = append(args, letter.Site, d.Raw, stored)
+		if byCause[d.Cause] == nil {
+			byCause[d.Cause] = make(map[string]int)
 		}
-		raw, err := f.Call(ctx, k, s, keys, args)
-		if err != nil {
-			return n, err
-		}
-		gone, _ := raw.(int64)
-		n += int(gone)
-		byCause = byCause[same:]
+		byCause[d.Cause][d.Raw]++
 	}
-	return n, nil
+	taken := 0
+	for _, cause := range slices.Sorted(maps.Keys(byCause)) {
+		n, err := f.passLetters(ctx, k, cause, how, byCause[cause])
+		if taken += n; err != nil {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
+// passLetters passes the list of a cause once, and takes out what is wanted.
+func (f *Frontier) passLetters(ctx context.Context, k int, cause, how string, wanted map[string]int) (taken int, err error) {
+	key := f.keys[k].Dead(cause)
+	reply, err := f.client.Do(ctx, k, key, "LLEN", key)
+	if err != nil {
+		return 0, err
+	}
+	kept := false
+	for left, first := shard.Int(reply), true; first || left > 0 && (len(wanted) > 0 || kept); first = false {
+		reply, err := f.client.Do(ctx, k, key, "LRANGE", key, 0, max(1, min(left, lettersMost))-1)
+		if err != nil {
+			return taken, err
+		}
+		keys, args := []string{key}, []any{f.token("")}
+		passed, some := int64(0), 0
+		for _, v := range shard.Array(reply) {
+			raw := shard.Text(v)
+			if wanted[raw] == 0 {
+				args = append(args, raw, "keep", "", 0)
+				kept = true
+			} else if some++; some > reviveMost {
+				break
+			} else {
+				keys, args = f.takeLetter(k, cause, how, raw, keys, args)
+				if wanted[raw]--; wanted[raw] == 0 {
+					delete(wanted, raw)
+				}
+			}
+			passed++
+		}
+		answer, err := f.Call(ctx, k, lettersScript, keys, args)
+		if err != nil {
+			return taken, err
+		}
+		n := shard.Int(answer)
+		if n < 0 {
+			return taken, &shard.Error{Shard: k, Op: "dead letters", Err: fmt.Errorf("frontier: somebody else takes letters of cause %s; try again", cause)}
+		}
+		kept = kept || n < int64(min(some, reviveMost)) // of blocked sites
+		taken += int(n)
+		if left -= passed; passed == 0 {
+			break // somebody else took the rest
+		}
+	}
+	return taken, nil
+}
+
+// takeLetter adds one letter that is taken to a call.
+func (f *Frontier) takeLetter(k int, cause, how, raw string, keys []string, args []any) ([]string, []any) {
+	letter, _ := ParseLetter(raw, cause) // it was read before, and need not be read to be forgotten
+	if how == "revive" {
+		keys = f.AppendSite(keys, k, letter.Site)
+	}
+	return keys, append(args, raw, how, letter.Site, len(raw)-len(letterHead(letter.Site, letter.Text)))
 }

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -240,5 +241,63 @@ func TestRevive(t *testing.T) {
 	s.sound(0)
 	if _, err := s.Revive(ctx, 0, []frontier.DeadLetter{{Cause: "a", Raw: "broken"}}); err == nil {
 		t.Error("a broken letter was taken")
+	}
+}
+
+// TestLettersInSteps: what is taken out of a long list, from its far end too, is
+// taken in small steps, and the others stay in their order.
+func TestLettersInSteps(t *testing.T) {
+	s := one(t)
+	const many = 1000
+	var all []string
+	for i := range many {
+		site := []string{"a.example", "b.example", "c.example"}[i%3]
+		e := frontier.Entry{URL: fmt.Sprintf("https://%s/%d", site, i)}
+		all = append(all, letterHead(site, "x")+string(frontier.AppendEntry(nil, site, &e)))
+		s.do("RPUSH", s.keys[0].Dead("x"), all[i])
+	}
+	s.do("HSET", s.keys[0].Stats(), "dead:x", many, "dead", many)
+	s.alter("c.example", frontier.SiteChange{Blocked: ptr(true)})
+	ctx := t.Context()
+	list, err := s.DeadLetters(ctx, 0, "x", 0, many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(sites ...string) (chosen []frontier.DeadLetter, others []string) {
+		for _, d := range list {
+			if slices.Contains(sites, d.Site) {
+				chosen = append(chosen, d)
+			} else {
+				others = append(others, d.Raw)
+			}
+		}
+		return chosen, others
+	}
+	stored := func() (texts []string) {
+		for _, v := range s.do("LRANGE", s.keys[0].Dead("x"), 0, -1).([]any) {
+			texts = append(texts, v.(string))
+		}
+		return texts
+	}
+	chosen, others := of("a.example")
+	if n, err := s.DropDead(ctx, 0, chosen[len(chosen)/2:]); n != len(chosen)-len(chosen)/2 || err != nil {
+		t.Errorf("dropped %d, %v", n, err)
+	}
+	if n, err := s.DropDead(ctx, 0, chosen); n != len(chosen)/2 || err != nil {
+		t.Errorf("dropped %d, %v", n, err)
+	}
+	if got := stored(); !slices.Equal(got, others) {
+		t.Errorf("%d letters stay, want %d, or in another order", len(got), len(others))
+	}
+	chosen, _ = of("b.example", "c.example")
+	_, others = of("a.example", "b.example")
+	if n, err := s.Revive(ctx, 0, chosen); n != len(chosen)-len(others) || err != nil {
+		t.Errorf("revived %d, %v", n, err)
+	}
+	if got := stored(); !slices.Equal(got, others) {
+		t.Errorf("%d letters of the blocked site stay, want %d, or in another order", len(got), len(others))
+	}
+	if got := s.stored("b.example", 0); len(got) != len(chosen)-len(others) {
+		t.Errorf("%d in the queue", len(got))
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 // The bounds of one call, which keep it under a millisecond or so.
 const (
-	tickMost   = 1000 // leases to extend
-	wantMost   = 500  // due sites
-	expireMost = 100  // expired leases
+	tickMost   = 500 // leases to extend
+	wantMost   = 500 // due sites
+	expireMost = 100 // expired leases
 )
 
 // Tick extends the leases of a fetcher and names those that are gone, names
@@ -23,7 +23,7 @@ const (
 // gone must be dropped at once. An extended lease counts from before the call.
 //
 // A repeat, after a lost reply, claims other sites; those of the lost reply are
-// due again when their claim has passed. Cost: one script call for each 1,000
+// due again when their claim has passed. Cost: one script call for each 500
 // leases.
 func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (frontier.TickReply, error) {
 	var reply frontier.TickReply
