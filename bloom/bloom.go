@@ -218,7 +218,7 @@ func (f *Filters) pool(e shard.Endpoint) redisbloom.ConnPool {
 	defer f.mu.Unlock()
 	p := f.pools[e.Addr]
 	if p == nil {
-		p = &redis.Pool{MaxIdle: 2, MaxActive: 2, Wait: true, IdleTimeout: time.Minute,
+		p = &redis.Pool{MaxIdle: 1, MaxActive: 1, Wait: true, IdleTimeout: time.Minute,
 			DialContext: func(ctx context.Context) (redis.Conn, error) { return dial(ctx, e) }}
 		f.pools[e.Addr] = p
 	}

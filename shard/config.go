@@ -26,7 +26,7 @@ type Config struct {
 	DB       int // of a single server
 	TLS      TLS
 
-	Conns       int           // connections to each master, 1 .. 8; default 8
+	Conns       int           // connections to each master, 1 .. 8; default 3: with that of package bloom a program has at most 4
 	DialTimeout time.Duration // to connect, TLS and log-in included; default 5 s
 	TryTimeout  time.Duration // for one try of a call, then it is repeated; default 5 s
 	MaxPause    time.Duration // longest pause between two tries; default 1 s
@@ -114,7 +114,10 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-const maxConns = 8
+const (
+	maxConns     = 8
+	defaultConns = 3
+)
 
 // resolve takes a URL apart and fills in the defaults.
 func (c Config) resolve() (Config, error) {
@@ -145,7 +148,7 @@ func (c Config) resolve() (Config, error) {
 	if len(addrs) == 0 {
 		c.Addrs = []string{"127.0.0.1:6379"}
 	}
-	c.Conns = or(c.Conns, maxConns)
+	c.Conns = or(c.Conns, defaultConns)
 	c.DialTimeout = or(c.DialTimeout, 5*time.Second)
 	c.TryTimeout = or(c.TryTimeout, 5*time.Second)
 	c.MaxPause = or(c.MaxPause, time.Second)

@@ -4,13 +4,17 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"seine/frontier"
 	"seine/shard"
+	"seine/shard/shardtest"
 )
 
 func TestMembers(t *testing.T) {
@@ -312,5 +316,43 @@ func TestRecentStats(t *testing.T) {
 	}
 	if stats, err := f.RecentStats(ctx); err != nil || len(stats) != 3 {
 		t.Error("a reading of another creation of the crawl was taken", stats, err)
+	}
+}
+
+// However much a program does at once, it holds at most four connections to a
+// master.
+func TestConnections(t *testing.T) {
+	server := shardtest.Start(t, shardtest.Config{})
+	connections := func() int {
+		return strings.Count(fmt.Sprint(server.Nodes[0].Do(t, "client", "list")), "id=")
+	}
+	others := connections()
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	f := create(t, client, "a", 4)
+	prober, err := f.NewProber(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := prober.Start(t.Context(), func() bool { return false })
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			for range 50 {
+				if _, err := f.Tick(t.Context(), i%4, frontier.TickRequest{Want: 1}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := connections() - others; n < 2 || n > 4 {
+		t.Errorf("%d connections", n)
 	}
 }
