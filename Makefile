@@ -5,7 +5,7 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?=
 PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
-.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-broad chaos clean
+.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-broad bench-units profile chaos clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -42,14 +42,20 @@ cross:
 bench-once:
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
-bench: ## the Go benchmarks
-	$(GO) test -run '^$$' -bench . ./...
+bench: ## the Go benchmarks, and their ratios as a table; OLD=FILE compares with an older run, NEW=FILE shows one that was made
+	scripts/bench $(OLD) $(NEW)
 
 chaos: setup ## break fetchers, Redis, network and disk under a crawl, and count what is lost (an hour); writes bench/results
 	SEINE_CHAOS=long SEINE_CHAOS_RESULTS=$(CURDIR)/bench/results/chaos.txt $(GO) test -count=1 -v -timeout 4h ./bench/chaos
 
 bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters, other crawlers; writes bench/results
 	scripts/bench-crawl
+
+profile: build setup ## crawl real documentation, and print what a fetcher's time goes to
+	PROFILE=yes scripts/bench-crawl
+
+bench-units: setup ## measure the unit costs that frontier plan takes; writes bench/results
+	scripts/bench-units
 
 bench-broad: build setup ## crawl very many sites: what their delays allow, what is reached, what it costs; writes bench/results
 	scripts/bench-broad

@@ -36,6 +36,7 @@ type options struct {
 	out     string
 	web     web
 	rivals  []rival
+	profile bool
 }
 
 // web is documentation that many sites serve.
@@ -62,6 +63,7 @@ func main() {
 	flag.StringVar(&o.redis, "redis", "", "addresses of the cluster's masters; none: that part is left out")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds")
 	flag.StringVar(&o.out, "out", "", "file for the result besides stdout")
+	flag.BoolVar(&o.profile, "profile", false, "tell what the fetcher's time goes to, instead of measuring rates")
 	sites := flag.Int("sites", 0, "sites, at least 2; 0: so many that a crawl takes 20 s and more")
 	flag.Func("web", "what is crawled: postgresql (14 KB a page) or python (44 KB, 310 links)", func(text string) error {
 		i := slices.IndexFunc(webs, func(w web) bool { return w.name == text })
@@ -107,6 +109,13 @@ func run(o options) error {
 	r := &runner{options: o, dir: dir, server: server}
 	if err := r.learn(); err != nil {
 		return err
+	}
+	if o.profile {
+		io.WriteString(os.Stdout, machine.Head("make profile", o.redis != ""))
+		if err := r.profile(os.Stdout, embedded, "--embedded"); err != nil || o.redis == "" {
+			return err
+		}
+		return r.profile(os.Stdout, cluster, r.onRedis()...)
 	}
 	out := io.Writer(os.Stdout)
 	if o.out != "" {

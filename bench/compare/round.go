@@ -123,19 +123,24 @@ func (r *runner) round() ([]measure, error) {
 
 // cluster is the fetcher on Redis.
 func (r *runner) cluster() (measure, error) {
-	r.count++
 	before, err := r.redisCPU()
 	if err != nil {
 		return measure{}, err
 	}
-	name := fmt.Sprintf("compare-%d-%d", os.Getpid(), r.count)
-	m, err := r.whole(cluster, "--redis", r.redis, "--crawl", name, "--shards", strconv.Itoa(len(strings.Split(r.redis, ","))), "--plan-urls", "1M", "--exit-when-done")
+	m, err := r.whole(cluster, r.onRedis()...)
 	if err != nil {
 		return m, err
 	}
 	after, err := r.redisCPU()
 	m.redis = (after - before).Seconds() * 1e6 / float64(r.pages*r.web.sites)
 	return m, err
+}
+
+// onRedis are the flags of a further crawl on Redis.
+func (r *runner) onRedis() []string {
+	r.count++
+	name := fmt.Sprintf("compare-%d-%d", os.Getpid(), r.count)
+	return []string{"--redis", r.redis, "--crawl", name, "--shards", strconv.Itoa(len(strings.Split(r.redis, ","))), "--plan-urls", "1M", "--exit-when-done"}
 }
 
 // whole crawls all sites to the end.
