@@ -18,6 +18,7 @@ type Facts struct {
 	NoIndex     bool              // robots meta or X-Robots-Tag
 	NoFollow    bool              // robots meta or X-Robots-Tag
 	Text        []byte            // visible text, with Config.Text
+	Markup      bool              // it was read as HTML or XHTML, and was not gzip in itself
 	Cut         int               // tags and tokens longer than MaxTag
 	Truncated   bool              // a sitemap went over MaxLocs, it or what was gzipped over MaxBytes, or is broken
 }

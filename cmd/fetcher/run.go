@@ -32,6 +32,10 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return boot.Usage("fields: %w", err)
 	}
+	rules, err := boot.FieldRules(g.Common.Config)
+	if err != nil {
+		return err
+	}
 	client, fetching, err := g.client()
 	if err != nil {
 		return err
@@ -63,7 +67,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Exchanges: out.wire, Overflow: over.keeper(), Log: env.Log,
 		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
 		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
-		Canon: f.Layout().CanonConfig(), Fields: fields, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
+		Canon: f.Layout().CanonConfig(), Fields: fields, Rules: rules, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
 		Report: screen.Show, ReportEvery: screen.Every(),
 	})
 	if err != nil {

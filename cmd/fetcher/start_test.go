@@ -67,6 +67,38 @@ func TestWrongFlagsEndWithTwo(t *testing.T) {
 	}
 }
 
+// Rules of the YAML file make fields of records; bad ones are refused at start,
+// with file and line.
+func TestFieldRules(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Write([]byte("<h1>Lamp</h1><p class=price>12,50"))
+	}))
+	defer srv.Close()
+	dir := t.TempDir()
+	config, out := filepath.Join(dir, "seine.yaml"), filepath.Join(dir, "out.jsonl")
+	args := []string{"--embedded", "--config", config, "--out", out, "--delay", "0s", "--allow-net", "127.0.0.0/8", "--seed", srv.URL + "/"}
+	for text, want := range map[string]string{
+		"fields:\n- body\n- name: title\n  css: h1\n- {name: price, css: .price, type: number, decimal: ','}\n": `"fields":{"title":"Lamp","price":12.50}`,
+		"fields:\n- name: title\n  css: h1\n- name: price\n  css: 'p['\n":                                       "seine.yaml:4: rule of",
+	} {
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, log := end(t, args...)
+		if strings.HasPrefix(want, "seine") {
+			if code != 2 || !strings.Contains(log, want) {
+				t.Errorf("%s: code %d, %s", text, code, log)
+			}
+			continue
+		}
+		records, err := os.ReadFile(out)
+		if code != 0 || err != nil || !strings.Contains(string(records), want) || !strings.Contains(string(records), `"body":"<h1>`) {
+			t.Errorf("%s: code %d, %s, %v, %s", text, code, log, err, records)
+		}
+	}
+}
+
 // A run without a page is no success: seeds that do not answer, or with errors,
 // or that lead nowhere.
 func TestEverySeedFailed(t *testing.T) {

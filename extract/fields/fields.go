@@ -150,6 +150,9 @@ type Count struct {
 
 // Counts says what became of each rule, in order.
 func (s *Set) Counts() []Count {
+	if s == nil {
+		return nil
+	}
 	all := make([]Count, len(s.rules))
 	for i, r := range s.rules {
 		all[i] = Count{r.Name, r.Site, r.At, r.found.Load(), r.failed.Load(), r.missing.Load()}

@@ -24,17 +24,18 @@ const (
 	FieldLinksOut                    // links_out
 	FieldHeaders                     // headers
 	FieldText                        // text
+	FieldSimHash                     // simhash
 
 	// KeepSecrets writes the values of headers that IsSecret names.
 	KeepSecrets Fields = 1 << 7
 
-	AllFields = FieldBody | FieldLinksOut | FieldHeaders | FieldText
+	AllFields = FieldBody | FieldLinksOut | FieldHeaders | FieldText | FieldSimHash
 )
 
 var fieldNames = [...]struct {
 	name string
 	bit  Fields
-}{{"body", FieldBody}, {"links_out", FieldLinksOut}, {"headers", FieldHeaders}, {"text", FieldText}}
+}{{"body", FieldBody}, {"links_out", FieldLinksOut}, {"headers", FieldHeaders}, {"text", FieldText}, {"simhash", FieldSimHash}}
 
 // ParseFields turns names of optional fields into their set.
 func ParseFields(names []string) (Fields, error) {
@@ -47,7 +48,7 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("sink: unknown field %q: body, links_out, headers and text can be added", name)
+		return 0, fmt.Errorf("sink: unknown field %q: body, links_out, headers, text and simhash can be added", name)
 	}
 	return set, nil
 }
@@ -137,6 +138,10 @@ func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 		}
 		dst = append(dst, ']')
 	}
+	if len(r.Fields) > 0 {
+		dst = append(dst, `,"fields":`...)
+		dst = appendRaw(dst, r.Fields)
+	}
 	return append(r.appendOptional(dst, fields), '}')
 }
 
@@ -171,6 +176,9 @@ func (r *Record) appendOptional(dst []byte, fields Fields) []byte {
 	}
 	if fields.Has(FieldText) {
 		dst = optText(dst, `,"text":`, r.Text)
+	}
+	if fields.Has(FieldSimHash) {
+		dst = optText(dst, `,"simhash":`, r.SimHash)
 	}
 	return dst
 }

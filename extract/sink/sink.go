@@ -39,7 +39,8 @@ type Record struct {
 	Digest      string          `json:"digest,omitempty"` // xxh3:… or sha256:… of the decoded body
 	ETag        string          `json:"etag,omitempty"`
 	Modified    string          `json:"last_modified,omitempty"`
-	Items       []Item          `json:"items,omitempty"` // what handlers made of the page
+	Items       []Item          `json:"items,omitempty"`  // what handlers made of the page
+	Fields      json.RawMessage `json:"fields,omitempty"` // what rules made of it, an object
 
 	// With --fields.
 	Body         string      `json:"body,omitempty"`
@@ -47,6 +48,7 @@ type Record struct {
 	LinksOut     []string    `json:"links_out,omitempty"`
 	Headers      [][2]string `json:"headers,omitempty"`
 	Text         string      `json:"text,omitempty"`
+	SimHash      string      `json:"simhash,omitempty"` // of the text, 16 hexadecimal digits
 
 	// Exchange is there where Config of the crawl asks for it, else nil.
 	Exchange *Exchange `json:"-"`

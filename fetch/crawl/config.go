@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"seine/extract/fields"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/frontier/canon"
@@ -37,6 +38,7 @@ type Config struct {
 	Backoff      time.Duration // of a URL's first retry and of a site first set aside, doubling up to 1 h; default 5 s
 	Canon        canon.Config
 	Fields       sink.Fields                // what records carry beside the default
+	Rules        *fields.Set                // that make the fields of records, nil for none; pages of sites that have some are kept whole while they are read
 	Exchanges    bool                       // records carry their Exchange, for outputs that archive; costs the memory of a body a worker
 	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
 	Epoch        func(shard int) uint64     // rises when a shard may have lost acknowledged admissions, nil: never

@@ -3,12 +3,14 @@ package crawl
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"seine/extract/fields"
 	"seine/extract/sink"
 	"seine/frontier"
 )
@@ -409,5 +411,52 @@ func TestRecordFields(t *testing.T) {
 	}
 	if rec := got["http://a.example/no"]; rec.Error == nil || rec.Error.Class != causeRobots || rec.Attempts != 0 || rec.Status != 0 || rec.Body != "" || rec.Digest != "" || rec.Headers != nil {
 		t.Errorf("forbidden: %+v", rec)
+	}
+}
+
+// TestRules: rules make the fields of the pages of their sites, and of no others.
+func TestRules(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	set, err := fields.Compile([]fields.Rule{
+		{Name: "title", CSS: "h1", Site: "a.example"},
+		{Name: "next", CSS: "a", Attr: "href", Type: "url", All: true, Site: "a.example"},
+		{Name: "price", CSS: "i", Type: "number", Required: true, Site: "a.example"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.cfg.Rules, r.cfg.Fields = set, sink.FieldSimHash
+	page := func(body string) http.HandlerFunc {
+		return func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Type", "text/html; charset=koi8-r")
+			io.WriteString(rw, body)
+		}
+	}
+	w.on("a.example/", page("<h1>\xf0\xf2</h1><a href=/2>2</a><i>7.5</i>"))
+	w.on("a.example/2", page("<h1>two</h1><i>none</i>"))
+	w.on("a.example/3", text(200, "<h1>no page</h1>"))
+	w.on("b.example/", page("<h1>b</h1>"))
+	r.seed("http://a.example/", "http://a.example/3", "http://a.example/gone", "http://b.example/")
+	r.run()
+	got := r.store.by(t)
+	for url, want := range map[string]string{
+		"http://a.example/":     `{"title":"ПР","next":["http://a.example/2"],"price":7.5}`,
+		"http://a.example/2":    `{"title":"two"}`,
+		"http://a.example/3":    ``,
+		"http://a.example/gone": ``,
+		"http://b.example/":     ``,
+	} {
+		if rec := got[url]; string(rec.Fields) != want || rec.Body != "" {
+			t.Errorf("%s: fields %s, want %s; body %q", url, rec.Fields, want, rec.Body)
+		}
+	}
+	if sum := got["http://a.example/"].SimHash; len(sum) != 16 {
+		t.Errorf("simhash %q", sum)
+	}
+	for i, want := range []fields.Count{{Found: 2}, {Found: 1}, {Found: 1, Failed: 1, Missing: 1}} {
+		if c := set.Counts()[i]; c.Found != want.Found || c.Failed != want.Failed || c.Missing != want.Missing {
+			t.Errorf("rule %d: %+v, want %+v", i, c, want)
+		}
 	}
 }

@@ -44,6 +44,12 @@ func (c *Crawler) WriteMetrics(out io.Writer) {
 	gauge("seine_crawl_workers_busy", int64(c.workers.busy()))
 	gauge("seine_crawl_visits_delayed", c.delayed.Load())
 	gauge("seine_crawl_open_bytes", c.flow.held())
+	for _, n := range c.cfg.Rules.Counts() {
+		rule := fmt.Sprintf("seine_crawl_fields_total{field=%q,at=%q,", n.Name, n.At)
+		metrics.WriteCounterUint64(out, rule+`result="found"}`, n.Found)
+		metrics.WriteCounterUint64(out, rule+`result="failed"}`, n.Failed)
+		metrics.WriteCounterUint64(out, rule+`result="missing"}`, n.Missing)
+	}
 	now := c.bottleneck.get()
 	for _, name := range limitNames {
 		v := int64(0)

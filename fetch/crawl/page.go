@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"seine/extract/fields"
+	"seine/extract/simhash"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/frontier"
@@ -302,7 +305,7 @@ func (w *worker) recordExchange(err error) {
 
 // recordAnswer fills in what a complete answer says.
 func (w *worker) recordAnswer() {
-	r, resp, fields := &w.rec, &w.resp, w.crawler.cfg.Fields
+	r, resp, wanted := &w.rec, &w.resp, w.crawler.cfg.Fields
 	if resp.Bytes > 0 {
 		r.Digest = w.digest.text()
 	}
@@ -310,9 +313,15 @@ func (w *worker) recordAnswer() {
 		f := w.scanner.Facts()
 		r.Title, r.Text = string(f.Title), string(f.Text)
 		r.Charset, r.NoIndex, r.Links = f.Charset, f.NoIndex, w.scanner.Counts().Found
+		if wanted.Has(sink.FieldSimHash) && len(f.Text) > 0 {
+			r.SimHash = fmt.Sprintf("%016x", simhash.Of(f.Text))
+		}
+		if w.rules != nil && f.Markup {
+			r.Fields = w.applyRules(f.Charset)
+		}
 	}
 	r.LinksOut = w.linksOut
-	if fields.Has(sink.FieldBody) {
+	if wanted.Has(sink.FieldBody) {
 		r.SetBody(w.body)
 	}
 	if resp.Header == nil {
@@ -320,9 +329,29 @@ func (w *worker) recordAnswer() {
 	}
 	r.ETag = resp.Header.Get("ETag")
 	r.Modified = resp.Header.Get("Last-Modified")
-	if fields.Has(sink.FieldHeaders) {
+	if wanted.Has(sink.FieldHeaders) {
 		resp.Header.Each(func(name, value string) { r.Headers = append(r.Headers, [2]string{name, value}) })
 	}
+}
+
+// applyRules makes the fields of the page at hand. Rules run through libraries
+// that walk whatever trees the web has: one that panics costs the page its
+// fields, and not the program.
+func (w *worker) applyRules(encoding string) (made []byte) {
+	log := w.crawler.cfg.Log.With("url", w.rec.URL)
+	defer func() {
+		if v := recover(); v != nil {
+			log.Error("rules of fields panicked; the page has none", "panic", v, "stack", string(debug.Stack()))
+			made = nil
+		}
+	}()
+	p, err := fields.NewPage(w.body, encoding, &w.url)
+	if err != nil {
+		log.Error("rules of fields cannot read the page; it has none", "err", err)
+		return nil
+	}
+	result := w.rules.Apply(p)
+	return result.AppendJSON(nil)
 }
 
 // flushCounts counts the page just fetched and what became of its links.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seine/extract"
+	"seine/extract/fields"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/frontier"
@@ -145,7 +146,8 @@ type worker struct {
 	src      source
 	scan     bool // the body goes through the scanner
 	body     []byte
-	linksOut []string // links, where the record wants them
+	rules    fields.Rules // that make its fields
+	linksOut []string     // links, where the record wants them
 	refused  [refusals]int
 	known    int
 }
@@ -162,7 +164,7 @@ func (c *Crawler) newWorker() *worker {
 // newScanner returns the scanner of pages under the rules of pol.
 func (c *Crawler) newScanner(pol *policy) *extract.Page {
 	return extract.NewPage(extract.PageConfig{
-		Config:         extract.Config{Robots: c.robotsAgent(), Text: c.cfg.Fields.Has(sink.FieldText)},
+		Config:         extract.Config{Robots: c.robotsAgent(), Text: c.cfg.Fields&(sink.FieldText|sink.FieldSimHash) != 0},
 		Canon:          c.cfg.Canon,
 		LimitBy:        c.cfg.Frontier.Layout().LimitBy,
 		Follow:         pol.follow,
@@ -217,7 +219,7 @@ func (w *worker) begin(v *visit, item *frontier.Item) {
 	if cap(w.wire.Response) > maxKeptBody {
 		w.wire.Response = nil
 	}
-	w.linksOut = nil
+	w.linksOut, w.rules = nil, nil
 	w.digest.begin(w.policy.settings.DigestKind())
 	w.scan = false
 	w.known = 0 // of a page that is to be fetched again, whose links count then
@@ -236,6 +238,9 @@ func (w *worker) Begin(r *fetch.Response) bool {
 		return false
 	}
 	w.scan = true
+	if w.crawler.cfg.Rules != nil {
+		w.rules = w.crawler.cfg.Rules.For(w.visit.lent.Site, string(w.url.Host()))
+	}
 	w.scanner.Reset(extract.Doc{
 		Base:        &w.url,
 		ContentType: r.Type,
@@ -257,7 +262,7 @@ func isSitemap(u *canon.URL, contentType string) bool {
 // Write implements fetch.Handler.
 func (w *worker) Write(p []byte) (int, error) {
 	w.digest.write(p)
-	if w.crawler.cfg.Fields.Has(sink.FieldBody) {
+	if w.rules != nil || w.crawler.cfg.Fields.Has(sink.FieldBody) {
 		w.body = append(w.body, p...)
 	}
 	if w.scan {

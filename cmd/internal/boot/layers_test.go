@@ -35,7 +35,7 @@ var layers = map[string][]string{
 	"extract/sink/postgres": {"extract/sink"},
 	"extract/sink/redis":    {"extract/sink", "shard"},
 	"extract/sink/warc":     {"extract/sink", "extract/sink/frame"},
-	"fetch/crawl":           {"frontier", "fetch", "fetch/robots", "extract", "extract/sink", "frontier/canon"},
+	"fetch/crawl":           {"frontier", "fetch", "fetch/robots", "extract", "extract/fields", "extract/simhash", "extract/sink", "frontier/canon"},
 }
 
 // vendors says which packages may import a library that has one home.
