@@ -45,8 +45,12 @@ func DeadTotals(ctx context.Context, f Operated) (map[string]int64, error) {
 	return totals, nil
 }
 
-// deadPage is how many letters are read at once.
-const deadPage = 200
+// So many dead letters are read at once, and given on: taking some out of a list
+// passes all of it, so many are taken together.
+const (
+	deadPage  = 200
+	deadBatch = 10_000
+)
 
 // WalkDead calls visit with the dead letters that a filter chooses, in batches of
 // one shard and cause, the oldest first. visit says how many of a batch it took out of
@@ -81,32 +85,33 @@ func WalkDead(ctx context.Context, f Operated, filter DeadFilter, visit func(k i
 
 // walkCause is WalkDead for the first left letters of one cause.
 func walkCause(ctx context.Context, f Desk, k int, cause string, left int64, filter DeadFilter, visited *int64, visit func(int, []DeadLetter) (int, error)) error {
-	for offset := int64(0); left > 0; {
+	var batch []DeadLetter
+	for offset, full := int64(0), false; left > 0 && !full; {
 		page, err := f.DeadLetters(ctx, k, cause, offset, min(left, deadPage))
-		if err != nil || len(page) == 0 {
+		if err != nil {
 			return err
 		}
 		left -= int64(len(page))
 		offset += int64(len(page))
-		chosen := page[:0]
 		for _, letter := range page {
 			if filter.Site == "" || letter.Site == filter.Site {
-				chosen = append(chosen, letter)
+				batch = append(batch, letter)
 			}
 		}
-		if room := filter.Limit - *visited; filter.Limit > 0 && int64(len(chosen)) > room {
-			chosen = chosen[:room]
+		if room := filter.Limit - *visited; filter.Limit > 0 && int64(len(batch)) >= room {
+			batch, full = batch[:room], true
 		}
-		if len(chosen) > 0 {
-			taken, err := visit(k, chosen)
-			*visited += int64(len(chosen))
+		if len(page) == 0 {
+			left = 0 // somebody else took the rest
+		}
+		if len(batch) >= deadBatch || len(batch) > 0 && (left == 0 || full) {
+			taken, err := visit(k, batch)
+			*visited += int64(len(batch))
 			offset -= int64(taken)
 			if err != nil {
 				return err
 			}
-		}
-		if filter.Limit > 0 && *visited >= filter.Limit {
-			return nil
+			batch = batch[:0]
 		}
 	}
 	return nil

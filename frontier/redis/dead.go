@@ -59,11 +59,6 @@ func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, err
 	return counts, nil
 }
 
-// WalkDead is frontier.WalkDead on this crawl.
-func (f *Frontier) WalkDead(ctx context.Context, filter frontier.DeadFilter, visit func(k int, batch []frontier.DeadLetter) (taken int, err error)) (int64, error) {
-	return frontier.WalkDead(ctx, f, filter, visit)
-}
-
 // One call passes so many dead letters, and takes so many of them: it stays under
 // a millisecond.
 const (
