@@ -195,7 +195,7 @@ func (p *Plan) time(spread sizes, redis float64) {
 			p.Why = fmt.Sprintf("%s allow %.0f pages/s, and %.0f are needed", name, rate, wanted)
 			p.Nearest = fmt.Sprintf("--days %.2f, or %.3g times as much of these", math.Ceil(took/864)/100, wanted/rate)
 		default:
-			rate = wanted
+			rate, name = wanted, "" // they could do more
 		}
 	}
 	if math.IsInf(rate, 1) { // nothing is given: nearly as fast as the sites allow

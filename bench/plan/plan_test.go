@@ -200,7 +200,11 @@ func TestDays(t *testing.T) {
 	if p.Why != "" || p.Seconds > 12*86400*1.01 || !about(p.Mean, 1e9/12/86400, 50) {
 		t.Errorf("%q, %.1f s, %.0f pages/s", p.Why, p.Seconds, p.Mean)
 	}
-	a.Sites, a.Exponent, a.Days = 1e6, 0.8, 1
+	a.Masters = 6
+	if p, err = New(a, u); err != nil || p.Bound != "the days that were asked for" {
+		t.Errorf("bound by %s, %v", p.Bound, err)
+	}
+	a.Sites, a.Exponent, a.Days, a.Masters = 1e6, 0.8, 1, 0
 	if p, err = New(a, u); err != nil || p.Why == "" {
 		t.Fatalf("%+v %v", p, err)
 	}
