@@ -49,8 +49,12 @@ func New(cfg Config) (*Client, error) {
 	if c.proxies, err = newProxies(&cfg); err != nil {
 		return nil, err
 	}
+	nm, err := newNames(&cfg, c.m)
+	if err != nil {
+		return nil, err
+	}
 	c.pool = newPool(cfg.MaxConnsPerHost, cfg.MaxConns, cfg.MaxIdle, cfg.IdleTime)
-	c.dialer = dialer{net: net.Dialer{KeepAlive: -1}, guard: guard{cfg.AllowNet}, dns: newDNSCache(&cfg, c.m), pool: c.pool, m: c.m}
+	c.dialer = dialer{net: net.Dialer{KeepAlive: -1}, guard: guard{cfg.AllowNet}, names: nm, pool: c.pool, m: c.m}
 	for _, raw := range cfg.ConnectTo {
 		rule, err := parseConnectTo(raw)
 		if err != nil {
@@ -78,7 +82,7 @@ func (c *Client) Close() error {
 	c.closing.Do(func() {
 		close(c.stop)
 		<-c.done
-		c.dialer.dns.close()
+		c.dialer.names.close()
 		c.pool.close()
 	})
 	return nil

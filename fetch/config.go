@@ -11,6 +11,8 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 	"golang.org/x/net/http/httpguts"
+
+	"seine/fetch/resolver"
 )
 
 // Config of a Client; zero fields are the documented defaults.
@@ -41,15 +43,17 @@ type Config struct {
 	InsecureSkipVerify bool   // certificates are not verified; each such handshake is counted
 	CAFile             string // PEM file of authorities trusted beside the system's
 	NoSessionCache     bool   // every TLS connection makes a full handshake
-	SessionCache       int    // TLS sessions remembered, default 4096
+	SessionCache       int    // TLS sessions remembered, default as many as a quarter of Memory holds
 
 	Proxies []string // http://[user:pass@]host:port or socks5://…; sites are spread over them and stay
 	NoProxy string   // hosts fetched directly, as the NO_PROXY variable
 
-	Resolver       Resolver      // default the system's
-	DNSTTL         time.Duration // how long an address is believed, default 5 min
-	DNSNegativeTTL time.Duration // how long a failure is believed, default 10 s
-	DNSEntries     int           // names remembered, default 65536
+	Resolver       Resolver      // default one of this package's that asks DNS
+	DNS            []string      // servers IP or IP:PORT asked in turn, default those of resolv.conf, whose search list and ndots hold then
+	DNSTTL         time.Duration // an address is believed for as long as its TTL says, at most this, default 10 min; 5 min where Resolver tells no TTL
+	DNSMinTTL      time.Duration // and at least this, default 10 s
+	DNSNegativeTTL time.Duration // how long a failure is believed, and the lack of a name at least, default 10 s
+	DNSEntries     int           // names remembered, default as many as a quarter of Memory holds
 
 	AcceptTypes []string // media types of Client.Accepts, default DefaultTypes
 	FetchAll    bool     // Client.Accepts says yes to every type
@@ -62,9 +66,14 @@ const (
 	chunkSize  = 16 << 10 // of a body, as handed on
 )
 
-// idleBytes is what an idle connection costs: some 1.5 KB here, more under TLS,
-// and the kernel's socket.
-const idleBytes = 8 << 10
+// What one costs: an idle connection some 1.5 KB here, more under TLS, and the
+// kernel's socket; a TLS session its ticket and the server's certificates; a name
+// its entry with a few addresses.
+const (
+	idleBytes    = 8 << 10
+	sessionBytes = 8 << 10
+	nameBytes    = 512
+)
 
 func (c Config) withDefaults() Config {
 	c.UserAgent = cmp.Or(c.UserAgent, "seine")
@@ -82,15 +91,11 @@ func (c Config) withDefaults() Config {
 	c.Memory = cmp.Or(c.Memory, cacheMemory())
 	c.MaxIdle = cmp.Or(c.MaxIdle, min(c.MaxConns, max(1, int(c.Memory/2/idleBytes))))
 	c.IdleTime = cmp.Or(c.IdleTime, 30*time.Second)
-	c.SessionCache = cmp.Or(c.SessionCache, 4096)
-	c.DNSTTL = cmp.Or(c.DNSTTL, 5*time.Minute)
+	c.SessionCache = cmp.Or(c.SessionCache, max(1, int(c.Memory/4/sessionBytes)))
+	c.DNSTTL = cmp.Or(c.DNSTTL, 10*time.Minute)
+	c.DNSMinTTL = cmp.Or(c.DNSMinTTL, 10*time.Second)
 	c.DNSNegativeTTL = cmp.Or(c.DNSNegativeTTL, 10*time.Second)
-	c.DNSEntries = cmp.Or(c.DNSEntries, 65536)
-	if c.Resolver == nil {
-		r := &systemResolver{}
-		r.PreferGo = true // a lookup of libc would hold a thread
-		c.Resolver = r
-	}
+	c.DNSEntries = cmp.Or(c.DNSEntries, max(1, int(c.Memory/4/nameBytes)))
 	if len(c.AcceptTypes) == 0 {
 		c.AcceptTypes = DefaultTypes()
 	}
@@ -110,7 +115,7 @@ func (c *Config) Validate() error {
 	}{
 		{"ConnectTimeout", c.ConnectTimeout}, {"TLSTimeout", c.TLSTimeout}, {"FirstByteTimeout", c.FirstByteTimeout},
 		{"ReadTimeout", c.ReadTimeout}, {"FetchTimeout", c.FetchTimeout}, {"IdleTime", c.IdleTime},
-		{"DNSTTL", c.DNSTTL}, {"DNSNegativeTTL", c.DNSNegativeTTL},
+		{"DNSTTL", c.DNSTTL}, {"DNSMinTTL", c.DNSMinTTL}, {"DNSNegativeTTL", c.DNSNegativeTTL},
 	} {
 		if d.v < 0 {
 			fault("%s is %s, it cannot be negative", d.name, d.v)
@@ -131,6 +136,11 @@ func (c *Config) Validate() error {
 	for _, h := range [][2]string{{"UserAgent", c.UserAgent}, {"Accept", c.Accept}} {
 		if !httpguts.ValidHeaderFieldValue(h[1]) {
 			fault("%s %q holds bytes that no header may hold", h[0], h[1])
+		}
+	}
+	for _, server := range c.DNS {
+		if _, err := resolver.ParseServer(server); err != nil {
+			fault("DNS: %w", err)
 		}
 	}
 	for _, rule := range c.ConnectTo {

@@ -8,14 +8,17 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"seine/fetch/resolver"
 )
 
 // dialer makes guarded TCP connections to names.
 type dialer struct {
 	net   net.Dialer
 	guard guard
-	dns   *dnsCache
+	names *names
 	pool  *pool // closes idle connections where the system has no room
 	rules []connectTo
 	m     *meters
@@ -128,11 +131,29 @@ func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	if isLocalhost(host) {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
 	}
-	addrs, err := d.dns.lookup(ctx, host)
+	addrs, err := d.names.lookup(ctx, host)
 	if err != nil {
-		return nil, local(ClassDNS, err)
+		return nil, d.nameFailure(err)
 	}
 	return addrs, nil
+}
+
+// nameFailure classes why a name was not resolved.
+func (d *dialer) nameFailure(err error) *Error {
+	if e, ok := errors.AsType[*resolver.Error](err); ok {
+		switch e.Kind {
+		case resolver.NoName:
+			return fail(ClassNoName, err)
+		case resolver.Down:
+			class := ClassResolver
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+				class = ClassFiles
+			}
+			d.pool.short.note(class)
+			return fail(class, err)
+		}
+	}
+	return fail(ClassDNS, err)
 }
 
 // isLocalhost names what is loopback whatever a resolver says (RFC 6761,

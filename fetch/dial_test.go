@@ -85,7 +85,7 @@ func TestDNS(t *testing.T) {
 		}
 		for _, name := range []string{"no.example", "empty.example"} {
 			_, _, err := get(c, "http://"+name+":"+port)
-			if class(err) != ClassDNS || !err.(*Error).Retry {
+			if class(err) != ClassNoName || err.(*Error).Retry {
 				t.Error(name, err)
 			}
 		}
@@ -138,7 +138,10 @@ func TestDNSExpiry(t *testing.T) {
 	for range 3 {
 		get(c, "http://a.example/")
 	}
-	if asked.Load() != 3 {
+	if _, _, err := get(c, "http://a.example/"); class(err) != ClassDNS || !err.(*Error).Retry {
+		t.Error(err)
+	}
+	if asked.Load() != 4 {
 		t.Errorf("a failure is believed longer than the negative TTL: %d", asked.Load())
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"strings"
+	"runtime"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"seine/fetch/resolver"
 )
 
 // Resolver turns a name into addresses; *net.Resolver is one.
@@ -18,25 +20,42 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// systemResolver asks for names with a dot as absolute, so that a search list
-// of the machine neither adds questions nor leads elsewhere. A name of one
-// label stays as it is: the hosts file knows it only so.
-type systemResolver struct{ net.Resolver }
+// asker looks one name up. Its errors are told apart by resolver.Error, or are
+// those of a context.
+type asker func(ctx context.Context, name string) (resolver.Answer, error)
 
-func (r *systemResolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
-	if strings.Contains(host, ".") && !strings.HasSuffix(host, ".") {
-		host += "."
+// foreignTTL is how long an answer is believed whose resolver tells no TTL.
+const foreignTTL = 5 * time.Minute
+
+// askerOf makes an asker of a Resolver.
+func askerOf(r Resolver) asker {
+	return func(ctx context.Context, name string) (resolver.Answer, error) {
+		addrs, err := r.LookupNetIP(ctx, "ip", name)
+		if err == nil && len(addrs) > 0 {
+			return resolver.Answer{Addrs: addrs, TTL: foreignTTL}, nil
+		}
+		e := &resolver.Error{Kind: resolver.Failed, Name: name, Err: err}
+		not, ok := errors.AsType[*net.DNSError](err)
+		switch {
+		case err == nil:
+			e.Kind, e.Err = resolver.NoName, errNoAddress
+		case ok && not.IsNotFound:
+			e.Kind = resolver.NoName
+		case ok && not.IsTimeout, errors.Is(err, context.DeadlineExceeded):
+			e.Kind = resolver.TimedOut
+		}
+		return resolver.Answer{}, e
 	}
-	return r.Resolver.LookupNetIP(ctx, network, host)
 }
 
-// dnsCache remembers answers for fixed times, because the resolver tells no
-// TTL: Config.DNSTTL for addresses, Config.DNSNegativeTTL for failures. Lookups
-// of one name at the same time are one. It is asked only when a connection is
-// made.
-type dnsCache struct {
-	resolver Resolver
-	ttl, neg time.Duration
+// names remembers answers for as long as their TTL says, within Config.DNSMinTTL
+// and Config.DNSTTL, and failures for Config.DNSNegativeTTL. That no server answers
+// at all is not remembered. Lookups of one name at the same time are one.
+type names struct {
+	ask      asker
+	own      *resolver.Resolver // behind ask, nil for another's
+	min, ttl time.Duration
+	neg      time.Duration
 	timeout  time.Duration
 	max      int
 	m        *meters
@@ -47,11 +66,11 @@ type dnsCache struct {
 	wg     sync.WaitGroup // lookups under way
 
 	mu    sync.Mutex
-	names map[string]*list.Element // of *dnsEntry
+	known map[string]*list.Element // of *nameEntry
 	lru   list.List                // front: used last
 }
 
-type dnsEntry struct {
+type nameEntry struct {
 	name  string
 	addrs []netip.Addr
 	err   error
@@ -60,96 +79,121 @@ type dnsEntry struct {
 
 var errNoAddress = errors.New("the name has no address")
 
-func newDNSCache(cfg *Config, m *meters) *dnsCache {
-	d := &dnsCache{
-		resolver: cfg.Resolver, ttl: cfg.DNSTTL, neg: cfg.DNSNegativeTTL,
-		timeout: cfg.ConnectTimeout, max: cfg.DNSEntries, m: m, names: make(map[string]*list.Element),
+func newNames(cfg *Config, m *meters) (*names, error) {
+	n := &names{
+		min: cfg.DNSMinTTL, ttl: cfg.DNSTTL, neg: cfg.DNSNegativeTTL,
+		timeout: cfg.ConnectTimeout, max: cfg.DNSEntries, m: m, known: make(map[string]*list.Element),
 	}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	return d
+	switch {
+	case cfg.Resolver != nil:
+		n.ask = askerOf(cfg.Resolver)
+	case len(cfg.DNS) == 0 && runtime.GOOS == "windows": // which has no resolv.conf
+		n.ask = askerOf(net.DefaultResolver)
+	default:
+		var err error
+		if n.own, err = resolver.New(resolver.Config{Servers: cfg.DNS}); err != nil {
+			return nil, err
+		}
+		n.ask = n.own.Lookup
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	return n, nil
 }
 
 // close ends lookups under way and waits for them.
-func (d *dnsCache) close() {
-	d.cancel()
-	d.wg.Wait()
+func (n *names) close() {
+	n.cancel()
+	n.wg.Wait()
+	if n.own != nil {
+		n.own.Close()
+	}
 }
 
 // lookup answers from memory or asks. A caller whose ctx ends leaves; the
 // lookup goes on for others. The slice is shared: read only.
-func (d *dnsCache) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
-	if e := d.cached(name); e != nil {
-		d.m.dnsHits.Inc()
+func (n *names) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	if e := n.cached(name); e != nil {
+		n.m.dnsHits.Inc()
 		return e.addrs, e.err
 	}
-	d.wg.Add(1)
-	ch := d.flight.DoChan(name, func() (any, error) {
-		e := d.ask(name)
+	n.wg.Add(1)
+	ch := n.flight.DoChan(name, func() (any, error) {
+		e := n.resolve(name)
 		return e, nil
 	})
 	done := func(r singleflight.Result) ([]netip.Addr, error) {
-		e := r.Val.(*dnsEntry)
+		e := r.Val.(*nameEntry)
 		return e.addrs, e.err
 	}
 	select {
 	case r := <-ch:
-		d.wg.Done()
+		n.wg.Done()
 		return done(r)
 	case <-ctx.Done():
-		go func() { <-ch; d.wg.Done() }()
+		go func() { <-ch; n.wg.Done() }()
 		return nil, ctx.Err()
 	}
 }
 
-// ask resolves and remembers.
-func (d *dnsCache) ask(name string) *dnsEntry {
-	ctx, cancel := context.WithTimeout(d.ctx, d.timeout)
+// resolve asks and remembers.
+func (n *names) resolve(name string) *nameEntry {
+	ctx, cancel := context.WithTimeout(n.ctx, n.timeout)
 	defer cancel()
-	d.m.dnsLookups.Inc()
-	e := &dnsEntry{name: name}
-	e.addrs, e.err = d.resolver.LookupNetIP(ctx, "ip", name)
-	if e.err == nil && len(e.addrs) == 0 {
-		e.err = errNoAddress
-	}
-	ttl := d.ttl
-	if e.err != nil {
-		d.m.dnsFailures.Inc()
-		ttl = d.neg
+	n.m.dnsLookups.Inc()
+	answer, err := n.ask(ctx, name)
+	e := &nameEntry{name: name, addrs: answer.Addrs, err: err}
+	ttl := min(max(answer.TTL, n.min), n.ttl)
+	if err != nil {
+		kind := resolver.Failed
+		if fault, ok := errors.AsType[*resolver.Error](err); ok {
+			kind = fault.Kind
+			ttl = n.neg
+			if kind == resolver.NoName {
+				ttl = max(n.neg, min(fault.TTL, n.ttl))
+			}
+		}
+		n.m.dnsFailures[kind].Inc()
+		if kind == resolver.Down {
+			return e
+		}
 	}
 	e.until = time.Now().Add(ttl)
-	if d.ctx.Err() == nil {
-		d.store(e)
+	if n.ctx.Err() == nil {
+		n.store(e)
 	}
 	return e
 }
 
-func (d *dnsCache) cached(name string) *dnsEntry {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	el := d.names[name]
+func (n *names) cached(name string) *nameEntry {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	el := n.known[name]
 	if el == nil {
 		return nil
 	}
-	e := el.Value.(*dnsEntry)
+	e := el.Value.(*nameEntry)
 	if !time.Now().Before(e.until) {
-		d.lru.Remove(el)
-		delete(d.names, name)
+		n.lru.Remove(el)
+		delete(n.known, name)
 		return nil
 	}
-	d.lru.MoveToFront(el)
+	n.lru.MoveToFront(el)
 	return e
 }
 
-func (d *dnsCache) store(e *dnsEntry) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if el := d.names[e.name]; el != nil {
-		d.lru.Remove(el)
+func (n *names) store(e *nameEntry) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if el := n.known[e.name]; el != nil {
+		n.lru.Remove(el)
 	}
-	d.names[e.name] = d.lru.PushFront(e)
-	for d.lru.Len() > d.max {
-		el := d.lru.Back()
-		delete(d.names, el.Value.(*dnsEntry).name)
-		d.lru.Remove(el)
+	n.known[e.name] = n.lru.PushFront(e)
+	now := time.Now()
+	for range 2 { // what is of no use any more goes faster than new names come
+		el := n.lru.Back()
+		if old := el.Value.(*nameEntry); n.lru.Len() > n.max || old != e && !now.Before(old.until) {
+			delete(n.known, old.name)
+			n.lru.Remove(el)
+		}
 	}
 }

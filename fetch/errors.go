@@ -14,7 +14,8 @@ import (
 // says which are worth another attempt.
 const (
 	ClassURL         = "url"          // not a URL or header that can be sent
-	ClassDNS         = "dns"          // the name has no address, or the resolver failed
+	ClassNoName      = "no_name"      // there is no such name, or it has no address
+	ClassDNS         = "dns"          // the name was not resolved: a server failed or did not answer
 	ClassGuard       = "guard"        // the address is not public and not in Config.AllowNet
 	ClassConnect     = "connect"      // no TCP connection in time
 	ClassProxy       = "proxy"        // the proxy failed or refused, or all proxies rest
@@ -44,7 +45,7 @@ var classes = [...]struct {
 	retry bool
 	local bool
 }{
-	{ClassURL, false, false}, {ClassDNS, true, false}, {ClassGuard, false, false}, {ClassConnect, true, false},
+	{ClassURL, false, false}, {ClassNoName, false, false}, {ClassDNS, true, false}, {ClassGuard, false, false}, {ClassConnect, true, false},
 	{ClassProxy, true, false}, {ClassTLS, true, false}, {ClassCertificate, false, false},
 	{ClassFirstByte, true, false}, {ClassIdle, true, false}, {ClassTimeout, true, false},
 	{ClassReset, true, false}, {ClassShort, true, false}, {ClassProtocol, false, false},

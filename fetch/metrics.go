@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/VictoriaMetrics/metrics"
+
+	"seine/fetch/resolver"
 )
 
 // meters are the counters of a client, resolved once.
@@ -14,7 +16,7 @@ type meters struct {
 	handshakes, resumed      *metrics.Counter
 	unverified               *metrics.Counter
 	dnsHits, dnsLookups      *metrics.Counter
-	dnsFailures              *metrics.Counter
+	dnsFailures              [4]*metrics.Counter         // by resolver.Kind
 	failures, cuts           map[string]*metrics.Counter // by class
 	mended                   [mendingsCount]*metrics.Counter
 	proxyAnswered, proxyDown []*metrics.Counter // by proxy
@@ -33,13 +35,15 @@ func newMeters(s *metrics.Set, proxies int) *meters {
 		unverified:  s.GetOrCreateCounter(`seine_fetch_tls_unverified_total`),
 		dnsHits:     s.GetOrCreateCounter(`seine_fetch_dns_hits_total`),
 		dnsLookups:  s.GetOrCreateCounter(`seine_fetch_dns_lookups_total`),
-		dnsFailures: s.GetOrCreateCounter(`seine_fetch_dns_failures_total`),
 		failures:    make(map[string]*metrics.Counter),
 		cuts:        make(map[string]*metrics.Counter),
 	}
 	for _, c := range classes {
 		m.failures[c.name] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_failures_total{class=%q}`, c.name))
 		m.cuts[c.name] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_cuts_total{class=%q}`, c.name))
+	}
+	for i := range m.dnsFailures {
+		m.dnsFailures[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_dns_failures_total{kind=%q}`, resolver.Kind(i)))
 	}
 	for i, what := range mendings {
 		m.mended[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_mended_total{what=%q}`, what))

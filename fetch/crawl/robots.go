@@ -257,8 +257,12 @@ func (n *nextRequest) rulesFailed(item *frontier.Item, err error) step {
 	if fetch.Local(class) {
 		return stepOver // it says nothing about the site
 	}
-	if class == fetch.ClassDNS {
-		if o := c.cfg.retryOutcome(item, class, err.Error(), 0); o.Kind == frontier.Retry {
+	if class == fetch.ClassDNS || class == fetch.ClassNoName {
+		o := deadOutcome(item, class, err.Error())
+		if retry {
+			o = c.cfg.retryOutcome(item, class, err.Error(), 0)
+		}
+		if o.Kind == frontier.Retry {
 			v.settle(o)
 		} else {
 			u := n.reader()

@@ -239,7 +239,7 @@ func TestDeadName(t *testing.T) {
 	r.seed("http://nowhere.invalid/x", "http://127.0.0.1/guarded")
 	crawler := r.run()
 	got := r.store.by(t)
-	if rec := got["http://nowhere.invalid/x"]; rec.Error == nil || rec.Error.Class != fetch.ClassDNS || rec.Attempts != 4 {
+	if rec := got["http://nowhere.invalid/x"]; rec.Error == nil || rec.Error.Class != fetch.ClassNoName || rec.Attempts != 1 {
 		t.Errorf("no such name: %+v", rec)
 	}
 	if rec := got["http://127.0.0.1/guarded"]; rec.Error == nil || rec.Error.Class != fetch.ClassGuard {

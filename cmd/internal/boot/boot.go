@@ -17,7 +17,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -95,6 +97,24 @@ func limitMemory() error {
 		return nil
 	}
 	return err
+}
+
+// cacheShare is the part of the memory that idle connections, TLS sessions and
+// names may take together.
+const cacheShare = 8
+
+// cacheMemory is that part of the memory limit, or of the machine's memory where
+// there is no limit; 0 if neither is known.
+func cacheMemory() int64 {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		all, err := memlimit.FromSystem()
+		if err != nil {
+			return 0
+		}
+		limit = int64(min(all, math.MaxInt64))
+	}
+	return limit / cacheShare
 }
 
 // abortGrace is how long an aborted program may take to end.

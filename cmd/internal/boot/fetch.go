@@ -29,6 +29,7 @@ type FetchFlags struct {
 	TLSLegacy          bool           `group:"net" name:"tls-legacy" help:"Offer RSA key exchange too, which some old servers need; for single sites: tls_legacy in the file."`
 	InsecureSkipVerify bool           `group:"net" help:"Do not verify certificates of sites. Anyone on the way can change what you fetch."`
 	Proxy              []string       `group:"net" sep:"none" placeholder:"URL" help:"http:// or socks5:// proxy with user and password; sites are spread over several. Better in the file or the environment. Repeatable."`
+	DNS                []string       `group:"net" name:"dns" placeholder:"SERVER" help:"DNS servers to ask, IP or IP:PORT (those of resolv.conf, with its search list)."`
 	NoProxy            string         `group:"net" placeholder:"HOSTS" help:"Hosts fetched without proxy, as in NO_PROXY; loopback addresses always are."`
 
 	RetryCodes []int         `group:"polite" placeholder:"CODE" help:"Statuses that are tried again (408, 425, 429, 500, 502-504, 520-529)."`
@@ -47,7 +48,7 @@ func (f *FetchFlags) Fetch(userAgent string, env []string) (fetch.Config, error)
 		ConnectTimeout: f.ConnectTimeout, ReadTimeout: f.ReadTimeout, FetchTimeout: f.FetchTimeout,
 		AcceptTypes: f.AcceptTypes, FetchAll: f.FetchAll,
 		AllowNet: f.AllowNet, ConnectTo: f.ConnectTo, CAFile: f.CA, TLSLegacy: f.TLSLegacy, InsecureSkipVerify: f.InsecureSkipVerify,
-		Proxies: f.Proxy, NoProxy: f.NoProxy,
+		Proxies: f.Proxy, NoProxy: f.NoProxy, DNS: f.DNS, Memory: cacheMemory(),
 	}
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
 		if v, ok := lookup(env, name); ok && c.NoProxy == "" {
