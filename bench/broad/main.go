@@ -43,7 +43,7 @@ func main() {
 	var long, list bool
 	flag.StringVar(&o.fetcher, "fetcher", "bin/fetcher", "the fetcher to measure")
 	flag.StringVar(&o.frontier, "frontier", "bin/frontier", "the program that creates and deletes its crawls")
-	flag.StringVar(&o.redis, "redis", "", "addresses of a cluster's masters on this machine; none: rows that need them are left out")
+	flag.StringVar(&o.redis, "redis", "", "addresses of a cluster's masters on this machine; rows that need them are refused without")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds of every row")
 	flag.StringVar(&o.out, "out", "", "file for the result besides stdout")
 	flag.StringVar(&o.keep, "keep", "", "directory for logs and records of the last crawl")
@@ -53,6 +53,9 @@ func main() {
 	flag.Parse()
 	o.args = flag.Args()
 	chosen, err := choose(pattern, long)
+	if i := slices.IndexFunc(chosen, func(r row) bool { return r.masters }); err == nil && !list && i >= 0 && o.redis == "" {
+		err = fmt.Errorf("%s needs -redis", chosen[i].name)
+	}
 	if err == nil && list {
 		for _, r := range chosen {
 			fmt.Printf("%-32s %s\n", r.name, r.what())
@@ -99,9 +102,6 @@ func run(o options, chosen []row) error {
 	all := make(map[string][]result)
 	for range o.rounds {
 		for _, r := range chosen {
-			if r.masters && o.redis == "" {
-				continue
-			}
 			got, err := measure(o, r, stop)
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.name, err)
