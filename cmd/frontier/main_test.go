@@ -188,7 +188,7 @@ func TestCausesAreThoseOfTheReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(text), "### Causes of death")
-	table, _, _ = strings.Cut(table, "\n## ")
+	table, _, _ = strings.Cut(table, "\n##")
 	var named []string
 	for line := range strings.Lines(table) {
 		cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |")
