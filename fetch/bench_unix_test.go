@@ -35,6 +35,11 @@ func TestMain(m *testing.M) {
 // benchServer serves pages of /<bytes>, and /gzip/<bytes>, until its standard
 // input ends.
 func benchServer(kind string) {
+	if kind == "names" {
+		fmt.Println(serveNames())
+		io.Copy(io.Discard, os.Stdin)
+		return
+	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)

@@ -12,16 +12,17 @@ import (
 // Client fetches URLs. It is safe for any number of goroutines; each brings
 // its own Response and Handler.
 type Client struct {
-	cfg      Config
-	types    *Types
-	m        *meters
-	tls      *tls.Config
-	dialer   dialer
-	proxies  *proxies
-	pool     *pool
-	decoders decoders
-	own      [][2]string // headers of every request
-	block    []byte      // the same as bytes
+	cfg       Config
+	types     *Types
+	m         *meters
+	tls       *tls.Config
+	dialer    dialer
+	addresses *addresses
+	proxies   *proxies
+	pool      *pool
+	decoders  decoders
+	own       [][2]string // headers of every request
+	block     []byte      // the same as bytes
 
 	exchanges sync.Pool
 	chunks    sync.Pool // of *[chunkSize]byte
@@ -53,6 +54,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.addresses = newAddresses(cfg.PerAddress)
 	c.pool = newPool(cfg.MaxConnsPerHost, cfg.MaxConns, cfg.MaxIdle, cfg.IdleTime)
 	c.dialer = dialer{net: net.Dialer{KeepAlive: -1}, guard: guard{cfg.AllowNet}, names: nm, pool: c.pool, m: c.m}
 	for _, raw := range cfg.ConnectTo {
@@ -71,6 +73,7 @@ func New(cfg Config) (*Client, error) {
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_open_connections`, func() float64 { n, _ := c.pool.room(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_connections_limit`, func() float64 { _, n := c.pool.room(); return float64(n) })
+	cfg.Metrics.GetOrCreateGauge(`seine_fetch_crowded_hosts`, func() float64 { return float64(c.addresses.crowded()) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_hosts`, func() float64 { n, _ := c.pool.counts(); return float64(n) })
 	go c.janitor()
 	return c, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"net/url"
 	"os"
@@ -57,6 +58,8 @@ type Config struct {
 
 	AcceptTypes []string // media types of Client.Accepts, default DefaultTypes
 	FetchAll    bool     // Client.Accepts says yes to every type
+
+	PerAddress float64 // requests a second to one address by all fetchers of the crawl, as Prepare spaces them out; default no bound
 
 	Metrics *metrics.Set // counters are registered here, default a set of its own
 }
@@ -137,6 +140,9 @@ func (c *Config) Validate() error {
 		if !httpguts.ValidHeaderFieldValue(h[1]) {
 			fault("%s %q holds bytes that no header may hold", h[0], h[1])
 		}
+	}
+	if c.PerAddress < 0 || math.IsNaN(c.PerAddress) {
+		fault("PerAddress is %v, it cannot be negative", c.PerAddress)
 	}
 	for _, server := range c.DNS {
 		if _, err := resolver.ParseServer(server); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -97,12 +98,29 @@ func (d *dialer) route(host string, port uint16) (string, uint16) {
 }
 
 // dial connects to a host under the guard; errors are of class dns, guard or
-// connect, or local. Rules lead to another address, never past the guard.
-func (d *dialer) dial(ctx context.Context, host string, port uint16) (net.Conn, error) {
+// connect, or local. The address first is tried first if it is one of the host's. Rules lead to another address, never past the guard.
+func (d *dialer) dial(ctx context.Context, host string, port uint16, first netip.Addr) (net.Conn, error) {
 	host, port = d.route(host, port)
-	addrs, err := d.resolve(ctx, host)
+	addrs, refused := d.permitted(ctx, host, port)
+	if refused != nil {
+		return nil, refused
+	}
+	if i := slices.Index(addrs, netip.AddrPortFrom(first, port)); i > 0 {
+		addrs[0], addrs[i] = addrs[i], addrs[0]
+	}
+	nc, err := d.race(ctx, addrs)
 	if err != nil {
-		return nil, err
+		return nil, local(ClassConnect, err)
+	}
+	d.m.connections.Inc()
+	return nc, nil
+}
+
+// permitted are the addresses of a host that the guard lets through.
+func (d *dialer) permitted(ctx context.Context, host string, port uint16) ([]netip.AddrPort, *Error) {
+	addrs, fault := d.resolve(ctx, host)
+	if fault != nil {
+		return nil, fault
 	}
 	public := make([]netip.AddrPort, 0, len(addrs))
 	var refused error
@@ -116,15 +134,10 @@ func (d *dialer) dial(ctx context.Context, host string, port uint16) (net.Conn, 
 	if len(public) == 0 {
 		return nil, fail(ClassGuard, refused)
 	}
-	nc, err := d.race(ctx, public)
-	if err != nil {
-		return nil, local(ClassConnect, err)
-	}
-	d.m.connections.Inc()
-	return nc, nil
+	return public, nil
 }
 
-func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, *Error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
 	}
@@ -261,6 +274,6 @@ func (x *exchange) dial(ctx context.Context) (nc, raw net.Conn, err error) {
 	if x.px != nil {
 		return x.px.tunnel(ctx, &x.c.dialer, &x.t)
 	}
-	nc, err = x.c.dialer.dial(ctx, x.t.host, x.t.port)
+	nc, err = x.c.dialer.dial(ctx, x.t.host, x.t.port, x.addr)
 	return nc, nc, err
 }

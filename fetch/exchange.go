@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -26,11 +27,12 @@ type exchange struct {
 	framed framed
 	wire   wire
 	stages []*stage
-	max    int64  // bytes of a decoded body
-	raw    bool   // Request.Raw
-	legacy bool   // Request.TLSLegacy, or Config's
-	sent   func() // Request.Sent
-	tap    *Wire  // Request.Wire
+	max    int64      // bytes of a decoded body
+	raw    bool       // Request.Raw
+	legacy bool       // Request.TLSLegacy, or Config's
+	sent   func()     // Request.Sent
+	addr   netip.Addr // Request.Addr
+	tap    *Wire      // Request.Wire
 }
 
 const (
@@ -108,7 +110,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 
 // prepare takes the URL apart, picks the proxy and writes the request.
 func (x *exchange) prepare(req *Request) error {
-	x.sent, x.tap, x.raw, x.max = req.Sent, req.Wire, req.Raw, x.c.cfg.MaxBody
+	x.sent, x.tap, x.raw, x.max, x.addr = req.Sent, req.Wire, req.Raw, x.c.cfg.MaxBody, req.Addr
 	x.legacy = req.TLSLegacy || x.c.cfg.TLSLegacy
 	if req.MaxBody > 0 {
 		x.max = req.MaxBody

@@ -29,6 +29,7 @@ package fetch
 
 import (
 	"context"
+	"net/netip"
 	"time"
 )
 
@@ -41,6 +42,7 @@ type Request struct {
 	MaxBody   int64         // bytes of the decoded body, 0 = Config.MaxBody
 	Raw       bool          // the body comes as it was sent, its Content-Encoding not undone; see Decode
 	TLSLegacy bool          // RSA key exchange is offered too, as old servers need
+	Addr      netip.Addr    // of the host, to be tried first, as Prepare chose it; zero for none
 	Sent      func()        // called each time the request has been written, or nil
 }
 

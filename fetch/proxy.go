@@ -264,9 +264,9 @@ func (d *dialer) guardLiteral(host string) error {
 
 // open connects without the guard, for proxies only.
 func (d *dialer) open(ctx context.Context, host string, port uint16) (net.Conn, error) {
-	addrs, err := d.resolve(ctx, host)
-	if err != nil {
-		return nil, err
+	addrs, fault := d.resolve(ctx, host)
+	if fault != nil {
+		return nil, fault
 	}
 	all := make([]netip.AddrPort, len(addrs))
 	for i, a := range addrs {

@@ -1,0 +1,154 @@
+package fetch
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Thousands of names may stand on one address: to the machine behind it they are
+// one crawler that asks thousands of times a second. Config.PerAddress spaces the
+// requests to an address out. Who means to make a request asks Prepare first, holding
+// nothing that is scarce, and comes back at the time that it was told.
+
+// Reservation is when and where a host may be asked next.
+type Reservation struct {
+	At   time.Time  // zero or past: now
+	Addr netip.Addr // for Request.Addr; zero where it does not matter
+}
+
+// Prepare resolves the name of a URL's host and reserves a request at one of its
+// addresses, that which is free first. While At is ahead the reservation is kept
+// for the host: sleep, or do something else, and call Prepare again then. Once At
+// has passed the reservation is used up by the call, and Do is to follow. One that is not
+// fetched within a minute is lost.
+//
+// Errors are those that Do would end with. Behind a proxy, which resolves names
+// itself, there is nothing to prepare.
+func (c *Client) Prepare(ctx context.Context, url string) (Reservation, error) {
+	r, err := c.prepare(ctx, url)
+	if err != nil {
+		c.m.failures[err.Class].Inc()
+		return r, err
+	}
+	return r, nil
+}
+
+func (c *Client) prepare(ctx context.Context, url string) (Reservation, *Error) {
+	var t target
+	if err := t.parse(url); err != nil {
+		return Reservation{}, fail(ClassURL, err)
+	}
+	if px, err := c.proxies.pick(&t); px != nil || err != nil {
+		return Reservation{}, nil // what a proxy lacks is for Do to tell
+	}
+	host, port := c.dialer.route(t.host, t.port)
+	addrs, err := c.dialer.permitted(ctx, strings.Clone(host), port)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Reservation{}, ended(ctx, time.Now().Add(c.cfg.FetchTimeout))
+		}
+		return Reservation{}, err
+	}
+	return c.addresses.reserve(t.host, addrs, time.Now()), nil
+}
+
+// SetFetchers says how many fetchers work on the crawl, so that each keeps its
+// share of Config.PerAddress. Names spread evenly over fetchers, so shares add up
+// to about the whole.
+func (c *Client) SetFetchers(n int) { c.addresses.share(n) }
+
+// addresses spaces requests to one address out.
+type addresses struct {
+	rate float64 // requests a second to one address by all fetchers, 0 = no bound
+
+	mu    sync.Mutex
+	every time.Duration            // between two of ours
+	next  map[netip.Addr]time.Time // when an address is free
+	held  map[string]Reservation   // by host, those whose time has not come
+	room  int                      // entries before the next sweep
+}
+
+const (
+	// heldFor is how long a reservation may be late.
+	heldFor = time.Minute
+	// leastSwept is what both maps may hold before anybody looks for old entries.
+	leastSwept = 1024
+)
+
+func newAddresses(rate float64) *addresses {
+	a := &addresses{rate: rate, next: make(map[netip.Addr]time.Time), held: make(map[string]Reservation), room: leastSwept}
+	a.share(1)
+	return a
+}
+
+func (a *addresses) share(fetchers int) {
+	if a.rate <= 0 {
+		return
+	}
+	a.mu.Lock()
+	a.every = time.Duration(float64(max(fetchers, 1)) / a.rate * float64(time.Second))
+	a.mu.Unlock()
+}
+
+func (a *addresses) reserve(host string, addrs []netip.AddrPort, now time.Time) Reservation {
+	if a.rate <= 0 {
+		return Reservation{}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r, ok := a.held[host]
+	if ok && now.Sub(r.At) >= heldFor {
+		delete(a.held, host)
+		ok = false
+	}
+	if !ok {
+		r = Reservation{Addr: addrs[0].Addr(), At: a.next[addrs[0].Addr()]}
+		for _, ap := range addrs[1:] {
+			if at := a.next[ap.Addr()]; at.Before(r.At) && r.At.After(now) {
+				r = Reservation{Addr: ap.Addr(), At: at}
+			}
+		}
+		if r.At.Before(now) {
+			r.At = now
+		}
+		a.next[r.Addr] = r.At.Add(a.every)
+	}
+	if r.At.After(now) {
+		if !ok {
+			a.held[strings.Clone(host)] = r
+		}
+	} else {
+		delete(a.held, host)
+	}
+	a.sweep(now)
+	return r
+}
+
+// sweep drops what has no meaning any more, when there is twice as much as the last
+// time.
+func (a *addresses) sweep(now time.Time) {
+	if len(a.next)+len(a.held) < a.room {
+		return
+	}
+	for addr, at := range a.next {
+		if at.Before(now) {
+			delete(a.next, addr)
+		}
+	}
+	for host, r := range a.held {
+		if now.Sub(r.At) >= heldFor {
+			delete(a.held, host)
+		}
+	}
+	a.room = max(leastSwept, 2*(len(a.next)+len(a.held)))
+}
+
+// crowded is how many hosts wait for their addresses.
+func (a *addresses) crowded() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.held)
+}

@@ -1,0 +1,143 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestPerAddress: a thousand names on one address are asked no faster than the
+// bound allows, in the order of their reservations; names elsewhere do not notice.
+func TestPerAddress(t *testing.T) {
+	const names, rate = 1000, 500
+	s := answers(t, okAnswer, false)
+	port := s.ln.Addr().String()[strings.LastIndexByte(s.ln.Addr().String(), ':'):]
+	c := newClient(t, func(cfg *Config) {
+		cfg.PerAddress = rate
+		cfg.Resolver = resolverFunc(func(_ context.Context, name string) ([]addr, error) {
+			if strings.HasPrefix(name, "alone") {
+				return []addr{netip.MustParseAddr("127.0.0.2")}, nil
+			}
+			return []addr{netip.MustParseAddr("127.0.0.1")}, nil
+		})
+	})
+	began := time.Now()
+	var mu sync.Mutex
+	var starts []time.Time
+	var wg sync.WaitGroup
+	for i := range names {
+		wg.Go(func() {
+			url := fmt.Sprintf("http://n%d.example%s/", i, port)
+			for {
+				r, err := c.Prepare(t.Context(), url)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				wait := time.Until(r.At)
+				if wait <= 0 {
+					mu.Lock()
+					starts = append(starts, time.Now())
+					mu.Unlock()
+					if err := c.Do(t.Context(), &Request{URL: url, Addr: r.Addr}, new(Response), &counter{}); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				time.Sleep(wait)
+			}
+		})
+	}
+	if r, err := c.Prepare(t.Context(), "http://alone.example/"); err != nil || r.At.After(time.Now()) {
+		t.Errorf("another address waits: %v %v", r, err)
+	}
+	wg.Wait()
+	if took := time.Since(began); took < time.Second*(names-1)/rate {
+		t.Errorf("%d requests in %s", names, took)
+	}
+	for i := range starts { // of any hundred requests, the last cannot be there too soon
+		if j := i + 100; j < len(starts) && starts[j].Sub(began) < time.Second*time.Duration(j)/rate {
+			t.Fatalf("request %d after %s", j, starts[j].Sub(began))
+		}
+	}
+	if n := c.addresses.crowded(); n != 0 || len(starts) != names {
+		t.Errorf("%d hosts still wait, %d were asked", n, len(starts))
+	}
+}
+
+func TestReservations(t *testing.T) {
+	one, two := netip.MustParseAddrPort("192.0.2.1:80"), netip.MustParseAddrPort("192.0.2.2:80")
+	a := newAddresses(10)
+	now := time.Now()
+	at := func(host string, after time.Duration, addrs ...netip.AddrPort) string {
+		r := a.reserve(host, addrs, now.Add(after))
+		return fmt.Sprint(r.At.Sub(now), " ", r.Addr)
+	}
+	same := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	same("free", at("a", 0, one), "0s 192.0.2.1")
+	same("the second", at("b", 0, one), "100ms 192.0.2.1")
+	same("the second again", at("b", 0, one), "100ms 192.0.2.1")
+	same("the third", at("c", 0, one), "200ms 192.0.2.1")
+	same("another address", at("d", 0, one, two), "0s 192.0.2.2")
+	same("that which is free first", at("e", 0, one, two), "100ms 192.0.2.2")
+	same("its time has come", at("b", 150*time.Millisecond, one), "100ms 192.0.2.1")
+	same("used up", at("b", 150*time.Millisecond, one), "300ms 192.0.2.1")
+	a.share(5)
+	same("a fleet", at("f", 0, one), "400ms 192.0.2.1")
+	same("its share", at("g", 0, one), "900ms 192.0.2.1")
+	same("lost", at("c", 2*time.Minute, one), "2m0s 192.0.2.1")
+	for i := range 10 * leastSwept {
+		ap := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 80)
+		at("h", time.Hour+time.Duration(i)*time.Second, ap)
+	}
+	if n := len(a.next) + len(a.held); n > 3*leastSwept {
+		t.Errorf("%d entries are kept", n)
+	}
+	if r := newAddresses(0).reserve("a", []netip.AddrPort{one}, now); r != (Reservation{}) {
+		t.Error("no bound", r)
+	}
+}
+
+// TestPrepareFails as Do would.
+func TestPrepareFails(t *testing.T) {
+	c := newClient(t, func(cfg *Config) {
+		cfg.AllowNet = nil
+		cfg.Resolver = resolverFunc(func(_ context.Context, name string) ([]addr, error) {
+			if name == "none.example" {
+				return nil, nil
+			}
+			return []addr{netip.MustParseAddr("127.0.0.1")}, nil
+		})
+	})
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for url, want := range map[string]string{"ftp://a/": ClassURL, "http://none.example/": ClassNoName, "http://a.example/": ClassGuard, "http://127.0.0.1/": ClassGuard} {
+		if _, err := c.Prepare(t.Context(), url); class(err) != want {
+			t.Errorf("%s: %v, want %s", url, err, want)
+		}
+	}
+	if _, err := c.Prepare(canceled, "http://new.example/"); class(err) != ClassCanceled && class(err) != ClassGuard {
+		t.Error(err)
+	}
+	proxied := newClient(t, func(cfg *Config) { cfg.Proxies = []string{"http://127.0.0.9:1"}; cfg.Resolver = noResolver{t} })
+	if r, err := proxied.Prepare(t.Context(), "http://a.example/"); err != nil || r != (Reservation{}) {
+		t.Error(r, err)
+	}
+}
+
+// noResolver fails the test when it is asked.
+type noResolver struct{ t *testing.T }
+
+func (n noResolver) LookupNetIP(_ context.Context, _, name string) ([]addr, error) {
+	n.t.Error("asked for", name)
+	return nil, nil
+}
