@@ -17,9 +17,11 @@ func RecentClaimKey(crawl string) string { return beside(LiveKey(crawl), "recent
 func DeadFeedKey(crawl string) string { return crawl + ":dead:feed" }
 
 // FeedSeqKey counts what was taken from the feed of this key, in its slot;
-// FeedLockKey says that somebody takes from it now.
+// FeedLockKey says that somebody takes from it now; FeedLateKey holds elements
+// that were taken while their shards did not take them.
 func FeedSeqKey(feed string) string  { return beside(feed, "seq") }
 func FeedLockKey(feed string) string { return beside(feed, "lock") }
+func FeedLateKey(feed string) string { return beside(feed, "late") }
 
 // CrawlsKey holds the names of all crawls of a Redis.
 func CrawlsKey() string { return "seine:crawls" }

@@ -370,11 +370,11 @@ type fed struct {
 	drained atomic.Bool // the element was taken off
 }
 
-func (f *fed) DrainFeed(ctx context.Context, admit func(context.Context, []frontier.FeedItem) error) (int, error) {
+func (f *fed) DrainFeed(ctx context.Context, admit func(context.Context, []frontier.FeedItem) ([]int, error)) (int, error) {
 	if f.drained.Load() {
 		return 0, nil
 	}
-	if err := admit(ctx, []frontier.FeedItem{f.item}); err != nil {
+	if late, err := admit(ctx, []frontier.FeedItem{f.item}); err != nil || len(late) > 0 {
 		return 0, err
 	}
 	f.drained.Store(true)
@@ -395,7 +395,7 @@ func TestFullStopFeed(t *testing.T) {
 	r.cfg.Frontier, r.cfg.ExitWhenDone = f, false
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "the element is parked", crawler.anyFull)
+	until(t, "the element found no room", crawler.loopOf(c.Fingerprint).admitter.isFull)
 	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)

@@ -270,6 +270,15 @@ func (l *shardLoop) drop(v *visit) {
 	}
 }
 
+// silentFor is for how long the shard has owed an answer.
+func (l *shardLoop) silentFor(now time.Time) time.Duration {
+	asking := l.asking.Load()
+	if asking == 0 {
+		return 0
+	}
+	return now.Sub(time.UnixMilli(asking))
+}
+
 // idle reports whether nothing of this shard is open in this fetcher.
 func (l *shardLoop) idle() bool {
 	l.mu.Lock()

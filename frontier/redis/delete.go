@@ -94,7 +94,7 @@ func (f *Frontier) remove(ctx context.Context) (total int64, err error) {
 func (f *Frontier) ownKeys() []string {
 	feed := shard.FeedKey(f.crawl)
 	return []string{
-		feed, shard.FeedSeqKey(feed), shard.FeedLockKey(feed), shard.DeadFeedKey(f.crawl),
+		feed, shard.FeedSeqKey(feed), shard.FeedLockKey(feed), shard.FeedLateKey(feed), shard.DeadFeedKey(f.crawl),
 		shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl), shard.PagesKey(f.crawl),
 		shard.RecentKey(f.crawl), shard.RecentClaimKey(f.crawl),
 	}

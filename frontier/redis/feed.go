@@ -16,10 +16,11 @@ import (
 
 // The bounds of a feed.
 const (
-	feedBatch   = 500              // elements handled at once
+	feedBatch   = 500              // elements handled at once, and as many of those that are late
 	feedLock    = 10 * time.Second // how long a drainer that died keeps others away
 	maxDeadFeed = 10_000           // bad elements kept
 	deadText    = 1 << 10          // bytes kept of a bad element
+	buryWait    = 2 * time.Second  // how long bad elements wait for the master that keeps them
 )
 
 // feedKey is the list that URLs are fed through.
@@ -30,14 +31,19 @@ func (f *Frontier) feedKey() string {
 	return shard.FeedKey(f.crawl)
 }
 
-// FeedLen is how many elements wait in the feed.
+// FeedLen is how many elements wait in the feed, or were put aside until their
+// shards take them.
 func (f *Frontier) FeedLen(ctx context.Context) (int64, error) {
-	key := f.feedKey()
-	reply, err := f.client.Do(ctx, noShard, key, "LLEN", key)
-	if err != nil {
-		return 0, feedError(key, err)
+	feed := f.feedKey()
+	n := int64(0)
+	for _, key := range []string{feed, shard.FeedLateKey(feed)} {
+		reply, err := f.client.Do(ctx, noShard, key, "LLEN", key)
+		if err != nil {
+			return 0, feedError(key, err)
+		}
+		n += shard.Int(reply)
 	}
-	return shard.Int(reply), nil
+	return n, nil
 }
 
 func feedError(key string, err error) error {
@@ -47,18 +53,22 @@ func feedError(key string, err error) error {
 	return fmt.Errorf("frontier: feed %s: %w", key, err)
 }
 
-// DrainFeed takes up to 500 elements from the tail of the feed. It hands the
-// readable ones to admit, and removes them all from the feed when admit has
-// returned nil; what cannot be read goes to the list <crawl>:dead:feed. It
-// returns how many elements it removed: none when another program drains the
-// feed just now, or when Redis has no room. Call it about once a second, and again at once after 500.
+// DrainFeed takes up to 500 elements from the tail of the feed, and as many that
+// were put aside before. It hands the readable ones to admit, and removes them
+// all from the feed when admit has returned. Those that admit calls late, by
+// their places, are put aside, and handed over again by later calls, in turns: so
+// one shard that takes nothing stops nobody else's elements. What cannot be read
+// goes to the list <crawl>:dead:feed; while its master takes nothing it is late
+// too. DrainFeed returns how many elements were handled: none when another
+// program drains the feed just now, or when Redis has no room. Call it about
+// once a second, and again at once while it handles any.
 //
 // A drainer that dies before the removal has its elements admitted once more
 // by the next, with the same effect: an `again` carries the number of its
-// element as request id, which advances together with the removal. So two
-// equal elements are two requests, one element read twice is one.
-// Cost: four small calls, one when the feed is empty.
-func (f *Frontier) DrainFeed(ctx context.Context, admit func(context.Context, []frontier.FeedItem) error) (n int, err error) {
+// element as request id, which an element keeps that is put aside, and which
+// advances together with the removal. So two equal elements are two requests, one
+// element read twice is one. Cost: five small calls, two when the feed is empty.
+func (f *Frontier) DrainFeed(ctx context.Context, admit func(context.Context, []frontier.FeedItem) (late []int, err error)) (n int, err error) {
 	waits, err := f.FeedLen(ctx)
 	if err != nil || waits == 0 {
 		return 0, err
@@ -84,46 +94,116 @@ func (f *Frontier) DrainFeed(ctx context.Context, admit func(context.Context, []
 	return f.drain(ctx, key, admit)
 }
 
+// feedElement is an element that is being handled.
+type feedElement struct {
+	number string // of the element, since the feed began
+	text   string
+	aside  bool // it was put aside before
+	late   bool // it is not handled now
+	dead   string
+}
+
+// entry is the element as it is put aside.
+func (e *feedElement) entry() string { return e.number + " " + e.text }
+
 // drain is DrainFeed under the lock.
-func (f *Frontier) drain(ctx context.Context, key string, admit func(context.Context, []frontier.FeedItem) error) (int, error) {
-	keys := []string{key, shard.FeedSeqKey(key)}
+func (f *Frontier) drain(ctx context.Context, key string, admit func(context.Context, []frontier.FeedItem) ([]int, error)) (int, error) {
+	keys := []string{key, shard.FeedSeqKey(key), shard.FeedLateKey(key)}
 	reply, err := f.client.Run(ctx, noShard, peekScript, keys, feedBatch)
 	if err != nil {
 		return 0, feedError(key, err)
 	}
-	list, _ := reply.([]any)
-	if len(list) < 2 {
-		return 0, nil
+	number, elements, err := parsePeek(reply)
+	if err != nil || len(elements) == 0 {
+		return 0, err
 	}
-	number := shard.Int(list[0])
 	var items []frontier.FeedItem
-	var bad []any
+	var of []int // elements that items are
 	maker, again := frontier.NewMaker(f.layout), f.Settings().FeedAgain
-	for i, v := range list[1:] {
-		text := shard.Text(v)
-		item, err := maker.Element(text)
+	for i := range elements {
+		e := &elements[i]
+		item, err := maker.Element(e.text)
 		if err != nil {
-			bad = append(bad, deadElement(text, err))
+			e.dead = deadElement(e.text, err)
 			continue
 		}
 		if item.Again != "" || again {
-			item.Again = key + ":" + strconv.FormatInt(number+int64(i), 10)
+			item.Again = key + ":" + e.number
 		}
-		items = append(items, item)
+		items, of = append(items, item), append(of, i)
 	}
 	if len(items) > 0 {
-		if err := admit(ctx, items); err != nil {
+		late, err := admit(ctx, items)
+		if err != nil {
 			return 0, err
 		}
+		for _, i := range late {
+			elements[of[i]].late = true
+		}
 	}
-	if err := f.buryElements(ctx, bad); err != nil {
+	if err := f.buryElements(ctx, elements); err != nil {
 		return 0, err
 	}
-	gone, err := f.client.Run(ctx, noShard, takeScript, keys, append([]any{list[0]}, list[1:]...)...)
-	if err != nil {
-		return 0, feedError(key, err)
+	return f.take(ctx, keys, number, elements)
+}
+
+// parsePeek reads the reply of the script.
+func parsePeek(reply any) (number string, elements []feedElement, err error) {
+	list := shard.Array(reply)
+	if len(list) < 2 {
+		return "", nil, Malformed(noShard, "peek", reply)
 	}
-	return int(max(0, shard.Int(gone))), nil
+	number = shard.Text(list[0])
+	first, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return "", nil, Malformed(noShard, "peek", reply)
+	}
+	fresh := int(shard.Int(list[1]))
+	for i, v := range list[2:] {
+		e := feedElement{text: shard.Text(v)}
+		if i < fresh {
+			e.number = strconv.FormatInt(first+int64(i), 10)
+		} else {
+			e.number, e.text, _ = strings.Cut(e.text, " ")
+			e.aside = true
+		}
+		elements = append(elements, e)
+	}
+	return number, elements, nil
+}
+
+// take removes elements from the feed, puts aside those that are late, and
+// returns how many were handled.
+func (f *Frontier) take(ctx context.Context, keys []string, number string, elements []feedElement) (int, error) {
+	args, handled := []any{number, 0}, 0
+	for i := range elements {
+		if e := &elements[i]; !e.aside {
+			args = append(args, e.text)
+		}
+	}
+	args[1] = len(args) - 2
+	for i := range elements {
+		e := &elements[i]
+		if !e.late {
+			handled++
+		}
+		switch {
+		case e.aside && e.late:
+			args = append(args, e.entry(), "again")
+		case e.aside:
+			args = append(args, e.entry(), "gone")
+		case e.late:
+			args = append(args, e.entry(), "new")
+		}
+	}
+	took, err := f.client.Run(ctx, noShard, takeScript, keys, args...)
+	if err != nil {
+		return 0, feedError(keys[0], err)
+	}
+	if shard.Int(took) < 0 {
+		return 0, nil
+	}
+	return handled, nil
 }
 
 // deadElement is what is kept of an element that cannot be read: credentials
@@ -140,17 +220,32 @@ func deadElement(text string, why error) string {
 	return string(b)
 }
 
-// buryElements keeps the newest of the elements that cannot be read. A repeat
-// of the call may keep one twice.
-func (f *Frontier) buryElements(ctx context.Context, bad []any) error {
-	if len(bad) == 0 {
+// buryElements keeps the newest of the elements that cannot be read. Where their
+// list takes none, for its master has no room or is silent, they are late. A
+// repeat of the call may keep one twice.
+func (f *Frontier) buryElements(ctx context.Context, elements []feedElement) error {
+	key := shard.DeadFeedKey(f.crawl)
+	push := []any{"RPUSH", key}
+	for i := range elements {
+		if dead := elements[i].dead; dead != "" {
+			push = append(push, dead)
+		}
+	}
+	if len(push) == 2 {
 		return nil
 	}
-	key := shard.DeadFeedKey(f.crawl)
-	if _, err := f.client.Do(ctx, noShard, key, append([]any{"RPUSH", key}, bad...)...); err != nil {
-		return err
+	short, cancel := context.WithTimeout(ctx, buryWait)
+	defer cancel()
+	_, err := f.client.Do(short, noShard, key, push...)
+	if err == nil {
+		_, err = f.client.Do(short, noShard, key, "LTRIM", key, -maxDeadFeed, -1)
 	}
-	_, err := f.client.Do(ctx, noShard, key, "LTRIM", key, -maxDeadFeed, -1)
+	if ctx.Err() == nil && (isFull(err) || err != nil && short.Err() != nil) {
+		for i := range elements {
+			elements[i].late = elements[i].late || elements[i].dead != ""
+		}
+		return nil
+	}
 	return err
 }
 

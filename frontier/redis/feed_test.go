@@ -25,9 +25,9 @@ func push(t *testing.T, f *Frontier, key string, elements ...any) {
 // drained collects what drains hand over.
 type drained struct{ items []frontier.FeedItem }
 
-func (d *drained) admit(_ context.Context, items []frontier.FeedItem) error {
+func (d *drained) admit(_ context.Context, items []frontier.FeedItem) ([]int, error) {
 	d.items = append(d.items, items...)
-	return nil
+	return nil, nil
 }
 
 func TestFeedElements(t *testing.T) {
@@ -85,9 +85,9 @@ func TestFeedSurvivesItsDrainer(t *testing.T) {
 	push(t, f, "a:feed", again, again, "http://two.example/")
 	boom := errors.New("boom")
 	var first, second drained
-	_, err := f.DrainFeed(t.Context(), func(ctx context.Context, items []frontier.FeedItem) error {
+	_, err := f.DrainFeed(t.Context(), func(ctx context.Context, items []frontier.FeedItem) ([]int, error) {
 		first.admit(ctx, items)
-		return boom // as if it died after admission, before the removal
+		return nil, boom // as if it died after admission, before the removal
 	})
 	if !errors.Is(err, boom) {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestFeedTakenTwiceAtOnce(t *testing.T) {
 	ctx := t.Context()
 	push(t, f, "a:feed", "http://x.example/", "http://x.example/", "http://y.example/")
 	// A second drainer that took its lock for lost handles the same elements.
-	n, err := f.DrainFeed(ctx, func(ctx context.Context, _ []frontier.FeedItem) error {
+	n, err := f.DrainFeed(ctx, func(ctx context.Context, _ []frontier.FeedItem) ([]int, error) {
 		f.client.Redis().Del(ctx, shard.FeedLockKey("a:feed"))
 		push(t, f, "a:feed", "http://x.example/")
 		var d drained
@@ -123,7 +123,7 @@ func TestFeedTakenTwiceAtOnce(t *testing.T) {
 			t.Errorf("second drainer: %d %v", n, err)
 		}
 		push(t, f, "a:feed", "http://x.example/")
-		return nil
+		return nil, nil
 	})
 	if n != 0 || err != nil {
 		t.Fatalf("first drainer removed %d: %v", n, err)
@@ -136,11 +136,11 @@ func TestFeedTakenTwiceAtOnce(t *testing.T) {
 func TestFeedOneDrainerAtATime(t *testing.T) {
 	f := create(t, connect(t), "a", 1)
 	push(t, f, "a:feed", "http://x.example/")
-	n, err := f.DrainFeed(t.Context(), func(ctx context.Context, _ []frontier.FeedItem) error {
-		if n, err := f.DrainFeed(ctx, func(context.Context, []frontier.FeedItem) error { t.Error("two drainers"); return nil }); n != 0 || err != nil {
+	n, err := f.DrainFeed(t.Context(), func(ctx context.Context, _ []frontier.FeedItem) ([]int, error) {
+		if n, err := f.DrainFeed(ctx, func(context.Context, []frontier.FeedItem) ([]int, error) { t.Error("two drainers"); return nil, nil }); n != 0 || err != nil {
 			t.Error(n, err)
 		}
-		return nil
+		return nil, nil
 	})
 	if n != 1 || err != nil {
 		t.Fatal(n, err)
@@ -242,6 +242,98 @@ func TestFeedOnACluster(t *testing.T) {
 		if done, err := f.Finished(t.Context()); done || err != nil {
 			t.Error(done, err)
 		}
+	}
+}
+
+// What is late waits aside, under the number that it had, and holds up nobody; it
+// is handed over in turns until it is taken.
+func TestFeedLate(t *testing.T) {
+	f := create(t, connect(t), "a", 2)
+	for i := range 3 * feedBatch {
+		push(t, f, "a:feed", fmt.Sprintf(`{"url":"http://s%d.example/","again":true}`, i))
+	}
+	silent := true
+	ids, times := map[string]string{}, map[string]int{}
+	admit := func(_ context.Context, items []frontier.FeedItem) (late []int, err error) {
+		for i, item := range items {
+			if was := ids[item.URL]; was != "" && was != item.Again {
+				t.Fatalf("%s: request id %q, then %q", item.URL, was, item.Again)
+			}
+			ids[item.URL] = item.Again
+			if silent && f.Of(item.Fingerprint) == 1 {
+				late = append(late, i)
+			} else {
+				times[item.URL]++
+			}
+		}
+		return late, nil
+	}
+	handled := 0
+	for range 6 {
+		n, err := f.DrainFeed(t.Context(), admit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handled += n
+	}
+	waits, err := f.FeedLen(t.Context())
+	if err != nil || handled != len(times) || int(waits) != 3*feedBatch-handled || waits == 0 || handled == 0 {
+		t.Fatalf("%d handled, %d of them different, %d wait: %v", handled, len(times), waits, err)
+	}
+	silent = false
+	for waits > 0 {
+		if n, err := f.DrainFeed(t.Context(), admit); err != nil || n == 0 {
+			t.Fatal(n, err)
+		}
+		waits, _ = f.FeedLen(t.Context())
+	}
+	for url, n := range times {
+		if n != 1 {
+			t.Errorf("%s was handed over %d times to a shard that took it", url, n)
+		}
+	}
+	if len(times) != 3*feedBatch {
+		t.Errorf("%d of %d elements", len(times), 3*feedBatch)
+	}
+}
+
+// A bad element whose list has no room, or no master, waits for it; what can be
+// read goes on.
+func TestFeedBuriesNothing(t *testing.T) {
+	server := shardtest.Masters(t, 2)
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	crawl := "a"
+	for i := 0; server.MasterOf(t, slotOf(shard.FeedKey(crawl))) == server.MasterOf(t, slotOf(shard.DeadFeedKey(crawl))); i++ {
+		crawl = fmt.Sprint("a", i)
+	}
+	f := create(t, client, crawl, 2)
+	keeper := server.MasterOf(t, slotOf(shard.DeadFeedKey(crawl)))
+	check := func(what string) {
+		t.Helper()
+		push(t, f, shard.FeedKey(crawl), "http://x.example/", what)
+		var d drained
+		if n, err := f.DrainFeed(t.Context(), d.admit); err != nil || n != 1 || len(d.items) != 1 {
+			t.Errorf("%s: %d %v %v", what, n, err, d.items)
+		}
+	}
+	keeper.Do(t, "config", "set", "maxmemory", 1)
+	check("no room")
+	keeper.Do(t, "config", "set", "maxmemory", 0)
+	keeper.Stop(t)
+	check("no answer")
+	keeper.Cont(t)
+	for waits := int64(1); waits > 0; waits, _ = f.FeedLen(t.Context()) {
+		if _, err := f.DrainFeed(t.Context(), new(drained).admit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dead, err := f.DeadElements(t.Context(), 0, 10)
+	if text := fmt.Sprint(dead); err != nil || !strings.Contains(text, "no room") || !strings.Contains(text, "no answer") {
+		t.Errorf("%v %v", dead, err)
 	}
 }
 

@@ -1,13 +1,16 @@
--- peek: reads the tail of a feed, and the number of its last element.
+-- peek: reads the tail of a feed, and the number of its last element; and what
+-- is late of it.
 -- KEYS[1]  the feed, a list; producers push at its head
 -- KEYS[2]  its number: how many elements were taken from it, from a start that
 --          no earlier number of a feed of this name has passed
--- ARGV[1]  elements wanted at most
--- Reply    the number, then the elements, the last of the list first
+-- KEYS[3]  what is late, as in take
+-- ARGV[1]  elements wanted at most, of the feed and of what is late each
+-- Reply    the number, how many elements of the feed follow, these, the last of
+--          the list first, then what is late
 -- Cost     O(elements)
 -- Repeat   reads again
 local call = redis.call
-local FEED, NUMBER = KEYS[1], KEYS[2]
+local FEED, NUMBER, LATE = KEYS[1], KEYS[2], KEYS[3]
 local want = tonumber(ARGV[1])
 
 local number = call('GET', NUMBER)
@@ -17,7 +20,8 @@ if not number then
   call('SET', NUMBER, number)
 end
 
-local reply = {number}
 local tail = call('LRANGE', FEED, -want, -1)
+local reply = {number, #tail}
 for i = #tail, 1, -1 do reply[#reply + 1] = tail[i] end
+for _, entry in ipairs(call('LRANGE', LATE, 0, want - 1)) do reply[#reply + 1] = entry end
 return reply

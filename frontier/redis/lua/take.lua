@@ -1,16 +1,26 @@
--- take: removes from a feed what was handled.
+-- take: removes from a feed what was handled, and puts aside what is late.
 -- KEYS[1]  the feed, a list
 -- KEYS[2]  its number, as in peek
+-- KEYS[3]  what is late, a list of 'number element', the longest untried first
 -- ARGV[1]  the number that peek answered
--- ARGV[2..] the elements that were handled, the last of the list first
--- Reply    how many went; -1: the number is another, so somebody took them already
--- Cost     O(1) per element at the tail
--- Repeat   -1, for the number has moved on
+-- ARGV[2]  how many elements leave the feed
+-- ARGV[3..] these, the last of the list first; then of KEYS[3], per element 2:
+--          what it is there, and 'gone', 'again', or 'new' when it comes from the feed
+-- Reply    1; -1: the number is another, so somebody took them already
+-- Cost     O(1) per element at the end of its list
+-- Repeat   -1, for the number has moved on; with no element of the feed what is
+--          gone stays gone, and what is tried again stays in line once
 local call = redis.call
-local FEED, NUMBER = KEYS[1], KEYS[2]
+local FEED, NUMBER, LATE = KEYS[1], KEYS[2], KEYS[3]
 if call('GET', NUMBER) ~= ARGV[1] then return -1 end
 
-local taken = 0
-for i = 2, #ARGV do taken = taken + call('LREM', FEED, -1, ARGV[i]) end
-call('INCRBY', NUMBER, #ARGV - 1)
-return taken
+local n = tonumber(ARGV[2])
+for i = 3, n + 2 do call('LREM', FEED, -1, ARGV[i]) end
+if n > 0 then call('INCRBY', NUMBER, n) end
+
+for i = n + 3, #ARGV, 2 do
+  local entry, what = ARGV[i], ARGV[i + 1]
+  local was = what == 'new' or call('LREM', LATE, 1, entry) == 1
+  if was and what ~= 'gone' then call('RPUSH', LATE, entry) end
+end
+return 1
