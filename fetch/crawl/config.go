@@ -41,6 +41,7 @@ type Config struct {
 	Rules        *fields.Set                // that make the fields of records, nil for none; pages of sites that have some are kept whole while they are read
 	Exchanges    bool                       // records carry their Exchange, for outputs that archive; costs the memory of a body a worker
 	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
+	Elapsed      func() time.Duration       // a clock that runs on while the machine sleeps, and that nobody sets; default the system's
 	Epoch        func(shard int) uint64     // rises when a shard may have lost acknowledged admissions, nil: never
 	Report       func(Progress)             // called every ReportEvery while the crawler runs, or nil
 	ReportEvery  time.Duration              // default 10 s
@@ -75,6 +76,9 @@ func (cfg *Config) fillDefaults() {
 	cfg.Backoff = cmp.Or(cfg.Backoff, 5*time.Second)
 	cfg.ReportEvery = cmp.Or(cfg.ReportEvery, 10*time.Second)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Elapsed == nil {
+		cfg.Elapsed = systemElapsed
+	}
 	if cfg.Accepts == nil {
 		cfg.Accepts = func(*fetch.Response) bool { return true }
 	}

@@ -62,6 +62,18 @@ func (m *meddler) Tick(ctx context.Context, k int, req frontier.TickRequest) (fr
 	return reply, err
 }
 
+func (m *meddler) Settle(ctx context.Context, k int, batch []frontier.Settlement) ([]frontier.Settled, error) {
+	settled, err := m.Frontier.Settle(ctx, k, batch)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range settled {
+		if m.gone[batch[i].Lease.Site] {
+			clear(settled[i])
+		}
+	}
+	return settled, err
+}
+
 func (m *meddler) Admit(ctx context.Context, k int, batch []frontier.Candidate, v []frontier.Verdict) error {
 	if err := m.hold(ctx, &m.slow); err != nil {
 		return err

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"seine/frontier"
@@ -110,6 +111,10 @@ func (v *visit) settlement() frontier.Settlement {
 func (s *settler) apply(group []*visit, batch []frontier.Settlement, settled []frontier.Settled) {
 	c, freed, ended := s.loop.crawler, false, int64(0)
 	for i, v := range group {
+		if slices.Contains(settled[i], false) && s.loop.holds(v) {
+			s.loop.leases.doubt() // or it is a repeat of a call whose reply was lost
+			s.loop.notify()
+		}
 		for j, ok := range settled[i] {
 			o := &batch[i].Outcomes[j]
 			if o.Kind == frontier.Done || o.Kind == frontier.Dead {

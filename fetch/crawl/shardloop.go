@@ -43,8 +43,10 @@ type shardLoop struct {
 
 	// Of the loop:
 	rev      int64
-	began    time.Time // of the last tick
-	extended time.Time
+	began    time.Time     // of the last tick
+	extended time.Duration // when leases were named last, by Config.Elapsed
+
+	leases leaseWatch
 
 	mu     sync.Mutex
 	visits map[string]*visit // by token
@@ -72,7 +74,9 @@ func (l *shardLoop) notify() {
 
 // run ticks until the crawler ends, or stops and nothing of this shard is out.
 func (l *shardLoop) run(ctx context.Context) {
-	l.extended = time.Now()
+	first := l.mark()
+	l.extended = first.at
+	l.leases.begin(first)
 	for ctx.Err() == nil && !(l.crawler.isStopping() && l.idle()) {
 		next, err := l.tick(ctx)
 		l.asking.Store(0)
@@ -97,10 +101,12 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	granted := 0
 	defer func() { l.crawler.workers.unreserve(want - granted) }()
 	req := frontier.TickRequest{Want: want, MaxExpired: maxExpired, Standing: standing}
+	mark := l.mark()
 	l.began = time.Now()
 	l.asking.Store(l.began.UnixMilli())
 	var held []*visit
-	if l.began.Sub(l.extended) >= l.crawler.cfg.Lease/3 {
+	named := mark.at-l.extended >= l.crawler.cfg.Lease/3 || !l.leases.reliable(mark, l.crawler.cfg.Lease)
+	if named {
 		held = l.held()
 		for _, v := range held {
 			req.Extend = append(req.Extend, v.lent.Lease)
@@ -112,9 +118,10 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	}
 	l.ticked.Store(time.Now().UnixMilli())
 	l.checkEpoch()
-	if held != nil {
-		l.extend(held, reply.Gone, l.began)
+	if named {
+		l.extend(held, reply.Gone, mark.at)
 	}
+	l.leases.answered(mark, named)
 	l.paused.Store(reply.Paused)
 	if reply.Behind >= standing {
 		l.crawler.cfg.Log.Warn("the clock of a shard's server was set back, its time goes on from where it was", "shard", l.shard, "by", reply.Behind)
@@ -191,7 +198,7 @@ func (l *shardLoop) awaitWork(ctx context.Context, d time.Duration) {
 			return
 		case <-l.wake:
 		}
-		if !l.hungry.Load() || l.crawler.isStopping() {
+		if !l.hungry.Load() || l.crawler.isStopping() || !l.reliesOnLeases() {
 			sleep(ctx, l.crawler.stopping, min(d, l.crawler.cfg.Linger-time.Since(l.began)))
 			return
 		}
@@ -204,6 +211,7 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 		return 0, nil
 	}
 	s := l.crawler.policy.Load().settings
+	at, asked := l.crawler.cfg.Elapsed(), time.Now()
 	last := l.crawler.lossPermit.take()
 	visits, err := l.crawler.cfg.Frontier.Visit(ctx, l.shard, due, frontier.VisitLimits{
 		URLs: s.VisitURLs, Span: visitSpan, Delay: s.Delay, Safe: !last,
@@ -215,7 +223,7 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 		return 0, err
 	}
 	for _, lent := range visits {
-		v := newVisit(l, lent)
+		v := newVisit(l, lent, at+lent.Deadline.Sub(asked))
 		l.mu.Lock()
 		l.visits[lent.Token] = v
 		l.mu.Unlock()
@@ -235,8 +243,15 @@ func (l *shardLoop) held() []*visit {
 	return held
 }
 
+// holds reports whether a visit was not dropped.
+func (l *shardLoop) holds(v *visit) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.visits[v.lent.Token] == v
+}
+
 // extend applies what a tick said of the leases it was asked to extend.
-func (l *shardLoop) extend(held []*visit, gone []frontier.Lease, before time.Time) {
+func (l *shardLoop) extend(held []*visit, gone []frontier.Lease, before time.Duration) {
 	l.extended = before
 	lost := make(map[string]bool, len(gone))
 	for _, g := range gone {
@@ -246,7 +261,7 @@ func (l *shardLoop) extend(held []*visit, gone []frontier.Lease, before time.Tim
 		if lost[v.lent.Token] {
 			l.drop(v)
 		} else {
-			v.extend(before.Add(l.crawler.cfg.Lease))
+			v.extend(before + l.crawler.cfg.Lease)
 		}
 	}
 }

@@ -27,12 +27,12 @@ type visit struct {
 
 	mu       sync.Mutex
 	clock    siteClock
-	extra    [][2]string // headers of this site only; replaced, never changed
-	legacy   bool        // its server needs old key exchanges
-	deadline time.Time
-	dead     *deadSite // why no URL of this visit is asked for, once that is known
-	aside    bool      // no further request in this visit: its site failed too often
-	open     int       // URLs not settled yet
+	extra    [][2]string   // headers of this site only; replaced, never changed
+	legacy   bool          // its server needs old key exchanges
+	deadline time.Duration // of the lease, by Config.Elapsed
+	dead     *deadSite     // why no URL of this visit is asked for, once that is known
+	aside    bool          // no further request in this visit: its site failed too often
+	open     int           // URLs not settled yet
 	outcomes []frontier.Outcome
 	free     *frontier.Release
 	freed    bool // the site is given back
@@ -42,8 +42,8 @@ type visit struct {
 // deadSite is why the URLs of a site end without being asked for.
 type deadSite struct{ cause, text string }
 
-func newVisit(l *shardLoop, lent frontier.Visit) *visit {
-	v := &visit{loop: l, lent: lent, deadline: lent.Deadline, open: len(lent.Items)}
+func newVisit(l *shardLoop, lent frontier.Visit, deadline time.Duration) *visit {
+	v := &visit{loop: l, lent: lent, deadline: deadline, open: len(lent.Items)}
 	v.ctx, v.cancel = context.WithCancel(l.crawler.ctx)
 	v.clock = siteClock{failures: lent.Failures}
 	if lent.Why == whyAdaptive {
@@ -138,6 +138,13 @@ const (
 func (n *nextRequest) await(item *frontier.Item) step {
 	v, c := n.visit, n.visit.loop.crawler
 	for v.mayStart() {
+		if !v.loop.reliesOnLeases() {
+			n.release()
+			if !v.awaitLeases() {
+				return stepOver
+			}
+			continue
+		}
 		v.follow(c.policy.Load())
 		s, origin := n.check(item)
 		if s == stepNoRules {
@@ -213,7 +220,7 @@ func (v *visit) mayStart() bool {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return !v.aside && time.Until(v.deadline) > c.cfg.Lease/4
+	return !v.aside && v.deadline-c.cfg.Elapsed() > c.cfg.Lease/4
 }
 
 func (v *visit) untilNext() time.Duration {
@@ -353,7 +360,7 @@ func (v *visit) release() {
 }
 
 // extend moves the lease.
-func (v *visit) extend(deadline time.Time) {
+func (v *visit) extend(deadline time.Duration) {
 	v.mu.Lock()
 	v.deadline = deadline
 	v.mu.Unlock()

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package crawl
+
+import "time"
+
+// systemElapsed is a clock that nobody sets. It may stand still while the machine
+// is suspended.
+func systemElapsed() time.Duration { return time.Since(processStart) }
