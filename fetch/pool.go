@@ -135,7 +135,7 @@ func (p *pool) put(h *host, cn *conn, now time.Time) {
 		last := p.old.prev
 		cn.prev, cn.next = last, &p.old
 		last.next, p.old.prev = cn, cn
-		if p.parked++; p.parked > p.max || p.waiting > 0 {
+		if p.parked++; p.parked > p.max || p.waiting > p.limit-p.open {
 			drop = p.dropLocked(p.old.next)
 		}
 	}
