@@ -221,13 +221,18 @@ func BenchmarkIdleHosts(b *testing.B) {
 			}
 		})
 	})
-	b.Run("pool", func(b *testing.B) {
-		c := newClient(b, func(cfg *Config) { cfg.ConnectTo = []string{"::" + addr} })
-		var resp Response
-		measure(b, func(i int) {
-			if err := c.Do(context.Background(), &Request{URL: fmt.Sprintf("http://h%d.example/1024", i)}, &resp, &counter{}); err != nil {
-				b.Fatal(err)
+	for _, scheme := range []string{"http", "https"} {
+		b.Run("pool/"+scheme, func(b *testing.B) {
+			if scheme == "https" {
+				addr = startBenchServer(b, "tls")
 			}
-		}, func() { c.pool.expire(time.Now().Add(time.Hour)) })
-	})
+			c := newClient(b, func(cfg *Config) { cfg.ConnectTo, cfg.InsecureSkipVerify = []string{"::" + addr}, true })
+			var resp Response
+			measure(b, func(i int) {
+				if err := c.Do(context.Background(), &Request{URL: fmt.Sprintf("%s://h%d.example/1024", scheme, i)}, &resp, &counter{}); err != nil {
+					b.Fatal(err)
+				}
+			}, func() { c.pool.expire(time.Now().Add(time.Hour)) })
+		})
+	}
 }
