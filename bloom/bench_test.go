@@ -23,7 +23,7 @@ func BenchmarkProbe(b *testing.B) {
 			before := s.usec()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.filters.Probe(within(b), 0, s.keys.Filter(0), 1000); err != nil {
+				if _, err := s.filters.Probe(within(b), 0, 1000, s.keys.Filter(0)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -5,7 +5,9 @@
 // A shard of a crawl has one or more filters, RedisBloom keys that hold the
 // fingerprints of all URLs ever admitted. Each is planned for at most 64 million
 // URLs and 256 MB, so that it can move between masters. A filter that gets more than
-// it was planned for grows by another layer; no URL in it is ever forgotten.
+// it was planned for grows by another layer; no URL in it is ever forgotten. Where a
+// layer would make its key larger than [MaxKeyBytes], it is a key of its own. All
+// filters of a shard have the same number of keys; a [Set] names them.
 // A filter may hold an unknown URL for known: that URL is never fetched. How often
 // is [Plan.ErrorRate], and [Filters.Probe] measures it by asking for random
 // fingerprints, which nobody can have admitted. A [Record] keeps what many such
@@ -81,7 +83,13 @@ func (f *Filters) Close() error {
 func (f *Filters) Reserve(ctx context.Context, k int, key string, p Plan) error {
 	exists := false
 	err := f.on(ctx, k, "BF.RESERVE", key, func(c *redisbloom.Client) error {
-		_, err := do(ctx, c, "BF.RESERVE", key, strconv.FormatFloat(p.ErrorRate, 'g', -1, 64), p.Capacity, "EXPANSION", p.Expansion)
+		args := []any{key, strconv.FormatFloat(p.ErrorRate, 'g', -1, 64), p.Capacity}
+		if p.Expansion == 0 {
+			args = append(args, "NONSCALING")
+		} else {
+			args = append(args, "EXPANSION", p.Expansion)
+		}
+		_, err := do(ctx, c, "BF.RESERVE", args...)
 		if err != nil && strings.Contains(err.Error(), "exists") {
 			exists, err = true, nil
 		}
@@ -115,13 +123,44 @@ func (p Plan) differs(have Info) string {
 	return ""
 }
 
-// Info is the state of one filter.
+// Set names the filters of one shard.
+type Set struct {
+	Shard int
+	Keys  shard.Keys
+	Plan  Plan
+	Each  int // keys of each filter, 1 or more
+}
+
+// Filter are the keys of filter j, the one that is added to last.
+func (s Set) Filter(j int) []string {
+	keys := make([]string, s.Each)
+	for i := range keys {
+		keys[i] = s.Keys.FilterKey(j, i)
+	}
+	return keys
+}
+
+// All are the keys of all filters: the first of each, then the second of each.
+func (s Set) All() []string {
+	keys := make([]string, 0, s.Each*s.Plan.Filters)
+	for i := range s.Each {
+		for j := range s.Plan.Filters {
+			keys = append(keys, s.Keys.FilterKey(j, i))
+		}
+	}
+	return keys
+}
+
+// Info is the state of one filter, or of one of its keys.
 type Info struct {
 	Items     int64 `json:"items"`    // URLs added
 	Capacity  int64 `json:"capacity"` // URLs before the next layer
 	Bytes     int64 `json:"bytes"`    // memory
 	Layers    int   `json:"layers"`
-	Expansion int   `json:"expansion"` // size of the next layer over that of the last
+	Expansion int   `json:"expansion"` // size of the next layer over that of the last, in the first key
+
+	Keys    int   `json:"keys,omitempty"`      // that the filter has
+	Largest int64 `json:"key_bytes,omitempty"` // memory of the largest of them
 
 	rate float64 // where the server tells it
 }
@@ -137,8 +176,31 @@ func (i Info) BitsPerURL() float64 {
 	return float64(8*i.Bytes) / float64(i.Items)
 }
 
-// Info reads the state of one filter, in constant time.
-func (f *Filters) Info(ctx context.Context, k int, key string) (Info, error) {
+// Info reads the state of the filter that has these keys. Cost: one call a key, of
+// constant time.
+func (f *Filters) Info(ctx context.Context, k int, keys ...string) (Info, error) {
+	var sum Info
+	for i, key := range keys {
+		info, err := f.keyInfo(ctx, k, key)
+		if err != nil {
+			return Info{}, err
+		}
+		if i == 0 {
+			sum = info
+			continue
+		}
+		sum.Items += info.Items
+		sum.Capacity += info.Capacity
+		sum.Bytes += info.Bytes
+		sum.Layers += info.Layers
+		sum.Keys++
+		sum.Largest = max(sum.Largest, info.Largest)
+	}
+	return sum, nil
+}
+
+// keyInfo reads the state of one key.
+func (f *Filters) keyInfo(ctx context.Context, k int, key string) (Info, error) {
 	var info Info
 	err := f.on(ctx, k, "BF.INFO", key, func(c *redisbloom.Client) error {
 		reply, err := redis.Values(do(ctx, c, "BF.INFO", key))
@@ -164,6 +226,7 @@ func (f *Filters) Info(ctx context.Context, k int, key string) (Info, error) {
 				info.rate, _ = redis.Float64(reply[i+1], nil)
 			}
 		}
+		info.Keys, info.Largest = 1, info.Bytes
 		return nil
 	})
 	if err != nil && strings.Contains(err.Error(), "not found") {

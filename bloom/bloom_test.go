@@ -28,6 +28,11 @@ type shelf struct {
 	plan    bloom.Plan
 }
 
+// set names filters of one key each.
+func set(k int, keys shard.Keys, plan bloom.Plan) bloom.Set {
+	return bloom.Set{Shard: k, Keys: keys, Plan: plan, Each: 1}
+}
+
 func newShelf(t testing.TB, server *shardtest.Server, plan bloom.Plan) *shelf {
 	t.Helper()
 	client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs[:1]})
@@ -90,9 +95,12 @@ func (s *shelf) each(command string, from, to int) (ones int) {
 	return ones
 }
 
-func (s *shelf) info(j int) bloom.Info {
+func (s *shelf) info(j int) bloom.Info { return s.key(j, 0) }
+
+// key is the state of the i-th key of filter j.
+func (s *shelf) key(j, i int) bloom.Info {
 	s.t.Helper()
-	info, err := s.filters.Info(within(s.t), 0, s.keys.Filter(j))
+	info, err := s.filters.Info(within(s.t), 0, s.keys.FilterKey(j, i))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -136,7 +144,7 @@ func TestReserve(t *testing.T) {
 		if _, err := s.filters.Info(ctx, 0, "none"); !errors.Is(err, bloom.ErrMissing) {
 			t.Errorf("info of a missing filter: %v", err)
 		}
-		if _, err := s.filters.Probe(ctx, 0, "none", 10); !errors.Is(err, bloom.ErrMissing) {
+		if _, err := s.filters.Probe(ctx, 0, 10, "none"); !errors.Is(err, bloom.ErrMissing) {
 			t.Errorf("probe of a missing filter: %v", err)
 		}
 	})
@@ -173,7 +181,7 @@ func TestGrowth(t *testing.T) {
 	if truth.Exceeds(rate) || truth.Hits == 0 {
 		t.Errorf("of URLs never added %v are taken for known, allowed %g", truth, rate)
 	}
-	p, err := s.filters.Probe(within(t), 0, s.keys.Filter(0), probes)
+	p, err := s.filters.Probe(within(t), 0, probes, s.keys.Filter(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +210,7 @@ func TestProbeMeasuresTheTruth(t *testing.T) {
 	s := newShelf(t, shardtest.One(t), plan)
 	s.each("BF.MADD", 0, 20_000)
 	truth := bloom.Probe{N: 100_000, Hits: int64(s.each("BF.MEXISTS", 1_000_000, 1_100_000))}
-	p, err := s.filters.Probe(within(t), 0, s.keys.Filter(0), 100_000)
+	p, err := s.filters.Probe(within(t), 0, 100_000, s.keys.Filter(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,12 +227,12 @@ func TestDumpIntoAnotherCluster(t *testing.T) {
 		to := newShelf(t, shardtest.Start(t, shardtest.Config{Kind: kind}), plan)
 		from.each("BF.MADD", 0, 20_000)
 		var file bytes.Buffer
-		if err := from.filters.Dump(within(t), 0, from.keys, plan, &file); err != nil {
+		if err := from.filters.Dump(within(t), set(0, from.keys, plan), &file); err != nil {
 			t.Fatal(err)
 		}
 		dump := file.Bytes()
 		load := func(force bool) error {
-			return to.filters.Load(within(t), 0, to.keys, plan, bytes.NewReader(dump), force)
+			return to.filters.Load(within(t), set(0, to.keys, plan), bytes.NewReader(dump), force, nil)
 		}
 		if err := load(false); err != nil {
 			t.Fatal(err)

@@ -8,18 +8,20 @@ import (
 	"strings"
 
 	redisbloom "github.com/RedisBloom/redisbloom-go"
-
-	"seine/shard"
 )
 
-// Dump writes all filters of shard k to w, chunk by chunk; it holds 16 MB in
+// Dump writes all filters of a set to w, chunk by chunk; it holds 16 MB in
 // memory at most. URLs admitted meanwhile may be in the dump or not; for an exact
 // copy the crawl must be paused. A filter that grows by a layer meanwhile makes
 // Dump fail.
-func (f *Filters) Dump(ctx context.Context, k int, keys shard.Keys, p Plan, w io.Writer) error {
-	h := Header{Shard: k, Plan: p}
-	for j := range p.Filters {
-		info, err := f.Info(ctx, k, keys.Filter(j))
+func (f *Filters) Dump(ctx context.Context, s Set, w io.Writer) error {
+	h := Header{Shard: s.Shard, Plan: s.Plan}
+	if s.Each > 1 {
+		h.Each = s.Each
+	}
+	keys := s.All()
+	for _, key := range keys {
+		info, err := f.Info(ctx, s.Shard, key)
 		if err != nil {
 			return err
 		}
@@ -29,22 +31,22 @@ func (f *Filters) Dump(ctx context.Context, k int, keys shard.Keys, p Plan, w io
 	if err != nil {
 		return err
 	}
-	for j := range p.Filters {
-		if err := f.dumpFilter(ctx, k, keys.Filter(j), uint32(j), out); err != nil {
+	for c, key := range keys {
+		if err := f.dumpKey(ctx, s.Shard, key, uint32(c), out); err != nil {
 			return err
 		}
-		after, err := f.Info(ctx, k, keys.Filter(j))
+		after, err := f.Info(ctx, s.Shard, key)
 		if err != nil {
 			return err
 		}
-		if after.Layers != h.Filters[j].Layers {
-			return fmt.Errorf("bloom: %s grew while it was dumped; pause the crawl or try again", keys.Filter(j))
+		if after.Layers != h.Filters[c].Layers {
+			return fmt.Errorf("bloom: %s grew while it was dumped; pause the crawl or try again", key)
 		}
 	}
 	return out.end()
 }
 
-func (f *Filters) dumpFilter(ctx context.Context, k int, key string, j uint32, out *frameWriter) error {
+func (f *Filters) dumpKey(ctx context.Context, k int, key string, c uint32, out *frameWriter) error {
 	for iter := int64(0); ; {
 		var next int64
 		var data []byte
@@ -55,67 +57,83 @@ func (f *Filters) dumpFilter(ctx context.Context, k int, key string, j uint32, o
 		if err != nil || next == 0 {
 			return err
 		}
-		if err := out.write(frame{j, next, data}); err != nil {
+		if err := out.write(frame{c, next, data}); err != nil {
 			return err
 		}
 		iter = next
 	}
 }
 
-// Load reads a dump of shard k into a crawl of the same plan, on these servers
-// or others. Filters that hold URLs already are only replaced by force, for the
-// crawl would take what only they know for new. All is built under other
-// names first and takes its place in the end; the memory of both is needed
-// meanwhile. A connection that breaks, or a slot that moves, makes Load fail.
-func (f *Filters) Load(ctx context.Context, k int, keys shard.Keys, p Plan, r io.Reader, force bool) error {
+// Load reads a dump into a set of the same shard and plan, on these servers or
+// others. Filters that hold URLs already are only replaced by force, for the crawl
+// would take what only they know for new. All is built under other names first and
+// takes its place in the end; the memory of both is needed meanwhile. Where the
+// dump has another number of keys a filter, become is called with it then, and
+// makes it that of the shard. A connection that breaks, or a slot that moves, makes
+// Load fail.
+func (f *Filters) Load(ctx context.Context, s Set, r io.Reader, force bool, become func(each int) error) error {
 	in, h, err := newFrameReader(r)
 	if err != nil {
 		return err
 	}
-	if h.Plan != p {
-		return fmt.Errorf("%w: this crawl has the plan of %s; the dump loads into a crawl created with %s", ErrOther, p.flags(), h.Plan.flags())
+	if h.Plan != s.Plan {
+		return fmt.Errorf("%w: this crawl has the plan of %s; the dump loads into a crawl created with %s", ErrOther, s.Plan.flags(), h.Plan.flags())
 	}
-	if h.Shard != k {
-		return fmt.Errorf("%w: the dump is of shard %d, not %d", ErrOther, h.Shard, k)
+	if h.Shard != s.Shard {
+		return fmt.Errorf("%w: the dump is of shard %d, not %d", ErrOther, h.Shard, s.Shard)
 	}
-	for j := range p.Filters {
-		have, err := f.Info(ctx, k, keys.Filter(j))
+	for _, key := range s.All() {
+		have, err := f.Info(ctx, s.Shard, key)
 		if err != nil && !errors.Is(err, ErrMissing) {
 			return err
 		}
 		if have.Items > 0 && !force {
-			return fmt.Errorf("bloom: %s holds %d URLs already; only --force replaces it", keys.Filter(j), have.Items)
+			return fmt.Errorf("bloom: %s holds %d URLs already; only --force replaces it", key, have.Items)
 		}
 	}
-	if err := f.loadAll(ctx, k, keys, in, h); err != nil {
+	to := s
+	to.Each = h.Each
+	if err := f.loadAll(ctx, to, in, h); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
-		for j := range p.Filters { // what was built is of no use to anyone
-			f.client.Do(ctx, k, keys.Filter(j), "UNLINK", loading(keys, j))
+		for _, key := range to.All() { // what was built is of no use to anyone
+			f.client.Do(ctx, s.Shard, key, "UNLINK", loading(key))
 		}
 		return err
+	}
+	if to.Each == s.Each {
+		return nil
+	}
+	if err := become(to.Each); err != nil {
+		return err
+	}
+	for _, key := range s.All()[min(len(to.All()), len(s.All())):] { // no filter has them any more
+		if _, err := f.client.Do(ctx, s.Shard, key, "UNLINK", key); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// loading is the name of a filter that is being built. It is in its shard's slot.
-func loading(keys shard.Keys, j int) string { return keys.Filter(j) + ":loading" }
+// loading is the name of a key that is being built. It is in its shard's slot.
+func loading(key string) string { return key + ":loading" }
 
-func (f *Filters) loadAll(ctx context.Context, k int, keys shard.Keys, in *frameReader, h Header) error {
+func (f *Filters) loadAll(ctx context.Context, s Set, in *frameReader, h Header) error {
 	began := false
 	var epoch uint64
+	k, keys := s.Shard, s.All()
 	for {
 		c, err := in.next()
 		if err != nil {
 			return err
 		}
-		if c.filter == noFilter {
+		if c.key == noKey {
 			break
 		}
-		if int(c.filter) >= h.Plan.Filters {
-			return fmt.Errorf("%w: it names filter %d of %d", ErrDamaged, c.filter, h.Plan.Filters)
+		if int(c.key) >= len(keys) {
+			return fmt.Errorf("%w: it names key %d of %d", ErrDamaged, c.key, len(keys))
 		}
-		if err := f.loadChunk(ctx, k, loading(keys, int(c.filter)), c); err != nil {
+		if err := f.loadChunk(ctx, k, loading(keys[c.key]), c); err != nil {
 			return err
 		}
 		if !began {
@@ -125,33 +143,33 @@ func (f *Filters) loadAll(ctx context.Context, k int, keys shard.Keys, in *frame
 	if err := in.atEnd(); err != nil {
 		return err
 	}
-	for j, want := range h.Filters {
-		have, err := f.Info(ctx, k, loading(keys, j))
+	for c, want := range h.Filters {
+		have, err := f.Info(ctx, k, loading(keys[c]))
 		if err != nil && !errors.Is(err, ErrMissing) {
 			return err
 		}
 		if !want.sameAs(have) {
-			return fmt.Errorf("%w: filter %d came out as %+v, was %+v", ErrDamaged, j, have, want)
+			return fmt.Errorf("%w: %s came out as %+v, was %+v", ErrDamaged, keys[c], have, want)
 		}
 	}
 	if f.client.Epoch(k) != epoch {
 		return fmt.Errorf("bloom: the connection to shard %d broke or the shard moved while its filters were loaded, parts may be lost; load again", k)
 	}
-	for j := range h.Filters {
-		if err := f.swap(ctx, k, keys, j, h.Filters[j]); err != nil {
+	for c, want := range h.Filters {
+		if err := f.swap(ctx, k, keys[c], want); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// swap puts what was built in the place of filter j.
-func (f *Filters) swap(ctx context.Context, k int, keys shard.Keys, j int, want Info) error {
-	_, err := f.client.Do(ctx, k, keys.Filter(j), "RENAME", loading(keys, j), keys.Filter(j))
+// swap puts what was built in the place of a key.
+func (f *Filters) swap(ctx context.Context, k int, key string, want Info) error {
+	_, err := f.client.Do(ctx, k, key, "RENAME", loading(key), key)
 	if err == nil || !strings.Contains(err.Error(), "no such key") {
 		return err
 	}
-	have, infoErr := f.Info(ctx, k, keys.Filter(j)) // done by a try whose reply was lost?
+	have, infoErr := f.Info(ctx, k, key) // done by a try whose reply was lost?
 	if infoErr == nil && want.sameAs(have) {
 		return nil
 	}

@@ -20,7 +20,7 @@ func TestDamagedDump(t *testing.T) {
 	s := newShelf(t, shardtest.One(t), plan)
 	s.each("BF.MADD", 0, 5000)
 	var file bytes.Buffer
-	if err := s.filters.Dump(within(t), 0, s.keys, plan, &file); err != nil {
+	if err := s.filters.Dump(within(t), set(0, s.keys, plan), &file); err != nil {
 		t.Fatal(err)
 	}
 	sound := file.Bytes()
@@ -28,7 +28,7 @@ func TestDamagedDump(t *testing.T) {
 	before := s.info(0)
 	refused := func(what string, dump []byte) error {
 		t.Helper()
-		err := s.filters.Load(within(t), 0, s.keys, plan, bytes.NewReader(dump), true)
+		err := s.filters.Load(within(t), set(0, s.keys, plan), bytes.NewReader(dump), true, nil)
 		if err == nil {
 			t.Fatalf("%s: loaded", what)
 		}
@@ -60,8 +60,8 @@ func TestDamagedDump(t *testing.T) {
 		t.Errorf("a frame left out: %v", err)
 	}
 	newer := bytes.Clone(sound)
-	newer[11] = 2
-	if err := refused("newer", newer); !strings.Contains(err.Error(), "version 2") {
+	newer[11] = 3
+	if err := refused("newer", newer); !strings.Contains(err.Error(), "version 3") {
 		t.Errorf("newer: %v", err)
 	}
 	half := bytes.Clone(sound)
@@ -69,7 +69,7 @@ func TestDamagedDump(t *testing.T) {
 	if err := refused("altered in the middle", half); !strings.Contains(err.Error(), "offset") {
 		t.Errorf("the place of the damage is not said: %v", err)
 	}
-	if err := s.filters.Load(within(t), 0, s.keys, plan, bytes.NewReader(sound), true); err != nil {
+	if err := s.filters.Load(within(t), set(0, s.keys, plan), bytes.NewReader(sound), true, nil); err != nil {
 		t.Fatal(err)
 	}
 	if found := s.each("BF.MEXISTS", 0, 5000); found != 5000 {
@@ -93,18 +93,18 @@ func TestLoadRefusesOtherPlan(t *testing.T) {
 	plan := bloom.Plan{Shards: 1, Filters: 1, Capacity: 1000, ErrorRate: 1e-3, Expansion: 2}
 	s := newShelf(t, shardtest.One(t), plan)
 	var file bytes.Buffer
-	if err := s.filters.Dump(within(t), 0, s.keys, plan, &file); err != nil {
+	if err := s.filters.Dump(within(t), set(0, s.keys, plan), &file); err != nil {
 		t.Fatal(err)
 	}
 	other := plan
 	other.ErrorRate = 1e-4
-	if err := s.filters.Load(within(t), 0, s.keys, other, bytes.NewReader(file.Bytes()), true); !errors.Is(err, bloom.ErrOther) {
+	if err := s.filters.Load(within(t), set(0, s.keys, other), bytes.NewReader(file.Bytes()), true, nil); !errors.Is(err, bloom.ErrOther) {
 		t.Errorf("other plan: %v", err)
 	}
-	if err := s.filters.Load(within(t), 1, s.keys, plan, bytes.NewReader(file.Bytes()), true); !errors.Is(err, bloom.ErrOther) {
+	if err := s.filters.Load(within(t), set(1, s.keys, plan), bytes.NewReader(file.Bytes()), true, nil); !errors.Is(err, bloom.ErrOther) {
 		t.Errorf("other shard: %v", err)
 	}
-	if err := s.filters.Dump(within(t), 0, shard.KeysOf("none", "0.0"), plan, &file); !errors.Is(err, bloom.ErrMissing) {
+	if err := s.filters.Dump(within(t), set(0, shard.KeysOf("none", "0.0"), plan), &file); !errors.Is(err, bloom.ErrMissing) {
 		t.Errorf("dump of nothing: %v", err)
 	}
 }
@@ -122,7 +122,7 @@ func TestFiltersThroughMoveAndRestart(t *testing.T) {
 	if got := s.info(1); got != before { // ASK
 		t.Errorf("half moved: %+v, was %+v", got, before)
 	}
-	if p, err := s.filters.Probe(within(t), 0, s.keys.Filter(1), 1500); err != nil || p.N != 1500 {
+	if p, err := s.filters.Probe(within(t), 0, 1500, s.keys.Filter(1)); err != nil || p.N != 1500 {
 		t.Errorf("probe of a half moved filter: %+v, %v", p, err)
 	}
 	move.Finish(t)
@@ -152,5 +152,74 @@ func TestFiltersLogIn(t *testing.T) {
 	}
 	if found, err := client.Do(within(t), 0, "f", "EXISTS", "f"); err != nil || found != int64(1) {
 		t.Errorf("in database 2: %v, %v", found, err)
+	}
+}
+
+// Filters of several keys go into a shard that has fewer, or more: what is known
+// then is what the dump knows.
+func TestDumpOfFurtherKeys(t *testing.T) {
+	t.Parallel()
+	plan := bloom.Plan{Shards: 1, Filters: 2, Capacity: 1000, ErrorRate: 1e-4, Expansion: 2}
+	s := newShelf(t, shardtest.One(t), plan)
+	one, two := set(0, s.keys, plan), set(0, s.keys, plan)
+	two.Each = 2
+	dump := func(from bloom.Set) []byte {
+		t.Helper()
+		var file bytes.Buffer
+		if err := s.filters.Dump(within(t), from, &file); err != nil {
+			t.Fatal(err)
+		}
+		return file.Bytes()
+	}
+	s.each("BF.MADD", 0, 1500)
+	small := dump(one)
+	for j := range plan.Filters {
+		if err := s.filters.Reserve(within(t), 0, s.keys.FilterKey(j, 1), plan.Further(2, 1, 10_000)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.client.Do(within(t), 0, s.keys.FilterKey(j, 1), "BF.ADD", s.keys.FilterKey(j, 1), "further"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	large := dump(two)
+	if small[11] != 1 || large[11] != 2 {
+		t.Errorf("versions %d and %d, want that older programs refuse only what they cannot read", small[11], large[11])
+	}
+	further := func() (n int64) {
+		for j := range plan.Filters {
+			if there, err := s.client.Do(within(t), 0, s.keys.Filter(j), "EXISTS", s.keys.FilterKey(j, 1)); err != nil {
+				t.Fatal(err)
+			} else if there == int64(1) {
+				n += s.key(j, 1).Items
+			}
+		}
+		return n
+	}
+	var became []int
+	load := func(into bloom.Set, file []byte) {
+		t.Helper()
+		if err := s.filters.Load(within(t), into, bytes.NewReader(file), true, func(each int) error {
+			became = append(became, each)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load(two, small)
+	if n := further(); n != 0 {
+		t.Errorf("%d URLs in keys that the dump does not have", n)
+	}
+	load(one, large)
+	load(two, large)
+	if n := further(); n != 2 || len(became) != 2 || became[0] != 1 || became[1] != 2 {
+		t.Errorf("%d URLs in further keys, want 2; told of %v keys, want 1 and 2", n, became)
+	}
+	if found := s.each("BF.MEXISTS", 0, 1500); found != 1500 {
+		t.Errorf("%d of 1500 arrived", found)
+	}
+	bad := bytes.Clone(small)
+	bad[11] = 2
+	if err := s.filters.Load(within(t), one, bytes.NewReader(bad), true, nil); !errors.Is(err, bloom.ErrDamaged) {
+		t.Errorf("of another version than it says: %v", err)
 	}
 }

@@ -9,12 +9,15 @@ import (
 	"seine/shard"
 )
 
-// Limits of one filter. A filter moves between masters as one key, and a move
-// of more than 256 MB blocks its master for seconds or fails.
+// MaxKeyBytes is the size that no key of a filter grows past. A key moves between
+// masters as a whole: one of 256 MB blocks both for seconds, and Redis refuses one
+// of more than 512 MB unless its settings are raised.
+const MaxKeyBytes = 256_000_000
+
+// Limits of one filter as planned.
 const (
-	maxURLs  = 64_000_000
-	maxBytes = 256_000_000
-	minURLs  = 1000
+	maxURLs = 64_000_000
+	minURLs = 1000
 
 	// evenBytes is the size from which on a filter grows by layers of its own
 	// size; smaller ones double, so that a crawl that was planned far too small
@@ -33,7 +36,7 @@ type Plan struct {
 	Filters   int     // in each shard
 	Capacity  int64   // URLs that each filter is planned for
 	ErrorRate float64 // false positives a probe, growth included
-	Expansion int     // how many times as large as the last a new layer is
+	Expansion int     // how many times as large as the last a new layer is; 0: it must not grow
 }
 
 // NewPlan lays out the filters for a number of URLs over all shards. The rate
@@ -53,7 +56,7 @@ func NewPlan(urls int64, rate float64, shards int) (Plan, error) {
 		return Plan{}, err
 	}
 	perShard := (urls + int64(shards) - 1) / int64(shards)
-	most := min(maxURLs, int64(maxBytes*8/bitsPerURL(rate*tightening)))
+	most := min(maxURLs, int64(MaxKeyBytes*8/bitsPerURL(rate*tightening)))
 	filters := (perShard + most - 1) / most
 	p := Plan{Shards: shards, Filters: int(filters), Capacity: max((perShard+filters-1)/filters, minURLs), ErrorRate: rate, Expansion: 2}
 	if p.FilterBytes() >= evenBytes {
@@ -84,9 +87,32 @@ func (p Plan) FilterBytes() int64 { return p.bytes(1) }
 // Bytes is the memory of all filters as planned, replicas not counted.
 func (p Plan) Bytes() int64 { return p.FilterBytes() * int64(p.Filters) * int64(p.Shards) }
 
+// Room is how many URLs the first key of a filter may get: those of its layers
+// that fit in most bytes. The first layer counts as one that does.
+func (p Plan) Room(most int64) int64 {
+	layers := 1
+	for p.bytes(layers+1) <= most {
+		layers++
+	}
+	return p.capacity(layers)
+}
+
+// Further is the plan of the i-th further key, from 1, of a filter whose first key
+// has so many layers. It is one layer more of that filter: its rate is that of the
+// next layer, so that the promised rate holds for all keys together. It holds as
+// many URLs as the first key if that fits in most bytes.
+func (p Plan) Further(layers, i int, most int64) Plan {
+	rate := p.ErrorRate * math.Pow(tightening, float64(layers+i))
+	room := min(p.Room(most), int64(float64(most)*8/bitsPerURL(rate)))
+	return Plan{Shards: p.Shards, Filters: p.Filters, Capacity: max(room, minURLs), ErrorRate: rate}
+}
+
 // bytes is the size of a filter that has grown to so many layers.
 func (p Plan) bytes(layers int) int64 {
 	total, capacity, rate := 0.0, float64(p.Capacity), p.ErrorRate*tightening
+	if p.Expansion == 0 { // RedisBloom keeps nothing back for further layers
+		rate = p.ErrorRate
+	}
 	for range layers {
 		total += capacity * bitsPerURL(rate) / 8
 		capacity, rate = capacity*float64(p.Expansion), rate*tightening

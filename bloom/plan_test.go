@@ -154,3 +154,37 @@ func TestPlanOfItsURLs(t *testing.T) {
 		}
 	}
 }
+
+// Further keys of a filter stay as small as they must be, and all keys together err
+// as seldom as promised.
+func TestFurtherKeys(t *testing.T) {
+	for _, c := range []struct {
+		urls int64
+		rate float64
+		most int64
+	}{{10_000_000, 1e-6, bloom.MaxKeyBytes}, {64_000_000, 1e-6, bloom.MaxKeyBytes}, {1000, 1e-3, 20_000}, {1 << 40, 1e-12, bloom.MaxKeyBytes}} {
+		p, err := bloom.NewPlan(c.urls, c.rate, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		room, layers, sum := p.Room(c.most), 0, 0.0
+		if room < p.Capacity {
+			t.Errorf("%+v: room for %d URLs in the first key", p, room)
+		}
+		for held, layer := int64(0), p.Capacity; held < room; layer *= int64(p.Expansion) {
+			held += layer
+			layers++
+			sum += c.rate * math.Pow(0.5, float64(layers))
+		}
+		for i := 1; i < 20; i++ {
+			next := p.Further(layers, i, c.most)
+			if b := next.FilterBytes(); b > c.most || b < c.most/8 && next.Capacity < room {
+				t.Errorf("%+v: key %d has %d bytes", p, i, b)
+			}
+			sum += next.ErrorRate
+		}
+		if sum > c.rate {
+			t.Errorf("%+v: all keys together err %g of the time", p, sum)
+		}
+	}
+}

@@ -24,17 +24,17 @@ type Probe struct {
 // server's time.
 const probeBatch = 500
 
-// Probe asks the filter for n random fingerprints. It costs the server about
-// 0.3 us each.
-func (f *Filters) Probe(ctx context.Context, k int, key string, n int) (Probe, error) {
-	_, p, err := f.Measure(ctx, k, key, n)
+// Probe asks the filter that has these keys for n random fingerprints. It costs
+// the server about 0.3 us each and key.
+func (f *Filters) Probe(ctx context.Context, k, n int, keys ...string) (Probe, error) {
+	_, p, err := f.Measure(ctx, k, n, keys...)
 	return p, err
 }
 
 // Measure is Info and then Probe.
-func (f *Filters) Measure(ctx context.Context, k int, key string, n int) (Info, Probe, error) {
+func (f *Filters) Measure(ctx context.Context, k, n int, keys ...string) (Info, Probe, error) {
 	var p Probe
-	info, err := f.Info(ctx, k, key)
+	info, err := f.Info(ctx, k, keys...)
 	if err != nil { // a missing filter would say no to all
 		return info, p, err
 	}
@@ -46,34 +46,42 @@ func (f *Filters) Measure(ctx context.Context, k int, key string, n int) (Info, 
 			fp := canon.Fingerprint{Site: rand.Uint64(), Key: rand.Uint64()}
 			items = append(items, string(fp.Append(buf[:0])))
 		}
-		hits, err := f.known(ctx, k, key, items)
-		if err != nil {
-			return info, p, err
+		asked := int64(len(items))
+		for _, key := range keys {
+			if items, err = f.unknown(ctx, k, key, items); err != nil {
+				return info, p, err
+			}
 		}
-		p = p.Add(Probe{N: int64(len(items)), Hits: hits})
+		p = p.Add(Probe{N: asked, Hits: asked - int64(len(items))})
 	}
 	return info, p, nil
 }
 
-// known says how many of the fingerprints the filter holds for known.
-func (f *Filters) known(ctx context.Context, k int, key string, items []string) (hits int64, err error) {
+// unknown leaves those of the fingerprints that the key does not hold for known.
+func (f *Filters) unknown(ctx context.Context, k int, key string, items []string) ([]string, error) {
+	var found []int64
 	args := make([]any, 0, 1+len(items))
 	args = append(args, key)
 	for _, item := range items {
 		args = append(args, item)
 	}
-	err = f.on(ctx, k, "BF.MEXISTS", key, func(c *redisbloom.Client) error {
-		found, err := redis.Int64s(do(ctx, c, "BF.MEXISTS", args...))
+	err := f.on(ctx, k, "BF.MEXISTS", key, func(c *redisbloom.Client) (err error) {
+		found, err = redis.Int64s(do(ctx, c, "BF.MEXISTS", args...))
 		if err == nil && len(found) != len(items) {
 			err = fmt.Errorf("bloom: %d answers to %d fingerprints", len(found), len(items))
 		}
-		hits = 0
-		for _, hit := range found {
-			hits += hit
-		}
 		return err
 	})
-	return hits, err
+	if err != nil {
+		return nil, err
+	}
+	left := items[:0]
+	for i, item := range items {
+		if found[i] == 0 {
+			left = append(left, item)
+		}
+	}
+	return left, nil
 }
 
 // Add counts two probes together.

@@ -13,17 +13,24 @@ import (
 // A dump is the magic, whose last byte is the version, and then frames:
 //
 //	number   uint32, 0, 1, 2, ... of the frame
-//	filter   uint32, which filter of the shard, ^0 in the first and the last frame
+//	key      uint32, which key of the shard's filters, as Set.All has them; ^0 in the
+//	         first and the last frame
 //	iter     int64, RedisBloom's iterator of the chunk
 //	length   uint32 of the data
 //	data     the first frame's is the header as JSON, the last one's is empty
 //	checksum uint32, CRC-32C of all the above
 //
-// all little endian. Whatever is altered, left out or cut off is noticed.
-const magic = "seine-bloom\x01"
+// all little endian. Whatever is altered, left out or cut off is noticed. Version 1
+// has filters of one key each, version 2 of several.
+const magic = "seine-bloom"
 
-// noFilter marks the first and the last frame of a dump.
-const noFilter = ^uint32(0)
+const (
+	versionOne  = 1
+	versionMany = 2
+)
+
+// noKey marks the first and the last frame of a dump.
+const noKey = ^uint32(0)
 
 // maxChunk is a bound for chunks, over the 16 MB that RedisBloom makes.
 const maxChunk = 64 << 20
@@ -32,14 +39,15 @@ const maxChunk = 64 << 20
 type Header struct {
 	Shard   int    `json:"shard"`
 	Plan    Plan   `json:"plan"`
-	Filters []Info `json:"filters"` // as they were when the dump began
+	Each    int    `json:"each,omitempty"` // keys of each filter, in version 2
+	Filters []Info `json:"filters"`        // their keys, as they were when the dump began
 }
 
 // frame is one frame in memory.
 type frame struct {
-	filter uint32
-	iter   int64
-	data   []byte
+	key  uint32
+	iter int64
+	data []byte
 }
 
 const frameHead = 4 + 4 + 8 + 4
@@ -56,16 +64,20 @@ func newFrameWriter(w io.Writer, h Header) (*frameWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bloom: header of a dump: %w", err)
 	}
-	if _, err := out.w.WriteString(magic); err != nil {
+	version := byte(versionOne)
+	if h.Each > 1 {
+		version = versionMany
+	}
+	if _, err := out.w.WriteString(magic + string(version)); err != nil {
 		return nil, fmt.Errorf("bloom: writing a dump: %w", err)
 	}
-	return out, out.write(frame{filter: noFilter, data: data})
+	return out, out.write(frame{key: noKey, data: data})
 }
 
 func (w *frameWriter) write(f frame) error {
 	var head [frameHead]byte
 	binary.LittleEndian.PutUint32(head[0:], w.number)
-	binary.LittleEndian.PutUint32(head[4:], f.filter)
+	binary.LittleEndian.PutUint32(head[4:], f.key)
 	binary.LittleEndian.PutUint64(head[8:], uint64(f.iter))
 	binary.LittleEndian.PutUint32(head[16:], uint32(len(f.data)))
 	var sum [4]byte
@@ -81,7 +93,7 @@ func (w *frameWriter) write(f frame) error {
 
 // end writes the last frame and all that is buffered.
 func (w *frameWriter) end() error {
-	if err := w.write(frame{filter: noFilter}); err != nil {
+	if err := w.write(frame{key: noKey}); err != nil {
 		return err
 	}
 	if err := w.w.Flush(); err != nil {
@@ -99,23 +111,28 @@ type frameReader struct {
 }
 
 func newFrameReader(r io.Reader) (*frameReader, Header, error) {
-	in := &frameReader{r: bufio.NewReaderSize(r, 1<<16), offset: int64(len(magic))}
+	in := &frameReader{r: bufio.NewReaderSize(r, 1<<16), offset: int64(len(magic) + 1)}
 	var h Header
-	start := make([]byte, len(magic))
-	if _, err := io.ReadFull(in.r, start); err != nil || string(start[:len(magic)-1]) != magic[:len(magic)-1] {
+	start := make([]byte, len(magic)+1)
+	if _, err := io.ReadFull(in.r, start); err != nil || string(start[:len(magic)]) != magic {
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil, h, fmt.Errorf("bloom: reading a dump: %w", err)
 		}
 		return nil, h, fmt.Errorf("%w: it does not begin as a dump of filters does", ErrDamaged)
 	}
-	if v := start[len(magic)-1]; v != magic[len(magic)-1] {
-		return nil, h, fmt.Errorf("bloom: dump of format version %d, this program reads version %d", v, magic[len(magic)-1])
+	version := start[len(magic)]
+	if version != versionOne && version != versionMany {
+		return nil, h, fmt.Errorf("bloom: dump of format version %d, this program reads versions %d and %d", version, versionOne, versionMany)
 	}
 	f, err := in.next()
 	if err != nil {
 		return nil, h, err
 	}
-	if f.filter != noFilter || json.Unmarshal(f.data, &h) != nil || len(h.Filters) != h.Plan.Filters {
+	if f.key != noKey || json.Unmarshal(f.data, &h) != nil || (h.Each > 1) != (version == versionMany) {
+		return nil, h, fmt.Errorf("%w: its header makes no sense", ErrDamaged)
+	}
+	h.Each = max(h.Each, 1)
+	if len(h.Filters) != h.Each*h.Plan.Filters {
 		return nil, h, fmt.Errorf("%w: its header makes no sense", ErrDamaged)
 	}
 	return in, h, nil
@@ -127,7 +144,7 @@ func (r *frameReader) next() (frame, error) {
 	if err := r.fill(head[:]); err != nil {
 		return frame{}, err
 	}
-	f := frame{filter: binary.LittleEndian.Uint32(head[4:]), iter: int64(binary.LittleEndian.Uint64(head[8:]))}
+	f := frame{key: binary.LittleEndian.Uint32(head[4:]), iter: int64(binary.LittleEndian.Uint64(head[8:]))}
 	length := binary.LittleEndian.Uint32(head[16:])
 	if length > maxChunk || binary.LittleEndian.Uint32(head[0:]) != r.number {
 		return frame{}, fmt.Errorf("%w: frame %d at offset %d makes no sense", ErrDamaged, r.number, r.offset)

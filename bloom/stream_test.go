@@ -29,7 +29,7 @@ func FuzzFrameReader(f *testing.F) {
 		r, _, err := newFrameReader(bytes.NewReader(dump))
 		for frames := 0; err == nil; frames++ {
 			var c frame
-			if c, err = r.next(); err == nil && c.filter == noFilter {
+			if c, err = r.next(); err == nil && c.key == noKey {
 				if err = r.atEnd(); err == nil {
 					return
 				}

@@ -91,9 +91,9 @@ func examine(ctx context.Context, n *redis.Client) (findings, error) {
 	if info["aof_enabled"] == "0" && info["connected_slaves"] == "0" {
 		f.warn("neither an append-only file nor a replica: the crawl is lost when the server ends", "appendonly yes, or add replicas")
 	}
-	err = n.Do(ctx, "bf.exists", "seine:check", "x").Err() // MOVED, NOPERM and 0 all mean that it is there
+	err = n.Do(ctx, "bf.card", "seine:check").Err() // MOVED, NOPERM and 0 all mean that it is there
 	if redis.HasErrorPrefix(err, "unknown command") {
-		f.faults = append(f.faults, fmt.Errorf("%w: %s knows no BF commands; load the module there (redis-server --loadmodule /path/to/redisbloom.so), or use Redis 8, Redis Stack or Valkey with its bloom module", ErrNoBloom, addr))
+		f.faults = append(f.faults, fmt.Errorf("%w: %s does not know BF.CARD; load RedisBloom 2.4.4 or later there (redis-server --loadmodule /path/to/redisbloom.so), or use Redis 8, Redis Stack or Valkey with its bloom module", ErrNoBloom, addr))
 	} else if err != nil && !isReply(err) {
 		return f, err
 	}

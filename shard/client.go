@@ -53,6 +53,9 @@ type Client struct {
 	mu    sync.Mutex
 	spare map[string]*redis.Client // by address, to nodes that a redirect named
 	waits map[string]time.Time     // by address: when Config.Waits was told of it last
+	open  map[int]sawOpen          // slots that were seen half moved
+
+	patience patience
 }
 
 // Open connects to the first address that answers and finds out whether it is
@@ -71,7 +74,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{cfg: resolved, dialler: newDialler(resolved.DialTimeout, secure),
-		spare: make(map[string]*redis.Client), waits: make(map[string]time.Time)}
+		spare: make(map[string]*redis.Client), waits: make(map[string]time.Time),
+		open: make(map[int]sawOpen), patience: patience{first: 5 * time.Second, again: 30 * time.Second, open: time.Minute}}
 	for f := range c.retries {
 		c.retries[f] = metrics.GetOrCreateCounter(fmt.Sprintf("seine_shard_retries_total{fault=%q}", fault(f)))
 	}

@@ -18,14 +18,23 @@ func KeysOf(crawl, tag string) Keys { return Keys{crawl + ":{" + tag + "}:"} }
 func (k Keys) Never(script string) string { return k.prefix + "never:" + script }
 
 // Meta is a hash: epoch, rev and paused as copied from the root, last tick and
-// quiet time. It is KEYS[1] of every script.
+// quiet time, and how many keys each filter has. It is KEYS[1] of every script.
 func (k Keys) Meta() string { return k.prefix + "meta" }
 
 // Stats is a hash of counters.
 func (k Keys) Stats() string { return k.prefix + "stats" }
 
-// Filter is the j-th Bloom filter of known fingerprints.
+// Filter is the j-th Bloom filter of known fingerprints: its first key.
 func (k Keys) Filter(j int) string { return k.prefix + "filter:" + strconv.Itoa(j) }
+
+// FilterKey is the i-th key of the j-th filter. The 0th is Filter; meta says how
+// many there are.
+func (k Keys) FilterKey(j, i int) string {
+	if i == 0 {
+		return k.Filter(j)
+	}
+	return k.Filter(j) + ":" + strconv.Itoa(i)
+}
 
 // Probes is a hash: per filter what probing has found out about it.
 func (k Keys) Probes() string { return k.prefix + "probes" }

@@ -3,6 +3,7 @@ package shard
 import (
 	"math/bits"
 	"strconv"
+	"strings"
 
 	"seine/frontier/canon"
 )
@@ -69,6 +70,16 @@ func (m Map) Tag(k int) string { return m.tags[k] }
 
 // Slot is the Redis Cluster hash slot of a tag.
 func Slot(tag string) int { return int(crc16(0, tag) % Slots) }
+
+// slotOf is the slot of a key: that of its tag, or of all of it without one.
+func slotOf(key string) int {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			return Slot(tag)
+		}
+	}
+	return Slot(key)
+}
 
 // crc16 continues a CRC16/XMODEM, the hash of Redis Cluster's slots (Redis
 // Cluster specification, appendix A).

@@ -80,7 +80,7 @@ func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *
 			return &Error{Shard: k, Op: op, Err: err}
 		}
 		c.retries[f].Inc()
-		c.tellWait(k, op, n, began, err)
+		c.tellWait(ctx, k, op, key, n, began, err)
 		if c.cluster != nil {
 			c.cluster.ReloadState(ctx)
 		}

@@ -1,7 +1,10 @@
 package shard
 
 import (
+	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,9 +17,23 @@ type Wait struct {
 	Master string // address of who was asked last, "" when nobody is known to own the key
 	For    time.Duration
 	Err    error // of the last try
+	Slot   *OpenSlot
+}
+
+// OpenSlot is a slot that has stood half moved between two masters for so long
+// that nobody seems to move it any more: a move that broke off.
+type OpenSlot struct {
+	Slot     int
+	From, To string // addresses
+	For      time.Duration
 }
 
 func (w Wait) String() string {
+	if s := w.Slot; s != nil {
+		return fmt.Sprintf("slot %d, of shard %d, has stood half moved from %s to %s for %s, and scripts wait until it is whole; "+
+			"unless somebody still moves it, end the move: redis-cli --cluster fix %s (when a key is too large for it, frontier check names the key and what to set)",
+			s.Slot, w.Shard, s.From, s.To, s.For.Round(time.Second), s.From)
+	}
 	who := w.Master
 	if who == "" {
 		who = "whoever owns the key"
@@ -27,17 +44,20 @@ func (w Wait) String() string {
 	return fmt.Sprintf("waiting for %s since %s; this goes on by itself when it answers or another master takes over", who, w.For.Round(time.Second))
 }
 
-const (
-	// waitsAfter is how long a call tries before Config.Waits is told of it.
-	waitsAfter = 5 * time.Second
-	// waitsAgain is how often Config.Waits is told of one master.
-	waitsAgain = 30 * time.Second
-)
+// patience says when Config.Waits is told of what.
+type patience struct {
+	first time.Duration // how long a call tries before
+	again time.Duration // how often of one master
+	open  time.Duration // how long a slot stands half moved before it is named as that
+}
+
+// sawOpen is when a slot was seen half moved, first and last.
+type sawOpen struct{ first, last time.Time }
 
 // tellWait tells of a call that waits, seldom.
-func (c *Client) tellWait(k int, op string, n *redis.Client, began time.Time, err error) {
+func (c *Client) tellWait(ctx context.Context, k int, op, key string, n *redis.Client, began time.Time, err error) {
 	waited := time.Since(began)
-	if c.cfg.Waits == nil || waited < waitsAfter {
+	if c.cfg.Waits == nil || waited < c.patience.first {
 		return
 	}
 	w := Wait{Shard: k, Op: op, For: waited, Err: err}
@@ -46,12 +66,78 @@ func (c *Client) tellWait(k int, op string, n *redis.Client, began time.Time, er
 	}
 	c.mu.Lock()
 	last, told := c.waits[w.Master]
-	due := !told || time.Since(last) >= waitsAgain
+	due := !told || time.Since(last) >= c.patience.again
 	if due {
 		c.waits[w.Master] = time.Now()
 	}
 	c.mu.Unlock()
-	if due {
-		c.cfg.Waits(w)
+	if !due {
+		return
 	}
+	if n != nil && c.cluster != nil && (redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK")) {
+		w.Slot = c.openSlot(ctx, n, slotOf(key), waited)
+	}
+	c.cfg.Waits(w)
+}
+
+// openSlot asks a node whether it is moving a slot, which has kept a call waiting,
+// and tells of it when it has been for long enough.
+func (c *Client) openSlot(ctx context.Context, n *redis.Client, slot int, waited time.Duration) *OpenSlot {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	nodes, err := n.ClusterNodes(ctx).Result()
+	if err != nil {
+		return nil
+	}
+	from, to := movesOf(nodes, slot)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if from == "" || to == "" {
+		delete(c.open, slot)
+		return nil
+	}
+	now, saw := time.Now(), c.open[slot]
+	if now.Sub(saw.last) > 3*c.patience.again { // that was another move
+		saw.first = now.Add(-waited)
+	}
+	saw.last = now
+	c.open[slot] = saw
+	if stood := now.Sub(saw.first); stood >= c.patience.open {
+		return &OpenSlot{Slot: slot, From: from, To: to, For: stood}
+	}
+	return nil
+}
+
+// movesOf finds in the reply of CLUSTER NODES between which nodes the one that
+// replied moves a slot, "" when it does not.
+func movesOf(nodes string, slot int) (from, to string) {
+	addrs, other, outward := make(map[string]string), "", false
+	me := ""
+	for line := range strings.Lines(nodes) {
+		f := strings.Fields(line)
+		if len(f) < 8 {
+			continue
+		}
+		addr, _, _ := strings.Cut(f[1], "@")
+		addrs[f[0]] = addr
+		if !strings.Contains(f[2], "myself") {
+			continue
+		}
+		me = addr
+		for _, s := range f[8:] {
+			s = strings.Trim(s, "[]")
+			if id, ok := strings.CutPrefix(s, strconv.Itoa(slot)+"->-"); ok {
+				other, outward = id, true
+			} else if id, ok := strings.CutPrefix(s, strconv.Itoa(slot)+"-<-"); ok {
+				other = id
+			}
+		}
+	}
+	switch {
+	case other == "":
+		return "", ""
+	case outward:
+		return me, addrs[other]
+	}
+	return addrs[other], me
 }

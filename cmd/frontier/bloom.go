@@ -74,6 +74,9 @@ func showFilters(w io.Writer, list []redis.FilterState) {
 		row(w, s.Shard, s.Filter, s.Items, s.Capacity, fmt.Sprintf("%.1f%%", 100*s.Fill), s.Layers, boot.Bytes(uint64(s.Bytes)), bits, probes, measured, lost)
 	}
 	for _, s := range list {
+		if s.Stuck {
+			fmt.Fprintf(w, "shard %d, filter %d: a key of %s cannot move to another master; frontier check says more\n", s.Shard, s.Filter, boot.Bytes(uint64(s.Largest)))
+		}
 		if s.Unread != "" {
 			fmt.Fprintf(w, "shard %d, filter %d: %s\n", s.Shard, s.Filter, s.Unread)
 		}

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"seine/bloom"
 	"seine/frontier"
 	"seine/frontier/canon"
 	"seine/frontier/redis"
@@ -107,13 +108,16 @@ func checkAll(ctx context.Context, f *redis.Frontier, k int, urls bool, sum *Rep
 	if err != nil {
 		return nil, err
 	}
-	if c.lost, err = f.LostFilters(ctx, k); err != nil {
+	if c.filters, err = f.FilterSet(ctx, k); err != nil {
 		return nil, err
 	}
-	for _, j := range c.lost {
-		c.report.fault(c.keys.Filter(j), "the filter is missing: nothing is admitted until it is restored from a dump (frontier bloom load); without one, create the crawl anew and seed it")
+	if c.lost, err = f.LostFilters(ctx, c.filters); err != nil {
+		return nil, err
 	}
-	for _, step := range []func(context.Context) error{c.checkFilterTypes, c.gather, c.checkSites, c.checkLeases, c.checkDead, c.checkProbes, c.checkURLs} {
+	for _, key := range c.lost {
+		c.report.fault(key, "the filter is missing: nothing is admitted until it is restored from a dump (frontier bloom load); without one, create the crawl anew and seed it")
+	}
+	for _, step := range []func(context.Context) error{c.checkFilters, c.gather, c.checkSites, c.checkLeases, c.checkDead, c.checkProbes, c.checkURLs} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -142,7 +146,9 @@ type checker struct {
 	leased  map[string]bool   // tokens of leases
 	holders map[string]string // token -> site that names it
 	causes  map[string]int64  // of dead lists, with their lengths
-	lost    []int             // filters that are missing
+	filters bloom.Set
+	epoch   string   // of the shard, "" when it is missing
+	lost    []string // keys of filters that are missing
 
 	parser *canon.Parser
 	url    canon.URL
@@ -157,6 +163,7 @@ func (c *checker) checkMeta(ctx context.Context) (alive bool, err error) {
 		return false, err
 	}
 	h, e := c.client.Hash(ctx, c.k, c.keys.Meta())
+	c.epoch = h["epoch"]
 	switch {
 	case e != nil:
 		return false, e
@@ -165,7 +172,7 @@ func (c *checker) checkMeta(ctx context.Context) (alive bool, err error) {
 		c.report.note("all else was not judged: without its epoch the shard answers nothing")
 		c.todo.meta = shard.Fields{"epoch", ""}
 		return false, nil
-	case h["epoch"] != c.f.Epoch():
+	case !c.f.Owns(h["epoch"]):
 		return false, &shard.Error{Shard: c.k, Op: "check", Err: frontier.ErrStale}
 	case h["rev"] == "":
 		c.report.fault(c.keys.Meta(), "the revision is missing: fetchers do not see changes of settings")
@@ -174,7 +181,7 @@ func (c *checker) checkMeta(ctx context.Context) (alive bool, err error) {
 	default:
 		c.report.fault(c.keys.Meta(), "the pause differs from %s", shard.RootKey(c.f.Crawl()))
 	}
-	c.todo.meta = shard.Fields{"epoch", c.f.Epoch(), "rev", h["rev"], "paused", h["paused"]}
+	c.todo.meta = shard.Fields{"epoch", h["epoch"], "rev", h["rev"], "paused", h["paused"]}
 	return true, nil
 }
 

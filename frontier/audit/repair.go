@@ -1,9 +1,12 @@
 package audit
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"errors"
@@ -116,8 +119,15 @@ func (c *checker) mendMeta(ctx context.Context) error {
 		if root.Paused {
 			paused = "1"
 		}
+		each, err := c.f.FoundKeys(ctx, c.k)
+		if err != nil {
+			return err
+		}
 		// Without knowing whether rules bind, admission looks for them.
-		set := shard.Fields{"epoch", c.f.Epoch(), "rev", root.Rev, "paused", paused, "ruled", "1"}
+		set := shard.Fields{"epoch", cmp.Or(c.epoch, c.f.EpochOf(each)), "rev", root.Rev, "paused", paused, "ruled", "1"}
+		if each > 1 {
+			set = append(set, "keys", strconv.Itoa(each))
+		}
 		ok, err := c.client.CompareAndSet(ctx, c.k, meta, c.todo.meta, set)
 		if err != nil {
 			return err
@@ -127,7 +137,7 @@ func (c *checker) mendMeta(ctx context.Context) error {
 		}
 	}
 	if c.todo.ruled {
-		ok, err := c.client.CompareAndSet(ctx, c.k, meta, shard.Fields{"epoch", c.f.Epoch(), "ruled", ""}, shard.Fields{"ruled", "1"})
+		ok, err := c.client.CompareAndSet(ctx, c.k, meta, shard.Fields{"epoch", c.epoch, "ruled", ""}, shard.Fields{"ruled", "1"})
 		if err != nil {
 			return err
 		}
@@ -200,7 +210,7 @@ func (c *checker) mendURLs(ctx context.Context, list []wanted) error {
 		if len(share) == 0 {
 			continue
 		}
-		raw, err := c.do(ctx, withPrints(share, "BF.INSERT", c.keys.Filter(j), "NOCREATE", "ITEMS")...)
+		refused, err := c.f.Remember(ctx, c.k, j, withPrints(share))
 		if err != nil && strings.Contains(err.Error(), "OOM") {
 			c.sum.note("Redis is full: URLs that are not in their filters could not be put there; make room and repair again")
 			return nil
@@ -208,8 +218,8 @@ func (c *checker) mendURLs(ctx context.Context, list []wanted) error {
 		if err != nil {
 			return err
 		}
-		for i, v := range shard.Array(raw) {
-			if _, refused := v.(error); !refused && i < len(share) {
+		for i := range share {
+			if !refused[i] {
 				c.sum.mended(share[i].key, "%s is in its filter", frontier.HideCredentials(share[i].url))
 			}
 		}
@@ -280,19 +290,29 @@ func (c *checker) checkTypes(ctx context.Context) error {
 	})
 }
 
-// checkFilterTypes looks for filters that are none; what a module calls its own
-// type is its business.
-func (c *checker) checkFilterTypes(ctx context.Context) error {
-	for j := range c.f.Layout().Filters {
-		key := c.keys.Filter(j)
+// checkFilters looks for filters that are none, and for those that cannot move. What
+// a module calls its own type is its business.
+func (c *checker) checkFilters(ctx context.Context) error {
+	for _, key := range c.filters.All() {
 		kind, err := c.kindOf(ctx, key)
 		if err != nil {
 			return err
 		}
 		if slices.Contains([]string{"string", "list", "set", "zset", "hash", "stream"}, kind) {
-			c.lost = append(c.lost, j)
+			c.lost = append(c.lost, key)
 			c.isStrange(key, kind, "a Bloom filter")
 		}
+	}
+	if c.todo.strange != nil { // asked how large it is it would be an error
+		return nil
+	}
+	stuck, err := c.f.Stuck(ctx, c.filters)
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(stuck)) {
+		c.report.note(fmt.Sprintf("%s: %d MB, too large to move to another master; it does not grow any more. "+
+			"To move its slot all the same, raise proto-max-bulk-len on both masters and move it with --cluster-timeout of a minute", key, stuck[key]/1_000_000))
 	}
 	return nil
 }

@@ -166,6 +166,9 @@ func (c *checker) ask(ctx context.Context) error {
 	missing, err := c.missing(ctx, c.asked)
 	if err == nil && len(missing) > 0 {
 		if err = c.again(ctx); err == nil {
+			c.filters, err = c.f.FilterSet(ctx, c.k) // they may have got further keys meanwhile
+		}
+		if err == nil {
 			missing, err = c.missing(ctx, missing)
 		}
 	}
@@ -187,24 +190,39 @@ func (c *checker) ask(ctx context.Context) error {
 // missing themselves nothing is said.
 func (c *checker) missing(ctx context.Context, list []wanted) (missing []wanted, err error) {
 	for j, share := range byFilter(list, c.f.Layout().Filters) {
-		if len(share) == 0 || slices.Contains(c.lost, j) {
+		keys := c.filters.Filter(j)
+		if slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(c.lost, key) }) {
 			continue
 		}
-		raw, err := c.do(ctx, withPrints(share, "BF.MEXISTS", c.keys.Filter(j))...)
-		if err != nil {
-			return nil, err
-		}
-		reply := shard.Array(raw)
-		if len(reply) != len(share) {
-			return nil, redis.Malformed(c.k, "check", raw)
-		}
-		for i, v := range reply {
-			if v != int64(1) && v != true {
-				missing = append(missing, share[i])
+		for _, key := range keys {
+			if share, err = c.unknown(ctx, key, share); err != nil {
+				return nil, err
 			}
 		}
+		missing = append(missing, share...)
 	}
 	return missing, nil
+}
+
+// unknown are those of some URLs that a key of a filter does not hold.
+func (c *checker) unknown(ctx context.Context, key string, list []wanted) (unknown []wanted, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	raw, err := c.do(ctx, withPrints(list, "BF.MEXISTS", key)...)
+	if err != nil {
+		return nil, err
+	}
+	reply := shard.Array(raw)
+	if len(reply) != len(list) {
+		return nil, redis.Malformed(c.k, "check", raw)
+	}
+	for i, v := range reply {
+		if v != int64(1) && v != true {
+			unknown = append(unknown, list[i])
+		}
+	}
+	return unknown, nil
 }
 
 // withPrints is a command on the fingerprints of some URLs.

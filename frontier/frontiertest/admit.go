@@ -60,6 +60,26 @@ func admitAtOnce(k *kit) {
 	same(k, "queued", k.stats().Queued, urls)
 }
 
+// admitPastPlan: a crawl gets far more URLs than it was planned for, and each is
+// admitted once.
+func admitPastPlan(k *kit) {
+	const urls, batch = 9000, 450
+	for round, want := range []frontier.Verdict{frontier.Admitted, frontier.Seen} {
+		for from := 0; from < urls; from += batch {
+			var list []frontier.Candidate
+			for i := from; i < from+batch; i++ {
+				list = append(list, k.url(fmt.Sprintf("s%d.example", i%450), fmt.Sprint(i)))
+			}
+			for i, v := range k.admit(list...) {
+				if v != want {
+					k.Fatalf("round %d, URL %d: verdict %d, want %d", round, from+i, v, want)
+				}
+			}
+		}
+	}
+	same(k, "queued", k.stats().Queued, urls)
+}
+
 // admitAgain: a known URL is queued once more for each request id.
 func admitAgain(k *kit) {
 	plain := k.url("a.example", "1")

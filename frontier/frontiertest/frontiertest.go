@@ -47,6 +47,7 @@ var clauses = []struct {
 	{"admit/cap of a rule", admitCapOfRule},
 	{"admit/list is full", admitListFull},
 	{"admit/order depth", admitOrderDepth},
+	{"admit/past the plan", admitPastPlan},
 	{"tick/claims", tickClaims},
 	{"tick/shares", tickShares},
 	{"tick/no class starves", tickNoClassStarves},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"cmp"
 
@@ -69,26 +68,21 @@ func (f *Frontier) Admit(ctx context.Context, k int, batch []frontier.Candidate,
 
 // admit runs the script for the candidates of batch that chosen names.
 func (f *Frontier) admit(ctx context.Context, k int, a *admission, batch []frontier.Candidate, chosen []int, verdicts []frontier.Verdict) error {
-	a.build(f, k, batch, chosen)
 	var reply any
-	var err error
 	acked := 0
-	if f.cfg.AckReplicas > 0 {
-		reply, acked, err = f.client.RunAck(ctx, k, admitScript, f.cfg.AckReplicas, f.cfg.AckTimeout, a.keys, a.args...)
-	} else {
-		reply, err = f.run(ctx, k, admitScript, a.keys, a.args...)
-	}
-	if err == nil {
-		err = f.refusal(k, "admit", reply)
-	}
+	err := f.withRoom(ctx, k, "admit", func(each int, room int64) (_ any, keys []string, err error) {
+		a.build(f, k, batch, chosen, each, room)
+		if f.cfg.AckReplicas > 0 {
+			reply, acked, err = f.client.RunAck(ctx, k, admitScript, f.cfg.AckReplicas, f.cfg.AckTimeout, a.keys, a.args...)
+		} else {
+			reply, err = f.run(ctx, k, admitScript, a.keys, a.args...)
+		}
+		return reply, a.keys, err
+	})
 	if err != nil {
 		return err
 	}
 	letters, _ := reply.(string)
-	if which, lost := strings.CutPrefix(letters, "!lost "); lost {
-		at := min(8+shard.Int(which), int64(len(a.keys)-1)) // the filters come after KEYS[9]
-		return &shard.Error{Shard: k, Op: "admit", Err: fmt.Errorf("%w: %s; restore it with `frontier bloom load DIR --shard %d`", frontier.ErrLostFilter, a.keys[at], k)}
-	}
 	if len(letters) != len(chosen) {
 		return Malformed(k, "admit", reply)
 	}
@@ -182,8 +176,9 @@ func (a *admission) speakerOf(c *frontier.Candidate) int {
 }
 
 // build makes keys and args of a call for the candidates of batch that chosen
-// names, in runs: as many as follow each other of one site, class and filter.
-func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen []int) {
+// names, in runs: as many as follow each other of one site, class and filter. Each
+// filter has so many keys, and room for so many URLs in the last.
+func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen []int, each int, room int64) {
 	settings, keys, filters := f.settings.Load(), f.keys[k], f.layout.Filters
 	again := a.place(batch, chosen, filters)
 	a.divide(batch, filters)
@@ -194,7 +189,9 @@ func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen
 
 	a.keys = f.sharedKeys(a.keys[:0], k, admitScript)
 	for _, j := range a.filters {
-		a.keys = append(a.keys, keys.Filter(j))
+		for i := range each {
+			a.keys = append(a.keys, keys.FilterKey(j, i))
+		}
 	}
 	for _, r := range a.runs {
 		a.keys = append(a.keys, keys.Site(r.first.Site))
@@ -208,7 +205,7 @@ func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen
 		push = "LPUSH"
 	}
 	low, high, longest := f.marks(k, settings)
-	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, low, high, longest, len(a.filters), len(a.runs), len(a.placed), capped)
+	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, low, high, longest, each, room, len(a.filters), len(a.runs), len(a.placed), capped)
 	for _, r := range a.runs {
 		a.args = append(a.args, r.first.Site)
 	}

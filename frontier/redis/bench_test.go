@@ -248,7 +248,7 @@ func BenchmarkAdmissionBuild(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		a.build(f, 0, batch, a.unique(batch))
+		a.build(f, 0, batch, a.unique(batch), 1, 0)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/96, "ns/URL")
 }

@@ -65,6 +65,26 @@ func (fl *fleet) open(t testing.TB) frontiertest.Backend { return fl.openWith(t,
 
 func (fl *fleet) openWide(t testing.TB) frontiertest.Backend { return fl.openWith(t, 0, 0) }
 
+// openGrown makes a crawl whose filters have three keys each.
+func (fl *fleet) openGrown(t testing.TB) frontiertest.Backend {
+	b := fl.open(t)
+	for range 2 {
+		if err := b.Frontier.(*redis.Frontier).Grow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// openSmall makes one whose filters get further keys after each thousand URLs.
+func (fl *fleet) openSmall(t testing.TB) frontiertest.Backend {
+	b := fl.openWide(t)
+	if err := b.Frontier.(*redis.Frontier).Configure(redis.Config{MaxFilter: 20_000}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 func (fl *fleet) openWith(t testing.TB, list, dead int) frontiertest.Backend {
 	ctx := context.Background()
 	crawl := fmt.Sprint("conformance-", fl.made.Add(1))
@@ -198,6 +218,8 @@ func TestConformance(t *testing.T) {
 func conform(t *testing.T, fl *fleet) {
 	t.Run("plain", func(t *testing.T) { frontiertest.Run(t, fl.in(once, fl.open)) })
 	t.Run("twice", func(t *testing.T) { frontiertest.Run(t, fl.in(twice, fl.open)) })
+	t.Run("further keys of filters", func(t *testing.T) { frontiertest.Run(t, fl.in(twice, fl.openGrown)) })
+	t.Run("filters get further keys", func(t *testing.T) { frontiertest.Run(t, fl.in(once, fl.openSmall)) })
 	t.Run("drive", func(t *testing.T) { frontiertest.Drive(t, fl.in(once, fl.openWide), 1, 1500) })
 	t.Run("drive unreliably", func(t *testing.T) { frontiertest.Drive(t, fl.in(unreliable, fl.openWide), 2, 1500) })
 }

@@ -36,7 +36,8 @@ type FilterState struct {
 	Live       bloom.Quality `json:"live"`             // what fetchers found and share
 	Over       bool          `json:"over"`             // Probe, or else Live, proves more than is promised
 	Unread     string        `json:"unread,omitempty"` // why Live is empty: what fetchers found cannot be read
-	Missing    bool          `json:"missing"`          // the filter is not there: nothing of the shard is admitted
+	Missing    bool          `json:"missing"`          // a key of the filter is not there: nothing of the shard is admitted
+	Stuck      bool          `json:"stuck"`            // a key of it is too large to move to another master
 }
 
 // Filters reads the state of every filter and, with probes above 0, asks each
@@ -46,6 +47,10 @@ func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, erro
 	var list []FilterState
 	err := f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
 		for k := range f.keys {
+			set, err := f.FilterSet(ctx, k)
+			if err != nil {
+				return err
+			}
 			stored, records, err := f.records(ctx, k)
 			unread, err := unreadable(err)
 			if err != nil {
@@ -57,14 +62,14 @@ func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, erro
 				if r.Version == 0 && (stored == nil || stored[strconv.Itoa(j)] != "") {
 					s.Unread = unread
 				}
-				key := f.keys[k].Filter(j)
 				if probes > 0 {
 					s.Probe = new(bloom.Probe)
-					s.Info, *s.Probe, err = filters.Measure(ctx, k, key, probes)
+					s.Info, *s.Probe, err = filters.Measure(ctx, k, probes, set.Filter(j)...)
 					s.Over = s.Probe.Exceeds(plan.ErrorRate)
 				} else {
-					s.Info, err = filters.Info(ctx, k, key)
+					s.Info, err = filters.Info(ctx, k, set.Filter(j)...)
 				}
+				s.Stuck = s.Largest > f.stuckBytes()
 				if errors.Is(err, bloom.ErrMissing) {
 					s.Info, s.Probe, s.Over, s.Missing = bloom.Info{}, nil, false, true
 				} else if err != nil {
@@ -107,24 +112,48 @@ func lost(err error) error {
 	return err
 }
 
-// LostFilters are the filters of shard k that are missing, by number. Cost: one
-// call, and one a filter when some are.
-func (f *Frontier) LostFilters(ctx context.Context, k int) (lost []int, err error) {
+// stuckBytes is the size of a key above which it cannot move. By default it is 512
+// MB: the longest value that Redis takes unless proto-max-bulk-len is raised.
+func (f *Frontier) stuckBytes() int64 { return 2 * f.cfg.MaxFilter }
+
+// Stuck names the keys of filters of shard k that are too large to move to another
+// master, and their bytes: they grew in a program that had no bound. Cost: one call
+// a key.
+func (f *Frontier) Stuck(ctx context.Context, set bloom.Set) (keys map[string]int64, err error) {
+	keys = make(map[string]int64)
+	err = f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+		for _, key := range set.All() {
+			info, err := filters.Info(ctx, set.Shard, key)
+			if err != nil && !errors.Is(err, bloom.ErrMissing) {
+				return err
+			}
+			if info.Bytes > f.stuckBytes() {
+				keys[key] = info.Bytes
+			}
+		}
+		return nil
+	})
+	return keys, err
+}
+
+// LostFilters names the keys of a shard's filters that are missing. Cost: one call,
+// and one a key when some are.
+func (f *Frontier) LostFilters(ctx context.Context, set bloom.Set) (lost []string, err error) {
+	k, keys := set.Shard, set.All()
 	all := []any{"EXISTS"}
-	for j := range f.layout.Filters {
-		all = append(all, f.keys[k].Filter(j))
+	for _, key := range keys {
+		all = append(all, key)
 	}
 	reply, err := f.client.Do(ctx, k, f.keys[k].Meta(), all...)
-	if err != nil || shard.Int(reply) == int64(f.layout.Filters) {
+	if err != nil || shard.Int(reply) == int64(len(keys)) {
 		return nil, err
 	}
-	for j := range f.layout.Filters {
-		key := f.keys[k].Filter(j)
+	for _, key := range keys {
 		if reply, err = f.client.Do(ctx, k, key, "EXISTS", key); err != nil {
 			return nil, err
 		}
 		if shard.Int(reply) == 0 {
-			lost = append(lost, j)
+			lost = append(lost, key)
 		}
 	}
 	return lost, nil
@@ -133,16 +162,29 @@ func (f *Frontier) LostFilters(ctx context.Context, k int) (lost []int, err erro
 // DumpFilters writes the filters of shard k to w. For an exact copy the crawl
 // must be paused and nothing on loan.
 func (f *Frontier) DumpFilters(ctx context.Context, k int, w io.Writer) error {
-	return f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
-		return lost(filters.Dump(ctx, k, f.keys[k], plan, w))
+	set, err := f.FilterSet(ctx, k)
+	if err != nil {
+		return err
+	}
+	return f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+		return lost(filters.Dump(ctx, set, w))
 	})
 }
 
 // LoadFilters reads a dump of shard k. Filters that hold URLs are replaced by
 // force only.
 func (f *Frontier) LoadFilters(ctx context.Context, k int, r io.Reader, force bool) error {
-	return f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
-		return filters.Load(ctx, k, f.keys[k], plan, r, force)
+	set, err := f.FilterSet(ctx, k)
+	if err != nil {
+		return err
+	}
+	return f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+		return filters.Load(ctx, set, r, force, func(each int) error {
+			if err := f.raise(ctx, k); err != nil {
+				return err
+			}
+			return f.setEach(ctx, k, set.Each, each)
+		})
 	})
 }
 

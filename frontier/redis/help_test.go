@@ -34,7 +34,7 @@ func open(t testing.TB, s *shardtest.Server, n, m int) *stand {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	f := attach(client, "crawl", frontier.Layout{Format: 1, Shards: n, Filters: m}, epoch)
+	f := attach(client, "crawl", frontier.Layout{Format: 1, Shards: n, Filters: m, PlanURLs: planned(n, m), ErrorRate: 1e-6}, epoch)
 	st := &stand{Frontier: f, rdb: client.Redis(), t: t}
 	for k := range n {
 		for j := range m {
@@ -43,6 +43,14 @@ func open(t testing.TB, s *shardtest.Server, n, m int) *stand {
 		st.do("HSET", f.keys[k].Meta(), "epoch", epoch, "rev", 7)
 	}
 	return st
+}
+
+// planned is for how many URLs a crawl of n shards has m filters each.
+func planned(n, m int) int64 {
+	if m == 1 {
+		return int64(n) * 20_000
+	}
+	return int64(n) * int64(m) * 64_000_000
 }
 
 // one is a crawl of one shard and one filter on a server of its own.
@@ -240,6 +248,19 @@ func (s *stand) alter(site string, c frontier.SiteChange) {
 	if err := s.Alter(s.t.Context(), 0, site, c); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// Grow gives every filter of every shard another key, before any is full.
+func (f *Frontier) Grow(ctx context.Context) error {
+	for k := range f.keys {
+		if err := f.grow(ctx, k, max(int(f.each[k].Load()), 1)); err != nil {
+			return err
+		}
+		if _, err := f.FilterSet(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -124,10 +124,14 @@ func (p *Prober) round(ctx context.Context, k int, busy bool) error {
 	if err != nil {
 		return err
 	}
+	set, err := p.f.FilterSet(ctx, k)
+	if err != nil {
+		return err
+	}
 	j := -1
 	if mine {
 		j = rand.IntN(len(records))
-		if records[j], err = p.probe(ctx, k, j, stored, records[j]); err != nil {
+		if records[j], err = p.probe(ctx, set, j, stored, records[j]); err != nil {
 			return err
 		}
 	}
@@ -135,7 +139,7 @@ func (p *Prober) round(ctx context.Context, k int, busy bool) error {
 		if i == j || records[i].Version != 0 {
 			continue
 		}
-		if records[i].Info, err = p.filters.Info(ctx, k, p.f.keys[k].Filter(i)); err != nil { // nobody probed it yet
+		if records[i].Info, err = p.filters.Info(ctx, k, set.Filter(i)...); err != nil { // nobody probed it yet
 			return lost(err)
 		}
 	}
@@ -154,11 +158,11 @@ func (p *Prober) claim(ctx context.Context, k int, busy bool) (bool, error) {
 	return reply == "OK", err
 }
 
-// probe asks filter j of shard k and adds what it finds to its record, unless
+// probe asks filter j of a shard and adds what it finds to its record, unless
 // somebody else did meanwhile: a repeated or late call counts once or not at all.
-func (p *Prober) probe(ctx context.Context, k, j int, stored map[string]string, r bloom.Record) (bloom.Record, error) {
-	keys := p.f.keys[k]
-	info, found, err := p.filters.Measure(ctx, k, keys.Filter(j), probes)
+func (p *Prober) probe(ctx context.Context, set bloom.Set, j int, stored map[string]string, r bloom.Record) (bloom.Record, error) {
+	k, keys := set.Shard, set.Keys
+	info, found, err := p.filters.Measure(ctx, k, probes, set.Filter(j)...)
 	if err != nil {
 		return r, lost(err)
 	}

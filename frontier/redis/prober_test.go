@@ -220,8 +220,12 @@ func probersShare(t *testing.T, client *shard.Client) {
 		t.Fatal(err)
 	}
 	b.rounds(1)
+	set, err := a.f.FilterSet(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
-		if _, err := a.probe(t.Context(), 0, 0, stored, records[0]); err != nil {
+		if _, err := a.probe(t.Context(), set, 0, stored, records[0]); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,6 +39,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"seine/bloom"
 	"seine/frontier"
 	"seine/frontier/canon"
 	"seine/shard"
@@ -53,6 +54,7 @@ type Config struct {
 	MaxDead     int64         // dead letters of one cause and shard, default 100,000
 	AckReplicas int           // replicas that must acknowledge an admission, default none
 	AckTimeout  time.Duration // how long to wait for them, default 2 s
+	MaxFilter   int64         // bytes that a key of a filter grows to, default 256 MB: a larger one could not move to another master
 }
 
 // Validate joins all that is wrong.
@@ -68,6 +70,7 @@ func (c *Config) Validate() error {
 	fault(c.MaxList < 0, "MaxList must not be negative")
 	fault(c.MaxDead < 0, "MaxDead must not be negative")
 	fault(c.AckReplicas < 0, "AckReplicas must not be negative")
+	fault(c.MaxFilter < 0, "MaxFilter must not be negative")
 	fault(c.AckTimeout < 0, "AckTimeout must not be negative")
 	return errors.Join(errs...)
 }
@@ -78,6 +81,7 @@ func (c Config) complete() Config {
 	c.MaxList = cmp.Or(c.MaxList, 8_000_000)
 	c.MaxDead = cmp.Or(c.MaxDead, 100_000)
 	c.AckTimeout = cmp.Or(c.AckTimeout, 2*time.Second)
+	c.MaxFilter = cmp.Or(c.MaxFilter, bloom.MaxKeyBytes)
 	return c
 }
 
@@ -96,6 +100,7 @@ type Frontier struct {
 	process    string     // makes tokens of this process differ from those of others
 	run        runner     // client.Run, or what a test puts in its place
 	tokens     atomic.Uint64
+	each       []atomic.Int64                        // by shard: how many keys each filter has, as last heard; 0 = 1
 	longest    []atomic.Uint32                       // by shard: the longest queue of its master, as Stats last saw it
 	recent     atomic.Pointer[[]frontier.ShardStats] // as RecentStats last saw them
 	admissions sync.Pool                             // of *admission
@@ -108,6 +113,7 @@ type runner func(ctx context.Context, k int, s *shard.Script, keys []string, arg
 func attach(client *shard.Client, crawl string, layout frontier.Layout, epoch string) *Frontier {
 	f := &Frontier{client: client, crawl: crawl, layout: layout, epoch: epoch, shards: shard.NewMap(layout.Shards)}
 	f.cfg, f.longest = Config{}.complete(), make([]atomic.Uint32, layout.Shards)
+	f.each = make([]atomic.Int64, layout.Shards)
 	f.process, f.run = strings.ToLower(rand.Text()[:11]), client.Run
 	for k := range layout.Shards {
 		keys := shard.KeysOf(crawl, f.shards.Tag(k))

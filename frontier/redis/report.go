@@ -39,13 +39,15 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 		r.Pressure = append(r.Pressure, w.String())
 	}
 	for k := range f.keys {
-		lost, err := f.LostFilters(ctx, k)
+		set, err := f.FilterSet(ctx, k)
 		if err != nil {
 			return nil, err
 		}
-		for _, j := range lost {
-			r.Lost = append(r.Lost, f.keys[k].Filter(j))
+		lost, err := f.LostFilters(ctx, set)
+		if err != nil {
+			return nil, err
 		}
+		r.Lost = append(r.Lost, lost...)
 	}
 	if r.Lost != nil {
 		r.State += ", nothing is admitted: filters are missing"

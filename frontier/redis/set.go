@@ -145,7 +145,7 @@ func (f *Frontier) publish(ctx context.Context, r *root) error {
 			if err != nil {
 				return err
 			}
-			if h["epoch"] != f.epoch {
+			if !f.owns(h["epoch"]) {
 				return &shard.Error{Shard: k, Op: "publish", Err: frontier.ErrStale}
 			}
 			if has, err := strconv.ParseInt(h["rev"], 10, 64); err == nil && has >= r.rev {
@@ -156,7 +156,7 @@ func (f *Frontier) publish(ctx context.Context, r *root) error {
 				paused = "1"
 			}
 			if _, err := f.client.CompareAndSet(ctx, k, f.keys[k].Meta(),
-				shard.Fields{"epoch", f.epoch, "rev", h["rev"]},
+				shard.Fields{"epoch", h["epoch"], "rev", h["rev"]},
 				shard.Fields{"rev", strconv.FormatInt(r.rev, 10), "paused", paused}); err != nil {
 				return err
 			}

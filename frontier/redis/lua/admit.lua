@@ -1,33 +1,39 @@
 -- admit: makes new URLs known and queues them. Candidates come in runs: as many
 -- as follow each other of one site, class and filter.
 -- KEYS[1..9]   as in the prelude
--- KEYS[10..]   the filters that candidates fall in, then per run s of its site, then
---              per run q of its class
+-- KEYS[10..]   the filters that candidates fall in, all keys of each; then per run s
+--              of its site, then per run q of its class
 -- ARGV[1]      epoch
 -- ARGV[2]      RPUSH (breadth) or LPUSH (depth)
 -- ARGV[3]      entries that a list may hold
 -- ARGV[4..6]   the memory marks, as in marks.lua
--- ARGV[7..9]   how many filters, runs, candidates
--- ARGV[10]     1: the settings cap some of the sites; else 0
--- ARGV[11..]   per run: its site; then how many candidates; then, if there are
---              several filters, which, 1 = KEYS[10]; then, if ARGV[10], URLs that its
+-- ARGV[7..8]   keys of a filter and URLs that the last may hold, as in filters.lua;
+--              -1: what does not fit is full
+-- ARGV[9..11]  how many filters, runs, candidates
+-- ARGV[12]     1: the settings cap some of the sites; else 0
+-- ARGV[13..]   per run: its site; then how many candidates; then, if there are
+--              several filters, which, 1 the first; then, if ARGV[12], URLs that its
 --              site may have, 0 = any. Per candidate: the 16 bytes that must be new;
 --              then its entry; then, if any is wanted again, its plain fingerprint, or ''
 -- Reply        a letter a candidate: a admitted, s seen, c capped, t turned away by
---              the marks, f full; or '!lost' and which declared filter is missing
+--              the marks, f full; or as filters.lua says
 -- Cost         O(candidates) probes and pushes, O(log sites) per list that was empty
 -- Repeat       what was admitted is seen; what was turned away counts once more
 local push, most = ARGV[2], tonumber(ARGV[3])
 local low, high, elsewhere = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local filters, runs, n, capped = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), ARGV[10] == '1'
+local each, most_known = tonumber(ARGV[7]), tonumber(ARGV[8])
+local filters, runs, n, capped = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12] == '1'
+local unfit = undeclared(each, filters)
+if unfit then return unfit end
 
 -- Where the parts of run r and candidate i are: ARGV[SITE + r], ARGV[ENTRY + i].
-local SITE, SIZE = 10, 10 + runs
+local SITE, SIZE = 12, 12 + runs
 local FILTER_OF = SIZE + runs
 local CAP = FILTER_OF + (filters > 1 and runs or 0)
 local NEW = CAP + (capped and runs or 0)
 local ENTRY, PLAIN = NEW + n, NEW + 2 * n
-local FILTER, S, Q = 9, 9 + filters, 9 + filters + runs -- KEYS[Q + r]
+local LAST_OF, S = 9, 9 + each * filters -- KEYS[LAST_OF + each * f] is the last of filter f
+local Q = S + runs -- KEYS[Q + r]
 
 -- last is the last candidate of each run; members are the candidates of each filter.
 local last, members = {[0] = 0}, {}
@@ -77,13 +83,9 @@ end
 -- Which are known, and which of the others fit.
 local letters = {}
 for f, list in ipairs(members) do
-  local key = KEYS[FILTER + f]
-  if call('EXISTS', key) == 0 then return '!lost ' .. f end
   local prints = {}
   for x, i in ipairs(list) do prints[x] = ARGV[NEW + i] end
-  for x, yes in ipairs(call('BF.MEXISTS', key, unpack(prints))) do
-    if yes == 1 then letters[list[x]] = 's' end
-  end
+  known(prints, LAST_OF + each * (f - 1) + 1, each, function(x) letters[list[x]] = 's' end)
 end
 if binding or bounded then
   for r = 1, runs do
@@ -91,25 +93,23 @@ if binding or bounded then
   end
 end
 
+-- What each filter gets. It must not make a key of it larger than can be moved.
+local news, adds, crowded = {}, {}, {}
+for f, list in ipairs(members) do
+  news[f], adds[f] = fresh(list, letters, NEW, PLAIN)
+  crowded[f] = news[f][1] and not fits(KEYS[LAST_OF + each * f], #adds[f], most_known)
+  if crowded[f] and most_known >= 0 then return '!grow' end
+end
+
 -- The first write of all: above maxmemory it is refused, and nothing is done.
 local first = redis.pcall('HINCRBY', STATS, 'calls', 1)
 local full = type(first) == 'table'
 if full and not string.find(first.err, 'OOM', 1, true) then return first end
 
-for f, list in ipairs(members) do
-  local new, prints, added = {}, {}, {}
-  for _, i in ipairs(list) do
-    if not letters[i] then
-      new[#new + 1] = i
-      prints[#prints + 1] = ARGV[NEW + i]
-    end
-  end
-  for _, i in ipairs(ARGV[PLAIN + 1] and new or {}) do
-    local plain = ARGV[PLAIN + i]
-    if plain ~= '' then prints[#prints + 1] = plain end
-  end
-  if new[1] and not full then
-    added = redis.pcall('BF.INSERT', KEYS[FILTER + f], 'NOCREATE', 'ITEMS', unpack(prints))
+for f, new in ipairs(news) do
+  local added = {}
+  if new[1] and not full and not crowded[f] then
+    added = redis.pcall('BF.INSERT', KEYS[LAST_OF + each * f], 'NOCREATE', 'ITEMS', unpack(adds[f]))
   end
   for x, i in ipairs(new) do letters[i] = type(added[x]) == 'number' and 'a' or 'f' end
 end

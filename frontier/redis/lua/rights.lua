@@ -63,6 +63,8 @@ may('PEXPIREAT', KEY, 1)
 may('UNLINK', KEY)
 
 may('BF.MEXISTS', KEY, 'a')
+may('BF.CARD', KEY)
+may('BF.INFO', KEY)
 may('BF.INSERT', KEY, 'NOCREATE', 'ITEMS', 'a')
 may('TIME')
 return refused

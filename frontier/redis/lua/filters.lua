@@ -1,0 +1,72 @@
+-- filters: how filters are asked and added to. All filters of a shard have the
+-- same number of keys, for a key must stay small enough to move: the last takes
+-- what is new, and what any of them holds is known.
+-- KEYS[1]  meta: keys, how many keys each filter has, 1 when it does not say
+-- KEYS[+]  where the script says: the filters, all keys of each in turn
+-- ARGV[1]  epoch
+-- ARGV[+]  where the script says: how many keys of each filter are declared; URLs
+--          that its last key may hold, 0 = those that it has room for
+-- Reply    '!keys' and how many there are, if others are declared; '!lost' and which
+--          of the declared is missing; '!grow' if what is new does not fit in the
+--          last key of a filter
+-- Cost     O(fingerprints) for each key, some 3 us more once a key is full
+-- Repeat   reads only
+
+-- undeclared is the reply of a script that has too few keys of filters, too many, or
+-- one that is missing. They start at KEYS[10].
+local function undeclared(each, filters)
+  local there, declared = tonumber(keys) or 1, each * filters
+  if there ~= each then return '!keys ' .. there end
+  if call('EXISTS', unpack(KEYS, 10, 9 + declared)) == declared then return end
+  for c = 1, declared do
+    if call('EXISTS', KEYS[9 + c]) == 0 then return '!lost ' .. c end
+  end
+end
+
+-- known calls found with the place of each fingerprint that a filter holds.
+-- first is its first key of so many.
+local function known(prints, first, each, found)
+  local left, places = prints, nil
+  for k = first, first + each - 1 do
+    local rest, at = {}, {}
+    for x, yes in ipairs(call('BF.MEXISTS', KEYS[k], unpack(left))) do
+      local place = places and places[x] or x
+      if yes == 1 then
+        found(place)
+      else
+        rest[#rest + 1], at[#at + 1] = left[x], place
+      end
+    end
+    if not rest[1] then return end
+    left, places = rest, at
+  end
+end
+
+-- fresh are the candidates of a list that have no letter, and the fingerprints that
+-- make them known: what must be new of each, then what else.
+local function fresh(list, letters, NEW, PLAIN)
+  local new, prints = {}, {}
+  for _, i in ipairs(list) do
+    if not letters[i] then
+      new[#new + 1] = i
+      prints[#prints + 1] = ARGV[NEW + i]
+    end
+  end
+  for _, i in ipairs(ARGV[PLAIN + 1] and new or {}) do
+    local plain = ARGV[PLAIN + i]
+    if plain ~= '' then prints[#prints + 1] = plain end
+  end
+  return new, prints
+end
+
+-- fits says whether so many more fit in a key. A key has room for more than it
+-- holds without growing; it may grow until it holds most.
+local function fits(key, more, most)
+  local items = call('BF.CARD', key)
+  if items + more <= most then return true end
+  local info = call('BF.INFO', key)
+  for i = 1, #info, 2 do
+    local name = info[i].ok or info[i] -- of RedisBloom, of Valkey's module
+    if name == 'Capacity' then return items + more <= info[i + 1] end
+  end
+end
