@@ -115,7 +115,7 @@ func (c *Client) janitor() {
 // what came before and resp is filled in beside the error.
 //
 // When ctx ends Do returns at once and closes the connection. A Do under way
-// holds 8 KiB of buffer (Config.MaxHeader more where a header needs it), 16 KiB
+// holds 4 KiB of buffer (up to twice Config.MaxHeader where a header needs it), 16 KiB
 // more while a body comes, and the windows of its decoders (up
 // to 8 MiB for zstd, 16 MiB for br). In the usual case (a kept connection, a
 // type already seen) it allocates only for ctx.

@@ -65,7 +65,7 @@ type Config struct {
 }
 
 const (
-	readBuffer = 8 << 10  // in front of a connection; few headers are larger
+	readBuffer = 4 << 10  // in front of a connection; few headers are larger
 	chunkSize  = 16 << 10 // of a body, as handed on
 )
 

@@ -219,21 +219,23 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	return reuse && cn.err == nil && !fr.last && x.framed.mended == 0 && x.in.Buffered() == 0 && cn.drained(), nil
 }
 
-// readHead reads the header. Most fit the small buffer; one that does not gets one
-// of the size that is allowed.
+// readHead reads the header. Most fit the small buffer; one that does not gets
+// twice as much, up to the size that is allowed.
 func (x *exchange) readHead(cn *conn, h *fasthttp.ResponseHeader) (framing, error) {
 	limit := x.c.cfg.MaxHeader
-	fr, err := readHead(x.in, h, limit)
-	if e, ok := err.(*Error); !ok || e.Class != ClassHeaderSize || x.in.Buffered() < x.in.Size() || x.in.Size() >= limit {
-		return fr, err
+	before := mending(0) // of interim answers
+	for {
+		fr, err := readHead(x.in, h, limit)
+		fr.mended |= before
+		full := x.in.Buffered() == x.in.Size()
+		if e, ok := err.(*Error); !ok || e.Class != ClassHeaderSize || !full || x.in.Size() >= limit {
+			return fr, err
+		}
+		before = fr.mended
+		held, _ := x.in.Peek(x.in.Buffered())
+		x.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(held), cn), min(2*x.in.Size(), limit))
+		x.in.Peek(len(held)) //nolint:errcheck // from now on the buffer of before is not read
 	}
-	held, _ := x.in.Peek(x.in.Buffered())
-	x.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(held), cn), limit)
-	x.in.Peek(len(held)) //nolint:errcheck // from now on the small buffer is not read
-	before := fr.mended  // of interim answers
-	fr, err = readHead(x.in, h, limit)
-	fr.mended |= before
-	return fr, err
 }
 
 // judge takes what matters from the header and refuses what is no answer.

@@ -261,10 +261,10 @@ func TestHeadPieces(t *testing.T) {
 	for _, tc := range mendedAnswers {
 		var got []string
 		for step := 1; step < 4; step++ {
-			in := bufio.NewReaderSize(&pieces{tc.answer, step}, 2*readBuffer)
+			in := bufio.NewReaderSize(&pieces{tc.answer, step}, 4*readBuffer)
 			h := header{}
 			h.clear()
-			fr, err := readHead(in, &h.f, 2*readBuffer)
+			fr, err := readHead(in, &h.f, 4*readBuffer)
 			if err != nil {
 				t.Fatal(tc.name, err)
 			}
@@ -321,7 +321,7 @@ func BenchmarkHead(b *testing.B) {
 	for name, text := range map[string]string{"usual": usual, "odd": strings.ReplaceAll(usual, "\r", ""), "fasthttp": usual} {
 		b.Run(name, func(b *testing.B) {
 			src := strings.NewReader(text)
-			in := bufio.NewReaderSize(src, readBuffer)
+			in := bufio.NewReaderSize(src, 2*readBuffer)
 			h := header{}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -332,7 +332,7 @@ func BenchmarkHead(b *testing.B) {
 				if name == "fasthttp" {
 					err = h.f.Read(in)
 				} else {
-					_, err = readHead(in, &h.f, readBuffer)
+					_, err = readHead(in, &h.f, 2*readBuffer)
 				}
 				if err != nil {
 					b.Fatal(err)

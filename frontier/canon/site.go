@@ -58,7 +58,7 @@ type Site struct {
 
 // siteSlots is the size of the cache of Sites: one page links to few sites. Each
 // of thousands of workers has one.
-const siteSlots = 64
+const siteSlots = 32
 
 // Sites maps hosts to sites and remembers the last ones, since the suffix list
 // costs half a microsecond a look. It belongs to one goroutine.
@@ -73,7 +73,7 @@ type siteSlot struct {
 	site Site
 }
 
-// NewSites returns a cache for rule, of some 4 KB.
+// NewSites returns a cache for rule, of some 2 KB.
 func NewSites(rule LimitBy) *Sites { return &Sites{rule: rule} }
 
 // Of returns the site of host, as URL.Host has it. It allocates only when the
