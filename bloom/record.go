@@ -95,10 +95,22 @@ func (r Record) Lately() Probe {
 // fingerprints, each weighted with the URLs that one probe stands for.
 type Loss struct {
 	Sum float64 `json:"sum"` // of weights, one a hit
+
+	// What older programs of the crawl estimate by; they refuse a record without.
+	Square float64 `json:"square"` // of the squares of weights
+	Most   float64 `json:"most"`   // the largest weight, hit or not
 }
 
 // charge adds a window in which so many URLs were admitted.
-func (l *Loss) charge(p Probe, grown int64) { l.Sum += p.Rate() * float64(grown) }
+func (l *Loss) charge(p Probe, grown int64) {
+	if p.N == 0 {
+		return
+	}
+	weight := float64(grown) / float64(p.N)
+	l.Sum += weight * float64(p.Hits)
+	l.Square += weight * weight * float64(p.Hits)
+	l.Most = max(l.Most, weight)
+}
 
 // Estimate is how many URLs a crawl can be expected to have lost so far: new
 // ones that a filter held for known. Low and High are as far from it, in

@@ -131,6 +131,13 @@ func TestParseRecord(t *testing.T) {
 	if back, err := ParseRecord(string(text)); err != nil || back != r {
 		t.Errorf("%+v became %+v, %v", r, back, err)
 	}
+	// Older programs hold these fields against each other, and refuse the record.
+	var old struct {
+		Ended struct{ Sum, Square, Most float64 } `json:"ended"`
+	}
+	if err := json.Unmarshal(text, &old); err != nil || math.Abs(old.Ended.Sum-0.03) > 1e-9 || math.Abs(old.Ended.Square-0.0003) > 1e-9 || old.Ended.Most != 0.01 {
+		t.Errorf("an older program reads %+v, %v", old, err)
+	}
 	for _, text := range []string{"", "null", "[]", "x", `{"v":1`, `{}`, `{"v":2}`, `{"v":1,"items":-1}`, `{"v":1,"now":{"n":1,"hits":2}}`,
 		`{"v":1,"before":{"n":-1,"hits":-1}}`, `{"v":1,"grown":-1}`, `{"v":1,"ended":{"sum":-1}}`, `{"v":1,"ended":{"sum":1e999}}`} {
 		if r, err := ParseRecord(text); err == nil {

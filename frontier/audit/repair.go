@@ -22,7 +22,6 @@ type todo struct {
 	ruled       bool         // meta is to say that rules of sites bind
 	sites       map[string]*siteTodo
 	strange     []strange
-	probes      shard.Fields // records that cannot be read
 	expect, set shard.Fields // of the counters
 }
 
@@ -57,9 +56,9 @@ const repairRounds = 6
 // live crawl: each mend is one script, which judges again by itself. A lost lease
 // is given back, to its fetcher or the reaper; a site is freed of a token that
 // lends nothing and placed by the ready rule; a blocked one loses its work; a URL
-// is put into its filter; an entry that cannot be read, or a key of a wrong type,
-// is set aside; what probing found is deleted when it cannot be read; counters are set to what was counted unless anything changed
-// since. With an error comes what was mended until then. Cost and memory: those
+// is put into its filter; an entry or a record that cannot be read, or a key of a
+// wrong type, is set aside; counters are set to what was counted unless anything
+// changed since. With an error comes what was mended until then. Cost and memory: those
 // of a few checks.
 func Repair(ctx context.Context, f *redis.Frontier, k int, urls bool) (*Report, error) {
 	sum := &Report{Shard: k}
@@ -90,7 +89,7 @@ func Repair(ctx context.Context, f *redis.Frontier, k int, urls bool) (*Report, 
 // many mends before the check. Counters wait until the rest, which changes them,
 // is done or cannot be.
 func (c *checker) mend(ctx context.Context, before int64) error {
-	for _, step := range []func(context.Context) error{c.mendTypes, c.mendMeta, c.mendSites, c.mendProbes} {
+	for _, step := range []func(context.Context) error{c.mendTypes, c.mendMeta, c.mendSites} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -227,8 +226,9 @@ func (c *checker) mendURLs(ctx context.Context, list []wanted) error {
 	return nil
 }
 
-// strange is a key of another type than a crawl gives it: somebody wrote it by
-// hand. Every script that meets it breaks off.
+// strange is a key that no program of a crawl wrote so: it is of another type, and
+// every script that meets it breaks off, or what it holds cannot be read. It is set
+// aside, and what can be made anew is.
 type strange struct{ key, kind string }
 
 // typeOf is the type that a key of a shard must have, by the first part of its
@@ -328,7 +328,7 @@ func (c *checker) kindOf(ctx context.Context, key string) (string, error) {
 	return shard.Text(raw), err
 }
 
-// mendTypes renames keys of a wrong type: what they hold is kept, out of the way.
+// mendTypes renames strange keys: what they hold is kept, out of the way.
 func (c *checker) mendTypes(ctx context.Context) error {
 	prefix := strings.TrimSuffix(c.keys.Meta(), "meta")
 	for _, s := range c.todo.strange {
@@ -345,7 +345,7 @@ func (c *checker) mendTypes(ctx context.Context) error {
 			return err
 		}
 		if raw == int64(1) || raw == true {
-			c.sum.mended(s.key, "of type %s, is kept as %s now", s.kind, aside)
+			c.sum.mended(s.key, "is kept as %s now", aside)
 		} else {
 			c.sum.note(aside + " is there already: delete it, or " + s.key + ", and repair again")
 		}

@@ -253,7 +253,7 @@ func (f *Frontier) records(ctx context.Context, k int) (stored map[string]string
 			continue
 		}
 		if list[j], err = bloom.ParseRecord(text); err != nil {
-			todo := "frontier check --repair deletes it, to measure anew"
+			todo := "frontier check --repair sets it aside, to measure anew"
 			if errors.Is(err, bloom.ErrVersion) {
 				todo = "run one version on a crawl"
 			}

@@ -7,7 +7,7 @@ import (
 )
 
 // What probing found may be unreadable: it is told of, keeps nobody from the
-// rest, and a repair makes room for a new one.
+// rest, and a repair sets it aside, to make room for a new one.
 func TestUnreadableRecords(t *testing.T) {
 	l := newLab(t, connect(t), small(1))
 	key := l.keys[0].Probes()
@@ -22,7 +22,8 @@ func TestUnreadableRecords(t *testing.T) {
 		{"no hash", "", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l.do("DEL", key)
+			aside := strings.TrimSuffix(key, "probes") + "aside:probes"
+			l.do("DEL", key, aside)
 			if c.text == "" {
 				l.do("SET", key, "x")
 			} else {
@@ -45,6 +46,9 @@ func TestUnreadableRecords(t *testing.T) {
 			}
 			if !c.mended {
 				return
+			}
+			if l.do("EXISTS", aside) != int64(1) {
+				t.Error("what could not be read is gone")
 			}
 			l.rounds(1)
 			if s := l.live(); s.Unread != "" || s.Live.N != probes {

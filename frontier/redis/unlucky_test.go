@@ -108,7 +108,9 @@ func TestLateVisit(t *testing.T) {
 	if got := copied(); got != "-" {
 		t.Errorf("lent %s while the lease was lost", got)
 	}
-	s.repair()
+	if c, err := AuditRepair(t.Context(), s.Frontier, 0, true); err != nil || c.Mends == 0 {
+		t.Fatalf("%+v, %v", c, err)
+	}
 	if got := copied(); got != "1 2" {
 		t.Errorf("the copy got %s, want what is open", got)
 	}

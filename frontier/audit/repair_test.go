@@ -1,33 +1,18 @@
-package redis
+package audit_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"seine/frontier"
-	"seine/shard"
+	"seine/frontier/audit"
+	"seine/frontier/redis"
 	"seine/shard/shardtest"
 )
-
-// made is a crawl as programs make it, with a root, on a server.
-func made(t testing.TB, s *shardtest.Server, shards int) *stand {
-	t.Helper()
-	client, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
-	f, err := Create(t.Context(), client, "crawl", frontier.Layout{Shards: shards, PlanURLs: 20_000}, frontier.DefaultSettings())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &stand{Frontier: f, rdb: client.Redis(), t: t}
-}
 
 // scene is a shard with some of everything.
 type scene struct {
@@ -58,18 +43,18 @@ func setUp(s *stand) *scene {
 		}
 	}
 	add("c.example", 4) // two wait, one is dead
-	v := s.lendOne("c.example", 3)
+	v := s.lend("c.example", 3)
 	st := all(v, frontier.Retry)
 	st.Outcomes[0].NotBefore, st.Outcomes[1].NotBefore = time.Hour, 2*time.Hour
 	st.Outcomes[2].Kind, st.Outcomes[2].Cause = frontier.Dead, "gone"
 	done(v, st.Outcomes[2].Index)
 	s.settle(st)
 	add("b.example", 6)
-	sc.lent = s.lendOne("b.example", 3)
+	sc.lent = s.lend("b.example", 3)
 	s.settle(frontier.Settlement{Lease: sc.lent.Lease, Outcomes: []frontier.Outcome{{Index: 1}}})
 	done(sc.lent, 1)
 	add("g.example", 3)
-	sc.freed = s.lendOne("g.example", 3)
+	sc.freed = s.lend("g.example", 3)
 	s.settle(frontier.Settlement{Lease: sc.freed.Lease, Outcomes: []frontier.Outcome{{Index: 1}, {Index: 3}}, Free: &frontier.Release{}})
 	done(sc.freed, 1, 3)
 	add("a.example", 7)
@@ -77,7 +62,7 @@ func setUp(s *stand) *scene {
 	s.alter("d.example", frontier.SiteChange{Paused: ptr(true)})
 	s.admit(candidates("e.example", 0, 2)...)
 	s.alter("e.example", frontier.SiteChange{Blocked: ptr(true)})
-	s.sound(0)
+	s.sound()
 	return sc
 }
 
@@ -87,7 +72,7 @@ func (s *scene) finish() {
 	s.alter("d.example", frontier.SiteChange{Paused: ptr(false)})
 	got := map[string]int{}
 	for range 300 {
-		s.pass(0, 15*time.Second)
+		s.pass(15 * time.Second)
 		r := s.tick(frontier.TickRequest{Want: 100, MaxExpired: 100})
 		s.reap(r.Expired...)
 		for _, v := range s.visit(frontier.VisitLimits{URLs: 3}, r.Due...) {
@@ -101,7 +86,7 @@ func (s *scene) finish() {
 		} else if ok {
 			break
 		}
-		s.pass(0, 10*time.Minute/30)
+		s.pass(10 * time.Minute / 30)
 	}
 	for url := range s.left {
 		if got[url] != 1 {
@@ -113,17 +98,7 @@ func (s *scene) finish() {
 			s.t.Errorf("%s was fetched, and should not", url)
 		}
 	}
-	s.sound(0)
-}
-
-// repair repairs shard 0.
-func (s *stand) repair() *Audited {
-	s.t.Helper()
-	c, err := AuditRepair(s.t.Context(), s.Frontier, 0, true)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return c
+	s.sound()
 }
 
 // TestRepair breaks a shard in every way: the check finds it and names the key,
@@ -135,17 +110,16 @@ func TestRepair(t *testing.T) {
 		server := shardtest.Start(t, shardtest.Config{Kind: kind})
 		for _, b := range breaks {
 			t.Run(b.name, func(t *testing.T) {
-				s := made(t, server, 1)
+				s := made(t, server)
 				defer s.do("FLUSHALL")
 				sc := setUp(s)
 				if kind == shardtest.Valkey {
-					run := s.run
-					s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {
-						reply, err := run(ctx, k, script, keys, args...)
-						if err == nil && (script.Name == "mend" || script.Name == "evict") {
-							_, err = run(ctx, k, script, keys, args...)
+					s.wire.on = func(script string, _ int, send func() error, again func()) error {
+						err := send()
+						if script == "mend" || script == "evict" {
+							again()
 						}
-						return reply, err
+						return err
 					}
 				}
 				b.do(sc)
@@ -159,10 +133,7 @@ func TestRepair(t *testing.T) {
 // mends fails unless a check finds a fault and a repair mends it, once.
 func (s *stand) mends(fault, mend string) {
 	s.t.Helper()
-	c, err := AuditCheck(s.t.Context(), s.Frontier, 0, true)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	c := s.check(true)
 	if text := strings.Join(c.Faults, "\n"); !strings.Contains(text, fault) || !strings.HasPrefix(text, "crawl:{") {
 		s.t.Errorf("faults:\n%s\nwant %q", text, fault)
 	}
@@ -170,24 +141,22 @@ func (s *stand) mends(fault, mend string) {
 	if text := strings.Join(c.Mended, "\n"); !strings.Contains(text, mend) || c.Faulted > 0 || c.Mends == 0 {
 		s.t.Errorf("mended:\n%s\nwant %q; left:\n%s", text, mend, strings.Join(c.Faults, "\n"))
 	}
-	before := fmt.Sprint(s.dump(0))
+	before := s.dump()
 	if c = s.repair(); c.Mends != 0 || c.Faulted != 0 || len(c.Notes) != 0 {
 		s.t.Errorf("again: %+v", c)
 	}
-	if after := fmt.Sprint(s.dump(0)); after != before {
-		s.t.Errorf("a second repair changed\n%s\nto\n%s", before, after)
-	}
-	s.sound(0)
+	s.same(before, s.dump())
+	s.sound()
 }
 
 // TestRepairWhenFull: above maxmemory all is mended but what a filter needs; that
 // is told, and mended when there is room.
 func TestRepairWhenFull(t *testing.T) {
-	s := made(t, shardtest.One(t), 1)
+	s := made(t, shardtest.One(t))
 	sc := setUp(s)
-	s.do("RPUSH", s.keys[0].Queue("a.example", 0), stored("a.example", 77))
+	s.do("RPUSH", s.keys.Queue("a.example", 0), stored("a.example", 77))
 	sc.left[candidate("a.example", 77).URL] = true
-	s.do("ZREM", s.keys[0].Leases(), MemberOf(sc.lent.Lease))
+	s.do("ZREM", s.keys.Leases(), redis.MemberOf(sc.lent.Lease))
 	s.do("CONFIG", "SET", "maxmemory", "1mb")
 	c := s.repair()
 	if c.Faulted != 1 || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "Redis is full") || c.Mends == 0 {
@@ -202,13 +171,13 @@ func TestRepairWhenFull(t *testing.T) {
 
 // TestRepairTells: what cannot be mended is left as it is, with what to do.
 func TestRepairTells(t *testing.T) {
-	s := made(t, shardtest.One(t), 1)
+	s := made(t, shardtest.One(t))
 	s.admit(candidates("x.example", 5, 6)...)
-	v := s.lendOne("x.example", 1)
+	v := s.lend("x.example", 1)
 	s.admit(candidates("y.example", 5, 6)...) // the same path: not to be taken for it
-	s.do("DEL", s.keys[0].Site("x.example"))
-	s.do("ZREM", s.keys[0].Leases(), MemberOf(v.Lease))
-	visit := s.keys[0].Visit(v.Token)
+	s.do("DEL", s.keys.Site("x.example"))
+	s.do("ZREM", s.keys.Leases(), redis.MemberOf(v.Lease))
+	visit := s.keys.Visit(v.Token)
 	c := s.repair()
 	if text := strings.Join(c.Faults, "\n"); c.Faulted != 1 || !strings.HasPrefix(text, visit+": open without a lease") || !strings.Contains(text, "frontier seed --again") {
 		t.Error(text)
@@ -216,73 +185,72 @@ func TestRepairTells(t *testing.T) {
 	if n := s.number("HLEN", visit); n != 1 {
 		t.Error("the visit is gone")
 	}
-	s.do("DEL", s.keys[0].Filter(0))
+	s.do("DEL", s.keys.Filter(0))
 	c = s.repair()
-	if text := strings.Join(c.Faults, "\n"); c.Faulted != 2 || !strings.Contains(text, s.keys[0].Filter(0)+": ") || !strings.Contains(text, "frontier bloom load") {
+	if text := strings.Join(c.Faults, "\n"); c.Faulted != 2 || !strings.Contains(text, s.keys.Filter(0)+": ") || !strings.Contains(text, "frontier bloom load") {
 		t.Error(text)
 	}
 }
 
 // TestRepairOfMany: more than a page of entries and URLs to mend in one list.
 func TestRepairOfMany(t *testing.T) {
-	s := made(t, shardtest.One(t), 1)
+	s := made(t, shardtest.One(t))
 	sc := setUp(s)
 	for i := range 3 * 200 {
-		s.do("RPUSH", s.keys[0].Queue("a.example", 0), "bad", stored("a.example", 1000+i))
+		s.do("RPUSH", s.keys.Queue("a.example", 0), "bad", stored("a.example", 1000+i))
 		sc.left[candidate("a.example", 1000+i).URL] = true
 	}
 	if c := s.repair(); c.Faulted != 0 || c.Mends < 6*200 {
 		t.Errorf("%d mends, %d faults left", c.Mends, c.Faulted)
 	}
-	if n := s.number("LLEN", s.keys[0].Broken()); n != 3*200 {
+	if n := s.number("LLEN", s.keys.Broken()); n != 3*200 {
 		t.Errorf("%d entries set aside", n)
 	}
-	s.sound(0)
+	s.sound()
 }
 
 // TestCheckSeesWhatCameBack: a visit that begins and is given back while the
 // shard is counted leaves all numbers of URLs as they were, and still counts as a
 // change.
 func TestCheckSeesWhatCameBack(t *testing.T) {
-	s := made(t, shardtest.One(t), 1)
+	s := made(t, shardtest.One(t))
 	s.admit(candidates("a.example", 0, 5)...)
-	s.settle(all(s.lendOne("a.example", 3), frontier.Requeue)) // every counter is there
-	s.pass(0, time.Second)
-	run := s.run
-	s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {
-		if script.Name != "check" || len(args) < 2 {
-			return run(ctx, k, script, keys, args...)
+	s.settle(all(s.lend("a.example", 3), frontier.Requeue)) // every counter is there
+	s.pass(time.Second)
+	s.wire.on = func(script string, keys int, send func() error, _ func()) error {
+		if script != "check" || keys == 9 { // those of no site only wait
+			return send()
 		}
-		s.run = run
-		v := s.lendOne("a.example", 3)
-		reply, err := run(ctx, k, script, keys, args...)
+		s.wire.on = nil
+		v := s.lend("a.example", 3)
+		err := send()
 		s.settle(all(v, frontier.Requeue))
-		return reply, err
+		return err
 	}
-	c, err := AuditCheck(t.Context(), s.Frontier, 0, false)
-	if err != nil || !c.Moving || c.Faulted != 0 {
-		t.Errorf("moving %v, faults %v, %v", c.Moving, c.Faults, err)
+	if c := s.check(false); !c.Moving || c.Faulted != 0 {
+		t.Errorf("moving %v, faults %v", c.Moving, c.Faults)
 	}
 }
 
 // TestRepairCutOff: with an error comes what was mended until then.
 func TestRepairCutOff(t *testing.T) {
-	s := made(t, shardtest.One(t), 1)
+	s := made(t, shardtest.One(t))
 	for _, site := range []string{"a.example", "b.example"} {
 		s.admit(candidates(site, 0, 2)...)
-		s.do("ZREM", s.keys[0].Ready(2), site)
+		s.do("ZREM", s.keys.Ready(2), site)
 	}
-	run, cut, mends := s.run, errors.New("cut off"), 0
-	s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {
-		if script.Name == "mend" {
+	ctx, cut := context.WithCancelCause(t.Context())
+	off, mends := errors.New("cut off"), 0
+	s.wire.on = func(script string, _ int, send func() error, _ func()) error {
+		if script == "mend" {
 			if mends++; mends == 2 {
-				return nil, cut
+				cut(off)
 			}
 		}
-		return run(ctx, k, script, keys, args...)
+		return send()
 	}
-	c, err := AuditRepair(t.Context(), s.Frontier, 0, false)
-	if !errors.Is(err, cut) || c == nil || c.Mends != 1 || !strings.Contains(c.Mended[0], "a.example") {
+	c, err := audit.Repair(ctx, s.Frontier, 0, false)
+	if !errors.Is(err, off) || c == nil || c.Mends != 1 || !strings.Contains(c.Mended[0], "a.example") {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -1,4 +1,4 @@
-package redis
+package audit_test
 
 import (
 	"fmt"
@@ -35,7 +35,7 @@ func (c *chance) work(steps int) {
 			}
 			c.admit(batch...)
 		case n < 7:
-			c.pass(0, 3*time.Second)
+			c.pass(3 * time.Second)
 			out = append(out, c.visit(frontier.VisitLimits{URLs: 1 + c.r.IntN(4)}, c.tick(frontier.TickRequest{Want: 2}).Due...)...)
 		case len(out) > 0:
 			v := out[c.r.IntN(len(out))]
@@ -55,13 +55,13 @@ func (c *chance) work(steps int) {
 			}
 		}
 	}
-	c.sound(0)
+	c.sound()
 }
 
 // hurt deletes something: a key, a field of a hash or a member of a zset. Filters
 // stay, and so does what holds URLs now and then.
 func (c *chance) hurt() string {
-	keys := c.do("KEYS", c.keys[0].Pattern()).([]any)
+	keys := c.do("KEYS", c.keys.Pattern()).([]any)
 	key := keys[c.r.IntN(len(keys))].(string)
 	kind := c.do("TYPE", key).(string)
 	if kind != "hash" && kind != "zset" && kind != "list" {
@@ -93,10 +93,10 @@ func (c *chance) holds(dead bool) map[string]bool {
 		text := raw.(string)
 		paths[text[strings.Index(text, "/page/"):]] = true
 	}
-	for _, v := range c.do("KEYS", c.keys[0].Pattern()).([]any) {
+	for _, v := range c.do("KEYS", c.keys.Pattern()).([]any) {
 		key := v.(string)
 		var list []any
-		switch name := strings.TrimPrefix(key, strings.TrimSuffix(c.keys[0].Meta(), "meta")); {
+		switch name := strings.TrimPrefix(key, strings.TrimSuffix(c.keys.Meta(), "meta")); {
 		case !dead && strings.HasPrefix(name, "q:"), dead && strings.HasPrefix(name, "dead:"):
 			list = c.do("LRANGE", key, 0, -1).([]any)
 		case !dead && strings.HasPrefix(name, "w:"):
@@ -119,7 +119,7 @@ func TestRepairRandom(t *testing.T) {
 	hurt, nameless := 0, 0
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			s := made(t, server, 1)
+			s := made(t, server)
 			defer s.do("FLUSHALL")
 			c := &chance{stand: s, r: rand.New(rand.NewPCG(seed, 7)), gone: map[string]bool{}}
 			c.work(120)
@@ -142,7 +142,7 @@ func TestRepairRandom(t *testing.T) {
 				nameless++
 			}
 			if found.Faulted == 0 {
-				s.sound(0)
+				s.sound()
 			}
 			c.drain(t, want, dead, found.Faulted > 0)
 		})
@@ -157,7 +157,7 @@ func TestRepairRandom(t *testing.T) {
 func (c *chance) drain(t *testing.T, want, dead map[string]bool, nameless bool) {
 	got := map[string]int{}
 	for range 200 {
-		c.pass(0, 15*time.Second)
+		c.pass(15 * time.Second)
 		r := c.tick(frontier.TickRequest{Want: 100, MaxExpired: 100})
 		c.reap(r.Expired...)
 		for _, v := range c.visit(frontier.VisitLimits{URLs: 3}, r.Due...) {
@@ -186,6 +186,6 @@ func (c *chance) drain(t *testing.T, want, dead map[string]bool, nameless bool) 
 		}
 	}
 	if !nameless {
-		c.sound(0)
+		c.sound()
 	}
 }

@@ -1,4 +1,4 @@
-package redis
+package audit_test
 
 import (
 	"fmt"
@@ -17,24 +17,22 @@ func TestRepairTypes(t *testing.T) {
 		"w:a.example", "dead:http", "v:token", "robots:http://a.example", "probes", "filter:0"} {
 		t.Run(name, func(t *testing.T) {
 			server.Nodes[0].Do(t, "flushall")
-			s := made(t, server, 1)
+			s := made(t, server)
 			s.admit(candidates("a.example", 0, 5)...)
 			s.admit(candidates("b.example", 0, 5)...)
-			key := strings.TrimSuffix(s.keys[0].Meta(), "meta") + name
-			aside := strings.TrimSuffix(s.keys[0].Meta(), "meta") + "aside:" + name
+			key := strings.TrimSuffix(s.keys.Meta(), "meta") + name
+			aside := strings.TrimSuffix(s.keys.Meta(), "meta") + "aside:" + name
 			s.do("DEL", key)
 			s.do("GEOADD", key, 1, 1, "x") // a zset
 			if strings.HasPrefix(name, "ready") || strings.HasPrefix(name, "w:") || name == "leases" || name == "held" {
 				s.do("SET", key, "x")
 			}
-			c, err := AuditCheck(t.Context(), s.Frontier, 0, true)
+			c := s.check(true)
 			inPlace := name == "robots:http://a.example" // a check does not read it
-			if err != nil || !inPlace && !strings.Contains(fmt.Sprint(c.Faults), key+": is of type ") {
-				t.Fatalf("check: %+v, %v", c, err)
+			if !inPlace && !strings.Contains(fmt.Sprint(c.Faults), key+": is of type ") {
+				t.Fatalf("check: %+v", c)
 			}
-			if c, err = AuditRepair(t.Context(), s.Frontier, 0, true); err != nil {
-				t.Fatal(err)
-			}
+			c = s.repair()
 			if n := s.number("EXISTS", aside); !inPlace && n != 1 {
 				t.Errorf("what stood there is gone: %+v", c)
 			}
@@ -48,7 +46,7 @@ func TestRepairTypes(t *testing.T) {
 				t.Errorf("left: %+v", c.Faults)
 			}
 			s.admit(candidates("a.example", 5, 9)...)
-			s.sound(0)
+			s.sound()
 		})
 	}
 }
