@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"seine/extract"
 	"seine/frontier"
@@ -21,6 +22,7 @@ type policy struct {
 	classify func(url []byte) (class uint8, ok bool) // by the crawl's rules
 	skipExt  map[string]bool
 	follow   extract.Kinds
+	scanners sync.Pool // of *extract.Page, made by these rules
 }
 
 // defaultClass is the class of a link that no priority rule names; redirect

@@ -121,15 +121,14 @@ func (u *urlReader) read(text string) error {
 	return u.parser.Parse(&u.url, u.raw)
 }
 
-// worker makes one request at a time and owns all memory that a request needs.
+// worker makes one request at a time and owns all memory that a request needs,
+// but for the scanner, which it has only while there is something to scan.
 // It is the fetcher's handler: the body passes through it into the scanner.
 type worker struct {
 	crawler *Crawler
 	*urlReader
-	scanner *extract.Page
-	built   *policy // that scanner was made for
-	digest  digest
-	onLink  func(*extract.Found) // w.found, made once
+	digest digest
+	onLink func(*extract.Found) // w.found, made once
 
 	robotsBody []byte
 	req        fetch.Request
@@ -144,7 +143,8 @@ type worker struct {
 	item     *frontier.Item
 	page     *page
 	src      source
-	scan     bool // the body goes through the scanner
+	scan     bool          // the body goes through the scanner
+	scanner  *extract.Page // one of policy's, while a body comes and until its page is sent on
 	body     []byte
 	rules    fields.Rules // that make its fields
 	linksOut []string     // links, where the record wants them
@@ -188,6 +188,10 @@ func (w *worker) visitURL(v *visit, item *frontier.Item, sent func()) {
 		w.scanner.Close() //nolint:errcheck // a broken end is in the facts
 	}
 	w.conclude(w.replyOf(began, err, sent != nil), err)
+	if w.scan {
+		w.policy.scanners.Put(w.scanner)
+		w.scanner = nil
+	}
 }
 
 // replyOf is when the request just made began, and how soon it was answered.
@@ -204,9 +208,7 @@ func (w *worker) replyOf(began time.Time, err error, parallel bool) reply {
 
 // begin readies the worker for a page.
 func (w *worker) begin(v *visit, item *frontier.Item) {
-	if w.policy = w.crawler.policy.Load(); w.policy != w.built {
-		w.scanner, w.built = w.crawler.newScanner(w.policy), w.policy
-	}
+	w.policy = w.crawler.policy.Load()
 	w.visit, w.item = v, item
 	w.page = &page{visit: v, outcome: frontier.Outcome{Index: item.Index}, counted: true}
 	w.src = source{site: v.lent.Site, host: w.url.Host()}
@@ -240,6 +242,9 @@ func (w *worker) Begin(r *fetch.Response) bool {
 	w.scan = true
 	if w.crawler.cfg.Rules != nil {
 		w.rules = w.crawler.cfg.Rules.For(w.visit.lent.Site, string(w.url.Host()))
+	}
+	if w.scanner, _ = w.policy.scanners.Get().(*extract.Page); w.scanner == nil {
+		w.scanner = w.crawler.newScanner(w.policy)
 	}
 	w.scanner.Reset(extract.Doc{
 		Base:        &w.url,
