@@ -3,6 +3,7 @@ package audit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -252,5 +253,29 @@ func TestRepairCutOff(t *testing.T) {
 	c, err := audit.Repair(ctx, s.Frontier, 0, false)
 	if !errors.Is(err, off) || c == nil || c.Mends != 1 || !strings.Contains(c.Mended[0], "a.example") {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestCheckLooksAtEveryURL: of sites with few URLs and with more than one call reads.
+func TestCheckLooksAtEveryURL(t *testing.T) {
+	s := made(t, shardtest.One(t))
+	all := 0
+	for i, n := range []int{1, 1, 700, 1, 400, 300, 2, 499, 1, 1, 500, 501, 1} {
+		s.admit(candidates(fmt.Sprintf("s%02d.example", i), 0, n)...)
+		all += n
+	}
+	v := s.lend("s05.example", 3)
+	st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+	for _, it := range v.Items {
+		st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Retry, Cause: "timeout", NotBefore: time.Hour})
+	}
+	s.settle(st)
+	if r := s.check(true); r.Faulted != 0 || r.Probed != int64(all) || r.Gauges["waiting"] != 3 {
+		t.Errorf("%+v, want that %d URLs are looked for", r, all)
+	}
+	s.do("DEL", s.keys.Filter(0))
+	s.do("BF.RESERVE", s.keys.Filter(0), "0.000001", 20_000, "EXPANSION", 2)
+	if r := s.check(true); r.Faulted != int64(all) {
+		t.Errorf("%d URLs are missing, want %d", r.Faulted, all)
 	}
 }

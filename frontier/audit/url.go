@@ -28,24 +28,8 @@ func (c *checker) checkURLs(ctx context.Context) error {
 	if !c.urls {
 		return nil
 	}
-	for _, site := range slices.Sorted(maps.Keys(c.sites)) {
-		for class := range 4 {
-			key := c.keys.Queue(site, class)
-			err := c.list(ctx, key, func(raw string) (bool, error) {
-				return c.entry(ctx, site, misfit{key: key, kind: "queued", raw: raw})
-			})
-			if err != nil {
-				return err
-			}
-		}
-		key := c.keys.Wait(site)
-		err := c.members(ctx, key, func(raw string) error {
-			_, err := c.entry(ctx, site, misfit{key: key, kind: "waiting", raw: raw})
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	if err := c.checkEntries(ctx, slices.Sorted(maps.Keys(c.sites))); err != nil {
+		return err
 	}
 	for _, l := range c.leases {
 		key := c.keys.Visit(l.Token)
@@ -60,6 +44,81 @@ func (c *checker) checkURLs(ctx context.Context) error {
 		}
 	}
 	return c.checkLetters(ctx)
+}
+
+// entriesMost is how many entries one call reads of many sites.
+const entriesMost = 500
+
+// checkEntries looks for the URLs that sites have queued and waiting, of many sites
+// in one call; what fills a call alone is read list by list.
+func (c *checker) checkEntries(ctx context.Context, sites []string) error {
+	for size := checkPage; len(sites) > 0; {
+		page := sites[:min(len(sites), size)]
+		var keys []string
+		for _, site := range page {
+			keys = c.f.AppendSite(keys, c.k, site)
+		}
+		raw, err := c.f.Call(ctx, c.k, entriesScript, keys, []any{entriesMost})
+		if err != nil {
+			return err
+		}
+		reply := shard.Array(raw)
+		read := len(reply)
+		if read > len(page) {
+			return redis.Malformed(c.k, "check", raw)
+		}
+		for i, r := range reply {
+			if err := c.entriesOf(ctx, page[i], shard.Array(r)); err != nil {
+				return err
+			}
+		}
+		if read == 0 {
+			if err := c.listsOf(ctx, page[0]); err != nil {
+				return err
+			}
+			read = 1
+		}
+		size = min(2*read, checkPage) // as many as may fit in the next call
+		sites = sites[read:]
+	}
+	return nil
+}
+
+// entriesOf looks for the URLs of one site in a reply of the script.
+func (c *checker) entriesOf(ctx context.Context, site string, lists []any) error {
+	for p, list := range lists {
+		at := misfit{kind: "queued"}
+		if p < 4 {
+			at.key = c.keys.Queue(site, p)
+		} else {
+			at.key, at.kind = c.keys.Wait(site), "waiting"
+		}
+		for _, raw := range shard.Array(list) {
+			at.raw = shard.Text(raw)
+			if _, err := c.entry(ctx, site, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// listsOf looks for the URLs of one site that has many.
+func (c *checker) listsOf(ctx context.Context, site string) error {
+	for class := range 4 {
+		key := c.keys.Queue(site, class)
+		err := c.list(ctx, key, func(raw string) (bool, error) {
+			return c.entry(ctx, site, misfit{key: key, kind: "queued", raw: raw})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	key := c.keys.Wait(site)
+	return c.members(ctx, key, func(raw string) error {
+		_, err := c.entry(ctx, site, misfit{key: key, kind: "waiting", raw: raw})
+		return err
+	})
 }
 
 // checkLetters looks for the URLs of dead letters.
