@@ -9,11 +9,16 @@
 //
 //	target    splits the URL; the bytes of its path go on the wire as written
 //	pool      lends an idle connection to the same host, or says there is none
-//	dialer    connect-to rules, DNS cache, guard, TCP to IPv6 or IPv4, proxy, TLS
+//	dialer    connect-to rules, names, guard, TCP to IPv6 or IPv4, proxy, TLS
 //	conn      a connection with its deadlines: first byte, idle, total
 //	exchange  writes the request, reads the answer
 //	head      lets fasthttp parse the header, or mends it first; frames the body
 //	body      counts, decodes and cuts what comes, and feeds the Handler
+//
+// Before that, Prepare resolves the name and says when its address may be asked,
+// for a caller that has thousands of hosts to ask and fewer workers. What this machine
+// lacks (descriptors, ports, resolvers) is never a site's fault: see Local and
+// Client.Short.
 //
 // Nothing a server does can hold an exchange longer than its total time or
 // make it hold more memory than its buffers and the windows of its decoders.

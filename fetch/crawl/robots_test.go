@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -389,4 +390,46 @@ func TestMuteRules(t *testing.T) {
 	}
 	r.checkEmpty()
 	checkIdle(t, crawler)
+}
+
+// shortOf fails requests for want of something on this side, then makes them.
+type shortOf struct {
+	fetch.Doer
+	class string
+	left  atomic.Int64
+}
+
+func (s *shortOf) Do(ctx context.Context, req *fetch.Request, resp *fetch.Response, h fetch.Handler) error {
+	if s.left.Add(-1) >= 0 {
+		return &fetch.Error{Class: s.class, Retry: true, Err: errors.New("none left")}
+	}
+	return s.Doer.Do(ctx, req, resp, h)
+}
+
+// TestLocalFailure: what fails for want of descriptors, ports or resolvers is held
+// neither against the site nor against the URL, be it robots.txt or the page.
+func TestLocalFailure(t *testing.T) {
+	for _, class := range []string{fetch.ClassFiles, fetch.ClassPorts, fetch.ClassResolver} {
+		t.Run(class, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, nil)
+			s := &shortOf{Doer: r.cfg.Fetcher, class: class}
+			s.left.Store(10)
+			r.cfg.Fetcher = s
+			w.page("/a")
+			w.page("/b")
+			r.seed("http://a.example/a", "http://a.example/b")
+			crawler := r.run()
+			for url, rec := range r.store.by(t) {
+				if rec.Error != nil || rec.Attempts != 1 {
+					t.Errorf("%s: %+v after %d attempts", url, rec.Error, rec.Attempts)
+				}
+			}
+			if left := s.left.Load(); left > 0 {
+				t.Errorf("%d failures were not met", left)
+			}
+			r.checkEmpty()
+			checkIdle(t, crawler)
+		})
+	}
 }
