@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -21,32 +20,13 @@ import (
 
 	"seine/bench/web"
 	"seine/extract/sink/jsonl"
+	"seine/extract/sink/sinktest"
 )
-
-// python is the interpreter that scripts/setup gave pywb.
-func python(t *testing.T) string {
-	t.Helper()
-	path := os.Getenv("SEINE_PYTHON")
-	if path == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		path = filepath.Join(cache, "seine", "python", "bin", "python")
-	}
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("SKIPPED, needs Python packages, see scripts/setup: ", err)
-	}
-	return path
-}
 
 // pywb replays archives, and returns where.
 func pywb(t *testing.T, archives []string) string {
 	t.Helper()
-	bin, dir := filepath.Dir(python(t)), t.TempDir()
+	bin, dir := filepath.Dir(sinktest.Python(t)), t.TempDir()
 	for _, args := range [][]string{{"init", "crawl"}, append([]string{"add", "crawl"}, archives...)} {
 		cmd := exec.Command(filepath.Join(bin, "wb-manager"), args...)
 		cmd.Dir = dir
@@ -88,7 +68,7 @@ func pywb(t *testing.T, archives []string) string {
 // Every page of a crawl of the synthetic web that was fetched replays byte for
 // byte.
 func TestReplay(t *testing.T) {
-	python(t)
+	sinktest.Python(t)
 	w, err := web.New(web.Config{Seed: 7, Sites: 8, Pages: 250, Features: web.Gentle, CrawlDelay: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

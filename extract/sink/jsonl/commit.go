@@ -60,10 +60,18 @@ func (s *Sink) rotateFor(n int) error {
 	if !full && !aged {
 		return nil
 	}
-	if err := s.out.rotate(); err != nil {
+	return s.rotate()
+}
+
+func (s *Sink) rotate() error {
+	path, err := s.out.rotate()
+	if err != nil {
 		return err
 	}
 	s.files.Add(1)
+	if s.cfg.Finished != nil && path != "" {
+		s.cfg.Finished(path)
+	}
 	return nil
 }
 
@@ -88,12 +96,15 @@ func (s *Sink) idle() time.Duration {
 const retryRotation = time.Second
 
 // Close writes what waits, trying once, ends the committer and closes the file,
-// which stays where it is. Records that could not be written are failed by
+// which stays where it is, unless Config.Finished wants to have it. Records that could not be written are failed by
 // their done; the first such error is returned.
 func (s *Sink) Close() error {
 	err := s.queue.Close()
 	s.once.Do(func() {
-		if s.closeErr = s.out.close(); s.closeErr != nil {
+		if size, _ := s.out.state(); size > 0 && s.cfg.Finished != nil {
+			s.closeErr = s.rotate()
+		}
+		if s.closeErr = errors.Join(s.closeErr, s.out.close()); s.closeErr != nil {
 			s.closeErr = fmt.Errorf("jsonl: closing: %w", s.closeErr)
 		}
 	})

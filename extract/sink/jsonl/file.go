@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"seine/extract/sink/frame"
@@ -18,8 +17,9 @@ import (
 type output interface {
 	// write writes frame whole, or takes back what it wrote of it.
 	write(frame []byte) error
-	// rotate moves what was written so far to a name of its own.
-	rotate() error
+	// rotate moves what was written so far to a name of its own, which it
+	// returns; "" when there is none.
+	rotate() (string, error)
 	// state is the bytes written to the current file and when its first came.
 	state() (int64, time.Time)
 	close() error
@@ -45,7 +45,7 @@ func (s *stream) write(frame []byte) error {
 	return nil
 }
 
-func (s *stream) rotate() error             { return nil }
+func (s *stream) rotate() (string, error)   { return "", nil }
 func (s *stream) state() (int64, time.Time) { return 0, time.Time{} }
 
 func (s *stream) close() error {
@@ -61,11 +61,9 @@ type special struct{ *os.File }
 // file is a regular file that this process alone writes.
 type file struct {
 	path  string
-	f     *os.File
-	size  int64     // of its complete frames
-	since time.Time // when the first of them came
-	torn  bool      // there may be bytes beyond size
-	moved bool      // it has its rotated name, only renew is missing
+	f     *frame.File
+	since time.Time // when its first frame came
+	moved string    // its rotated name, when only renew is missing
 	count int       // files rotated
 }
 
@@ -113,12 +111,12 @@ func lockFile(path string) (*os.File, error) {
 }
 
 func lock(f *os.File) error {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return ErrLocked
-	}
+	locked, err := frame.Lock(f)
 	if err != nil {
 		return fmt.Errorf("jsonl: locking: %w", err)
+	}
+	if !locked {
+		return ErrLocked
 	}
 	return nil
 }
@@ -139,14 +137,14 @@ func mendFile(path string, f *os.File, k frame.Kind) (output, int64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("jsonl: %s: %w", path, err)
 	}
-	out := &file{path: path, f: f, size: size, since: time.Now()}
+	out := &file{path: path, f: &frame.File{File: f, Size: size}, since: time.Now()}
 	cut := st.Size() - size
 	if cut > 0 {
 		if err := f.Truncate(size); err != nil {
 			return nil, 0, fmt.Errorf("jsonl: cutting a torn end off: %w", err)
 		}
 	}
-	if links(st) > 1 && out.hasRotatedName(st) {
+	if frame.Links(st) > 1 && out.hasRotatedName(st) {
 		if err := out.renew(); err != nil {
 			return nil, 0, fmt.Errorf("jsonl: completing a rotation: %w", err)
 		}
@@ -154,71 +152,46 @@ func mendFile(path string, f *os.File, k frame.Kind) (output, int64, error) {
 	return out, cut, nil
 }
 
-func links(st fs.FileInfo) uint64 {
-	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-		return uint64(sys.Nlink)
-	}
-	return 1
-}
+func (o *file) state() (int64, time.Time) { return o.f.Size, o.since }
 
-func (o *file) state() (int64, time.Time) { return o.size, o.since }
-
-func (o *file) write(frame []byte) error {
-	if err := o.takeBack(); err != nil {
-		return err
-	}
-	if _, err := o.f.Write(frame); err != nil {
-		o.torn = true
-		return errors.Join(err, o.takeBack())
-	}
-	if o.size == 0 {
+func (o *file) write(data []byte) error {
+	if o.f.Size == 0 {
 		o.since = time.Now()
 	}
-	o.size += int64(len(frame))
-	return nil
+	return o.f.Append(data)
 }
 
-// takeBack cuts what a failed write left.
-func (o *file) takeBack() error {
-	if !o.torn {
-		return nil
-	}
-	if err := o.f.Truncate(o.size); err != nil {
-		return err
-	}
-	o.torn = false
-	return nil
-}
-
-// suffixes splits pages.jsonl.zst into pages and .jsonl.zst.
-func suffixes(path string) (stem, ext string) {
+// SeriesOf is the files that path is rotated to: pages.jsonl.zst becomes
+// pages-TIME-COUNTER.jsonl.zst.
+func SeriesOf(path string) frame.Series {
 	dir, base := filepath.Split(path)
+	s := frame.Series{Dir: filepath.Clean(dir), Stem: base}
 	if i := strings.IndexByte(base, '.'); i > 0 {
-		return dir + base[:i], base[i:]
+		s.Stem, s.Ext = base[:i], base[i:]
 	}
-	return path, ""
+	return s
 }
-
-// stamp is the form of the time, UTC, in names of files.
-const stamp = "20060102T150405"
 
 // rotate gives the file its final name and begins a new one. path names a
 // locked file at every moment: the old one until the new one replaces it.
-func (o *file) rotate() error {
-	if err := o.takeBack(); err != nil {
-		return err
+func (o *file) rotate() (string, error) {
+	if err := o.f.Mend(); err != nil {
+		return "", err
 	}
-	stem, ext := suffixes(o.path)
-	for !o.moved {
+	series := SeriesOf(o.path)
+	for o.moved == "" {
 		o.count++
-		name := fmt.Sprintf("%s-%s-%06d%s", stem, time.Now().UTC().Format(stamp), o.count, ext)
+		name := filepath.Join(series.Dir, fmt.Sprintf("%s-%s-%06d%s", series.Stem, time.Now().UTC().Format(frame.Stamp), o.count, series.Ext))
 		err := os.Link(o.path, name)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("rotating: %w", err)
+			return "", fmt.Errorf("rotating: %w", err)
 		}
-		o.moved = err == nil
+		if err == nil {
+			o.moved = name
+		}
 	}
-	return o.renew()
+	name := o.moved
+	return name, o.renew()
 }
 
 // renew replaces the file at path by an empty one, locked by us.
@@ -239,28 +212,20 @@ func (o *file) renew() error {
 		return err
 	}
 	old := o.f
-	o.f, o.size, o.since, o.torn, o.moved = f, 0, time.Now(), false, false
+	o.f, o.since, o.moved = &frame.File{File: f}, time.Now(), ""
 	return old.Close()
 }
 
 // hasRotatedName reports whether st also stands under a rotated name: a crash
 // came between the two steps of a rotation.
 func (o *file) hasRotatedName(st fs.FileInfo) bool {
-	stem, ext := suffixes(o.path)
-	entries, err := os.ReadDir(filepath.Dir(o.path))
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		name := e.Name()
-		if !strings.HasPrefix(name, filepath.Base(stem)+"-") || !strings.HasSuffix(name, ext) {
-			continue
-		}
-		if other, err := e.Info(); err == nil && os.SameFile(st, other) {
+	names, _ := SeriesOf(o.path).Finished()
+	for _, name := range names {
+		if other, err := os.Stat(name); err == nil && os.SameFile(st, other) {
 			return true
 		}
 	}
 	return false
 }
 
-func (o *file) close() error { return errors.Join(o.takeBack(), o.f.Close()) }
+func (o *file) close() error { return errors.Join(o.f.Mend(), o.f.Close()) }

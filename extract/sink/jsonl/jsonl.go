@@ -65,6 +65,9 @@ type Config struct {
 	MaxPending int64
 	// Drop says that records are lost rather than waited for.
 	Drop bool
+	// Finished, if not nil, is called with the path of each file that was rotated
+	// away; Close rotates the last one then. It must not block.
+	Finished func(path string)
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -30,7 +31,7 @@ func TestRotation(t *testing.T) {
 
 func wantRotated(t *testing.T, dir, name string, files int, limit int64, records int) {
 	t.Helper()
-	_, ext := suffixes(name)
+	ext := SeriesOf(name).Ext
 	found, _ := filepath.Glob(filepath.Join(dir, "pages-????????T??????-??????"+ext))
 	if len(found) != files {
 		t.Errorf("%d files rotated, %d found", files, len(found))
@@ -72,4 +73,30 @@ func TestRotationCutShort(t *testing.T) {
 	shut(t, s)
 	wantCount(t, urls(t, path), 2)
 	wantRotated(t, dir, "pages.jsonl", 1, 1<<20, 5)
+}
+
+// Who wants finished files is told of each, the last one too.
+func TestFinished(t *testing.T) {
+	dir := t.TempDir()
+	var told []string
+	cfg := Config{Path: filepath.Join(dir, "pages.jsonl"), RotateSize: 2000, FrameBytes: 500, Finished: func(path string) { told = append(told, path) }}
+	for range 2 { // the second finishes nothing, for it has no record
+		s := open(t, cfg)
+		if told == nil {
+			put(t, s, 0, 50)
+		}
+		shut(t, s)
+	}
+	found, err := SeriesOf(cfg.Path).Finished()
+	if err != nil || len(told) < 3 || !slices.Equal(told, found) {
+		t.Errorf("told %q, found %q, %v", told, found, err)
+	}
+	var all []string
+	for _, path := range told {
+		all = append(all, urls(t, path)...)
+	}
+	wantCount(t, all, 50)
+	if st, err := os.Stat(cfg.Path); err != nil || st.Size() != 0 {
+		t.Error(st, err)
+	}
 }

@@ -1,7 +1,6 @@
 package jsonl
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 
 // OpenEnd is what the name of a file of lines ends in while it is written, or
 // when its writer was killed: such a file may end in the middle of a frame.
-const OpenEnd = ".open"
+const OpenEnd = frame.OpenEnd
 
 // LinesConfig of Lines. Dir and Name are required.
 type LinesConfig struct {
@@ -86,33 +85,27 @@ func (l *Lines) Close() error { return l.s.Close() }
 // series is an output of synced files. state is asked by the committer alone.
 type series struct {
 	dir, name string
-	f         *os.File // nil: the next frame begins one
-	size      int64
+	f         *frame.File // nil: the next frame begins one
 	since     time.Time
-	torn      bool // there may be bytes beyond size
 }
 
 // begin makes a file under a name that nobody has.
 func (o *series) begin() error {
-	name := fmt.Sprintf("%s-%s-%s.jsonl.zst%s", o.name, time.Now().UTC().Format(stamp), rand.Text()[:10], OpenEnd)
-	if err := os.MkdirAll(o.dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(filepath.Join(o.dir, name), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := frame.Series{Dir: o.dir, Stem: o.name, Ext: ".jsonl.zst"}.Create()
 	if err != nil {
 		return err
 	}
 	if err := syncDir(o.dir); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	o.f, o.size, o.since, o.torn = f, 0, time.Now(), false
+	o.f, o.since = &frame.File{File: f}, time.Now()
 	return nil
 }
 
-// write writes and syncs frame. After a sync that failed nobody knows what of a
+// write writes and syncs a frame. After a sync that failed nobody knows what of a
 // file's last pages is on disk, and a second sync may say nothing: the frame
 // goes to another file.
-func (o *series) write(frame []byte) error {
+func (o *series) write(data []byte) error {
 	err := o.mend()
 	if err == nil && o.f == nil {
 		err = o.begin()
@@ -120,23 +113,20 @@ func (o *series) write(frame []byte) error {
 	if err != nil {
 		return err
 	}
-	if _, err := o.f.Write(frame); err != nil {
-		o.torn = true
-		return errors.Join(err, o.takeBack())
+	if err := o.f.Append(data); err != nil {
+		return err
 	}
 	if err := o.f.Sync(); err != nil {
-		err = errors.Join(err, o.f.Truncate(o.size), o.f.Close()) // keeps its open name
-		if o.size == 0 {
+		err = errors.Join(err, o.f.Drop(len(data)), o.f.Close()) // keeps its open name
+		if o.f.Size == 0 {
 			err = errors.Join(err, os.Remove(o.f.Name()))
 		}
-		o.f, o.size, o.torn = nil, 0, false
+		o.f = nil
 		return err
 	}
 	if o.removed() {
-		o.torn = true
-		return fmt.Errorf("%s was removed while it was written", o.f.Name())
+		return errors.Join(fmt.Errorf("%s was removed while it was written", o.f.Name()), o.f.Drop(len(data)))
 	}
-	o.size += int64(len(frame))
 	return nil
 }
 
@@ -144,20 +134,18 @@ func (o *series) write(frame []byte) error {
 // write left, and there. One that was removed is written anew, for who cleared
 // the directory cannot have taken back what came in that moment.
 func (o *series) mend() error {
-	if o.torn {
-		if err := o.takeBack(); err != nil {
-			return err
-		}
-	}
-	if o.f == nil || !o.removed() {
+	if o.f == nil {
 		return nil
+	}
+	if err := o.f.Mend(); err != nil || !o.removed() {
+		return err
 	}
 	was := *o
 	err := o.begin()
 	if err != nil {
 		return err
 	}
-	if _, err = io.Copy(o.f, io.NewSectionReader(was.f, 0, was.size)); err == nil {
+	if _, err = io.Copy(o.f, io.NewSectionReader(was.f, 0, was.f.Size)); err == nil {
 		err = o.f.Sync()
 	}
 	if err != nil {
@@ -165,51 +153,53 @@ func (o *series) mend() error {
 		*o = was
 		return err
 	}
-	o.size, o.since = was.size, was.since
+	o.f.Size, o.since = was.f.Size, was.since
 	return was.f.Close()
 }
 
 // removed reports whether no name leads to the file any more.
 func (o *series) removed() bool {
 	st, err := o.f.Stat()
-	return err == nil && links(st) == 0
+	return err == nil && frame.Links(st) == 0
 }
 
-// takeBack cuts what a failed write left.
-func (o *series) takeBack() error {
-	if err := o.f.Truncate(o.size); err != nil {
-		return err
+func (o *series) state() (int64, time.Time) {
+	if o.f == nil {
+		return 0, o.since
 	}
-	o.torn = false
-	return nil
+	return o.f.Size, o.since
 }
-
-func (o *series) state() (int64, time.Time) { return o.size, o.since }
 
 // rotate finishes the file: from here on it is whole and does not change.
-func (o *series) rotate() error {
+func (o *series) rotate() (string, error) {
 	if o.f == nil {
-		return nil
+		return "", nil
 	}
 	if err := o.mend(); err != nil {
-		return err
+		return "", err
 	}
-	name := o.f.Name()
+	path := strings.TrimSuffix(o.f.Name(), OpenEnd)
 	var err error
-	if o.size == 0 { // nothing was ever written
-		err = os.Remove(name)
-	} else if err = os.Rename(name, strings.TrimSuffix(name, OpenEnd)); err == nil {
+	if o.f.Size == 0 { // nothing was ever written
+		path, err = "", os.Remove(o.f.Name())
+	} else if err = os.Rename(o.f.Name(), path); err == nil {
 		err = syncDir(o.dir)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else somebody moved it, and has it
-		return err
+	if errors.Is(err, fs.ErrNotExist) { // somebody moved it, and has it
+		path, err = "", nil
+	}
+	if err != nil {
+		return "", err
 	}
 	err = o.f.Close()
-	o.f, o.size = nil, 0
-	return err
+	o.f = nil
+	return path, err
 }
 
-func (o *series) close() error { return o.rotate() }
+func (o *series) close() error {
+	_, err := o.rotate()
+	return err
+}
 
 // syncDir makes names of a directory last.
 func syncDir(dir string) error {

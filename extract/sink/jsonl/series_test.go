@@ -2,7 +2,9 @@ package jsonl
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -11,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"seine/extract/sink/frame"
 )
 
 // linesOf reads the lines of every file of a directory, and their names.
@@ -23,6 +27,9 @@ func linesOf(t *testing.T, dir string) (lines, names []string) {
 	for _, f := range files {
 		names = append(names, f.Name())
 		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if errors.Is(err, fs.ErrNotExist) { // it was finished meanwhile
+			b, err = os.ReadFile(filepath.Join(dir, strings.TrimSuffix(f.Name(), OpenEnd)))
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,15 +165,15 @@ func TestSeriesSyncFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &series{dir: dir, name: "x", f: f}
+	o := &series{dir: dir, name: "x", f: &frame.File{File: f}}
 	if err := o.write([]byte("frame")); err == nil {
 		t.Fatal("synced a device")
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if err := o.write([]byte("frame")); err != nil || o.size != 5 {
-		t.Error(o.size, err)
+	if err := o.write([]byte("frame")); err != nil || o.f.Size != 5 {
+		t.Error(o.f.Size, err)
 	}
 	if err := o.close(); err != nil {
 		t.Error(err)

@@ -22,26 +22,6 @@ import (
 	"seine/extract/sink/sinktest"
 )
 
-// python is the interpreter that scripts/setup gave warcio, fastwarc and pywb.
-func python(t *testing.T) string {
-	t.Helper()
-	path := os.Getenv("SEINE_PYTHON")
-	if path == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		path = filepath.Join(cache, "seine", "python", "bin", "python")
-	}
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("SKIPPED, needs Python packages, see scripts/setup: ", err)
-	}
-	return path
-}
-
 // entry is a record as a reader sees it.
 type entry struct {
 	Type, ID, URL, Truncated, Refers string
@@ -53,7 +33,7 @@ type entry struct {
 // byPython reads files by a reader of testdata/read.py.
 func byPython(t *testing.T, reader string, paths ...string) (all []entry) {
 	t.Helper()
-	cmd := exec.Command(python(t), append([]string{"testdata/read.py", reader}, paths...)...)
+	cmd := exec.Command(sinktest.Python(t), append([]string{"testdata/read.py", reader}, paths...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -217,7 +197,7 @@ func TestIndex(t *testing.T) {
 	}
 	shut(t, s)
 	paths := files(t, dir)
-	out, err := exec.Command(python(t), append([]string{"-m", "cdxj_indexer.main"}, paths...)...).Output()
+	out, err := exec.Command(sinktest.Python(t), append([]string{"-m", "cdxj_indexer.main"}, paths...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,6 +82,15 @@ func Parse(text string) (Config, error) {
 	return c, c.Validate()
 }
 
+// Series is the files that c means.
+func (c *Config) Series() frame.Series {
+	ext := ".warc.gz"
+	if c.Kind == frame.Zstd {
+		ext = ".warc.zst"
+	}
+	return frame.Series{Dir: c.Dir, Stem: c.Prefix, Ext: ext}
+}
+
 // Validate names all that is wrong with c.
 func (c *Config) Validate() error {
 	var errs []error
@@ -188,7 +197,7 @@ func (s *Sink) rotateFor(n int) error {
 	if !s.out.written() {
 		return nil
 	}
-	full := s.out.size+int64(n) > s.cfg.RotateSize
+	full := s.out.f.Size+int64(n) > s.cfg.RotateSize
 	aged := s.cfg.RotateTime > 0 && time.Since(s.out.since) >= s.cfg.RotateTime
 	if !full && !aged {
 		return nil
