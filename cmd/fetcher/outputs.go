@@ -12,6 +12,8 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/extract/sink"
+	"seine/extract/sink/frame"
+	"seine/extract/sink/handover"
 	"seine/extract/sink/jsonl"
 	"seine/extract/sink/postgres"
 	"seine/extract/sink/redis"
@@ -28,7 +30,7 @@ type output interface {
 type destination struct {
 	name   string // in errors, metrics and --out-drop
 	drop   bool
-	files  bool // begins new files by size and time
+	series *frame.Series // begins new files by size and time, which become these
 	stdout bool
 	wire   bool // wants exchanges as they were on the wire
 	open   func(c common) (output, error)
@@ -40,6 +42,8 @@ type common struct {
 	fields sink.Fields
 	stdout io.Writer
 	drop   bool
+
+	finished func(path string) // of files; nil without --on-rotate
 
 	memoryHigh int // of the crawl
 }
@@ -95,8 +99,11 @@ func (g *grammar) destinations() ([]destination, error) {
 		}
 		all[i].drop = true
 	}
-	if (g.RotateSize != 0 || g.RotateTime != 0) && !slices.ContainsFunc(all, func(d destination) bool { return d.files }) {
+	if (g.RotateSize != 0 || g.RotateTime != 0) && !slices.ContainsFunc(all, func(d destination) bool { return d.series != nil }) {
 		faults = append(faults, errors.New("rotate-size and rotate-time need a file: name it with --out FILE"))
+	}
+	if err := g.checkHandover(all); err != nil {
+		faults = append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, boot.Usage("%w", err)
@@ -121,11 +128,13 @@ func (g *grammar) destination(address string) (destination, error) {
 	d := destination{name: kind}
 	switch kind {
 	case "jsonl":
-		d.files, d.stdout = address != "-", address == "-"
+		if d.stdout = address == "-"; !d.stdout {
+			d.series = new(jsonl.SeriesOf(address))
+		}
 		d.open = func(c common) (output, error) {
-			cfg := jsonl.Config{Path: address, Fields: c.fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime, Drop: c.drop}
+			cfg := jsonl.Config{Path: address, Fields: c.fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime, Drop: c.drop, Finished: c.finished}
 			if d.stdout {
-				cfg.Path, cfg.Writer, cfg.RotateSize, cfg.RotateTime = "", c.stdout, 0, 0
+				cfg.Path, cfg.Writer, cfg.RotateSize, cfg.RotateTime, cfg.Finished = "", c.stdout, 0, 0, nil
 			}
 			return jsonl.Open(cfg)
 		}
@@ -134,9 +143,10 @@ func (g *grammar) destination(address string) (destination, error) {
 		if err != nil {
 			return d, err
 		}
-		d.files, d.wire = true, true
+		d.series, d.wire = new(cfg.Series()), true
 		d.open = func(c common) (output, error) {
 			cfg.Fields, cfg.Drop, cfg.RotateSize, cfg.RotateTime = c.fields, c.drop, int64(g.RotateSize), g.RotateTime
+			cfg.Finished = c.finished
 			cfg.Software = boot.UserAgent(g.Contact)
 			return warc.Open(cfg)
 		}
@@ -188,11 +198,13 @@ type outputs struct {
 	*sink.Fan
 	names []string
 	sinks []output
-	wire  bool // one wants exchanges
+	wire  bool            // one wants exchanges
+	hand  *handover.Queue // nil without --on-rotate
+	abort context.Context // kills its commands
 }
 
 // openOutputs opens them all, or none.
-func (g *grammar) openOutputs(ctx context.Context, fields sink.Fields, stdout io.Writer, memoryHigh int) (*outputs, error) {
+func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int) (*outputs, error) {
 	all, err := g.destinations()
 	if err != nil {
 		return nil, err
@@ -200,18 +212,34 @@ func (g *grammar) openOutputs(ctx context.Context, fields sink.Fields, stdout io
 	if g.KeepSecrets {
 		fields |= sink.KeepSecrets
 	}
-	o := &outputs{names: names(all)}
+	o := &outputs{names: names(all), abort: env.Abort}
+	shared := common{ctx: env.Stop, fields: fields, stdout: env.Out, memoryHigh: memoryHigh}
+	if o.hand, err = g.openHandover(env); err != nil {
+		return nil, err
+	}
+	if o.hand != nil {
+		shared.finished = o.hand.Add
+	}
+	fail := func(err error) (*outputs, error) {
+		for _, s := range o.sinks {
+			err = errors.Join(err, s.Close())
+		}
+		return nil, errors.Join(err, o.closeHandover())
+	}
 	var fan []sink.Output
 	for _, d := range all {
-		s, err := d.open(common{ctx: ctx, fields: fields, stdout: stdout, drop: d.drop, memoryHigh: memoryHigh})
+		shared.drop = d.drop
+		s, err := d.open(shared)
 		if err != nil {
-			for _, s := range o.sinks {
-				err = errors.Join(err, s.Close())
-			}
-			return nil, err
+			return fail(err)
 		}
 		o.sinks, o.wire = append(o.sinks, s), o.wire || d.wire
 		fan = append(fan, sink.Output{Name: d.name, Sink: s, Drop: d.drop})
+		if o.hand != nil && d.series != nil {
+			if err := o.hand.Find(*d.series); err != nil { // now that it was opened, and so mended
+				return fail(err)
+			}
+		}
 	}
 	o.Fan = sink.NewFan(fan...)
 	return o, nil
@@ -234,4 +262,5 @@ func (o *outputs) writeMetrics(w io.Writer) {
 			fmt.Fprintf(w, "%s{output=%q} %d\n", m.name, o.names[i], m.n)
 		}
 	}
+	o.writeHandover(w)
 }

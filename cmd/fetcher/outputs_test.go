@@ -25,10 +25,21 @@ func TestBadOutputs(t *testing.T) {
 		"--out a --out a":           "twice",
 		"--out a --out-drop b":      `no output "b"`,
 		"--out - --rotate-time 1h":  "need a file",
+		"--on-rotate true":          "no word {}",
 	} {
 		code, log := end(t, append(strings.Fields(flags), "--embedded", "--seed", "http://127.0.0.1:1/")...)
 		if code != 2 || !strings.Contains(log, want) || strings.Contains(log, "pw@") {
 			t.Errorf("%s: code %d, %s", flags, code, log)
+		}
+	}
+}
+
+// What --on-rotate cannot run is refused too.
+func TestBadOnRotate(t *testing.T) {
+	for args, want := range map[string]string{"/nowhere/x {}": "nowhere", "sh -c 'x {}'": "no shell", "true {}": "needs a file"} {
+		code, log := end(t, "--embedded", "--seed", "http://127.0.0.1:1/", "--on-rotate", args)
+		if code != 2 || !strings.Contains(log, want) {
+			t.Errorf("%s: code %d, %s", args, code, log)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	out, err := g.openOutputs(env.Stop, fields, env.Out, f.Settings().MemoryHigh)
+	out, err := g.openOutputs(env, fields, f.Settings().MemoryHigh)
 	if err != nil {
 		return err
 	}

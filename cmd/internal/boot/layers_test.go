@@ -32,6 +32,7 @@ var layers = map[string][]string{
 	"extract/sink":          {},
 	"extract/sink/sinktest": {"extract/sink"},
 	"extract/sink/frame":    {},
+	"extract/sink/handover": {"extract/sink/frame"},
 	"extract/sink/jsonl":    {"extract/sink", "extract/sink/frame"},
 	"extract/sink/postgres": {"extract/sink"},
 	"extract/sink/redis":    {"extract/sink", "shard"},

@@ -22,6 +22,9 @@ type ProcessFlags struct {
 	RotateSize  Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
 	RotateTime  time.Duration `least:"0s" group:"output" placeholder:"D" help:"Begin a new file after so long."`
 
+	OnRotate     string `group:"output" placeholder:"'COMMAND {}'" help:"Run this for every finished file of the outputs until it succeeds, {} being the file, as to bring files to object storage. Words are split at spaces; no shell."`
+	OnRotateJobs int    `least:"1" group:"output" default:"2" placeholder:"N" help:"Commands of --on-rotate that run side by side (${default})."`
+
 	Overflow string `group:"output" placeholder:"DIR" help:"When Redis is full, write the candidates (new URLs) that find no room to files there and go on; frontier seed --file DIR/* takes them back."`
 
 	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis; needs --seed, --file, or a --state with work."`
