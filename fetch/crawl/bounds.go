@@ -2,6 +2,8 @@ package crawl
 
 import (
 	"context"
+	"math"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -202,3 +204,16 @@ type lossPermit struct {
 func (lp *lossPermit) take() bool { return time.Since(lp.began) >= youth && !lp.taken.Swap(true) }
 
 func (lp *lossPermit) giveBack() { lp.taken.Store(false) }
+
+// visitBytes is what a lent site takes: its record, its URLs, its lease.
+const visitBytes = 4 << 10
+
+// defaultVisits is how many sites an eighth of the memory holds: of the limit
+// that the runtime was given, or else of a gigabyte.
+func defaultVisits() int {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		limit = 1 << 30
+	}
+	return int(max(1024, limit/8/visitBytes))
+}

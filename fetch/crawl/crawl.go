@@ -27,6 +27,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"seine/fetch"
 	"seine/fetch/robots"
 	"seine/frontier"
 	"seine/frontier/canon"
@@ -40,11 +41,18 @@ type Frontier interface {
 	frontier.Counts
 }
 
+// preparer is a Fetcher that resolves names, and spaces requests to one address
+// out, before a worker is needed.
+type preparer interface {
+	Prepare(ctx context.Context, url string) (fetch.Reservation, error)
+}
+
 // Crawler runs one fetcher's part of a crawl.
 type Crawler struct {
 	cfg        Config
 	loops      []*shardLoop
-	workers    *workerPool
+	agenda     *agenda
+	preparer   preparer // nil: names are asked for by the fetch itself
 	flow       *flow
 	budget     budget
 	bottleneck bottleneck
@@ -57,22 +65,24 @@ type Crawler struct {
 	stats      atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
 	totals     atomic.Pointer[frontier.ShardStats]   // their sum
 
-	ctx        context.Context // ends when requests are to be cut
-	cancel     context.CancelCauseFunc
-	stopping   chan struct{} // closed when nothing new is to be started
-	stopOnce   sync.Once
-	fault      atomic.Pointer[error] // first error that made the crawler stop in order
-	renew      sync.Mutex
-	reading    sync.Mutex     // of the counters of all shards
-	readAt     time.Time      // when the last reading began; guarded by reading
-	visiting   sync.WaitGroup // of the visits' goroutines
-	lossPermit lossPermit
-	lastEnded  atomic.Int64 // when a request last ended, Unix ms
-	visits     atomic.Int64 // visits not settled
-	delayed    atomic.Int64 // visits that wait for their site's clock
-	writing    atomic.Int64 // records that the sink has not taken over yet
-	recording  atomic.Int64 // pages whose record is on its way to the sink
-	admitting  atomic.Int64 // pages whose candidates wait for verdicts
+	ctx          context.Context // ends when requests are to be cut
+	cancel       context.CancelCauseFunc
+	stopping     chan struct{} // closed when nothing new is to be started
+	stopOnce     sync.Once
+	fault        atomic.Pointer[error] // first error that made the crawler stop in order
+	renew        sync.Mutex
+	reading      sync.Mutex     // of the counters of all shards
+	readAt       time.Time      // when the last reading began; guarded by reading
+	visiting     sync.WaitGroup // visits whose site is not free
+	reserved     atomic.Int64   // visits that shard loops mean to borrow
+	lossPermit   lossPermit
+	lastEnded    atomic.Int64 // when a request last ended, Unix ms
+	lastAnswered atomic.Int64 // when a site answered last, Unix ms
+	lastFailed   atomic.Int64 // and when one failed
+	visits       atomic.Int64 // visits not settled
+	writing      atomic.Int64 // records that the sink has not taken over yet
+	recording    atomic.Int64 // pages whose record is on its way to the sink
+	admitting    atomic.Int64 // pages whose candidates wait for verdicts
 }
 
 // New returns a Crawler that Run starts.
@@ -91,7 +101,8 @@ func New(cfg Config) (*Crawler, error) {
 	}
 	c.policy.Store(pol)
 	c.readers.New = func() any { return c.newURLReader() }
-	c.workers = newWorkerPool(cfg.Concurrency, c.newWorker, c.notifyHungry)
+	c.agenda = newAgenda(cfg.Concurrency, (*worker).serve, c.newWorker, c.notifyHungry)
+	c.preparer, _ = cfg.Fetcher.(preparer)
 	for k := range cfg.Frontier.Shards() {
 		c.loops = append(c.loops, newShardLoop(c, k))
 	}
@@ -104,10 +115,19 @@ func New(cfg Config) (*Crawler, error) {
 func (c *Crawler) Stop() {
 	c.stopOnce.Do(func() {
 		close(c.stopping)
+		c.drain()
 		for _, l := range c.loops {
 			l.notify()
 		}
 	})
+}
+
+// drain lets no visit wait any more: each ends when it is served.
+func (c *Crawler) drain() {
+	c.agenda.drain()
+	for _, l := range c.loops {
+		l.unpark()
+	}
 }
 
 // endWith is Stop with the error that Run will return.
@@ -139,7 +159,9 @@ func (c *Crawler) fail(ctx context.Context, err error) {
 func (c *Crawler) Run(ctx context.Context) error {
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)
+	defer context.AfterFunc(c.ctx, c.drain)()
 	c.lastEnded.Store(time.Now().UnixMilli())
+	c.lastAnswered.Store(time.Now().UnixMilli())
 	c.pollCounters(c.ctx)                       // the page limit holds from the first page on
 	back, stopBack := context.WithCancel(c.ctx) // admitters and settlers outlive the shard loops
 	var loops, rear sync.WaitGroup
@@ -147,11 +169,14 @@ func (c *Crawler) Run(ctx context.Context) error {
 		loops.Go(func() { l.run(c.ctx) })
 		rear.Go(func() { l.admitter.run(back) })
 		rear.Go(func() { l.settler.run(back) })
+		rear.Go(func() { l.rules.run(back) })
 	}
 	rear.Go(func() { c.watch(back) })
 	rear.Go(func() { c.feed(back) })
 	loops.Wait()
-	c.awaitVisits()
+	if c.awaitVisits() {
+		c.agenda.close()
+	}
 	stopBack()
 	rear.Wait()
 	if err := context.Cause(c.ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -174,32 +199,70 @@ func (c *Crawler) giveBack() {
 // sink frees it.
 const cutTime = 3 * time.Second
 
-// awaitVisits waits until every visit ended.
-func (c *Crawler) awaitVisits() {
+// awaitVisits waits until every site is free again, and reports whether it is.
+func (c *Crawler) awaitVisits() bool {
 	ended := make(chan struct{})
 	go func() { c.visiting.Wait(); close(ended) }()
 	select {
 	case <-ended:
-		return
+		return true
 	case <-c.ctx.Done():
 	}
 	select {
 	case <-ended:
+		return true
 	case <-time.After(cutTime):
+		return false
 	}
 }
 
 // mayBorrow reports whether more sites may be borrowed. What a sink that fails
 // just now could not take would only wait, and be fetched again after a crash.
 func (c *Crawler) mayBorrow() bool {
-	return !c.isStopping() && c.budget.mayBorrow() && !c.flow.blocked() && c.cfg.Sink.Err() == nil && c.visits.Load() < int64(16*c.cfg.Concurrency)
+	return !c.isStopping() && c.budget.mayBorrow() && !c.flow.blocked() && c.cfg.Sink.Err() == nil && c.short() == ""
+}
+
+// delayed is how many visits wait for their site's clock.
+func (c *Crawler) delayed() int {
+	later, _ := c.agenda.waiting()
+	return later
+}
+
+// short is what this machine lacks for fetching just now, a class of fetch, or "".
+func (c *Crawler) short() string {
+	if s, ok := c.cfg.Fetcher.(interface{ Short() string }); ok {
+		return s.Short()
+	}
+	return ""
+}
+
+// room is how many sites may be borrowed now: as memory allows, and no more than
+// workers come to soon, for what waits here another fetcher could ask.
+func (c *Crawler) room() int {
+	reserved := int(c.reserved.Load())
+	return max(0, min(c.agenda.room(), c.cfg.MaxVisits-int(c.visits.Load()))-reserved)
+}
+
+// reserve takes half of the room for visits about to be borrowed; a shard loop
+// that gets its whole wish asks again.
+func (c *Crawler) reserve() int {
+	n := (c.room() + 1) / 2
+	c.reserved.Add(int64(n))
+	return n
+}
+
+func (c *Crawler) unreserve(n int) {
+	if n > 0 {
+		c.reserved.Add(int64(-n))
+		c.notifyHungry()
+	}
 }
 
 func (c *Crawler) loopOf(f canon.Fingerprint) *shardLoop { return c.loops[c.cfg.Frontier.Of(f)] }
 
 // notifyHungry wakes the shard loops that wait for room.
 func (c *Crawler) notifyHungry() {
-	if c.workers.hungry.Load() == 0 {
+	if c.agenda.hungry.Load() == 0 {
 		return
 	}
 	for _, l := range c.loops {

@@ -214,7 +214,7 @@ func TestLeaseShort(t *testing.T) {
 	m.frozen.Store(true)
 	frozen := time.Now() // no lease was extended by a call that began later
 	until(t, "the visit is over", func() bool {
-		return crawler.delayed.Load() == 0 && crawler.workers.demand.Load() <= int64(r.cfg.Concurrency) && time.Since(frozen) > shortLease
+		return crawler.delayed() == 0 && time.Since(frozen) > shortLease
 	})
 	log := w.requests("", false)
 	if last := log[len(log)-1].at.Sub(frozen); last > shortLease-time.Second {
@@ -237,7 +237,7 @@ func TestStop(t *testing.T) {
 	}
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "visits rest", func() bool { return crawler.delayed.Load() > 20 })
+	until(t, "visits rest", func() bool { return crawler.delayed() > 20 })
 	crawler.Stop()
 	crawler.Stop()
 	if err := wait(); err != nil {
@@ -511,7 +511,7 @@ func TestIdle(t *testing.T) {
 				r.seed("http://a.example/1", "http://b.example/2")
 			}
 			wait := r.start(crawler)
-			until(t, "it has looked", func() bool { return m.ticks.Load() > 6 && crawler.workers.busy() == 0 })
+			until(t, "it has looked", func() bool { return m.ticks.Load() > 6 && crawler.agenda.busy() == 0 })
 			used := cpuTime()
 			m.checkTicks(t, time.Second)
 			t.Logf("%v of CPU meanwhile", cpuTime()-used)
@@ -614,8 +614,8 @@ func TestLimits(t *testing.T) {
 	wait := r.start(crawler)
 	until(t, "nothing is left", func() bool { return crawler.Progress().Limit == limitEmpty })
 	r.seed("http://a.example/", "http://b.example/", "http://c.example/")
-	until(t, "the network is named", func() bool { return crawler.Progress().Limit == limitNetwork && crawler.workers.busy() == 2 })
-	if v := metric(t, crawler, `seine_crawl_limited_by{bound="network"}`); v != "1" {
+	until(t, "the workers are named", func() bool { return crawler.Progress().Limit == limitWorkers && crawler.agenda.busy() == 2 })
+	if v := metric(t, crawler, `seine_crawl_limited_by{bound="workers"}`); v != "1" {
 		t.Errorf("metric: %q", v)
 	}
 	close(held)

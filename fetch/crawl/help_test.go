@@ -380,17 +380,17 @@ func (r *rig) checkEmpty() {
 // checkIdle holds that all that a crawler lent itself is back.
 func checkIdle(t *testing.T, c *Crawler) {
 	t.Helper()
-	if n := c.workers.busy(); n != 0 {
+	if n := c.agenda.busy(); n != 0 {
 		t.Errorf("%d workers are still held", n)
 	}
-	if n := c.workers.demand.Load(); n != 0 {
-		t.Errorf("demand for workers is %d at the end", n)
+	if later, ready := c.agenda.waiting(); later+ready != 0 {
+		t.Errorf("%d and %d visits wait at the end", later, ready)
 	}
 	if n := c.flow.held(); n != 0 {
 		t.Errorf("flow control counts %d bytes at the end", n)
 	}
-	for name, n := range map[string]int64{"visits": c.visits.Load(), "delayed": c.delayed.Load(),
-		"recording": c.recording.Load(), "admitting": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.workers.hungry.Load())} {
+	for name, n := range map[string]int64{"visits": c.visits.Load(), "reserved": c.reserved.Load(),
+		"recording": c.recording.Load(), "admitting": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.agenda.hungry.Load())} {
 		if n != 0 {
 			t.Errorf("%s is %d at the end", name, n)
 		}

@@ -24,7 +24,6 @@ type leaseWatch struct {
 	epoch  uint64        // of the connection, before the last tick that named all leases
 	doubts uint64        // how often one was called gone
 	named  uint64        // of these, how many the last tick that named all leases knew of
-	next   chan struct{} // closed when a tick was answered
 }
 
 // leaseMark is what a tick knows when it begins.
@@ -37,7 +36,7 @@ type leaseMark struct {
 // begin watches leases from now on.
 func (w *leaseWatch) begin(m leaseMark) {
 	w.mu.Lock()
-	w.ticked, w.epoch, w.next = m.at, m.epoch, make(chan struct{})
+	w.ticked, w.epoch = m.at, m.epoch
 	w.mu.Unlock()
 }
 
@@ -75,34 +74,10 @@ func (w *leaseWatch) answered(m leaseMark, named bool) {
 	if named {
 		w.epoch, w.named = m.epoch, m.doubts
 	}
-	close(w.next)
-	w.next = make(chan struct{})
 }
 
 // reliesOnLeases reports whether a request may start by what is known of the
 // leases of the shard. A tick is due when it may not.
 func (l *shardLoop) reliesOnLeases() bool {
 	return l.leases.reliable(l.mark(), l.crawler.cfg.Lease)
-}
-
-// awaitLeases waits until the leases of the shard can be relied on. It reports
-// whether that came before the visit or the crawler ended. Hold no worker.
-func (v *visit) awaitLeases() bool {
-	l := v.loop
-	for {
-		l.leases.mu.Lock()
-		next := l.leases.next
-		l.leases.mu.Unlock()
-		if l.reliesOnLeases() {
-			return v.ctx.Err() == nil
-		}
-		l.notify()
-		select {
-		case <-next:
-		case <-v.ctx.Done():
-			return false
-		case <-l.crawler.stopping:
-			return false
-		}
-	}
 }

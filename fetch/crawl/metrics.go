@@ -40,9 +40,9 @@ func (c *Crawler) WriteMetrics(out io.Writer) {
 	c.count.set.WritePrometheus(out)
 	gauge := func(name string, v int64) { metrics.WriteGaugeUint64(out, name, uint64(max(v, 0))) }
 	gauge("seine_crawl_visits_active", c.visits.Load())
-	gauge("seine_crawl_workers", int64(c.workers.size))
-	gauge("seine_crawl_workers_busy", int64(c.workers.busy()))
-	gauge("seine_crawl_visits_delayed", c.delayed.Load())
+	gauge("seine_crawl_workers", int64(c.agenda.size))
+	gauge("seine_crawl_workers_busy", int64(c.agenda.busy()))
+	gauge("seine_crawl_visits_delayed", int64(c.delayed()))
 	gauge("seine_crawl_open_bytes", c.flow.held())
 	for _, n := range c.cfg.Rules.Counts() {
 		rule := fmt.Sprintf("seine_crawl_fields_total{field=%q,at=%q,", n.Name, n.At)
@@ -207,7 +207,7 @@ func (c *Crawler) Progress() Progress {
 	p := Progress{
 		Elapsed: time.Since(cs.start), Done: cs.done.Get(), Dead: cs.dead.Get(), Retried: cs.retries.Get(),
 		Bytes: cs.bytes.Get(), Wire: cs.wire.Get(), Links: cs.links.Get(), Overflow: cs.overflow.Get(), Returned: cs.returned.Load(),
-		Visits: c.visits.Load(), Requests: c.workers.busy(), Causes: make(map[string]int64), Limit: c.bottleneck.get(), Rate: c.rate.get(),
+		Visits: c.visits.Load(), Requests: c.agenda.busy(), Causes: make(map[string]int64), Limit: c.bottleneck.get(), Rate: c.rate.get(),
 	}
 	for i := range cs.classes {
 		p.Classes[i] = cs.classes[i].Get()

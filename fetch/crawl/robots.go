@@ -2,9 +2,12 @@ package crawl
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,94 +25,195 @@ const (
 	robotsMaxHops = 5
 )
 
-// check looks at what item's URL, its site and robots.txt say of asking for it.
-// stepNoRules comes with the origin whose rules are not known in this process.
-func (n *nextRequest) check(item *frontier.Item) (s step, origin string) {
-	v, c := n.visit, n.visit.loop.crawler
-	u := n.reader()
-	defer n.putReader(u)
-	if err := u.read(item.URL); err != nil {
+// check looks at what item's URL, which w.url is then, its site and robots.txt
+// say of asking for it.
+func (w *worker) check(v *visit, item *frontier.Item) step {
+	if err := w.read(item.URL); err != nil {
 		v.endUnasked(item, nil, deadOutcome(item, causeInvalid, err.Error()), 0)
-		return stepSettled, ""
+		return stepSettled
 	}
 	if d := v.deadSite(); d != nil {
-		v.endUnasked(item, &u.url, deadOutcome(item, d.cause, d.text), 0)
-		return stepSettled, ""
+		v.endUnasked(item, &w.url, deadOutcome(item, d.cause, d.text), 0)
+		return stepSettled
 	}
-	if c.policy.Load().settings.Robots == "ignore" {
+	if w.crawler.policy.Load().settings.Robots == "ignore" {
 		v.obey(0)
-		return stepAllowed, ""
+		return stepAllowed
 	}
-	rules := c.robots.get(u.url.Origin(), c.robotsAgent())
+	rules := w.crawler.robots.get(w.url.Origin(), w.crawler.robotsAgent())
 	switch {
 	case rules == nil:
-		return stepNoRules, string(u.url.Origin())
+		return stepNoRules
 	case v.obey(rules.Delay()):
-		return stepLookAgain, ""
-	case !rules.Allowed(u.url.Target()):
-		v.endUnasked(item, &u.url, deadOutcome(item, causeRobots, "robots.txt disallows it"), 0)
-		return stepSettled, ""
+		return stepLookAgain
+	case !rules.Allowed(w.url.Target()):
+		v.endUnasked(item, &w.url, deadOutcome(item, causeRobots, "robots.txt disallows it"), 0)
+		return stepSettled
 	}
-	return stepAllowed, ""
+	return stepAllowed
 }
 
-// reader is the worker's own where one is held, whose request then finds the URL
-// parsed.
-func (n *nextRequest) reader() *urlReader {
-	if n.worker != nil {
-		return n.worker.urlReader
+// loadRules brings the rules of the origins of new visits into this process, as far
+// as the shard has them.
+func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
+	c := l.crawler
+	if c.policy.Load().settings.Robots == "ignore" {
+		return nil
 	}
-	return n.visit.loop.crawler.readers.Get().(*urlReader)
-}
-
-func (n *nextRequest) putReader(u *urlReader) {
-	if n.worker == nil {
-		n.visit.loop.crawler.readers.Put(u)
-	}
-}
-
-// obtainRules brings the rules of an origin into this process: from the shard, or
-// else from the site, and then into the shard. It is called without a worker and
-// holds one only for its requests. With stepLookAgain the rules are here: asking
-// has taken its time, and the clock has moved.
-func (n *nextRequest) obtainRules(item *frontier.Item, origin string) step {
-	v, c := n.visit, n.visit.loop.crawler
-	agent := c.robotsAgent()
-	stored := []frontier.OriginRules{{Site: v.lent.Site, Origin: origin}}
-	if err := c.cfg.Frontier.Rules(v.ctx, v.loop.shard, stored); err != nil {
-		c.fail(v.ctx, err)
-		return stepOver
-	}
-	if ttl := stored[0].TTL; ttl > 0 && ttl <= robotsTTL { // longer: the clock that ends them was set back
-		if rules := loadRules(stored[0].Rules, agent); rules != nil {
-			c.robots.put(origin, agent, rules, max(ttl, robotsMinKept))
-			return stepLookAgain
+	u, agent := c.readers.Get().(*urlReader), c.robotsAgent()
+	defer c.readers.Put(u)
+	var ask []frontier.OriginRules
+	asked := make(map[string]bool)
+	for _, v := range visits {
+		for i := range v.lent.Items {
+			if u.read(v.lent.Items[i].URL) != nil {
+				continue // it ends when it is served
+			}
+			if origin := u.url.Origin(); !asked[string(origin)] && c.robots.get(origin, agent) == nil {
+				asked[string(origin)] = true
+				ask = append(ask, frontier.OriginRules{Site: v.lent.Site, Origin: string(origin)})
+			}
 		}
-		// Of another version, or read under another name.
 	}
-	rules, ttl, err := n.fetchRules(origin, agent)
-	n.release()
+	if len(ask) == 0 {
+		return nil
+	}
+	if err := c.cfg.Frontier.Rules(ctx, l.shard, ask); err != nil {
+		return err
+	}
+	for i := range ask {
+		o := &ask[i]
+		if o.TTL <= 0 || o.TTL > robotsTTL { // longer: the clock that ends them was set back
+			continue
+		}
+		if rules := readRules(o.Rules, agent); rules != nil { // else of another version, or read under another name
+			c.robots.put(o.Origin, agent, rules, max(o.TTL, robotsMinKept))
+		}
+	}
+	return nil
+}
+
+// rulesHop is how far the way to the rules of an origin is: by RFC 9309 section
+// 2.3 up to five redirects are followed.
+type rulesHop struct {
+	origin string
+	url    string // to be asked next
+	hops   int
+}
+
+// obtainRules brings the rules of the origin of item, which w.url is, from the site
+// into this process and then into the shard. It makes one request, when its time
+// has come: each counts on the site's clock, and a redirect to another site is
+// followed all the same, for there is no way to borrow two sites at once. It
+// reports whether this worker is still the visit's starter.
+func (w *worker) obtainRules(v *visit, item *frontier.Item) bool {
+	hop := &v.rules
+	longest := time.Duration(math.MaxInt64) // a visit that ended here would begin anew, and never get farther
+	if hop.origin != string(w.url.Origin()) {
+		origin := string(w.url.Origin())
+		*hop = rulesHop{origin: origin, url: origin + "/robots.txt"}
+	}
+	if hop.hops == 0 {
+		longest = visitSpan
+	}
+	agent := w.crawler.robotsAgent()
+	if err := w.parser.Parse(&w.target, []byte(hop.url)); err != nil {
+		return w.rulesFailed(v, item, err)
+	}
+	r, ok, err := w.turn(v, hop.url, w.target.Host(), longest)
+	if !ok {
+		return false
+	}
+	if err != nil {
+		return w.rulesFailed(v, item, err)
+	}
+	rules, ttl, next, err := w.askRules(v, agent, r.Addr)
 	switch {
-	case err == errVisitOver:
-		return stepOver
 	case err != nil:
-		return n.rulesFailed(item, err)
+		*hop = rulesHop{}
+		return w.rulesFailed(v, item, err)
+	case rules == nil && hop.hops < robotsMaxHops:
+		hop.url, hop.hops = next, hop.hops+1
+		return true
+	case rules == nil: // endless redirects: as if there were none
+		rules, ttl = robots.Parse(nil, agent), robotsTTL
 	}
+	return w.takeRules(v, item, rules, ttl)
+}
+
+// takeRules takes the rules of an origin over. Where its sitemaps are wanted they
+// are admitted first, for which the visit waits without a worker.
+func (w *worker) takeRules(v *visit, item *frontier.Item, rules *robots.Rules, ttl time.Duration) bool {
+	c, origin := w.crawler, v.rules.origin
+	v.rules = rulesHop{}
 	v.obey(rules.Delay())
-	if d, most := rules.Delay(), c.policy.Load().settings.CrawlDelayCap(); d > most {
+	pol := c.policy.Load()
+	if d, most := rules.Delay(), pol.settings.CrawlDelayCap(); d > most {
 		c.cfg.Log.Warn("robots.txt asks for a longer Crawl-delay than is honoured; --max-crawl-delay changes that",
 			"origin", origin, "asked", d, "honoured", most)
 	}
-	if err := n.admitSitemaps(item, rules); err != nil {
-		return stepOver // nothing is kept: the next visit asks again
+	keep := func() {
+		c.robots.put(origin, c.robotsAgent(), rules, ttl)
+		v.loop.rules.add(frontier.OriginRules{Site: v.lent.Site, Origin: origin, Rules: saveRules(rules, c.robotsAgent()), TTL: ttl})
 	}
-	c.robots.put(origin, agent, rules, ttl)
-	stored[0].Rules, stored[0].TTL = saveRules(rules, agent), ttl
-	if err := c.cfg.Frontier.SetRules(v.ctx, v.loop.shard, stored); err != nil {
-		c.fail(v.ctx, err)
-		return stepOver
+	if !pol.settings.Sitemaps || len(rules.Sitemaps()) == 0 {
+		keep()
+		return true
 	}
-	return stepLookAgain
+	found := w.sitemaps(v, item, rules, pol)
+	go func() {
+		if v.admitSitemaps(found) == nil {
+			keep()
+			c.agenda.put(v, time.Now())
+		} else {
+			v.finish() // nothing is kept: the next visit asks again
+		}
+	}()
+	return false
+}
+
+// maxRulesKept bounds the origins whose rules go to a shard in one call.
+const maxRulesKept = 100
+
+// rulesKeeper gathers rules of robots.txt for their shard.
+type rulesKeeper struct {
+	loop *shardLoop
+	wake chan struct{}
+
+	mu   sync.Mutex
+	list []frontier.OriginRules
+}
+
+func (k *rulesKeeper) add(o frontier.OriginRules) {
+	k.mu.Lock()
+	k.list = append(k.list, o)
+	k.mu.Unlock()
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps rules until ctx ends. What it does not come to is asked for again.
+func (k *rulesKeeper) run(ctx context.Context) {
+	for {
+		select {
+		case <-k.wake:
+			sleep(ctx, nil, k.loop.crawler.cfg.Linger)
+		case <-ctx.Done():
+			return
+		}
+		k.mu.Lock()
+		list := k.list
+		k.list = nil
+		k.mu.Unlock()
+		for part := range slices.Chunk(list, maxRulesKept) {
+			if err := k.loop.crawler.cfg.Frontier.SetRules(ctx, k.loop.shard, part); err != nil {
+				k.loop.crawler.fail(ctx, err)
+				return
+			}
+		}
+	}
 }
 
 // saveRules is how rules are kept in a shard: the name they were read under, a
@@ -118,8 +222,8 @@ func saveRules(r *robots.Rules, agent string) []byte {
 	return r.Append(append([]byte(agent), '\n'))
 }
 
-// loadRules is the opposite; nil when they are not ours.
-func loadRules(data []byte, agent string) *robots.Rules {
+// readRules is the opposite; nil when they are not ours.
+func readRules(data []byte, agent string) *robots.Rules {
 	name, rest, ok := bytes.Cut(data, []byte{'\n'})
 	if !ok || string(name) != agent {
 		return nil
@@ -131,43 +235,14 @@ func loadRules(data []byte, agent string) *robots.Rules {
 	return rules
 }
 
-var (
-	// errRobotsServer says that the site cannot answer for its rules now.
-	errRobotsServer = errors.New("robots.txt: the server has an error")
-	// errVisitOver says that a visit ended before it could make a request.
-	errVisitOver = errors.New("crawl: the visit is over")
-)
+// errRobotsServer says that the site cannot answer for its rules now.
+var errRobotsServer = errors.New("robots.txt: the server has an error")
 
-// fetchRules gets and parses robots.txt of an origin, by RFC 9309 section 2.3:
-// up to five redirects are followed, 4xx means no rules, 429 and 5xx mean that
-// nothing may be fetched for now. Each request counts on the site's clock and
-// waits for it, however long, without a worker; a redirect to another site is
-// followed all the same, for there is no way to borrow two sites at once.
-func (n *nextRequest) fetchRules(origin, agent string) (*robots.Rules, time.Duration, error) {
-	longest := visitSpan
-	url := origin + "/robots.txt"
-	for range robotsMaxHops + 1 {
-		for s := n.awaitWorker(longest); s != stepAllowed; s = n.awaitWorker(longest) {
-			if s == stepOver || !n.visit.mayStart() {
-				return nil, 0, errVisitOver
-			}
-		}
-		rules, ttl, next, err := n.worker.askRules(n.visit, url, agent)
-		if err != nil || rules != nil {
-			return rules, ttl, err
-		}
-		url, longest = next, math.MaxInt64 // a visit that ended here would begin anew, and never get farther
-	}
-	return robots.Parse(nil, agent), robotsTTL, nil // endless redirects: as if there were none
-}
-
-// askRules makes one request for a robots.txt. It returns the rules and how long
-// they may be kept, or where they are instead.
-func (w *worker) askRules(v *visit, url, agent string) (rules *robots.Rules, ttl time.Duration, next string, err error) {
-	if err := w.parser.Parse(&w.target, []byte(url)); err != nil {
-		return nil, 0, "", err
-	}
-	if err := w.requestRules(v); err != nil {
+// askRules makes one request for the robots.txt that w.target is. It returns the
+// rules and how long they may be kept, or where they are instead. 4xx means no
+// rules, 429 and 5xx that nothing may be fetched for now.
+func (w *worker) askRules(v *visit, agent string, addr netip.Addr) (rules *robots.Rules, ttl time.Duration, next string, err error) {
+	if err := w.requestRules(v, addr); err != nil {
 		return nil, 0, "", err
 	}
 	switch status := w.resp.Status; {
@@ -191,14 +266,14 @@ func (w *worker) askRules(v *visit, url, agent string) (rules *robots.Rules, ttl
 
 // requestRules asks for w.target. What belongs to the site alone, such as its
 // credentials, goes to no other.
-func (w *worker) requestRules(v *visit) error {
+func (w *worker) requestRules(v *visit, addr netip.Addr) error {
 	w.robotsBody = w.robotsBody[:0]
 	if url := string(w.target.Fetch()); w.sites.Of(w.target.Host()).Name == v.lent.Site {
 		w.req = v.request(url)
 	} else {
 		w.req = fetch.Request{URL: url, Header: extraHeaders(w.crawler.policy.Load().settings.UserAgent, nil)}
 	}
-	w.req.MaxBody, w.req.Raw = robots.MaxBytes, true
+	w.req.MaxBody, w.req.Raw, w.req.Addr = robots.MaxBytes, true, addr
 	began := time.Now()
 	w.resp.Status = 0
 	err := w.crawler.cfg.Fetcher.Do(v.ctx, &w.req, &w.resp, (*robotsBody)(w))
@@ -248,16 +323,14 @@ func (h *robotsBody) Write(p []byte) (int, error) {
 // site is set aside and asked again; what may not be asked at all is dead, and so
 // is, after GiveUp, what cannot be reached. A name that does not resolve says the
 // same of the URL as of its robots.txt.
-func (n *nextRequest) rulesFailed(item *frontier.Item, err error) step {
-	v, c := n.visit, n.visit.loop.crawler
-	if v.ctx.Err() != nil || c.isStopping() {
-		return stepOver
-	}
+func (w *worker) rulesFailed(v *visit, item *frontier.Item, err error) bool {
+	c := w.crawler
 	class, retry := errorClass(err)
-	if fetch.Local(class) {
-		return stepOver // it says nothing about the site
-	}
-	if class == fetch.ClassDNS || class == fetch.ClassNoName {
+	switch {
+	case v.ctx.Err() != nil || c.isStopping() || fetch.Local(class): // it says nothing about the site
+		v.finish()
+		return false
+	case class == fetch.ClassDNS || class == fetch.ClassNoName:
 		o := deadOutcome(item, class, err.Error())
 		if retry {
 			o = c.cfg.retryOutcome(item, class, err.Error(), 0)
@@ -265,19 +338,15 @@ func (n *nextRequest) rulesFailed(item *frontier.Item, err error) step {
 		if o.Kind == frontier.Retry {
 			v.settle(o)
 		} else {
-			u := n.reader()
-			defer n.putReader(u)
-			u.read(item.URL) //nolint:errcheck // it was read before
-			v.endUnasked(item, &u.url, o, 1)
+			v.endUnasked(item, &w.url, o, 1)
 		}
-		return stepSettled
-	}
-	if retry {
+		v.started(false)
+	case retry:
 		v.refuseRules(err.Error())
-	} else {
+	default:
 		v.setDeadSite(&deadSite{class, err.Error()})
 	}
-	return stepLookAgain // at a site that is dead now, or set aside
+	return true // at the next URL, or a site that is dead now, or set aside
 }
 
 // cacheTime is how long an answer may be kept by its Cache-Control, at most max.
@@ -371,37 +440,28 @@ const maxSitemaps = 1000
 // times of Config.Backoff.
 const noRoomPause = 12
 
-// admitSitemaps queues the sitemaps that the robots.txt of item's origin names,
-// where the crawl wants them and they are in its scope. They do not wait for
-// room, for that would hold a visit of each new site: their site does.
-func (n *nextRequest) admitSitemaps(item *frontier.Item, rules *robots.Rules) error {
-	v, c := n.visit, n.visit.loop.crawler
-	pol := c.policy.Load()
-	if !pol.settings.Sitemaps || len(rules.Sitemaps()) == 0 {
-		return nil
-	}
-	err := c.admitAll(v.ctx, n.sitemaps(item, rules, pol), true)
+// admitSitemaps queues sitemaps. They do not wait for room, for that would hold a
+// visit of each new site: their site does.
+func (v *visit) admitSitemaps(found []frontier.Candidate) error {
+	c := v.loop.crawler
+	err := c.admitAll(v.ctx, found, true)
 	if errors.Is(err, frontier.ErrFull) {
 		v.hold(noRoomPause * c.cfg.Backoff)
 	}
 	return err
 }
 
-// sitemaps are the candidates that rules name.
-func (n *nextRequest) sitemaps(item *frontier.Item, rules *robots.Rules, pol *policy) (found []frontier.Candidate) {
-	u := n.reader()
-	defer n.putReader(u)
-	if u.read(item.URL) != nil {
-		return nil
-	}
-	src := source{site: n.visit.lent.Site, host: u.url.Host()}
+// sitemaps are the candidates that the rules of item's origin name, as far as they
+// are in the crawl's scope.
+func (w *worker) sitemaps(v *visit, item *frontier.Item, rules *robots.Rules, pol *policy) (found []frontier.Candidate) {
+	src := source{site: v.lent.Site, host: w.url.Host()}
 	for _, text := range rules.Sitemaps() {
-		if len(found) == maxSitemaps || u.parser.Parse(&u.target, []byte(text)) != nil {
+		if len(found) == maxSitemaps || w.parser.Parse(&w.target, []byte(text)) != nil {
 			continue
 		}
-		site, fp := u.sites.Fingerprint(&u.target)
-		if pol.inScope(src, &u.target, site.Name) && !pol.denies(&u.target) {
-			found = append(found, frontier.Candidate{URL: string(u.target.Fetch()), Site: site.Name, Fingerprint: fp})
+		site, fp := w.sites.Fingerprint(&w.target)
+		if pol.inScope(src, &w.target, site.Name) && !pol.denies(&w.target) {
+			found = append(found, frontier.Candidate{URL: string(w.target.Fetch()), Site: site.Name, Fingerprint: fp})
 		}
 	}
 	return found

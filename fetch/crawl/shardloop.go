@@ -30,6 +30,7 @@ type shardLoop struct {
 	overflow *overflowQueue // nil without an overflow
 	admitter *admitter
 	settler  *settler
+	rules    *rulesKeeper
 
 	verdicts [4]*metrics.Counter // by frontier.Verdict
 
@@ -50,6 +51,7 @@ type shardLoop struct {
 
 	mu     sync.Mutex
 	visits map[string]*visit // by token
+	parked []*visit          // they wait until the shard's leases can be relied on
 
 	knownMu sync.Mutex // held while known is filled or emptied
 	epoch   uint64     // as last read
@@ -61,6 +63,7 @@ func newShardLoop(c *Crawler, k int) *shardLoop {
 	l.overflow = newOverflowQueue(c, c.cfg.KnownURLs/c.cfg.Frontier.Shards())
 	l.admitter = newAdmitter(l)
 	l.settler = newSettler(l)
+	l.rules = &rulesKeeper{loop: l, wake: make(chan struct{}, 1)}
 	return l
 }
 
@@ -96,10 +99,9 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 		l.crawler.pollAgain(ctx)
 	}
 	if l.crawler.mayBorrow() {
-		want = l.crawler.workers.reserve()
+		want = l.crawler.reserve()
 	}
-	granted := 0
-	defer func() { l.crawler.workers.unreserve(want - granted) }()
+	defer l.crawler.unreserve(want)
 	req := frontier.TickRequest{Want: want, MaxExpired: maxExpired, Standing: standing}
 	mark := l.mark()
 	l.began = time.Now()
@@ -122,6 +124,7 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 		l.extend(held, reply.Gone, mark.at)
 	}
 	l.leases.answered(mark, named)
+	l.unpark()
 	l.paused.Store(reply.Paused)
 	if reply.Behind >= standing {
 		l.crawler.cfg.Log.Warn("the clock of a shard's server was set back, its time goes on from where it was", "shard", l.shard, "by", reply.Behind)
@@ -137,7 +140,8 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	if granted, err = l.borrow(ctx, reply.Due); err != nil {
+	granted, err := l.borrow(ctx, reply.Due)
+	if err != nil {
 		return 0, err
 	}
 	if took := time.Since(l.began); granted > 0 && took > lateCall {
@@ -170,9 +174,9 @@ func (l *shardLoop) nextTick(want, due int, reply *frontier.TickReply) time.Dura
 func (l *shardLoop) setHungry(h bool) {
 	if l.hungry.Swap(h) != h {
 		if h {
-			l.crawler.workers.hungry.Add(1)
+			l.crawler.agenda.hungry.Add(1)
 		} else {
-			l.crawler.workers.hungry.Add(-1)
+			l.crawler.agenda.hungry.Add(-1)
 		}
 	}
 }
@@ -188,7 +192,7 @@ func (l *shardLoop) awaitWork(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for {
-		if l.hungry.Load() && l.crawler.mayBorrow() && l.crawler.workers.idle() > 0 {
+		if l.hungry.Load() && l.crawler.mayBorrow() && l.crawler.room() > 0 {
 			return // looked at after hungry was set: no room that came before is missed
 		}
 		select {
@@ -222,15 +226,44 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 	if err != nil {
 		return 0, err
 	}
+	fresh := make([]*visit, 0, len(visits))
 	for _, lent := range visits {
 		v := newVisit(l, lent, at+lent.Deadline.Sub(asked))
+		fresh = append(fresh, v)
 		l.mu.Lock()
 		l.visits[lent.Token] = v
 		l.mu.Unlock()
 		l.crawler.visits.Add(1)
-		l.crawler.visiting.Go(v.run)
+		l.crawler.visiting.Add(1)
 	}
-	return len(visits), nil
+	err = l.loadRules(ctx, fresh)
+	for _, v := range fresh {
+		l.crawler.agenda.put(v, time.Time{})
+	}
+	return len(visits), err
+}
+
+// park has a visit wait until the leases of the shard can be relied on.
+func (l *shardLoop) park(v *visit) {
+	l.mu.Lock()
+	l.parked = append(l.parked, v)
+	l.mu.Unlock()
+	if l.reliesOnLeases() || l.crawler.isStopping() || l.crawler.ctx.Err() != nil {
+		l.unpark()
+		return
+	}
+	l.notify()
+}
+
+// unpark has the visits served that were parked: they look for themselves.
+func (l *shardLoop) unpark() {
+	l.mu.Lock()
+	parked := l.parked
+	l.parked = nil
+	l.mu.Unlock()
+	for _, v := range parked {
+		l.crawler.agenda.put(v, time.Time{})
+	}
 }
 
 func (l *shardLoop) held() []*visit {

@@ -10,19 +10,27 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"seine/fetch"
 )
 
 // What bounds a crawler's rate, as seine_crawl_limited_by names it.
 const (
-	limitEmpty      = "empty"
-	limitPoliteness = "politeness"
-	limitNetwork    = "network"
-	limitCPU        = "cpu"
-	limitRedis      = "redis"
-	limitSink       = "sink"
+	limitEmpty       = "empty"
+	limitPoliteness  = "politeness"
+	limitUnreachable = "unreachable" // no site answers
+	limitWorkers     = "workers"     // all of --concurrency are busy
+	limitNetwork     = "network"     // answers are waited for
+	limitDNS         = "dns"
+	limitFiles       = fetch.ClassFiles
+	limitPorts       = fetch.ClassPorts
+	limitCPU         = "cpu"
+	limitRedis       = "redis"
+	limitMemory      = "memory" // more sites may not be lent at once
+	limitSink        = "sink"
 )
 
-var limitNames = []string{limitEmpty, limitPoliteness, limitNetwork, limitCPU, limitRedis, limitSink}
+var limitNames = []string{limitEmpty, limitPoliteness, limitUnreachable, limitWorkers, limitNetwork, limitDNS, limitFiles, limitPorts, limitCPU, limitRedis, limitMemory, limitSink}
 
 // bottleneck is what bounds the rate, as found once a second.
 type bottleneck struct {
@@ -47,25 +55,44 @@ func (c *Crawler) Busy() bool {
 	return bound == limitCPU || bound == limitRedis
 }
 
+// unreachable reports whether what was asked lately failed, all of it.
+func (c *Crawler) unreachable() bool {
+	answered, failed := c.lastAnswered.Load(), c.lastFailed.Load()
+	return failed > answered && time.Since(time.UnixMilli(answered)) > unreachableAfter
+}
+
+// unreachableAfter is for how long no site may have answered while others failed.
+const unreachableAfter = 5 * time.Second
+
 // findBottleneck looks from the back of a page's path to its front, and names
 // what holds up the rest.
 func (c *Crawler) findBottleneck() {
 	busyCPU, late := c.bottleneck.cpuBusy(), c.anyLate()
+	short := c.short()
+	if short == fetch.ClassResolver {
+		short = limitDNS
+	}
 	name := limitEmpty
 	switch {
 	case c.sinkStalls():
 		name = limitSink
+	case short != "":
+		name = short
 	case c.flow.blocked(), c.anyFull(), c.anySlow():
 		name = limitRedis
 	case busyCPU:
 		name = limitCPU
-	case c.workers.idle() <= 0:
-		name = limitNetwork
+	case c.agenda.busy() >= c.agenda.size:
+		name = limitWorkers
+	case c.agenda.hungry.Load() > 0 && c.visits.Load() >= int64(c.cfg.MaxVisits):
+		name = limitMemory
 	case late:
 		name = limitRedis
-	case c.delayed.Load() > 0, c.anyLater():
+	case c.unreachable():
+		name = limitUnreachable
+	case c.delayed() > 0, c.anyLater():
 		name = limitPoliteness
-	case c.workers.busy() > 0:
+	case c.agenda.busy() > 0:
 		name = limitNetwork
 	}
 	c.bottleneck.now.Store(&name)
@@ -88,7 +115,7 @@ func (bn *bottleneck) cpuBusy() bool {
 // sinkStalls reports whether pages wait for the sink, or for the overflow: most
 // of those that fill the flow, or most workers.
 func (c *Crawler) sinkStalls() bool {
-	return c.cfg.Sink.Err() != nil || c.overflowStalled() != nil || c.flow.blocked() && c.recording.Load() > c.admitting.Load() || 2*c.writing.Load() > int64(c.workers.size)
+	return c.cfg.Sink.Err() != nil || c.overflowStalled() != nil || c.flow.blocked() && c.recording.Load() > c.admitting.Load() || 2*c.writing.Load() > int64(c.agenda.size)
 }
 
 // slowCall is how long a shard may take to answer a tick without being called

@@ -27,7 +27,7 @@ func TestLimitedBy(t *testing.T) {
 			w.tree("slow.example", 50)
 			r.seed("http://slow.example/p0")
 		}},
-		{"few workers, sites that do not answer", limitNetwork, func(r *rig, _ *meddler, w *web, end <-chan struct{}) {
+		{"few workers, sites that do not answer", limitWorkers, func(r *rig, _ *meddler, w *web, end <-chan struct{}) {
 			r.cfg.Concurrency = 2
 			w.rest(func(http.ResponseWriter, *http.Request) { <-end })
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")

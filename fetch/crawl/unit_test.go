@@ -3,6 +3,9 @@ package crawl
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -276,40 +279,92 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-func TestSlots(t *testing.T) {
-	var told atomic.Int32
-	wp := newWorkerPool(4, func() *worker { return new(worker) }, func() { told.Add(1) })
-	if n := wp.reserve(); n != 2 {
-		t.Fatalf("half of four is %d", n)
+// Visits are served at their time, no more at once than there are workers, and
+// those that wait for one in their order.
+func TestAgenda(t *testing.T) {
+	const size, visits = 3, 200
+	var mu sync.Mutex
+	var order []*visit
+	var under, most, made atomic.Int32
+	begun, hold := make(chan struct{}, 2*visits), make(chan struct{})
+	a := newAgenda(size, func(_ *worker, v *visit) {
+		if n := under.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		if v.at.After(time.Now()) {
+			t.Error("served before its time")
+		}
+		begun <- struct{}{}
+		<-hold
+		mu.Lock()
+		order = append(order, v)
+		mu.Unlock()
+		under.Add(-1)
+	}, func() *worker { made.Add(1); return new(worker) }, func() {})
+	if n := a.room(); n != 2*size {
+		t.Errorf("room for %d, want %d", n, 2*size)
 	}
-	if n := wp.reserve(); n != 1 {
-		t.Fatalf("half of two is %d", n)
+	all := make([]*visit, visits)
+	for i := range all {
+		all[i] = &visit{}
+		a.put(all[i], time.Time{})
 	}
-	wp.unreserve(1)
-	w, err := wp.acquire(t.Context(), true)
-	if err != nil || wp.busy() != 1 || wp.idle() != 2 {
-		t.Fatalf("busy %d, idle %d, %v", wp.busy(), wp.idle(), err)
+	for range size {
+		<-begun
 	}
-	wp.release(w)
-	if again, _ := wp.acquire(t.Context(), true); again != w {
-		t.Error("a worker is made though one is free")
-	} else {
-		wp.release(again)
+	if _, ready := a.waiting(); ready != visits-size || a.busy() != size || a.room() != 0 {
+		t.Errorf("%d wait, %d workers are busy, room for %d", ready, a.busy(), a.room())
 	}
-	if wp.idle() != 4 || wp.busy() != 0 || told.Load() == 0 {
-		t.Errorf("idle %d, busy %d, told %d times", wp.idle(), wp.busy(), told.Load())
+	close(hold)
+	until(t, "all are served", func() bool { return a.busy() == 0 })
+	if most.Load() != size || made.Load() != size {
+		t.Errorf("%d were served at once by %d workers", most.Load(), made.Load())
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	for range 4 {
-		wp.acquire(ctx, false)
+	if slices.Index(order, all[visits-1]) < visits-1-size {
+		t.Error("the last in line was served before others")
 	}
-	if wp.reserve() != 0 {
-		t.Error("a slot is reserved that nobody has")
+	soon := time.Now().Add(50 * time.Millisecond)
+	for i := range 50 {
+		a.put(&visit{}, soon.Add(time.Duration(i%7)*time.Millisecond))
 	}
-	cancel()
-	if _, err := wp.acquire(ctx, false); err == nil || wp.idle() != 0 {
-		t.Errorf("gave up with %v, idle %d", err, wp.idle())
+	never := &visit{}
+	a.put(never, time.Now().Add(time.Hour))
+	until(t, "all but one are served", func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == visits+50 })
+	if later, _ := a.waiting(); later != 1 {
+		t.Errorf("%d wait for their time", later)
 	}
+	never.at = time.Time{}
+	a.drain()
+	until(t, "none waits", func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == visits+51 })
+	a.close()
+}
+
+// A site that is lent costs little while it waits.
+func BenchmarkLentSite(b *testing.B) {
+	c := &Crawler{ctx: context.Background()}
+	c.policy.Store(&policy{settings: &frontier.Settings{Delay: time.Second}})
+	c.deadSites = newDeadSites(time.Minute)
+	a := newAgenda(1, func(*worker, *visit) {}, func() *worker { return new(worker) }, func() {})
+	l := &shardLoop{crawler: c, visits: make(map[string]*visit)}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	n := 0
+	for b.Loop() {
+		site := "www." + strconv.Itoa(n) + ".example.org"
+		lent := frontier.Visit{Lease: frontier.Lease{Token: "0123456789a" + strconv.Itoa(n), Site: site}, Items: make([]frontier.Item, 8)}
+		for i := range lent.Items {
+			lent.Items[i] = frontier.Item{Index: i, Entry: frontier.Entry{URL: "https://" + site + "/some/path/of/a/page-" + strconv.Itoa(i) + ".html"}}
+		}
+		v := newVisit(l, lent, time.Minute)
+		l.visits[lent.Token] = v
+		a.put(v, time.Now().Add(time.Hour))
+		n++
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc+after.StackInuse-before.HeapAlloc-before.StackInuse)/float64(n), "B/site")
+	runtime.KeepAlive(l)
 }
 
 func TestKnown(t *testing.T) {

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -12,20 +13,28 @@ import (
 // visit is a site lent to this fetcher: the URLs it may fetch, the site's clock
 // while it lasts, and what became of each URL.
 //
-// One goroutine (run) starts its requests. Outcomes come in from wherever the
-// last verdict on a page's links arrives, and leave in batches by the shard
-// loop's settler. The site is freed as soon as its last request ended; the
-// visit lives on, and its lease with it, until its last URL is settled.
+// It stands in the agenda between its requests; one worker at a time, its
+// starter, makes the next one start. Outcomes come in from wherever the last
+// verdict on a page's links arrives, and leave in batches by the shard loop's
+// settler. The site is freed as soon as its last request ended; the visit lives
+// on, and its lease with it, until its last URL is settled.
 type visit struct {
 	loop   *shardLoop
 	lent   frontier.Visit
 	ctx    context.Context // ends when the lease is lost or the program is
 	cancel context.CancelFunc
+	at     time.Time // of its next request, while it stands in the agenda
 
-	// Of the visit's goroutine:
-	policy *policy // that clock and extra were made of
+	// Of the starter:
+	policy *policy  // that clock and extra were made of
+	naming naming   // of the host that is asked next
+	rules  rulesHop // how far the way to its rules of robots.txt is
 
 	mu       sync.Mutex
+	next     int // of lent.Items: that starts next
+	underway int
+	parked   bool // no starter: as many requests are under way as may be, or all have started
+	over     bool // no further request starts
 	clock    siteClock
 	extra    [][2]string   // headers of this site only; replaced, never changed
 	legacy   bool          // its server needs old key exchanges
@@ -54,158 +63,235 @@ func newVisit(l *shardLoop, lent frontier.Visit, deadline time.Duration) *visit 
 	return v
 }
 
-// run asks for the visit's URLs and then frees the site.
-func (v *visit) run() {
-	n := nextRequest{visit: v, reserved: true}
-	if v.clock.perSite <= 1 {
-		v.oneByOne(&n)
-	} else {
-		v.sideBySide(&n, v.clock.perSite)
-	}
-	v.release()
-}
-
-// oneByOne makes the requests of a site that is asked for one page at a time.
-func (v *visit) oneByOne(n *nextRequest) {
-	defer n.release()
-	for i := range v.lent.Items {
-		item := &v.lent.Items[i]
-		switch n.await(item) {
-		case stepAllowed:
-			n.worker.visitURL(v, item, nil)
-		case stepOver:
-			v.requeue(v.lent.Items[i:])
-			return
-		}
-	}
-}
-
-// sideBySide lets up to most requests be under way. Their starts keep the delay:
-// the site's clock moves when a request has gone out.
-func (v *visit) sideBySide(n *nextRequest, most int) {
-	var underway sync.WaitGroup
-	defer underway.Wait()
-	defer n.release()
-	gate := make(chan struct{}, most)
-	for i := range v.lent.Items {
-		item := &v.lent.Items[i]
-		gate <- struct{}{}
-		switch n.await(item) {
-		case stepSettled:
-			<-gate
-			continue
-		case stepOver:
-			v.requeue(v.lent.Items[i:])
-			return
-		}
-		w := n.worker
-		n.worker = nil
-		gone := make(chan struct{})
-		once := sync.OnceFunc(func() { close(gone) })
-		underway.Go(func() {
-			w.visitURL(v, item, func() { v.sent(); once() })
-			once() // it may have failed before anything was sent
-			v.loop.crawler.workers.release(w)
-			<-gate
-		})
-		<-gone
-	}
-}
-
-// nextRequest is a visit's wait for its next request. A visit holds a worker
-// only from when its request may start until it ended: not while its site's clock
-// runs, and not while a shard is asked for anything.
-type nextRequest struct {
-	visit    *visit
-	worker   *worker // nil when none is held
-	reserved bool    // the shard loop counted this visit's first demand already
-}
-
 // step is what a visit can do about its next URL.
 type step uint8
 
 const (
-	stepAllowed   step = iota // a request may start: a worker is held
+	stepAllowed   step = iota // a request may start when the site's clock has come
 	stepSettled               // the URL was settled without a request
 	stepNoRules               // the rules of its origin are not known here
-	stepLookAgain             // time has passed: everything may have changed
-	stepOver                  // the site cannot be asked now: the visit ends
+	stepLookAgain             // the clock has moved
 )
 
-// await waits until item may be asked for: robots.txt allows it, the site's
-// clock has come, the lease has room, and a worker is free, which then is held,
-// as is a page of the budget. It returns stepAllowed, stepSettled or stepOver.
-func (n *nextRequest) await(item *frontier.Item) step {
-	v, c := n.visit, n.visit.loop.crawler
-	for v.mayStart() {
+// serve makes the next request of a visit whose starter this worker is, and goes
+// on with it for as long as its next one may start at once. Then the visit
+// stands where it waits, or it ends. A worker is never held while a site's clock
+// runs, a name is asked for, or a shard.
+func (w *worker) serve(v *visit) {
+	c := w.crawler
+	for {
+		item := v.starts()
+		if item == nil {
+			v.finish()
+			return
+		}
 		if !v.loop.reliesOnLeases() {
-			n.release()
-			if !v.awaitLeases() {
-				return stepOver
-			}
-			continue
+			v.loop.park(v)
+			return
 		}
 		v.follow(c.policy.Load())
-		s, origin := n.check(item)
-		if s == stepNoRules {
-			n.release()
-			s = n.obtainRules(item, origin)
-		} else if s == stepAllowed {
-			s = n.awaitWorker(visitSpan)
-		}
-		switch s {
-		case stepAllowed:
-			if !c.budget.take() {
-				return stepOver
-			}
-			return s
-		case stepSettled, stepOver:
-			return s
+		s := w.check(v, item)
+		switch {
+		case s == stepSettled:
+			v.started(false)
+		case s == stepNoRules && !w.obtainRules(v, item):
+			return
+		case s == stepAllowed && !w.ask(v, item):
+			return
 		}
 	}
-	return stepOver
 }
 
-// awaitWorker returns stepAllowed when the site's clock has come and a worker is
-// held. Otherwise it waits for both, the clock first, and returns
-// stepLookAgain; or stepOver when the visit ended meanwhile, or when the clock is
-// more than longest ahead, so that the site is better given back.
-func (n *nextRequest) awaitWorker(longest time.Duration) step {
-	v, c := n.visit, n.visit.loop.crawler
+// ask asks for item, which w.url is, when its time has come. It reports whether
+// this worker is still the visit's starter.
+func (w *worker) ask(v *visit, item *frontier.Item) bool {
+	r, ok, err := w.turn(v, item.URL, w.url.Host(), visitSpan)
+	if !ok {
+		return false
+	}
+	if !w.crawler.budget.take() {
+		v.finish()
+		return false
+	}
+	v.started(true)
+	if err != nil { // its name does not resolve: as if it had been asked for
+		w.begin(v, item)
+		w.conclude(reply{began: time.Now()}, err)
+		v.back()
+		return true
+	}
+	if v.alone() {
+		w.visitURL(v, item, r.Addr, nil)
+		v.back()
+		return true
+	}
+	passed := false
+	w.visitURL(v, item, r.Addr, func() {
+		v.sent()
+		if !passed {
+			passed = true
+			v.passOn()
+		}
+	})
+	if passed {
+		v.ended()
+		return false
+	}
+	v.back() // it failed before anything was sent
+	return true
+}
+
+// naming is how a host's name is asked for before a worker is needed.
+type naming struct {
+	host     string // last asked for
+	reserved bool   // r may be used
+	r        fetch.Reservation
+	err      error
+}
+
+// turn reports whether a request to url may start now; if not, the visit stands
+// where it waits, or is over, since the clock is more than longest ahead and the
+// site better given back. err is why its host cannot be asked at all.
+func (w *worker) turn(v *visit, url string, host []byte, longest time.Duration) (r fetch.Reservation, ok bool, err error) {
+	c := w.crawler
 	pause := v.untilNext()
-	switch {
-	case pause > longest:
-		return stepOver
-	case pause > 0:
-		n.release()
-		c.delayed.Add(1)
-		ok := sleep(v.ctx, c.stopping, pause)
-		c.delayed.Add(-1)
-		if !ok {
-			return stepOver
+	if pause > longest {
+		v.finish()
+		return r, false, nil
+	}
+	if pause > 0 {
+		c.agenda.put(v, time.Now().Add(pause))
+		return r, false, nil
+	}
+	if c.preparer == nil {
+		return r, true, nil
+	}
+	n := &v.naming
+	if n.host != string(host) {
+		*n = naming{host: string(host)}
+		if !isAddress(host) {
+			go v.name(url)
+			return r, false, nil
 		}
-	case n.worker != nil:
-		return stepAllowed
 	}
-	w, err := c.workers.acquire(v.ctx, n.reserved)
-	n.reserved = false
-	if err != nil {
-		return stepOver
-	}
-	n.worker = w
-	return stepLookAgain
-}
-
-// release gives back the worker, or the claim to one.
-func (n *nextRequest) release() {
-	workers := n.visit.loop.crawler.workers
-	if n.worker != nil {
-		workers.release(n.worker)
-		n.worker = nil
+	if err := n.err; err != nil {
+		*n = naming{} // a later request asks again
+		return r, true, err
 	}
 	if n.reserved {
-		workers.unreserve(1)
 		n.reserved = false
+		return n.r, true, nil
+	}
+	if r, err = c.preparer.Prepare(v.ctx, url); err != nil {
+		return r, true, err
+	}
+	if time.Until(r.At) > 0 {
+		c.agenda.put(v, r.At)
+		return r, false, nil
+	}
+	return r, true, nil
+}
+
+// name asks for the name of url's host, without a worker, and has the visit served
+// again when its address may be asked.
+func (v *visit) name(url string) {
+	n := &v.naming
+	n.r, n.err = v.loop.crawler.preparer.Prepare(v.ctx, url)
+	n.reserved = n.err == nil && time.Until(n.r.At) <= 0
+	v.loop.crawler.agenda.put(v, n.r.At)
+}
+
+// isAddress reports whether a host is an IP address, in a URL's form.
+func isAddress(host []byte) bool {
+	if len(host) > 0 && host[0] == '[' {
+		return true
+	}
+	_, err := netip.ParseAddr(string(host))
+	return err == nil
+}
+
+// starts is the URL that the visit asks for next, nil when none is to be asked for
+// any more.
+func (v *visit) starts() *frontier.Item {
+	if !v.mayStart() {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.next >= len(v.lent.Items) {
+		return nil
+	}
+	return &v.lent.Items[v.next]
+}
+
+// started counts the next URL as under way, or, without a request, as passed.
+func (v *visit) started(request bool) {
+	v.mu.Lock()
+	v.next++
+	if request {
+		v.underway++
+	}
+	v.mu.Unlock()
+}
+
+// alone reports whether the site is asked for one page at a time.
+func (v *visit) alone() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.clock.perSite <= 1
+}
+
+// back is called when the request of the starter itself ended.
+func (v *visit) back() {
+	v.mu.Lock()
+	v.underway--
+	v.mu.Unlock()
+}
+
+// passOn is called when a request of a site that may be asked side by side has
+// gone out: the next one may start beside it.
+func (v *visit) passOn() {
+	v.mu.Lock()
+	v.parked = v.underway >= v.clock.perSite
+	at, parked := v.clock.next, v.parked
+	v.mu.Unlock()
+	if !parked {
+		v.loop.crawler.agenda.put(v, at)
+	}
+}
+
+// ended is called when a request ended whose worker is not the starter. The next
+// may start if it waited for that; after the last one the site is free.
+func (v *visit) ended() {
+	v.mu.Lock()
+	v.underway--
+	at, starts, last := v.clock.next, v.parked, v.over && v.underway == 0
+	if starts {
+		v.parked = false
+	}
+	v.mu.Unlock()
+	switch {
+	case last:
+		v.release()
+	case starts:
+		v.loop.crawler.agenda.put(v, at)
+	}
+}
+
+// finish is called by the starter when no further request starts: what was not
+// asked for goes back, and the site is free when its last request ended.
+func (v *visit) finish() {
+	v.mu.Lock()
+	rest := v.lent.Items[v.next:]
+	v.next = len(v.lent.Items)
+	v.over = true
+	last := v.underway == 0
+	v.mu.Unlock()
+	if len(rest) > 0 {
+		v.requeue(rest)
+	}
+	if last {
+		v.release()
 	}
 }
 
@@ -274,7 +360,13 @@ type reply struct {
 // requested takes in what a request brought: the clock moves whatever came of
 // it, the delay falls or rises.
 func (v *visit) requested(r reply) {
-	v.loop.crawler.lastEnded.Store(time.Now().UnixMilli())
+	c, now := v.loop.crawler, time.Now().UnixMilli()
+	c.lastEnded.Store(now)
+	if r.latency > 0 {
+		c.lastAnswered.Store(now)
+	} else {
+		c.lastFailed.Store(now)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clock.latency = r.latency
@@ -357,6 +449,7 @@ func (v *visit) release() {
 	}
 	v.mu.Unlock()
 	v.loop.settler.add(v)
+	v.loop.crawler.visiting.Done()
 }
 
 // extend moves the lease.

@@ -2,10 +2,8 @@ package crawl
 
 import (
 	"bytes"
-	"context"
+	"net/netip"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"seine/extract"
@@ -15,92 +13,6 @@ import (
 	"seine/frontier"
 	"seine/frontier/canon"
 )
-
-// workerPool bounds the requests under way. A visit holds a worker only while it
-// makes a request, so there may be far more visits than workers.
-type workerPool struct {
-	size   int
-	demand atomic.Int64 // workers held, waited for or reserved by a shard loop
-	hungry atomic.Int32 // shard loops that know of due sites and found no worker
-	tokens chan struct{}
-	onIdle func() // called when a worker became free
-	mu     sync.Mutex
-	spare  []*worker
-	make   func() *worker
-}
-
-func newWorkerPool(size int, mk func() *worker, onIdle func()) *workerPool {
-	wp := &workerPool{size: size, tokens: make(chan struct{}, size), make: mk, onIdle: onIdle}
-	for range size {
-		wp.tokens <- struct{}{}
-	}
-	return wp
-}
-
-// reserve takes up to half of the idle workers for visits about to be lent; a
-// shard loop that gets its whole wish asks again.
-func (wp *workerPool) reserve() int {
-	for {
-		d := wp.demand.Load()
-		idle := int64(wp.size) - d
-		if idle <= 0 {
-			return 0
-		}
-		n := (idle + 1) / 2
-		if wp.demand.CompareAndSwap(d, d+n) {
-			return int(n)
-		}
-	}
-}
-
-// unreserve gives back what reserve gave and no visit took.
-func (wp *workerPool) unreserve(n int) {
-	if n > 0 {
-		wp.demand.Add(int64(-n))
-		wp.onIdle()
-	}
-}
-
-// acquire waits for a worker. reserved says that the demand is counted already.
-func (wp *workerPool) acquire(ctx context.Context, reserved bool) (*worker, error) {
-	if !reserved {
-		wp.demand.Add(1)
-	}
-	select {
-	case <-wp.tokens:
-	default:
-		select {
-		case <-wp.tokens:
-		case <-ctx.Done():
-			wp.demand.Add(-1)
-			return nil, ctx.Err()
-		}
-	}
-	wp.mu.Lock()
-	defer wp.mu.Unlock()
-	if n := len(wp.spare); n > 0 {
-		w := wp.spare[n-1]
-		wp.spare = wp.spare[:n-1]
-		return w, nil
-	}
-	return wp.make(), nil
-}
-
-// release gives a worker back.
-func (wp *workerPool) release(w *worker) {
-	wp.mu.Lock()
-	wp.spare = append(wp.spare, w)
-	wp.mu.Unlock()
-	wp.tokens <- struct{}{}
-	wp.demand.Add(-1)
-	wp.onIdle()
-}
-
-// busy is the number of workers in use.
-func (wp *workerPool) busy() int { return wp.size - len(wp.tokens) }
-
-// idle is the number of workers that nothing asks for.
-func (wp *workerPool) idle() int { return wp.size - int(wp.demand.Load()) }
 
 // urlReader parses URLs in memory of its own.
 type urlReader struct {
@@ -174,11 +86,12 @@ func (c *Crawler) newScanner(pol *policy) *extract.Page {
 }
 
 // visitURL fetches one URL of a visit, which w.url is, and sends its page on.
-// sent, if not nil, is called when the request has gone out.
-func (w *worker) visitURL(v *visit, item *frontier.Item, sent func()) {
+// addr, if valid, is the address to be tried first; sent, if not nil, is called
+// each time the request has gone out.
+func (w *worker) visitURL(v *visit, item *frontier.Item, addr netip.Addr, sent func()) {
 	w.begin(v, item)
 	w.req = v.request(item.URL)
-	w.req.Sent = sent
+	w.req.Addr, w.req.Sent = addr, sent
 	if w.crawler.cfg.Exchanges {
 		w.req.Wire = &w.wire
 	}
