@@ -60,15 +60,22 @@ func (c *Client) prepare(ctx context.Context, url string) (Reservation, *Error) 
 // to about the whole.
 func (c *Client) SetFetchers(n int) { c.addresses.share(n) }
 
-// addresses spaces requests to one address out.
+// addresses spaces requests to one address out. A host that has its address for
+// itself is not held up: its site's delay is all that it asks for.
 type addresses struct {
 	rate float64 // requests a second to one address by all fetchers, 0 = no bound
 
 	mu    sync.Mutex
-	every time.Duration            // between two of ours
-	next  map[netip.Addr]time.Time // when an address is free
-	held  map[string]Reservation   // by host, those whose time has not come
-	room  int                      // entries before the next sweep
+	every time.Duration          // between two of ours
+	next  map[netip.Addr]turn    // when an address is free for other hosts
+	held  map[string]Reservation // by host, those whose time has not come
+	room  int                    // entries before the next sweep
+}
+
+// turn is who asks an address last, and when others may.
+type turn struct {
+	host string
+	at   time.Time
 }
 
 const (
@@ -79,7 +86,7 @@ const (
 )
 
 func newAddresses(rate float64) *addresses {
-	a := &addresses{rate: rate, next: make(map[netip.Addr]time.Time), held: make(map[string]Reservation), room: leastSwept}
+	a := &addresses{rate: rate, next: make(map[netip.Addr]turn), held: make(map[string]Reservation), room: leastSwept}
 	a.share(1)
 	return a
 }
@@ -105,20 +112,25 @@ func (a *addresses) reserve(host string, addrs []netip.AddrPort, now time.Time) 
 		ok = false
 	}
 	if !ok {
-		r = Reservation{Addr: addrs[0].Addr(), At: a.next[addrs[0].Addr()]}
+		host = strings.Clone(host)
+		r = Reservation{Addr: addrs[0].Addr(), At: a.free(addrs[0].Addr(), host)}
 		for _, ap := range addrs[1:] {
-			if at := a.next[ap.Addr()]; at.Before(r.At) && r.At.After(now) {
+			if at := a.free(ap.Addr(), host); at.Before(r.At) && r.At.After(now) {
 				r = Reservation{Addr: ap.Addr(), At: at}
 			}
 		}
 		if r.At.Before(now) {
 			r.At = now
 		}
-		a.next[r.Addr] = r.At.Add(a.every)
+		at := r.At.Add(a.every)
+		if t := a.next[r.Addr]; t.at.After(at) { // others hold reservations behind its own
+			at = t.at
+		}
+		a.next[r.Addr] = turn{host, at}
 	}
 	if r.At.After(now) {
 		if !ok {
-			a.held[strings.Clone(host)] = r
+			a.held[host] = r
 		}
 	} else {
 		delete(a.held, host)
@@ -127,14 +139,22 @@ func (a *addresses) reserve(host string, addrs []netip.AddrPort, now time.Time) 
 	return r
 }
 
+// free is when an address may be asked for a host: at once after itself.
+func (a *addresses) free(addr netip.Addr, host string) time.Time {
+	if t := a.next[addr]; t.host != host {
+		return t.at
+	}
+	return time.Time{}
+}
+
 // sweep drops what has no meaning any more, when there is twice as much as the last
 // time.
 func (a *addresses) sweep(now time.Time) {
 	if len(a.next)+len(a.held) < a.room {
 		return
 	}
-	for addr, at := range a.next {
-		if at.Before(now) {
+	for addr, t := range a.next {
+		if t.at.Before(now) {
 			delete(a.next, addr)
 		}
 	}

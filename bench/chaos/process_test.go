@@ -47,7 +47,7 @@ func (w *world) start(n int, args ...string) {
 func (f *fetcher) start() {
 	f.w.t.Helper()
 	s := f.w.setup
-	args := []string{"--allow-net", "127.0.0.0/8", "--connect-to", f.w.server.ConnectTo(), "--out", f.out,
+	args := []string{"--allow-net", "127.0.0.0/8", "--per-address", "0", "--connect-to", f.w.server.ConnectTo(), "--out", f.out,
 		"--metrics-addr", "127.0.0.1:0", "--exit-when-done", "--lease", s.lease.String()}
 	if !s.embedded {
 		args = append(args, "--redis", f.w.via)

@@ -47,7 +47,7 @@ func (r *runner) profile(w io.Writer, name string, args ...string) error {
 	if err := os.WriteFile(seeds, []byte(strings.Join(r.seeds(r.web.sites), "\n")+"\n"), 0o600); err != nil {
 		return err
 	}
-	args = append(args, "--delay", "0s", "--per-site", strconv.Itoa(perSite), "--allow-net", "127.0.0.0/8", "--out", r.file("profile.jsonl"),
+	args = append(args, "--delay", "0s", "--per-site", strconv.Itoa(perSite), "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", r.file("profile.jsonl"),
 		"--file", seeds, "--log-level", "error", "--metrics-addr", addr, "--pprof")
 	cmd := exec.Command(r.fetcher, args...)
 	var text bytes.Buffer

@@ -163,7 +163,7 @@ func (r *runner) crawl(sites int, args ...string) (*outcome, int, error) {
 	if err := os.WriteFile(seeds, []byte(strings.Join(r.seeds(sites), "\n")+"\n"), 0o600); err != nil {
 		return nil, 0, err
 	}
-	args = append(args, "--delay", "0s", "--per-site", strconv.Itoa(perSite), "--allow-net", "127.0.0.0/8", "--out", out, "--file", seeds, "--log-level", "error")
+	args = append(args, "--delay", "0s", "--per-site", strconv.Itoa(perSite), "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", out, "--file", seeds, "--log-level", "error")
 	o, err := timed(r.fetcher, args, 10*time.Minute)
 	if err != nil {
 		return nil, 0, err

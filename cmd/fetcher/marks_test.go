@@ -102,7 +102,7 @@ func aboveMark(t *testing.T, flags ...string) string {
 	server.Nodes[0].Do(t, "config", "set", "maxmemory", 25*stats[0].Memory.Used)
 	server.Nodes[0].Do(t, "hset", shard.KeysOf("seine", shard.NewMap(1).Tag(0)).Meta(), "longest", 500, "since", time.Now().Add(time.Hour).UnixMilli())
 
-	p := start(t, append(flags, "--redis", server.Addrs[0], "--metrics-addr", "127.0.0.1:0", "--connect-to", "::127.0.0.1:"+port,
+	p := start(t, append(flags, "--redis", server.Addrs[0], "--metrics-addr", "127.0.0.1:0", "--connect-to", "::127.0.0.1:"+port, "--per-address", "0",
 		"--seed", "http://huge.example/", "--seed", "http://small-1.example/", "--seed", "http://small-2.example/")...)
 	var served string
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {

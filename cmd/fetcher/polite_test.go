@@ -85,7 +85,7 @@ func (m *manners) seeds(t *testing.T, span time.Duration) string {
 func (m *manners) args(redis, shards string) []string {
 	_, port, _ := net.SplitHostPort(m.srv.Listener.Addr().String())
 	return []string{"--redis", redis, "--shards", shards, "--plan-urls", "100k", "--delay", "20ms", "--lease", "6s",
-		"--connect-to", "::127.0.0.1:" + port}
+		"--connect-to", "::127.0.0.1:" + port, "--per-address", "0"}
 }
 
 // count is how many requests came so far.

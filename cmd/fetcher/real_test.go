@@ -87,7 +87,7 @@ type process struct {
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{out: filepath.Join(t.TempDir(), "pages.jsonl"), log: new(logText)}
-	args = append(args, "--allow-net", "127.0.0.0/8", "--out", p.out)
+	args = append(args, "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", p.out)
 	p.cmd = exec.Command(fetcher, args...)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {

@@ -79,7 +79,7 @@ func TestReplay(t *testing.T) {
 	}
 	defer server.Close()
 	dir := t.TempDir()
-	args := []string{"--embedded", "--connect-to", server.ConnectTo(), "--delay", "1ms", "--digest", "sha256", "--out", "warc:" + filepath.Join(dir, "crawl"), "--rotate-size", "100k"}
+	args := []string{"--embedded", "--connect-to", server.ConnectTo(), "--per-address", "0", "--delay", "1ms", "--digest", "sha256", "--out", "warc:" + filepath.Join(dir, "crawl"), "--rotate-size", "100k"}
 	for _, s := range w.Seeds() {
 		args = append(args, "--seed", s)
 	}

@@ -52,7 +52,7 @@ func run(ctx context.Context, fetcher string, seed uint64, delay time.Duration) 
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "pages.jsonl")
-	args := []string{"--embedded", "--allow-net", "127.0.0.0/8", "--connect-to", server.ConnectTo(), "--delay", delay.String(),
+	args := []string{"--embedded", "--allow-net", "127.0.0.0/8", "--per-address", "0", "--connect-to", server.ConnectTo(), "--delay", delay.String(),
 		"--contact", "https://example.com/crawler", "--out", out}
 	for _, s := range synthetic.Seeds() {
 		args = append(args, "--seed", s)

@@ -3,7 +3,7 @@
 //
 //	synthweb seeds --sites 50 > seeds.txt
 //	synthweb serve --sites 50 --pages 100000 --listen 127.0.0.1:8080 --log requests.tsv
-//	fetcher --embedded --file seeds.txt --connect-to '*.example:80:127.0.0.1:8080' --allow-net 127.0.0.0/8 --out pages.jsonl
+//	fetcher --embedded --file seeds.txt --connect-to '*.example:80:127.0.0.1:8080' --allow-net 127.0.0.0/8 --per-address 0 --out pages.jsonl
 //	synthweb verify --sites 50 --pages 100000 --log requests.tsv pages.jsonl
 //
 // The flags that describe the web must be the same for all three.
@@ -95,7 +95,7 @@ func (c *serveCmd) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "serving %d sites: --connect-to '%s' --allow-net 127.0.0.0/8\n", w.Sites(), s.ConnectTo())
+	fmt.Fprintf(os.Stderr, "serving %d sites: --connect-to '%s' --allow-net 127.0.0.0/8 --per-address 0\n", w.Sites(), s.ConnectTo())
 	<-ctx.Done()
 	err = s.Close()
 	if log == nil {

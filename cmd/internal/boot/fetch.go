@@ -32,7 +32,7 @@ type FetchFlags struct {
 	DNS                []string       `group:"net" name:"dns" placeholder:"SERVER" help:"DNS servers to ask, IP or IP:PORT (those of resolv.conf, with its search list)."`
 	NoProxy            string         `group:"net" placeholder:"HOSTS" help:"Hosts fetched without proxy, as in NO_PROXY; loopback addresses always are."`
 
-	PerAddress float64       `least:"0" group:"polite" default:"50" placeholder:"N" help:"Requests a second to one address, whatever sites stand there; shared by the fetchers; 0 no bound (${default})."`
+	PerAddress float64       `least:"0" group:"polite" default:"50" placeholder:"N" help:"Requests a second to one address for all hosts that share it; divided among the fetchers; 0 no bound (${default})."`
 	RetryCodes []int         `group:"polite" placeholder:"CODE" help:"Statuses that are tried again (408, 425, 429, 500, 502-504, 520-529)."`
 	Attempts   int           `least:"1" group:"polite" default:"4" placeholder:"N" help:"Fetches of one URL before it is given up (${default})."`
 	GiveUp     time.Duration `least:"1ms" group:"polite" default:"10m" placeholder:"D" help:"With --exit-when-done: a site that cannot be reached for so long is given up (${default})."`
