@@ -31,8 +31,9 @@ type OpenSlot struct {
 func (w Wait) String() string {
 	if s := w.Slot; s != nil {
 		return fmt.Sprintf("slot %d, of shard %d, has stood half moved from %s to %s for %s, and scripts wait until it is whole; "+
-			"unless somebody still moves it, end the move: redis-cli --cluster fix %s (when a key is too large for it, frontier check names the key and what to set)",
-			s.Slot, w.Shard, s.From, s.To, s.For.Round(time.Second), s.From)
+			"unless somebody still moves it, end the move: redis-cli --cluster fix %s (if the move ended with IOERR, a key is too large for %s: "+
+			"first CONFIG SET proto-max-bulk-len 4gb there)",
+			s.Slot, w.Shard, s.From, s.To, s.For.Round(time.Second), s.From, s.To)
 	}
 	who := w.Master
 	if who == "" {

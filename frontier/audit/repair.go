@@ -312,7 +312,8 @@ func (c *checker) checkFilters(ctx context.Context) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(stuck)) {
 		c.report.note(fmt.Sprintf("%s: %d MB, too large to move to another master; it does not grow any more. "+
-			"To move its slot all the same, raise proto-max-bulk-len on both masters and move it with --cluster-timeout of a minute", key, stuck[key]/1_000_000))
+			"to move its slot all the same, first CONFIG SET proto-max-bulk-len 4gb on the master that gets it; both stand still for some 16 s a GB, "+
+			"which must be less than cluster-node-timeout", key, stuck[key]/1_000_000))
 	}
 	return nil
 }

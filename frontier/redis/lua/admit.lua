@@ -83,9 +83,7 @@ end
 -- Which are known, and which of the others fit.
 local letters = {}
 for f, list in ipairs(members) do
-  local prints = {}
-  for x, i in ipairs(list) do prints[x] = ARGV[NEW + i] end
-  known(prints, LAST_OF + each * (f - 1) + 1, each, function(x) letters[list[x]] = 's' end)
+  known(list, LAST_OF + each * (f - 1) + 1, each, letters, NEW)
 end
 if binding or bounded then
   for r = 1, runs do

@@ -23,22 +23,22 @@ local function undeclared(each, filters)
   end
 end
 
--- known calls found with the place of each fingerprint that a filter holds.
+-- known gives the letter s to those of a list of candidates that a filter holds.
 -- first is its first key of so many.
-local function known(prints, first, each, found)
-  local left, places = prints, nil
-  for k = first, first + each - 1 do
-    local rest, at = {}, {}
-    for x, yes in ipairs(call('BF.MEXISTS', KEYS[k], unpack(left))) do
-      local place = places and places[x] or x
+local function known(list, first, each, letters, NEW)
+  local asked, last = list, first + each - 1
+  for k = first, last do
+    local prints, rest = {}, {}
+    for x, i in ipairs(asked) do prints[x] = ARGV[NEW + i] end
+    for x, yes in ipairs(call('BF.MEXISTS', KEYS[k], unpack(prints))) do
       if yes == 1 then
-        found(place)
-      else
-        rest[#rest + 1], at[#at + 1] = left[x], place
+        letters[asked[x]] = 's'
+      elseif k < last then
+        rest[#rest + 1] = asked[x]
       end
     end
     if not rest[1] then return end
-    left, places = rest, at
+    asked = rest
   end
 end
 
