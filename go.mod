@@ -26,6 +26,9 @@ require (
 	github.com/rs/zerolog v1.28.0
 	github.com/tdewolff/parse/v2 v2.8.20
 	github.com/temoto/robotstxt v1.1.2
+	github.com/twmb/franz-go v1.22.3
+	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
+	github.com/twmb/franz-go/pkg/kmsg v1.15.1
 	github.com/valyala/fasthttp v1.78.0
 	github.com/wlynxg/chardet v1.0.5
 	github.com/zeebo/xxh3 v1.1.0
@@ -38,6 +41,8 @@ require (
 	golang.org/x/text v0.44.0
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/pierrec/lz4/v4 v4.1.33 // indirect
 
 require (
 	codeberg.org/readeck/go-readability/v2 v2.1.3

@@ -15,6 +15,7 @@ import (
 	"seine/extract/sink/frame"
 	"seine/extract/sink/handover"
 	"seine/extract/sink/jsonl"
+	"seine/extract/sink/kafka"
 	"seine/extract/sink/postgres"
 	"seine/extract/sink/redis"
 	"seine/extract/sink/warc"
@@ -159,6 +160,15 @@ func (g *grammar) destination(address string) (destination, error) {
 		d.open = func(c common) (output, error) {
 			cfg.Fields, cfg.Drop = c.fields, c.drop
 			return postgres.Open(c.ctx, cfg)
+		}
+	case "kafka":
+		cfg, err := kafka.Parse(address, os.Getenv(boot.KafkaPasswordEnv))
+		if err != nil {
+			return d, err
+		}
+		d.open = func(c common) (output, error) {
+			cfg.Fields, cfg.Drop = c.fields, c.drop
+			return kafka.Open(c.ctx, cfg)
 		}
 	case "redis", "rediss":
 		return g.redisDestination(address)

@@ -6,7 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"seine/extract/sink/jsonl"
 	"seine/shard/shardtest"
@@ -19,6 +23,8 @@ func TestBadOutputs(t *testing.T) {
 		"--out postgres://u:pw@h/d": "command line",
 		"--out postgres://h:x/d":    "postgres",
 		"--out redis:":              "redis://HOST",
+		"--out kafka://h":           "a topic",
+		"--out kafka://u:pw@h/t":    "command line",
 		"--out redis://h?x=y":       "unknown parameter",
 		"--out warc:dir/":           "warc:DIR/PREFIX",
 		"--out x:y":                 "./x:y",
@@ -83,5 +89,35 @@ func TestItemsInRedis(t *testing.T) {
 	start(t, "--redis", server.Addrs[0], "--shards", "1", "--plan-urls", "10k", "--delay", "0s", "--out", "redis:", "--exit-when-done", "--seed", srv.URL+"/").wait(t)
 	if n := server.Nodes[0].Client().LLen(t.Context(), "seine:items").Val(); n != 3 {
 		t.Errorf("%d records", n)
+	}
+}
+
+// Records are messages of a topic, from where the secret to log in stands in the
+// environment.
+func TestKafka(t *testing.T) {
+	t.Setenv("SEINE_KAFKA_PASSWORD", "geheim")
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Write([]byte(`<a href=/a>a</a><a href=/b>b</a>`))
+	}))
+	defer srv.Close()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "pages"), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "seine", "geheim"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	var produced atomic.Int64
+	cluster.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		produced.Add(1)
+		return nil, nil, false
+	})
+	address := "kafka://seine@" + cluster.ListenAddrs()[0] + "/pages"
+	p := start(t, "--embedded", "--delay", "0s", "--out", address, "--seed", srv.URL+"/")
+	p.wait(t)
+	if strings.Contains(p.log.String(), "geheim") || produced.Load() == 0 {
+		t.Errorf("%d batches, %s", produced.Load(), p.log)
+	}
+	if code, log := end(t, "--embedded", "--out", strings.TrimSuffix(address, "pages")+"other", "--seed", srv.URL+"/"); code != 1 || !strings.Contains(log, "no topic other") {
+		t.Error(code, log)
 	}
 }

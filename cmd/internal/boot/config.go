@@ -15,6 +15,9 @@ import (
 // passwordEnv holds Redis's password; no flag does, for process lists show flags.
 const passwordEnv = "SEINE_REDIS_PASSWORD"
 
+// KafkaPasswordEnv holds the password of outputs to Kafka.
+const KafkaPasswordEnv = "SEINE_KAFKA_PASSWORD"
+
 // toolEnv are variables that tests and scripts read.
 var toolEnv = []string{"SEINE_REDISBLOOM", "SEINE_TEST_SERVER"}
 
@@ -236,7 +239,7 @@ func strangeEnv(app *kong.Application, env []string) []string {
 	for _, name := range sharedFlags() {
 		flags[name] = true
 	}
-	known := map[string]bool{passwordEnv: true}
+	known := map[string]bool{passwordEnv: true, KafkaPasswordEnv: true}
 	for _, name := range toolEnv {
 		known[name] = true
 	}

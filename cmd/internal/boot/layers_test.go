@@ -34,6 +34,7 @@ var layers = map[string][]string{
 	"extract/sink/frame":    {},
 	"extract/sink/handover": {"extract/sink/frame"},
 	"extract/sink/jsonl":    {"extract/sink", "extract/sink/frame"},
+	"extract/sink/kafka":    {"extract/sink"},
 	"extract/sink/postgres": {"extract/sink"},
 	"extract/sink/redis":    {"extract/sink", "shard"},
 	"extract/sink/warc":     {"extract/sink", "extract/sink/frame"},
@@ -43,6 +44,7 @@ var layers = map[string][]string{
 // vendors says which packages may import a library that has one home.
 var vendors = map[string][]string{
 	"github.com/redis/go-redis/":          {"shard", "shard/shardtest"},
+	"github.com/twmb/franz-go":            {"extract/sink/kafka"},
 	"github.com/jackc/pgx/":               {"extract/sink/postgres"},
 	"github.com/RedisBloom/":              {"bloom"},
 	"github.com/gomodule/redigo/":         {"bloom"},

@@ -15,7 +15,7 @@ type SeedFlags struct {
 
 // ProcessFlags belong to one fetcher process, not to the crawl.
 type ProcessFlags struct {
-	Out         []string      `group:"output" sep:"none" placeholder:"OUTPUT" help:"Where records go; a page is settled when all outputs have it. A file: one JSON line each, added to what is there; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one. warc:DIR/PREFIX: WARC files; .zst behind it for zstd instead of gzip. postgres://USER@HOST/DB?table=NAME: rows of a table. redis: or redis://HOST?key=NAME: a list that consumers pop, CRAWL:items. Repeatable."`
+	Out         []string      `group:"output" sep:"none" placeholder:"OUTPUT" help:"Where records go; a page is settled when all outputs have it. A file: one JSON line each, added to what is there; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one. warc:DIR/PREFIX: WARC files; .zst behind it for zstd instead of gzip. postgres://USER@HOST/DB?table=NAME: rows of a table. redis: or redis://HOST?key=NAME: a list that consumers pop, CRAWL:items. kafka://HOST:PORT,…/TOPIC: messages, keyed by site. Repeatable."`
 	OutDrop     []string      `group:"output" placeholder:"NAME" help:"Outputs that may lose records when they are slow or broken, instead of holding the crawl; a name is what stands before the first colon, or jsonl."`
 	KeepSecrets bool          `group:"output" help:"Write the values of Authorization, Proxy-Authorization, Cookie and Set-Cookie too."`
 	Fields      []string      `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text, simhash. In the YAML file, rules may stand between them that make fields of pages."`

@@ -1,0 +1,284 @@
+// Package kafka sends records to a topic of Kafka, keyed by site, so that those of
+// one site stand in one partition.
+//
+// Workers encode records as JSON and add them to a sink.Queue, whose committer
+// produces a batch of them and waits until all replicas in sync have each. The
+// producer is idempotent: what it sends again after a lost reply, a broker's death
+// or a new leader stands in the topic once. Records that it waits for are never
+// produced a second time while it can tell; only what a broker refused is. A crash
+// of the fetcher repeats pages that were not settled.
+//
+// A topic takes messages up to a size (max.message.bytes). A record that is larger
+// goes without its optional fields, and if need be without all that pages and feeds
+// may make large; a header of the message, LeftOut, tells then how large it was.
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"seine/extract/sink"
+)
+
+// LeftOut is the header of messages whose record was too large. Its value is the
+// size of the whole record in bytes.
+const LeftOut = "seine-left-out"
+
+const (
+	batchLen        = 5000 // records; the client buffers twice as many
+	dialTimeout     = 5 * time.Second
+	openTimeout     = 15 * time.Second
+	ackPatience     = 5 * time.Second // without an answer, after which Err tells
+	defaultMaxBytes = 1_000_012       // of a broker
+	mostBytes       = 64 << 20        // below what the client sends in one
+	framing         = 512             // bytes of a batch and of a message beside key and value, at most
+	keepScratch     = 2 << 20
+)
+
+// Sink sends records to Kafka. It is safe for concurrent use.
+type Sink struct {
+	cfg      Config
+	client   *kgo.Client
+	maxBytes atomic.Int32 // of a message
+	trouble  trouble
+	queue    *sink.Queue
+	pool     sync.Pool // *scratch
+	once     sync.Once
+
+	// The committer's:
+	batch   *sink.Batch // in hand, until all of it is acknowledged
+	unsent  []*kgo.Record
+	open    int // sent and not answered
+	answers chan answer
+}
+
+// answer is what became of a message.
+type answer struct {
+	record *kgo.Record
+	err    error
+}
+
+var _ sink.Sink = (*Sink)(nil)
+
+// trouble keeps the last error of a connection, for the client tries again
+// without a word.
+type trouble struct{ last atomic.Pointer[error] }
+
+func (t *trouble) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	t.keep(err)
+}
+
+func (t *trouble) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
+	t.keep(err)
+}
+
+func (t *trouble) keep(err error) {
+	if err != nil {
+		t.last.Store(&err)
+	}
+}
+
+// take returns the last error and forgets it.
+func (t *trouble) take() error {
+	if err := t.last.Swap(nil); err != nil {
+		return *err
+	}
+	return errors.New("no broker said why")
+}
+
+// Open connects, makes sure that the topic is there, and starts the sink. What is
+// wrong with the address, the password or the topic shows here.
+func Open(ctx context.Context, cfg Config) (*Sink, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	opts, err := cfg.options()
+	if err != nil {
+		return nil, err
+	}
+	s := &Sink{cfg: cfg, answers: make(chan answer, batchLen)}
+	s.maxBytes.Store(defaultMaxBytes)
+	s.pool.New = func() any { return new(scratch) }
+	s.client, err = kgo.NewClient(append(opts,
+		kgo.WithHooks(&s.trouble), kgo.UnknownTopicRetries(-1), kgo.ProducerLinger(0), kgo.MaxBufferedRecords(2*batchLen),
+		kgo.ProducerBatchMaxBytesFn(func(string) int32 { return s.maxBytes.Load() }),
+		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.SnappyCompression(), kgo.NoCompression()))...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if err := s.look(ctx); err != nil {
+		s.client.Close()
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	s.queue = sink.NewQueue(sink.QueueConfig{Name: "kafka", Commit: s.commit, BatchLen: batchLen, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
+	return s, nil
+}
+
+// look finds the topic, and how large its messages may be.
+func (s *Sink) look(ctx context.Context) error {
+	if err := s.client.Ping(ctx); err != nil {
+		return fmt.Errorf("no broker of %s answers: %w", strings.Join(s.cfg.Brokers, ","), err)
+	}
+	meta := kmsg.NewPtrMetadataRequest()
+	topic := kmsg.NewMetadataRequestTopic()
+	topic.Topic = &s.cfg.Topic
+	meta.Topics = append(meta.Topics, topic)
+	answer, err := meta.RequestWith(ctx, s.client)
+	if err == nil && len(answer.Topics) == 1 {
+		err = kerr.ErrorForCode(answer.Topics[0].ErrorCode)
+	}
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return fmt.Errorf("there is no topic %s: make it, with the partitions and the retention that its readers need", s.cfg.Topic)
+	}
+	if err != nil {
+		return fmt.Errorf("topic %s: %w", s.cfg.Topic, err)
+	}
+	const name = "max.message.bytes"
+	describe := kmsg.NewPtrDescribeConfigsRequest()
+	resource := kmsg.NewDescribeConfigsRequestResource()
+	resource.ResourceType, resource.ResourceName, resource.ConfigNames = kmsg.ConfigResourceTypeTopic, s.cfg.Topic, []string{name}
+	describe.Resources = append(describe.Resources, resource)
+	configs, err := describe.RequestWith(ctx, s.client)
+	if err != nil {
+		return fmt.Errorf("asking for %s: %w", name, err)
+	}
+	for _, r := range configs.Resources { // none where the user may not ask: the default of brokers serves
+		for _, c := range r.Configs {
+			if c.Name == name && c.Value != nil {
+				if n, err := strconv.Atoi(*c.Value); err == nil {
+					s.maxBytes.Store(int32(min(max(n, 2*framing), mostBytes)))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// scratch is memory to encode a record with.
+type scratch struct{ key, line []byte }
+
+// The first byte of a queue's key says whether something was left out; the value
+// begins with the whole size then, up to a newline.
+const (
+	whole   = 'w'
+	reduced = 'r'
+)
+
+// Write implements sink.Sink.
+func (s *Sink) Write(r *sink.Record, done func(error)) {
+	w := s.pool.Get().(*scratch)
+	w.key = append(append(w.key[:0], whole), r.Site...)
+	w.line = r.AppendJSON(w.line[:0], s.cfg.Fields)
+	if room := int(s.maxBytes.Load()) - framing - len(r.Site); len(w.line) > room {
+		w.key[0] = reduced
+		w.line = appendReduced(w.line[:0], r, len(w.line), room)
+	}
+	s.queue.Add(w.key, w.line, done)
+	if cap(w.line) <= keepScratch {
+		s.pool.Put(w)
+	}
+}
+
+// appendReduced appends the size of the whole record, a newline, and as much of it
+// as has room.
+func appendReduced(dst []byte, r *sink.Record, size, room int) []byte {
+	dst = append(strconv.AppendInt(dst, int64(size), 10), '\n')
+	start := len(dst)
+	if dst = r.AppendJSON(dst, 0); len(dst)-start <= room {
+		return dst
+	}
+	small := *r
+	small.Items, small.Fields, small.Meta, small.Title, small.Location, small.ETag, small.Modified = nil, nil, nil, "", "", "", ""
+	if r.Error != nil {
+		small.Error = &sink.Error{Class: cut(r.Error.Class, 100), Text: cut(r.Error.Text, 100)}
+	}
+	small.ContentType, small.Charset = cut(r.ContentType, 100), cut(r.Charset, 100)
+	if dst = small.AppendJSON(dst[:start], 0); len(dst)-start <= room {
+		return dst
+	}
+	small.URL = cut(r.URL, max(room-2000, 0)/6) // a byte may become six
+	return small.AppendJSON(dst[:start], 0)
+}
+
+// cut is the first n bytes of text, or a few less.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}
+
+// message is an entry of a batch as the client takes it.
+func message(key, value []byte) *kgo.Record {
+	r := &kgo.Record{Key: key[1:], Value: value}
+	if key[0] == reduced {
+		size, line, _ := strings.Cut(string(value), "\n")
+		r.Value, r.Headers = []byte(line), []kgo.RecordHeader{{Key: LeftOut, Value: []byte(size)}}
+	}
+	return r
+}
+
+// commit produces a batch and waits for it. Called again with the batch it goes on
+// waiting, and sends again only what was refused.
+func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
+	if s.batch != b {
+		s.batch = b
+		for i := range b.Len() {
+			s.unsent = append(s.unsent, message(b.Entry(i)))
+		}
+	}
+	for _, r := range s.unsent {
+		s.open++
+		s.client.Produce(context.Background(), r, func(r *kgo.Record, err error) { s.answers <- answer{r, err} }) // ctx would take back what may be there
+	}
+	clear(s.unsent)
+	s.unsent = s.unsent[:0]
+	timer := time.NewTimer(ackPatience)
+	defer timer.Stop()
+	var refused error
+	for s.open > 0 {
+		select {
+		case a := <-s.answers:
+			s.open--
+			if a.err != nil {
+				refused = a.err
+				s.unsent = append(s.unsent, a.record)
+			}
+		case <-timer.C:
+			return fmt.Errorf("%d records of topic %s are not acknowledged: %w", s.open, s.cfg.Topic, s.trouble.take())
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if refused != nil {
+		return fmt.Errorf("%d records of topic %s were refused: %w", len(s.unsent), s.cfg.Topic, refused)
+	}
+	s.batch = nil
+	return nil
+}
+
+// Err is why nothing can be written just now, or nil. Records wait meanwhile.
+func (s *Sink) Err() error { return s.queue.Err() }
+
+// QueueStats returns the counts of the queue.
+func (s *Sink) QueueStats() sink.QueueStats { return s.queue.Stats() }
+
+// Close sends what waits, trying once, and disconnects.
+func (s *Sink) Close() error {
+	err := s.queue.Close()
+	s.once.Do(s.client.Close)
+	return err
+}
