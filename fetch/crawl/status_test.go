@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,9 +11,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"seine/fetch"
 	"seine/frontier"
 )
 
@@ -61,6 +64,20 @@ func TestLimitedBy(t *testing.T) {
 		{"an overflow that cannot write, and that nothing waits for", limitEmpty, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
 			r.cfg.Overflow = &shelf{err: errors.New("no room")}
 		}},
+		{"no memory for more visits", limitMemory, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+			r.cfg.MaxVisits = 3
+			for i := range 20 {
+				w.tree(fmt.Sprintf("s%d.example", i), 40)
+				r.seed(fmt.Sprintf("http://s%d.example/p0", i))
+			}
+		}},
+		{"no descriptors", limitFiles, lacking(fetch.ClassFiles)},
+		{"no ports", limitPorts, lacking(fetch.ClassPorts)},
+		{"no resolver", limitDNS, lacking(fetch.ClassResolver)},
+		{"no site answers", limitUnreachable, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
+			r.cfg.Fetcher = deaf{}
+			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
+		}},
 		{"a sink that cannot write", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) { r.store.stalled = true }},
 		{"a sink that is slow", limitSink, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
 			r.store.hold, r.cfg.OpenBytes = true, 1000
@@ -73,7 +90,7 @@ func TestLimitedBy(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWeb(t)
 			r := newRig(t, w, func(s *frontier.Settings) {
-				if c.want == limitPoliteness {
+				if c.want == limitPoliteness || c.want == limitMemory {
 					s.Delay = 300 * time.Millisecond
 				}
 			})
@@ -97,6 +114,28 @@ func TestLimitedBy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// short is a fetcher that lacks something for more connections.
+type short struct {
+	fetch.Doer
+	class string
+}
+
+func (s short) Short() string { return s.class }
+
+// lacking sets up a fetcher that lacks a class.
+func lacking(class string) func(*rig, *meddler, *web, <-chan struct{}) {
+	return func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
+		r.cfg.Fetcher = short{r.cfg.Fetcher, class}
+	}
+}
+
+// deaf is a fetcher whose connections are all refused.
+type deaf struct{}
+
+func (deaf) Do(context.Context, *fetch.Request, *fetch.Response, fetch.Handler) error {
+	return &fetch.Error{Class: fetch.ClassConnect, Retry: true, Err: syscall.ECONNREFUSED}
 }
 
 // steady reports whether a bound is named for two judgements.
