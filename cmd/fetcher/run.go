@@ -65,7 +65,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	screen := boot.NewScreen(env.Err, env.Log)
 	c, err = crawl.New(crawl.Config{
 		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Exchanges: out.wire, Overflow: over.keeper(), Log: env.Log,
-		Concurrency: g.Concurrency, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
+		Concurrency: g.Workers(client.MaxConns()), Memory: boot.Memory(), MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
 		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
 		Canon: f.Layout().CanonConfig(), Fields: fields, Rules: rules, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
 		Report: screen.Show, ReportEvery: screen.Every(),

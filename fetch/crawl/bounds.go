@@ -208,12 +208,10 @@ func (lp *lossPermit) giveBack() { lp.taken.Store(false) }
 // visitBytes is what a lent site takes: its record, its URLs, its lease.
 const visitBytes = 4 << 10
 
-// defaultVisits is how many sites an eighth of the memory holds: of the limit
-// that the runtime was given, or else of a gigabyte.
-func defaultVisits() int {
-	limit := debug.SetMemoryLimit(-1)
-	if limit == math.MaxInt64 {
-		limit = 1 << 30
+// memoryLimit is what the runtime was told to keep within, or else a gigabyte.
+func memoryLimit() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return limit
 	}
-	return int(max(1024, limit/8/visitBytes))
+	return 1 << 30
 }

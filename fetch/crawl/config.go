@@ -23,7 +23,8 @@ type Config struct {
 	Overflow Overflow     // takes links that find no room; nil: their pages wait for it
 
 	Concurrency  int           // requests under way at once, default 256
-	MaxVisits    int           // sites lent at once, default: what an eighth of the memory holds, 4 KB each
+	Memory       int64         // of this process, bytes; default the limit of the runtime, or 1 GB
+	MaxVisits    int           // sites lent at once, default what an eighth of Memory holds, 4 KB each
 	Lease        time.Duration // of a visit, extended every third of it; default 60 s
 	Linger       time.Duration // how long a batch waits for company, 0 for an in-process frontier
 	OpenBytes    int64         // pages that wait for sink and shards, default 64 MB
@@ -67,7 +68,8 @@ func (cfg *Config) Validate() error {
 
 func (cfg *Config) fillDefaults() {
 	cfg.Concurrency = cmp.Or(cfg.Concurrency, 256)
-	cfg.MaxVisits = cmp.Or(cfg.MaxVisits, defaultVisits())
+	cfg.Memory = cmp.Or(cfg.Memory, memoryLimit())
+	cfg.MaxVisits = cmp.Or(cfg.MaxVisits, int(max(1024, cfg.Memory/8/visitBytes)))
 	cfg.Lease = cmp.Or(cfg.Lease, time.Minute)
 	cfg.OpenBytes = cmp.Or(cfg.OpenBytes, 64<<20)
 	cfg.KnownURLs = cmp.Or(cfg.KnownURLs, 1<<20)

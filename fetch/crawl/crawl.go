@@ -91,7 +91,7 @@ func New(cfg Config) (*Crawler, error) {
 		return nil, err
 	}
 	cfg.fillDefaults()
-	c := &Crawler{cfg: cfg, robots: newRobotsCache(), deadSites: newDeadSites(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{})}
+	c := &Crawler{cfg: cfg, robots: newRobotsCache(cfg.Memory), deadSites: newDeadSites(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{})}
 	c.lossPermit.began = time.Now()
 	c.flow = newFlow(cfg.OpenBytes, c.notifyHungry)
 	c.budget.exact = cfg.Exact

@@ -368,8 +368,8 @@ func cacheTime(h fetch.Header, max time.Duration) time.Duration {
 }
 
 const (
-	robotsCached = 10_000   // origins a process remembers
-	robotsBytes  = 64 << 20 // and what their rules may take
+	robotsOverhead = 256      // what an origin takes beside its name and rules, bytes
+	leastRobots    = 64 << 20 // what the rules of all may take at least, bytes
 )
 
 // robotsCache remembers rules by origin, in this process only; the shard keeps
@@ -377,7 +377,8 @@ const (
 type robotsCache struct {
 	mu      sync.Mutex
 	origins map[string]robotsEntry
-	bytes   int // of their rules
+	bytes   int // they take
+	most    int
 }
 
 type robotsEntry struct {
@@ -387,7 +388,10 @@ type robotsEntry struct {
 	bytes   int
 }
 
-func newRobotsCache() *robotsCache { return &robotsCache{origins: make(map[string]robotsEntry)} }
+// newRobotsCache returns a cache that takes up to a sixteenth of the memory.
+func newRobotsCache(memory int64) *robotsCache {
+	return &robotsCache{origins: make(map[string]robotsEntry), most: int(max(leastRobots, memory/16))}
+}
 
 // get returns the rules of origin for agent, nil when they are not there.
 func (rc *robotsCache) get(origin []byte, agent string) *robots.Rules {
@@ -403,9 +407,9 @@ func (rc *robotsCache) get(origin []byte, agent string) *robots.Rules {
 func (rc *robotsCache) put(origin, agent string, r *robots.Rules, ttl time.Duration) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
-	e := robotsEntry{r, agent, time.Now().Add(ttl), len(origin) + r.Bytes()}
+	e := robotsEntry{r, agent, time.Now().Add(ttl), len(origin) + r.Bytes() + robotsOverhead}
 	rc.drop(origin)
-	for len(rc.origins) > 0 && (len(rc.origins) >= robotsCached || rc.bytes+e.bytes > robotsBytes) {
+	for len(rc.origins) > 0 && rc.bytes+e.bytes > rc.most {
 		rc.drop(rc.victim())
 	}
 	rc.origins[origin] = e

@@ -274,7 +274,7 @@ func TestCacheTime(t *testing.T) {
 // TestRobotsCacheBound: rules take bounded memory, whatever sites serve, and a
 // few huge ones leave most of the others where they are.
 func TestRobotsCacheBound(t *testing.T) {
-	rc := newRobotsCache()
+	rc := newRobotsCache(0)
 	small := robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine")
 	file := []byte("User-agent: *\n")
 	for i := range 60_000 {
@@ -291,7 +291,7 @@ func TestRobotsCacheBound(t *testing.T) {
 	for i := range 100 {
 		origin := fmt.Sprintf("http://huge%d.example", i/2) // each twice
 		rc.put(origin, "seine", huge, time.Hour)
-		if rc.bytes > robotsBytes {
+		if rc.bytes > rc.most {
 			t.Fatalf("%d: %d bytes", i, rc.bytes)
 		}
 		if rc.get([]byte(origin), "seine") == nil {

@@ -103,18 +103,19 @@ func limitMemory() error {
 // names may take together.
 const cacheShare = 8
 
-// cacheMemory is that part of the memory limit, or of the machine's memory where
-// there is no limit; 0 if neither is known.
-func cacheMemory() int64 {
-	limit := debug.SetMemoryLimit(-1)
-	if limit == math.MaxInt64 {
-		all, err := memlimit.FromSystem()
-		if err != nil {
-			return 0
-		}
-		limit = int64(min(all, math.MaxInt64))
+func cacheMemory() int64 { return Memory() / cacheShare }
+
+// Memory is the memory limit, or the machine's memory where there is no limit; 0
+// if neither is known.
+func Memory() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return limit
 	}
-	return limit / cacheShare
+	all, err := memlimit.FromSystem()
+	if err != nil {
+		return 0
+	}
+	return int64(min(all, math.MaxInt64))
 }
 
 // abortGrace is how long an aborted program may take to end.

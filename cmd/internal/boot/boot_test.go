@@ -111,7 +111,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 		{[]string{"--max-body", "0"}, "max-body is 0, must be at least 1"},
 		{[]string{"--attempts", "0"}, "attempts is 0"},
 		{[]string{"--max-redirects=-1"}, "max-redirects is -1"},
-		{[]string{"--concurrency", "0"}, "concurrency is 0"},
+		{[]string{"--concurrency", "-1"}, "concurrency is -1"},
 		{[]string{"--grace=-1s"}, "grace is -1s"},
 		{file("connect-timeout: 0s"), "connect-timeout is 0s"},
 		{[]string{"--limit-by", "planet"}, "limit-by"},

@@ -3,6 +3,7 @@ package boot
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,17 @@ func TestScaled(t *testing.T) {
 	for _, text := range []string{"", "k", "-1", "1.5", "NaN", "inf", "1e300", "1x"} {
 		if err := c.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is a count: %d", text, c)
+		}
+	}
+}
+
+func TestWorkers(t *testing.T) {
+	for _, c := range []struct{ flag, conns, least, most int }{
+		{7, 1 << 20, 7, 7}, {0, 40, 40, 40}, {0, 1, 16, 16}, {0, 1 << 20, 16, workersPerCPU * runtime.GOMAXPROCS(0)},
+	} {
+		p := ProcessFlags{Concurrency: c.flag}
+		if n := p.Workers(c.conns); n < c.least || n > c.most {
+			t.Errorf("--concurrency %d with %d connections: %d workers", c.flag, c.conns, n)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ type ProcessFlags struct {
 
 	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis; needs --seed, --file, or a --state with work."`
 	State        string        `group:"run" placeholder:"DIR" help:"With --embedded: keep the crawl here and go on with it later."`
-	Concurrency  int           `least:"1" group:"run" default:"256" placeholder:"N" help:"Fetches at once (${default})."`
+	Concurrency  int           `least:"0" group:"run" placeholder:"N" help:"Fetches at once (0: 1,024 a processor, fewer where files or a sixteenth of the memory, 64 KB each, do not allow that)."`
 	MaxTime      time.Duration `least:"0s" group:"run" placeholder:"D" help:"Stop in order after so long."`
 	ExitWhenDone *bool         `group:"run" negatable:"" help:"End when nothing is left (with --embedded yes, else no)."`
 	IdleTimeout  time.Duration `least:"0s" group:"run" placeholder:"D" help:"End after so long without work."`
@@ -38,9 +39,27 @@ type ProcessFlags struct {
 	Pprof        bool          `group:"run" help:"Serve profiles under /debug/pprof there too."`
 }
 
-// maxConcurrency is above what one machine has ports for; all workers are made at
-// the start.
-const maxConcurrency = 100_000
+const (
+	// maxConcurrency is above what one machine has ports for.
+	maxConcurrency = 100_000
+	// Workers by default: a web that answers after a second keeps that many busy at
+	// their number of pages a second, which is what a processor can take.
+	workersPerCPU = 1024
+	// workerMemory is what a worker takes with a page at hand, bytes.
+	workerMemory = 64 << 10
+)
+
+// Workers is how many fetches are made at once, with so many connections at most.
+func (p *ProcessFlags) Workers(conns int) int {
+	if p.Concurrency > 0 {
+		return p.Concurrency
+	}
+	n := min(workersPerCPU*runtime.GOMAXPROCS(0), conns)
+	if memory := Memory(); memory > 0 {
+		n = min(n, int(memory/16/workerMemory))
+	}
+	return max(n, 16)
+}
 
 // Check joins all faults that can be seen without a crawl. (Under the name
 // Validate kong would call it before --print-config could show them.)
