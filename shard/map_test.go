@@ -120,7 +120,7 @@ func TestKeysShareASlot(t *testing.T) {
 	m := shard.NewMap(24)
 	for k := range m.Len() {
 		keys := shard.KeysOf("news", m.Tag(k))
-		names := []string{keys.Meta(), keys.Stats(), keys.Filter(0), keys.Filter(12), keys.Held(), keys.Leases(), keys.Ready(0), keys.Ready(3),
+		names := []string{keys.Meta(), keys.Stats(), keys.Filter(0), keys.Filter(12), keys.FilterKey(12, 1), keys.FilterKey(1, 21), keys.Held(), keys.Leases(), keys.Ready(0), keys.Ready(3),
 			keys.Site("example.com"), keys.Site("{x}"), keys.Queue("example.com", 2), keys.Wait("[::1]"), keys.Visit("token"),
 			keys.Dead("http"), keys.Rules("example.com")}
 		seen := make(map[string]bool)

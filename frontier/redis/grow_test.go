@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"seine/bloom"
 	"seine/frontier"
@@ -127,6 +128,63 @@ func TestFiltersStayMovable(t *testing.T) {
 		}
 		s.sound(0)
 	})
+}
+
+// TestFiltersGrowWhileSlotsMove: filters get further keys, each URL is admitted once
+// and none is forgotten, while the slot moves back and forth.
+func TestFiltersGrowWhileSlotsMove(t *testing.T) {
+	server := shardtest.Masters(t, 2)
+	programs := programsOf(t, server, 2, 1e-6)
+	slot := shard.Slot(programs[0].shards.Tag(0))
+	const urls = 12_000
+	var admitted atomic.Int64
+	var admitting sync.WaitGroup
+	for _, f := range programs {
+		admitting.Go(func() {
+			for at := 0; at < urls; at += 100 {
+				verdicts := make([]frontier.Verdict, 100)
+				if err := f.Admit(t.Context(), 0, candidates("a.example", at, at+100), verdicts); err != nil {
+					t.Error(err)
+					return
+				}
+				for _, v := range verdicts {
+					if v == frontier.Admitted {
+						admitted.Add(1)
+					}
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		admitting.Wait()
+		close(ended)
+	}()
+	moves := 0
+	for over := false; !over; moves++ {
+		to := server.Nodes[0]
+		if server.MasterOf(t, slot) == to {
+			to = server.Nodes[1]
+		}
+		m := server.BeginMove(t, slot, to)
+		for _, key := range m.From.Do(t, "CLUSTER", "GETKEYSINSLOT", slot, 3).([]any) {
+			m.Keys(t, key.(string))
+		}
+		m.Finish(t)
+		select {
+		case <-ended:
+			over = true
+		case <-time.After(20 * time.Millisecond): // admissions get through
+		}
+	}
+	s := as(t, programs[0])
+	if n := admitted.Load(); n != urls || moves < 3 || s.each[0].Load() < 4 {
+		t.Errorf("%d URLs were admitted, want %d; %d moves, %d keys", n, urls, moves, s.each[0].Load())
+	}
+	if got := s.count(0, urls); got != "s" {
+		t.Errorf("verdicts %s, want that all are seen", got)
+	}
+	s.sound(0)
 }
 
 // TestFurtherKeysErrAsPromised: all keys of a filter together hold no more unknown
