@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"seine/extract/sink/jsonl"
 )
@@ -61,5 +62,60 @@ func TestOnRotate(t *testing.T) {
 	env, err := os.ReadFile(filepath.Join(dir, "env"))
 	if err != nil || strings.Contains(string(env), "geheim") || !strings.Contains(string(env), "PATH=") {
 		t.Errorf("%v, %s", err, env)
+	}
+}
+
+// A killed fetcher's files are handed over by the next start; twice are at most
+// those whose command ran when it died.
+func TestOnRotateKilled(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		time.Sleep(2 * time.Millisecond)
+		for i := range 2000 {
+			fmt.Fprintf(w, "<a href=/%d>", i)
+		}
+	}))
+	defer srv.Close()
+	dir := t.TempDir()
+	calls, script := filepath.Join(dir, "calls"), filepath.Join(dir, "upload")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 0.01\necho $1 >>"+calls+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const jobs = 3
+	args := []string{"--embedded", "--delay", "0s", "--concurrency", "2", "--seed", srv.URL + "/", "--out", "warc:" + filepath.Join(dir, "crawl"),
+		"--rotate-size", "10k", "--on-rotate", script + " {}", "--on-rotate-jobs", fmt.Sprint(jobs)}
+	called := func() []string {
+		data, _ := os.ReadFile(calls)
+		return strings.Fields(string(data))
+	}
+	p := start(t, args...)
+	for deadline := time.Now().Add(time.Minute); len(called()) < 10; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is handed over: ", p.log)
+		}
+	}
+	p.cmd.Process.Kill()
+	p.cmd.Wait()
+	if code, log := end(t, append(args, "--max-time", "1s", "--allow-net", "127.0.0.0/8")...); code != 0 {
+		t.Fatal(code, log)
+	}
+	count := map[string]int{}
+	for _, path := range called() {
+		if strings.HasSuffix(path, ".warc.gz") { // the first fetcher had another output too
+			count[path]++
+		}
+	}
+	twice := 0
+	for _, n := range count {
+		twice += n - 1
+	}
+	archives, _ := filepath.Glob(filepath.Join(dir, "crawl-*.warc.gz"))
+	for _, path := range archives {
+		if count[path] == 0 {
+			t.Errorf("%s was not handed over", path)
+		}
+	}
+	if twice > jobs || len(count) != len(archives) {
+		t.Errorf("%d archives, %d handed over, %d twice", len(archives), len(count), twice)
 	}
 }

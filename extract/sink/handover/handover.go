@@ -61,6 +61,7 @@ const (
 	lastRetry       = 5 * time.Minute
 	lastWords       = 1000 // bytes of a failed command's output that are logged
 	lastTries       = 10   // failures after which Close tries no more files
+	lockPatience    = time.Second
 	pipePatience    = 5 * time.Second
 )
 
@@ -274,6 +275,21 @@ func (q *Queue) settle(f *file, err error) {
 
 var errLocked = errors.New("another process hands it over")
 
+// lock locks an open file, or says that another process has. Where there is no
+// next try it asks for a moment: a lock that was let go of lives on in a child of
+// this process until that begins its program.
+func lock(f *os.File, last bool) error {
+	for until := time.Now().Add(lockPatience); ; time.Sleep(lockPatience / 100) {
+		locked, err := frame.Lock(f)
+		if err != nil || locked {
+			return err
+		}
+		if !last || time.Now().After(until) {
+			return errLocked
+		}
+	}
+}
+
 // hand hands a file over.
 func (q *Queue) hand(f *file) error {
 	open, err := os.Open(f.path)
@@ -284,12 +300,8 @@ func (q *Queue) hand(f *file) error {
 		return err
 	}
 	defer open.Close() // and unlocks
-	locked, err := frame.Lock(open)
-	if err != nil {
+	if err := lock(open, f.last); err != nil {
 		return err
-	}
-	if !locked {
-		return errLocked
 	}
 	if _, err := os.Lstat(f.path + End); err == nil {
 		return nil // another process was quicker

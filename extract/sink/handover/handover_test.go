@@ -305,6 +305,34 @@ func TestMarkFails(t *testing.T) {
 	}
 }
 
+// A lock that somebody has for a moment only, as a child that was just forked has,
+// leaves no file behind at the end; one of another process leaves it to that.
+func TestLockedAtTheEnd(t *testing.T) {
+	for _, short := range []bool{true, false} {
+		b := newBench(t, "")
+		path := b.file(t, 1)
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if locked, err := frame.Lock(f); !locked || err != nil {
+			t.Fatal(locked, err)
+		}
+		q := b.open(t, func(c *Config) { c.FirstRetry = time.Hour })
+		q.Add(path)
+		until(t, func() bool { return q.Err() != nil })
+		ended := make(chan error, 1)
+		go func() { ended <- q.Close(context.Background()) }()
+		if short {
+			time.AfterFunc(lockPatience/10, func() { f.Close() })
+		}
+		if err := <-ended; err != nil || b.calls() != map[bool]int{true: 1}[short] || q.Stats().Failures > 0 {
+			t.Errorf("%v; %d calls, %+v", err, b.calls(), q.Stats())
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    "no word {}",
