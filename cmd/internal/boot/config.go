@@ -19,7 +19,7 @@ const passwordEnv = "SEINE_REDIS_PASSWORD"
 const KafkaPasswordEnv = "SEINE_KAFKA_PASSWORD"
 
 // toolEnv are variables that tests and scripts read.
-var toolEnv = []string{"SEINE_REDISBLOOM", "SEINE_TEST_SERVER"}
+var toolEnv = []string{"SEINE_REDISBLOOM", "SEINE_TEST_SERVER", "SEINE_TEST_KAFKA"}
 
 // configPath finds the YAML file before flags are parsed, for what it holds
 // takes part in the parsing.

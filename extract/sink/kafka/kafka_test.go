@@ -37,7 +37,12 @@ func cluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 
 func open(t *testing.T, c *kfake.Cluster) *Sink {
 	t.Helper()
-	s, err := Open(t.Context(), Config{Brokers: c.ListenAddrs(), Topic: topic, Fields: sink.AllFields})
+	return openAt(t, c.ListenAddrs()[0])
+}
+
+func openAt(t *testing.T, addr string) *Sink {
+	t.Helper()
+	s, err := Open(t.Context(), Config{Brokers: []string{addr}, Topic: topic, Fields: sink.AllFields})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +50,9 @@ func open(t *testing.T, c *kfake.Cluster) *Sink {
 }
 
 // messages reads the whole topic.
-func messages(t *testing.T, c *kfake.Cluster) (all []*kgo.Record) {
+func messages(t *testing.T, addr string) (all []*kgo.Record) {
 	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,9 +86,9 @@ func messages(t *testing.T, c *kfake.Cluster) (all []*kgo.Record) {
 	return all
 }
 
-func urls(t *testing.T, c *kfake.Cluster) (all []string) {
+func urls(t *testing.T, addr string) (all []string) {
 	t.Helper()
-	for _, m := range messages(t, c) {
+	for _, m := range messages(t, addr) {
 		var r sink.Record
 		if err := json.Unmarshal(m.Value, &r); err != nil {
 			t.Fatal(err)
@@ -106,7 +111,7 @@ func TestContract(t *testing.T) {
 		})
 		return sinktest.Target{
 			Open: func(t *testing.T) sink.Sink { return open(t, c) },
-			URLs: func(t *testing.T) []string { return urls(t, c) },
+			URLs: func(t *testing.T) []string { return urls(t, c.ListenAddrs()[0]) },
 			Break: func(t *testing.T) func() {
 				broken.Store(true)
 				return func() { broken.Store(false) }
@@ -170,7 +175,7 @@ func TestLostReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]int{}
-	for _, u := range urls(t, c) {
+	for _, u := range urls(t, c.ListenAddrs()[0]) {
 		seen[u]++
 	}
 	for u, k := range seen {
@@ -221,7 +226,7 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, u := range urls(t, c) {
+	for _, u := range urls(t, c.ListenAddrs()[0]) {
 		seen[u] = true
 	}
 	for range each * (rounds + 1) {
@@ -282,7 +287,7 @@ func TestTooLarge(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	all := messages(t, c)
+	all := messages(t, c.ListenAddrs()[0])
 	if len(all) != 5 {
 		t.Fatalf("%d messages", len(all))
 	}
