@@ -56,13 +56,16 @@ type Attendance struct {
 }
 
 // Attend announces a member now and then every AnnounceEvery, with what now
-// says of it by then. told, unless it is nil, hears each time how many programs
+// says of it by then. It waits for the first announcement no longer than that. told, unless it is nil, hears each time how many programs
 // are at work. An announcement that failed is forgotten: the next one, or Leave,
 // tells whether the outage is over. now and told run on another goroutine.
 func Attend(ctx context.Context, f Membership, now func() Member, told func(live int)) (*Attendance, error) {
 	inner, stop := context.WithCancel(ctx)
 	a := &Attendance{f: f, now: now, told: told, id: now().ID, stop: stop}
-	if err := a.Announce(ctx); err != nil {
+	first, cancel := context.WithTimeout(ctx, AnnounceEvery)
+	err := a.Announce(first)
+	cancel()
+	if err != nil && (ctx.Err() != nil || first.Err() != context.DeadlineExceeded) {
 		stop()
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"seine/frontier/canon"
@@ -25,7 +26,7 @@ type Admitter interface {
 type SeedConfig struct {
 	Batch    int                       // candidates a call, default 500
 	Again    string                    // request id: known URLs are queued once more; "" = not
-	OnWait   func(why error, left int) // called before each pause; why is ErrFull or ErrNotAcked
+	OnWait   func(why error, left int) // called before each pause, once at a time; why is ErrFull or ErrNotAcked
 	MinPause time.Duration             // first pause when Redis is full, default 100 ms, doubled up to MaxPause
 	MaxPause time.Duration             // default 10 s
 }
@@ -39,19 +40,37 @@ type SeedCounts struct {
 	Bad      int64 `json:"bad"`  // texts that are no URL
 }
 
-// Seeder admits texts as URLs, in batches of one shard. What is refused for
-// want of room, or not acknowledged, it tries again until ctx ends, so nothing
-// is lost. One goroutine.
+// Seeder admits texts as URLs, in batches of one shard, side by side. What is
+// refused for want of room, or not acknowledged, it tries again until ctx ends, so
+// nothing is lost. What a shard does not take now it keeps, up to 64 MB for all
+// shards, and goes on with the others. One goroutine calls it.
 type Seeder struct {
 	to       Admitter
 	cfg      SeedConfig
 	maker    *Maker
 	classify func(url []byte) (class uint8, ok bool)
-	pending  [][]Candidate // by shard
-	verdicts []Verdict
-	counts   SeedCounts
+	shards   []seedShard
+	kept     int    // bytes that are pending
 	again    string // request id of texts that ask to be fetched again
+	bad      int64
+
+	mu     sync.Mutex // over what the goroutines that admit share
+	counts SeedCounts
+	err    error // the first that ended one
 }
+
+// seedShard is what waits for one shard.
+type seedShard struct {
+	pending []Candidate
+	busy    chan struct{} // closed when what was handed over before has its place; nil: nothing was
+}
+
+const (
+	// maxSeedsKept bounds the seeds that wait for shards that do not take them.
+	maxSeedsKept = 64 << 20
+	// seedOverhead is what a seed takes beside its text.
+	seedOverhead = 160
+)
 
 // NewSeeder returns a seeder of one crawl. Its rules of priority hold for seeds
 // too; a seed that none matches is of class 0.
@@ -73,7 +92,7 @@ func NewSeeder(to Admitter, cfg SeedConfig) (*Seeder, error) {
 		cfg.OnWait = func(error, int) {}
 	}
 	return &Seeder{to: to, cfg: cfg, again: "seed:" + rand.Text(), maker: NewMaker(to.Layout()), classify: classify,
-		pending: make([][]Candidate, to.Shards()), verdicts: make([]Verdict, cfg.Batch)}, nil
+		shards: make([]seedShard, to.Shards())}, nil
 }
 
 // BadSeed is a text that is no URL to crawl; the seeder goes on.
@@ -95,7 +114,7 @@ func (s *Seeder) Add(ctx context.Context, text string) error {
 	}
 	item, err := s.maker.Element(text)
 	if err != nil {
-		s.counts.Bad++
+		s.bad++
 		return &BadSeed{text, err}
 	}
 	c := item.Candidate
@@ -106,37 +125,110 @@ func (s *Seeder) Add(ctx context.Context, text string) error {
 		c.Priority, _ = s.classify([]byte(c.URL))
 	}
 	k := s.to.Of(c.Fingerprint)
-	s.pending[k] = append(s.pending[k], c)
-	if len(s.pending[k]) >= s.cfg.Batch {
-		return s.flush(ctx, k)
+	h := &s.shards[k]
+	h.pending = append(h.pending, c)
+	s.kept += sizeOf(&c)
+	if len(h.pending) < s.cfg.Batch {
+		return nil
 	}
-	return nil
-}
-
-// Skip counts a text that could not even be read.
-func (s *Seeder) Skip() { s.counts.Bad++ }
-
-// Flush admits what is pending.
-func (s *Seeder) Flush(ctx context.Context) error {
-	for k := range s.pending {
-		if err := s.flush(ctx, k); err != nil {
+	if h.isBusy() && s.kept >= maxSeedsKept {
+		if err := h.await(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
+	if !h.isBusy() {
+		s.hand(ctx, k)
+	}
+	return s.fault()
+}
+
+func sizeOf(c *Candidate) int { return len(c.URL) + len(c.Meta) + seedOverhead }
+
+// Skip counts a text that could not even be read.
+func (s *Seeder) Skip() { s.bad++ }
+
+// Flush admits what is pending.
+func (s *Seeder) Flush(ctx context.Context) error {
+	for k := range s.shards {
+		s.hand(ctx, k)
+	}
+	for k := range s.shards {
+		if h := &s.shards[k]; h.busy != nil {
+			<-h.busy // ends with ctx
+		}
+	}
+	return s.fault()
 }
 
 // Counts says what became of the texts so far.
-func (s *Seeder) Counts() SeedCounts { return s.counts }
+func (s *Seeder) Counts() SeedCounts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := s.counts
+	counts.Bad = s.bad
+	return counts
+}
 
-// flush admits what is pending for shard k, until all has its place.
-func (s *Seeder) flush(ctx context.Context, k int) error {
+// fault is the first error that ended the work on a shard.
+func (s *Seeder) fault() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// isBusy reports whether what was handed over before waits for its place.
+func (h *seedShard) isBusy() bool {
+	select {
+	case <-h.busy:
+		return false
+	default:
+		return h.busy != nil
+	}
+}
+
+// await waits while the shard is busy.
+func (h *seedShard) await(ctx context.Context) error {
+	select {
+	case <-h.busy:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// hand admits what is pending for shard k, on another goroutine, when what was
+// handed over before has its place.
+func (s *Seeder) hand(ctx context.Context, k int) {
+	h := &s.shards[k]
+	pending, before, done := h.pending, h.busy, make(chan struct{})
+	h.pending, h.busy = nil, done
+	for i := range pending {
+		s.kept -= sizeOf(&pending[i])
+	}
+	go func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		for batch := range slices.Chunk(pending, s.cfg.Batch) {
+			if err := s.place(ctx, k, batch); err != nil {
+				s.mu.Lock()
+				s.err = cmp.Or(s.err, err)
+				s.mu.Unlock()
+				return
+			}
+		}
+	}()
+}
+
+// place admits a batch of shard k, until all of it has its place.
+func (s *Seeder) place(ctx context.Context, k int, batch []Candidate) error {
 	pause := s.cfg.MinPause
-	waited := false      // all that is pending was refused before
+	waited := false      // all that is left was refused before
 	var before []Verdict // of a try that was not acknowledged
-	for len(s.pending[k]) > 0 {
-		batch := s.pending[k]
-		verdicts := s.verdicts[:len(batch)]
+	all := make([]Verdict, len(batch))
+	for len(batch) > 0 {
+		verdicts := all[:len(batch)]
 		why := s.to.Admit(ctx, k, batch, verdicts)
 		for i := range before {
 			if before[i] == Admitted && verdicts[i] == Seen {
@@ -150,27 +242,31 @@ func (s *Seeder) flush(ctx context.Context, k int) error {
 			return why
 		default:
 			before = nil
-			if s.pending[k] = s.count(batch, verdicts); len(s.pending[k]) == 0 {
+			if batch = s.count(batch, verdicts, !waited); len(batch) == 0 {
 				return nil
-			}
-			if !waited {
-				s.counts.Full += int64(len(s.pending[k]))
 			}
 			waited, why = true, ErrFull
 		}
-		left := len(s.pending[k])
-		s.cfg.OnWait(why, left)
+		s.tellWait(why, len(batch))
 		if err := wait(ctx, pause); err != nil {
-			return fmt.Errorf("%w; %d seeds of shard %d are not safe, seed them again: %w", why, left, k, err)
+			return fmt.Errorf("%w; %d seeds of shard %d are not safe, seed them again: %w", why, len(batch), k, err)
 		}
 		pause = min(2*pause, s.cfg.MaxPause)
 	}
 	return nil
 }
 
+func (s *Seeder) tellWait(why error, left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.OnWait(why, left)
+}
+
 // count counts verdicts and returns the candidates without a place, in the
-// memory of batch.
-func (s *Seeder) count(batch []Candidate, verdicts []Verdict) []Candidate {
+// memory of batch. first says that they were not refused before.
+func (s *Seeder) count(batch []Candidate, verdicts []Verdict, first bool) []Candidate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	left := batch[:0]
 	for i, v := range verdicts {
 		switch v {
@@ -183,6 +279,9 @@ func (s *Seeder) count(batch []Candidate, verdicts []Verdict) []Candidate {
 		case Full:
 			left = append(left, batch[i])
 		}
+	}
+	if first {
+		s.counts.Full += int64(len(left))
 	}
 	return left
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 // roomy admits in memory, and answers full for every second candidate of the
 // first calls.
 type roomy struct {
+	mu    sync.Mutex
 	known map[string]bool
 	full  int
 	deaf  int // calls that are not acknowledged, though they took effect
@@ -28,6 +30,8 @@ func (*roomy) Settings() *Settings         { return &Settings{Priority: []string
 func (*roomy) Of(fp canon.Fingerprint) int { return int(fp.Site >> 63) }
 
 func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Verdict) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.calls++
 	for i, c := range batch {
 		switch {
@@ -175,5 +179,58 @@ func TestElementComesBack(t *testing.T) {
 				t.Errorf("a wish to be fetched again is lost: %+v", k.all)
 			}
 		}
+	}
+}
+
+// silent is roomy, but for one shard that does not answer until it is told to.
+type silent struct {
+	roomy
+	speaks chan struct{}
+}
+
+func (s *silent) Admit(ctx context.Context, k int, batch []Candidate, verdicts []Verdict) error {
+	if k == 1 {
+		select {
+		case <-s.speaks:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return s.roomy.Admit(ctx, k, batch, verdicts)
+}
+
+// A shard that is silent keeps its seeds waiting, and nobody else's.
+func TestSeederBesideASilentShard(t *testing.T) {
+	r := &silent{roomy: roomy{known: map[string]bool{}}, speaks: make(chan struct{})}
+	s, err := NewSeeder(r, SeedConfig{Batch: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 5000
+	for i := range n {
+		if err := s.Add(t.Context(), fmt.Sprintf("http://s%d.example/x%d", i%70, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Flush(t.Context()) }()
+	others := 0
+	for i := range n {
+		c, _ := NewMaker(r.Layout()).Make(fmt.Sprintf("http://s%d.example/x%d", i%70, i))
+		others += 1 - r.Of(c.Fingerprint)
+	}
+	for end := time.Now().Add(10 * time.Second); s.Counts().Admitted < int64(others); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d seeds of the shard that answers were admitted", s.Counts().Admitted, others)
+		}
+	}
+	select {
+	case err := <-ended:
+		t.Fatal("it ended before the silent shard answered: ", err)
+	default:
+	}
+	close(r.speaks)
+	if err := <-ended; err != nil || s.Counts().Admitted != n {
+		t.Errorf("%+v, %v", s.Counts(), err)
 	}
 }

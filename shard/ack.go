@@ -14,19 +14,21 @@ import (
 // CheckAck looks whether every master has as many replicas as have to
 // acknowledge an admission. When none has, that is ErrUnfit: nothing could be
 // admitted. When some have, the others are a warning, for shards on these wait.
-// A server that forbids INFO is not judged.
+// A server that forbids INFO, or does not answer in time, is not judged.
 func (c *Client) CheckAck(ctx context.Context, replicas int) (*Warning, error) {
 	var mu sync.Mutex
 	var short []string
 	masters := 0
 	err := c.eachMaster(ctx, func(ctx context.Context, n *redis.Client) error {
-		info, err := fields(ctx, n)
-		if err != nil {
-			return fmt.Errorf("shard: check of %s: %w", n.Options().Addr, err)
-		}
+		limited, cancel := context.WithTimeout(ctx, checkWait)
+		defer cancel()
+		info, err := fields(limited, n)
 		mu.Lock()
 		defer mu.Unlock()
 		masters++
+		if err != nil { // it may have some
+			return ctx.Err()
+		}
 		if has, err := strconv.Atoi(info["connected_slaves"]); err == nil && has < replicas {
 			short = append(short, n.Options().Addr)
 		}

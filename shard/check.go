@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -24,18 +25,29 @@ func (w Warning) String() string {
 	return fmt.Sprintf("redis %s: %s; set %s", strings.Join(w.Servers, ", "), w.What, w.Set)
 }
 
+// checkWait is how long Check and CheckAck wait for a master.
+const checkWait = 5 * time.Second
+
 // Check looks at every master before a crawl starts on them. An eviction
 // policy, a server too old (Redis before 7.0, Valkey before 7.2) or a replica
 // is ErrUnfit, a missing module ErrNoBloom; the error names each server and
 // what to do. Lesser things are warnings. What a managed server forbids to ask
 // is not judged.
+//
+// A master that does not answer in time is left for later, as are those that are
+// masters only later: from now on each is looked at before the first call to it,
+// and calls to one that is not fit wait until that is mended, which Config.Waits
+// is told of.
 func (c *Client) Check(ctx context.Context) ([]Warning, error) {
+	c.judges.Store(true)
 	var mu sync.Mutex
 	byText := make(map[string]*Warning)
 	faults := make(map[string]error)
 	err := c.eachMaster(ctx, func(ctx context.Context, n *redis.Client) error {
 		addr := n.Options().Addr
-		f, err := examine(ctx, n)
+		short, cancel := context.WithTimeout(ctx, checkWait)
+		defer cancel()
+		f, err := examine(short, n)
 		mu.Lock()
 		defer mu.Unlock()
 		for _, w := range f.warnings {
@@ -44,11 +56,15 @@ func (c *Client) Check(ctx context.Context) ([]Warning, error) {
 			}
 			byText[w.What].Servers = append(byText[w.What].Servers, addr)
 		}
-		if faults[addr] = errors.Join(f.faults...); err != nil {
-			return fmt.Errorf("shard: check of %s: %w", addr, err)
+		faults[addr] = errors.Join(f.faults...)
+		if err == nil && faults[addr] == nil {
+			c.fit.Store(addr, true)
 		}
-		return nil
+		return ctx.Err()
 	})
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("shard: check: %w", err)
+	}
 	errs := []error{err}
 	for _, addr := range slices.Sorted(maps.Keys(faults)) {
 		errs = append(errs, faults[addr])
@@ -59,6 +75,31 @@ func (c *Client) Check(ctx context.Context) ([]Warning, error) {
 		warnings = append(warnings, *byText[text])
 	}
 	return warnings, errors.Join(errs...)
+}
+
+// judge looks at a master before the first call to it, if Check was called.
+func (c *Client) judge(ctx context.Context, n *redis.Client) error {
+	if !c.judges.Load() {
+		return nil
+	}
+	addr := n.Options().Addr
+	if _, ok := c.fit.Load(addr); ok {
+		return nil
+	}
+	f, err := examine(ctx, n)
+	if err == nil {
+		err = errors.Join(f.faults...)
+	}
+	if err != nil {
+		return err
+	}
+	if _, known := c.fit.LoadOrStore(addr, true); !known && c.cfg.Warns != nil {
+		for _, w := range f.warnings {
+			w.Servers = []string{addr}
+			c.cfg.Warns(w)
+		}
+	}
+	return nil
 }
 
 // findings is what is wrong with one server.

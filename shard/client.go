@@ -48,7 +48,9 @@ type Client struct {
 	closed  atomic.Bool
 	retries [broken + 1]*metrics.Counter // by fault
 
-	epochs sync.Map // shard number -> *epoch
+	epochs sync.Map    // shard number -> *epoch
+	judges atomic.Bool // Check was called: no master is worked on before it was found fit
+	fit    sync.Map    // addresses of masters that were
 
 	mu    sync.Mutex
 	spare map[string]*redis.Client // by address, to nodes that a redirect named
@@ -59,7 +61,8 @@ type Client struct {
 }
 
 // Open connects to the first address that answers and finds out whether it is
-// a cluster. It tries each address once.
+// a cluster. It tries each address once; with Config.Patient again and again
+// while none answers, which Config.Waits is told of.
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -79,19 +82,45 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	for f := range c.retries {
 		c.retries[f] = metrics.GetOrCreateCounter(fmt.Sprintf("seine_shard_retries_total{fault=%q}", fault(f)))
 	}
+	began := time.Now()
+	for attempt := 0; ; attempt++ {
+		err, final := c.openAny(ctx)
+		if err == nil {
+			return c, nil
+		}
+		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+		if final || !cfg.Patient {
+			return nil, err
+		}
+		if w := (Wait{Shard: -1, Op: "open", Master: strings.Join(resolved.Addrs, ", "), For: time.Since(began), Err: err}); c.mayTell(&w) {
+			c.cfg.Waits(w)
+		}
+		if pause(ctx, attempt, c.cfg.MaxPause) != nil {
+			return nil, err
+		}
+	}
+}
+
+// openAny tries each address once. final says that trying again will not help.
+func (c *Client) openAny(ctx context.Context) (err error, final bool) {
 	var faults []error
-	for _, addr := range resolved.Addrs {
+	for _, addr := range c.cfg.Addrs {
 		isCluster, err := c.askCluster(ctx, addr)
 		if err == nil {
 			err = c.connect(ctx, addr, isCluster)
 		}
 		if err == nil {
-			return c, nil
+			return nil, false
 		}
+		f, _ := classify(err)
+		final = final || f == permanent
 		faults = append(faults, fmt.Errorf("%s: %w", addr, err))
 	}
-	return nil, fmt.Errorf("%w: %w", ErrUnreachable, errors.Join(faults...))
+	return errors.Join(faults...), final
 }
+
+// errDatabase: Config.DB is none of the server's.
+var errDatabase = errors.New("no such database")
 
 // connect makes the client of the server or cluster at addr and tries it.
 func (c *Client) connect(ctx context.Context, addr string, isCluster bool) error {
@@ -100,7 +129,7 @@ func (c *Client) connect(ctx context.Context, addr string, isCluster bool) error
 		c.single = redis.NewClient(c.options(addr))
 		c.rdb = c.single
 	case c.cfg.DB != 0:
-		return fmt.Errorf("a cluster has only database 0, not %d", c.cfg.DB)
+		return fmt.Errorf("%w: a cluster has only database 0, not %d", errDatabase, c.cfg.DB)
 	default: // its nodes get the options of a single server
 		c.cluster = redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.cfg.Addrs, NewClient: c.newNode,
 			ContextTimeoutEnabled: true, DisableRoutingPolicies: true, ClusterStateReloadInterval: 15 * time.Second})

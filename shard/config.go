@@ -32,6 +32,12 @@ type Config struct {
 	MaxPause    time.Duration // longest pause between two tries; default 1 s
 	Name        string        // shown in CLIENT LIST; "" = none
 
+	// Patient has Open go on trying, until its context ends, while no server of the
+	// list answers.
+	Patient bool
+	// Warns, if not nil, is told what Check would have warned of, of masters that
+	// answered only after it. It must not block.
+	Warns func(Warning)
 	// Waits, if not nil, is told of calls that have tried for 5 s and go on, of one
 	// master at most each 30 s. It must not block.
 	Waits func(Wait)

@@ -49,6 +49,13 @@ func (c *Client) Each(ctx context.Context, k int, op, key string, try func(conte
 	})
 }
 
+// Await calls try until it succeeds, or fails with an error that does not pass
+// by itself or by somebody mending it, or ctx ends; Config.Waits is told of it as of
+// a call to the master of key.
+func (c *Client) Await(ctx context.Context, k int, op, key string, try func(context.Context) error) error {
+	return c.repeat(ctx, k, op, key, func(*redis.Client, bool) error { return try(ctx) })
+}
+
 // repeat is the one loop around all calls: it finds the master of key, tries,
 // and decides how to go on.
 func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *redis.Client, ask bool) error) error {
@@ -56,6 +63,9 @@ func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *
 	addr, asking := "", false // where a redirect sends the next try
 	for attempt, redirects := 0, 0; ; {
 		n, err := c.node(ctx, key, addr)
+		if err == nil {
+			err = c.judge(ctx, n)
+		}
 		if err == nil {
 			if !asking {
 				c.observe(k, key, n.Options().Addr)

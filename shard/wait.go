@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -42,6 +43,9 @@ func (w Wait) String() string {
 	if w.Shard >= 0 {
 		who += fmt.Sprintf(", master of shard %d", w.Shard)
 	}
+	if errors.Is(w.Err, ErrUnfit) || errors.Is(w.Err, ErrNoBloom) {
+		return fmt.Sprintf("%s is not fit for a crawl; nothing is done there until that is mended", who)
+	}
 	return fmt.Sprintf("waiting for %s since %s; this goes on by itself when it answers or another master takes over", who, w.For.Round(time.Second))
 }
 
@@ -57,28 +61,32 @@ type sawOpen struct{ first, last time.Time }
 
 // tellWait tells of a call that waits, seldom.
 func (c *Client) tellWait(ctx context.Context, k int, op, key string, n *redis.Client, began time.Time, err error) {
-	waited := time.Since(began)
-	if c.cfg.Waits == nil || waited < c.patience.first {
-		return
-	}
-	w := Wait{Shard: k, Op: op, For: waited, Err: err}
+	w := Wait{Shard: k, Op: op, For: time.Since(began), Err: err}
 	if n != nil {
 		w.Master = n.Options().Addr
 	}
-	c.mu.Lock()
-	last, told := c.waits[w.Master]
-	due := !told || time.Since(last) >= c.patience.again
-	if due {
-		c.waits[w.Master] = time.Now()
-	}
-	c.mu.Unlock()
-	if !due {
+	if !c.mayTell(&w) {
 		return
 	}
 	if n != nil && c.cluster != nil && (redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK")) {
-		w.Slot = c.openSlot(ctx, n, slotOf(key), waited)
+		w.Slot = c.openSlot(ctx, n, slotOf(key), w.For)
 	}
 	c.cfg.Waits(w)
+}
+
+// mayTell reports whether it is time to tell of w.
+func (c *Client) mayTell(w *Wait) bool {
+	if c.cfg.Waits == nil || w.For < c.patience.first {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, told := c.waits[w.Master]
+	if told && time.Since(last) < c.patience.again {
+		return false
+	}
+	c.waits[w.Master] = time.Now()
+	return true
 }
 
 // openSlot asks a node whether it is moving a slot, which has kept a call waiting,

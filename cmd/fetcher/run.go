@@ -78,14 +78,17 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, member.leave()) }()
-	if err := errors.Join(g.seed(env, f), member.seeded(env.Stop)); err != nil {
+	seeds, err := g.beginSeeding(env, f, member)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, seeds.end()) }()
 	stop, err := g.monitor(env, f, c, out, fetching)
 	if err != nil {
 		return err
 	}
 	defer stop()
+	defer seeds.onFault(c.Stop)()
 	err = g.crawl(env, c)
 	last := c.Progress()
 	screen.Summary(last)
@@ -196,6 +199,69 @@ func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
 	if g.InsecureSkipVerify {
 		env.Log.Warn("certificates are NOT verified (--insecure-skip-verify)")
 	}
+}
+
+// seedAlone is how long a fetcher of a fleet seeds before it crawls too: seeds of
+// a shard that does not answer keep nobody waiting.
+const seedAlone = 10 * time.Second
+
+// seeding is what --seed and --file name on its way to the shards.
+type seeding struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+	err    error // once it ended
+}
+
+// beginSeeding seeds, and returns when that has ended or, in a fleet, has taken
+// long: then it goes on beside the crawl, which does not end before it.
+func (g *grammar) beginSeeding(env *boot.Env, f *queue, member attendance) (*seeding, error) {
+	own := *env
+	s := &seeding{ended: make(chan struct{})}
+	own.Stop, s.cancel = context.WithCancel(env.Stop)
+	go func() {
+		s.err = errors.Join(g.seed(&own, f), member.seeded(own.Stop))
+		close(s.ended)
+	}()
+	long := time.NewTimer(seedAlone)
+	defer long.Stop()
+	if g.Embedded {
+		long.Stop() // a crawl in this process ends with its seeds unless it has them first
+	}
+	select {
+	case <-s.ended:
+		return s, s.take()
+	case <-long.C:
+		env.Log.Info("seeding takes long and goes on beside the crawl")
+		return s, nil
+	}
+}
+
+// onFault has stop called if the seeding fails, until the result is called.
+func (s *seeding) onFault(stop func()) func() {
+	quit := make(chan struct{})
+	go func() {
+		select {
+		case <-s.ended:
+			if s.err != nil {
+				stop()
+			}
+		case <-quit:
+		}
+	}()
+	return func() { close(quit) }
+}
+
+// end stops it, and returns what is wrong with it unless that was returned.
+func (s *seeding) end() error {
+	s.cancel()
+	<-s.ended
+	return s.take()
+}
+
+func (s *seeding) take() error {
+	err := s.err
+	s.err = nil
+	return err
 }
 
 // seed admits what --seed and --file name before the crawl starts, and fails

@@ -28,6 +28,11 @@ func (c *statsCmd) Run(env *boot.Env, g *cli) error {
 func showReport(w io.Writer, r *frontier.Report) {
 	t := r.Total
 	row(w, "crawl", fmt.Sprintf("%s, %s, %d shards", r.Crawl, r.State, r.Layout.Shards))
+	for i := range r.Shards {
+		if s := &r.Shards[i]; s.Silent {
+			row(w, "SILENT", fmt.Sprintf("shard %d does not answer and is not counted", s.Shard))
+		}
+	}
 	for _, key := range r.Lost {
 		row(w, "MISSING", key+", restore it with frontier bloom load")
 	}

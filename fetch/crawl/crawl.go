@@ -162,7 +162,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	defer context.AfterFunc(c.ctx, c.drain)()
 	c.lastEnded.Store(time.Now().UnixMilli())
 	c.lastAnswered.Store(time.Now().UnixMilli())
-	c.pollCounters(c.ctx)                       // the page limit holds from the first page on
+	c.pollBriefly(c.ctx)                        // the page limit holds from the first page on
 	back, stopBack := context.WithCancel(c.ctx) // admitters and settlers outlive the shard loops
 	var loops, rear sync.WaitGroup
 	for _, l := range c.loops {

@@ -111,6 +111,9 @@ func (c *Crawler) readCounters(ctx context.Context) {
 	c.readAt = time.Now()
 	mark := c.budget.mark()
 	stats, err := c.cfg.Frontier.Stats(ctx)
+	if err != nil && ctx.Err() != nil && c.ctx.Err() == nil {
+		stats, err = c.cfg.Frontier.RecentStats(c.ctx) // of a silent shard what was known, or nothing
+	}
 	if err != nil {
 		c.fail(ctx, err) // a bounded ctx that ran out is no failure
 		return

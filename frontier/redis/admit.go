@@ -68,6 +68,9 @@ func (f *Frontier) Admit(ctx context.Context, k int, batch []frontier.Candidate,
 
 // admit runs the script for the candidates of batch that chosen names.
 func (f *Frontier) admit(ctx context.Context, k int, a *admission, batch []frontier.Candidate, chosen []int, verdicts []frontier.Verdict) error {
+	if err := f.awaitRights(ctx, k); err != nil {
+		return err
+	}
 	var reply any
 	acked := 0
 	err := f.withRoom(ctx, k, "admit", func(each int, room int64) (_ any, keys []string, err error) {

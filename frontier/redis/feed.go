@@ -240,7 +240,7 @@ func (f *Frontier) buryElements(ctx context.Context, elements []feedElement) err
 	if err == nil {
 		_, err = f.client.Do(short, noShard, key, "LTRIM", key, -maxDeadFeed, -1)
 	}
-	if ctx.Err() == nil && (isFull(err) || err != nil && short.Err() != nil) {
+	if isFull(err) || isLate(ctx, err) {
 		for i := range elements {
 			elements[i].late = elements[i].late || elements[i].dead != ""
 		}

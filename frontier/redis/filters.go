@@ -84,11 +84,11 @@ func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, erro
 	return list, err
 }
 
-// overFilters are the shards with a filter that errs more often than the crawl
+// overFilters are those of some shards with a filter that errs more often than the crawl
 // allows, as probing found, and what of that cannot be read. Cost: one call a
 // shard.
-func (f *Frontier) overFilters(ctx context.Context) (over []int, unread []string, err error) {
-	for k := range f.keys {
+func (f *Frontier) overFilters(ctx context.Context, shards []int) (over []int, unread []string, err error) {
+	for _, k := range shards {
 		_, records, err := f.records(ctx, k)
 		text, err := unreadable(err)
 		if err != nil {

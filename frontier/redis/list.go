@@ -11,7 +11,8 @@ import (
 	"seine/shard"
 )
 
-// List names the crawls of a Redis in order. Cost: one call a crawl.
+// List names the crawls of a Redis in order. A crawl whose root
+// is on a master that does not answer is unreadable. Cost: one call a crawl.
 func List(ctx context.Context, client *shard.Client) ([]frontier.Listed, error) {
 	reply, err := client.Do(ctx, noShard, shard.CrawlsKey(), "SMEMBERS", shard.CrawlsKey())
 	if err != nil {
@@ -25,9 +26,15 @@ func List(ctx context.Context, client *shard.Client) ([]frontier.Listed, error) 
 	slices.Sort(names)
 	list := make([]frontier.Listed, 0, len(names))
 	for _, name := range names {
-		r, err := readRoot(ctx, client, name)
+		short, cancel := context.WithTimeout(ctx, reportWait)
+		r, err := readRoot(short, client, name)
+		cancel()
 		if errors.Is(err, frontier.ErrNoCrawl) {
 			continue // a deletion that died before its last step
+		}
+		if isLate(ctx, err) {
+			list = append(list, frontier.Listed{Crawl: name, State: "unreadable", Fault: "the master of " + shard.RootKey(name) + " does not answer"})
+			continue
 		}
 		if errors.Is(err, errRoot) || errors.Is(err, frontier.ErrLayout) {
 			list = append(list, frontier.Listed{Crawl: name, State: "unreadable", Fault: err.Error()})

@@ -1,12 +1,14 @@
 package redis
 
 import (
-	"embed"
-
 	"context"
+	"embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"seine/shard"
 )
@@ -78,28 +80,63 @@ func text(name string) string {
 	return string(b)
 }
 
+// rightsWait is how long a program that starts waits for the rights on a shard.
+const rightsWait = 5 * time.Second
+
 // rights fails with shard.ErrUnfit where our user of Redis may not run what
-// scripts do. Rights taken away later are not noticed before they are missed.
-// Cost: a call a shard.
+// scripts do. A shard that does not answer now is asked before the first script
+// there. Rights taken away later are not noticed before they are missed. Cost: a
+// call a shard, side by side.
 func (f *Frontier) rights(ctx context.Context) error {
+	short, cancel := context.WithTimeout(ctx, rightsWait)
+	defer cancel()
+	errs := make([]error, len(f.keys))
+	var wg sync.WaitGroup
 	for k := range f.keys {
-		raw, err := f.run(ctx, k, rightsScript, []string{f.keys[k].Rights(), f.keys[k].Never(rightsScript.Name)}, 0)
-		var no []string
-		switch {
-		case err != nil && strings.Contains(err.Error(), "NOPERM"):
-			no = []string{"EVALSHA"}
-		case err != nil:
-			return err
-		}
-		for _, v := range shard.Array(raw) {
-			no = append(no, shard.Text(v))
-		}
-		if len(no) == 0 {
-			continue
-		}
-		slices.Sort(no)
-		return &shard.Error{Shard: k, Op: "open", Err: fmt.Errorf("%w: this user of Redis may not run %s on keys such as %s, and scripts would break off in the middle; allow it (ACL SETUSER … +%s)",
-			shard.ErrUnfit, strings.Join(no, ", "), f.keys[k].Meta(), strings.ToLower(strings.Join(no, " +")))}
+		wg.Go(func() { errs[k] = f.rightsOn(short, k) })
 	}
-	return nil
+	wg.Wait()
+	for k, err := range errs {
+		if isLate(ctx, err) && !errors.Is(err, shard.ErrUnfit) {
+			errs[k] = nil
+			f.unasked[k].Store(true)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// rightsOn is rights on shard k.
+func (f *Frontier) rightsOn(ctx context.Context, k int) error {
+	raw, err := f.run(ctx, k, rightsScript, []string{f.keys[k].Rights(), f.keys[k].Never(rightsScript.Name)}, 0)
+	var no []string
+	switch {
+	case err != nil && strings.Contains(err.Error(), "NOPERM"):
+		no = []string{"EVALSHA"}
+	case err != nil:
+		return err
+	}
+	for _, v := range shard.Array(raw) {
+		no = append(no, shard.Text(v))
+	}
+	if len(no) == 0 {
+		return nil
+	}
+	slices.Sort(no)
+	return &shard.Error{Shard: k, Op: "open", Err: fmt.Errorf("%w: this user of Redis may not run %s on keys such as %s, and scripts would break off in the middle; allow it (ACL SETUSER … +%s)",
+		shard.ErrUnfit, strings.Join(no, ", "), f.keys[k].Meta(), strings.ToLower(strings.Join(no, " +")))}
+}
+
+// awaitRights waits until our user has its rights on a shard that was silent
+// when the program started. The client tells of it.
+func (f *Frontier) awaitRights(ctx context.Context, k int) error {
+	if !f.unasked[k].Load() {
+		return nil
+	}
+	return f.client.Await(ctx, k, "rights", f.keys[k].Meta(), func(ctx context.Context) error {
+		err := f.rightsOn(ctx, k)
+		if err == nil {
+			f.unasked[k].Store(false)
+		}
+		return err
+	})
 }

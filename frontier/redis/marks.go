@@ -31,12 +31,13 @@ func (f *Frontier) noteLongest(stats []frontier.ShardStats) {
 }
 
 // Unmarked says where the crawl's memory marks do nothing, nil when they hold
-// everywhere or there are none. Cost: as Stats.
+// everywhere or there are none; of masters that do not answer it says nothing. Cost: as
+// Stats.
 func (f *Frontier) Unmarked(ctx context.Context) (*shard.Warning, error) {
 	if f.Settings().MemoryHigh == 0 {
 		return nil, nil
 	}
-	stats, err := f.Stats(ctx)
+	stats, err := f.statsInTime(ctx, recentWait)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func unmarked(stats []frontier.ShardStats) *shard.Warning {
 		Set:  "maxmemory",
 	}
 	for i := range stats {
-		if s := &stats[i]; s.Memory.Limit == 0 && !slices.Contains(w.Servers, s.Master) {
+		if s := &stats[i]; s.Memory.Limit == 0 && !s.Silent && !slices.Contains(w.Servers, s.Master) {
 			w.Servers = append(w.Servers, s.Master)
 		}
 	}

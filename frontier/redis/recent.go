@@ -31,7 +31,12 @@ type recentStats struct {
 // caller a second one more for each shard.
 func (f *Frontier) RecentStats(ctx context.Context) ([]frontier.ShardStats, error) {
 	key := shard.RecentKey(f.crawl)
-	raw, err := f.client.Do(ctx, noShard, key, "GET", key)
+	short, cancel := context.WithTimeout(ctx, recentWait)
+	defer cancel()
+	raw, err := f.client.Do(short, noShard, key, "GET", key)
+	if isLate(ctx, err) {
+		return f.statsInTime(ctx, recentWait) // the master that keeps the readings is silent: each reads for itself
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +45,14 @@ func (f *Frontier) RecentStats(ctx context.Context) ([]frontier.ShardStats, erro
 		return stats, nil
 	}
 	claim := shard.RecentClaimKey(f.crawl)
-	mine, err := f.client.Do(ctx, noShard, claim, "SET", claim, 1, "NX", "PX", recentWait.Milliseconds())
+	mine, err := f.client.Do(short, noShard, claim, "SET", claim, 1, "NX", "PX", recentWait.Milliseconds())
 	if err != nil && !isFull(err) {
 		return nil, err
 	}
 	if last := f.recent.Load(); mine == nil && last != nil {
 		return *last, nil // somebody is at it
 	}
-	stats, err := f.statsInTime(ctx)
+	stats, err := f.statsInTime(ctx, recentWait)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +81,9 @@ func (f *Frontier) keepRecent(stats []frontier.ShardStats) {
 	f.recent.Store(&stats)
 }
 
-// statsInTime counts the shards that answer in time.
-func (f *Frontier) statsInTime(ctx context.Context) ([]frontier.ShardStats, error) {
-	short, cancel := context.WithTimeout(ctx, recentWait)
+// statsInTime counts the shards that answer within wait; the others are Silent.
+func (f *Frontier) statsInTime(ctx context.Context, wait time.Duration) ([]frontier.ShardStats, error) {
+	short, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	out := make([]frontier.ShardStats, len(f.keys))
 	errs := make([]error, len(f.keys))

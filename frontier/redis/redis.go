@@ -103,6 +103,7 @@ type Frontier struct {
 	each       []atomic.Int64                        // by shard: how many keys each filter has, as last heard; 0 = 1
 	longest    []atomic.Uint32                       // by shard: the longest queue of its master, as Stats last saw it
 	recent     atomic.Pointer[[]frontier.ShardStats] // as RecentStats last saw them
+	unasked    []atomic.Bool                         // by shard: it was silent when the program's rights were asked for
 	admissions sync.Pool                             // of *admission
 }
 
@@ -113,7 +114,7 @@ type runner func(ctx context.Context, k int, s *shard.Script, keys []string, arg
 func attach(client *shard.Client, crawl string, layout frontier.Layout, epoch string) *Frontier {
 	f := &Frontier{client: client, crawl: crawl, layout: layout, epoch: epoch, shards: shard.NewMap(layout.Shards)}
 	f.cfg, f.longest = Config{}.complete(), make([]atomic.Uint32, layout.Shards)
-	f.each = make([]atomic.Int64, layout.Shards)
+	f.each, f.unasked = make([]atomic.Int64, layout.Shards), make([]atomic.Bool, layout.Shards)
 	f.process, f.run = strings.ToLower(rand.Text()[:11]), client.Run
 	for k := range layout.Shards {
 		keys := shard.KeysOf(crawl, f.shards.Tag(k))
@@ -149,6 +150,9 @@ func (f *Frontier) Settings() *frontier.Settings { return f.settings.Load() }
 // Call runs a script of shard k. keys are those after KEYS[9], args those after
 // ARGV[1].
 func (f *Frontier) Call(ctx context.Context, k int, s *shard.Script, keys []string, args []any) (any, error) {
+	if err := f.awaitRights(ctx, k); err != nil {
+		return nil, err
+	}
 	all := append(f.sharedKeys(make([]string, 0, 9+len(keys)), k, s), keys...)
 	reply, err := f.run(ctx, k, s, all, append([]any{f.epoch}, args...)...)
 	if err != nil {

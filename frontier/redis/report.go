@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"sync"
+	"time"
 
 	"seine/frontier"
 	"seine/shard"
 )
 
-// Report reads the whole state of the crawl. Cost: a few calls a shard.
+// reportWait is how long a report waits for a shard, or for the feed or the list
+// of programs.
+const reportWait = 3 * time.Second
+
+// Report reads the whole state of the crawl, as far as its masters answer: a
+// shard that does not is Silent, and not counted. Cost: a few calls a shard.
 func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	root, err := f.root(ctx)
 	if err != nil {
@@ -26,8 +31,14 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	default:
 		r.State = fmt.Sprintf("paused in shard %s", root.paused)
 	}
-	if r.Shards, err = f.Stats(ctx); err != nil {
+	if r.Shards, err = f.statsInTime(ctx, reportWait); err != nil {
 		return nil, err
+	}
+	answering := make([]int, 0, len(r.Shards))
+	for k := range r.Shards {
+		if !r.Shards[k].Silent {
+			answering = append(answering, k)
+		}
 	}
 	r.Total = frontier.Total(r.Shards)
 	for k := range r.Shards {
@@ -38,7 +49,7 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	if w := unmarked(r.Shards); w != nil && root.settings.MemoryHigh > 0 {
 		r.Pressure = append(r.Pressure, w.String())
 	}
-	for k := range f.keys {
+	for _, k := range answering {
 		set, err := f.FilterSet(ctx, k)
 		if err != nil {
 			return nil, err
@@ -52,29 +63,62 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	if r.Lost != nil {
 		r.State += ", nothing is admitted: filters are missing"
 	}
-	if r.Over, r.Unread, err = f.overFilters(ctx); err != nil {
+	if r.Over, r.Unread, err = f.overFilters(ctx, answering); err != nil {
 		return nil, err
 	}
-	if r.Paused, r.Blocked, err = f.countStopped(ctx); err != nil {
+	if r.Paused, r.Blocked, err = f.countStopped(ctx, answering); err != nil {
 		return nil, err
 	}
-	if r.Dead, err = f.DeadTotals(ctx); err != nil {
+	if r.Dead, err = f.deadTotals(ctx, answering); err != nil {
 		return nil, err
 	}
-	if r.Feed, err = f.FeedLen(ctx); errors.Is(err, errForeign) {
-		r.Feed, r.Unread = -1, append(r.Unread, err.Error())
-	} else if err != nil {
+	var unread string
+	if r.Feed, unread, err = inTime(ctx, "the feed", f.FeedLen); err != nil {
 		return nil, err
 	}
-	if r.Members, err = f.Members(ctx); errors.Is(err, errForeign) {
-		r.Unread, err = append(r.Unread, err.Error()), nil
+	if unread != "" {
+		r.Feed, r.Unread = -1, append(r.Unread, unread)
+	}
+	if r.Members, unread, err = inTime(ctx, "the list of programs", f.Members); unread != "" {
+		r.Unread = append(r.Unread, unread)
 	}
 	return r, err
 }
 
-// DeadTotals is frontier.DeadTotals of this crawl.
-func (f *Frontier) DeadTotals(ctx context.Context) (map[string]int64, error) {
-	return frontier.DeadTotals(ctx, f)
+// isLate says whether err is that of a call whose own time ran out, while that of
+// ctx, which it was made of, did not: who was asked is silent.
+func isLate(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)
+}
+
+// inTime reads what one key holds. unread says why it cannot be read where the
+// report goes on without: it is of another type, or its master is silent.
+func inTime[T any](ctx context.Context, what string, read func(context.Context) (T, error)) (v T, unread string, err error) {
+	short, cancel := context.WithTimeout(ctx, reportWait)
+	defer cancel()
+	v, err = read(short)
+	switch {
+	case errors.Is(err, errForeign):
+		return v, err.Error(), nil
+	case isLate(ctx, err):
+		return v, what + " cannot be read: its master does not answer", nil
+	}
+	return v, "", err
+}
+
+// deadTotals is frontier.DeadTotals of some shards.
+func (f *Frontier) deadTotals(ctx context.Context, shards []int) (map[string]int64, error) {
+	totals := map[string]int64{}
+	for _, k := range shards {
+		counts, err := f.DeadCounts(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		for cause, n := range counts {
+			totals[cause] += n
+		}
+	}
+	return totals, nil
 }
 
 // Stats counts every shard, all at once. Cost: one call a shard.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"seine/frontier"
 	"seine/shard"
@@ -41,7 +43,8 @@ func (f *Frontier) root(ctx context.Context) (*root, error) {
 
 // Set applies change to the settings, stores them under a new revision and
 // copies the revision to every shard, where running fetchers see it with their
-// next tick. change may run more than once. Cost: two calls a shard.
+// next tick; one that does not answer follows later. change may run more than once. Cost:
+// two calls a shard, side by side.
 func (f *Frontier) Set(ctx context.Context, change func(*frontier.Settings) error) (before, after *frontier.Settings, err error) {
 	err = f.alterRoot(ctx, func(r *root) (shard.Fields, error) {
 		old := r.settings
@@ -136,33 +139,62 @@ func (f *Frontier) alterRoot(ctx context.Context, change func(*root) (shard.Fiel
 	return f.publish(ctx, r)
 }
 
+// publishWait is how long a change waits for shards that do not answer. They
+// follow with the first tick of any fetcher that they answer.
+const publishWait = 6 * time.Second
+
 // publish copies revision and pause of the root to every shard that has an
-// older revision.
+// older revision, side by side.
 func (f *Frontier) publish(ctx context.Context, r *root) error {
-	for k := range f.layout.Shards {
-		for {
-			h, err := f.client.Hash(ctx, k, f.keys[k].Meta())
-			if err != nil {
-				return err
-			}
-			if !f.owns(h["epoch"]) {
-				return &shard.Error{Shard: k, Op: "publish", Err: frontier.ErrStale}
-			}
-			if has, err := strconv.ParseInt(h["rev"], 10, 64); err == nil && has >= r.rev {
-				break
-			}
-			paused := ""
-			if r.pausedIn(k) {
-				paused = "1"
-			}
-			if _, err := f.client.CompareAndSet(ctx, k, f.keys[k].Meta(),
-				shard.Fields{"epoch", h["epoch"], "rev", h["rev"]},
-				shard.Fields{"rev", strconv.FormatInt(r.rev, 10), "paused", paused}); err != nil {
-				return err
-			}
+	short, cancel := context.WithTimeout(ctx, publishWait)
+	defer cancel()
+	errs := make([]error, len(f.keys))
+	var wg sync.WaitGroup
+	for k := range f.keys {
+		wg.Go(func() { errs[k] = f.publishTo(short, k, r) })
+	}
+	wg.Wait()
+	for k, err := range errs {
+		if isLate(ctx, err) {
+			errs[k] = nil // silent, which the client told of
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// publishTo is publish to shard k.
+func (f *Frontier) publishTo(ctx context.Context, k int, r *root) error {
+	for {
+		h, err := f.client.Hash(ctx, k, f.keys[k].Meta())
+		if err != nil {
+			return err
+		}
+		if !f.owns(h["epoch"]) {
+			return &shard.Error{Shard: k, Op: "publish", Err: frontier.ErrStale}
+		}
+		if has, err := strconv.ParseInt(h["rev"], 10, 64); err == nil && has >= r.rev {
+			return nil
+		}
+		paused := ""
+		if r.pausedIn(k) {
+			paused = "1"
+		}
+		if _, err := f.client.CompareAndSet(ctx, k, f.keys[k].Meta(),
+			shard.Fields{"epoch", h["epoch"], "rev", h["rev"]},
+			shard.Fields{"rev", strconv.FormatInt(r.rev, 10), "paused", paused}); err != nil {
+			return err
+		}
+	}
+}
+
+// catchUp publishes the root to shard k, which answered an older revision: it
+// was silent when that changed, or whoever changed it died.
+func (f *Frontier) catchUp(ctx context.Context, k int) error {
+	r, err := f.root(ctx)
+	if err != nil {
+		return err
+	}
+	return f.publishTo(ctx, k, r)
 }
 
 // Close ends the work on the crawl. The client stays open; it is the caller's.

@@ -193,11 +193,11 @@ func (f *Frontier) stopped(k int, blocked bool) string {
 	return f.keys[k].Paused()
 }
 
-// countStopped is how many sites are paused and how many blocked, over all
+// countStopped is how many sites are paused and how many blocked, over some
 // shards.
-func (f *Frontier) countStopped(ctx context.Context) (paused, blocked int64, err error) {
+func (f *Frontier) countStopped(ctx context.Context, shards []int) (paused, blocked int64, err error) {
 	var counts [2]int64
-	for k := range f.keys {
+	for _, k := range shards {
 		for i := range counts {
 			key := f.stopped(k, i == 1)
 			n, err := f.client.Do(ctx, k, key, "HLEN", key)

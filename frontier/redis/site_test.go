@@ -230,7 +230,7 @@ func TestStopped(t *testing.T) {
 	if got := shown(); !slices.Equal(got, want[2:]) {
 		t.Errorf("%q, want %q", got, want[2:])
 	}
-	if p, b, err := s.countStopped(t.Context()); p != 1 || b != 0 || err != nil {
+	if p, b, err := s.countStopped(t.Context(), []int{0}); p != 1 || b != 0 || err != nil {
 		t.Error(p, b, err)
 	}
 }

@@ -42,7 +42,10 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 		}
 		reply.Gone = append(gone, reply.Gone...)
 		if last {
-			return reply, nil
+			if reply.Rev < f.Settings().Rev {
+				err = f.catchUp(ctx, k)
+			}
+			return reply, err
 		}
 	}
 }

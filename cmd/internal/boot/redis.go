@@ -67,19 +67,26 @@ func (r *RedisFlags) Frontier() redis.Config {
 // Open connects to Redis as the flags and this process's environment say. It
 // logs which master the program waits for.
 func (r *RedisFlags) Open(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
+	return r.open(ctx, name, log, false)
+}
+
+func (r *RedisFlags) open(ctx context.Context, name string, log *slog.Logger, patient bool) (*shard.Client, error) {
 	c, err := r.Config(name, os.Environ())
 	if err != nil {
 		return nil, err
 	}
+	c.Patient = patient
+	c.Warns = func(w shard.Warning) { log.Warn(w.String()) }
 	c.Waits = func(w shard.Wait) { log.Warn(w.String(), "call", w.Op, "err", w.Err) }
 	return shard.Open(ctx, c)
 }
 
-// OpenFit is Open for programs that admit: it refuses servers that would lose
-// data, have no RedisBloom, or none of the replicas that --ack asks for, and
-// logs what could be better.
+// OpenFit is Open for programs that admit: it waits while no server answers,
+// refuses servers that would lose data, have no RedisBloom, or none of the
+// replicas that --ack asks for, and logs what could be better. A master that does
+// not answer now is looked at when it does, and not worked on if it is not fit.
 func (r *RedisFlags) OpenFit(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
-	client, err := r.Open(ctx, name, log)
+	client, err := r.open(ctx, name, log, true)
 	if err != nil {
 		return nil, err
 	}

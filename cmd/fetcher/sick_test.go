@@ -1,0 +1,190 @@
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/redis"
+	"seine/shard"
+	"seine/shard/shardtest"
+)
+
+// ward is a crawl of three shards on three masters, of which that of shard 2
+// falls ill. The root of the crawl is on another; its list of programs is not.
+type ward struct {
+	t     *testing.T
+	redis *shardtest.Server
+	ill   *shardtest.Node
+	crawl string
+	f     *redis.Frontier
+	web   *httptest.Server
+	links func(site, page int) string // of a page
+
+	mu    sync.Mutex
+	asked map[string]int // times, by URL
+}
+
+func newWard(t *testing.T, change func(*frontier.Settings)) *ward {
+	t.Helper()
+	w := &ward{t: t, redis: shardtest.Masters(t, 3), asked: make(map[string]int), links: func(int, int) string { return "" }}
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: w.redis.Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	w.ill = w.redis.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(2)))
+	on := func(key string) *shardtest.Node { return w.redis.MasterOf(t, shard.Slot(key)) }
+	w.crawl = "sick"
+	for i := 0; on(shard.RootKey(w.crawl)) == w.ill || on(shard.LiveKey(w.crawl)) != w.ill; i++ {
+		w.crawl = fmt.Sprint("sick", i)
+	}
+	s := frontier.DefaultSettings()
+	s.Delay, s.Jitter = 20*time.Millisecond, 0
+	if change != nil {
+		change(&s)
+	}
+	if w.f, err = redis.Create(t.Context(), client, w.crawl, frontier.Layout{Shards: 3, PlanURLs: 1_000_000}.Complete(), s); err != nil {
+		t.Fatal(err)
+	}
+	w.web = httptest.NewServer(http.HandlerFunc(w.answer))
+	t.Cleanup(w.web.Close)
+	return w
+}
+
+func (w *ward) answer(rw http.ResponseWriter, r *http.Request) {
+	var site, page int
+	if n, _ := fmt.Sscanf(r.Host+r.URL.Path, "s%d.example/p%d", &site, &page); n != 2 {
+		http.NotFound(rw, r)
+		return
+	}
+	w.mu.Lock()
+	w.asked[r.Host+r.URL.Path]++
+	w.mu.Unlock()
+	rw.Header().Set("Content-Type", "text/html")
+	io.WriteString(rw, "<title>page</title>"+w.links(site, page))
+}
+
+// isIll reports whether a site is of the shard that falls ill.
+func (w *ward) isIll(site int) bool {
+	return w.f.ShardOf(fmt.Sprintf("s%d.example", site)) == 2
+}
+
+// count is how many pages of shards that stay well, and of the other, were asked
+// for.
+func (w *ward) count() (well, ill int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for at := range w.asked {
+		var site int
+		fmt.Sscanf(at, "s%d.example", &site)
+		if w.isIll(site) {
+			ill++
+		} else {
+			well++
+		}
+	}
+	return well, ill
+}
+
+// seeds writes a file of so many pages of each of some sites, and says how many
+// of them are of shards that stay well, and of the other.
+func (w *ward) seeds(sites, pages int) (file string, well, ill int) {
+	var b strings.Builder
+	for p := range pages {
+		for s := range sites {
+			fmt.Fprintf(&b, "http://s%d.example/p%d\n", s, p)
+			if w.isIll(s) {
+				ill++
+			} else {
+				well++
+			}
+		}
+	}
+	file = filepath.Join(w.t.TempDir(), "seeds")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return file, well, ill
+}
+
+// fetcher starts one, with leases of the default length.
+func (w *ward) fetcher(args ...string) *process {
+	_, port, _ := net.SplitHostPort(w.web.Listener.Addr().String())
+	return start(w.t, append(args, "--redis", strings.Join(w.redis.Addrs, ","), "--crawl", w.crawl, "--connect-to", "::127.0.0.1:"+port, "--exit-when-done")...)
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: ", what)
+		}
+	}
+}
+
+// A fetcher starts, and seeds, while one master is silent: it works on the shards
+// that answer, says whom it waits for, and does not call the crawl done. That
+// master is looked at when it answers; while it is not fit, nothing is done there.
+func TestStartsBesideASilentMaster(t *testing.T) {
+	w := newWard(t, nil)
+	file, well, ill := w.seeds(60, 5)
+	if err := w.ill.Client().ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
+		t.Fatal(err)
+	}
+	w.ill.Stop(t)
+	t.Cleanup(func() { w.ill.Cont(t) }) // or it does not end
+	p := w.fetcher("--file", file)
+	until(t, "the shards that answer are crawled", func() bool { n, _ := w.count(); return n == well })
+	until(t, "the silent master is named", func() bool {
+		return strings.Contains(p.log.String(), "waiting for "+w.ill.Addr)
+	})
+	w.ill.Cont(t)
+	until(t, "the master that does not fit is named", func() bool {
+		log := p.log.String()
+		return strings.Contains(log, "is not fit for a crawl") && strings.Contains(log, "maxmemory-policy noeviction")
+	})
+	if _, n := w.count(); n > 0 {
+		t.Errorf("%d pages of a shard were fetched whose master is not fit", n)
+	}
+	if err := w.ill.Client().ConfigSet(t.Context(), "maxmemory-policy", "noeviction").Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(t)
+	if a, b := w.count(); a != well || b != ill {
+		t.Errorf("%d and %d of %d and %d pages", a, b, well, ill)
+	}
+}
+
+// Redis that comes up after the fetcher is waited for.
+func TestWaitsForRedis(t *testing.T) {
+	w := newWard(t, nil)
+	file, well, ill := w.seeds(6, 2)
+	for _, n := range w.redis.Nodes {
+		n.Stop(t)
+	}
+	t.Cleanup(func() {
+		for _, n := range w.redis.Nodes {
+			n.Cont(t)
+		}
+	})
+	p := w.fetcher("--file", file)
+	until(t, "it says that it waits", func() bool { return strings.Contains(p.log.String(), "waiting for "+w.redis.Addrs[0]) })
+	for _, n := range w.redis.Nodes {
+		n.Cont(t)
+	}
+	p.wait(t)
+	if a, b := w.count(); a != well || b != ill {
+		t.Errorf("%d and %d of %d and %d pages", a, b, well, ill)
+	}
+}

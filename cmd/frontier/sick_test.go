@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"seine/frontier"
+	"seine/shard"
+	"seine/shard/shardtest"
+)
+
+// Beside a master that does not answer the verbs show and change what can be, and
+// say what is missing; that shard follows when it answers.
+func TestVerbsBesideASilentMaster(t *testing.T) {
+	s := shardtest.Masters(t, 3)
+	d := sit(t, s)
+	ill := s.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(2)))
+	name := "sick"
+	for s.MasterOf(t, shard.Slot(shard.RootKey(name))) == ill || s.MasterOf(t, shard.Slot(shard.LiveKey(name))) != ill {
+		name += "k"
+	}
+	d.ok("create --shards 3 --plan-urls 10k --crawl " + name)
+	f := d.open(name)
+	ill.Stop(t)
+	t.Cleanup(func() { ill.Cont(t) })
+	d.ok("stats --crawl "+name, "SILENT shard 2 does not answer", "the list of programs cannot be read")
+	d.ok("set --delay 7s --crawl "+name, "7s")
+	d.ok("pause --crawl "+name, "paused the crawl")
+	if s.MasterOf(t, shard.Slot(shard.CrawlsKey())) != ill {
+		d.ok("list", name)
+	}
+	ill.Cont(t)
+	reply, err := f.Tick(t.Context(), 2, frontier.TickRequest{Want: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); reply.Rev != f.Settings().Rev || !reply.Paused; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the shard stays at revision %d, paused %v; the crawl has %d", reply.Rev, reply.Paused, f.Settings().Rev)
+		}
+		if reply, err = f.Tick(t.Context(), 2, frontier.TickRequest{Want: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := d.ok("stats --crawl " + name); strings.Contains(out, "SILENT") {
+		t.Errorf("a shard that answers is called silent:\n%s", out)
+	}
+}
