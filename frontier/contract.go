@@ -138,6 +138,7 @@ type Outcome struct {
 	Index     int
 	Kind      Kind
 	NotBefore time.Duration // Retry: from now
+	Blameless bool          // Retry: for no reason of the URL's, so its class and attempts stay
 	Cause     string        // Retry, Dead: one of the causes of the README's table
 	Text      string        // Dead: the last error, bounded by the caller
 }

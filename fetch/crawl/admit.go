@@ -3,8 +3,8 @@ package crawl
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"seine/frontier"
@@ -53,7 +53,8 @@ type admitter struct {
 	refusedAt   time.Time // when candidates that do not ask again found none, and none was admitted since
 
 	// Of the goroutine that admits:
-	epoch   uint64 // of the connection, before the last call
+	epoch   uint64      // of the connection, before the last call
+	mute    atomic.Bool // the shard owes an answer for so long that nothing waits for it in memory alone
 	parked  []candidate
 	pause   time.Duration // until the parked are asked for again
 	retryAt time.Time
@@ -83,7 +84,7 @@ func (a *admitter) empty() bool {
 func (a *admitter) isFull() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.parkedCount > 0 || time.Since(a.refusedAt) < roomUnknown
+	return a.parkedCount > 0 && !a.mute.Load() || time.Since(a.refusedAt) < roomUnknown
 }
 
 // hasParked reports whether candidates wait for room.
@@ -143,6 +144,12 @@ func (a *admitter) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		a.takeBack()
 		candidates = a.takeWaiting(candidates)
+		if a.isMute() {
+			a.setMute(candidates)
+			a.park()
+			a.awaitCandidates(ctx)
+			continue
+		}
 		if len(candidates) == 0 && !a.isRetryDue() {
 			a.awaitCandidates(ctx)
 			continue
@@ -170,8 +177,9 @@ func (a *admitter) awaitCandidates(ctx context.Context) {
 		t := time.NewTimer(time.Until(a.retryAt))
 		defer t.Stop()
 		ripe, stop = t.C, a.loop.crawler.stopping
-	} else if !a.loop.overflow.empty() {
-		t := time.NewTicker(look) // the overflow's disk may be full, or free again
+	}
+	if a.mute.Load() || len(a.parked) == 0 && !a.loop.overflow.empty() {
+		t := time.NewTicker(look) // the shard may answer, the overflow's disk be full, or free again
 		defer t.Stop()
 		ripe = t.C
 	}
@@ -203,14 +211,64 @@ func (a *admitter) isRetryDue() bool {
 
 // admit admits candidates in groups.
 func (a *admitter) admit(ctx context.Context, g *admitGroup, candidates []candidate) error {
-	for some := range slices.Chunk(candidates, maxAdmit) {
+	for len(candidates) > 0 {
+		some := candidates[:min(len(candidates), maxAdmit)]
 		g.set(some, a.loop.overflow != nil)
-		if err := a.call(ctx, g.batch, g.verdicts); err != nil {
+		err := a.call(ctx, g.batch, g.verdicts)
+		if err == errMute {
+			a.setMute(candidates)
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		a.apply(g)
+		candidates = candidates[len(some):]
 	}
 	return nil
+}
+
+// admitPatience is how long one admission call is waited for before it is looked
+// at whether the shard answers anything.
+const admitPatience = 5 * time.Second
+
+// errMute: the shard answers nothing at all.
+var errMute = errors.New("crawl: the shard is silent")
+
+// isMute reports whether the shard answers nothing, from a call that did not
+// get through until the next tick that does.
+func (a *admitter) isMute() bool {
+	if !a.mute.Load() {
+		return false
+	}
+	if a.loop.silentFor(time.Now()) >= heartbeat {
+		return true
+	}
+	a.mute.Store(false)
+	a.retryAt = time.Time{}
+	return false
+}
+
+// setMute parks candidates of a shard that answers nothing; those that an
+// overflow takes go there. Once half of what may be open is, the pages of those
+// that are parked go back: requests to all other sites would stop.
+func (a *admitter) setMute(candidates []candidate) {
+	a.mute.Store(true)
+	a.parked = append(a.parked, candidates...)
+	if a.loop.overflow != nil && a.loop.crawler.overflowErr() == nil {
+		a.loop.overflow.add(a.parked, a.loop.notify)
+	} else if a.loop.crawler.isCrowded() {
+		for i := range a.parked {
+			if p, ok := a.parked[i].from.(*page); ok {
+				p.mute.Store(true)
+			}
+			a.parked[i].from.answered(frontier.Full)
+		}
+	} else {
+		return
+	}
+	clear(a.parked)
+	a.parked = a.parked[:0]
 }
 
 // park decides when candidates that found no room are asked for again. A
@@ -241,13 +299,30 @@ func (a *admitter) park() {
 func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
 	a.epoch = a.loop.checkEpoch()
 	for {
-		err := a.loop.crawler.cfg.Frontier.Admit(ctx, a.loop.shard, batch, verdicts)
+		err := a.tryCall(ctx, batch, verdicts)
 		if !errors.Is(err, frontier.ErrNotAcked) {
 			return err
 		}
 		a.loop.crawler.count.notAcked.Inc()
 		if !sleep(ctx, nil, 100*time.Millisecond) {
 			return ctx.Err()
+		}
+	}
+}
+
+// tryCall is one call. It fails with errMute when the shard has not answered
+// ticks either for a while: the call may then take effect late, as once.
+func (a *admitter) tryCall(ctx context.Context, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
+	for {
+		short, cancel := context.WithTimeout(ctx, admitPatience)
+		err := a.loop.crawler.cfg.Frontier.Admit(short, a.loop.shard, batch, verdicts)
+		late := err != nil && ctx.Err() == nil && short.Err() != nil && !errors.Is(err, frontier.ErrNotAcked)
+		cancel()
+		if !late {
+			return err
+		}
+		if a.loop.silentFor(time.Now()) >= admitPatience-heartbeat {
+			return errMute
 		}
 	}
 }

@@ -181,6 +181,13 @@ func (f *flow) blocked() bool {
 	return f.bytes >= f.max
 }
 
+// isHalf reports whether pages hold half of what they may, or more.
+func (f *flow) isHalf() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bytes >= f.max/2
+}
+
 // held is the bytes that pages hold now.
 func (f *flow) held() int64 {
 	f.mu.Lock()

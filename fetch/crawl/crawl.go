@@ -258,6 +258,11 @@ func (c *Crawler) unreserve(n int) {
 	}
 }
 
+// isCrowded reports whether half of what may be open is.
+func (c *Crawler) isCrowded() bool {
+	return c.flow.isHalf() || c.visits.Load() >= int64(c.cfg.MaxVisits)/2
+}
+
 func (c *Crawler) loopOf(f canon.Fingerprint) *shardLoop { return c.loops[c.cfg.Frontier.Of(f)] }
 
 // notifyHungry wakes the shard loops that wait for room.

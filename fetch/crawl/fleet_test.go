@@ -22,6 +22,7 @@ type meddler struct {
 	full    atomic.Bool   // admission has no room for what is new
 	slow    atomic.Bool   // admission does not answer
 	frozen  atomic.Bool   // ticks do not answer
+	silent  atomic.Int32  // the number of a shard that answers nothing, counted from 1
 	delay   time.Duration // of every tick
 	tickErr atomic.Pointer[error]
 	admit   atomic.Pointer[error]
@@ -40,12 +41,24 @@ func (m *meddler) hold(ctx context.Context, b *atomic.Bool) error {
 	return nil
 }
 
+// hush waits while shard k answers nothing.
+func (m *meddler) hush(ctx context.Context, k int) error {
+	for m.silent.Load() == int32(k)+1 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
 func (m *meddler) Tick(ctx context.Context, k int, req frontier.TickRequest) (frontier.TickReply, error) {
 	m.ticks.Add(1)
 	if err := m.tickErr.Load(); err != nil {
 		return frontier.TickReply{}, *err
 	}
-	if err := m.hold(ctx, &m.frozen); err != nil {
+	if err := errors.Join(m.hold(ctx, &m.frozen), m.hush(ctx, k)); err != nil {
 		return frontier.TickReply{}, err
 	}
 	if m.delay > 0 {
@@ -63,6 +76,9 @@ func (m *meddler) Tick(ctx context.Context, k int, req frontier.TickRequest) (fr
 }
 
 func (m *meddler) Settle(ctx context.Context, k int, batch []frontier.Settlement) ([]frontier.Settled, error) {
+	if err := m.hush(ctx, k); err != nil {
+		return nil, err
+	}
 	settled, err := m.Frontier.Settle(ctx, k, batch)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +91,7 @@ func (m *meddler) Settle(ctx context.Context, k int, batch []frontier.Settlement
 }
 
 func (m *meddler) Admit(ctx context.Context, k int, batch []frontier.Candidate, v []frontier.Verdict) error {
-	if err := m.hold(ctx, &m.slow); err != nil {
+	if err := errors.Join(m.hold(ctx, &m.slow), m.hush(ctx, k)); err != nil {
 		return err
 	}
 	if err := m.admit.Load(); err != nil {

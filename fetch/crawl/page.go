@@ -31,6 +31,7 @@ type page struct {
 	bytes      int64        // of size: what flow control knows of
 	pending    atomic.Int32 // candidates without a verdict
 	returned   atomic.Bool  // it goes back to be fetched again, for its record or a candidate found no place
+	mute       atomic.Bool  // that is because a shard is silent
 	counted    bool         // holds a page of the budget
 }
 
@@ -70,8 +71,13 @@ const (
 	causeStatus       = "status"        // the server kept answering with a code that is retried
 	causeRedirectLoop = "redirect_loop" // redirects to itself, or too many in a row
 	causeUnreachable  = "unreachable"   // its site could not be reached for too long
+	causeSilent       = "silent_shard"  // candidates of its page are of a shard that does not answer; never of the dead
 	causeOther        = "other"
 )
+
+// silentPause is how long a page waits that went back for a silent shard's sake,
+// and up to half as long again.
+const silentPause = time.Minute
 
 // maxErrorText bounds the error text kept with a dead URL and in its record.
 const maxErrorText = 300
@@ -434,7 +440,7 @@ func (p *page) recorded(err error) {
 // answered counts the verdict on one candidate. Full says that nobody will ask
 // for room again.
 func (p *page) answered(v frontier.Verdict) {
-	if v == frontier.Full && !p.returned.Swap(true) {
+	if v == frontier.Full && !p.returned.Swap(true) && !p.mute.Load() {
 		p.visit.loop.crawler.count.returned.Add(1)
 	}
 	if p.pending.Add(-1) == 0 {
@@ -453,6 +459,10 @@ func (p *page) settle() {
 			c.giveBack()
 		}
 		p.outcome = frontier.Outcome{Index: p.outcome.Index, Kind: frontier.Requeue}
+		if p.mute.Load() {
+			p.outcome.Kind, p.outcome.Blameless, p.outcome.Cause = frontier.Retry, true, causeSilent
+			p.outcome.NotBefore = retryDelay(silentPause, 0)
+		}
 	}
 	p.visit.settle(p.outcome)
 }

@@ -16,7 +16,7 @@ func (p *pair) outcome(rt *rapid.T, index int) frontier.Outcome {
 	case frontier.Retry:
 		p.made++ // two retries never become due at once: their order is open
 		o.NotBefore = time.Duration(100*rapid.IntRange(0, 300).Draw(rt, "not before")+p.made%97) * time.Millisecond
-		o.Cause = "timeout"
+		o.Cause, o.Blameless = "timeout", rapid.Bool().Draw(rt, "blameless")
 	case frontier.Dead:
 		o.Cause = rapid.SampledFrom([]string{"dns", "timeout"}).Draw(rt, "cause")
 		o.Text = fmt.Sprint("error ", p.made)

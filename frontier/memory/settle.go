@@ -51,7 +51,7 @@ func (p *part) settle(l *lease, st *frontier.Settlement) frontier.Settled {
 			l.entries[at].Lost = 0
 			p.bury(s.name, o.Cause, oneLine(o.Text), l.entries[at])
 		case frontier.Retry:
-			p.retry(s, l.entries[at], o.NotBefore)
+			p.retry(s, l.entries[at], o.NotBefore, o.Blameless)
 			changed = true
 		default:
 			back = append(back, at)
@@ -120,11 +120,11 @@ func roundUp(d time.Duration) int64 {
 }
 
 // retry queues an entry for later, one class lower.
-func (p *part) retry(s *site, e frontier.Entry, notBefore time.Duration) {
-	e.Priority = min(3, e.Priority+1)
+func (p *part) retry(s *site, e frontier.Entry, notBefore time.Duration, blameless bool) {
 	e.Lost = 0
-	if e.Attempts < 255 {
-		e.Attempts++
+	if !blameless {
+		e.Priority = min(3, e.Priority+1)
+		e.Attempts = min(254, e.Attempts) + 1
 	}
 	p.stats.Retried++
 	p.stats.Waiting++

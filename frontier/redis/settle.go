@@ -113,7 +113,11 @@ func (s *settling) add(st *frontier.Settlement) {
 		case frontier.Done:
 			s.args = append(s.args, "done")
 		case frontier.Retry:
-			s.args = append(s.args, "retry", Milliseconds(o.NotBefore))
+			word := "retry"
+			if o.Blameless {
+				word = "later"
+			}
+			s.args = append(s.args, word, Milliseconds(o.NotBefore))
 		case frontier.Dead:
 			s.args = append(s.args, "dead", slices.Index(s.causes, o.Cause)+1, letterHead(st.Site, o.Text))
 		default:

@@ -8,7 +8,7 @@
 -- ARGV[4..]    per settlement: token, site, how many outcomes, whether the site is
 --              free, 1 or 0; if 1: ms until it may be asked again, delay ms, why,
 --              failures; then the indexes of the outcomes, each once; then what
---              became of each: done, requeue, retry and ms from now, or dead, its
+--              became of each: done, requeue, retry or (as it is) later and ms from now, or dead, its
 --              cause, 1 for KEYS[10], and what comes before the entry in its letter
 -- Reply        per settlement a letter per outcome: 1 settled, 0 gone
 -- Cost         O(outcomes + log sites) per settlement
@@ -35,7 +35,7 @@ local function finish(block, entries, indexes, blocked)
   local letters, requeued, touched = {}, {}, false
   for i, index in ipairs(indexes) do
     local kind = next_arg()
-    local wait = kind == 'retry' and tonumber(next_arg())
+    local wait = (kind == 'retry' or kind == 'later') and tonumber(next_arg())
     local cause = kind == 'dead' and tonumber(next_arg())
     local letter_head = kind == 'dead' and next_arg()
 
@@ -50,8 +50,9 @@ local function finish(block, entries, indexes, blocked)
         bury(KEYS[DEAD + cause], letter_head .. mark(entry, p, attempts), most)
       elseif blocked then
         tally('blocked', 1)
-      elseif kind == 'retry' then
-        local again = mark(entry, math.min(3, p + 1), math.min(255, attempts + 1))
+      elseif wait then
+        local again = mark(entry, p, attempts)
+        if kind == 'retry' then again = mark(entry, math.min(3, p + 1), math.min(255, attempts + 1)) end
         local added = call('ZADD', KEYS[block + RETRIES], int(NOW + wait), again)
         tally('retried', 1)
         tally('waiting', added)
