@@ -94,11 +94,12 @@ func attend(f frontier.Membership, c *crawl.Crawler, seeds bool) (attendance, er
 	var seeding atomic.Bool
 	seeding.Store(seeds)
 	self := frontier.NewMember(frontier.KindFetcher, boot.Version())
+	self.ID = c.ID()
 	member, err := frontier.Attend(context.Background(), f, func() frontier.Member {
 		p, m := c.Progress(), self
 		m.Rate, m.Pages, m.Visits, m.Limit, m.Seeding = p.Rate, int64(p.Done+p.Dead), int(p.Visits), p.Limit, seeding.Load()
 		return m
-	}, nil)
+	}, c.SetLive)
 	if err != nil {
 		return attendance{}, err
 	}

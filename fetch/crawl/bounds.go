@@ -7,39 +7,47 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"seine/frontier"
 )
 
-// budget is how many pages may still be fetched under the crawl's page limit. A
-// page takes one when its request is about to start and gives it back when it
-// is to be fetched again later.
-//
-// What was settled by everybody is read from the shards now and then; what this
-// crawler started and that reading cannot hold yet counts beside it. So a crawler
-// never starts more than the limit leaves by what it knows; it borrows only
-// while what all have settled and lent is below the limit, so a fleet
-// overshoots by no more than it has lent. The only crawler of a crawl (exact)
-// takes the first reading and counts on by itself: it ends exactly at the limit.
+// budget is how many pages may still be fetched under the crawl's page limit,
+// Settings.MaxPages. The fetchers of a crawl hold pieces of the limit (frontier.Pages):
+// a page takes one of this fetcher's when its request is about to start, and gives it
+// back when it is to be fetched again later. So a fleet never starts more than the
+// limit, and nobody reads all shards for it.
 type budget struct {
-	exact bool
-
 	mu      sync.Mutex
-	read    bool
 	limit   int64 // 0 = none
-	settled int64 // by everybody, as last read
-	lent    int64 // to everybody, as last read
-	open    int64 // started here and not part of settled
-	ended   int64 // of open: will be part of settled at the next reading
+	held    int64 // by this fetcher, settled ones among them
+	left    int64 // held by nobody, as last told
+	open    int64 // started and not settled
+	settled int64 // since there is a limit
+	seq     int64 // of the last claim
+	need    chan struct{}
 }
 
 // take asks for one page.
 func (b *budget) take() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.limit > 0 && b.settled+b.open >= b.limit {
+	if b.limit > 0 && b.settled+b.open >= b.held {
+		b.ask()
 		return false
 	}
 	b.open++
+	if b.limit > 0 && b.held-b.settled-b.open < b.open/2 && b.left > 0 {
+		b.ask() // before they run out
+	}
 	return true
+}
+
+// ask has a further piece claimed. Called with mu.
+func (b *budget) ask() {
+	select {
+	case b.need <- struct{}{}:
+	default:
+	}
 }
 
 // giveBack returns one page: it was not fetched, or will be fetched again.
@@ -49,72 +57,61 @@ func (b *budget) giveBack() {
 	b.mu.Unlock()
 }
 
-// countUnasked counts a URL that ends without a request. The counters of the
-// shards do not tell it from a page, so it passes through as one, and
-// countUnasked returns true, unless they are not read.
-func (b *budget) countUnasked() bool {
-	if b.exact {
-		return false
-	}
+// settle says that a page was fetched, for good.
+func (b *budget) settle() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open++
-	return true
-}
-
-// end says that n pages were settled.
-func (b *budget) end(n int64) {
-	if b.exact {
-		return
-	}
-	b.mu.Lock()
-	b.ended += n
+	b.open--
+	b.settled++
 	b.mu.Unlock()
 }
 
-// mark is to be taken before the counters are read and handed to update.
-func (b *budget) mark() int64 {
+// claim is what this fetcher would hold: what it settled and has open, and so many
+// more; ok is false when there is no limit.
+func (b *budget) claim(limit, more int64) (c frontier.PageClaim, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ended
-}
-
-// update takes a new limit, 0 = none, and what all have settled and lent.
-func (b *budget) update(limit, settled, lent, mark int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.limit, b.lent = limit, lent
-	if b.exact && b.read {
-		return
+	if b.limit == 0 {
+		b.settled = 0 // the books begin with what was settled before
 	}
-	b.read = true
-	b.settled = settled
-	b.open -= mark
-	b.ended -= mark
+	if b.limit = limit; limit <= 0 {
+		return c, false
+	}
+	b.seq++
+	return frontier.PageClaim{Limit: limit, Seq: b.seq, Settled: b.settled, Want: b.settled + b.open + more}, true
 }
 
-// left is how many pages may start now; ok is false when there is no limit.
-func (b *budget) left() (n int64, ok bool) {
+// granted takes in what came of a claim.
+func (b *budget) granted(g frontier.PageGrant) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.limit - b.settled - b.open, b.limit > 0
+	b.held, b.left = g.Held, g.Left
+	b.mu.Unlock()
 }
 
-// mayBorrow reports whether more may be borrowed: pages are left that are not
-// lent already.
+// mayBorrow reports whether pages may start, or a further piece may be had.
 func (b *budget) mayBorrow() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.limit <= 0 {
+	if b.limit <= 0 || b.settled+b.open < b.held {
 		return true
 	}
-	return b.settled+b.open < b.limit && (b.exact || b.settled+b.lent < b.limit)
+	if b.left > 0 {
+		b.ask()
+	}
+	return false
 }
 
-// spent reports whether no page may start now.
+// spent reports whether no page may start now, and none is left for anybody.
 func (b *budget) spent() bool {
-	n, ok := b.left()
-	return ok && n <= 0
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limit > 0 && b.settled+b.open >= b.held && b.left == 0
+}
+
+// holds reports whether this fetcher holds pages that it does not need now.
+func (b *budget) holds() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limit > 0 && b.held > b.settled+b.open
 }
 
 // flow bounds the bytes of pages that wait for the sink or for a slow shard.

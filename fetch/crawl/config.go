@@ -2,9 +2,11 @@ package crawl
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"seine/extract/fields"
@@ -33,7 +35,8 @@ type Config struct {
 	MaxTries     int           // fetches of one URL at most, default 4
 	RetryCodes   []int         // statuses worth another attempt, default 408, 425, 429, 500, 502-504, 520-529
 	MaxRedirects int           // hops, default 10
-	Exact        bool          // this crawler is the only one: MaxPages is exact
+	ID           string        // of this fetcher, its frontier.Member.ID; default made up
+	Exact        bool          // this crawler is the only one
 	ExitWhenDone bool
 	GiveUp       time.Duration // with ExitWhenDone: how long a site may be unreachable, default 10 min
 	IdleTimeout  time.Duration // end after so long without work, 0 = never
@@ -68,6 +71,7 @@ func (cfg *Config) Validate() error {
 
 func (cfg *Config) fillDefaults() {
 	cfg.Concurrency = cmp.Or(cfg.Concurrency, 256)
+	cfg.ID = cmp.Or(cfg.ID, strings.ToLower(rand.Text()[:12]))
 	cfg.Memory = cmp.Or(cfg.Memory, memoryLimit())
 	cfg.MaxVisits = cmp.Or(cfg.MaxVisits, int(max(1024, cfg.Memory/8/visitBytes)))
 	cfg.Lease = cmp.Or(cfg.Lease, time.Minute)

@@ -39,12 +39,14 @@ type Frontier interface {
 	frontier.Queue
 	frontier.Rules
 	frontier.Counts
+	frontier.Pages
 }
 
 // preparer is a Fetcher that resolves names, and spaces requests to one address
 // out, before a worker is needed.
 type preparer interface {
 	Prepare(ctx context.Context, url string) (fetch.Reservation, error)
+	SetFetchers(n int)
 }
 
 // Crawler runs one fetcher's part of a crawl.
@@ -71,8 +73,7 @@ type Crawler struct {
 	stopOnce     sync.Once
 	fault        atomic.Pointer[error] // first error that made the crawler stop in order
 	renew        sync.Mutex
-	reading      sync.Mutex     // of the counters of all shards
-	readAt       time.Time      // when the last reading began; guarded by reading
+	live         atomic.Int64   // programs at work on the crawl
 	visiting     sync.WaitGroup // visits whose site is not free
 	reserved     atomic.Int64   // visits that shard loops mean to borrow
 	lossPermit   lossPermit
@@ -94,7 +95,7 @@ func New(cfg Config) (*Crawler, error) {
 	c := &Crawler{cfg: cfg, robots: newRobotsCache(cfg.Memory), deadSites: newDeadSites(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{})}
 	c.lossPermit.began = time.Now()
 	c.flow = newFlow(cfg.OpenBytes, c.notifyHungry)
-	c.budget.exact = cfg.Exact
+	c.budget.need = make(chan struct{}, 1)
 	pol, err := newPolicy(cfg.Frontier.Settings())
 	if err != nil {
 		return nil, err
@@ -108,6 +109,9 @@ func New(cfg Config) (*Crawler, error) {
 	}
 	return c, nil
 }
+
+// ID is this fetcher's name among the members of the crawl.
+func (c *Crawler) ID() string { return c.cfg.ID }
 
 // Stop asks for an orderly end: nothing new is started, what is open is
 // finished, the rest goes back. Run returns when that is done. It may be called
@@ -162,7 +166,8 @@ func (c *Crawler) Run(ctx context.Context) error {
 	defer context.AfterFunc(c.ctx, c.drain)()
 	c.lastEnded.Store(time.Now().UnixMilli())
 	c.lastAnswered.Store(time.Now().UnixMilli())
-	c.pollBriefly(c.ctx)                        // the page limit holds from the first page on
+	c.pollCounters(c.ctx)
+	c.holdPages(c.ctx)                          // the page limit holds from the first page on
 	back, stopBack := context.WithCancel(c.ctx) // admitters and settlers outlive the shard loops
 	var loops, rear sync.WaitGroup
 	for _, l := range c.loops {
@@ -172,6 +177,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 		rear.Go(func() { l.rules.run(back) })
 	}
 	rear.Go(func() { c.watch(back) })
+	rear.Go(func() { c.keepPages(back) })
 	rear.Go(func() { c.feed(back) })
 	loops.Wait()
 	if c.awaitVisits() {

@@ -79,8 +79,8 @@ func TestMaxPages(t *testing.T) {
 					t.Errorf("%d pages ended, the limit is %d", ended, n)
 				}
 				checkIdle(t, crawler)
-				if left, _ := crawler.budget.left(); left != 0 {
-					t.Errorf("budget of %d at the end", left)
+				if !crawler.budget.spent() {
+					t.Error("pages are left at the end")
 				}
 			})
 		}

@@ -594,8 +594,8 @@ func TestSettingsChange(t *testing.T) {
 	}
 }
 
-// TestMaxPagesOfFleet: crawlers that know of each other only by the counters
-// overshoot by no more than was lent, and end.
+// TestMaxPagesOfFleet: crawlers that know of each other only by the books of the
+// page limit end exactly at it.
 func TestMaxPagesOfFleet(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.MaxPages, s.Delay = 100, 5*time.Millisecond })
@@ -613,8 +613,7 @@ func TestMaxPagesOfFleet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// 20 sites with visits of at most 8 URLs can be lent.
-	if n := len(r.store.by(t)); n < 100 || n > 100+20*8 {
+	if n := len(r.store.by(t)); n != 100 {
 		t.Errorf("%d pages, the limit is 100", n)
 	}
 }
@@ -642,5 +641,30 @@ func TestLimits(t *testing.T) {
 	crawler.bottleneck.lastAt, crawler.bottleneck.lastCPU = time.Now().Add(-time.Millisecond), cpuTime()-time.Minute
 	if crawler.findBottleneck(); crawler.Progress().Limit != limitCPU {
 		t.Errorf("a minute of CPU in a millisecond is limited by %s", crawler.Progress().Limit)
+	}
+}
+
+// TestIdleFleet: the more programs are at work on a crawl, the less often an idle
+// fetcher looks, so that together they ask a shard no more often.
+func TestIdleFleet(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	r.cfg.ExitWhenDone = false
+	m := meddle(r)
+	crawler := r.crawler()
+	crawler.SetLive(1000)
+	wait := r.start(crawler)
+	shards := int64(r.cfg.Frontier.Shards())
+	until(t, "all shards were asked", func() bool { return m.ticks.Load() >= shards })
+	began, before := time.Now(), m.ticks.Load()
+	time.Sleep(3 * heartbeat) // nothing is to happen
+	if n := m.ticks.Load() - before; n > shards*int64(1+time.Since(began)/crawler.idlePause()) {
+		t.Errorf("%d ticks of %d shards in %v by one of 1,000 idle fetchers", n, shards, time.Since(began))
+	}
+	crawler.SetLive(1)
+	r.seed("http://a.example/") // another fetcher would be told by the shard alone
+	crawler.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -395,7 +395,7 @@ func (p *page) write(r *sink.Record) {
 // endUnasked settles a URL that no request was made for: u is what it parsed to,
 // nil if it did not; tries is how often it counts as tried in this visit.
 func (v *visit) endUnasked(item *frontier.Item, u *canon.URL, o frontier.Outcome, tries int) {
-	p := &page{visit: v, outcome: o, counted: v.loop.crawler.budget.countUnasked()}
+	p := &page{visit: v, outcome: o}
 	var r sink.Record
 	v.fillRecord(&r, item, &o)
 	r.Attempts += tries
@@ -463,6 +463,8 @@ func (p *page) settle() {
 			p.outcome.Kind, p.outcome.Blameless, p.outcome.Cause = frontier.Retry, true, causeSilent
 			p.outcome.NotBefore = retryDelay(silentPause, 0)
 		}
+	} else if p.counted {
+		c.budget.settle()
 	}
 	p.visit.settle(p.outcome)
 }

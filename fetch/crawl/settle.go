@@ -109,7 +109,7 @@ func (v *visit) settlement() frontier.Settlement {
 
 // apply forgets visits whose last URL is settled and whose site is free.
 func (s *settler) apply(group []*visit, batch []frontier.Settlement, settled []frontier.Settled) {
-	c, freed, ended := s.loop.crawler, false, int64(0)
+	c, freed := s.loop.crawler, false
 	for i, v := range group {
 		if slices.Contains(settled[i], false) && s.loop.holds(v) {
 			s.loop.leases.doubt() // or it is a repeat of a call whose reply was lost
@@ -117,9 +117,6 @@ func (s *settler) apply(group []*visit, batch []frontier.Settlement, settled []f
 		}
 		for j, ok := range settled[i] {
 			o := &batch[i].Outcomes[j]
-			if o.Kind == frontier.Done || o.Kind == frontier.Dead {
-				ended++
-			}
 			if ok {
 				c.count.outcome(*o)
 			} else {
@@ -138,7 +135,6 @@ func (s *settler) apply(group []*visit, batch []frontier.Settlement, settled []f
 			s.loop.drop(v)
 		}
 	}
-	c.budget.end(ended)
 	if freed {
 		s.loop.notify()
 	}

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -95,9 +96,6 @@ func (l *shardLoop) run(ctx context.Context) {
 // be done unless the loop is notified.
 func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	want := 0
-	if l.crawler.mayBorrow() && l.crawler.nearLimit() {
-		l.crawler.pollAgain(ctx)
-	}
 	if l.crawler.mayBorrow() {
 		want = l.crawler.reserve()
 	}
@@ -157,19 +155,27 @@ const standing = time.Second
 func (l *shardLoop) nextTick(want, due int, reply *frontier.TickReply) time.Duration {
 	next := reply.Next
 	l.later.Store(next > 0)
+	pause, spread := heartbeat, time.Duration(0)
+	if l.idle() { // nobody waits for this fetcher: the more there are, the less each looks
+		pause = l.crawler.idlePause()
+		spread = rand.N(l.crawler.idleSpread() + 1)
+	}
 	switch {
 	case due > 0 && due == want:
 		return 0 // there may be more
 	case reply.Paused:
-		return heartbeat
+		return pause
 	case next == 0 && want == 0:
 		l.setHungry(true)
 		return heartbeat
-	case next >= 0 && next < heartbeat:
-		return max(next, time.Millisecond)
+	case next >= 0 && next+spread < pause:
+		return max(next+spread, time.Millisecond)
 	}
-	return heartbeat
+	return pause
 }
+
+// shortOfRoom is how long a shard loop waits for more room where there is a little.
+const shortOfRoom = 10 * time.Millisecond
 
 func (l *shardLoop) setHungry(h bool) {
 	if l.hungry.Swap(h) != h {
@@ -192,8 +198,15 @@ func (l *shardLoop) awaitWork(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for {
-		if l.hungry.Load() && l.crawler.mayBorrow() && l.crawler.room() > 0 {
-			return // looked at after hungry was set: no room that came before is missed
+		if l.hungry.Load() && l.crawler.mayBorrow() {
+			// Looked at after hungry was set: no room that came before is missed. A little
+			// room soon grows; a tick for each visit that ends would be dear.
+			if room := l.crawler.room(); room > l.crawler.agenda.size/8 {
+				return
+			} else if room > 0 {
+				sleep(ctx, l.crawler.stopping, min(d, shortOfRoom))
+				return
+			}
 		}
 		select {
 		case <-t.C:

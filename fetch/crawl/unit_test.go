@@ -229,53 +229,35 @@ func TestExtraHeaders(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
-	b := budget{}
-	if !b.take() || b.spent() {
-		t.Error("no limit limits")
+	b := budget{need: make(chan struct{}, 1)}
+	if _, ok := b.claim(0, 10); ok || !b.mayBorrow() || !b.take() || b.spent() {
+		t.Error("bounded without a limit")
 	}
-	b.giveBack()
-	b.update(3, 1, 0, b.mark())
-	got := 0
-	for got < 5 && b.take() {
-		got++
+	b.settle() // before there is one: the books have it
+	c, ok := b.claim(100, 10)
+	if !ok || c.Settled != 0 || c.Want != 10 || c.Seq != 1 {
+		t.Errorf("%+v", c)
 	}
-	if got != 2 {
-		t.Errorf("%d could be taken, two of three are left", got)
+	b.granted(frontier.PageGrant{Held: 3, Left: 5})
+	for range 3 {
+		if !b.take() {
+			t.Fatal("a page that is held may not start")
+		}
 	}
-	b.update(3, 1, 0, b.mark()) // nothing was settled yet: what is open still counts
-	if !b.spent() {
-		t.Error("a reading forgets what is open")
+	if b.take() || b.spent() || b.mayBorrow() || len(b.need) != 1 {
+		t.Error("more starts than is held, or no more is asked for")
 	}
-	b.end(1)
-	m := b.mark()
-	b.end(1) // while the counters are read
-	b.update(3, 2, 0, m)
-	if n, _ := b.left(); n != 0 {
-		t.Errorf("%d left, one ended after the mark and is in nobody's reading", n)
+	b.settle()
+	b.giveBack() // to be fetched again
+	if !b.take() {
+		t.Error("a page given back cannot start")
 	}
-	b.giveBack()
-	if b.spent() {
-		t.Error("what came back cannot be taken")
+	if c, _ := b.claim(100, 0); c.Settled != 1 || c.Want != 3 || c.Seq != 2 {
+		t.Errorf("%+v", c)
 	}
-	fleet := budget{}
-	if fleet.update(10, 4, 6, 0); fleet.mayBorrow() || fleet.spent() {
-		t.Error("all that is left is lent: no more may be borrowed, but fetched")
-	}
-	if fleet.update(10, 4, 5, 0); !fleet.mayBorrow() {
-		t.Error("one page is left to borrow")
-	}
-	exact := budget{exact: true}
-	exact.update(2, 0, 0, 0)
-	exact.take()
-	exact.countUnasked()
-	exact.end(1)
-	exact.update(2, 1, 0, exact.mark()) // its own page: counted already
-	if n, _ := exact.left(); n != 1 {
-		t.Errorf("%d left of two after one", n)
-	}
-	exact.update(5, 1, 0, 0)
-	if n, _ := exact.left(); n != 4 {
-		t.Errorf("%d left of a new limit of five after one", n)
+	b.granted(frontier.PageGrant{Held: 3})
+	if !b.spent() || b.holds() {
+		t.Error("pages are left where none are")
 	}
 }
 

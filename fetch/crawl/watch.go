@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"seine/frontier"
@@ -10,10 +11,8 @@ import (
 const (
 	// look is how often the crawler looks at itself.
 	look = 50 * time.Millisecond
-	// pollEvery is how often the counters of all shards are read, pollNear when
-	// the page limit is near.
+	// pollEvery is how often the counters of all shards are read.
 	pollEvery = time.Second
-	pollNear  = 100 * time.Millisecond
 	// maxDoneCheck is how often an idle crawler asks at least whether the crawl has
 	// ended; it begins with look.
 	maxDoneCheck = time.Second
@@ -38,7 +37,7 @@ func (c *Crawler) watch(ctx context.Context) {
 			}
 			if now.Sub(polled) >= c.pollPause() {
 				polled = now
-				c.pollBriefly(ctx)
+				c.pollCounters(ctx)
 			}
 			if now.Sub(judged) >= pollEvery {
 				judged = now
@@ -61,79 +60,111 @@ func (c *Crawler) watch(ctx context.Context) {
 	}
 }
 
-// pollPause is how long the counters are good for.
-func (c *Crawler) pollPause() time.Duration {
-	if c.nearLimit() {
-		return pollNear
-	}
-	return pollEvery
-}
-
-// nearLimit reports whether a fleet may reach the page limit before the next
-// reading.
-func (c *Crawler) nearLimit() bool {
-	left, ok := c.budget.left()
-	return ok && !c.cfg.Exact && left < 100*int64(c.cfg.Concurrency)
-}
-
 // pollTime bounds how long the watch waits for an answer: it has others to
 // look after while a shard is silent.
 const pollTime = 2 * time.Second
 
-// pollBriefly is poll that gives up when no answer comes in time; the old reading
-// stands.
-func (c *Crawler) pollBriefly(ctx context.Context) {
+// pollCounters reads the counters of all shards as somebody counted them lately.
+func (c *Crawler) pollCounters(ctx context.Context) {
 	short, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	c.pollCounters(short)
-}
-
-// pollCounters reads the counters of all shards and sets the budget from them.
-func (c *Crawler) pollCounters(ctx context.Context) {
-	c.reading.Lock()
-	defer c.reading.Unlock()
-	c.readCounters(ctx)
-}
-
-// pollAgain is poll before borrowing close to the page limit, where an old
-// reading will not do; one that began meanwhile for another shard loop will.
-func (c *Crawler) pollAgain(ctx context.Context) {
-	since := time.Now()
-	c.reading.Lock()
-	defer c.reading.Unlock()
-	if c.readAt.Before(since) {
-		c.readCounters(ctx)
-	}
-}
-
-// readCounters is poll under the lock.
-func (c *Crawler) readCounters(ctx context.Context) {
-	c.readAt = time.Now()
-	mark := c.budget.mark()
-	stats, err := c.cfg.Frontier.Stats(ctx)
-	if err != nil && ctx.Err() != nil && c.ctx.Err() == nil {
-		stats, err = c.cfg.Frontier.RecentStats(c.ctx) // of a silent shard what was known, or nothing
-	}
+	stats, err := c.cfg.Frontier.RecentStats(short)
 	if err != nil {
-		c.fail(ctx, err) // a bounded ctx that ran out is no failure
+		c.fail(short, err) // a bounded ctx that ran out is no failure
 		return
 	}
-	var t frontier.ShardStats
-	for i := range stats {
-		s := &stats[i]
-		t.Queued += s.Queued
-		t.Waiting += s.Waiting
-		t.Known += s.Known
-		t.Open += s.Open
-		t.Done += s.Done
-		t.Dead += s.Dead
-	}
+	t := frontier.Total(stats)
 	c.totals.Store(&t)
 	c.stats.Store(&stats)
+}
+
+// Bounds of what a fetcher does that has nothing to do, by how many programs are
+// at work on the crawl: together they ask a shard some hundred times a second.
+const (
+	idleEach   = 10 * time.Millisecond // longer pauses for each
+	spreadEach = 5 * time.Millisecond  // and so much further apart
+)
+
+// pollPause is how often the counters are read: less by idle fetchers of a large
+// fleet.
+func (c *Crawler) pollPause() time.Duration {
+	if c.visits.Load() > 0 {
+		return pollEvery
+	}
+	return c.idlePause()
+}
+
+// SetLive says how many programs are at work on the crawl: they share what an
+// address may be asked, and the idle ones look less often.
+func (c *Crawler) SetLive(n int) {
+	c.live.Store(int64(n))
+	if c.preparer != nil {
+		c.preparer.SetFetchers(n)
+	}
+}
+
+// idlePause is how long an idle fetcher waits before it looks again.
+func (c *Crawler) idlePause() time.Duration {
+	return max(heartbeat, time.Duration(c.live.Load())*idleEach)
+}
+
+// idleSpread is within how long the idle fetchers come back for a site that is due.
+func (c *Crawler) idleSpread() time.Duration {
+	return time.Duration(max(0, c.live.Load()-1)) * spreadEach
+}
+
+// holdAhead is how many pages of the limit are claimed before they are needed, in
+// times of Config.Concurrency.
+const holdAhead = 4
+
+// holdPages claims what this fetcher needs of the page limit, and gives back what
+// it does not. While no answer comes it goes on with what it holds.
+func (c *Crawler) holdPages(ctx context.Context) {
+	more := int64(holdAhead * c.cfg.Concurrency)
+	if c.cfg.Exact {
+		more = math.MaxInt32 // there is nobody to share with
+	} else if c.isStopping() || c.visits.Load() == 0 && c.budget.spent() {
+		more = 0
+	}
+	claim, ok := c.budget.claim(c.policy.Load().settings.MaxPages, more)
+	if !ok {
+		return
+	}
+	claim.Fetcher = c.cfg.ID
+	short, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
 	could := c.budget.mayBorrow()
-	c.budget.update(c.policy.Load().settings.MaxPages, t.Done+t.Dead, t.Open, mark)
+	grant, err := c.cfg.Frontier.HoldPages(short, claim)
+	if err != nil {
+		c.fail(short, err)
+		return
+	}
+	c.budget.granted(grant)
 	if !could && c.budget.mayBorrow() {
 		c.notifyHungry()
+	}
+}
+
+// keepPages holds pages of the limit until ctx ends, and then gives back what was
+// not used.
+func (c *Crawler) keepPages(ctx context.Context) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.budget.need:
+			c.holdPages(ctx)
+			sleep(ctx, nil, c.cfg.Linger) // those that ask together are answered together
+		case <-tick.C:
+			if limit := c.policy.Load().settings.MaxPages; limit > 0 || c.budget.holds() {
+				c.holdPages(ctx)
+			}
+		case <-ctx.Done():
+			if c.budget.holds() {
+				c.holdPages(context.WithoutCancel(ctx))
+			}
+			return
+		}
 	}
 }
 
@@ -156,8 +187,7 @@ func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) bool {
 		return false
 	}
 	if c.budget.spent() && (c.cfg.Exact || c.cfg.ExitWhenDone) {
-		c.pollBriefly(ctx) // what ended while the counters were read may have counted twice
-		return c.quiet() && c.budget.spent()
+		return c.limitReached(ctx)
 	}
 	if c.cfg.IdleTimeout > 0 && idle >= c.cfg.IdleTimeout {
 		return true
@@ -173,4 +203,18 @@ func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) bool {
 		return false
 	}
 	return done
+}
+
+// limitReached reports whether no page is left under the limit, whoever ends now:
+// while others have sites lent, or died with some, pages may come back.
+func (c *Crawler) limitReached(ctx context.Context) bool {
+	if c.cfg.Exact {
+		return c.quiet() && c.budget.spent()
+	}
+	c.pollCounters(ctx)
+	if t := c.totals.Load(); t == nil || t.Leases > 0 {
+		return false
+	}
+	c.holdPages(ctx)
+	return c.quiet() && c.budget.spent()
 }

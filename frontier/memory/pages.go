@@ -7,17 +7,18 @@ import (
 	"seine/frontier"
 )
 
-// pages are the books of the page limit. There is one fetcher.
+// pages are the books of the page limit.
 type pages struct {
 	mu    sync.Mutex
 	begun bool
 	taken int64
-	held  int64
-	seq   int64
+	by    map[string]holding // fetcher
 }
 
-// HoldPages settles what the fetcher holds of the page limit. The books begin
-// with what the crawl settled before.
+type holding struct{ held, seq int64 }
+
+// HoldPages settles what a fetcher holds of the page limit. The books begin with
+// what the crawl settled before, and end with this process.
 func (f *Frontier) HoldPages(ctx context.Context, c frontier.PageClaim) (frontier.PageGrant, error) {
 	f.pages.mu.Lock()
 	defer f.pages.mu.Unlock()
@@ -27,16 +28,16 @@ func (f *Frontier) HoldPages(ctx context.Context, c frontier.PageClaim) (frontie
 		if err != nil {
 			return frontier.PageGrant{}, err
 		}
-		for i := range stats {
-			b.taken += stats[i].Done + stats[i].Dead
-		}
-		b.begun = true
+		t := frontier.Total(stats)
+		b.begun, b.taken, b.by = true, t.Done+t.Dead, make(map[string]holding)
 	}
-	if c.Seq > b.seq {
+	h := b.by[c.Fetcher]
+	if c.Seq > h.seq {
 		left := max(0, c.Limit-b.taken)
-		holds := max(c.Settled, min(c.Want, b.held+left))
-		b.taken += holds - b.held
-		b.held, b.seq = holds, c.Seq
+		holds := max(c.Settled, min(c.Want, h.held+left))
+		b.taken += holds - h.held
+		h = holding{holds, c.Seq}
+		b.by[c.Fetcher] = h
 	}
-	return frontier.PageGrant{Held: b.held, Left: max(0, c.Limit-b.taken)}, nil
+	return frontier.PageGrant{Held: h.held, Left: max(0, c.Limit-b.taken)}, nil
 }
