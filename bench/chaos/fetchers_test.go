@@ -75,9 +75,9 @@ func TestPageThatKills(t *testing.T) {
 	w = build(t, setup{pages: 800, delay: 150 * time.Millisecond, trigger: kill, web: web.Config{Sites: 8, Exponent: 3, Links: 20, New: 0.3}})
 	host, page := w.web.Host(0), w.web.Pages(0)/6+1 // the first that leads to no new page: each leads to six
 	deadly := w.web.URL(0, page)
-	kill.act = func(client *net.TCPAddr) {
+	kill.act = func(client, server *net.TCPAddr) {
 		w.pids.Range(func(_, pid any) bool {
-			if owns(pid.(int), client) {
+			if owns(pid.(int), client, server) {
 				syscall.Kill(pid.(int), syscall.SIGKILL)
 			}
 			return true

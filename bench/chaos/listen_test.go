@@ -18,7 +18,7 @@ import (
 // trigger looks at what clients ask a web for, and acts before it answers.
 type trigger struct {
 	text atomic.Pointer[[]byte] // how the request begins
-	act  func(client *net.TCPAddr)
+	act  func(client, server *net.TCPAddr)
 }
 
 // set arms the trigger.
@@ -65,21 +65,24 @@ func (c *watchedConn) Arrived() time.Time {
 func (c *watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if text := c.trigger.text.Load(); text != nil && bytes.HasPrefix(p[:n], *text) {
-		c.trigger.act(c.RemoteAddr().(*net.TCPAddr))
+		c.trigger.act(c.RemoteAddr().(*net.TCPAddr), c.LocalAddr().(*net.TCPAddr))
 	}
 	return n, err
 }
 
-// owns says whether a process holds the client's end of a connection.
-func owns(pid int, client *net.TCPAddr) bool {
+// owns says whether a process holds the client's end of a connection. Connections
+// to other servers may come from the same port.
+func owns(pid int, client, server *net.TCPAddr) bool {
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
 		return false
 	}
-	ip := client.IP.To4()
-	local := fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], client.Port)
+	name := func(a *net.TCPAddr) string {
+		ip := a.IP.To4()
+		return fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], a.Port)
+	}
 	for line := range strings.Lines(string(table)) {
-		if fields := strings.Fields(line); len(fields) > 9 && fields[1] == local {
+		if fields := strings.Fields(line); len(fields) > 9 && fields[1] == name(client) && fields[2] == name(server) {
 			return holds(pid, "socket:["+fields[9]+"]")
 		}
 	}
