@@ -22,7 +22,7 @@ type batch struct {
 // those of its URL in the batch that do not ask. Cost: about a hundred ns for a
 // known URL, some more for a new one.
 func (f *Frontier) Admit(ctx context.Context, k int, candidates []frontier.Candidate, verdicts []frontier.Verdict) error {
-	p, err := f.part(ctx, k, "admit")
+	p, err := f.shard(ctx, k, "admit")
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (f *Frontier) Admit(ctx context.Context, k int, candidates []frontier.Candi
 	}
 	for i := range candidates {
 		c := &candidates[i]
-		if own := f.slots.Of(c.Fingerprint); own != k {
+		if own := f.shards.Of(c.Fingerprint); own != k {
 			return fmt.Errorf("memory: admit: candidate %d belongs to shard %d, not %d", i, own, k)
 		}
 		if c.Priority > 3 {
@@ -43,7 +43,7 @@ func (f *Frontier) Admit(ctx context.Context, k int, candidates []frontier.Candi
 	return p.unlock("admit")
 }
 
-func (p *part) admit(candidates []frontier.Candidate, verdicts []frontier.Verdict) {
+func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.Verdict) {
 	p.batch.begin(candidates)
 	settings := p.f.settings.Load()
 	capped := settings.MaxPerSite > 0 || len(settings.Sites) > 0
@@ -127,14 +127,14 @@ func (b *batch) verdictOfKnown(c *frontier.Candidate) frontier.Verdict {
 }
 
 // know makes a URL, or a request for one, known.
-func (p *part) know(f canon.Fingerprint) {
+func (p *shardState) know(f canon.Fingerprint) {
 	if p.known.add(f) {
 		p.keepKnown(f)
 	}
 }
 
 // isKnown says whether there is nothing to queue for c.
-func (p *part) isKnown(c *frontier.Candidate) bool {
+func (p *shardState) isKnown(c *frontier.Candidate) bool {
 	return p.known.has(wanted(c))
 }
 
@@ -149,7 +149,7 @@ func wanted(c *frontier.Candidate) canon.Fingerprint {
 // enqueue puts a new entry into its list. A list that was not empty leaves its
 // site where it is; otherwise the site moves unless it has better work already.
 // counted says that a cap applies.
-func (p *part) enqueue(s *site, e *frontier.Entry, counted, front bool) {
+func (p *shardState) enqueue(s *site, e *frontier.Entry, counted, front bool) {
 	if counted {
 		s.more().admitted++
 		p.changed(s)
@@ -166,7 +166,7 @@ func (p *part) enqueue(s *site, e *frontier.Entry, counted, front bool) {
 }
 
 // capOf is the number of URLs that a site may have, 0 = any.
-func (p *part) capOf(s *site, settings *frontier.Settings) int64 {
+func (p *shardState) capOf(s *site, settings *frontier.Settings) int64 {
 	if s.extra != nil && s.extra.cap > 0 {
 		return s.extra.cap
 	}

@@ -10,7 +10,7 @@ import (
 // Alter changes what the shard keeps for one site. A blocked site loses its
 // queue and its visits.
 func (f *Frontier) Alter(ctx context.Context, k int, name string, change frontier.SiteChange) error {
-	p, err := f.part(ctx, k, "alter")
+	p, err := f.shard(ctx, k, "alter")
 	if err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func (f *Frontier) Alter(ctx context.Context, k int, name string, change frontie
 	return p.unlock("alter")
 }
 
-func (p *part) alter(name string, change *frontier.SiteChange) {
+func (p *shardState) alter(name string, change *frontier.SiteChange) {
 	s := p.site(name)
 	if change.Paused != nil {
 		s.paused = *change.Paused
@@ -44,7 +44,7 @@ func (p *part) alter(name string, change *frontier.SiteChange) {
 
 // stop notes since when and why a site is paused or blocked, or no more. One that
 // is already keeps its time.
-func (p *part) stop(s *site, which int, on bool, reason string) {
+func (p *shardState) stop(s *site, which int, on bool, reason string) {
 	if !on {
 		if s.extra != nil {
 			s.extra.stops[which] = stop{}
@@ -59,7 +59,7 @@ func (p *part) stop(s *site, which int, on bool, reason string) {
 }
 
 // clear drops all work of a site, and counts the URLs.
-func (p *part) clear(s *site) {
+func (p *shardState) clear(s *site) {
 	for class, q := range s.queues {
 		if q != nil {
 			p.stats.Queued -= int64(q.n)

@@ -72,7 +72,7 @@ func (d *dir) check() (*Checked, error) {
 	if c.Files, err = d.files(); err != nil {
 		return nil, err
 	}
-	for _, p := range f.shards {
+	for _, p := range f.states {
 		c.Shards = append(c.Shards, Saved{Known: int64(p.known.n), Queued: p.stats.Queued, Waiting: p.stats.Waiting, Done: p.stats.Done, Dead: p.stats.Dead})
 		c.content(p)
 	}
@@ -97,7 +97,7 @@ func (d *dir) files() ([]File, error) {
 }
 
 // content holds what was read of a shard against the rules.
-func (c *Checked) content(p *part) {
+func (c *Checked) content(p *shardState) {
 	fault := func(format string, args ...any) {
 		if c.Faulty++; len(c.Faults) < faultsMost {
 			c.Faults = append(c.Faults, fmt.Sprintf("shard %d: ", p.k)+fmt.Sprintf(format, args...))
@@ -115,7 +115,7 @@ func (c *Checked) content(p *part) {
 }
 
 // printer makes fingerprints of URLs.
-func (p *part) printer() func(site, url string) (canon.Fingerprint, error) {
+func (p *shardState) printer() func(site, url string) (canon.Fingerprint, error) {
 	parser, u := canon.NewParser(p.f.layout.CanonConfig()), canon.URL{}
 	return func(site, url string) (canon.Fingerprint, error) {
 		if err := parser.Parse(&u, []byte(url)); err != nil {
@@ -126,7 +126,7 @@ func (p *part) printer() func(site, url string) (canon.Fingerprint, error) {
 }
 
 // each calls f with every URL of the shard that is queued, waiting or dead.
-func (p *part) each(f func(where, site string, e *frontier.Entry)) {
+func (p *shardState) each(f func(where, site string, e *frontier.Entry)) {
 	for _, s := range p.sites {
 		for _, q := range s.queues {
 			if q != nil {

@@ -24,7 +24,7 @@ type letter struct {
 }
 
 // bury adds a dead letter and drops the oldest beyond the bound.
-func (p *part) bury(site, cause, text string, e frontier.Entry) {
+func (p *shardState) bury(site, cause, text string, e frontier.Entry) {
 	d := p.dead[cause]
 	if d == nil {
 		d = &letters{}
@@ -62,7 +62,7 @@ func (d *letters) find(id int64) (int, bool) {
 // DeadLetters returns count dead letters of a cause from offset on, the oldest
 // first.
 func (f *Frontier) DeadLetters(ctx context.Context, k int, cause string, offset, count int64) ([]frontier.DeadLetter, error) {
-	p, err := f.part(ctx, k, "dead letters")
+	p, err := f.shard(ctx, k, "dead letters")
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (f *Frontier) DeadLetters(ctx context.Context, k int, cause string, offset,
 
 // DeadCounts is the number of dead letters by cause.
 func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, error) {
-	p, err := f.part(ctx, k, "dead counts")
+	p, err := f.shard(ctx, k, "dead counts")
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLett
 
 // exhume takes letters out and revives them or not.
 func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier.DeadLetter) (int, error) {
-	p, err := f.part(ctx, k, op)
+	p, err := f.shard(ctx, k, op)
 	if err != nil {
 		return 0, err
 	}
@@ -127,7 +127,7 @@ func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier
 }
 
 // exhume takes one letter out; false when it is not there or stays.
-func (p *part) exhume(cause string, id int64, revive bool) bool {
+func (p *shardState) exhume(cause string, id int64, revive bool) bool {
 	d := p.dead[cause]
 	if d == nil {
 		return false

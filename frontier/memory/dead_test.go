@@ -14,7 +14,7 @@ func TestOldestLetterMovesNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := f.shards[0]
+	p := f.states[0]
 	const n = 5000
 	moves := 0
 	for i := range n {

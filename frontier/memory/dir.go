@@ -180,7 +180,7 @@ func (d *dir) load(f *Frontier) error {
 	if err := d.begin(f.cfg); err != nil {
 		return err
 	}
-	for _, p := range f.shards {
+	for _, p := range f.states {
 		p.tx = d.store.NewBatch()
 	}
 	for _, l := range loaders {
@@ -189,7 +189,7 @@ func (d *dir) load(f *Frontier) error {
 	if err := d.keep(f.settings.Load(), false); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	for _, p := range f.shards {
+	for _, p := range f.states {
 		p.lock()
 		if err := p.unlock("open"); err != nil {
 			return err
@@ -201,12 +201,12 @@ func (d *dir) load(f *Frontier) error {
 // loadShards reads all shards.
 func (d *dir) loadShards() (list []*loader, err error) {
 	for _, k := range d.found.Paused {
-		if k < len(d.f.shards) {
-			d.f.shards[k].stats.Paused = true
+		if k < len(d.f.states) {
+			d.f.states[k].stats.Paused = true
 		}
 	}
-	for _, p := range d.f.shards {
-		l := &loader{part: p, store: d.store, crashed: !d.found.Closed}
+	for _, p := range d.f.states {
+		l := &loader{shardState: p, store: d.store, crashed: !d.found.Closed}
 		if err := l.load(); err != nil {
 			return nil, d.named(err)
 		}
@@ -218,7 +218,7 @@ func (d *dir) loadShards() (list []*loader, err error) {
 // keep stores what the crawl is, on the disk.
 func (d *dir) keep(s *frontier.Settings, closed bool) error {
 	c := crawl{Format: formatVersion, Layout: d.f.layout, Settings: *s, Rev: s.Rev, Closed: closed}
-	for k, p := range d.f.shards {
+	for k, p := range d.f.states {
 		p.mu.Lock()
 		if p.stats.Paused {
 			c.Paused = append(c.Paused, k)
@@ -240,7 +240,7 @@ func (d *dir) keep(s *frontier.Settings, closed bool) error {
 // close stores what is not stored yet, and that the crawl was closed.
 func (d *dir) close() error {
 	d.closed.Do(func() {
-		for _, p := range d.f.shards {
+		for _, p := range d.f.states {
 			p.lock()
 			p.flush()
 			p.mu.Unlock()

@@ -31,13 +31,13 @@ type position struct {
 }
 
 // newKey begins a key. It is valid until the next one begins.
-func (p *part) newKey(letter byte) []byte {
+func (p *shardState) newKey(letter byte) []byte {
 	p.key = append(p.key[:0], letter, byte(p.k>>8), byte(p.k))
 	return p.key
 }
 
 // numbered is a key of a name, some bytes and a number whose order it keeps.
-func (p *part) numbered(letter byte, name string, seq int64, class ...byte) []byte {
+func (p *shardState) numbered(letter byte, name string, seq int64, class ...byte) []byte {
 	k := append(append(p.newKey(letter), name...), 0)
 	k = append(k, class...)
 	p.key = binary.BigEndian.AppendUint64(k, uint64(seq)^1<<63)
@@ -53,26 +53,26 @@ func parseNumbered(key []byte, class int) (name string, between []byte, seq int6
 	return string(key[3 : at-1]), key[at : len(key)-8], int64(binary.BigEndian.Uint64(key[len(key)-8:]) ^ 1<<63), true
 }
 
-func (p *part) entryKey(s *site, e position) []byte {
+func (p *shardState) entryKey(s *site, e position) []byte {
 	return p.numbered(keyEntry, s.name, e.seq, e.class)
 }
 
 // keepEntry stores an entry of a list; rec is its stored form.
-func (p *part) keepEntry(s *site, e position, rec []byte) {
+func (p *shardState) keepEntry(s *site, e position, rec []byte) {
 	if p.tx != nil {
 		p.tx.Set(p.entryKey(s, e), rec)
 	}
 }
 
 // dropEntry takes out what was lent.
-func (p *part) dropEntry(s *site, e position) {
+func (p *shardState) dropEntry(s *site, e position) {
 	if p.tx != nil {
 		p.tx.Delete(p.entryKey(s, e))
 	}
 }
 
 // keepKnown stores a fingerprint.
-func (p *part) keepKnown(f canon.Fingerprint) {
+func (p *shardState) keepKnown(f canon.Fingerprint) {
 	if p.tx != nil {
 		p.key = f.Append(p.newKey(keyKnown))
 		p.tx.Set(p.key, nil)
@@ -80,7 +80,7 @@ func (p *part) keepKnown(f canon.Fingerprint) {
 }
 
 // keepRetry stores a retry.
-func (p *part) keepRetry(s *site, w *wait) {
+func (p *shardState) keepRetry(s *site, w *wait) {
 	if p.tx == nil {
 		return
 	}
@@ -89,14 +89,14 @@ func (p *part) keepRetry(s *site, w *wait) {
 	p.tx.Set(p.numbered(keyRetry, s.name, w.order), p.value)
 }
 
-func (p *part) dropRetry(s *site, w *wait) {
+func (p *shardState) dropRetry(s *site, w *wait) {
 	if p.tx != nil {
 		p.tx.Delete(p.numbered(keyRetry, s.name, w.order))
 	}
 }
 
 // keepLetter stores a dead letter.
-func (p *part) keepLetter(cause string, l *letter) {
+func (p *shardState) keepLetter(cause string, l *letter) {
 	if p.tx == nil {
 		return
 	}
@@ -105,14 +105,14 @@ func (p *part) keepLetter(cause string, l *letter) {
 	p.tx.Set(p.numbered(keyLetter, cause, l.id), p.value)
 }
 
-func (p *part) dropLetter(cause string, id int64) {
+func (p *shardState) dropLetter(cause string, id int64) {
 	if p.tx != nil {
 		p.tx.Delete(p.numbered(keyLetter, cause, id))
 	}
 }
 
 // dropWork takes out all that waits of a site, and what was lent of it.
-func (p *part) dropWork(s *site) {
+func (p *shardState) dropWork(s *site) {
 	if p.tx == nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (p *part) dropWork(s *site) {
 }
 
 // changed has the site's own record stored at the end of the call.
-func (p *part) changed(s *site) {
+func (p *shardState) changed(s *site) {
 	if p.tx != nil && !s.changed {
 		s.changed = true
 		p.changes = append(p.changes, s)
@@ -131,7 +131,7 @@ func (p *part) changed(s *site) {
 }
 
 // keepSite stores the record of a site, or takes out one that says nothing.
-func (p *part) keepSite(s *site) {
+func (p *shardState) keepSite(s *site) {
 	s.changed = false
 	p.key = append(p.newKey(keySite), s.name...)
 	if s.clock == 0 && s.turn == 0 && !s.keeps() {
@@ -165,14 +165,14 @@ func (p *part) keepSite(s *site) {
 }
 
 // counters are those that the store keeps, in the order it has them.
-func (p *part) counters() []*int64 {
+func (p *shardState) counters() []*int64 {
 	s := &p.stats
 	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.Revived, &s.Dropped, &s.Blocked}
 }
 
 // flush adds what changed since the last flush to the store, and names it for
 // Wait. The lock is held.
-func (p *part) flush() uint64 {
+func (p *shardState) flush() uint64 {
 	for _, s := range p.changes {
 		p.keepSite(s)
 	}

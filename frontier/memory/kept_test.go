@@ -20,7 +20,7 @@ import (
 
 // dump is what a shard must not lose, as text. What is lent stands where it would
 // return to.
-func (p *part) dump() string {
+func (p *shardState) dump() string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	for _, s := range p.sites {
@@ -74,15 +74,15 @@ func sameState(t testing.TB, f *Frontier) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, p := range f.shards {
+	for k, p := range f.states {
 		p.mu.Lock()
 		last := p.flush()
 		p.mu.Unlock()
 		if err := f.dir.store.Wait(last); err != nil {
 			t.Fatal(err)
 		}
-		own := g.shards[k]
-		l := &loader{part: own, store: f.dir.store}
+		own := g.states[k]
+		l := &loader{shardState: own, store: f.dir.store}
 		if err := l.load(); err != nil {
 			t.Fatal(err)
 		}
@@ -477,7 +477,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := f.shards[0]
+	p := f.states[0]
 	p.mu.Lock()
 	p.pushBack(p.site("a.example"), &frontier.Entry{URL: "https://a.example/never-admitted"})
 	p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // loader brings a shard back from the store.
 type loader struct {
-	*part
+	*shardState
 	store    *store.Store
 	crashed  bool // the last process did not close the crawl
 	lent     []*site

@@ -112,8 +112,8 @@ type Frontier struct {
 	layout   frontier.Layout
 	settings atomic.Pointer[frontier.Settings]
 	changing sync.Mutex // held by Set and Pause
-	slots    shard.Map
-	shards   []*part
+	shards   shard.Map
+	states   []*shardState
 	run      string // makes tokens of this process differ from those of others
 	tokens   atomic.Uint64
 
@@ -166,18 +166,18 @@ func New(cfg Config) (*Frontier, error) {
 // when the clock was set back since the crawl was last open.
 func (f *Frontier) keepTime() {
 	now := f.cfg.Now().UnixMilli()
-	for _, p := range f.shards {
+	for _, p := range f.states {
 		f.ahead = max(f.ahead, p.now-now)
 	}
 }
 
 // build makes an empty crawl of f.
 func (f *Frontier) build(cfg Config) {
-	f.cfg, f.layout, f.slots = cfg, cfg.Layout, shard.NewMap(cfg.Layout.Shards)
+	f.cfg, f.layout, f.shards = cfg, cfg.Layout, shard.NewMap(cfg.Layout.Shards)
 	f.run = strings.ToLower(rand.Text()[:10])
 	f.settings.Store(&cfg.Settings)
 	for k := range cfg.Layout.Shards {
-		f.shards = append(f.shards, newPart(f, k))
+		f.states = append(f.states, newShardState(f, k))
 	}
 }
 
@@ -196,10 +196,10 @@ func (f *Frontier) Close() error {
 }
 
 // Shards is the number of shards.
-func (f *Frontier) Shards() int { return len(f.shards) }
+func (f *Frontier) Shards() int { return len(f.states) }
 
 // Of is the shard that owns a fingerprint.
-func (f *Frontier) Of(fp canon.Fingerprint) int { return f.slots.Of(fp) }
+func (f *Frontier) Of(fp canon.Fingerprint) int { return f.shards.Of(fp) }
 
 // Layout is what the crawl is built on.
 func (f *Frontier) Layout() frontier.Layout { return f.layout }
@@ -242,10 +242,10 @@ func (f *Frontier) Pause(ctx context.Context, k int, paused bool) error {
 	defer f.changing.Unlock()
 	first, last := k, k
 	if k < 0 {
-		first, last = 0, len(f.shards)-1
+		first, last = 0, len(f.states)-1
 	}
 	for k := first; k <= last; k++ {
-		p, err := f.part(ctx, k, "pause")
+		p, err := f.shard(ctx, k, "pause")
 		if err != nil {
 			return err
 		}
@@ -272,8 +272,8 @@ func (f *Frontier) keep(s *frontier.Settings) error {
 // PausedShards names the shards that are paused.
 func (f *Frontier) PausedShards(ctx context.Context) ([]int, error) {
 	var list []int
-	for k := range f.shards {
-		p, err := f.part(ctx, k, "pause")
+	for k := range f.states {
+		p, err := f.shard(ctx, k, "pause")
 		if err != nil {
 			return nil, err
 		}
@@ -286,15 +286,15 @@ func (f *Frontier) PausedShards(ctx context.Context) ([]int, error) {
 	return list, nil
 }
 
-// part returns shard k.
-func (f *Frontier) part(ctx context.Context, k int, op string) (*part, error) {
+// shard returns shard k.
+func (f *Frontier) shard(ctx context.Context, k int, op string) (*shardState, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &shard.Error{Shard: k, Op: op, Err: err}
 	}
-	if k < 0 || k >= len(f.shards) {
-		return nil, fmt.Errorf("memory: %s: no shard %d in a crawl of %d shards", op, k, len(f.shards))
+	if k < 0 || k >= len(f.states) {
+		return nil, fmt.Errorf("memory: %s: no shard %d in a crawl of %d shards", op, k, len(f.states))
 	}
-	return f.shards[k], nil
+	return f.states[k], nil
 }
 
 // token names a visit. It is unlike any other token of this or another run.

@@ -112,7 +112,7 @@ func BenchmarkVisit(b *testing.B) {
 		}
 		spent += time.Since(start)
 		now = now.Add(2 * time.Millisecond)
-		for f.shards[0].stats.Queued < 100*sites {
+		for f.states[0].stats.Queued < 100*sites {
 			fill()
 		}
 	}

@@ -39,7 +39,7 @@ func reopened(t testing.TB, f *Frontier, crash bool) *Frontier {
 func lendAll(t testing.TB, f *Frontier, urls int) []frontier.Visit {
 	t.Helper()
 	var out []frontier.Visit
-	for k := range f.shards {
+	for k := range f.states {
 		reply, err := f.Tick(t.Context(), k, frontier.TickRequest{Want: 1000})
 		if err != nil {
 			t.Fatal(err)

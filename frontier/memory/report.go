@@ -13,7 +13,7 @@ import (
 
 // Met says whether the shard has to do with a site.
 func (f *Frontier) Met(ctx context.Context, k int, name string) (bool, error) {
-	p, err := f.part(ctx, k, "met")
+	p, err := f.shard(ctx, k, "met")
 	if err != nil {
 		return false, err
 	}
@@ -30,8 +30,8 @@ func (f *Frontier) Met(ctx context.Context, k int, name string) (bool, error) {
 // Stopped lists the sites that are paused or blocked. Cost: O(sites).
 func (f *Frontier) Stopped(ctx context.Context) ([]frontier.Stop, error) {
 	list := []frontier.Stop{}
-	for k := range f.shards {
-		p, err := f.part(ctx, k, "stopped")
+	for k := range f.states {
+		p, err := f.shard(ctx, k, "stopped")
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 		return nil, err
 	}
 	switch {
-	case len(paused) == len(f.shards):
+	case len(paused) == len(f.states):
 		r.State = "paused"
 	case len(paused) > 0:
 		r.State = fmt.Sprintf("paused in shard %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(paused), " ", ","), "[]"))

@@ -34,7 +34,7 @@ type originRules struct {
 // Rules fills in what SetRules stored of each origin, Rules and TTL; TTL is 0
 // where nothing is stored or it holds no longer.
 func (f *Frontier) Rules(ctx context.Context, k int, origins []frontier.OriginRules) error {
-	p, err := f.part(ctx, k, "rules")
+	p, err := f.shard(ctx, k, "rules")
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (f *Frontier) Rules(ctx context.Context, k int, origins []frontier.OriginRu
 // disk, and not at all when they take more than 64 KB; whoever needs them asks
 // the origin again.
 func (f *Frontier) SetRules(ctx context.Context, k int, origins []frontier.OriginRules) error {
-	p, err := f.part(ctx, k, "rules")
+	p, err := f.shard(ctx, k, "rules")
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (f *Frontier) SetRules(ctx context.Context, k int, origins []frontier.Origi
 	return nil
 }
 
-func (p *part) setRules(o *frontier.OriginRules, until time.Time) {
+func (p *shardState) setRules(o *frontier.OriginRules, until time.Time) {
 	s := p.rules[o.Site]
 	bytesOf := len(o.Origin) + len(o.Rules)
 	if s == nil || s.bytes+bytesOf > maxSiteRules {
@@ -92,7 +92,7 @@ func (p *part) setRules(o *frontier.OriginRules, until time.Time) {
 
 // sweepRules forgets sites whose rules are too old, of a few that stand at
 // random, as map order is.
-func (p *part) sweepRules(now time.Time) {
+func (p *shardState) sweepRules(now time.Time) {
 	n := 0
 	for site, s := range p.rules {
 		if n++; n > rulesSweep {

@@ -13,7 +13,7 @@ import (
 // Settle takes outcomes of visits and frees their sites. What was settled
 // before, or reaped, is gone.
 func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
-	p, err := f.part(ctx, k, "settle")
+	p, err := f.shard(ctx, k, "settle")
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Set
 	return out, p.unlock("settle")
 }
 
-func (p *part) settle(l *lease, st *frontier.Settlement) frontier.Settled {
+func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled {
 	settled := make(frontier.Settled, len(st.Outcomes))
 	s := l.site
 	var back []int
@@ -83,7 +83,7 @@ func oneLine(text string) string {
 }
 
 // close marks one entry of a visit as settled: it stands in no list any more.
-func (p *part) close(l *lease, at int) {
+func (p *shardState) close(l *lease, at int) {
 	l.open[at] = false
 	l.left--
 	p.stats.Open--
@@ -91,7 +91,7 @@ func (p *part) close(l *lease, at int) {
 }
 
 // drop ends a lease.
-func (p *part) drop(l *lease) {
+func (p *shardState) drop(l *lease) {
 	p.stats.Open -= int64(l.left)
 	p.expiry.remove(l.pos)
 	delete(p.leases, l.token)
@@ -102,7 +102,7 @@ func (p *part) drop(l *lease) {
 }
 
 // release takes over what the fetcher says of the site.
-func (p *part) release(s *site, free *frontier.Release) {
+func (p *shardState) release(s *site, free *frontier.Release) {
 	s.clock = max(s.clock, p.now+1+roundUp(free.Remain)) // p.now is rounded down
 	s.delay = free.Delay
 	s.failures = int32(free.Failures)
@@ -120,7 +120,7 @@ func roundUp(d time.Duration) int64 {
 }
 
 // retry queues an entry for later, one class lower.
-func (p *part) retry(s *site, e frontier.Entry, notBefore time.Duration, blameless bool) {
+func (p *shardState) retry(s *site, e frontier.Entry, notBefore time.Duration, blameless bool) {
 	e.Lost = 0
 	if !blameless {
 		e.Priority = min(3, e.Priority+1)
@@ -135,7 +135,7 @@ func (p *part) retry(s *site, e frontier.Entry, notBefore time.Duration, blamele
 
 // requeue puts entries that were not tried back in front, in the order they
 // were lent in.
-func (p *part) requeue(l *lease, back []int) {
+func (p *shardState) requeue(l *lease, back []int) {
 	slices.SortFunc(back, func(a, b int) int { return cmp.Compare(b, a) })
 	for _, at := range back {
 		l.entries[at].Lost = 0
@@ -148,7 +148,7 @@ func (p *part) requeue(l *lease, back []int) {
 // URLs return to the front of their queues, marked as lost once more; those
 // marked for the third time are dead.
 func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) (int, error) {
-	p, err := f.part(ctx, k, "reap")
+	p, err := f.shard(ctx, k, "reap")
 	if err != nil {
 		return 0, err
 	}
@@ -171,7 +171,7 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 
 // takeBack ends a lease. What is open returns to the front of its queues, the
 // first of it, as many as marks says, marked as lost once more.
-func (p *part) takeBack(l *lease, marks int, delay time.Duration) {
+func (p *shardState) takeBack(l *lease, marks int, delay time.Duration) {
 	s := l.site
 	for at := range l.entries {
 		if l.open[at] && marks > 0 {

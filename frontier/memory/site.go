@@ -22,8 +22,8 @@ const (
 // milliseconds.
 const day = 24 * 60 * 60 * 1000
 
-// part is one shard.
-type part struct {
+// shardState is one shard.
+type shardState struct {
 	mu    sync.Mutex
 	f     *Frontier
 	k     int
@@ -49,8 +49,8 @@ type part struct {
 	key, value  []byte       // being made
 }
 
-func newPart(f *Frontier, k int) *part {
-	return &part{
+func newShardState(f *Frontier, k int) *shardState {
+	return &shardState{
 		f: f, k: k,
 		known:  newKnown(),
 		sites:  make(map[string]*site),
@@ -118,14 +118,14 @@ func (s *site) at() int     { return int(s.pos) }
 func (s *site) moved(i int) { s.pos = int32(i) }
 
 // lock takes the shard and reads the time.
-func (p *part) lock() {
+func (p *shardState) lock() {
 	p.mu.Lock()
 	p.now = max(p.now, p.f.cfg.Now().UnixMilli()+p.f.ahead)
 }
 
 // unlock gives the shard back and waits until the store has all that was done,
 // by others too: what they did may show in the answer.
-func (p *part) unlock(op string) error {
+func (p *shardState) unlock(op string) error {
 	if p.tx == nil {
 		p.mu.Unlock()
 		return nil
@@ -139,7 +139,7 @@ func (p *part) unlock(op string) error {
 }
 
 // site returns what the shard keeps of a site, made when missing.
-func (p *part) site(name string) *site {
+func (p *shardState) site(name string) *site {
 	s := p.sites[name]
 	if s == nil {
 		s = &site{name: strings.Clone(name), place: nowhere}
@@ -151,7 +151,7 @@ func (p *part) site(name string) *site {
 }
 
 // age forgets what is kept of a site for a day only.
-func (p *part) age(s *site) {
+func (p *shardState) age(s *site) {
 	if s.clock == 0 || s.clock+day > p.now || s.keeps() {
 		return
 	}
@@ -191,7 +191,7 @@ func (s *site) best() int {
 }
 
 // move puts a site at a place with a score, wherever it stood.
-func (p *part) move(s *site, place int8, score int64) {
+func (p *shardState) move(s *site, place int8, score int64) {
 	if s.place == place && place != nowhere {
 		if s.score != score {
 			s.score = score
@@ -212,7 +212,7 @@ func (p *part) move(s *site, place int8, score int64) {
 // one with work is held; otherwise it stands in the class of its best list from
 // its clock on, or, with retries only, in the last class from the first retry
 // on. One without work waits to be forgotten.
-func (p *part) place(s *site) {
+func (p *shardState) place(s *site) {
 	class := s.best()
 	due := max(s.clock, p.now)
 	switch {
@@ -237,7 +237,7 @@ func (p *part) place(s *site) {
 }
 
 // forget drops some sites that have been idle for a day.
-func (p *part) forget(most int) {
+func (p *shardState) forget(most int) {
 	idle := &p.heaps[inIdle]
 	for ; most > 0 && len(*idle) > 0 && (*idle)[0].score <= 2*p.now; most-- {
 		s := (*idle)[0]
@@ -249,27 +249,27 @@ func (p *part) forget(most int) {
 }
 
 // pushBack appends an entry to the list of its class.
-func (p *part) pushBack(s *site, e *frontier.Entry) {
+func (p *shardState) pushBack(s *site, e *frontier.Entry) {
 	p.last++
 	p.scratch = p.list(s, e.Priority).pushBack(s.name, p.last, e, p.scratch)
 	p.pushed(s, e.Priority)
 }
 
 // pushFront puts an entry before the list of its class.
-func (p *part) pushFront(s *site, e *frontier.Entry) {
+func (p *shardState) pushFront(s *site, e *frontier.Entry) {
 	p.first--
 	p.scratch = p.list(s, e.Priority).pushFront(s.name, p.first, e, p.scratch)
 	p.pushed(s, e.Priority)
 }
 
 // pushed keeps the record that is in p.scratch.
-func (p *part) pushed(s *site, class uint8) {
+func (p *shardState) pushed(s *site, class uint8) {
 	p.stats.Queued++
 	seq, rec := numberOf(p.scratch)
 	p.keepEntry(s, position{class, seq}, rec)
 }
 
-func (p *part) list(s *site, class uint8) *queue {
+func (p *shardState) list(s *site, class uint8) *queue {
 	if s.queues[class] == nil {
 		s.queues[class] = &queue{}
 	}
@@ -277,7 +277,7 @@ func (p *part) list(s *site, class uint8) *queue {
 }
 
 // popped drops the list of a class that became empty.
-func (p *part) popped(s *site, class int) {
+func (p *shardState) popped(s *site, class int) {
 	p.stats.Queued--
 	if s.queues[class].n == 0 {
 		s.queues[class] = nil

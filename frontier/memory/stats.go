@@ -12,9 +12,9 @@ import (
 
 // Stats counts every shard.
 func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
-	out := make([]frontier.ShardStats, len(f.shards))
-	for k := range f.shards {
-		p, err := f.part(ctx, k, "stats")
+	out := make([]frontier.ShardStats, len(f.states))
+	for k := range f.states {
+		p, err := f.shard(ctx, k, "stats")
 		if err != nil {
 			return nil, err
 		}
@@ -31,7 +31,7 @@ func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
 }
 
 // shardSlot is the slot that shard k would have in Redis Cluster.
-func shardSlot(f *Frontier, k int) int { return shard.Slot(f.slots.Tag(k)) }
+func shardSlot(f *Frontier, k int) int { return shard.Slot(f.shards.Tag(k)) }
 
 // Finished says whether nothing is left to do: no site in any ready class and
 // no visit out, on all shards at one moment, and no seeder at work. Paused
@@ -46,11 +46,11 @@ func (f *Frontier) Finished(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
-	for _, p := range f.shards {
+	for _, p := range f.states {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 	}
-	for _, p := range f.shards {
+	for _, p := range f.states {
 		if len(p.leases) > 0 {
 			return false, nil
 		}

@@ -31,7 +31,7 @@ func (l *lease) moved(i int) { l.pos = i }
 // Tick extends leases, names due sites and expired leases. Cost: O(log sites)
 // for each ticket, O(log leases) for each extension.
 func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (frontier.TickReply, error) {
-	p, err := f.part(ctx, k, "tick")
+	p, err := f.shard(ctx, k, "tick")
 	if err != nil {
 		return frontier.TickReply{}, err
 	}
@@ -63,7 +63,7 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 }
 
 // lease finds the lease of that token and site.
-func (p *part) lease(l frontier.Lease) *lease {
+func (p *shardState) lease(l frontier.Lease) *lease {
 	if found := p.leases[l.Token]; found != nil && found.site.name == l.Site {
 		return found
 	}
@@ -71,7 +71,7 @@ func (p *part) lease(l frontier.Lease) *lease {
 }
 
 // expired names up to most leases past their deadline, the oldest first.
-func (p *part) expired(most int) []frontier.Expired {
+func (p *shardState) expired(most int) []frontier.Expired {
 	if most <= 0 {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (p *part) expired(most int) []frontier.Expired {
 // due claims up to want due sites: half of them from the best class that has
 // any, the rest by time, so that no class starves. The odd one is by turns of
 // the one half and the other.
-func (p *part) due(want int) []frontier.Ticket {
+func (p *shardState) due(want int) []frontier.Ticket {
 	if want <= 0 {
 		return nil
 	}
@@ -133,13 +133,13 @@ func (p *part) due(want int) []frontier.Ticket {
 	return out
 }
 
-func (p *part) isDue(class int) bool {
+func (p *shardState) isDue(class int) bool {
 	h := p.heaps[class]
 	return len(h) > 0 && h[0].score <= 2*p.now
 }
 
 // next is the time until the first site is due, rounded up, negative when none waits.
-func (p *part) next() time.Duration {
+func (p *shardState) next() time.Duration {
 	first := int64(-1)
 	for class := range 4 {
 		if h := p.heaps[class]; len(h) > 0 && (first < 0 || h[0].score < first) {

@@ -11,7 +11,7 @@ import (
 // ticket is good while its site stands in its class with exactly its score.
 // Cost: about a hundred ns a URL.
 func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error) {
-	p, err := f.part(ctx, k, "visit")
+	p, err := f.shard(ctx, k, "visit")
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 }
 
 // claimed returns the site of a ticket that is good.
-func (p *part) claimed(t *frontier.Ticket) *site {
+func (p *shardState) claimed(t *frontier.Ticket) *site {
 	s := p.sites[t.Site]
 	if s == nil || t.Class > 3 || s.place != int8(t.Class) {
 		return nil
@@ -85,7 +85,7 @@ func visitURLs(s *site, limits frontier.VisitLimits) int {
 
 // lend takes up to most entries of a site and lends it under a token; nil when
 // it has none that is due.
-func (p *part) lend(s *site, token string, most int) *lease {
+func (p *shardState) lend(s *site, token string, most int) *lease {
 	for n := 0; n < most && len(s.waits) > 0 && s.waits[0].until <= p.now; n++ {
 		w := s.waits[0]
 		s.waits.remove(0)
@@ -113,7 +113,7 @@ func (p *part) lend(s *site, token string, most int) *lease {
 }
 
 // enlist makes a lease known.
-func (p *part) enlist(l *lease) {
+func (p *shardState) enlist(l *lease) {
 	l.site.open++
 	p.leases[l.token] = l
 	p.expiry.push(l)
@@ -122,7 +122,7 @@ func (p *part) enlist(l *lease) {
 
 // pick takes entries from the best class on; every eighth visit of a site
 // starts with its last class.
-func (p *part) pick(l *lease, most int) {
+func (p *shardState) pick(l *lease, most int) {
 	s := l.site
 	if s.turn == 7 {
 		for class := 3; class >= 0; class-- {
@@ -143,7 +143,7 @@ func (p *part) pick(l *lease, most int) {
 
 // take takes up to most entries of one class. An entry marked lost goes alone:
 // false means that nothing may follow.
-func (p *part) take(l *lease, class, most int) bool {
+func (p *shardState) take(l *lease, class, most int) bool {
 	q := l.site.queues[class]
 	for n := 0; n < most && q.n > 0; n++ {
 		seq, rec := numberOf(q.peek())
@@ -163,7 +163,7 @@ func (p *part) take(l *lease, class, most int) bool {
 }
 
 // visitOf is what the fetcher gets of a lease.
-func visitOf(p *part, l *lease, deadline time.Time) frontier.Visit {
+func visitOf(p *shardState, l *lease, deadline time.Time) frontier.Visit {
 	s := l.site
 	v := frontier.Visit{
 		Lease: frontier.Lease{Token: l.token, Site: s.name},
