@@ -93,6 +93,7 @@ type attendance struct {
 func attend(f frontier.Membership, c *crawl.Crawler, seeds bool) (attendance, error) {
 	var seeding atomic.Bool
 	seeding.Store(seeds)
+	c.SetSeeding(seeds)
 	self := frontier.NewMember(frontier.KindFetcher, boot.Version())
 	self.ID = c.ID()
 	member, err := frontier.Attend(context.Background(), f, func() frontier.Member {
@@ -105,6 +106,7 @@ func attend(f frontier.Membership, c *crawl.Crawler, seeds bool) (attendance, er
 	}
 	return attendance{
 		seeded: func(ctx context.Context) error {
+			c.SetSeeding(false)
 			if seeding.Swap(false) {
 				return member.Announce(ctx)
 			}

@@ -74,6 +74,7 @@ type Crawler struct {
 	fault        atomic.Pointer[error] // first error that made the crawler stop in order
 	renew        sync.Mutex
 	live         atomic.Int64   // programs at work on the crawl
+	seeding      atomic.Bool    // this process admits seeds
 	visiting     sync.WaitGroup // visits whose site is not free
 	reserved     atomic.Int64   // visits that shard loops mean to borrow
 	lossPermit   lossPermit

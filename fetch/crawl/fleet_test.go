@@ -668,3 +668,22 @@ func TestIdleFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestSeedingKeepsOn: a crawl that has no work is not called finished while this
+// process admits seeds, though no list of programs says so.
+func TestSeedingKeepsOn(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	m := meddle(r)
+	crawler := r.crawler()
+	crawler.SetSeeding(true)
+	wait := r.start(crawler)
+	shards := int64(r.cfg.Frontier.Shards())
+	until(t, "it has looked for work twice", func() bool { return m.ticks.Load() >= 3*shards })
+	r.seed("http://a.example/")
+	until(t, "the seed is fetched", func() bool { return w.times("http://a.example/") == 1 })
+	crawler.SetSeeding(false)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+}

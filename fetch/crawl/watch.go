@@ -94,6 +94,10 @@ func (c *Crawler) pollPause() time.Duration {
 	return c.idlePause()
 }
 
+// SetSeeding says whether this process admits seeds: the crawl is not finished
+// then, whether or not the list of programs says so.
+func (c *Crawler) SetSeeding(seeds bool) { c.seeding.Store(seeds) }
+
 // SetLive says how many programs are at work on the crawl: they share what an
 // address may be asked, and the idle ones look less often.
 func (c *Crawler) SetLive(n int) {
@@ -192,7 +196,7 @@ func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) bool {
 	if c.cfg.IdleTimeout > 0 && idle >= c.cfg.IdleTimeout {
 		return true
 	}
-	if !c.cfg.ExitWhenDone {
+	if !c.cfg.ExitWhenDone || c.seeding.Load() {
 		return false
 	}
 	short, cancel := context.WithTimeout(ctx, pollTime)
