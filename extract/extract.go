@@ -52,7 +52,8 @@ type Doc struct {
 	Refresh     []string   // Refresh header values
 	Robots      []string   // X-Robots-Tag header values
 	Base        *canon.URL // the document's URL, after redirects; a Scanner needs it for a relative xml:base only
-	Sitemap     bool       // read it as a sitemap or feed: the content decides which
+	Sitemap     bool       // read it as a sitemap or feed: the content decides which; what is typed and looks like HTML is a page
+	SitemapOf   []byte     // host whose sitemap it is, nil = that of Base
 }
 
 // Config of a Scanner; zero fields are the documented defaults.

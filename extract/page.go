@@ -22,6 +22,7 @@ type Found struct {
 	Site        string            // of URL
 	Fingerprint canon.Fingerprint // of URL
 	Follow      bool              // its kind is one to follow and nothing says nofollow
+	Foreign     bool              // listed by a sitemap that another site submitted: not to be followed
 }
 
 // PageConfig of a Page; zero fields are the documented defaults.
@@ -88,7 +89,8 @@ type Page struct {
 	counts  Counts
 	follow  Kinds
 	sitemap bool
-	site    string // of a sitemap
+	site    string // whose pages a sitemap lists
+	home    string // of a sitemap: what an index leads to may be there too
 }
 
 // NewPage returns a page; cfg must be valid.
@@ -116,7 +118,11 @@ func (p *Page) Reset(doc Doc, emit func(*Found)) {
 	if doc.Sitemap {
 		p.follow |= Of(Loc, Index, Entry)
 		if doc.Base != nil {
-			p.site = p.sites.Of(doc.Base.Host()).Name
+			p.home = p.sites.Of(doc.Base.Host()).Name
+			p.site = p.home
+		}
+		if doc.SitemapOf != nil {
+			p.site = p.sites.Of(doc.SitemapOf).Name
 		}
 	}
 	p.seen.clear()
@@ -183,7 +189,9 @@ func (p *Page) take(l *Link) {
 
 // full tells whether no more links are to be handed on. A sitemap has a bound of
 // its own, MaxLocs.
-func (p *Page) full() bool { return p.counts.Found >= p.cfg.MaxLinks && !p.sitemap }
+func (p *Page) full() bool {
+	return p.counts.Found >= p.cfg.MaxLinks && (!p.sitemap || p.scan.col.facts.Markup)
+}
 
 // follows tells whether a link is one to follow, as far as it says itself.
 func (p *Page) follows(l *Link) bool {
@@ -236,11 +244,11 @@ func (p *Page) resolve(l *Link) {
 		return
 	}
 	p.counts.Found++
-	if p.sitemap && follow && l.Kind != Entry && site.Name != p.site {
-		follow = false
+	foreign := p.sitemap && follow && (l.Kind == Loc || l.Kind == Index) && site.Name != p.site && (l.Kind != Index || site.Name != p.home)
+	if foreign {
 		p.counts.Foreign++
 	}
-	p.found = Found{Link: *l, URL: &p.url, Site: site.Name, Fingerprint: fp, Follow: follow}
+	p.found = Found{Link: *l, URL: &p.url, Site: site.Name, Fingerprint: fp, Follow: follow && !foreign, Foreign: foreign}
 	p.emit(&p.found)
 }
 

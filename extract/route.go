@@ -58,7 +58,7 @@ func declaredLabel(v string) string {
 func (s *Scanner) route(b []byte, unzipped bool) reader {
 	look := sniff(b)
 	xml := s.typ == "application/xml" || s.typ == "text/xml" || strings.HasSuffix(s.typ, "+xml")
-	if s.doc.Sitemap && (look != readHTML || !xml) {
+	if s.doc.Sitemap && (look != readHTML || !xml && !isMarkup(s.typ)) {
 		if look == readHTML { // an error page in its place
 			return readNothing
 		}

@@ -43,6 +43,14 @@ func (m *Maker) Make(raw string) (Candidate, error) {
 	return Candidate{URL: string(m.url.Fetch()), Site: site.Name, Fingerprint: fingerprint, Seed: true}, nil
 }
 
+// sitemapRequest starts request ids of sitemaps.
+const sitemapRequest = "sitemap:"
+
+// SitemapRequest is the request id, for Candidate.Again, of a sitemap that host
+// named: it is read once for each that names it, though its URL be known as a
+// page, or as somebody else's sitemap.
+func SitemapRequest(host string) string { return sitemapRequest + host }
+
 // SiteOf is the site that a host, or a URL, belongs to by the rule of a crawl.
 func (l Layout) SiteOf(text string) (string, error) {
 	if !strings.Contains(text, "://") {

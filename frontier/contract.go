@@ -14,9 +14,11 @@ type Candidate struct {
 	Fingerprint canon.Fingerprint // decides the shard and what counts as known
 	Priority    uint8             // class, 0 (first) .. 3
 	Depth       uint32            // links from a seed
-	Redirects   uint8             // redirects followed to get here
+	Redirects   uint8             // redirects followed to get here; of a sitemap, indexes too
 	Seed        bool              // seed standing: in scope whatever page it stood on
 	Meta        string            // JSON object carried to the page's record, or ""
+	Sitemap     bool              // read as a sitemap or feed, whatever its type
+	SitemapOf   string            // host whose robots.txt named it, "" = its own
 	Again       string            // request id that queues a known URL once more, or ""
 	Waits       bool              // whoever asks keeps it where memory is scarce: Full then, not Capped
 }
@@ -42,6 +44,8 @@ type Entry struct {
 	Lost      uint8 // times a fetcher was lost while it held this URL alone or first
 	Attempts  uint8 // fetches that ended in retry
 	Meta      string
+	Sitemap   bool
+	SitemapOf string
 }
 
 // Lease names one loan: a site under a token.

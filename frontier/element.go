@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -19,6 +20,8 @@ type element struct {
 	Again     bool            `json:"again"`
 	Seed      *bool           `json:"seed"` // false: a link, that scope binds
 	Redirects uint8           `json:"redirects"`
+	Sitemap   bool            `json:"sitemap"`    // read it as a sitemap or feed, whatever its type
+	SitemapOf string          `json:"sitemap_of"` // host that named it as its own
 }
 
 // The bounds of an element.
@@ -28,9 +31,16 @@ const (
 	maxMeta    = 16 << 10 // bytes of its meta
 )
 
+// againAnew asks whoever reads an element for a request id of his own.
+const againAnew = "again"
+
+// WantsID reports whether an element is to be fetched again under a request id
+// that its reader makes.
+func (it *FeedItem) WantsID() bool { return it.Again == againAnew }
+
 // FeedItem is one readable element of a feed, ready to be admitted.
 type FeedItem struct {
-	Candidate        // seed standing; Again is set when the element or the crawl asks for it
+	Candidate        // seed standing; Again is set when the element asks for it, see WantsID
 	HasPriority bool // Priority was given; else the crawl's rules decide
 }
 
@@ -51,7 +61,13 @@ func AppendElement(dst []byte, c *Candidate) []byte {
 		dst = append(dst, `,"redirects":`...)
 		dst = strconv.AppendUint(dst, uint64(c.Redirects), 10)
 	}
-	if c.Again != "" {
+	if c.Sitemap {
+		dst = append(dst, `,"sitemap":true`...)
+	}
+	if c.SitemapOf != "" {
+		dst = appendString(append(dst, `,"sitemap_of":`...), c.SitemapOf)
+	}
+	if c.Again != "" && !strings.HasPrefix(c.Again, sitemapRequest) {
 		dst = append(dst, `,"again":true`...)
 	}
 	if c.Meta != "" {
@@ -77,7 +93,7 @@ func appendString(dst []byte, s string) []byte {
 }
 
 // Element reads an element of a feed: a plain URL or a JSON object. Again is set
-// when asked for.
+// when asked for, and of sitemaps, see SitemapRequest.
 func (m *Maker) Element(text string) (FeedItem, error) {
 	e := element{URL: strings.TrimSpace(text)}
 	if len(text) > maxElement {
@@ -109,14 +125,18 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 	item := FeedItem{Candidate: c}
 	item.Waits = true
 	item.Depth, item.Meta, item.Redirects = e.Depth, meta, e.Redirects
+	item.Sitemap, item.SitemapOf = e.Sitemap, e.SitemapOf
 	if e.Seed != nil {
 		item.Seed = *e.Seed
 	}
 	if e.Priority != nil {
 		item.Priority, item.HasPriority = *e.Priority, true
 	}
-	if e.Again {
-		item.Again = "again"
+	switch {
+	case e.Again:
+		item.Again = againAnew
+	case e.Sitemap:
+		item.Again = SitemapRequest(cmp.Or(e.SitemapOf, string(m.url.Host())))
 	}
 	return item, nil
 }

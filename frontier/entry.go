@@ -7,8 +7,8 @@ import (
 
 // A stored entry starts with four bytes that scripts read and write: version
 // '1', class '0'..'3', times lost '0'.., fetches that ended in retry '0'... Then
-// flags, depth (uvarint), redirects (a byte, if any), meta (uvarint length and
-// text, if any), and the URL as the rest. The varying part comes last, so that
+// flags, depth (uvarint), redirects (a byte, if any), meta and the host that a
+// sitemap is of (uvarint length and text, if any), and the URL as the rest. The varying part comes last, so that
 // entries of one list share a long first part, which is what list compression
 // takes out; what the key of the list says already, scheme and site, is a flag.
 const entryVersion = '1'
@@ -20,6 +20,8 @@ const (
 	flagRedirects = 2
 	flagMeta      = 4
 	flagForm      = 8 // times the index into entryForms
+	flagSitemap   = 32
+	flagSitemapOf = 128 // with it a host; older programs read the flag alone, and the sitemap as a page
 )
 
 // entryForms are starts of URLs that an entry leaves out; the site comes
@@ -40,16 +42,28 @@ func AppendEntry(dst []byte, site string, e *Entry) []byte {
 	if e.Meta != "" {
 		flags |= flagMeta
 	}
+	if e.Sitemap {
+		flags |= flagSitemap
+	}
+	if e.SitemapOf != "" {
+		flags += flagSitemapOf
+	}
 	dst = append(dst, flags)
 	dst = binary.AppendUvarint(dst, uint64(e.Depth))
 	if e.Redirects > 0 {
 		dst = append(dst, e.Redirects)
 	}
 	if e.Meta != "" {
-		dst = binary.AppendUvarint(dst, uint64(len(e.Meta)))
-		dst = append(dst, e.Meta...)
+		dst = appendText(dst, e.Meta)
+	}
+	if e.SitemapOf != "" {
+		dst = appendText(dst, e.SitemapOf)
 	}
 	return append(dst, url...)
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
 // formOf splits what a form says off a URL.
@@ -72,7 +86,7 @@ func DecodeEntry(stored, site string) (Entry, error) {
 	}
 	e := Entry{Priority: stored[1] - '0', Lost: stored[2] - '0', Attempts: stored[3] - '0'}
 	flags, rest := stored[4]-entryFlags, stored[5:]
-	e.Seed = flags&flagSeed != 0
+	e.Seed, e.Sitemap = flags&flagSeed != 0, flags&flagSitemap != 0
 	depth, rest, ok := cutUvarint(rest)
 	if !ok {
 		return Entry{}, ErrEntry
@@ -85,17 +99,29 @@ func DecodeEntry(stored, site string) (Entry, error) {
 		e.Redirects, rest = rest[0], rest[1:]
 	}
 	if flags&flagMeta != 0 {
-		n, after, ok := cutUvarint(rest)
-		if !ok || n > uint64(len(after)) {
+		if e.Meta, rest, ok = cutText(rest); !ok {
 			return Entry{}, ErrEntry
 		}
-		e.Meta, rest = after[:n], after[n:]
+	}
+	if flags&flagSitemapOf != 0 {
+		if e.SitemapOf, rest, ok = cutText(rest); !ok {
+			return Entry{}, ErrEntry
+		}
 	}
 	if form := flags / flagForm % 4; form != 0 {
 		rest = entryForms[form] + site + rest
 	}
 	e.URL = rest
 	return e, nil
+}
+
+// cutText is the opposite of appendText.
+func cutText(s string) (text, rest string, ok bool) {
+	n, rest, ok := cutUvarint(s)
+	if !ok || n > uint64(len(rest)) {
+		return "", s, false
+	}
+	return rest[:n], rest[n:], true
 }
 
 // cutUvarint is binary.Uvarint on a string.

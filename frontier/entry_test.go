@@ -35,6 +35,7 @@ func TestEntryRoundTrip(t *testing.T) {
 			URL: start + site + rapid.String().Draw(t, "rest"), Priority: rapid.Uint8Range(0, 3).Draw(t, "class"),
 			Depth: rapid.Uint32().Draw(t, "depth"), Redirects: rapid.Uint8().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
 			Lost: rapid.Uint8Range(0, 3).Draw(t, "lost"), Attempts: rapid.Uint8Range(0, 207).Draw(t, "attempts"), Meta: rapid.String().Draw(t, "meta"),
+			Sitemap: rapid.Bool().Draw(t, "sitemap"), SitemapOf: rapid.SampledFrom([]string{"", "www.a.example"}).Draw(t, "of"),
 		}
 		back, err := DecodeEntry(string(AppendEntry(nil, site, &e)), site)
 		if err != nil || back != e {

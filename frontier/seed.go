@@ -118,7 +118,7 @@ func (s *Seeder) Add(ctx context.Context, text string) error {
 		return &BadSeed{text, err}
 	}
 	c := item.Candidate
-	if c.Again != "" || s.cfg.Again != "" {
+	if item.WantsID() || s.cfg.Again != "" {
 		c.Again = cmp.Or(s.cfg.Again, s.again)
 	}
 	if !item.HasPriority {

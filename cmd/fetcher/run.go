@@ -73,7 +73,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	member, err := f.attend(c, len(g.Seed)+len(g.File) > 0)
+	member, err := f.attend(c, g.SeedFlags.Any())
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (s *seeding) take() error {
 // seed admits what --seed and --file name before the crawl starts, and fails
 // when it has no work then.
 func (g *grammar) seed(env *boot.Env, f *queue) error {
-	if len(g.Seed)+len(g.File) > 0 {
+	if g.SeedFlags.Any() {
 		counts, err := g.SeedFlags.Admit(env, f.Frontier, "")
 		env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
 		if err != nil {
@@ -293,7 +293,7 @@ func (g *grammar) somethingToDo(env *boot.Env, f *queue) error {
 		}
 		known += s.Known
 	}
-	if known > 0 && len(g.Seed)+len(g.File) > 0 {
+	if known > 0 && g.SeedFlags.Any() {
 		return nil // what the seeds name was fetched before
 	}
 	return boot.Usage("nothing to crawl: give --seed URL or --file FILE, or --state DIR of a crawl that has work left")

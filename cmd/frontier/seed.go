@@ -26,8 +26,8 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 		return boot.Usage("%q is neither flag nor verb; name files with --file", c.Files[0])
 	}
 	c.File = append(c.File, c.Files...)
-	if len(c.Seed)+len(c.File) == 0 {
-		return boot.Usage("nothing to seed: give --seed URL or --file FILE (- for stdin)")
+	if !c.SeedFlags.Any() {
+		return boot.Usage("nothing to seed: give --seed URL, --sitemap URL or --file FILE (- for stdin)")
 	}
 	f, end, err := c.open(env, g)
 	if err != nil {

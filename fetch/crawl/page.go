@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -201,7 +202,7 @@ func (w *worker) redirect() {
 	again := ""
 	if bytes.Equal(w.target.Key(), w.url.Key()) {
 		if bytes.Equal(w.target.Fetch(), w.url.Fetch()) {
-			w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "redirects to itself")
+			w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "redirects to itself"+w.cookies())
 			return
 		}
 		again = "redirect" // the same URL to the frontier, another spelling to the server
@@ -210,17 +211,18 @@ func (w *worker) redirect() {
 		w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "too many redirects in a row")
 		return
 	}
+	w.remember()
 	site, fp := w.sites.Fingerprint(&w.target)
 	if r := w.refuses(&w.target, site.Name); r != accepted {
 		w.refused[r]++
 		return
 	}
-	if again == "" && w.crawler.loopOf(fp).known.has(fp) {
+	if again == "" && !w.item.Sitemap && w.crawler.loopOf(fp).known.has(fp) {
 		w.known++
 		w.rec.Seen = true
 		return
 	}
-	w.page.add(frontier.Candidate{
+	c := frontier.Candidate{
 		URL:         string(w.target.Fetch()),
 		Site:        site.Name,
 		Fingerprint: fp,
@@ -229,13 +231,41 @@ func (w *worker) redirect() {
 		Seed:        w.item.Seed,
 		Meta:        w.item.Meta,
 		Again:       again,
-	})
+	}
+	if w.item.Sitemap {
+		s := sitemapCandidate(&w.target, site.Name, fp, w.src.host)
+		c.Sitemap, c.SitemapOf, c.Again = true, s.SitemapOf, cmp.Or(again, s.Again)
+	}
+	w.page.add(c)
+}
+
+// remember notes that the URL at hand, which redirects, is known, as all are that
+// are lent: a redirect that leads back to it is told as such.
+func (w *worker) remember() {
+	_, fp := w.sites.Fingerprint(&w.url)
+	l := w.crawler.loopOf(fp)
+	l.remember(l.checkEpoch(), func() { l.known.add(fp) })
+}
+
+// cookies names the cookies that the answer sets: sites redirect whoever does not
+// bring them back, and no jar is kept here.
+func (w *worker) cookies() string {
+	var names []string
+	for _, c := range w.resp.Header.Values("Set-Cookie") {
+		name, _, _ := strings.Cut(c, "=")
+		names = append(names, strings.TrimSpace(name))
+	}
+	if names == nil {
+		return ""
+	}
+	return "; it may want its cookie back, which is not kept: " + strings.Join(names, ", ")
 }
 
 // refuses says why the target of a redirect is not followed. That of a seed is
-// in scope wherever it leads, as the seed is; only what is denied is refused.
+// in scope wherever it leads, as the seed is, and that of a sitemap; only what is
+// denied is refused.
 func (w *worker) refuses(target *canon.URL, site string) refusal {
-	if w.item.Seed {
+	if w.item.Seed || w.item.Sitemap {
 		if w.policy.denies(target) {
 			return refusedRule
 		}

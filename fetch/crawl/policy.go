@@ -43,11 +43,12 @@ const (
 	refusedScheme
 	refusedGuard
 	refusedOver
+	refusedForeign
 	refusals
 )
 
 // refusalNames are the values of the reason label.
-var refusalNames = [refusals]string{"", "scope", "depth", "rule", "extension", "nofollow", "invalid", "scheme", "guard", "over"}
+var refusalNames = [refusals]string{"", "scope", "depth", "rule", "extension", "nofollow", "invalid", "scheme", "guard", "over", "foreign"}
 
 func newPolicy(s *frontier.Settings) (*policy, error) {
 	pol := &policy{settings: s, skipExt: make(map[string]bool, len(s.SkipExt))}

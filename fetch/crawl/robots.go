@@ -16,6 +16,7 @@ import (
 	"seine/fetch"
 	"seine/fetch/robots"
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 const (
@@ -160,7 +161,7 @@ func (w *worker) takeRules(v *visit, item *frontier.Item, rules *robots.Rules, t
 		keep()
 		return true
 	}
-	found := w.sitemaps(v, item, rules, pol)
+	found := w.sitemaps(origin, rules, pol)
 	go func() {
 		if v.admitSitemaps(found) == nil {
 			keep()
@@ -455,18 +456,33 @@ func (v *visit) admitSitemaps(found []frontier.Candidate) error {
 	return err
 }
 
-// sitemaps are the candidates that the rules of item's origin name, as far as they
-// are in the crawl's scope.
-func (w *worker) sitemaps(v *visit, item *frontier.Item, rules *robots.Rules, pol *policy) (found []frontier.Candidate) {
-	src := source{site: v.lent.Site, host: w.url.Host()}
+// sitemaps are the candidates that the rules of an origin name, on whatever
+// host: the site vouches for them. Of the crawl's rules only those that deny
+// bind them; what is left out is counted by reason.
+func (w *worker) sitemaps(origin string, rules *robots.Rules, pol *policy) (found []frontier.Candidate) {
+	if w.parser.Parse(&w.base, []byte(origin+"/robots.txt")) != nil {
+		return nil // an origin is one
+	}
+	count := func(r refusal) { w.crawler.count.refusals[r].Inc() }
 	for _, text := range rules.Sitemaps() {
-		if len(found) == maxSitemaps || w.parser.Parse(&w.target, []byte(text)) != nil {
+		if len(found) == maxSitemaps {
+			count(refusedOver)
+			continue
+		}
+		if err := w.parser.Resolve(&w.target, &w.base, []byte(text), nil); err != nil {
+			if errors.Is(err, canon.ErrNotCrawlable) {
+				count(refusedScheme)
+			} else {
+				count(refusedInvalid)
+			}
+			continue
+		}
+		if pol.denies(&w.target) {
+			count(refusedRule)
 			continue
 		}
 		site, fp := w.sites.Fingerprint(&w.target)
-		if pol.inScope(src, &w.target, site.Name) && !pol.denies(&w.target) {
-			found = append(found, frontier.Candidate{URL: string(w.target.Fetch()), Site: site.Name, Fingerprint: fp})
-		}
+		found = append(found, sitemapCandidate(&w.target, site.Name, fp, w.base.Host()))
 	}
 	return found
 }

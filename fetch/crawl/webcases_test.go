@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -156,18 +157,7 @@ func TestLongRobots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWeb(t)
 			r := newRig(t, w, nil)
-			_, port, err := net.SplitHostPort(w.srv.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			small, err := fetch.New(fetch.Config{
-				MaxBody: 1000, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, ConnectTo: []string{"::127.0.0.1:" + port},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { small.Close() })
-			r.cfg.Fetcher = small
+			r.cfg.Fetcher = smallClient(t, w)
 			w.on("/robots.txt", robots)
 			w.on("/", webcase(t, "N39.page.raw"))
 			w.rest(html())
@@ -278,5 +268,181 @@ func TestLegacySites(t *testing.T) {
 	}
 	if !maps.Equal(s.legacy, want) {
 		t.Errorf("%v", s.legacy)
+	}
+}
+
+// TestNamedSitemaps: what a robots.txt names is read by content, whatever its
+// type, name and host; rules of the crawl bind the pages in it.
+func TestNamedSitemaps(t *testing.T) {
+	urls := func(urls ...string) http.HandlerFunc {
+		return func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Type", "application/octet-stream")
+			fmt.Fprint(rw, "<urlset>")
+			for _, u := range urls {
+				fmt.Fprintf(rw, "<url><loc>%s</loc></url>", u)
+			}
+			fmt.Fprint(rw, "</urlset>")
+		}
+	}
+	index := func(url string) http.HandlerFunc {
+		return text(200, "<sitemapindex><sitemap><loc>"+url+"</loc></sitemap></sitemapindex>")
+	}
+	for _, c := range []struct {
+		name     string
+		seed     string
+		settings func(*frontier.Settings)
+		serve    map[string]http.HandlerFunc
+		asked    string // pages, beside the seed and what serve has
+		refused  string // reason that is counted once
+	}{
+		{"N25", "http://www.example.com/", nil, map[string]http.HandlerFunc{
+			"www.example.com/robots.txt": webcase(t, "N25.robots.raw"), "cdn.example.net/s.xml": webcase(t, "N25.sitemap.raw"),
+		}, "www.example.com/p1", ""},
+		{"N26", "http://example.com/", nil, map[string]http.HandlerFunc{
+			"example.com/robots.txt": webcase(t, "N26.robots.raw"), "example.com/s.xml.gz": webcase(t, "N26.sitemap.raw"),
+		}, "example.com/p1", ""},
+		{"X03", "http://example.com/", nil, map[string]http.HandlerFunc{
+			"example.com/robots.txt": webcase(t, "X03.robots.raw"), "example.com/sitemap.xml": webcase(t, "X03.sitemap.raw"),
+		}, "example.com/p1", ""},
+		{"X04", "http://example.com/", func(s *frontier.Settings) {
+			s.Allow, s.MaxDepth, s.SkipExt = []string{"/blog/"}, 1, []string{"xml"}
+		}, map[string]http.HandlerFunc{
+			"example.com/robots.txt": webcase(t, "X04.robots.raw"), "example.com/sitemap.xml": webcase(t, "X04.index.raw"),
+			"example.com/sitemap-1.xml": webcase(t, "X04.child.raw"),
+		}, "example.com/blog/1", ""},
+		{"relative, redirected away", "http://a.example/", nil, map[string]http.HandlerFunc{
+			"a.example/robots.txt": text(200, "Sitemap: maps"), "a.example/maps": redirect("http://b.example/list"),
+			"b.example/list": urls("http://a.example/p1", "http://b.example/p2"),
+		}, "a.example/p1", "foreign"},
+		{"an index elsewhere", "http://a.example/", func(s *frontier.Settings) { s.Scope = "host" }, map[string]http.HandlerFunc{
+			"a.example/robots.txt": text(200, "Sitemap: http://b.example/i"), "b.example/i": index("http://b.example/j"),
+			"b.example/j": urls("http://a.example/p1", "http://www.a.example/p2"),
+		}, "a.example/p1", "scope"},
+		{"known as a page", "http://a.example/feed", nil, map[string]http.HandlerFunc{
+			"a.example/robots.txt": text(200, "Sitemap: /feed"), "a.example/feed": urls("http://a.example/p1"),
+		}, "a.example/p1", ""},
+		{"shared by two sites", "http://a.example/ http://b.example/", nil, map[string]http.HandlerFunc{
+			"a.example/robots.txt": text(200, "Sitemap: http://c.example/s"), "b.example/robots.txt": text(200, "Sitemap: http://c.example/s"),
+			"c.example/s": urls("http://a.example/p1", "http://b.example/p2"),
+		}, "a.example/p1 b.example/p2", ""},
+		{"its host forbids it", "http://a.example/", nil, map[string]http.HandlerFunc{
+			"a.example/robots.txt": text(200, "Sitemap: http://b.example/s"), "b.example/robots.txt": text(200, "User-agent: *\nDisallow: /"),
+		}, "", ""},
+		{"not http", "http://a.example/", nil, map[string]http.HandlerFunc{
+			"a.example/robots.txt": text(200, "Sitemap: ftp://b.example/s"),
+		}, "", "scheme"},
+		{"denied", "http://a.example/", func(s *frontier.Settings) { s.Deny = []string{"/s$"} }, map[string]http.HandlerFunc{
+			"a.example/robots.txt": text(200, "Sitemap: /s"),
+		}, "", "rule"},
+		{"a page in its place", "http://a.example/", nil, map[string]http.HandlerFunc{
+			"a.example/robots.txt": text(200, "Sitemap: /map.html"), "a.example/map.html": html("/p1"),
+		}, "a.example/p1", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, func(s *frontier.Settings) {
+				s.Sitemaps = true
+				if c.settings != nil {
+					c.settings(s)
+				}
+			})
+			for path, f := range c.serve {
+				w.on(path, f)
+			}
+			w.rest(html())
+			seeds := strings.Fields(c.seed)
+			r.seed(seeds...)
+			crawler := r.crawler()
+			if err := r.start(crawler)(); err != nil {
+				t.Fatal(err)
+			}
+			var asked []string
+			for _, a := range w.requests("", false) {
+				if url := a.host + a.path; c.serve[url] == nil && !slices.Contains(seeds, "http://"+url) {
+					asked = append(asked, url)
+				}
+			}
+			slices.Sort(asked)
+			if got := strings.Join(asked, " "); got != c.asked {
+				t.Errorf("asked for %q, want %q", got, c.asked)
+			}
+			if c.refused != "" {
+				i := slices.Index(refusalNames[:], c.refused)
+				if n := crawler.count.refusals[i].Get(); n != 1 {
+					t.Errorf("%d counted as %s, want 1", n, c.refused)
+				}
+			}
+		})
+	}
+}
+
+// TestLargeSitemap: a sitemap is read up to its own bounds, whatever those of
+// pages are; the case X01 is one of 20,001 URLs.
+func TestLargeSitemap(t *testing.T) {
+	var body bytes.Buffer
+	const most, named = 50_000, 50_001
+	body.WriteString("<urlset>")
+	for i := range named {
+		fmt.Fprintf(&body, "<url><loc>http://example.com/p%d</loc></url>", i)
+	}
+	body.WriteString("</urlset>")
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Sitemaps, s.MaxPages = true, 2 })
+	r.cfg.MaxLinks = 100
+	r.cfg.Fetcher = smallClient(t, w)
+	w.on("/robots.txt", text(200, "Sitemap: http://example.com/s"))
+	w.on("/s", text(200, body.String()))
+	w.rest(html())
+	r.seed("http://example.com/")
+	crawler := r.crawler()
+	if err := r.start(crawler)(); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.stats(); s.Known != most+2 {
+		t.Errorf("%d URLs are known, want %d and two", s.Known, most)
+	}
+}
+
+// smallClient fetches from the web pages of 1,000 bytes at most.
+func smallClient(t *testing.T, w *web) *fetch.Client {
+	t.Helper()
+	_, port, err := net.SplitHostPort(w.srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := fetch.New(fetch.Config{
+		MaxBody: 1000, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, ConnectTo: []string{"::127.0.0.1:" + port},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { small.Close() })
+	return small
+}
+
+// TestLoopsOfRedirects: a redirect to where a redirect came from is told in the
+// record, of a seed too; one to itself with a cookie names it.
+func TestLoopsOfRedirects(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	w.on("two.example/", webcase(t, "X07.home.raw"))
+	w.on("two.example/check", webcase(t, "X07.check.raw"))
+	w.on("one.example/", webcase(t, "N41.redirect.raw"))
+	w.on("three.example/", redirect("/b"))
+	w.on("three.example/b", redirect("http://other.example/c"))
+	w.on("other.example/c", redirect("http://three.example/"))
+	r.seed("http://two.example/", "http://one.example/", "http://three.example/")
+	r.run()
+	recs := r.store.by(t)
+	for _, url := range []string{"http://two.example/check", "http://other.example/c"} {
+		if rec := recs[url]; rec.Error == nil && !rec.Seen {
+			t.Errorf("%s: nothing tells of its loop: %+v", url, rec)
+		}
+	}
+	if e := recs["http://one.example/"].Error; e == nil || e.Class != causeRedirectLoop || !strings.Contains(e.Text, "seen") {
+		t.Errorf("%+v", e)
+	}
+	if len(recs) != 6 {
+		t.Errorf("%d records", len(recs))
 	}
 }

@@ -20,6 +20,7 @@ type urlReader struct {
 	sites  *canon.Sites
 	url    canon.URL // as parsed by read
 	target canon.URL // that url's page leads to
+	base   canon.URL // that sitemaps are resolved with
 	raw    []byte
 }
 
@@ -92,6 +93,9 @@ func (w *worker) visitURL(v *visit, item *frontier.Item, addr netip.Addr, sent f
 	w.begin(v, item)
 	w.req = v.request(item.URL)
 	w.req.Addr, w.req.Sent = addr, sent
+	if item.Sitemap {
+		w.req.MaxBody = maxSitemap
+	}
 	if w.crawler.cfg.Exchanges {
 		w.req.Wire = &w.wire
 	}
@@ -125,6 +129,10 @@ func (w *worker) begin(v *visit, item *frontier.Item) {
 	w.visit, w.item = v, item
 	w.page = &page{visit: v, outcome: frontier.Outcome{Index: item.Index}, counted: true}
 	w.src = source{site: v.lent.Site, host: w.url.Host()}
+	if item.SitemapOf != "" {
+		w.src = source{host: []byte(item.SitemapOf)}
+		w.src.site = w.sites.Of(w.src.host).Name
+	}
 	w.rec = sink.Record{}
 	w.resp.Status = 0
 	if cap(w.body) > maxKeptBody {
@@ -149,7 +157,7 @@ func (w *worker) Begin(r *fetch.Response) bool {
 	case r.Status >= 300 && r.Location != "":
 		return false
 	} // a 3xx that leads nowhere is the page that browsers show
-	if !w.crawler.cfg.Accepts(r) {
+	if !w.item.Sitemap && !w.crawler.cfg.Accepts(r) {
 		return false
 	}
 	w.scan = true
@@ -165,12 +173,18 @@ func (w *worker) Begin(r *fetch.Response) bool {
 		Link:        r.Header.Values("Link"),
 		Refresh:     r.Header.Values("Refresh"),
 		Robots:      r.Header.Values("X-Robots-Tag"),
-		Sitemap:     w.policy.settings.Sitemaps && isSitemap(&w.url, r.Type),
+		Sitemap:     w.item.Sitemap || w.policy.settings.Sitemaps && isSitemap(&w.url, r.Type),
+		SitemapOf:   w.src.host,
 	}, w.onLink)
 	return true
 }
 
-// isSitemap reports whether a document is read as a sitemap: by its type, or by
+// maxSitemap is the size of the largest sitemap that is read whole, decoded
+// (sitemaps.org), whatever the limit of pages is.
+const maxSitemap = 50 << 20
+
+// isSitemap reports whether a document that nobody named as one is read as a
+// sitemap: by its type, or by
 // its name where the type says little.
 func isSitemap(u *canon.URL, contentType string) bool {
 	return strings.Contains(contentType, "xml") && !strings.Contains(contentType, "xhtml") ||
@@ -194,8 +208,16 @@ func (w *worker) found(ln *extract.Found) {
 	if w.crawler.cfg.Fields.Has(sink.FieldLinksOut) {
 		w.linksOut = append(w.linksOut, string(ln.URL.AppendRedacted(nil)))
 	}
+	if ln.Foreign {
+		w.refused[refusedForeign]++
+		return
+	}
 	if !ln.Follow {
 		w.refused[refusedNofollow]++
+		return
+	}
+	if ln.Kind == extract.Index {
+		w.foundSitemap(ln)
 		return
 	}
 	if !w.policy.inScope(w.src, ln.URL, ln.Site) {
@@ -217,4 +239,32 @@ func (w *worker) found(ln *extract.Found) {
 		Priority:    w.policy.class(ln.URL),
 		Depth:       w.item.Depth + 1,
 	})
+}
+
+// foundSitemap takes a sitemap that an index names. Of the crawl's rules only
+// those that deny bind it; indexes of indexes are as many as redirects may be.
+func (w *worker) foundSitemap(ln *extract.Found) {
+	if int(w.item.Redirects) >= w.crawler.cfg.MaxRedirects {
+		w.refused[refusedDepth]++
+		return
+	}
+	if w.policy.denies(ln.URL) {
+		w.refused[refusedRule]++
+		return
+	}
+	c := sitemapCandidate(ln.URL, ln.Site, ln.Fingerprint, w.src.host)
+	c.Depth, c.Redirects = w.item.Depth, w.item.Redirects+1
+	w.page.add(c)
+}
+
+// sitemapCandidate is a sitemap that host named.
+func sitemapCandidate(u *canon.URL, site string, fp canon.Fingerprint, host []byte) frontier.Candidate {
+	c := frontier.Candidate{
+		URL: string(u.Fetch()), Site: site, Fingerprint: fp,
+		Sitemap: true, Again: frontier.SitemapRequest(string(host)),
+	}
+	if !bytes.Equal(u.Host(), host) {
+		c.SitemapOf = string(host)
+	}
+	return c
 }

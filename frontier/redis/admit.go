@@ -272,7 +272,7 @@ func (a *admission) write(batch []frontier.Candidate, again bool) {
 	}
 	for _, i := range a.placed {
 		c := &batch[i]
-		e := frontier.Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Seed: c.Seed, Meta: c.Meta}
+		e := frontier.Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Seed: c.Seed, Meta: c.Meta, Sitemap: c.Sitemap, SitemapOf: c.SitemapOf}
 		a.arg(frontier.AppendEntry(a.text, c.Site, &e))
 	}
 	if !again {

@@ -127,7 +127,7 @@ func (f *Frontier) drain(ctx context.Context, key string, admit func(context.Con
 			e.dead = deadElement(e.text, err)
 			continue
 		}
-		if item.Again != "" || again {
+		if item.WantsID() || again {
 			item.Again = key + ":" + e.number
 		}
 		items, of = append(items, item), append(of, i)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +38,7 @@ var (
 // killed, as its name says.
 var ErrTorn = errors.New("the file ends in the middle of what its writer wrote; what stands before was taken")
 
-// Each calls f with every seed: the texts of --seed, then the lines of each
+// Each calls f with every seed: the texts of --seed and, as elements, --sitemap, then the lines of each
 // --file, without blanks around them, blank lines, comments and remarks. A line
 // ends with LF, CR or both; a file is UTF-8, or UTF-16 with a byte order mark. where names the
 // place, such as "urls.txt:7", and err says instead of a text why a line cannot
@@ -48,6 +49,15 @@ var ErrTorn = errors.New("the file ends in the middle of what its writer wrote; 
 func (s *SeedFlags) Each(ctx context.Context, in io.Reader, f func(where, text string, err error) error) error {
 	for i, text := range s.Seed {
 		if err := f(fmt.Sprintf("--seed %d", i+1), strings.TrimSpace(text), nil); err != nil {
+			return err
+		}
+	}
+	for i, text := range s.Sitemap {
+		element, err := json.Marshal(map[string]any{"url": strings.TrimSpace(text), "sitemap": true})
+		if err != nil {
+			return fmt.Errorf("--sitemap %d: %w", i+1, err)
+		}
+		if err := f(fmt.Sprintf("--sitemap %d", i+1), string(element), nil); err != nil {
 			return err
 		}
 	}

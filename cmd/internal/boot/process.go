@@ -10,9 +10,13 @@ import (
 
 // SeedFlags name URLs to start from.
 type SeedFlags struct {
-	Seed []string `group:"input" sep:"none" placeholder:"URL" help:"URL to start from. Repeatable."`
-	File []string `group:"input" sep:"none" placeholder:"FILE" help:"File of URLs, one a line, or JSON objects as in a feed; # for comments, gzip or zstd by content; - is stdin. Repeatable."`
+	Seed    []string `group:"input" sep:"none" placeholder:"URL" help:"URL to start from. Repeatable."`
+	Sitemap []string `group:"input" sep:"none" placeholder:"URL" help:"Sitemap or feed to start from, read whatever its type; scope and rules bind the pages in it. Repeatable."`
+	File    []string `group:"input" sep:"none" placeholder:"FILE" help:"File of URLs, one a line, or JSON objects as in a feed; # for comments, gzip or zstd by content; - is stdin. Repeatable."`
 }
+
+// Any reports whether there is anything to start from.
+func (s *SeedFlags) Any() bool { return len(s.Seed)+len(s.Sitemap)+len(s.File) > 0 }
 
 // ProcessFlags belong to one fetcher process, not to the crawl.
 type ProcessFlags struct {
