@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -42,6 +43,7 @@ type common struct {
 	ctx    context.Context
 	fields sink.Fields
 	stdout io.Writer
+	log    *slog.Logger
 	drop   bool
 
 	finished func(path string) // of files; nil without --on-rotate
@@ -133,7 +135,8 @@ func (g *grammar) destination(address string) (destination, error) {
 			d.series = new(jsonl.SeriesOf(address))
 		}
 		d.open = func(c common) (output, error) {
-			cfg := jsonl.Config{Path: address, Fields: c.fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime, Drop: c.drop, Finished: c.finished}
+			cfg := jsonl.Config{Path: address, Fields: c.fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime, Drop: c.drop, Finished: c.finished,
+				Stop: c.ctx.Done(), OnWait: func() { c.log.Info("waiting for somebody to read the pipe", "out", address) }}
 			if d.stdout {
 				cfg.Path, cfg.Writer, cfg.RotateSize, cfg.RotateTime, cfg.Finished = "", c.stdout, 0, 0, nil
 			}
@@ -223,7 +226,7 @@ func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int)
 		fields |= sink.KeepSecrets
 	}
 	o := &outputs{names: names(all), abort: env.Abort}
-	shared := common{ctx: env.Stop, fields: fields, stdout: env.Out, memoryHigh: memoryHigh}
+	shared := common{ctx: env.Stop, fields: fields, stdout: env.Out, log: env.Log, memoryHigh: memoryHigh}
 	if o.hand, err = g.openHandover(env); err != nil {
 		return nil, err
 	}

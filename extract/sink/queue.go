@@ -25,7 +25,7 @@ type QueueConfig struct {
 	Name string // of the output; messages begin with it
 	Noun string // what is kept, for messages; default records
 	// Commit keeps a batch: all of it, or an error, after which it is called
-	// with the same batch again. What a failed call kept may be kept twice,
+	// with the same batch again, unless it is ErrGone. What a failed call kept may be kept twice,
 	// unless the output tells repeats. One call runs at a time. ctx ends when a
 	// call takes longer than 10 s after Close began.
 	Commit func(ctx context.Context, b *Batch) error
@@ -114,6 +114,10 @@ func (b *Batch) Entry(i int) (key, value []byte) {
 // ErrClosed is what an entry gets that came after Close.
 var ErrClosed = errors.New("sink: closed")
 
+// ErrGone is what Commit wraps when an output takes nothing ever again: its entries
+// fail instead of being waited for, and all that come after them.
+var ErrGone = errors.New("gone")
+
 // NewQueue starts a queue; Close ends it.
 func NewQueue(cfg QueueConfig) *Queue {
 	if cfg.Noun == "" {
@@ -137,7 +141,7 @@ func NewQueue(cfg QueueConfig) *Queue {
 
 // Add queues an entry, which it copies. done is called once, by the committer:
 // with nil when the entry is kept, with an error only when the queue was closed
-// before that. It must not block and must not call Add. Add blocks while
+// before that, or its output is gone. It must not block and must not call Add. Add blocks while
 // MaxPending bytes wait. key may be nil.
 func (q *Queue) Add(key, value []byte, done func(error)) {
 	switch q.enqueue(key, value, done) {
@@ -283,6 +287,9 @@ func (q *Queue) persist(b *Batch) error {
 				q.hurry.Reset(patience)
 			}
 			return nil
+		}
+		if errors.Is(err, ErrGone) {
+			return fmt.Errorf("%s: %w", q.cfg.Name, err)
 		}
 		err = fmt.Errorf("%s: %s wait, make room or mend the output: %w", q.cfg.Name, q.cfg.Noun, err)
 		if last || q.ctx.Err() != nil {

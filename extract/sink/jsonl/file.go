@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"seine/extract/sink/frame"
@@ -38,6 +39,9 @@ func (s *stream) write(frame []byte) error {
 	if err == nil && s.sent < len(frame) {
 		err = io.ErrShortWrite
 	}
+	if errors.Is(err, syscall.EPIPE) { // a socket
+		return errReaderLeft
+	}
 	if err != nil {
 		return err
 	}
@@ -55,7 +59,7 @@ func (s *stream) close() error {
 	return nil
 }
 
-// special is a path that is no regular file: a pipe or a device.
+// special is a path that is a device.
 type special struct{ *os.File }
 
 // file is a regular file that this process alone writes.
@@ -90,7 +94,7 @@ func lockFile(path string) (*os.File, error) {
 		}
 		st, err := f.Stat()
 		if err == nil && !st.Mode().IsRegular() {
-			return f, nil
+			err = fmt.Errorf("jsonl: %s is no regular file any more", path)
 		}
 		if err == nil {
 			err = lock(f)
@@ -126,9 +130,6 @@ func mendFile(path string, f *os.File, k frame.Kind) (output, int64, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, 0, fmt.Errorf("jsonl: %w", err)
-	}
-	if !st.Mode().IsRegular() {
-		return &stream{w: &special{f}}, 0, nil
 	}
 	size, err := frame.Intact(f, st.Size(), k)
 	if errors.Is(err, frame.ErrForeign) {

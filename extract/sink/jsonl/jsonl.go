@@ -17,6 +17,10 @@
 // killed process. Nothing is synced: a machine that loses power may lose what
 // its kernel had not yet written out.
 //
+// Into a pipe a frame is written when its reader has taken it; when the reader
+// leaves, what it did not take fails, and all that comes after. A FIFO is opened
+// for writing alone, once somebody reads it.
+//
 // With rotation, records always go to Config.Path, and a full file moves to
 // its name with the time (UTC) and a counter before the suffixes:
 // pages.jsonl.zst becomes pages-20261128T010203-000001.jsonl.zst. It appears
@@ -65,6 +69,10 @@ type Config struct {
 	MaxPending int64
 	// Drop says that records are lost rather than waited for.
 	Drop bool
+	// Stop, if not nil, ends the wait of Open for somebody who reads the FIFO that
+	// Path is; OnWait, if not nil, is called once when it begins.
+	Stop   <-chan struct{}
+	OnWait func()
 	// Finished, if not nil, is called with the path of each file that was rotated
 	// away; Close rotates the last one then. It must not block.
 	Finished func(path string)
@@ -157,6 +165,18 @@ func Open(cfg Config) (*Sink, error) {
 	}
 	if cfg.Path == "" {
 		s.out = &stream{w: s.cfg.Writer}
+		if f, ok := s.cfg.Writer.(*os.File); ok {
+			out, err := streamTo(f)
+			if err != nil {
+				return nil, err
+			}
+			s.out = out
+		}
+	} else if out, err := openSpecial(cfg.Path, cfg.Stop, cfg.OnWait); out != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		s.out = out
 	} else {
 		f, cut, err := openFile(cfg.Path, frame.KindOf(cfg.Path))
 		if err != nil {

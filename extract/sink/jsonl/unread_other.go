@@ -1,0 +1,7 @@
+//go:build !linux
+
+package jsonl
+
+// unreadBytes is the request that tells how much is left in a pipe: FIONREAD, as
+// all BSDs number it.
+const unreadBytes = 0x4004667f
