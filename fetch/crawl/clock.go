@@ -145,6 +145,7 @@ func (sc *siteClock) answered() {
 type failure struct {
 	slower bool          // the site wants, or needs, fewer requests: 429, 503, a timeout, a reset
 	after  time.Duration // how long it asked to be left alone, 0 = it did not
+	cause  string        // of a bounded set, for the log
 	text   string
 }
 

@@ -64,6 +64,7 @@ type Crawler struct {
 	policy     atomic.Pointer[policy]
 	count      *counters
 	deadSites  *deadSites
+	toldAside  sync.Map                              // causes of sites set aside that the log has
 	stats      atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
 	totals     atomic.Pointer[frontier.ShardStats]   // their sum
 

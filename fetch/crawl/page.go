@@ -139,7 +139,7 @@ func (w *worker) decide(r *reply, err error) {
 			p.outcome = deadOutcome(w.item, class, err.Error())
 			return
 		}
-		r.failure = &failure{slower: true, text: err.Error()}
+		r.failure = &failure{slower: true, cause: class, text: err.Error()}
 		v.requested(*r)
 		if d := v.deadSite(); d != nil {
 			p.outcome = deadOutcome(w.item, d.cause, d.text)
@@ -148,7 +148,7 @@ func (w *worker) decide(r *reply, err error) {
 		p.outcome = cfg.retryOutcome(w.item, class, err.Error(), 0)
 	case cfg.retryCode(status):
 		after, _ := fetch.RetryAfter(w.resp.Header, time.Now())
-		r.failure = &failure{slower: status == 429 || status == 503, after: after, text: statusText(status)}
+		r.failure = &failure{slower: status == 429 || status == 503, after: after, cause: causeStatus, text: statusText(status)}
 		v.requested(*r)
 		p.outcome = cfg.retryOutcome(w.item, causeStatus, r.failure.text, after)
 	default:

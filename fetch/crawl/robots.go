@@ -343,7 +343,7 @@ func (w *worker) rulesFailed(v *visit, item *frontier.Item, err error) bool {
 		}
 		v.started(false)
 	case retry:
-		v.refuseRules(err.Error())
+		v.refuseRules(class, err.Error())
 	default:
 		v.setDeadSite(&deadSite{class, err.Error()})
 	}

@@ -397,15 +397,19 @@ func (v *visit) refused(began time.Time, f failure) {
 	}
 	v.aside = true
 	v.clock.setAside(c.cfg.Backoff, c.cfg.GiveUp, c.cfg.ExitWhenDone)
+	if _, told := c.toldAside.LoadOrStore(f.cause, true); !told {
+		c.cfg.Log.Warn("a site cannot be crawled now and is set aside: its URLs wait; further sites with this cause are not told of",
+			"cause", f.cause, "site", v.lent.Site, "urls", len(v.lent.Items), "err", f.text, "again_in", time.Until(v.clock.next).Round(time.Second))
+	}
 }
 
 // refuseRules counts that robots.txt could not be had, which sets the site aside
 // at once: nothing may be fetched without it.
-func (v *visit) refuseRules(text string) {
+func (v *visit) refuseRules(cause, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clock.failures = max(v.clock.failures, asideAfter-1)
-	v.refused(time.Now(), failure{text: text})
+	v.refused(time.Now(), failure{cause: cause, text: text})
 }
 
 // obey takes the site's Crawl-delay over and reports whether it moved the clock.

@@ -446,3 +446,18 @@ func TestLoopsOfRedirects(t *testing.T) {
 		t.Errorf("%d records", len(recs))
 	}
 }
+
+// TestAsideIsTold: the log names why sites wait, the first of each cause.
+func TestAsideIsTold(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	r.cfg.GiveUp = 50 * time.Millisecond
+	var log locked
+	r.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w.on("/robots.txt", text(503, ""))
+	r.seed("http://a.example/", "http://b.example/")
+	r.run()
+	if got := log.String(); strings.Count(got, "set aside") != 1 || !strings.Contains(got, "503") || !strings.Contains(got, ".example") {
+		t.Error(got)
+	}
+}
