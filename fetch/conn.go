@@ -31,6 +31,7 @@ type conn struct {
 
 	prev, next *conn // in the pool's list
 	home       *host
+	dropped    bool  // out of the pool for good
 	pool       *pool // counts it as open
 }
 
@@ -44,7 +45,7 @@ func newConn(nc, raw net.Conn, p *pool) *conn {
 // gives back its room. It is called once.
 func (c *conn) close() {
 	c.raw.Close()
-	c.pool.unclaim()
+	c.pool.unclaim(c.dropped)
 }
 
 // reset makes close free the port at once, instead of after a minute.

@@ -157,7 +157,7 @@ func (x *exchange) open(ctx context.Context) (nc, raw net.Conn, err error) {
 		nc, err = c.handshake(ctx, nc, x.t.host, x.legacy)
 	}
 	if err != nil {
-		c.pool.unclaim()
+		c.pool.unclaim(false)
 	}
 	return nc, raw, err
 }

@@ -40,6 +40,7 @@ type pool struct {
 	old     conn // ring of all idle connections, the oldest is old.next
 	parked  int
 	open    int // connections, those being made too
+	closing int // of open, those taken out of the pool to be closed
 	limit   int // of open; below most after the system refused one
 	waiting int // for room
 	closed  bool
@@ -135,7 +136,7 @@ func (p *pool) put(h *host, cn *conn, now time.Time) {
 		last := p.old.prev
 		cn.prev, cn.next = last, &p.old
 		last.next, p.old.prev = cn, cn
-		if p.parked++; p.parked > p.max || p.waiting > p.limit-p.open {
+		if p.parked++; p.parked > p.max || p.waiting > p.limit-p.open+p.closing {
 			drop = p.dropLocked(p.old.next)
 		}
 	}
@@ -164,7 +165,7 @@ func (p *pool) forgetLocked(h *host) {
 	}
 }
 
-// dropLocked takes an idle connection out of the pool.
+// dropLocked takes an idle connection out of the pool; the caller closes it.
 func (p *pool) dropLocked(cn *conn) *conn {
 	h := cn.home
 	for i, c := range h.idle { // the oldest stands in front
@@ -175,6 +176,8 @@ func (p *pool) dropLocked(cn *conn) *conn {
 	}
 	p.unlinkLocked(cn)
 	p.forgetLocked(h)
+	p.closing++
+	cn.dropped = true
 	return cn
 }
 

@@ -196,10 +196,13 @@ func (p *pool) claim(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// unclaim gives back the room of one connection.
-func (p *pool) unclaim() {
+// unclaim gives back the room of one connection, one that was dropped or not.
+func (p *pool) unclaim(dropped bool) {
 	p.mu.Lock()
 	p.open--
+	if dropped {
+		p.closing--
+	}
 	wake := p.waiting > 0
 	p.mu.Unlock()
 	if wake {

@@ -139,8 +139,12 @@ func TestAppendJSONAllocates(t *testing.T) {
 		t.Errorf("%v allocations a record", n)
 	}
 	r.Meta = json.RawMessage(`{"spider": "a long enough name to leave the stack"}`)
-	if n := testing.AllocsPerRun(100, func() { buf = r.AppendJSON(buf[:0], AllFields) }); n != 0 {
-		t.Errorf("%v allocations a record with meta", n)
+	least := math.Inf(1) // what checks Meta comes from a pool, which forgets at random under the race detector
+	for range 50 {
+		least = min(least, testing.AllocsPerRun(5, func() { buf = r.AppendJSON(buf[:0], AllFields) }))
+	}
+	if least != 0 {
+		t.Errorf("%v allocations a record with meta", least)
 	}
 }
 
