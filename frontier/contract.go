@@ -46,6 +46,16 @@ type Entry struct {
 	Meta      string
 	Sitemap   bool
 	SitemapOf string
+	Last      Fetched // of a URL that is fetched again
+}
+
+// Fetched is what is kept of the last fetch of a URL that is to be fetched again.
+type Fetched struct {
+	Interval time.Duration // from that fetch to the next, whole milliseconds
+	At       int64         // when it was, Unix seconds
+	Modified int64         // its Last-Modified, Unix seconds, 0 = none
+	ETag     string        // as the server wrote it, "" = none
+	Digest   uint64        // the first 64 bits of the digest of its body, 0 = none
 }
 
 // Lease names one loan: a site under a token.

@@ -3,6 +3,7 @@ package frontier
 import (
 	"encoding/binary"
 	"strings"
+	"time"
 )
 
 // A stored entry starts with four bytes that scripts read and write: version
@@ -11,7 +12,14 @@ import (
 // sitemap is of (uvarint length and text, if any), and the URL as the rest. The varying part comes last, so that
 // entries of one list share a long first part, which is what list compression
 // takes out; what the key of the list says already, scheme and site, is a flag.
-const entryVersion = '1'
+//
+// Version '2' has more flags behind the first ones, and what they announce before
+// the URL, in the order of the flags. An entry is written so only when it has
+// something of that, for programs that know no version 2 refuse it.
+const (
+	entryVersion = '1'
+	entryMore    = '2'
+)
 
 // The flags of an entry.
 const (
@@ -24,12 +32,20 @@ const (
 	flagSitemapOf = 128 // with it a host; older programs read the flag alone, and the sitemap as a page
 )
 
+// The further flags of an entry of version 2.
+const (
+	moreFlags = '@' // always there
+	moreLast  = 1   // interval, time and Last-Modified (uvarints), digest (8 bytes), ETag (uvarint length and text) of the last fetch
+	moreKnown = moreLast
+)
+
 // entryForms are starts of URLs that an entry leaves out; the site comes
 // between the two parts.
 var entryForms = [4]string{"", "https://", "https://www.", "http://"}
 
 // AppendEntry appends the stored form of an entry of a site.
 func AppendEntry(dst []byte, site string, e *Entry) []byte {
+	version := len(dst)
 	dst = append(dst, entryVersion, '0'+e.Priority, '0'+e.Lost, '0'+min(e.Attempts, 255-'0'))
 	form, url := formOf(site, e.URL)
 	flags := byte(entryFlags + form*flagForm)
@@ -49,6 +65,14 @@ func AppendEntry(dst []byte, site string, e *Entry) []byte {
 		flags += flagSitemapOf
 	}
 	dst = append(dst, flags)
+	more := byte(moreFlags)
+	if e.Last != (Fetched{}) {
+		more |= moreLast
+	}
+	if more != moreFlags {
+		dst[version] = entryMore
+		dst = append(dst, more)
+	}
 	dst = binary.AppendUvarint(dst, uint64(e.Depth))
 	if e.Redirects > 0 {
 		dst = append(dst, e.Redirects)
@@ -59,7 +83,18 @@ func AppendEntry(dst []byte, site string, e *Entry) []byte {
 	if e.SitemapOf != "" {
 		dst = appendText(dst, e.SitemapOf)
 	}
+	if more&moreLast != 0 {
+		dst = appendFetched(dst, &e.Last)
+	}
 	return append(dst, url...)
+}
+
+func appendFetched(dst []byte, f *Fetched) []byte {
+	dst = binary.AppendUvarint(dst, uint64(f.Interval.Milliseconds()))
+	dst = binary.AppendUvarint(dst, uint64(f.At))
+	dst = binary.AppendUvarint(dst, uint64(f.Modified))
+	dst = binary.BigEndian.AppendUint64(dst, f.Digest)
+	return appendText(dst, f.ETag)
 }
 
 func appendText(dst []byte, s string) []byte {
@@ -81,11 +116,17 @@ func formOf(site, url string) (form int, rest string) {
 // DecodeEntry reads a stored entry of a site. Its strings are parts of stored
 // where they can be.
 func DecodeEntry(stored, site string) (Entry, error) {
-	if len(stored) < 6 || stored[0] != entryVersion || stored[1] < '0' || stored[1] > '3' {
+	if len(stored) < 6 || stored[0] != entryVersion && stored[0] != entryMore || stored[1] < '0' || stored[1] > '3' {
 		return Entry{}, ErrEntry
 	}
 	e := Entry{Priority: stored[1] - '0', Lost: stored[2] - '0', Attempts: stored[3] - '0'}
-	flags, rest := stored[4]-entryFlags, stored[5:]
+	flags, more, rest := stored[4]-entryFlags, byte(0), stored[5:]
+	if stored[0] == entryMore {
+		more, rest = rest[0]-moreFlags, rest[1:]
+		if more&^moreKnown != 0 {
+			return Entry{}, ErrEntry
+		}
+	}
 	e.Seed, e.Sitemap = flags&flagSeed != 0, flags&flagSitemap != 0
 	depth, rest, ok := cutUvarint(rest)
 	if !ok {
@@ -108,12 +149,40 @@ func DecodeEntry(stored, site string) (Entry, error) {
 			return Entry{}, ErrEntry
 		}
 	}
+	if more&moreLast != 0 {
+		if e.Last, rest, ok = cutFetched(rest); !ok {
+			return Entry{}, ErrEntry
+		}
+	}
 	if form := flags / flagForm % 4; form != 0 {
 		rest = entryForms[form] + site + rest
 	}
 	e.URL = rest
 	return e, nil
 }
+
+// cutFetched is the opposite of appendFetched.
+func cutFetched(s string) (f Fetched, rest string, ok bool) {
+	var numbers [3]uint64
+	for i := range numbers {
+		if numbers[i], s, ok = cutUvarint(s); !ok || numbers[i] > maxFetched {
+			return f, s, false
+		}
+	}
+	if len(s) < 8 {
+		return f, s, false
+	}
+	f = Fetched{Interval: time.Duration(numbers[0]) * time.Millisecond, At: int64(numbers[1]), Modified: int64(numbers[2])}
+	for i := range 8 {
+		f.Digest = f.Digest<<8 | uint64(s[i])
+	}
+	f.ETag, rest, ok = cutText(s[8:])
+	return f, rest, ok
+}
+
+// maxFetched bounds the numbers of what is kept of a fetch: 285 years in
+// milliseconds.
+const maxFetched = 9e12
 
 // cutText is the opposite of appendText.
 func cutText(s string) (text, rest string, ok bool) {

@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -37,6 +38,10 @@ func TestEntryRoundTrip(t *testing.T) {
 			Lost: rapid.Uint8Range(0, 3).Draw(t, "lost"), Attempts: rapid.Uint8Range(0, 207).Draw(t, "attempts"), Meta: rapid.String().Draw(t, "meta"),
 			Sitemap: rapid.Bool().Draw(t, "sitemap"), SitemapOf: rapid.SampledFrom([]string{"", "www.a.example"}).Draw(t, "of"),
 		}
+		if rapid.Bool().Draw(t, "fetched") {
+			e.Last = Fetched{Interval: time.Duration(rapid.Int64Range(0, 9e12).Draw(t, "interval")) * time.Millisecond, At: rapid.Int64Range(0, 9e12).Draw(t, "at"),
+				Modified: rapid.Int64Range(0, 9e12).Draw(t, "modified"), ETag: rapid.String().Draw(t, "etag"), Digest: rapid.Uint64().Draw(t, "digest")}
+		}
 		back, err := DecodeEntry(string(AppendEntry(nil, site, &e)), site)
 		if err != nil || back != e {
 			t.Fatalf("%+v came back as %+v, %v", e, back, err)
@@ -44,8 +49,29 @@ func TestEntryRoundTrip(t *testing.T) {
 	})
 }
 
+// What has nothing of version 2 is written in version 1; flags of a later program
+// are refused.
+func TestEntryVersions(t *testing.T) {
+	e := Entry{URL: "https://a.example/x", Depth: 1}
+	if got := AppendEntry(nil, "a.example", &e); got[0] != '1' {
+		t.Errorf("an entry of the plain kind is %q", got)
+	}
+	e.Last = Fetched{Interval: time.Hour}
+	stored := AppendEntry(nil, "a.example", &e)
+	if stored[0] != '2' {
+		t.Errorf("an entry that was fetched is %q", stored)
+	}
+	if back, err := DecodeEntry(string(stored), "a.example"); err != nil || back != e {
+		t.Errorf("%q is %+v, %v", stored, back, err)
+	}
+	stored[5] |= 0x80
+	if _, err := DecodeEntry(string(stored), "a.example"); err != ErrEntry {
+		t.Errorf("flags of a later program: %v", err)
+	}
+}
+
 func FuzzDecodeEntry(f *testing.F) {
-	for _, s := range []string{"", "1200@\x01https://a.example/", "1200G\x00\x01\x05{\"a\"}x", "1200D\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "2200@\x01x", "1200B\x80"} {
+	for _, s := range []string{"", "1200@\x01https://a.example/", "1200G\x00\x01\x05{\"a\"}x", "1200D\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "2200@\x01x", "1200B\x80", "2200@A\x01\x05\x01\x01abcdefgh\x01Ex", "2200@A\x01\x05", "2200@"} {
 		f.Add(s, "a.example")
 	}
 	f.Fuzz(func(t *testing.T, stored, site string) {
