@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"frontier/memory":       {"frontier", "frontier/memory/store", "shard", "frontier/canon"},
 	"frontier/memory/store": {},
 	"frontier/frontiertest": {"frontier", "frontier/canon"},
+	"frontier/ask":          {"frontier", "frontier/canon", "fetch/robots"},
 	"fetch":                 {"fetch/resolver", "frontier/canon"},
 	"fetch/resolver":        {},
 	"extract/fields":        {"extract/charset", "frontier/canon"},

@@ -1,0 +1,83 @@
+package ask
+
+import (
+	"time"
+
+	"seine/frontier"
+)
+
+// Progress is how far a crawl is, who works on it, and what is wrong.
+type Progress struct {
+	frontier.Report
+	Ready    bool              `json:"ready"`      // work goes on, or could: no entry in Troubles
+	Troubles []string          `json:"troubles"`   // what stops the crawl or parts of it: silent, full, paused, an output that takes nothing
+	Rate     float64           `json:"rate"`       // pages a second of all fetchers, lately
+	Limits   map[string]int    `json:"limited_by"` // fetchers by what limits them
+	Versions map[string]int    `json:"versions"`   // programs by version
+	DeadNow  int64             `json:"dead_now"`   // letters kept now; Total.Dead is what ever died
+	Vanished []frontier.Member `json:"vanished"`   // fetchers of the last hour that stopped without a word, by their last one
+	ETA      ETA               `json:"eta"`
+	Trend    []frontier.Sample `json:"trend"` // of all shards, a minute each, the oldest first
+}
+
+// ETA is when a crawl will be done.
+type ETA struct {
+	Known bool      `json:"known"`
+	At    time.Time `json:"at,omitzero"`
+	Left  Span      `json:"left,omitempty"`
+	By    string    `json:"by"` // what it rests on; where it is not known, why
+}
+
+// Summary is what became of a whole crawl.
+type Summary struct {
+	Crawl   string              `json:"crawl"`
+	Ended   string              `json:"ended"` // how, or that it has not
+	Began   time.Time           `json:"began,omitzero"`
+	Total   frontier.ShardStats `json:"total"`
+	Bytes   int64               `json:"bytes"`   // of all pages, decoded
+	Codes   []Count             `json:"codes"`   // pages by status
+	Media   []Count             `json:"media"`   // pages by media type
+	Causes  []Count             `json:"causes"`  // dead URLs by cause, all that ever were
+	Retries []Count             `json:"retries"` // retries by cause
+	Sites   []Count             `json:"sites"`   // sites by what came of their last request
+	Links   Links               `json:"links"`
+	Seeds   Seeds               `json:"seeds"`
+	Largest []Top               `json:"largest"`          // sites with most pages
+	Deadest []Top               `json:"most_dead"`        // sites with most dead URLs
+	Unread  []string            `json:"unread,omitempty"` // shards that did not answer, and are not in it
+}
+
+// Count is how often something was met.
+type Count struct {
+	Name  string `json:"name"`
+	URLs  int64  `json:"urls"`
+	Bytes int64  `json:"bytes,omitempty"`
+}
+
+// Links is what became of the links of all pages.
+type Links struct {
+	Found      int64   `json:"found"`
+	Duplicates int64   `json:"duplicates"` // led to what was known already
+	Refused    []Count `json:"refused"`    // by reason
+}
+
+// Seeds is what became of the seeds.
+type Seeds struct {
+	Total int64   `json:"total"` // that were settled, each as often as it was
+	Fates []Count `json:"fates"` // by status or cause
+	List  []Seed  `json:"list"`  // the first of each shard
+	Whole bool    `json:"whole"` // List has all of them
+}
+
+// Seed is what became of one seed.
+type Seed struct {
+	URL  string `json:"url"`  // without credentials
+	Fate string `json:"fate"` // a status or a cause
+}
+
+// Top is one of the first of a list. Its count is short by at most Short.
+type Top struct {
+	Site  string `json:"site"`
+	Count int64  `json:"count"`
+	Short int64  `json:"short"`
+}
