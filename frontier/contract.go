@@ -114,6 +114,28 @@ type VisitLimits struct {
 	Safe  bool          // no URL that has its last chance; else one of them at most
 }
 
+// ReserveRequest asks for one request to a site that is not lent to who asks.
+type ReserveRequest struct {
+	Site  string
+	Delay time.Duration // delay of a site that has none of its own yet
+	Slack time.Duration // the request starts at most so long after its time, or not at all
+	Ahead time.Duration // its time is at most so far ahead
+}
+
+// Reservation is what a site's clock answered. Durations count from the call.
+type Reservation struct {
+	Granted bool
+	Stopped bool          // the site is paused or blocked: nobody may ask it
+	Wait    time.Duration // granted: until the request may start; else until it is worth asking again
+}
+
+// Reserve's constants of all drivers.
+const (
+	ReservedMost = 8           // times given in a row to others while the URLs of a site wait
+	ReserveAgain = time.Second // at least so long until it is worth asking again; while others wait, also what a site rests after a visit
+	ReserveLine  = time.Hour   // at most so long
+)
+
 // Item is one borrowed URL. Index names it in outcomes.
 type Item struct {
 	Index int

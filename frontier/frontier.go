@@ -69,6 +69,11 @@ type Queue interface {
 	Settle(ctx context.Context, shard int, settlements []Settlement) ([]Settled, error)
 	// Reap takes back leases that nobody extended and returns how many.
 	Reap(ctx context.Context, shard int, expired []Expired) (int, error)
+	// Reserve asks the clock of a site for a time at which one request may be made to
+	// it, by whoever works on another site whose robots.txt leads there. The site is
+	// not lent until that time is over. No time is given while the site is lent, nor
+	// more than a visit's worth of them while its own URLs wait.
+	Reserve(ctx context.Context, shard int, req ReserveRequest) (Reservation, error)
 }
 
 // Rules keeps the robots.txt rules of origins for the whole fleet. All of a call

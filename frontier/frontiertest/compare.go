@@ -46,7 +46,7 @@ func (p *pair) actions() []action {
 		admit, admit, admit, {"again", p.again},
 		lend, lend, lend, lend, finish, finish, {"settle", p.settle}, {"settle", p.settle},
 		{"tick", p.tick}, {"visit", p.visit}, {"reap", p.reap}, {"expire", p.expire}, {"expire", p.expire},
-		{"letters", p.letters}, {"alter", p.alter}, {"set", p.set}, {"pause", p.pause},
+		{"letters", p.letters}, {"alter", p.alter}, {"reserve", p.reserve}, {"set", p.set}, {"pause", p.pause},
 		{"advance", p.advance}, {"advance", p.advance},
 	}
 }

@@ -1,6 +1,8 @@
 package frontiertest
 
 import (
+	"time"
+
 	"pgregory.net/rapid"
 
 	"seine/frontier"
@@ -40,4 +42,16 @@ func (p *pair) pause(rt *rapid.T) {
 	paused := rapid.IntRange(0, 5).Draw(rt, "paused") == 5
 	errA, errB := p.a.f.Pause(p.a.ctx, shard, paused), p.b.f.Pause(p.b.ctx, shard, paused)
 	agree(rt, "pause", true, true, errA, errB)
+}
+
+func (p *pair) reserve(rt *rapid.T) {
+	req := frontier.ReserveRequest{Site: p.site(rt), Delay: time.Second, Slack: 500 * time.Millisecond}
+	req.Ahead = time.Duration(rapid.SampledFrom([]int{0, 3, 30}).Draw(rt, "ahead")) * time.Second
+	shard := p.a.shard(req.Site)
+	a, errA := p.a.f.Reserve(p.a.ctx, shard, req)
+	b, errB := p.b.f.Reserve(p.b.ctx, shard, req)
+	if d := a.Wait - b.Wait; -time.Millisecond <= d && d <= time.Millisecond {
+		b.Wait = a.Wait
+	}
+	agree(rt, "reserve "+req.Site, a, b, errA, errB)
 }

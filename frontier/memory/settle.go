@@ -103,7 +103,11 @@ func (p *shardState) drop(l *lease) {
 
 // release takes over what the fetcher says of the site.
 func (p *shardState) release(s *site, free *frontier.Release) {
-	s.clock = max(s.clock, p.now+1+roundUp(free.Remain)) // p.now is rounded down
+	remain := free.Remain
+	if s.reserved != nil && s.reserved.line > p.now {
+		remain = max(remain, frontier.ReserveAgain)
+	}
+	s.clock = max(s.clock, p.now+1+roundUp(remain)) // p.now is rounded down
 	s.delay = free.Delay
 	s.failures = int32(free.Failures)
 	p.changed(s)

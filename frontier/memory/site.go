@@ -80,6 +80,7 @@ type site struct {
 	queues   [4]*queue
 	waits    heap[*wait]
 	extra    *extra
+	reserved *reserved
 }
 
 // extra is what few sites have.
@@ -156,7 +157,7 @@ func (p *shardState) age(s *site) {
 		return
 	}
 	s.clock, s.delay, s.failures, s.turn = 0, 0, 0, 0
-	s.extra = nil
+	s.extra, s.reserved = nil, nil
 	p.changed(s)
 }
 

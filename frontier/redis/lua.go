@@ -36,6 +36,7 @@ var (
 	reapScript     = script("reap", allowOOM)
 	lettersScript  = script("letters", allowOOM)
 	siteScript     = script("site", allowOOM)
+	reserveScript  = script("reserve", allowOOM)
 	rulesScript    = script("rules", readOnly)
 	setRulesScript = script("setrules", "")
 	statsScript    = bare("stats", readOnly, "marks")

@@ -16,6 +16,7 @@
 --              while it holds the token, by the call that frees it
 local causes, most = tonumber(ARGV[2]), tonumber(ARGV[3])
 local DEAD = 9 -- KEYS[DEAD + cause]
+local REST = 1000 -- ms, as reserve.lua has them ask again
 
 -- next_arg reads ARGV in order.
 local at = 3
@@ -93,11 +94,11 @@ while ARGV[at + 1] do
 
   local member, visit = token .. ' ' .. site, KEYS[block + VISIT]
   local leased = call('ZSCORE', LEASES, member)
-  local lent, clock, blocked
+  local lent, clock, blocked, line
   local entries = {}
   if leased then
-    local s = call('HMGET', KEYS[block], 'token', 'clock', 'blocked')
-    lent, clock, blocked = s[1], tonumber(s[2]) or 0, s[3]
+    local s = call('HMGET', KEYS[block], 'token', 'clock', 'blocked', 'line')
+    lent, clock, blocked, line = s[1], tonumber(s[2]) or 0, s[3], tonumber(s[4]) or 0
     if n > 0 then
       entries = call('HMGET', visit, unpack(indexes))
       call('HDEL', visit, unpack(indexes))
@@ -109,7 +110,10 @@ while ARGV[at + 1] do
   if leased then
     local mine = lent == token
     local freed = mine and is_free
-    if freed then release(block, math.max(clock, NOW + 1 + remain), delay, why, failures) end
+    if freed then
+      if line > NOW then remain = math.max(remain, REST) end -- for those who wait to reserve
+      release(block, math.max(clock, NOW + 1 + remain), delay, why, failures)
+    end
     if (freed or not mine) and call('EXISTS', visit) == 0 then call('ZREM', LEASES, member) end
     if freed or touched and not mine then place(block, site, freed) end
   end
