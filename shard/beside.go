@@ -2,6 +2,10 @@ package shard
 
 import "strings"
 
+// RootFieldKey is a name that no key ever has, in the slot of the root: a call that
+// changes a field of the root declares it, so that an ACL can tell who may.
+func RootFieldKey(crawl, field string) string { return beside(RootKey(crawl), field) }
+
 // LiveInfoKey holds what is known of the members of LiveKey, in its slot.
 func LiveInfoKey(crawl string) string { return beside(LiveKey(crawl), "info") }
 

@@ -35,6 +35,8 @@ var (
 	ErrNoBloom = errors.New("shard: server without RedisBloom")
 	// ErrUnfit: a server is too old or set up so that data would be lost.
 	ErrUnfit = errors.New("shard: server not fit for a crawl")
+	// ErrForbidden: our user of Redis may not do what is asked.
+	ErrForbidden = errors.New("shard: not allowed")
 )
 
 // fault is how a failed try is gone on from.
@@ -89,6 +91,20 @@ func classify(err error) (f fault, addr string) {
 		return permanent, ""
 	}
 	return broken, ""
+}
+
+// refusals are how servers say that a user may not run a command, use a key, or run
+// a command of a script: Redis 7.0 and Valkey have their own words for the last.
+var refusals = []string{"NOPERM", "The user executing the script", "ACL failure in script"}
+
+// allowed names the user in an error that says what it may not do.
+func (c *Client) allowed(err error) error {
+	for _, prefix := range refusals {
+		if redis.HasErrorPrefix(err, prefix) {
+			return fmt.Errorf("%w: the user %s of Redis may not do this; log in as one of another role (see deploy/acl): %w", ErrForbidden, or(c.cfg.Username, "default"), err)
+		}
+	}
+	return err
 }
 
 // ended is the error of a call whose context ended while it was repeated.

@@ -17,14 +17,15 @@ type Fields []string
 // CompareAndSet changes fields of the hash at key, which belongs to shard k,
 // while others are as expected. It says whether it did; a repeat after a lost
 // reply says false, so callers read again. At least one field that is expected
-// must change. Cost: O(fields).
-func (c *Client) CompareAndSet(ctx context.Context, k int, key string, expect, set Fields) (bool, error) {
+// must change. rights are names in the slot of key that no key ever has: our user of
+// Redis must have all of them. Cost: O(fields).
+func (c *Client) CompareAndSet(ctx context.Context, k int, key string, expect, set Fields, rights ...string) (bool, error) {
 	args := make([]any, 0, 1+len(expect)+len(set))
 	args = append(args, len(expect)/2)
 	for _, s := range append(expect[:len(expect):len(expect)], set...) {
 		args = append(args, s)
 	}
-	v, err := c.Run(ctx, k, swapScript, []string{key}, args...)
+	v, err := c.Run(ctx, k, swapScript, append([]string{key}, rights...), args...)
 	return v == int64(1), err
 }
 

@@ -1,5 +1,6 @@
 -- swap: changes fields of one hash while others still are as expected.
 -- KEYS[1]  the hash
+-- KEYS[2..]  names that never exist: whoever has no right to them is refused
 -- ARGV[1]  number of expected fields, e
 -- ARGV[2..2e+1]  per expected field: name, value ('' = the field is absent)
 -- ARGV[2e+2..]   per field to change: name, value ('' = it is deleted)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -135,10 +134,7 @@ func (f *fetcher) stop() {
 	}
 }
 
-// ofCrawl is the label that all metrics carry.
-var ofCrawl = regexp.MustCompile(`\{crawl="[^"]*",?`)
-
-// shown reads its metrics, without the name of the crawl.
+// shown reads its metrics.
 func (f *fetcher) shown() (map[string]float64, error) {
 	answer, err := f.client.Get("http://" + f.metrics + "/metrics")
 	if err != nil {
@@ -153,7 +149,7 @@ func (f *fetcher) shown() (map[string]float64, error) {
 	for line := range strings.Lines(string(text)) {
 		name, v, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if n, err := strconv.ParseFloat(v, 64); err == nil {
-			all[strings.TrimSuffix(ofCrawl.ReplaceAllString(name, "{"), "{}")] = n
+			all[name] = n
 		}
 	}
 	return all, nil

@@ -151,10 +151,9 @@ func (c *Crawler) isStopping() bool {
 	}
 }
 
-// fail ends the crawler at once with an error, unless ctx ended anyway or the
-// answer was late: silence is waited out.
+// fail ends the crawler at once with an error, unless ctx ended anyway.
 func (c *Crawler) fail(ctx context.Context, err error) {
-	if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+	if ctx.Err() == nil {
 		c.cancel(err)
 	}
 }

@@ -37,7 +37,7 @@ func Delete(ctx context.Context, client *shard.Client, crawl string) (int64, err
 		return 0, fmt.Errorf("%w: %s has programs at work (%d), such as %s %s on %s; stop them first (a dead one leaves the list within %v)",
 			frontier.ErrLive, crawl, len(members), m.Kind, m.ID, m.Host, frontier.LiveFor)
 	}
-	ours, err := client.CompareAndSet(ctx, noShard, shard.RootKey(crawl), shard.Fields{"epoch", r.epoch}, shard.Fields{"state", stateDeleting})
+	ours, err := changeRoot(ctx, client, crawl, shard.Fields{"epoch", r.epoch}, shard.Fields{"state", stateDeleting})
 	if err != nil {
 		return 0, err
 	}
@@ -88,7 +88,7 @@ func (f *Frontier) remove(ctx context.Context) (total int64, err error) {
 	for name := range r.raw {
 		none = append(none, name, "")
 	}
-	_, err = f.client.CompareAndSet(ctx, noShard, shard.RootKey(f.crawl), shard.Fields{"epoch", f.epoch}, none)
+	_, err = changeRoot(ctx, f.client, f.crawl, shard.Fields{"epoch", f.epoch}, none)
 	return total + 1, err
 }
 

@@ -79,8 +79,7 @@ func Create(ctx context.Context, client *shard.Client, crawl string, layout fron
 	if err != nil {
 		return nil, err
 	}
-	if _, err := client.CompareAndSet(ctx, noShard, shard.RootKey(crawl),
-		shard.Fields{"epoch", r.epoch, "state", stateCreating}, shard.Fields{"state", stateReady}); err != nil {
+	if _, err := changeRoot(ctx, client, crawl, shard.Fields{"epoch", r.epoch, "state", stateCreating}, shard.Fields{"state", stateReady}); err != nil {
 		return nil, err
 	}
 	if r, err = f.root(ctx); err != nil {
@@ -104,7 +103,7 @@ func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout f
 		return nil, err
 	}
 	epoch := rand.Text()
-	if _, err := client.CompareAndSet(ctx, noShard, shard.RootKey(crawl), shard.Fields{"epoch", ""}, shard.Fields{
+	if _, err := changeRoot(ctx, client, crawl, shard.Fields{"epoch", ""}, shard.Fields{
 		"epoch", epoch, "state", stateCreating, "layout", string(text), "settings", string(set),
 		"rev", "1", "created", time.Now().UTC().Format(time.RFC3339),
 	}); err != nil {
@@ -124,6 +123,19 @@ func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout f
 		return nil, fmt.Errorf("%w: %s is being deleted; delete it again to the end first", frontier.ErrExists, crawl)
 	}
 	return r, r.layout.Check(layout)
+}
+
+// changeRoot sets fields of the root while others are as expected, and says whether
+// it did. Each field but the revision is a right of its own, as files under deploy/acl
+// give it.
+func changeRoot(ctx context.Context, client *shard.Client, crawl string, expect, set shard.Fields) (bool, error) {
+	var rights []string
+	for i := 0; i < len(set); i += 2 {
+		if set[i] != "rev" {
+			rights = append(rights, shard.RootFieldKey(crawl, set[i]))
+		}
+	}
+	return client.CompareAndSet(ctx, noShard, shard.RootKey(crawl), expect, set, rights...)
 }
 
 // prepare reserves the filters of shard k and marks the shard as one of this
@@ -174,7 +186,7 @@ func Open(ctx context.Context, client *shard.Client, crawl string, want *frontie
 	}
 	if want.OtherSuffixes && want.Suffixes != "" && want.Suffixes != r.layout.Suffixes {
 		r.layout.Suffixes = want.Suffixes
-		if _, err := client.CompareAndSet(ctx, noShard, shard.RootKey(crawl), shard.Fields{"epoch", r.epoch}, shard.Fields{"suffixes", want.Suffixes}); err != nil {
+		if _, err := changeRoot(ctx, client, crawl, shard.Fields{"epoch", r.epoch}, shard.Fields{"suffixes", want.Suffixes}); err != nil {
 			return nil, err
 		}
 	}

@@ -124,7 +124,7 @@ func (f *Frontier) alterRoot(ctx context.Context, change func(*root) (shard.Fiel
 		rev := strconv.FormatInt(r.rev, 10)
 		set = append(set, "rev", strconv.FormatInt(r.rev+1, 10))
 		var done bool
-		if done, err = f.client.CompareAndSet(ctx, noShard, shard.RootKey(f.crawl), shard.Fields{"epoch", f.epoch, "rev", rev, "state", r.state}, set); err != nil {
+		if done, err = changeRoot(ctx, f.client, f.crawl, shard.Fields{"epoch", f.epoch, "rev", rev, "state", r.state}, set); err != nil {
 			return err
 		}
 		// A refusal may be that of a repeat whose first reply was lost.

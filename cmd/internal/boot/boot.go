@@ -204,7 +204,7 @@ func (a *App) fail(err error) int {
 	case errors.Is(err, ErrUsage):
 		return ExitUsage
 	}
-	for _, refusal := range []error{ErrDiffers, frontier.ErrLayout, frontier.ErrNoCrawl, frontier.ErrExists, frontier.ErrLive, shard.ErrUnfit, shard.ErrNoBloom} {
+	for _, refusal := range []error{ErrDiffers, frontier.ErrLayout, frontier.ErrNoCrawl, frontier.ErrExists, frontier.ErrLive, shard.ErrUnfit, shard.ErrNoBloom, shard.ErrForbidden} {
 		if errors.Is(err, refusal) {
 			return ExitRefused
 		}
