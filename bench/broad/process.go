@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -134,7 +135,10 @@ func (f *fetcher) stop() {
 	}
 }
 
-// shown reads its metrics.
+// ofCrawl is the label that all metrics carry.
+var ofCrawl = regexp.MustCompile(`\{crawl="[^"]*",?`)
+
+// shown reads its metrics, without the name of the crawl.
 func (f *fetcher) shown() (map[string]float64, error) {
 	answer, err := f.client.Get("http://" + f.metrics + "/metrics")
 	if err != nil {
@@ -149,7 +153,7 @@ func (f *fetcher) shown() (map[string]float64, error) {
 	for line := range strings.Lines(string(text)) {
 		name, v, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if n, err := strconv.ParseFloat(v, 64); err == nil {
-			all[name] = n
+			all[strings.TrimSuffix(ofCrawl.ReplaceAllString(name, "{"), "{}")] = n
 		}
 	}
 	return all, nil

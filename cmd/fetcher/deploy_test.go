@@ -6,10 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"seine/cmd/internal/metric"
 	"seine/shard/shardtest"
 )
 
@@ -41,6 +43,55 @@ func TestDeployMetrics(t *testing.T) {
 		}
 		return missing
 	})
+}
+
+// Every sample names its crawl, and is of a metric that the table of metrics has,
+// with the labels that it says.
+func TestMetricsTable(t *testing.T) {
+	redis := shardtest.One(t)
+	out := filepath.Join(t.TempDir(), "pages.jsonl")
+	p := start(t, "--redis", redis.Addrs[0], "--crawl", "mine", "--shards", "2", "--plan-urls", "10k", "--metrics-addr", "127.0.0.1:0", "--contact", "https://example.com", "--out", out)
+	rows := map[string]metric.Row{}
+	for _, row := range metric.Table {
+		rows[row.Name] = row
+	}
+	page, described := scrape(t, p), ""
+	sample := regexp.MustCompile(`^([a-z_]+)\{crawl="mine"(?:,(.*))?\} [-+.0-9eNaIinf]+$`)
+	for line := range strings.Lines(page) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "# TYPE ") {
+			described = strings.Fields(line)[2]
+		}
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		m := sample.FindStringSubmatch(line)
+		if m == nil {
+			t.Errorf("%s is no sample of the crawl", line)
+			continue
+		}
+		if !strings.HasPrefix(m[1], described) || described == "" {
+			t.Errorf("%s stands behind the type of %q", m[1], described)
+		}
+		if !strings.HasPrefix(m[1], "seine_") {
+			continue
+		}
+		row, ok := rows[described]
+		var labels []string
+		for _, l := range regexp.MustCompile(`(?:^|,)([a-z]+)="`).FindAllStringSubmatch(m[2], -1) {
+			if l[1] != "le" {
+				labels = append(labels, l[1])
+			}
+		}
+		slices.Sort(labels)
+		if want := slices.Sorted(slices.Values(row.Labels)); !ok || !slices.Equal(labels, want) {
+			t.Errorf("%s: the table has %v, labels %v", line, row.Name, want)
+		}
+	}
+	for _, want := range []string{`seine_build_info{crawl="mine",program="fetcher"`, `seine_disk_free_bytes{crawl="mine",of="jsonl"}`, `seine_frontier_silent{crawl="mine",shard="1"} 0`, `seine_crawl_live_programs{crawl="mine"} 1`} {
+		if !strings.Contains(page, "\n"+want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
 }
 
 // scrape reads the metrics of a running fetcher, once it serves the shards' too.

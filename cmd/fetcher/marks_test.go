@@ -34,7 +34,7 @@ func TestMemoryMark(t *testing.T) {
 		dir := t.TempDir()
 		served := aboveMark(t, "--overflow", dir)
 		kept := bytes.Count(unpack(t, dir), []byte(`"depth":1,"seed":false}`))
-		for _, want := range []string{fmt.Sprint("seine_crawl_overflow_candidates_total ", kept), `shard="0",verdict="capped"} 0`} {
+		for _, want := range []string{fmt.Sprint(`seine_crawl_overflow_candidates_total{crawl="seine"} `, kept), `shard="0",verdict="capped"} 0`} {
 			if !strings.Contains(served, want+"\n") {
 				t.Errorf("%d lines were kept, and metrics do not say %s", kept, want)
 			}
@@ -114,7 +114,7 @@ func aboveMark(t *testing.T, flags ...string) string {
 			t.Fatal("the crawl does not end: ", served)
 		}
 	}
-	for _, want := range []string{`seine_frontier_queue_cap_urls{shard="0"} `, `seine_frontier_memory_bytes{shard="0"} `} {
+	for _, want := range []string{`seine_frontier_queue_cap_urls{crawl="seine",shard="0"} `, `seine_frontier_memory_bytes{crawl="seine",shard="0"} `} {
 		if _, value, ok := strings.Cut(served, want); !ok || value[0] == '0' {
 			t.Errorf("%sis not above 0", want)
 		}

@@ -210,6 +210,7 @@ func (g *grammar) redisDestination(address string) (destination, error) {
 type outputs struct {
 	*sink.Fan
 	names []string
+	dirs  []string // where files of each are, "" = it has none
 	sinks []output
 	wire  bool            // one wants exchanges
 	hand  *handover.Queue // nil without --on-rotate
@@ -247,6 +248,11 @@ func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int)
 			return fail(err)
 		}
 		o.sinks, o.wire = append(o.sinks, s), o.wire || d.wire
+		dir := ""
+		if d.series != nil {
+			dir = d.series.Dir
+		}
+		o.dirs = append(o.dirs, dir)
 		fan = append(fan, sink.Output{Name: d.name, Sink: s, Drop: d.drop})
 		if o.hand != nil && d.series != nil {
 			if err := o.hand.Find(*d.series); err != nil { // now that it was opened, and so mended

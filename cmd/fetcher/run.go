@@ -13,6 +13,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"seine/cmd/internal/boot"
+	"seine/cmd/internal/metric"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/fetch/crawl"
@@ -306,11 +307,15 @@ func (g *grammar) monitor(env *boot.Env, f *queue, c *crawl.Crawler, out *output
 	}
 	ready := func(ctx context.Context) error { return errors.Join(c.Ready(ctx), out.Err()) }
 	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Pprof: g.Pprof, Ready: ready, Note: c.Paused, Write: func(page io.Writer) {
-		metrics.WritePrometheus(page, true) // of the process, and of calls to Redis
-		fetching.WritePrometheus(page)
-		c.WriteMetrics(page)
-		f.writeMetrics(page)
-		out.writeMetrics(page)
+		metric.Page(page, g.Crawl, func(w io.Writer) {
+			boot.WriteBuild(w, "fetcher")
+			metrics.WritePrometheus(w, true) // of the process, and of calls to Redis
+			fetching.WritePrometheus(w)
+			c.WriteMetrics(w)
+			f.writeMetrics(w)
+			out.writeMetrics(w)
+			g.writeDisks(w, out)
+		})
 	}}.Start()
 	if err != nil {
 		return nil, err

@@ -151,9 +151,10 @@ func (c *Crawler) isStopping() bool {
 	}
 }
 
-// fail ends the crawler at once with an error, unless ctx ended anyway.
+// fail ends the crawler at once with an error, unless ctx ended anyway or the
+// answer was late: silence is waited out.
 func (c *Crawler) fail(ctx context.Context, err error) {
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 		c.cancel(err)
 	}
 }

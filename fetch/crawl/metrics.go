@@ -13,31 +13,12 @@ import (
 	"seine/frontier"
 )
 
-// shardGauges are what is shown of each shard, by the name of the metric.
-var shardGauges = []struct {
-	name  string
-	value func(*frontier.ShardStats) int64
-}{
-	{"seine_frontier_ready_sites", func(s *frontier.ShardStats) int64 { return s.Ready }},
-	{"seine_frontier_held_sites", func(s *frontier.ShardStats) int64 { return s.Held }},
-	{"seine_frontier_leased_sites", func(s *frontier.ShardStats) int64 { return s.Leases }},
-	{"seine_frontier_queued_urls", func(s *frontier.ShardStats) int64 { return s.Queued }},
-	{"seine_frontier_waiting_urls", func(s *frontier.ShardStats) int64 { return s.Waiting }},
-	{"seine_frontier_open_urls", func(s *frontier.ShardStats) int64 { return s.Open }},
-	{"seine_frontier_known_urls", func(s *frontier.ShardStats) int64 { return s.Known }},
-	{"seine_frontier_done_urls", func(s *frontier.ShardStats) int64 { return s.Done }},
-	{"seine_frontier_dead_urls", func(s *frontier.ShardStats) int64 { return s.Dead }},
-	{"seine_frontier_lost_urls", func(s *frontier.ShardStats) int64 { return s.Lost }},
-	{"seine_frontier_turned_away_urls", func(s *frontier.ShardStats) int64 { return s.Turned }},
-	{"seine_frontier_queue_cap_urls", func(s *frontier.ShardStats) int64 { return s.Memory.Bar }},
-	{"seine_frontier_memory_bytes", func(s *frontier.ShardStats) int64 { return s.Memory.Used }},
-	{"seine_frontier_memory_limit_bytes", func(s *frontier.ShardStats) int64 { return s.Memory.Limit }},
-}
-
 // WriteMetrics writes the crawler's metrics and its view of the shards in
 // Prometheus text format.
 func (c *Crawler) WriteMetrics(out io.Writer) {
 	c.count.set.WritePrometheus(out)
+	c.count.answers.write(out)
+	c.count.writeFailures(out)
 	gauge := func(name string, v int64) { metrics.WriteGaugeUint64(out, name, uint64(max(v, 0))) }
 	gauge("seine_crawl_visits_active", c.visits.Load())
 	gauge("seine_crawl_workers", int64(c.agenda.size))
@@ -58,13 +39,9 @@ func (c *Crawler) WriteMetrics(out io.Writer) {
 		}
 		gauge(fmt.Sprintf("seine_crawl_limited_by{bound=%q}", name), v)
 	}
+	gauge("seine_crawl_live_programs", c.live.Load())
 	if stats := c.stats.Load(); stats != nil {
-		for _, g := range shardGauges {
-			for i := range *stats {
-				s := &(*stats)[i]
-				gauge(fmt.Sprintf(`%s{shard="%d"}`, g.name, s.Shard), g.value(s))
-			}
-		}
+		frontier.WriteMetrics(out, *stats)
 	}
 }
 
@@ -90,9 +67,14 @@ type counters struct {
 	refusals [refusals]*metrics.Counter
 	returned atomic.Uint64 // pages that went back: a candidate of theirs found no room until the crawler stopped
 
+	answers answers
+
 	mu     sync.Mutex
-	causes map[string]*atomic.Int64 // failures by cause: dead and retried
+	causes map[string]*failures
 }
+
+// failures are URLs that failed for one cause.
+type failures struct{ retried, dead atomic.Uint64 }
 
 // verdictNames is by frontier.Verdict.
 var verdictNames = [4]string{"admitted", "seen", "capped", "full"}
@@ -113,7 +95,7 @@ func newCounters() *counters {
 		done:     s.NewCounter(`seine_crawl_outcomes_total{kind="done"}`),
 		dead:     s.NewCounter(`seine_crawl_outcomes_total{kind="dead"}`),
 		seconds:  s.NewPrometheusHistogramExt("seine_crawl_fetch_seconds", metrics.ExponentialBuckets(1e-3, 2, 17)),
-		causes:   make(map[string]*atomic.Int64),
+		causes:   make(map[string]*failures),
 	}
 	for i := range cs.classes {
 		cs.classes[i] = s.NewCounter(fmt.Sprintf(`seine_crawl_pages_total{class="%s"}`, className(i)))
@@ -145,6 +127,7 @@ func (cs *counters) page(r *fetch.Response) {
 	cs.bytes.Add(int(r.Bytes))
 	cs.wire.Add(int(r.WireBytes))
 	if r.Status > 0 {
+		cs.answers.count(r)
 		cs.seconds.Update(r.Took.Seconds())
 	}
 }
@@ -156,24 +139,35 @@ func (cs *counters) outcome(o frontier.Outcome) {
 		cs.done.Inc()
 	case frontier.Dead:
 		cs.dead.Inc()
-		cs.cause(o.Cause)
+		cs.cause(o.Cause).dead.Add(1)
 	case frontier.Retry:
 		cs.retries.Inc()
-		cs.cause(o.Cause)
+		cs.cause(o.Cause).retried.Add(1)
 	case frontier.Requeue:
 		cs.requeues.Inc()
 	}
 }
 
-func (cs *counters) cause(name string) {
+// cause is where failures of one cause are counted.
+func (cs *counters) cause(name string) *failures {
 	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	n := cs.causes[name]
 	if n == nil {
-		n = new(atomic.Int64)
+		n = new(failures)
 		cs.causes[name] = n
 	}
-	cs.mu.Unlock()
-	n.Add(1)
+	return n
+}
+
+// writeFailures shows failures by cause, and by what follows of each.
+func (cs *counters) writeFailures(out io.Writer) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for name, n := range cs.causes {
+		metrics.WriteCounterUint64(out, fmt.Sprintf(`seine_crawl_failures_total{cause=%q,kind="retry"}`, name), n.retried.Load())
+		metrics.WriteCounterUint64(out, fmt.Sprintf(`seine_crawl_failures_total{cause=%q,kind="dead"}`, name), n.dead.Load())
+	}
 }
 
 // Progress is what a crawler did so far.
@@ -221,7 +215,7 @@ func (c *Crawler) Progress() Progress {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for name, n := range cs.causes {
-		p.Causes[name] = n.Load()
+		p.Causes[name] = int64(n.retried.Load() + n.dead.Load())
 	}
 	return p
 }

@@ -319,6 +319,22 @@ func TestRecentStats(t *testing.T) {
 	}
 }
 
+// A master that reads but does not write in time keeps nobody from a reading.
+func TestRecentStatsBesideSlowWrites(t *testing.T) {
+	server := shardtest.Start(t, shardtest.Config{})
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	f := create(t, client, "a", 1)
+	server.Nodes[0].Do(t, "client", "pause", "60000", "write")
+	defer server.Nodes[0].Do(t, "client", "unpause")
+	if stats, err := f.RecentStats(t.Context()); err != nil || len(stats) != 1 {
+		t.Error(stats, err)
+	}
+}
+
 // However much a program does at once, it holds at most four connections to a
 // master.
 func TestConnections(t *testing.T) {

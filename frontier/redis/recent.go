@@ -30,40 +30,59 @@ type recentStats struct {
 // the reading before, if this program knows one. Cost: one small call; to one
 // caller a second one more for each shard.
 func (f *Frontier) RecentStats(ctx context.Context) ([]frontier.ShardStats, error) {
-	key := shard.RecentKey(f.crawl)
-	short, cancel := context.WithTimeout(ctx, recentWait)
-	defer cancel()
-	raw, err := f.client.Do(short, noShard, key, "GET", key)
-	if isLate(ctx, err) {
-		return f.statsInTime(ctx, recentWait) // the master that keeps the readings is silent: each reads for itself
-	}
-	if err != nil {
+	stats, mine, err := f.sharedReading(ctx)
+	switch last := f.recent.Load(); {
+	case isLate(ctx, err): // the master that keeps the readings is silent: each reads for itself
+		return f.statsInTime(ctx, recentWait)
+	case err != nil:
 		return nil, err
-	}
-	if stats := f.readRecent(raw); stats != nil {
+	case stats != nil:
 		f.keepRecent(stats)
 		return stats, nil
-	}
-	claim := shard.RecentClaimKey(f.crawl)
-	mine, err := f.client.Do(short, noShard, claim, "SET", claim, 1, "NX", "PX", recentWait.Milliseconds())
-	if err != nil && !isFull(err) {
-		return nil, err
-	}
-	if last := f.recent.Load(); mine == nil && last != nil {
+	case !mine && last != nil:
 		return *last, nil // somebody is at it
 	}
-	stats, err := f.statsInTime(ctx, recentWait)
-	if err != nil {
+	if stats, err = f.statsInTime(ctx, recentWait); err != nil {
 		return nil, err
 	}
+	return stats, f.shareReading(ctx, stats)
+}
+
+// sharedReading is the last one that serves every program, nil if there is none;
+// then mine says whether it is this program's part to make the next.
+func (f *Frontier) sharedReading(ctx context.Context) (stats []frontier.ShardStats, mine bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, recentWait)
+	defer cancel()
+	key, claim := shard.RecentKey(f.crawl), shard.RecentClaimKey(f.crawl)
+	raw, err := f.client.Do(ctx, noShard, key, "GET", key)
+	if err != nil {
+		return nil, false, err
+	}
+	if stats = f.readRecent(raw); stats != nil {
+		return stats, false, nil
+	}
+	won, err := f.client.Do(ctx, noShard, claim, "SET", claim, 1, "NX", "PX", recentWait.Milliseconds())
+	if isFull(err) {
+		err = nil
+	}
+	return nil, won != nil, err
+}
+
+// shareReading lets a reading serve every program. Where the master that keeps it
+// is full or silent, each reads for itself.
+func (f *Frontier) shareReading(ctx context.Context, stats []frontier.ShardStats) error {
 	text, err := json.Marshal(recentStats{f.epoch, stats})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if _, err = f.client.Do(ctx, noShard, key, "SET", key, text, "PX", recentFor.Milliseconds()); isFull(err) {
-		err = nil // then each reads for itself
+	short, cancel := context.WithTimeout(ctx, recentWait)
+	defer cancel()
+	key := shard.RecentKey(f.crawl)
+	_, err = f.client.Do(short, noShard, key, "SET", key, text, "PX", recentFor.Milliseconds())
+	if isFull(err) || isLate(ctx, err) {
+		return nil
 	}
-	return stats, err
+	return err
 }
 
 // readRecent returns nil where there is no reading, or one of another creation

@@ -1,0 +1,91 @@
+package crawl
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"seine/fetch"
+)
+
+// answers counts what sites answered: by status code, and the pages among that by
+// the kind of their content. Both are bounded, whatever sites send.
+type answers struct {
+	codes [600]atomic.Uint64 // 0 counts the codes that nobody registered
+	media [len(mediaKinds)]atomic.Uint64
+}
+
+// mediaKinds are kinds of content, as seine_crawl_media_total names them.
+var mediaKinds = [...]string{"none", "html", "feed", "xml", "json", "text", "css", "script", "pdf", "image", "audio", "video", "font", "archive", "other"}
+
+// mediaPrefixes tell the kind of a media type by how it begins, the first that
+// fits.
+var mediaPrefixes = []struct{ prefix, kind string }{
+	{"text/html", "html"}, {"application/xhtml", "html"},
+	{"application/rss", "feed"}, {"application/atom", "feed"}, {"application/rdf", "feed"},
+	{"text/xml", "xml"}, {"application/xml", "xml"}, {"image/svg", "image"},
+	{"application/json", "json"}, {"application/ld+json", "json"}, {"application/feed+json", "feed"},
+	{"text/css", "css"}, {"text/javascript", "script"}, {"application/javascript", "script"}, {"application/x-javascript", "script"},
+	{"application/pdf", "pdf"}, {"text/", "text"}, {"image/", "image"}, {"audio/", "audio"}, {"video/", "video"}, {"font/", "font"},
+	{"application/font", "font"}, {"application/zip", "archive"}, {"application/gzip", "archive"}, {"application/x-gzip", "archive"}, {"application/x-tar", "archive"},
+}
+
+// kindOf is the index in mediaKinds of a type in lower case, with or without
+// parameters. Cost: a few comparisons, no memory.
+func kindOf(mediaType string) int {
+	if mediaType == "" {
+		return 0
+	}
+	name := "other"
+	for _, p := range mediaPrefixes {
+		if strings.HasPrefix(mediaType, p.prefix) {
+			name = p.kind
+			break
+		}
+	}
+	for i, kind := range mediaKinds {
+		if kind == name {
+			return i
+		}
+	}
+	return len(mediaKinds) - 1
+}
+
+// count takes in one answer.
+func (a *answers) count(r *fetch.Response) {
+	code := r.Status
+	if !registered(code) {
+		code = 0
+	}
+	a.codes[code].Add(1)
+	if r.Status >= 200 && r.Status < 300 {
+		a.media[kindOf(r.Type)].Add(1)
+	}
+}
+
+// registered says whether a status code is one that is shown by itself: of
+// IANA's registry, or one of those that proxies of the web answer with.
+func registered(code int) bool {
+	return http.StatusText(code) != "" || code >= 520 && code < 530
+}
+
+// write shows what was counted. Codes that never came are left out.
+func (a *answers) write(out io.Writer) {
+	for code := range a.codes {
+		if n := a.codes[code].Load(); n > 0 {
+			name := "other"
+			if code > 0 {
+				name = strconv.Itoa(code)
+			}
+			metrics.WriteCounterUint64(out, fmt.Sprintf("seine_crawl_answers_total{code=%q}", name), n)
+		}
+	}
+	for i, kind := range mediaKinds {
+		metrics.WriteCounterUint64(out, fmt.Sprintf("seine_crawl_media_total{kind=%q}", kind), a.media[i].Load())
+	}
+}
