@@ -17,6 +17,11 @@ func (c *Candidate) Request() canon.Fingerprint {
 	return canon.Fingerprint{Site: c.Fingerprint.Site, Key: xxhash.Sum64(id)}
 }
 
+// Entry is what the candidate leaves in a queue.
+func (c *Candidate) Entry() Entry {
+	return Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Trail: c.Trail, Seed: c.Seed, Meta: c.Meta, Sitemap: c.Sitemap, SitemapOf: c.SitemapOf}
+}
+
 // Maker makes candidates of texts, such as seeds and elements of a feed, by
 // the key and site rules of one crawl. One per goroutine.
 type Maker struct {

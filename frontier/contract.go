@@ -15,6 +15,7 @@ type Candidate struct {
 	Priority    uint8             // class, 0 (first) .. 3
 	Depth       uint32            // links from a seed
 	Redirects   uint8             // redirects followed to get here; of a sitemap, indexes too
+	Trail       Trail             // the URLs that they came from
 	Seed        bool              // seed standing: in scope whatever page it stood on
 	Meta        string            // JSON object carried to the page's record, or ""
 	Sitemap     bool              // read as a sitemap or feed, whatever its type
@@ -40,6 +41,7 @@ type Entry struct {
 	Priority  uint8
 	Depth     uint32
 	Redirects uint8
+	Trail     Trail
 	Seed      bool
 	Lost      uint8 // times a fetcher was lost while it held this URL alone or first
 	Attempts  uint8 // fetches that ended in retry

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ type element struct {
 	Again     bool            `json:"again"`
 	Seed      *bool           `json:"seed"` // false: a link, that scope binds
 	Redirects uint8           `json:"redirects"`
+	Trail     string          `json:"trail"`      // of them
 	Sitemap   bool            `json:"sitemap"`    // read it as a sitemap or feed, whatever its type
 	SitemapOf string          `json:"sitemap_of"` // host that named it as its own
 }
@@ -60,6 +62,9 @@ func AppendElement(dst []byte, c *Candidate) []byte {
 	if c.Redirects > 0 {
 		dst = append(dst, `,"redirects":`...)
 		dst = strconv.AppendUint(dst, uint64(c.Redirects), 10)
+		if c.Trail != "" {
+			dst = appendString(append(dst, `,"trail":`...), string(c.Trail))
+		}
 	}
 	if c.Sitemap {
 		dst = append(dst, `,"sitemap":true`...)
@@ -114,6 +119,9 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 	if e.Depth > maxDepth {
 		return FeedItem{}, fmt.Errorf("depth is %d, must be at most %d", e.Depth, maxDepth)
 	}
+	if e.Trail != "" && (!isTrail(e.Trail) || e.Redirects == 0) {
+		return FeedItem{}, errors.New("trail is not that of redirects")
+	}
 	meta, err := CompactMeta(e.Meta)
 	if err != nil {
 		return FeedItem{}, err
@@ -124,7 +132,7 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 	}
 	item := FeedItem{Candidate: c}
 	item.Waits = true
-	item.Depth, item.Meta, item.Redirects = e.Depth, meta, e.Redirects
+	item.Depth, item.Meta, item.Redirects, item.Trail = e.Depth, meta, e.Redirects, Trail(e.Trail)
 	item.Sitemap, item.SitemapOf = e.Sitemap, e.SitemapOf
 	if e.Seed != nil {
 		item.Seed = *e.Seed

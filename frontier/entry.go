@@ -9,17 +9,22 @@ import (
 // A stored entry starts with four bytes that scripts read and write: version
 // '1', class '0'..'3', times lost '0'.., fetches that ended in retry '0'... Then
 // flags, depth (uvarint), redirects (a byte, if any), meta and the host that a
-// sitemap is of (uvarint length and text, if any), and the URL as the rest. The varying part comes last, so that
+// sitemap is of (uvarint length and text, if any), and the URL as the rest, with the
+// trail of its redirects as a fragment. The varying part comes last, so that
 // entries of one list share a long first part, which is what list compression
 // takes out; what the key of the list says already, scheme and site, is a flag.
 //
 // Version '2' has more flags behind the first ones, and what they announce before
-// the URL, in the order of the flags. An entry is written so only when it has
-// something of that, for programs that know no version 2 refuse it.
+// the URL, in the order of the flags. An entry is written so only when a program
+// that knows version 1 alone would take it for something else.
 const (
 	entryVersion = '1'
 	entryMore    = '2'
 )
+
+// IsNew reports whether the entry is of version 2. It may stand only where the crawl
+// is of format 2, which programs that cannot read it refuse.
+func (e *Entry) IsNew() bool { return e.SitemapOf != "" || e.Last != (Fetched{}) }
 
 // The flags of an entry.
 const (
@@ -29,7 +34,7 @@ const (
 	flagMeta      = 4
 	flagForm      = 8 // times the index into entryForms
 	flagSitemap   = 32
-	flagSitemapOf = 128 // with it a host; older programs read the flag alone, and the sitemap as a page
+	flagSitemapOf = 128 // with it a host; of version 2, formerly of version 1
 )
 
 // The further flags of an entry of version 2.
@@ -69,7 +74,7 @@ func AppendEntry(dst []byte, site string, e *Entry) []byte {
 	if e.Last != (Fetched{}) {
 		more |= moreLast
 	}
-	if more != moreFlags {
+	if e.IsNew() {
 		dst[version] = entryMore
 		dst = append(dst, more)
 	}
@@ -86,7 +91,11 @@ func AppendEntry(dst []byte, site string, e *Entry) []byte {
 	if more&moreLast != 0 {
 		dst = appendFetched(dst, &e.Last)
 	}
-	return append(dst, url...)
+	dst = append(dst, url...)
+	if e.Trail != "" && e.Redirects > 0 {
+		dst = append(append(dst, '#'), e.Trail...)
+	}
+	return dst
 }
 
 func appendFetched(dst []byte, f *Fetched) []byte {
@@ -153,6 +162,9 @@ func DecodeEntry(stored, site string) (Entry, error) {
 		if e.Last, rest, ok = cutFetched(rest); !ok {
 			return Entry{}, ErrEntry
 		}
+	}
+	if e.Redirects > 0 {
+		rest, e.Trail = cutTrail(rest)
 	}
 	if form := flags / flagForm % 4; form != 0 {
 		rest = entryForms[form] + site + rest

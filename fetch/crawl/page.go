@@ -211,8 +211,12 @@ func (w *worker) redirect() {
 		w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "too many redirects in a row")
 		return
 	}
-	w.remember()
+	from := w.remember()
 	site, fp := w.sites.Fingerprint(&w.target)
+	if w.item.Trail.Has(fp) {
+		w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "redirects back to where it came from"+w.cookies())
+		return
+	}
 	if r := w.refuses(&w.target, site.Name); r != accepted {
 		w.refused[r]++
 		return
@@ -228,6 +232,7 @@ func (w *worker) redirect() {
 		Fingerprint: fp,
 		Depth:       w.item.Depth,
 		Redirects:   w.item.Redirects + 1,
+		Trail:       w.item.Trail.Add(from),
 		Seed:        w.item.Seed,
 		Meta:        w.item.Meta,
 		Again:       again,
@@ -240,11 +245,13 @@ func (w *worker) redirect() {
 }
 
 // remember notes that the URL at hand, which redirects, is known, as all are that
-// are lent: a redirect that leads back to it is told as such.
-func (w *worker) remember() {
+// are lent: a redirect from elsewhere to it is told as such. It returns its
+// fingerprint.
+func (w *worker) remember() canon.Fingerprint {
 	_, fp := w.sites.Fingerprint(&w.url)
 	l := w.crawler.loopOf(fp)
 	l.remember(l.checkEpoch(), func() { l.known.add(fp) })
+	return fp
 }
 
 // cookies names the cookies that the answer sets: sites redirect whoever does not

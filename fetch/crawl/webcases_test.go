@@ -435,7 +435,7 @@ func TestLoopsOfRedirects(t *testing.T) {
 	r.run()
 	recs := r.store.by(t)
 	for _, url := range []string{"http://two.example/check", "http://other.example/c"} {
-		if rec := recs[url]; rec.Error == nil && !rec.Seen {
+		if rec := recs[url]; rec.Error == nil || rec.Error.Class != causeRedirectLoop {
 			t.Errorf("%s: nothing tells of its loop: %+v", url, rec)
 		}
 	}
@@ -444,6 +444,52 @@ func TestLoopsOfRedirects(t *testing.T) {
 	}
 	if len(recs) != 6 {
 		t.Errorf("%d records", len(recs))
+	}
+}
+
+// TestLoopOverFetchers: each hop is fetched by another fetcher, which knows nothing
+// of the others; the last one's record tells of the loop, wherever it is entered.
+func TestLoopOverFetchers(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		seed  bool
+		leads map[string]string // path to path
+		last  string
+	}{
+		{"to the seed", true, map[string]string{"/a": "/b", "/b": "/c", "/c": "/a"}, "/c"},
+		{"to a hop", true, map[string]string{"/a": "/b", "/b": "/c", "/c": "/b"}, "/c"},
+		{"of a link", false, map[string]string{"/a": "/b", "/b": "/a"}, "/b"},
+		{"by another spelling", true, map[string]string{"/a": "/%61", "/%61": "/a"}, "/%61"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, nil)
+			var crawler atomic.Pointer[Crawler]
+			for from, to := range c.leads {
+				w.on(from, func(rw http.ResponseWriter, req *http.Request) {
+					crawler.Load().Stop()
+					redirect(to)(rw, req)
+				})
+			}
+			r.admit("http://one.example/a", func(c2 *frontier.Candidate) { c2.Seed = c.seed })
+			for range len(c.leads) + 1 {
+				next := r.crawler()
+				crawler.Store(next)
+				if err := r.start(next)(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			recs := r.store.by(t)
+			if len(recs) != len(c.leads) {
+				t.Errorf("%d records of %d hops", len(recs), len(c.leads))
+			}
+			for path := range c.leads {
+				rec := recs["http://one.example"+path]
+				if told := rec.Error != nil && rec.Error.Class == causeRedirectLoop; told != (path == c.last) {
+					t.Errorf("%s: %+v", path, rec)
+				}
+			}
+		})
 	}
 }
 

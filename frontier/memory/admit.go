@@ -72,7 +72,7 @@ func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.
 			verdicts[i] = frontier.Capped
 			continue
 		}
-		e := entryOf(c)
+		e := c.Entry()
 		p.know(c.Fingerprint)
 		if c.Again != "" {
 			p.know(c.Request())

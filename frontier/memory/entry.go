@@ -13,8 +13,3 @@ func decodeEntry(rec []byte, site string) frontier.Entry {
 	}
 	return e
 }
-
-// entryOf is what a candidate leaves in a queue.
-func entryOf(c *frontier.Candidate) frontier.Entry {
-	return frontier.Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Seed: c.Seed, Meta: c.Meta, Sitemap: c.Sitemap, SitemapOf: c.SitemapOf}
-}

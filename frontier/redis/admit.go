@@ -33,12 +33,20 @@ func (f *Frontier) Admit(ctx context.Context, k int, batch []frontier.Candidate,
 	if len(verdicts) != len(batch) {
 		return fmt.Errorf("frontier: admit: %d verdicts for %d candidates", len(verdicts), len(batch))
 	}
+	isNew := false
 	for i := range batch {
+		e := batch[i].Entry()
+		isNew = isNew || e.IsNew()
 		if own := f.shards.Of(batch[i].Fingerprint); own != k {
 			return fmt.Errorf("frontier: admit: candidate %d belongs to shard %d, not %d", i, own, k)
 		}
 		if batch[i].Priority > 3 {
 			return fmt.Errorf("frontier: admit: candidate %d has class %d, the last is 3", i, batch[i].Priority)
+		}
+	}
+	if isNew {
+		if err := f.raiseFor(ctx, k); err != nil {
+			return err
 		}
 	}
 	a, _ := f.admissions.Get().(*admission)
@@ -272,7 +280,7 @@ func (a *admission) write(batch []frontier.Candidate, again bool) {
 	}
 	for _, i := range a.placed {
 		c := &batch[i]
-		e := frontier.Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Seed: c.Seed, Meta: c.Meta, Sitemap: c.Sitemap, SitemapOf: c.SitemapOf}
+		e := c.Entry()
 		a.arg(frontier.AppendEntry(a.text, c.Site, &e))
 	}
 	if !again {

@@ -18,7 +18,8 @@ import (
 // is new goes there.
 //
 // Programs of format 1 know of no further keys: they would take for new what only
-// these hold. So the first one raises the format, of the root for programs that
+// these hold. Nor do they know of entries of version 2. So the first of either
+// raises the format, of the root for programs that
 // start, and of the shard for those that run: its epoch becomes another, which is
 // stale to their scripts and which scripts of format 2 know. An old program that
 // runs ends there, or when it reads the root again; what it held comes back.
@@ -142,6 +143,20 @@ func (f *Frontier) raise(ctx context.Context, k int) error {
 		return err
 	}
 	_, err = f.client.CompareAndSet(ctx, k, f.keys[k].Meta(), shard.Fields{"epoch", f.epoch}, shard.Fields{"epoch", f.grownEpoch()})
+	return err
+}
+
+// raiseFor is raise before new entries are admitted: it asks once for each master
+// that the shard has.
+func (f *Frontier) raiseFor(ctx context.Context, k int) error {
+	now := f.client.Epoch(k) + 1
+	if f.raised[k].Load() == now {
+		return nil
+	}
+	err := f.raise(ctx, k)
+	if err == nil {
+		f.raised[k].Store(now)
+	}
 	return err
 }
 

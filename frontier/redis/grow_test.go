@@ -259,6 +259,33 @@ func TestJoinOldCrawl(t *testing.T) {
 	}
 }
 
+// TestNewEntriesRaiseTheFormat: an entry that programs of format 1 cannot read makes
+// the shard one of format 2 before it stands there; they end, as at further keys.
+func TestNewEntriesRaiseTheFormat(t *testing.T) {
+	programs := programsOf(t, shardtest.One(t), 2, 1e-6)
+	old, young := asOld(t, programs[0]), as(t, programs[1])
+	batch := candidates("a.example", 0, 2)
+	batch[0].Redirects, batch[0].Trail = 1, batch[0].Trail.Add(batch[1].Fingerprint)
+	if got := young.admit(batch...); got != "aa" {
+		t.Fatal(got)
+	}
+	if got := old.count(0, 100); got != "sa" {
+		t.Error("beside a trail of redirects, which it need not know: ", got)
+	}
+	batch = candidates("a.example", 200, 201)
+	batch[0].Sitemap, batch[0].SitemapOf = true, "www.a.example"
+	if got := young.admit(batch...); got != "a" {
+		t.Error(got)
+	}
+	if err := old.Admit(t.Context(), 0, candidates("a.example", 300, 301), make([]frontier.Verdict, 1)); !errors.Is(err, frontier.ErrStale) {
+		t.Errorf("an old program that runs: %v", err)
+	}
+	if r, err := readRoot(t.Context(), old.client, "crawl"); err != nil || r.layout.Format != 2 {
+		t.Errorf("%+v, %v, want format 2", r, err)
+	}
+	young.sound(0)
+}
+
 // bloomInfo is the state of one key.
 func bloomInfo(t *testing.T, s *stand, key string) (info bloom.Info, err error) {
 	err = s.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {

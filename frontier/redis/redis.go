@@ -101,6 +101,7 @@ type Frontier struct {
 	run        runner     // client.Run, or what a test puts in its place
 	tokens     atomic.Uint64
 	each       []atomic.Int64                        // by shard: how many keys each filter has, as last heard; 0 = 1
+	raised     []atomic.Uint64                       // by shard: 1 + client.Epoch when it was of format 2
 	longest    []atomic.Uint32                       // by shard: the longest queue of its master, as Stats last saw it
 	recent     atomic.Pointer[[]frontier.ShardStats] // as RecentStats last saw them
 	unasked    []atomic.Bool                         // by shard: it was silent when the program's rights were asked for
@@ -114,7 +115,7 @@ type runner func(ctx context.Context, k int, s *shard.Script, keys []string, arg
 func attach(client *shard.Client, crawl string, layout frontier.Layout, epoch string) *Frontier {
 	f := &Frontier{client: client, crawl: crawl, layout: layout, epoch: epoch, shards: shard.NewMap(layout.Shards)}
 	f.cfg, f.longest = Config{}.complete(), make([]atomic.Uint32, layout.Shards)
-	f.each, f.unasked = make([]atomic.Int64, layout.Shards), make([]atomic.Bool, layout.Shards)
+	f.each, f.unasked, f.raised = make([]atomic.Int64, layout.Shards), make([]atomic.Bool, layout.Shards), make([]atomic.Uint64, layout.Shards)
 	f.process, f.run = strings.ToLower(rand.Text()[:11]), client.Run
 	for k := range layout.Shards {
 		keys := shard.KeysOf(crawl, f.shards.Tag(k))
