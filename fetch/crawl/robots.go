@@ -97,16 +97,16 @@ func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 // rulesHop is how far the way to the rules of an origin is: by RFC 9309 section
 // 2.3 up to five redirects are followed.
 type rulesHop struct {
-	origin string
-	url    string // to be asked next
-	hops   int
+	origin    string
+	url       string // to be asked next
+	hops      int
+	elsewhere elsewhere // of url, where it is of another site
 }
 
 // obtainRules brings the rules of the origin of item, which w.url is, from the site
 // into this process and then into the shard. It makes one request, when its time
-// has come: each counts on the site's clock, and a redirect to another site is
-// followed all the same, for there is no way to borrow two sites at once. It
-// reports whether this worker is still the visit's starter.
+// has come: each counts on the site's clock, and one to another site has a time from
+// that site's clock. It reports whether this worker is still the visit's starter.
 func (w *worker) obtainRules(v *visit, item *frontier.Item) bool {
 	hop := &v.rules
 	longest := time.Duration(math.MaxInt64) // a visit that ended here would begin anew, and never get farther
@@ -121,20 +121,31 @@ func (w *worker) obtainRules(v *visit, item *frontier.Item) bool {
 	if err := w.parser.Parse(&w.target, []byte(hop.url)); err != nil {
 		return w.rulesFailed(v, item, err)
 	}
-	r, ok, err := w.turn(v, hop.url, w.target.Host(), longest)
+	foreign := w.sites.Of(w.target.Host()).Name != v.lent.Site
+	var r fetch.Reservation
+	var ok bool
+	var err error
+	if foreign {
+		r, ok, err = w.elsewhere(v, hop.url)
+	} else {
+		r, ok, err = w.turn(v, hop.url, w.target.Host(), longest)
+	}
 	if !ok {
 		return false
 	}
 	if err != nil {
+		*hop = rulesHop{}
 		return w.rulesFailed(v, item, err)
 	}
-	rules, ttl, next, err := w.askRules(v, agent, r.Addr)
+	rules, ttl, next, err := w.askRules(v, agent, r.Addr, foreign)
 	switch {
+	case errors.Is(err, errTooLate):
+		return true // another time
 	case err != nil:
 		*hop = rulesHop{}
 		return w.rulesFailed(v, item, err)
 	case rules == nil && hop.hops < robotsMaxHops:
-		hop.url, hop.hops = next, hop.hops+1
+		hop.url, hop.hops, hop.elsewhere = next, hop.hops+1, elsewhere{}
 		return true
 	case rules == nil: // endless redirects: as if there were none
 		rules, ttl = robots.Parse(nil, agent), robotsTTL
@@ -236,14 +247,17 @@ func readRules(data []byte, agent string) *robots.Rules {
 	return rules
 }
 
+// errTooLate says that a request to another site did not go out in its time.
+var errTooLate = errors.New("robots.txt: too late")
+
 // errRobotsServer says that the site cannot answer for its rules now.
 var errRobotsServer = errors.New("robots.txt: the server has an error")
 
 // askRules makes one request for the robots.txt that w.target is. It returns the
 // rules and how long they may be kept, or where they are instead. 4xx means no
 // rules, 429 and 5xx that nothing may be fetched for now.
-func (w *worker) askRules(v *visit, agent string, addr netip.Addr) (rules *robots.Rules, ttl time.Duration, next string, err error) {
-	if err := w.requestRules(v, addr); err != nil {
+func (w *worker) askRules(v *visit, agent string, addr netip.Addr, foreign bool) (rules *robots.Rules, ttl time.Duration, next string, err error) {
+	if err := w.requestRules(v, addr, foreign); err != nil {
 		return nil, 0, "", err
 	}
 	switch status := w.resp.Status; {
@@ -267,17 +281,24 @@ func (w *worker) askRules(v *visit, agent string, addr netip.Addr) (rules *robot
 
 // requestRules asks for w.target. What belongs to the site alone, such as its
 // credentials, goes to no other.
-func (w *worker) requestRules(v *visit, addr netip.Addr) error {
+func (w *worker) requestRules(v *visit, addr netip.Addr, foreign bool) (err error) {
 	w.robotsBody = w.robotsBody[:0]
-	if url := string(w.target.Fetch()); w.sites.Of(w.target.Host()).Name == v.lent.Site {
-		w.req = v.request(url)
-	} else {
+	if url := string(w.target.Fetch()); foreign {
 		w.req = fetch.Request{URL: url, Header: extraHeaders(w.crawler.policy.Load().settings.UserAgent, nil)}
+	} else {
+		w.req = v.request(url)
 	}
 	w.req.MaxBody, w.req.Raw, w.req.Addr = robots.MaxBytes, true, addr
 	began := time.Now()
 	w.resp.Status = 0
-	err := w.crawler.cfg.Fetcher.Do(v.ctx, &w.req, &w.resp, (*robotsBody)(w))
+	if foreign {
+		var inTime bool
+		if inTime, err = w.withinTime(v); !inTime {
+			return errTooLate
+		}
+	} else {
+		err = w.crawler.cfg.Fetcher.Do(v.ctx, &w.req, &w.resp, (*robotsBody)(w))
+	}
 	if errors.Is(err, errRobotsEnough) {
 		err = nil
 	}
