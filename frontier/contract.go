@@ -110,10 +110,11 @@ type OriginRules struct {
 
 // VisitLimits bounds what one visit may borrow.
 type VisitLimits struct {
-	URLs  int           // at most so many URLs a visit
-	Span  time.Duration // and at most what the site's delay lets happen in this time (at least one)
-	Delay time.Duration // delay of a site that has none of its own yet
-	Safe  bool          // no URL that has its last chance; else one of them at most
+	URLs      int           // at most so many URLs a visit
+	Undelayed int           // where the site has no delay: up to so many instead, fewer where many sites are lent; less than URLs counts as URLs
+	Span      time.Duration // and at most what the site's delay lets happen in this time (at least one)
+	Delay     time.Duration // delay of a site that has none of its own yet
+	Safe      bool          // no URL that has its last chance; else one of them at most
 }
 
 // ReserveRequest asks for one request to a site that is not lent to who asks.

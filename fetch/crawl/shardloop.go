@@ -231,7 +231,7 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 	at, asked := l.crawler.cfg.Elapsed(), time.Now()
 	last := l.crawler.lossPermit.take()
 	visits, err := l.crawler.cfg.Frontier.Visit(ctx, l.shard, due, frontier.VisitLimits{
-		URLs: s.VisitURLs, Span: visitSpan, Delay: s.Delay, Safe: !last,
+		URLs: s.VisitURLs, Undelayed: undelayed(s.VisitURLs), Span: visitSpan, Delay: s.Delay, Safe: !last,
 	})
 	if last && (err != nil || !slices.ContainsFunc(visits, func(lent frontier.Visit) bool { return lent.LastChance() })) {
 		l.crawler.lossPermit.giveBack()
@@ -242,6 +242,7 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 	fresh := make([]*visit, 0, len(visits))
 	for _, lent := range visits {
 		v := newVisit(l, lent, at+lent.Deadline.Sub(asked))
+		v.usual, v.until = s.VisitURLs, at+visitSpan
 		fresh = append(fresh, v)
 		l.mu.Lock()
 		l.visits[lent.Token] = v
@@ -255,6 +256,14 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 	}
 	return len(visits), err
 }
+
+// undelayed is how many URLs a visit may have where no delay keeps it: between two
+// visits the site waits for several calls of its shard. It grows with what the crawl
+// asks for, and one that asks for one URL at a time gets that.
+func undelayed(urls int) int { return min(urls*urls, max(urls, maxUndelayed)) }
+
+// maxUndelayed bounds what a fetcher that is lost takes along.
+const maxUndelayed = 256
 
 // park has a visit wait until the leases of the shard can be relied on.
 func (l *shardLoop) park(v *visit) {

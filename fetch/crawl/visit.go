@@ -23,7 +23,9 @@ type visit struct {
 	lent   frontier.Visit
 	ctx    context.Context // ends when the lease is lost or the program is
 	cancel context.CancelFunc
-	at     time.Time // of its next request, while it stands in the agenda
+	at     time.Time     // of its next request, while it stands in the agenda
+	usual  int           // URLs; of further ones none is asked for
+	until  time.Duration // after this time, by Config.Elapsed
 
 	// Of the starter:
 	policy *policy  // that clock and extra were made of
@@ -296,7 +298,8 @@ func (v *visit) finish() {
 }
 
 // mayStart reports whether the visit may start another request: the lease has
-// room, the program is not stopping, the site not set aside. A quarter of the
+// room, the program is not stopping, the site not set aside, and a visit that is
+// long for want of a delay not slow all the same. A quarter of the
 // lease must be left, so that the request is on the wire before anybody else
 // may ask the site, however long name and connection take.
 func (v *visit) mayStart() bool {
@@ -306,7 +309,11 @@ func (v *visit) mayStart() bool {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return !v.aside && v.deadline-c.cfg.Elapsed() > c.cfg.Lease/4
+	now := c.cfg.Elapsed()
+	if v.next >= v.usual && now > v.until {
+		return false
+	}
+	return !v.aside && v.deadline-now > c.cfg.Lease/4
 }
 
 func (v *visit) untilNext() time.Duration {

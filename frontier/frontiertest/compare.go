@@ -219,10 +219,11 @@ func (p *pair) visit(rt *rapid.T) {
 
 func (p *pair) visitWith(rt *rapid.T, t both[frontier.Ticket]) {
 	limits := frontier.VisitLimits{
-		URLs:  rapid.IntRange(1, 20).Draw(rt, "urls"),
-		Span:  time.Duration(rapid.SampledFrom([]int{0, 0, 1, 5, 20}).Draw(rt, "span")) * time.Second,
-		Delay: time.Second,
-		Safe:  rapid.Bool().Draw(rt, "safe"),
+		URLs:      rapid.IntRange(1, 20).Draw(rt, "urls"),
+		Undelayed: rapid.IntRange(0, 40).Draw(rt, "undelayed"),
+		Span:      time.Duration(rapid.SampledFrom([]int{0, 0, 1, 5, 20}).Draw(rt, "span")) * time.Second,
+		Delay:     time.Duration(rapid.IntRange(0, 1).Draw(rt, "delay")) * time.Second,
+		Safe:      rapid.Bool().Draw(rt, "safe"),
 	}
 	shard := p.a.shard(t.a.Site)
 	va, errA := p.a.f.Visit(p.a.ctx, shard, []frontier.Ticket{t.a}, limits)

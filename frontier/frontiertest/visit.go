@@ -63,6 +63,13 @@ func visitLimits(k *kit) {
 	same(k, "by URLs", lend(limits, time.Millisecond), 8)
 	limits.URLs = 100
 	same(k, "by what is there", lend(limits, 0), 30)
+	limits = frontier.VisitLimits{URLs: 3, Undelayed: 9, Span: 4 * time.Second}
+	same(k, "without a delay", lend(limits, time.Second), 9)
+	same(k, "more by the site's delay", lend(limits, 0), 3)
+	limits.Undelayed = 2
+	same(k, "without a delay, never fewer", lend(limits, 0), 3)
+	limits.Undelayed, limits.Delay = 9, time.Second
+	same(k, "by URLs, with the delay of the crawl", lend(limits, 0), 3)
 }
 
 // visitClasses: within a site the best class goes first, and every eighth visit

@@ -77,8 +77,11 @@ func visitURLs(s *site, limits frontier.VisitLimits) int {
 		delay = limits.Delay
 	}
 	most := max(1, limits.URLs)
-	if limits.Span > 0 {
-		most = max(1, min(most, int(limits.Span/max(delay, time.Millisecond))))
+	switch {
+	case delay <= 0:
+		return max(most, limits.Undelayed)
+	case limits.Span > 0:
+		return max(1, min(most, int(limits.Span/delay)))
 	}
 	return most
 }

@@ -26,6 +26,7 @@ const (
 // server for a visit and half of one for each URL.
 func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error) {
 	limits.URLs = max(1, min(limits.URLs, visitURLs))
+	limits.Undelayed = max(limits.URLs, min(limits.Undelayed, visitMost/max(1, len(tickets))))
 	var visits []frontier.Visit
 	for part := range slices.Chunk(tickets, max(1, visitMost/limits.URLs)) {
 		deadline := time.Now().Add(f.cfg.Lease)
@@ -49,8 +50,8 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	}
 	keys := make([]string, 0, 7*len(tickets))
 	leases := make([]frontier.Lease, len(tickets))
-	args := make([]any, 0, 4+4*len(tickets))
-	args = append(args, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Span.Milliseconds(), Milliseconds(limits.Delay), safe)
+	args := make([]any, 0, 6+4*len(tickets))
+	args = append(args, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Undelayed, limits.Span.Milliseconds(), Milliseconds(limits.Delay), safe)
 	for i, t := range tickets {
 		leases[i] = frontier.Lease{Token: f.token(t.Site), Site: t.Site}
 		keys = append(f.AppendSite(keys, k, t.Site), f.keys[k].Visit(leases[i].Token))

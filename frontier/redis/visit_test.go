@@ -49,6 +49,8 @@ func TestVisit(t *testing.T) {
 			s.admit(candidates(a, 0, 9)...)
 			s.do("HSET", s.keys[0].Site(a), "delay", 2000)
 		}, frontier.VisitLimits{URLs: 8, Span: 5 * time.Second, Delay: time.Second}, "0 1", "2 3 4 5 6 7 8"},
+		{"without delay", func() { s.admit(candidates(a, 0, 9)...) }, frontier.VisitLimits{URLs: 2, Undelayed: 5, Span: 3 * time.Second}, "0 1 2 3 4", "5 6 7 8"},
+		{"with the usual delay", func() { s.admit(candidates(a, 0, 9)...) }, frontier.VisitLimits{URLs: 2, Undelayed: 5, Span: 3 * time.Second, Delay: time.Second}, "0 1", "2 3 4 5 6 7 8"},
 		{"longer delay than span", func() { s.admit(candidates(a, 0, 9)...) }, frontier.VisitLimits{URLs: 8, Span: time.Second, Delay: time.Minute}, "0", "1 2 3 4 5 6 7 8"},
 		{"lent already", func() {
 			s.admit(candidates(a, 0, 2)...)

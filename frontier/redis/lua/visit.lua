@@ -4,19 +4,20 @@
 -- ARGV[1]       epoch
 -- ARGV[2]       lease, ms
 -- ARGV[3]       URLs that a visit may have
--- ARGV[4]       span, ms, that a visit may last at its site's delay, 0 = any
--- ARGV[5]       delay, ms, of a site that has none of its own
--- ARGV[6]       1: no URL that was lost twice is lent, 0: one at most; the sites of
+-- ARGV[4]       the same, where the site has no delay
+-- ARGV[5]       span, ms, that a visit may last at its site's delay, 0 = any
+-- ARGV[6]       delay, ms, of a site that has none of its own
+-- ARGV[7]       1: no URL that was lost twice is lent, 0: one at most; the sites of
 --               others are due again in a second and their tickets void
--- ARGV[7..]     per site 4: site, token, class, ticket
+-- ARGV[8..]     per site 4: site, token, class, ticket
 -- Reply         per site '' when nothing was lent, else {delay ms, why, failures
 --               in a row, override, index, entry, index, entry, ...}
 -- Cost          O(URLs + log sites) per site
 -- Repeat        a token that has its lease already gets what is still open of
 --               it; a ticket is good once, for lending takes its site away
-local lease, most = tonumber(ARGV[2]), tonumber(ARGV[3])
-local span, default_delay = tonumber(ARGV[4]), tonumber(ARGV[5])
-local safe = ARGV[6] == '1'
+local lease, most, most_undelayed = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local span, default_delay = tonumber(ARGV[5]), tonumber(ARGV[6])
+local safe = ARGV[7] == '1'
 
 -- join moves up to n retries that are due to their queues, and returns the better
 -- of class p and the best of theirs.
@@ -78,7 +79,7 @@ end
 
 local reply = {}
 local block = 10
-for a = 7, #ARGV, 4 do
+for a = 8, #ARGV, 4 do
   local site, token = ARGV[a], ARGV[a + 1]
   local p, ticket = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
   local member = token .. ' ' .. site
@@ -99,7 +100,11 @@ for a = 7, #ARGV, 4 do
       local between = tonumber(delay) or 0
       if between <= 0 then between = default_delay end
       local k = most
-      if span > 0 then k = math.max(1, math.min(most, math.floor(span / math.max(between, 1)))) end
+      if between <= 0 then
+        k = most_undelayed
+      elseif span > 0 then
+        k = math.max(1, math.min(most, math.floor(span / between)))
+      end
 
       local got = choose(block, join(block, k, p), k, visits)
       if got[1] then
