@@ -33,22 +33,23 @@ type cli struct {
 	JSON  bool   `group:"program" help:"Answer in JSON."`
 	State string `group:"program" placeholder:"DIR" help:"The crawl that fetcher --embedded keeps in DIR, running or not, instead of one in Redis."`
 
-	Create  createCmd  `cmd:"" help:"Create a crawl."`
-	Seed    seedCmd    `cmd:"" help:"Feed URLs to start from."`
-	Stats   statsCmd   `cmd:"" help:"Show how far a crawl is and who works on it."`
-	List    listCmd    `cmd:"" help:"List the crawls of a Redis."`
-	Set     setCmd     `cmd:"" help:"Change settings; running fetchers follow within seconds."`
-	Shards  shardsCmd  `cmd:"" help:"Show the shards, where they are and how full."`
-	Pause   pauseCmd   `cmd:"" help:"Stop lending: the crawl, a shard or a site."`
-	Resume  resumeCmd  `cmd:"" help:"Take a pause back."`
-	Block   blockCmd   `cmd:"" help:"Drop a site's queue, for good, and admit nothing more of it."`
-	Unblock unblockCmd `cmd:"" help:"Admit a blocked site again; what block dropped stays dropped, and known: seed it with --again."`
-	Dead    deadCmd    `cmd:"" help:"List, count, retry or drop what was given up."`
-	Bloom   bloomCmd   `cmd:"" help:"Show, measure, dump or load the filters."`
-	Check   checkCmd   `cmd:"" help:"Compare the shards with the rules that hold them together."`
-	Inspect inspectCmd `cmd:"" help:"Show what a crawl would make of some input."`
-	Plan    planCmd    `cmd:"" help:"Plan machines, memory, time and cost of a crawl from measured unit costs."`
-	Delete  deleteCmd  `cmd:"" help:"Delete a crawl."`
+	Create   createCmd   `cmd:"" help:"Create a crawl."`
+	Seed     seedCmd     `cmd:"" help:"Feed URLs to start from."`
+	Stats    statsCmd    `cmd:"" help:"Show how far a crawl is and who works on it."`
+	List     listCmd     `cmd:"" help:"List the crawls of a Redis."`
+	Set      setCmd      `cmd:"" help:"Change settings; running fetchers follow within seconds."`
+	Shards   shardsCmd   `cmd:"" help:"Show the shards, where they are and how full."`
+	Pause    pauseCmd    `cmd:"" help:"Stop lending: the crawl, a shard or a site."`
+	Resume   resumeCmd   `cmd:"" help:"Take a pause back."`
+	Block    blockCmd    `cmd:"" help:"Drop a site's queue, for good, and admit nothing more of it."`
+	Unblock  unblockCmd  `cmd:"" help:"Admit a blocked site again; what block dropped stays dropped, and known: seed it with --again."`
+	Dead     deadCmd     `cmd:"" help:"List, count, retry or drop what was given up."`
+	Bloom    bloomCmd    `cmd:"" help:"Show, measure, dump or load the filters."`
+	Check    checkCmd    `cmd:"" help:"Compare the shards with the rules that hold them together."`
+	Inspect  inspectCmd  `cmd:"" help:"Show what a crawl would make of some input."`
+	Exporter exporterCmd `cmd:"" help:"Show a crawl to Prometheus, whether or not a fetcher lives."`
+	Plan     planCmd     `cmd:"" help:"Plan machines, memory, time and cost of a crawl from measured unit costs."`
+	Delete   deleteCmd   `cmd:"" help:"Delete a crawl."`
 }
 
 func main() { os.Exit(boot.Main("frontier", about, &cli{})) }

@@ -128,8 +128,9 @@ func reachable(contact string) bool {
 	return err == nil && (slices.Contains([]string{"http", "https"}, u.Scheme) && u.Host != "" || u.Scheme == "mailto" && strings.Contains(u.Opaque, "@"))
 }
 
-// listenAddr completes [host:]port; without a host it is loopback.
-func listenAddr(text string) (string, error) {
+// ListenAddr is the address that a flag says to listen on, PORT or HOST:PORT;
+// loopback when only a port is given.
+func ListenAddr(flag, text string) (string, error) {
 	addr := text
 	if !strings.Contains(addr, ":") {
 		addr = ":" + addr
@@ -139,7 +140,7 @@ func listenAddr(text string) (string, error) {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		return "", fmt.Errorf("metrics-addr is %q, must be PORT or HOST:PORT", text)
+		return "", fmt.Errorf("%s is %q, must be PORT or HOST:PORT", flag, text)
 	}
 	if host == "" {
 		host = "127.0.0.1"

@@ -83,7 +83,7 @@ func (p *ProcessFlags) Check() error {
 		bad("pprof: profiles are served on --metrics-addr, which is missing")
 	}
 	if p.MetricsAddr != "" {
-		if _, err := listenAddr(p.MetricsAddr); err != nil {
+		if _, err := ListenAddr(metricsFlag, p.MetricsAddr); err != nil {
 			faults = append(faults, err)
 		}
 	}

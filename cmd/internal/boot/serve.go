@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,18 +22,22 @@ type Monitor struct {
 	Note  func() string               // what /healthz says beside, "" = nothing; or nil
 	Write func(io.Writer)             // writes the metrics
 	Pprof bool                        // serve /debug/pprof too
+	Flag  string                      // that Addr is of, default metrics-addr
 }
+
+// metricsFlag is the flag that fetchers have for it.
+const metricsFlag = "metrics-addr"
 
 // Start listens and serves until stop is called, which waits for open requests
 // a second. It returns the address it listens on.
 func (m Monitor) Start() (addr string, stop func(), err error) {
-	at, err := listenAddr(m.Addr)
+	at, err := ListenAddr(cmp.Or(m.Flag, metricsFlag), m.Addr)
 	if err != nil {
 		return "", nil, err
 	}
 	listener, err := net.Listen("tcp", at)
 	if err != nil {
-		return "", nil, fmt.Errorf("metrics-addr: %w", err)
+		return "", nil, fmt.Errorf("%s: %w", cmp.Or(m.Flag, metricsFlag), err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", m.metrics)

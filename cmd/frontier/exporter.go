@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"seine/cmd/internal/boot"
+	"seine/cmd/internal/metric"
+	"seine/frontier"
+	"seine/frontier/redis"
+)
+
+type exporterCmd struct {
+	Listen string `default:"127.0.0.1:9109" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there (${default}); loopback when only a port is given."`
+}
+
+// Run shows a crawl to Prometheus, whether or not a fetcher lives, until a signal.
+func (c *exporterCmd) Run(env *boot.Env, g *cli) error {
+	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
+		prober, err := f.NewProber(env.Log)
+		if err != nil {
+			return err
+		}
+		e := &exporter{f: f, prober: prober}
+		addr, stop, err := boot.Monitor{Addr: c.Listen, Flag: "listen", Ready: e.ready, Write: func(w io.Writer) {
+			metric.Page(w, g.Crawl, func(w io.Writer) { e.write(ctx, w) })
+		}}.Start()
+		if err != nil {
+			return err
+		}
+		defer stop()
+		env.Log.Info("serving /metrics and /healthz", "addr", addr)
+		<-env.Stop.Done()
+		return nil
+	})
+}
+
+const (
+	// readWait bounds a reading: Prometheus gives up after ten seconds.
+	readWait = 8 * time.Second
+	// readFor is how long a reading serves all who ask.
+	readFor = time.Second
+)
+
+// exporter reads a crawl for those who ask for its metrics.
+type exporter struct {
+	f      *redis.Frontier
+	prober *redis.Prober
+
+	mu   sync.Mutex
+	last reading
+}
+
+// reading is what was read at one moment.
+type reading struct {
+	at      time.Time
+	took    time.Duration
+	report  *frontier.Report             // nil: it could not be read
+	servers map[string]map[string]string // INFO of the masters that answered
+	err     error
+}
+
+// read is a reading that is not older than readFor.
+func (e *exporter) read(ctx context.Context) reading {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if time.Since(e.last.at) < readFor {
+		return e.last
+	}
+	ctx, cancel := context.WithTimeout(ctx, readWait)
+	defer cancel()
+	began := time.Now()
+	var r reading
+	var wg sync.WaitGroup
+	var reportErr, serversErr error
+	wg.Go(func() { r.report, reportErr = e.f.Report(ctx) })
+	wg.Go(func() { r.servers, serversErr = e.f.Client().Servers(ctx) })
+	wg.Go(func() { e.prober.Read(ctx) }) // who does not answer is missing in the report too
+	wg.Wait()
+	r.at, r.took, r.err = time.Now(), time.Since(began), errors.Join(reportErr, serversErr)
+	e.last = r
+	return r
+}
+
+func (e *exporter) ready(ctx context.Context) error { return e.read(ctx).err }
+
+// write writes a reading in the text format. Where the crawl cannot be read, that
+// is what it says, of every shard.
+func (e *exporter) write(ctx context.Context, w io.Writer) {
+	r := e.read(ctx)
+	boot.WriteBuild(w, "exporter")
+	metrics.WritePrometheus(w, true)
+	metrics.WriteGaugeFloat64(w, "seine_exporter_read_seconds", r.took.Seconds())
+	up := uint64(1)
+	if r.err != nil {
+		up = 0
+	}
+	metrics.WriteGaugeUint64(w, "seine_exporter_up", up)
+	masters := make([]string, e.f.Shards())
+	if r.report == nil {
+		for k := range masters {
+			metrics.WriteGaugeUint64(w, fmt.Sprintf(`seine_frontier_silent{shard="%d"}`, k), 1)
+		}
+	} else {
+		frontier.WriteMetrics(w, r.report.Shards)
+		writeCrawl(w, r.report)
+		e.prober.WriteMetrics(w)
+		for k := range masters {
+			masters[k] = r.report.Shards[k].Master
+		}
+	}
+	for k, master := range masters {
+		writeServer(w, k, master, r.servers[master])
+	}
+}
+
+// writeCrawl writes what is known of the crawl as a whole.
+func writeCrawl(w io.Writer, r *frontier.Report) {
+	gauge := func(name string, v int64) { metrics.WriteGaugeUint64(w, name, uint64(max(v, 0))) }
+	for cause, n := range r.Dead {
+		gauge(fmt.Sprintf("seine_frontier_dead_letters{cause=%q}", cause), n)
+	}
+	gauge("seine_frontier_paused_sites", r.Paused)
+	gauge("seine_frontier_blocked_sites", r.Blocked)
+	gauge("seine_frontier_missing_filters", int64(len(r.Lost)))
+	if r.Feed >= 0 {
+		gauge("seine_frontier_feed_elements", r.Feed)
+	}
+	if r.Members == nil {
+		return // the list could not be read: that is not an empty one
+	}
+	kinds := map[string]int64{frontier.KindFetcher: 0, frontier.KindSeeder: 0}
+	limits, versions := map[string]int64{}, map[string]int64{}
+	rate := 0.0
+	for _, m := range r.Members {
+		kinds[m.Kind]++
+		versions[m.Version]++
+		rate += m.Rate
+		if m.Kind == frontier.KindFetcher {
+			limits[m.Limit]++
+		}
+	}
+	for kind, n := range kinds {
+		gauge(fmt.Sprintf("seine_frontier_programs{kind=%q}", kind), n)
+	}
+	for version, n := range versions {
+		gauge(fmt.Sprintf("seine_frontier_program_versions{version=%q}", version), n)
+	}
+	for bound, n := range limits {
+		gauge(fmt.Sprintf("seine_frontier_fetchers_limited_by{bound=%q}", bound), n)
+	}
+	metrics.WriteGaugeFloat64(w, "seine_frontier_pages_per_second", rate)
+}
+
+// serverGauges are what is shown of the server of each shard, by the field of INFO.
+var serverGauges = []struct{ name, field string }{
+	{"seine_redis_uptime_seconds", "uptime_in_seconds"},
+	{"seine_redis_clients", "connected_clients"},
+	{"seine_redis_clients_limit", "maxclients"},
+	{"seine_redis_memory_rss_bytes", "used_memory_rss"},
+	{"seine_redis_replicas", "connected_slaves"},
+	{"seine_redis_commands_total", "total_commands_processed"},
+	{"seine_redis_evicted_keys_total", "evicted_keys"},
+}
+
+// writeServer writes the state of a shard's master; info is nil when it did not
+// answer, and without what the server does not say or forbids to ask.
+func writeServer(w io.Writer, k int, master string, info map[string]string) {
+	write := func(name string, v float64) {
+		metrics.WriteGaugeFloat64(w, fmt.Sprintf(`%s{shard="%d"}`, name, k), v)
+	}
+	if info == nil {
+		write("seine_redis_up", 0)
+		return
+	}
+	write("seine_redis_up", 1)
+	fmt.Fprintf(w, "seine_redis_shard_info{shard=\"%d\",master=%q} 1\n", k, master)
+	for _, g := range serverGauges {
+		if v, err := strconv.ParseFloat(info[g.field], 64); err == nil {
+			write(g.name, v)
+		}
+	}
+	system, err1 := strconv.ParseFloat(info["used_cpu_sys"], 64)
+	user, err2 := strconv.ParseFloat(info["used_cpu_user"], 64)
+	if err1 == nil && err2 == nil {
+		write("seine_redis_cpu_seconds_total", system+user)
+	}
+	if lag, ok := replicaLag(info); ok {
+		write("seine_redis_replica_lag_bytes", lag)
+	}
+	if info["aof_enabled"] != "" {
+		failed := info["aof_enabled"] == "1" && info["aof_last_write_status"] != "ok" || info["rdb_last_bgsave_status"] != "ok"
+		ok := 1.0
+		if failed {
+			ok = 0
+		}
+		write("seine_redis_disk_ok", ok)
+	}
+}
+
+// replicaLag is how far the replica that has most is behind its master.
+func replicaLag(info map[string]string) (bytes float64, ok bool) {
+	head, err := strconv.ParseFloat(info["master_repl_offset"], 64)
+	if err != nil {
+		return 0, false
+	}
+	for i := 0; ; i++ {
+		replica, there := info["slave"+strconv.Itoa(i)]
+		if !there {
+			return bytes, ok
+		}
+		for field := range strings.SplitSeq(replica, ",") {
+			text, found := strings.CutPrefix(field, "offset=")
+			if at, err := strconv.ParseFloat(text, 64); found && err == nil {
+				if lag := max(head-at, 0); !ok || lag < bytes {
+					bytes, ok = lag, true
+				}
+			}
+		}
+	}
+}
