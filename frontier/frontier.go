@@ -32,6 +32,7 @@ type Frontier interface {
 	Counts
 	Membership
 	Pages
+	Insight
 	io.Closer
 }
 

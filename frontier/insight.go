@@ -10,30 +10,26 @@ import (
 // Insight reads what shards keep, for people who ask and for copies of a crawl.
 // It changes nothing. Each call is bounded, whatever the size of the shard.
 type Insight interface {
+	// ShardStats counts one shard.
+	ShardStats(ctx context.Context, shard int) (ShardStats, error)
 	// SiteStates reads what a shard keeps of some sites, SitesMost at most, in their
 	// order.
 	SiteStates(ctx context.Context, shard int, sites []string) ([]SiteState, error)
-	// SitesWithWork names sites of a shard that have work or are lent, page by page.
-	// cursor is "" at first, and then next of the last page; next is "" at the end.
-	// A site that has work or is lent all the time is named at least once.
-	SitesWithWork(ctx context.Context, shard int, cursor string) (sites []string, next string, err error)
-	// SampleSites names up to n sites of a shard: first those that its lists of the
-	// largest have, then some with work that are drawn by lot. all says that these
-	// are all that have work.
-	SampleSites(ctx context.Context, shard int, n int) (sites []string, all bool, err error)
-	// Entries reads up to count entries of one place of a site, from offset on.
+	// Entries reads up to count entries, EntriesMost at most, of one place of a site from offset on, in the
+	// order in which they are lent. Of a queue an offset below 0 counts from its end,
+	// -1 is the last.
 	Entries(ctx context.Context, shard int, at EntryPlace, offset, count int64) ([]Standing, error)
-	// Knows says which URLs a shard knows.
-	Knows(ctx context.Context, shard int, urls []canon.Fingerprint) ([]bool, error)
+	// Knows says whether a shard knows a URL.
+	Knows(ctx context.Context, shard int, url canon.Fingerprint) (bool, error)
 	// Exact says that Knows is never wrong; else a yes is, as often as the layout allows.
 	Exact() bool
-	// Samples is the counts of a shard, once a minute, of the last hour, the oldest
-	// first.
-	Samples(ctx context.Context, shard int) ([]Sample, error)
 }
 
-// SitesMost is how many sites a call of Insight takes.
-const SitesMost = 100
+// The bounds of one call of Insight.
+const (
+	SitesMost   = 100 // sites
+	EntriesMost = 200 // entries; those of a visit are always read whole
+)
 
 // Place is where a site stands.
 type Place string
@@ -91,13 +87,4 @@ const (
 type Standing struct {
 	Entry
 	Left time.Duration // of a retry: until it may be tried
-}
-
-// Sample is what a shard counted at one moment.
-type Sample struct {
-	At     time.Time `json:"at"`
-	Queued int64     `json:"queued"` // and waiting
-	Known  int64     `json:"known"`
-	Done   int64     `json:"done"`
-	Dead   int64     `json:"dead"`
 }

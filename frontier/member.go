@@ -36,6 +36,7 @@ type Member struct {
 	Pages   int64     `json:"pages"`             // settled since it started
 	Visits  int       `json:"visits"`            // out now
 	Limit   string    `json:"limit,omitempty"`   // what limits it now
+	Tokens  string    `json:"tokens,omitempty"`  // set by Announce: how the tokens of its visits begin
 	Seeding bool      `json:"seeding,omitempty"` // it admits seeds: the crawl is not finished, whatever its kind
 }
 

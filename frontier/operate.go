@@ -16,6 +16,8 @@ type Operated interface {
 	Desk
 	Counts
 	Membership
+	Rules
+	Insight
 	// Met says whether a shard has to do with a site: URLs of it are queued, wait or
 	// are lent, or it was fetched from within a day.
 	Met(ctx context.Context, shard int, site string) (bool, error)

@@ -39,6 +39,7 @@ type cli struct {
 	List     listCmd     `cmd:"" help:"List the crawls of a Redis."`
 	Set      setCmd      `cmd:"" help:"Change settings; running fetchers follow within seconds."`
 	Shards   shardsCmd   `cmd:"" help:"Show the shards, where they are and how full."`
+	Why      whyCmd      `cmd:"" help:"Say why a URL was fetched, or was not."`
 	Pause    pauseCmd    `cmd:"" help:"Stop lending: the crawl, a shard or a site."`
 	Resume   resumeCmd   `cmd:"" help:"Take a pause back."`
 	Block    blockCmd    `cmd:"" help:"Drop a site's queue, for good, and admit nothing more of it."`

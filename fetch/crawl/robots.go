@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -166,7 +165,7 @@ func (w *worker) takeRules(v *visit, item *frontier.Item, rules *robots.Rules, t
 	}
 	keep := func() {
 		c.robots.put(origin, c.robotsAgent(), rules, ttl)
-		v.loop.rules.add(frontier.OriginRules{Site: v.lent.Site, Origin: origin, Rules: saveRules(rules, c.robotsAgent()), TTL: ttl})
+		v.loop.rules.add(frontier.OriginRules{Site: v.lent.Site, Origin: origin, Rules: rules.AppendKept(nil, c.robotsAgent(), time.Now()), TTL: ttl})
 	}
 	if !pol.settings.Sitemaps || len(rules.Sitemaps()) == 0 {
 		keep()
@@ -228,20 +227,10 @@ func (k *rulesKeeper) run(ctx context.Context) {
 	}
 }
 
-// saveRules is how rules are kept in a shard: the name they were read under, a
-// line feed, and their compact form.
-func saveRules(r *robots.Rules, agent string) []byte {
-	return r.Append(append([]byte(agent), '\n'))
-}
-
-// readRules is the opposite; nil when they are not ours.
+// readRules reads rules as a shard keeps them; nil when they are not ours.
 func readRules(data []byte, agent string) *robots.Rules {
-	name, rest, ok := bytes.Cut(data, []byte{'\n'})
-	if !ok || string(name) != agent {
-		return nil
-	}
-	rules, err := robots.Load(rest)
-	if err != nil {
+	rules, name, _, err := robots.LoadKept(data)
+	if err != nil || name != agent {
 		return nil
 	}
 	return rules

@@ -214,7 +214,7 @@ func TestRobotsClockSetBack(t *testing.T) {
 			r := newRig(t, w, nil)
 			w.page("a.example/")
 			r.seed("http://a.example/")
-			rules := saveRules(robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine"), "seine")
+			rules := robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine").AppendKept(nil, "seine", time.Now())
 			for k := range r.cfg.Frontier.Shards() {
 				if err := r.cfg.Frontier.SetRules(t.Context(), k, []frontier.OriginRules{{Site: "a.example", Origin: "http://a.example", Rules: rules, TTL: ttl}}); err != nil {
 					t.Fatal(err)

@@ -1,9 +1,12 @@
 package robots
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -97,6 +100,29 @@ func Load(b []byte) (*Rules, error) {
 		return nil, fmt.Errorf("%w: damaged, %d bytes left of %d", ErrFormat, len(d.rest), len(b))
 	}
 	return r, nil
+}
+
+// AppendKept appends rules as a crawl keeps them for its fleet: the agent that they
+// were read for, a blank, the time as Unix seconds and a line feed, then their
+// compact form.
+func (r *Rules) AppendKept(dst []byte, agent string, read time.Time) []byte {
+	dst = append(append(dst, agent...), ' ')
+	return r.Append(append(strconv.AppendInt(dst, read.Unix(), 10), '\n'))
+}
+
+// LoadKept reads what AppendKept wrote. The time is zero where an older version
+// wrote none.
+func LoadKept(b []byte) (r *Rules, agent string, read time.Time, err error) {
+	head, rest, ok := bytes.Cut(b, []byte{'\n'})
+	if !ok {
+		return nil, "", read, fmt.Errorf("%w: no agent", ErrFormat)
+	}
+	agent, when, ok := strings.Cut(string(head), " ")
+	if s, err := strconv.ParseInt(when, 10, 64); ok && err == nil {
+		read = time.Unix(s, 0)
+	}
+	r, err = Load(rest)
+	return r, agent, read, err
 }
 
 // decoder reads numbers and strings; after a fault all is zero.

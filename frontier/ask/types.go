@@ -17,7 +17,6 @@ type Progress struct {
 	DeadNow  int64             `json:"dead_now"`   // letters kept now; Total.Dead is what ever died
 	Vanished []frontier.Member `json:"vanished"`   // fetchers of the last hour that stopped without a word, by their last one
 	ETA      ETA               `json:"eta"`
-	Trend    []frontier.Sample `json:"trend"` // of all shards, a minute each, the oldest first
 }
 
 // ETA is when a crawl will be done.

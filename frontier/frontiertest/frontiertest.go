@@ -95,6 +95,9 @@ var clauses = []struct {
 	{"crawl/finished", crawlFinished},
 	{"crawl/members", crawlMembers},
 	{"crawl/at once", crawlAtOnce},
+	{"insight/states", insightStates},
+	{"insight/entries", insightEntries},
+	{"insight/knows", insightKnows},
 }
 
 // Run holds the backends that open makes to the contract, one for each clause.

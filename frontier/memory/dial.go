@@ -236,3 +236,32 @@ func (r *remote) Stopped(ctx context.Context) ([]frontier.Stop, error) {
 func (r *remote) Report(ctx context.Context) (*frontier.Report, error) {
 	return get[*frontier.Report](ctx, r, "Report", none{})
 }
+
+func (r *remote) Rules(ctx context.Context, k int, origins []frontier.OriginRules) error {
+	list, err := get[[]frontier.OriginRules](ctx, r, "Rules", rulesArgs{k, origins})
+	copy(origins, list)
+	return err
+}
+
+func (r *remote) SetRules(ctx context.Context, k int, origins []frontier.OriginRules) error {
+	_, err := get[none](ctx, r, "SetRules", rulesArgs{k, origins})
+	return err
+}
+
+func (r *remote) SiteStates(ctx context.Context, k int, sites []string) ([]frontier.SiteState, error) {
+	return get[[]frontier.SiteState](ctx, r, "SiteStates", statesArgs{k, sites})
+}
+
+func (r *remote) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.Standing, error) {
+	return get[[]frontier.Standing](ctx, r, "Entries", entriesArgs{k, at, offset, count})
+}
+
+func (r *remote) Knows(ctx context.Context, k int, url canon.Fingerprint) (bool, error) {
+	return get[bool](ctx, r, "Knows", knowsArgs{k, url})
+}
+
+func (r *remote) Exact() bool { return true }
+
+func (r *remote) ShardStats(ctx context.Context, k int) (frontier.ShardStats, error) {
+	return get[frontier.ShardStats](ctx, r, "ShardStats", k)
+}

@@ -18,10 +18,17 @@ const chunkSize = 8 << 10
 type queue struct {
 	n     int
 	front stack
-	head  []byte   // what is left of the first chunk
-	mid   [][]byte // compressed chunks, nil-ed when taken
-	taken int      // chunks of mid that were taken
-	tail  []byte   // the last chunk, growing
+	head  []byte  // what is left of the first chunk
+	mid   []chunk // compressed chunks, zeroed when taken
+	taken int     // chunks of mid that were taken
+	tail  []byte  // the last chunk, growing
+	last  int     // records of tail
+}
+
+// chunk is a compressed chunk, and how many records it has.
+type chunk struct {
+	packed []byte
+	n      int
 }
 
 // pushBack appends e, an entry of site, under its number. It needs scratch, and
@@ -34,17 +41,18 @@ func (q *queue) pushBack(site string, seq int64, e *frontier.Entry, scratch []by
 	q.tail = binary.AppendUvarint(q.tail, uint64(len(scratch)))
 	q.tail = append(q.tail, scratch...)
 	q.n++
+	q.last++
 	return scratch
 }
 
 // seal ends the last chunk and begins a new one.
 func (q *queue) seal() {
 	if len(q.head) == 0 && q.taken == len(q.mid) {
-		q.head, q.tail = q.tail, nil
+		q.head, q.tail, q.last = q.tail, nil, 0
 		return
 	}
-	q.mid = append(q.mid, compress(q.tail))
-	q.tail = make([]byte, 0, chunkSize+chunkSize/8)
+	q.mid = append(q.mid, chunk{compress(q.tail), q.last})
+	q.tail, q.last = make([]byte, 0, chunkSize+chunkSize/8), 0
 }
 
 // pushFront puts e before all others.
@@ -78,15 +86,15 @@ func (q *queue) fill() {
 		return
 	}
 	if q.taken == len(q.mid) {
-		q.head, q.tail = q.tail, nil
+		q.head, q.tail, q.last = q.tail, nil, 0
 		q.mid, q.taken = nil, 0
 		return
 	}
-	q.head = expand(q.mid[q.taken])
-	q.mid[q.taken] = nil
+	q.head = expand(q.mid[q.taken].packed)
+	q.mid[q.taken] = chunk{}
 	q.taken++
 	if q.taken > 64 && q.taken > len(q.mid)/2 {
-		q.mid = append([][]byte(nil), q.mid[q.taken:]...)
+		q.mid = append([]chunk(nil), q.mid[q.taken:]...)
 		q.taken = 0
 	}
 }
@@ -108,9 +116,34 @@ func (q *queue) each(f func(rec []byte)) {
 	q.front.each(f)
 	eachRecord(q.head, f)
 	for _, c := range q.mid[q.taken:] {
-		eachRecord(expand(c), f)
+		eachRecord(expand(c.packed), f)
 	}
 	eachRecord(q.tail, f)
+}
+
+// some calls f with up to count records from the first-th on; chunks before are
+// passed without being expanded.
+func (q *queue) some(first, count int, f func(rec []byte)) {
+	at := 0
+	one := func(rec []byte) {
+		if at >= first && at < first+count {
+			f(rec)
+		}
+		at++
+	}
+	q.front.each(one)
+	eachRecord(q.head, one)
+	for _, c := range q.mid[q.taken:] {
+		if at+c.n <= first {
+			at += c.n
+			continue
+		}
+		if at >= first+count {
+			return
+		}
+		eachRecord(expand(c.packed), one)
+	}
+	eachRecord(q.tail, one)
 }
 
 func eachRecord(chunk []byte, f func(rec []byte)) {

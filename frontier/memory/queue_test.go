@@ -57,6 +57,12 @@ func TestQueueAgainstSlice(t *testing.T) {
 				t.Fatalf("%d entries, want %d", q.n, len(model))
 			}
 		}
+		first, count := rapid.IntRange(0, len(model)).Draw(t, "first"), rapid.IntRange(0, 40).Draw(t, "count")
+		var part []frontier.Entry
+		q.some(first, count, func(rec []byte) { part = append(part, decoded(t, rec, host)) })
+		if want := model[first:min(first+count, len(model))]; !slices.Equal(part, want) {
+			t.Fatalf("%d entries from %d of %d on, want %d", len(part), first, len(model), len(want))
+		}
 		i := 0
 		q.each(func(rec []byte) {
 			if got := decoded(t, rec, host); got != model[i] {
@@ -97,7 +103,7 @@ func BenchmarkQueue(b *testing.B) {
 	}
 	size := len(q.head) + len(q.tail)
 	for _, c := range q.mid {
-		size += cap(c) + 24
+		size += cap(c.packed) + 24
 	}
 	b.ReportMetric(float64(size)/float64(q.n), "bytes/URL")
 	for range i {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 // While a process has a directory open, others reach the crawl through a socket in
@@ -75,7 +76,25 @@ var calls = map[string]call{
 	"Members":  ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Member, error) { return f.Members(ctx) }),
 	"Met":      ask(func(ctx context.Context, f *Frontier, a metArgs) (bool, error) { return f.Met(ctx, a.Shard, a.Site) }),
 	"Stopped":  ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Stop, error) { return f.Stopped(ctx) }),
-	"Report":   ask(func(ctx context.Context, f *Frontier, _ none) (*frontier.Report, error) { return f.Report(ctx) }),
+	"Rules": ask(func(ctx context.Context, f *Frontier, a rulesArgs) ([]frontier.OriginRules, error) {
+		return a.Origins, f.Rules(ctx, a.Shard, a.Origins)
+	}),
+	"SetRules": ask(func(ctx context.Context, f *Frontier, a rulesArgs) (none, error) {
+		return none{}, f.SetRules(ctx, a.Shard, a.Origins)
+	}),
+	"ShardStats": ask(func(ctx context.Context, f *Frontier, k int) (frontier.ShardStats, error) {
+		return f.ShardStats(ctx, k)
+	}),
+	"SiteStates": ask(func(ctx context.Context, f *Frontier, a statesArgs) ([]frontier.SiteState, error) {
+		return f.SiteStates(ctx, a.Shard, a.Sites)
+	}),
+	"Entries": ask(func(ctx context.Context, f *Frontier, a entriesArgs) ([]frontier.Standing, error) {
+		return f.Entries(ctx, a.Shard, a.At, a.Offset, a.Count)
+	}),
+	"Knows": ask(func(ctx context.Context, f *Frontier, a knowsArgs) (bool, error) {
+		return f.Knows(ctx, a.Shard, a.URL)
+	}),
+	"Report": ask(func(ctx context.Context, f *Frontier, _ none) (*frontier.Report, error) { return f.Report(ctx) }),
 }
 
 type (
@@ -114,6 +133,23 @@ type (
 	metArgs struct {
 		Shard int
 		Site  string
+	}
+	rulesArgs struct {
+		Shard   int
+		Origins []frontier.OriginRules
+	}
+	statesArgs struct {
+		Shard int
+		Sites []string
+	}
+	entriesArgs struct {
+		Shard         int
+		At            frontier.EntryPlace
+		Offset, Count int64
+	}
+	knowsArgs struct {
+		Shard int
+		URL   canon.Fingerprint
 	}
 )
 

@@ -14,20 +14,29 @@ import (
 func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
 	out := make([]frontier.ShardStats, len(f.states))
 	for k := range f.states {
-		p, err := f.shard(ctx, k, "stats")
-		if err != nil {
+		var err error
+		if out[k], err = f.ShardStats(ctx, k); err != nil {
 			return nil, err
 		}
-		p.lock()
-		out[k] = p.stats
-		for class := range 4 {
-			out[k].Ready += int64(len(p.heaps[class]))
-		}
-		out[k].Held = int64(len(p.heaps[inHeld]))
-		out[k].Leases = int64(len(p.leases))
-		p.mu.Unlock()
 	}
 	return out, nil
+}
+
+// ShardStats counts shard k.
+func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, error) {
+	p, err := f.shard(ctx, k, "stats")
+	if err != nil {
+		return frontier.ShardStats{}, err
+	}
+	p.lock()
+	defer p.mu.Unlock()
+	s := p.stats
+	for class := range 4 {
+		s.Ready += int64(len(p.heaps[class]))
+	}
+	s.Held = int64(len(p.heaps[inHeld]))
+	s.Leases = int64(len(p.leases))
+	return s, nil
 }
 
 // shardSlot is the slot that shard k would have in Redis Cluster.
@@ -81,7 +90,7 @@ func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (live int, e
 	if f.members == nil {
 		f.members = make(map[string]frontier.Member)
 	}
-	m.Seen = f.cfg.Now()
+	m.Seen, m.Tokens = f.cfg.Now(), f.run
 	f.members[m.ID] = m
 	return len(f.members), nil
 }

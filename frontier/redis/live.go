@@ -20,6 +20,7 @@ func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (live int, e
 	if m.ID == "" {
 		return 0, fmt.Errorf("frontier: announce: a member needs an id")
 	}
+	m.Tokens = f.process
 	text, err := json.Marshal(m)
 	if err != nil {
 		return 0, err

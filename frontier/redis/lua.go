@@ -38,6 +38,8 @@ var (
 	siteScript     = script("site", allowOOM)
 	reserveScript  = script("reserve", allowOOM)
 	rulesScript    = script("rules", readOnly)
+	lookScript     = script("look", readOnly)
+	standingScript = script("standing", readOnly)
 	setRulesScript = script("setrules", "")
 	statsScript    = bare("stats", readOnly, "marks")
 )

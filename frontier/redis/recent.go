@@ -108,7 +108,7 @@ func (f *Frontier) statsInTime(ctx context.Context, wait time.Duration) ([]front
 	errs := make([]error, len(f.keys))
 	var wg sync.WaitGroup
 	for k := range f.keys {
-		wg.Go(func() { out[k], errs[k] = f.shardStats(short, k) })
+		wg.Go(func() { out[k], errs[k] = f.ShardStats(short, k) })
 	}
 	wg.Wait()
 	last := f.recent.Load()

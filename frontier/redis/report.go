@@ -127,15 +127,15 @@ func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
 	errs := make([]error, len(f.keys))
 	var wg sync.WaitGroup
 	for k := range f.keys {
-		wg.Go(func() { out[k], errs[k] = f.shardStats(ctx, k) })
+		wg.Go(func() { out[k], errs[k] = f.ShardStats(ctx, k) })
 	}
 	wg.Wait()
 	f.noteLongest(out)
 	return out, errors.Join(errs...)
 }
 
-// shardStats counts one shard, at one moment.
-func (f *Frontier) shardStats(ctx context.Context, k int) (frontier.ShardStats, error) {
+// ShardStats counts shard k, at one moment. Cost: one call.
+func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, error) {
 	keys := f.keys[k]
 	s := frontier.ShardStats{Shard: k, Slot: shard.Slot(f.shards.Tag(k))}
 	low, high, longest := f.marks(k, f.settings.Load())

@@ -1,0 +1,137 @@
+package ask
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"seine/frontier"
+)
+
+// explain draws the conclusion from what was found.
+func (w *asking) explain(s *frontier.Settings) {
+	a, c := w.a, w.a.Clock
+	switch {
+	case c != nil && c.Blocked != "":
+		w.conclude(StateBlocked, fmt.Sprintf("not fetched: site %s is blocked %s", a.Site, c.Blocked))
+	case a.Lent != nil:
+		who := a.Lent.Fetcher
+		if who == "" {
+			who = "a fetcher that is not on the list of programs"
+		}
+		w.conclude(StateLent, fmt.Sprintf("being fetched: lent to %s, until %v from now", who, a.Lent.Left))
+		if a.Lent.Left < 0 {
+			w.conclude(StateLent, fmt.Sprintf("not fetched yet: it was lent to %s, whose lease ended %v ago; it comes back", who, -a.Lent.Left))
+		}
+	case a.Queued != nil:
+		w.explainQueued(s)
+	case a.Wait != nil:
+		a.Wait.Why = trouble(&w.state)
+		w.conclude(StateWaiting, fmt.Sprintf("not fetched yet: attempt %d failed, it is tried again in %v%s%s", a.Wait.Attempts, max(a.Wait.Left, c.Due), comma(a.Wait.Why), w.halted()))
+		if a.Wait.Attempts == 0 {
+			w.conclude(StateWaiting, fmt.Sprintf("not fetched yet: it waits for %v, for no fault of its own%s%s", max(a.Wait.Left, c.Due), comma(a.Wait.Why), w.halted()))
+		}
+	case a.Dead != nil:
+		w.conclude(StateDead, fmt.Sprintf("given up: %s%s", a.Dead.Cause, colon(a.Dead.Text)))
+	case a.Known.Yes:
+		w.explainKnown()
+	default:
+		w.explainUnknown(s)
+	}
+}
+
+func (w *asking) explainQueued(s *frontier.Settings) {
+	a, c := w.a, w.a.Clock
+	a.Queued.Takes = Span(time.Duration(a.Queued.Before) * time.Duration(c.Delay))
+	when := "its site is due now"
+	switch {
+	case w.state.Place == frontier.PlaceLent:
+		when = "other URLs of its site are being fetched"
+	case c.Due > 0:
+		when = fmt.Sprintf("its site is due in %v", c.Due)
+	}
+	why := fmt.Sprintf("not fetched yet: %d URLs of its site are before it, %v at a delay of %v (%s); %s", a.Queued.Before, a.Queued.Takes, c.Delay, c.Reason, when)
+	if c.Paused != "" {
+		why = fmt.Sprintf("not fetched: site %s is paused %s", a.Site, c.Paused)
+	}
+	w.conclude(StateQueued, why+w.forbidden()+w.halted()+comma(trouble(&w.state)))
+}
+
+// explainKnown: the shard knows the URL, and it was found nowhere.
+func (w *asking) explainKnown() {
+	if !w.looked || !w.buried {
+		w.conclude(StateKnown, "known, and not among what was looked at: queued farther behind, given up longer ago, or fetched")
+		return
+	}
+	why := "fetched: it is known, and neither queued nor given up; records say what it was"
+	if !w.a.Known.Exact {
+		w.note("a filter is wrong about one in %.0f URLs that it was never told of: such a URL would be held for fetched, too", 1/w.a.Known.Rate)
+	}
+	w.conclude(StateDone, why)
+}
+
+// explainUnknown: nobody ever admitted the URL.
+func (w *asking) explainUnknown(s *frontier.Settings) {
+	a, c := w.a, w.a.Clock
+	link := "a link to it"
+	if a.Scope.From != "" {
+		link = "a link to it on " + a.Scope.From
+	}
+	switch {
+	case !a.Scope.Follows:
+		w.conclude(StateRefused, fmt.Sprintf("not fetched: %s is refused by %s", link, a.Scope.Rule))
+		if !strings.HasPrefix(a.Scope.Rule, "--deny") {
+			w.note("a seed is fetched all the same: frontier seed --seed URL")
+		}
+	case c != nil && c.Cap > 0 && c.Admitted >= c.Cap:
+		w.conclude(StateCapped, fmt.Sprintf("not fetched: site %s has %d URLs of the %d that it may have", a.Site, c.Admitted, c.Cap))
+	case w.shard.Memory.Bar > 0 && queued(&w.state) >= w.shard.Memory.Bar:
+		w.conclude(StateUndiscovered, fmt.Sprintf("not known: links to queues of %d URLs or more are turned away for want of memory, and its site has %d", w.shard.Memory.Bar, queued(&w.state)))
+	case w.shard.Memory.Limit > 0 && w.shard.Memory.Used >= w.shard.Memory.Limit:
+		w.conclude(StateUndiscovered, "not known: its shard is full and admits nothing")
+	default:
+		w.conclude(StateUndiscovered, "not known: nobody seeded it and no page that was fetched so far linked to it in a way that is followed; nothing refuses "+link+w.forbidden())
+		if a.Scope.From == "" && s.Scope != "any" {
+			w.note("judged as a link of its own %s; --from PAGE judges it as a link of that page", s.Scope)
+		}
+	}
+}
+
+// forbidden says that robots.txt will have the URL given up.
+func (w *asking) forbidden() string {
+	r := w.a.Robots
+	if r.Allowed || r.Ignored {
+		return ""
+	}
+	return fmt.Sprintf("; but then it would be given up, for robots.txt has %q in line %d", r.Rule, r.Line)
+}
+
+// halted says that nothing is lent there.
+func (w *asking) halted() string {
+	if w.a.Paused == "" {
+		return ""
+	}
+	return "; " + w.a.Paused
+}
+
+// trouble says that a site fails.
+func trouble(s *frontier.SiteState) string {
+	if s.Failures == 0 {
+		return ""
+	}
+	return fmt.Sprintf("its site failed %d times in a row", s.Failures)
+}
+
+func comma(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ", " + text
+}
+
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}

@@ -1,0 +1,378 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"seine/fetch/robots"
+	"seine/frontier"
+	"seine/frontier/canon"
+)
+
+// asking is one question after a URL.
+type asking struct {
+	f      frontier.Operated
+	now    time.Time
+	parser *canon.Parser
+	sites  *canon.Sites
+	url    canon.URL
+	key    string
+	print  canon.Fingerprint
+	a      *Answer
+	state  frontier.SiteState
+	shard  frontier.ShardStats
+	looked bool // at all of its site's queue
+	buried bool // all letters were looked at
+}
+
+// Why says why a URL was fetched or was not. What cannot be crawled at all is an
+// answer, and no error. Cost: some ten calls to the URL's shard; where the URL is
+// in no visit and no retry also one for each EntriesMost of the first LookMost
+// entries of the site's queue, and of the last letters of each cause of death.
+func Why(ctx context.Context, f frontier.Operated, q WhyQuery) (*Answer, error) {
+	layout := f.Layout()
+	w := &asking{f: f, now: time.Now(), parser: canon.NewParser(layout.CanonConfig()), sites: canon.NewSites(layout.LimitBy)}
+	w.a = &Answer{URL: frontier.HideCredentials(q.URL)}
+	if err := w.parser.Parse(&w.url, []byte(q.URL)); err != nil {
+		w.conclude(StateInvalid, "not crawled: "+strings.TrimPrefix(err.Error(), "canon: "))
+		return w.a, nil
+	}
+	settings, err := f.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	site, print := w.sites.Fingerprint(&w.url)
+	w.key, w.print = string(w.url.Key()), print
+	w.a.URL, w.a.Key, w.a.Site, w.a.Shard = w.url.String(), w.key, site.Name, f.Of(print)
+	for _, step := range []func(context.Context, *frontier.Settings) error{
+		w.lookAtShard, w.judge, w.lookAtRobots, w.find, w.lookAtKnown,
+	} {
+		if err := step(ctx, settings); err != nil {
+			return nil, err
+		}
+	}
+	if q.From != "" && w.a.Scope.From == "" {
+		if err := w.judgeFrom(settings, q.From); err != nil {
+			return nil, err
+		}
+	}
+	w.explain(settings)
+	return w.a, nil
+}
+
+func (w *asking) conclude(state, why string) { w.a.State, w.a.Why = state, why }
+
+func (w *asking) note(format string, args ...any) {
+	w.a.Notes = append(w.a.Notes, fmt.Sprintf(format, args...))
+}
+
+// lookAtShard reads the shard's counts.
+func (w *asking) lookAtShard(ctx context.Context, s *frontier.Settings) (err error) {
+	if w.shard, err = w.f.ShardStats(ctx, w.a.Shard); err != nil {
+		return err
+	}
+	w.a.Slot, w.a.Master = w.shard.Slot, w.shard.Master
+	paused, err := w.f.PausedShards(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(paused) == w.f.Shards():
+		w.a.Paused = "the crawl is paused"
+	case slices.Contains(paused, w.a.Shard):
+		w.a.Paused = fmt.Sprintf("shard %d is paused", w.a.Shard)
+	case s.MaxPages > 0 && w.atLimit(ctx, s.MaxPages):
+		w.a.Paused = fmt.Sprintf("the crawl is at its end: --max-pages %d is reached", s.MaxPages)
+	}
+	return nil
+}
+
+// countWait is how long shards that are not the URL's may take to say their counts.
+const countWait = 2 * time.Second
+
+// atLimit reports whether the shards that answer have settled so many pages.
+func (w *asking) atLimit(ctx context.Context, most int64) bool {
+	short, cancel := context.WithTimeout(ctx, countWait)
+	defer cancel()
+	n := int64(0)
+	for k := range w.f.Shards() {
+		s, err := w.f.ShardStats(short, k)
+		if err != nil {
+			break
+		}
+		n += s.Done + s.Dead
+	}
+	return n >= most
+}
+
+// judge asks the settings about a link to the URL on a page of its own host.
+func (w *asking) judge(_ context.Context, s *frontier.Settings) error {
+	scope, err := frontier.NewScope(s)
+	if err != nil {
+		return err
+	}
+	w.a.Scope = scopeOf(scope.Judge(&w.url, 0), s)
+	return nil
+}
+
+// scopeOf says a ruling in the words of flags.
+func scopeOf(r frontier.Ruling, s *frontier.Settings) *Scope {
+	sc := &Scope{Follows: r.Reason == "", Reason: r.Reason}
+	switch {
+	case r.Reason == frontier.ReasonDepth:
+		sc.Rule = fmt.Sprintf("--max-depth %d", s.MaxDepth)
+	case r.Reason == frontier.ReasonExtension:
+		sc.Rule = "--skip-ext " + r.Rule
+	case r.Reason == frontier.ReasonRule && r.Rule != "":
+		sc.Rule = "--deny " + r.Rule
+	case r.Reason == frontier.ReasonRule:
+		sc.Rule = "--allow " + strings.Join(s.Allow, " --allow ") + ", none of which matches"
+	case r.Reason == frontier.ReasonScope:
+		sc.Rule = "--scope " + s.Scope
+	}
+	return sc
+}
+
+// judgeFrom asks the settings about a link to the URL on another page.
+func (w *asking) judgeFrom(s *frontier.Settings, from string) error {
+	var page canon.URL
+	if err := w.parser.Parse(&page, []byte(from)); err != nil {
+		return fmt.Errorf("ask: the page %s: %w", frontier.Shown(from), err)
+	}
+	scope, err := frontier.NewScope(s)
+	if err != nil {
+		return err
+	}
+	r := frontier.Ruling{Reason: frontier.ReasonScope}
+	if scope.Within(w.sites.Of(page.Host()).Name, page.Host(), &w.url, w.a.Site) {
+		r = scope.Judge(&w.url, 0)
+	}
+	w.a.Scope = scopeOf(r, s)
+	w.a.Scope.From = page.String()
+	if s.MaxDepth > 0 {
+		w.note("the page's own depth is not known: a link on it is followed if that is below %d", s.MaxDepth)
+	}
+	return nil
+}
+
+// lookAtRobots asks the rules that the fleet keeps.
+func (w *asking) lookAtRobots(ctx context.Context, s *frontier.Settings) error {
+	r := &Robots{Origin: string(w.url.Origin()), Allowed: true, Ignored: s.Robots == "ignore"}
+	w.a.Robots = r
+	ask := []frontier.OriginRules{{Site: w.a.Site, Origin: r.Origin}}
+	if err := w.f.Rules(ctx, w.a.Shard, ask); err != nil {
+		return err
+	}
+	if ask[0].TTL <= 0 {
+		return nil
+	}
+	rules, agent, read, err := robots.LoadKept(ask[0].Rules)
+	if err != nil {
+		w.note("what is kept of %s/robots.txt was written by another version: it is asked for again", r.Origin)
+		return nil
+	}
+	v := rules.Explain(w.url.Target())
+	r.Read, r.Allowed, r.Agent, r.Group, r.Rule, r.Line = true, v.Allowed, agent, v.Group, v.Rule, v.Line
+	r.Delay, r.Left = Span(min(rules.Delay(), s.CrawlDelayCap())), Span(ask[0].TTL)
+	if !read.IsZero() {
+		r.Age = Span(max(0, w.now.Sub(read)))
+	}
+	return nil
+}
+
+// lookAtKnown asks whether the shard knows the URL.
+func (w *asking) lookAtKnown(ctx context.Context, _ *frontier.Settings) error {
+	yes, err := w.f.Knows(ctx, w.a.Shard, w.print)
+	w.a.Known = &Known{Yes: yes, Exact: w.f.Exact()}
+	if !w.a.Known.Exact {
+		w.a.Known.Rate = w.f.Layout().ErrorRate
+	}
+	return err
+}
+
+// findTries is how often a site that moves is looked at.
+const findTries = 3
+
+// find looks where the URL stands. A URL that moves while it is looked for is
+// looked for again.
+func (w *asking) find(ctx context.Context, s *frontier.Settings) error {
+	for range findTries {
+		before, err := w.siteState(ctx)
+		if err != nil {
+			return err
+		}
+		found, err := w.findAt(ctx, before)
+		if err != nil {
+			return err
+		}
+		if w.state, err = w.siteState(ctx); err != nil {
+			return err
+		}
+		if found || w.state.Lease == before.Lease && w.state.Queued == before.Queued && w.state.Waiting == before.Waiting {
+			break
+		}
+	}
+	w.a.Clock = clockOf(&w.state, s)
+	if w.a.Queued != nil || w.a.Lent != nil || w.a.Wait != nil {
+		return nil
+	}
+	return w.findDead(ctx)
+}
+
+func (w *asking) siteState(ctx context.Context) (frontier.SiteState, error) {
+	list, err := w.f.SiteStates(ctx, w.a.Shard, []string{w.a.Site})
+	if err != nil {
+		return frontier.SiteState{}, err
+	}
+	return list[0], nil
+}
+
+// is reports whether an entry is the URL.
+func (w *asking) is(e *frontier.Entry) bool {
+	if e.URL == string(w.url.Fetch()) {
+		return true
+	}
+	var u canon.URL
+	return w.parser.Parse(&u, []byte(e.URL)) == nil && string(u.Key()) == w.key
+}
+
+// findAt looks at the visit, the retries and the queue of the site.
+func (w *asking) findAt(ctx context.Context, s frontier.SiteState) (found bool, err error) {
+	w.looked = true
+	if s.Place == frontier.PlaceLent {
+		open, err := w.f.Entries(ctx, w.a.Shard, frontier.EntryPlace{Site: s.Site, Kind: frontier.InVisit, Token: s.Lease.Token}, 0, frontier.EntriesMost)
+		if err != nil {
+			return false, err
+		}
+		for i := range open {
+			if w.is(&open[i].Entry) {
+				w.a.Lent = &Lent{Token: s.Lease.Token, Left: Span(s.Left)}
+				w.a.Lent.Fetcher, err = w.holder(ctx, s.Lease.Token)
+				return true, err
+			}
+		}
+	}
+	before := int64(0) // entries that are asked for first
+	_, found, err = w.walk(ctx, frontier.EntryPlace{Site: s.Site, Kind: frontier.InRetries}, s.Waiting, func(e *frontier.Standing, _ int64) {
+		w.a.Wait = &Waiting{Left: Span(e.Left), Attempts: e.Attempts}
+	})
+	for class := 0; class < len(s.Queued) && !found && err == nil; class++ {
+		var passed int64
+		passed, found, err = w.walk(ctx, frontier.EntryPlace{Site: s.Site, Class: class}, min(s.Queued[class], LookMost-before), func(e *frontier.Standing, at int64) {
+			w.a.Queued = &Queued{Class: class, Before: before + at, Depth: e.Depth, Attempts: e.Attempts, Lost: e.Lost}
+		})
+		before += passed
+		if passed < s.Queued[class] && !found {
+			w.looked = false
+			w.note("not among the next %d of %d queued URLs of its site", before, queued(&s))
+			break
+		}
+	}
+	return found, err
+}
+
+// walk looks at the first entries of a place, LookMost at most, and calls found
+// with the URL's. It returns how many it passed.
+func (w *asking) walk(ctx context.Context, at frontier.EntryPlace, n int64, found func(e *frontier.Standing, at int64)) (passed int64, ok bool, err error) {
+	for n = min(n, LookMost); passed < n; {
+		page, err := w.f.Entries(ctx, w.a.Shard, at, passed, min(frontier.EntriesMost, n-passed))
+		if err != nil || len(page) == 0 {
+			return passed, false, err
+		}
+		for i := range page {
+			if w.is(&page[i].Entry) {
+				found(&page[i], passed+int64(i))
+				return passed, true, nil
+			}
+		}
+		passed += int64(len(page))
+	}
+	return passed, false, nil
+}
+
+// holder names the program that made a token.
+func (w *asking) holder(ctx context.Context, token string) (string, error) {
+	members, err := w.f.Members(ctx)
+	for _, m := range members {
+		if m.Tokens != "" && strings.HasPrefix(token, m.Tokens) {
+			return fmt.Sprintf("%s %s, process %d on %s", m.Kind, m.ID, m.PID, m.Host), err
+		}
+	}
+	return "", err
+}
+
+// findDead looks at the last letters of each cause.
+func (w *asking) findDead(ctx context.Context) error {
+	counts, err := w.f.DeadCounts(ctx, w.a.Shard)
+	if err != nil {
+		return err
+	}
+	w.buried = true
+	for _, cause := range slices.Sorted(maps.Keys(counts)) {
+		n := counts[cause]
+		if n > LookMost {
+			w.buried = false
+			w.note("not looked at: %d older letters of cause %s", n-LookMost, cause)
+		}
+		for at := max(0, n-LookMost); at < n; at += frontier.EntriesMost {
+			page, err := w.f.DeadLetters(ctx, w.a.Shard, cause, at, frontier.EntriesMost)
+			if err != nil {
+				return err
+			}
+			for i := range page {
+				if d := &page[i]; d.Site == w.a.Site && w.is(&d.Entry) {
+					w.a.Dead = &Dead{Cause: cause, Text: frontier.HideCredentials(d.Text), Attempts: d.Attempts, Depth: d.Depth}
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func queued(s *frontier.SiteState) int64 {
+	return s.Queued[0] + s.Queued[1] + s.Queued[2] + s.Queued[3]
+}
+
+// clockOf is a site's politeness, nil when nothing is kept of it.
+func clockOf(s *frontier.SiteState, set *frontier.Settings) *Clock {
+	if !s.Met && s.Paused == nil && s.Blocked == nil {
+		return nil
+	}
+	c := &Clock{
+		Failures: s.Failures, Next: Span(max(0, s.Clock)), Due: Span(s.Due), Place: string(s.Place),
+		Queued: queued(s), Waiting: s.Waiting, Cap: s.Cap, Admitted: s.Admitted,
+		Paused: stopText(s.Paused), Blocked: stopText(s.Blocked),
+	}
+	c.Delay, c.Reason = delayOf(s, set)
+	if c.Cap == 0 {
+		c.Cap = set.CapOf(s.Site)
+	}
+	return c
+}
+
+// delayOf is the delay of a site and its reason: what its last visit left, or
+// what the settings say.
+func delayOf(s *frontier.SiteState, set *frontier.Settings) (Span, string) {
+	switch {
+	case s.Why != "":
+		return Span(s.Delay), s.Why
+	case s.Override != "" || set.Rule(s.Site) != nil:
+		return Span(set.DelayOf(s.Site)), "override"
+	}
+	return Span(set.Delay), "setting"
+}
+
+func stopText(s *frontier.Stop) string {
+	if s == nil {
+		return ""
+	}
+	text := "since " + s.Since.Format(time.RFC3339)
+	if s.Reason != "" {
+		text += ": " + frontier.HideCredentials(s.Reason)
+	}
+	return text
+}

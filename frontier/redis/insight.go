@@ -1,0 +1,159 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/canon"
+	"seine/shard"
+)
+
+// lookFields is how much look.lua says of each site.
+const lookFields = 17
+
+// SiteStates reads what shard k keeps of some sites, in their order. Cost: a
+// script call for each SitesMost, some 10 us of the server a site, and another
+// call when some of them are lent.
+func (f *Frontier) SiteStates(ctx context.Context, k int, sites []string) ([]frontier.SiteState, error) {
+	states := make([]frontier.SiteState, 0, len(sites))
+	for part := range slices.Chunk(sites, frontier.SitesMost) {
+		keys, args := []string{f.keys[k].Paused(), f.keys[k].Blocked()}, make([]any, len(part))
+		for i, site := range part {
+			keys, args[i] = f.AppendSite(keys, k, site), site
+		}
+		raw, err := f.Call(ctx, k, lookScript, keys, args)
+		if err != nil {
+			return nil, err
+		}
+		reply := shard.Array(raw)
+		if len(reply) != lookFields*len(part) {
+			return nil, Malformed(k, "look", raw)
+		}
+		first := len(states)
+		for i, site := range part {
+			states = append(states, siteState(k, site, reply[lookFields*i:lookFields*(i+1)]))
+		}
+		if err := f.countOpen(ctx, k, states[first:]); err != nil {
+			return nil, err
+		}
+	}
+	return states, nil
+}
+
+// siteState reads what look.lua says of one site.
+func siteState(k int, site string, fields []any) frontier.SiteState {
+	ms := func(i int) time.Duration { return time.Duration(shard.Int(fields[i])) * time.Millisecond }
+	s := frontier.SiteState{
+		Site: site, Place: frontier.PlaceIdle, Clock: ms(1), Delay: ms(2), Why: shard.Text(fields[3]), Failures: int(shard.Int(fields[4])),
+		Cap: shard.Int(fields[5]), Admitted: shard.Int(fields[6]), Override: shard.Text(fields[7]),
+		Waiting: shard.Int(fields[14]),
+		Paused:  stopOf(k, site, false, shard.Text(fields[15])), Blocked: stopOf(k, site, true, shard.Text(fields[16])),
+	}
+	for p := range s.Queued {
+		s.Queued[p] = shard.Int(fields[10+p])
+	}
+	switch place := shard.Int(fields[8]); {
+	case shard.Text(fields[0]) != "":
+		s.Place, s.Lease, s.Left = frontier.PlaceLent, frontier.Lease{Token: shard.Text(fields[0]), Site: site}, ms(9)
+	case place == 4:
+		s.Place, s.Due = frontier.PlaceHeld, ms(9)
+	case place >= 0:
+		s.Place, s.Class, s.Due = frontier.PlaceReady, int(place), ms(9)
+	}
+	s.Met = s.Place != frontier.PlaceIdle || shard.Text(fields[1]) != "" || s.Admitted > 0
+	return s
+}
+
+// stopOf reads since when and why a site is stopped, nil when it is not.
+func stopOf(k int, site string, blocked bool, text string) *frontier.Stop {
+	since, reason, _ := strings.Cut(text, " ")
+	ms, err := strconv.ParseInt(since, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &frontier.Stop{Site: site, Shard: k, Blocked: blocked, Since: time.UnixMilli(ms).UTC(), Reason: reason}
+}
+
+// countOpen fills in how many URLs are open of the sites that are lent.
+func (f *Frontier) countOpen(ctx context.Context, k int, states []frontier.SiteState) error {
+	keys := []string{f.keys[k].Paused(), f.keys[k].Blocked()}
+	var lent []*frontier.SiteState
+	for i := range states {
+		if s := &states[i]; s.Place == frontier.PlaceLent {
+			keys, lent = append(keys, f.keys[k].Visit(s.Lease.Token)), append(lent, s)
+		}
+	}
+	if len(lent) == 0 {
+		return nil
+	}
+	raw, err := f.Call(ctx, k, lookScript, keys, nil)
+	if err != nil {
+		return err
+	}
+	counts := shard.Array(raw)
+	if len(counts) != len(lent) {
+		return Malformed(k, "look", raw)
+	}
+	for i, n := range counts {
+		lent[i].Open = shard.Int(n)
+	}
+	return nil
+}
+
+// Entries reads up to count entries of one place of a site from offset on, those
+// that can be read. Cost: one script call, some 0.3 us of the server an entry.
+func (f *Frontier) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.Standing, error) {
+	count = min(count, frontier.EntriesMost)
+	last := offset + count - 1
+	if count <= 0 || offset < 0 && last >= 0 {
+		return nil, fmt.Errorf("frontier: entries: %d from %d on", count, offset)
+	}
+	key, kind := f.keys[k].Queue(at.Site, at.Class), "queue"
+	switch at.Kind {
+	case frontier.InRetries:
+		key, kind = f.keys[k].Wait(at.Site), "retries"
+	case frontier.InVisit:
+		key, kind = f.keys[k].Visit(at.Token), "visit"
+	}
+	raw, err := f.Call(ctx, k, standingScript, []string{key}, []any{kind, offset, last})
+	if err != nil {
+		return nil, err
+	}
+	reply := shard.Array(raw)
+	list := make([]frontier.Standing, 0, len(reply)/2)
+	for i := 0; i+1 < len(reply); i += 2 {
+		e, err := frontier.DecodeEntry(shard.Text(reply[i]), at.Site)
+		if err != nil {
+			return nil, &shard.Error{Shard: k, Op: "standing", Err: fmt.Errorf("frontier: %s in %s: %w", frontier.Shown(shard.Text(reply[i])), key, err)}
+		}
+		list = append(list, frontier.Standing{Entry: e, Left: time.Duration(shard.Int(reply[i+1])) * time.Millisecond})
+	}
+	return list, nil
+}
+
+// Knows says whether shard k knows a URL; a yes of its filter may be wrong. Cost: a
+// call for each key of the filter, and one.
+func (f *Frontier) Knows(ctx context.Context, k int, url canon.Fingerprint) (bool, error) {
+	set, err := f.FilterSet(ctx, k)
+	if err != nil {
+		return false, err
+	}
+	for _, key := range set.Filter(shard.FilterOf(url, set.Plan.Filters)) {
+		reply, err := f.client.Do(ctx, k, key, "BF.EXISTS", key, url.Append(nil))
+		if err != nil {
+			return false, err
+		}
+		if reply == int64(1) || reply == true {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Exact: filters are sure of no only.
+func (f *Frontier) Exact() bool { return false }
