@@ -66,7 +66,10 @@ func TestPolicyScope(t *testing.T) {
 		{"host", "http://x.example.com/", "example.com", false},
 		{"any", "http://example.org/", "example.org", true},
 	} {
-		pol := policy{settings: &frontier.Settings{Scope: c.scope}}
+		pol, err := newPolicy(&frontier.Settings{Scope: c.scope})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := pol.inScope(src, parsed(t, c.url), c.site); got != c.want {
 			t.Errorf("%s of %s: %v", c.url, c.scope, got)
 		}
