@@ -19,7 +19,8 @@ func (c *Candidate) Request() canon.Fingerprint {
 
 // Entry is what the candidate leaves in a queue.
 func (c *Candidate) Entry() Entry {
-	return Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Trail: c.Trail, Seed: c.Seed, Meta: c.Meta, Sitemap: c.Sitemap, SitemapOf: c.SitemapOf}
+	return Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Trail: c.Trail, Seed: c.Seed, Meta: c.Meta, Sitemap: c.Sitemap, SitemapOf: c.SitemapOf,
+		Referrer: c.Referrer, From: c.From}
 }
 
 // Maker makes candidates of texts, such as seeds and elements of a feed, by

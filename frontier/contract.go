@@ -20,6 +20,8 @@ type Candidate struct {
 	Meta        string            // JSON object carried to the page's record, or ""
 	Sitemap     bool              // read as a sitemap or feed, whatever its type
 	SitemapOf   string            // host whose robots.txt named it, "" = its own
+	Referrer    string            // page that linked to it, as records name it; "" where that is not wanted
+	From        string            // URL that redirects to it, as records name it; "" of others
 	Again       string            // request id that queues a known URL once more, or ""
 	Waits       bool              // whoever asks keeps it where memory is scarce: Full then, not Capped
 }
@@ -48,6 +50,8 @@ type Entry struct {
 	Meta      string
 	Sitemap   bool
 	SitemapOf string
+	Referrer  string
+	From      string
 	Last      Fetched // of a URL that is fetched again
 }
 

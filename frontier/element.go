@@ -24,6 +24,8 @@ type element struct {
 	Trail     string          `json:"trail"`      // of them
 	Sitemap   bool            `json:"sitemap"`    // read it as a sitemap or feed, whatever its type
 	SitemapOf string          `json:"sitemap_of"` // host that named it as its own
+	Referrer  string          `json:"referrer"`   // page that linked to it
+	From      string          `json:"from"`       // URL that redirects to it
 }
 
 // The bounds of an element.
@@ -71,6 +73,12 @@ func AppendElement(dst []byte, c *Candidate) []byte {
 	}
 	if c.SitemapOf != "" {
 		dst = appendString(append(dst, `,"sitemap_of":`...), c.SitemapOf)
+	}
+	if c.Referrer != "" {
+		dst = appendString(append(dst, `,"referrer":`...), c.Referrer)
+	}
+	if c.From != "" {
+		dst = appendString(append(dst, `,"from":`...), c.From)
 	}
 	if c.Again != "" && !strings.HasPrefix(c.Again, sitemapRequest) {
 		dst = append(dst, `,"again":true`...)
@@ -134,6 +142,7 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 	item.Waits = true
 	item.Depth, item.Meta, item.Redirects, item.Trail = e.Depth, meta, e.Redirects, Trail(e.Trail)
 	item.Sitemap, item.SitemapOf = e.Sitemap, e.SitemapOf
+	item.Referrer, item.From = e.Referrer, e.From
 	if e.Seed != nil {
 		item.Seed = *e.Seed
 	}

@@ -9,8 +9,8 @@ import (
 // A stored entry starts with four bytes that scripts read and write: version
 // '1', class '0'..'3', times lost '0'.., fetches that ended in retry '0'... Then
 // flags, depth (uvarint), redirects (a byte, if any), meta and the host that a
-// sitemap is of (uvarint length and text, if any), and the URL as the rest, with the
-// trail of its redirects as a fragment. The varying part comes last, so that
+// sitemap is of (uvarint length and text, if any), and the URL as the rest, with what
+// is kept of its redirects as a fragment. The varying part comes last, so that
 // entries of one list share a long first part, which is what list compression
 // takes out; what the key of the list says already, scheme and site, is a flag.
 //
@@ -24,7 +24,7 @@ const (
 
 // IsNew reports whether the entry is of version 2. It may stand only where the crawl
 // is of format 2, which programs that cannot read it refuse.
-func (e *Entry) IsNew() bool { return e.SitemapOf != "" || e.Last != (Fetched{}) }
+func (e *Entry) IsNew() bool { return e.SitemapOf != "" || e.Referrer != "" || e.Last != (Fetched{}) }
 
 // The flags of an entry.
 const (
@@ -39,9 +39,10 @@ const (
 
 // The further flags of an entry of version 2.
 const (
-	moreFlags = '@' // always there
-	moreLast  = 1   // interval, time and Last-Modified (uvarints), digest (8 bytes), ETag (uvarint length and text) of the last fetch
-	moreKnown = moreLast
+	moreFlags    = '@' // always there
+	moreLast     = 1   // interval, time and Last-Modified (uvarints), digest (8 bytes), ETag (uvarint length and text) of the last fetch
+	moreReferrer = 2   // a digit for its form, and the rest of it (uvarint length and text)
+	moreKnown    = moreLast | moreReferrer
 )
 
 // entryForms are starts of URLs that an entry leaves out; the site comes
@@ -74,6 +75,9 @@ func AppendEntry(dst []byte, site string, e *Entry) []byte {
 	if e.Last != (Fetched{}) {
 		more |= moreLast
 	}
+	if e.Referrer != "" {
+		more |= moreReferrer
+	}
 	if e.IsNew() {
 		dst[version] = entryMore
 		dst = append(dst, more)
@@ -91,9 +95,13 @@ func AppendEntry(dst []byte, site string, e *Entry) []byte {
 	if more&moreLast != 0 {
 		dst = appendFetched(dst, &e.Last)
 	}
+	if e.Referrer != "" {
+		form, rest := formOf(site, e.Referrer)
+		dst = appendText(append(dst, '0'+byte(form)), rest)
+	}
 	dst = append(dst, url...)
-	if e.Trail != "" && e.Redirects > 0 {
-		dst = append(append(dst, '#'), e.Trail...)
+	if e.Redirects > 0 && (e.Trail != "" || e.From != "") {
+		dst = appendHops(dst, site, e)
 	}
 	return dst
 }
@@ -163,8 +171,20 @@ func DecodeEntry(stored, site string) (Entry, error) {
 			return Entry{}, ErrEntry
 		}
 	}
+	if more&moreReferrer != 0 {
+		if rest == "" {
+			return Entry{}, ErrEntry
+		}
+		form, text := rest[:1], ""
+		if text, rest, ok = cutText(rest[1:]); ok {
+			e.Referrer, ok = cutForm(form+text, site)
+		}
+		if !ok {
+			return Entry{}, ErrEntry
+		}
+	}
 	if e.Redirects > 0 {
-		rest, e.Trail = cutTrail(rest)
+		rest, e.Trail, e.From = cutHops(rest, site)
 	}
 	if form := flags / flagForm % 4; form != 0 {
 		rest = entryForms[form] + site + rest
@@ -195,6 +215,17 @@ func cutFetched(s string) (f Fetched, rest string, ok bool) {
 // maxFetched bounds the numbers of what is kept of a fetch: 285 years in
 // milliseconds.
 const maxFetched = 9e12
+
+// cutForm makes a URL of a digit for its form and the rest of it.
+func cutForm(s, site string) (url string, ok bool) {
+	if s == "" || s[0] < '0' || int(s[0]-'0') >= len(entryForms) {
+		return "", false
+	}
+	if form := s[0] - '0'; form != 0 {
+		return entryForms[form] + site + s[1:], true
+	}
+	return s[1:], true
+}
 
 // cutText is the opposite of appendText.
 func cutText(s string) (text, rest string, ok bool) {

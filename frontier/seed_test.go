@@ -160,6 +160,8 @@ func TestElementComesBack(t *testing.T) {
 			}
 			if seed {
 				want.Meta = `{"k":["\"",1]}`
+			} else {
+				want.Referrer, want.From = "http://a.example/list?a=\"", "http://b.example/moved"
 			}
 			line := AppendElement(nil, &want)
 			k := new(kept)

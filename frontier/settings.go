@@ -41,6 +41,7 @@ type Settings struct {
 	FeedAgain      bool          `json:"feed_again"`         // elements of the feed are fetched though known
 	MemoryHigh     int           `json:"memory_high"`        // per cent of maxmemory above which links of the longest queues are turned away, 0 = never
 	MemoryLow      int           `json:"memory_low"`         // below which they are let in again, 0 = 5 below MemoryHigh; nothing without it
+	Referrer       bool          `json:"referrer"`           // URLs carry the page that linked to them to their records
 	Digest         string        `json:"digest"`             // of pages: xxh3, sha256, none; "" = sha256
 	Sites          []SiteRule    `json:"sites,omitempty"`
 }

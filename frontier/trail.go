@@ -46,11 +46,33 @@ func isTrail(text string) bool {
 	})
 }
 
-// cutTrail splits the trail off a URL that is stored with it. It stands where a
-// fragment would, for programs that do not know of it drop that.
-func cutTrail(stored string) (url string, t Trail) {
-	if i := strings.LastIndexByte(stored, '#'); i >= 0 && isTrail(stored[i+1:]) {
-		return stored[:i], Trail(stored[i+1:])
+// appendHops appends what an entry keeps of the redirects that led to it: where a
+// fragment would stand, for programs that do not know of it drop that, the trail,
+// and behind a comma the last of their URLs.
+func appendHops(dst []byte, site string, e *Entry) []byte {
+	dst = append(append(dst, '#'), e.Trail...)
+	if e.From != "" {
+		form, rest := formOf(site, e.From)
+		dst = append(append(dst, ',', '0'+byte(form)), rest...)
 	}
-	return stored, ""
+	return dst
+}
+
+// cutHops splits what appendHops wrote off a URL that is stored with it.
+func cutHops(stored, site string) (url string, t Trail, from string) {
+	i := strings.LastIndexByte(stored, '#')
+	if i < 0 {
+		return stored, "", ""
+	}
+	trail, rest, more := strings.Cut(stored[i+1:], ",")
+	if !isTrail(trail) && (trail != "" || !more) {
+		return stored, "", ""
+	}
+	if more {
+		var ok bool
+		if from, ok = cutForm(rest, site); !ok {
+			return stored, "", ""
+		}
+	}
+	return stored[:i], Trail(trail), from
 }

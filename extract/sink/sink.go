@@ -35,6 +35,8 @@ type Record struct {
 	Redirects   int             `json:"redirects,omitempty"`
 	Location    string          `json:"location,omitempty"`      // of a 3xx, resolved
 	Seen        bool            `json:"location_seen,omitempty"` // Location was known before; not set where that is not sure
+	From        string          `json:"from,omitempty"`          // URL that redirects to this one
+	Referrer    string          `json:"referrer,omitempty"`      // page that linked to it, where the crawl keeps that
 	Meta        json.RawMessage `json:"meta,omitempty"`
 	Digest      string          `json:"digest,omitempty"` // xxh3:… or sha256:… of the decoded body
 	ETag        string          `json:"etag,omitempty"`

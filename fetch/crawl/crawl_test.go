@@ -460,3 +460,41 @@ func TestRules(t *testing.T) {
 		}
 	}
 }
+
+// TestReferrer: a record names the page whose link admitted its URL, through a
+// redirect too, where the crawl wants that, and without it only the redirect.
+func TestReferrer(t *testing.T) {
+	for _, kept := range []bool{true, false} {
+		t.Run(fmt.Sprint(kept), func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, func(s *frontier.Settings) { s.Referrer = kept })
+			w.page("a.example/", "/list", "/moved")
+			w.page("a.example/list", "/item", "/") // whose seed has none
+			w.on("a.example/moved", redirect("/new"))
+			w.page("a.example/new", "/last")
+			w.on("a.example/last", redirect("/gone"))
+			r.seed("http://usr:pw@a.example/")
+			r.run()
+			records := r.store.by(t)
+			for url, want := range map[string][2]string{
+				"": {}, "list": {"", ""}, "item": {"list", ""}, "moved": {"", ""}, "new": {"", "moved"}, "last": {"new", ""}, "gone": {"new", "last"},
+			} {
+				const site = "http://a.example/"
+				rec, ok := records[site+url]
+				referrer, from := site+want[0], site+want[1]
+				if url == "" || !kept {
+					referrer = ""
+				}
+				if want[1] == "" {
+					from = ""
+				}
+				if !ok || rec.Referrer != referrer || rec.From != from {
+					t.Errorf("kept %v: /%s has referrer %q and from %q, want %q and %q", kept, url, rec.Referrer, rec.From, referrer, from)
+				}
+			}
+			if from := records[records["http://a.example/last"].Location].From; from != "http://a.example/last" {
+				t.Errorf("location and from do not join: %q", from)
+			}
+		})
+	}
+}

@@ -236,6 +236,8 @@ func (w *worker) redirect() {
 		Seed:        w.item.Seed,
 		Meta:        w.item.Meta,
 		Again:       again,
+		Referrer:    w.item.Referrer,
+		From:        w.shown(),
 	}
 	if w.item.Sitemap {
 		s := sitemapCandidate(&w.target, site.Name, fp, w.src.host)
@@ -288,7 +290,7 @@ func (w *worker) refuses(target *canon.URL, site string) refusal {
 func (w *worker) fillRecord(err error) {
 	r, resp := &w.rec, &w.resp
 	w.visit.fillRecord(r, w.item, &w.page.outcome)
-	r.URL = string(w.url.AppendRedacted(nil))
+	r.URL = w.shown()
 	r.Attempts++
 	if !resp.Start.IsZero() {
 		r.FetchedAt = resp.Start.UTC()
@@ -314,6 +316,7 @@ func (v *visit) fillRecord(r *sink.Record, item *frontier.Item, o *frontier.Outc
 	r.Site = v.lent.Site
 	r.Attempts = int(item.Attempts)
 	r.Redirects = int(item.Redirects)
+	r.Referrer, r.From = item.Referrer, item.From
 	if item.Meta != "" {
 		r.Meta = []byte(item.Meta)
 	}

@@ -55,6 +55,7 @@ type worker struct {
 	visit    *visit
 	item     *frontier.Item
 	page     *page
+	name     string // of the page, see shown
 	src      source
 	scan     bool          // the body goes through the scanner
 	scanner  *extract.Page // one of policy's, while a body comes and until its page is sent on
@@ -126,7 +127,7 @@ func (w *worker) replyOf(began time.Time, err error, parallel bool) reply {
 // begin readies the worker for a page.
 func (w *worker) begin(v *visit, item *frontier.Item) {
 	w.policy = w.crawler.policy.Load()
-	w.visit, w.item = v, item
+	w.visit, w.item, w.name = v, item, ""
 	w.page = &page{visit: v, outcome: frontier.Outcome{Index: item.Index}, counted: true}
 	w.src = source{site: v.lent.Site, host: w.url.Host()}
 	if item.SitemapOf != "" {
@@ -238,7 +239,25 @@ func (w *worker) found(ln *extract.Found) {
 		Fingerprint: ln.Fingerprint,
 		Priority:    w.policy.class(ln.URL),
 		Depth:       w.item.Depth + 1,
+		Referrer:    w.referrer(),
 	})
+}
+
+// shown is the URL of the page at hand as records have it, made once.
+func (w *worker) shown() string {
+	if w.name == "" {
+		w.name = string(w.url.AppendRedacted(nil))
+	}
+	return w.name
+}
+
+// referrer is what the links of the page at hand keep of it: its URL where the
+// crawl wants that.
+func (w *worker) referrer() string {
+	if !w.policy.settings.Referrer {
+		return ""
+	}
+	return w.shown()
 }
 
 // foundSitemap takes a sitemap that an index names. Of the crawl's rules only
@@ -253,7 +272,7 @@ func (w *worker) foundSitemap(ln *extract.Found) {
 		return
 	}
 	c := sitemapCandidate(ln.URL, ln.Site, ln.Fingerprint, w.src.host)
-	c.Depth, c.Redirects = w.item.Depth, w.item.Redirects+1
+	c.Depth, c.Redirects, c.Referrer = w.item.Depth, w.item.Redirects+1, w.referrer()
 	w.page.add(c)
 }
 

@@ -189,10 +189,12 @@ func (s *stand) used() int64 {
 
 // BenchmarkEntryBytes is the memory of a queued entry of a URL of 92 bytes, in
 // long lists of one site, by the size of list nodes: -2 is 8 KB, the server's
-// default, -3 is 16 KB.
+// default, -3 is 16 KB. With referrer each entry keeps the page of its site that
+// linked to it and to the eleven before or after.
 func BenchmarkEntryBytes(b *testing.B) {
-	for _, size := range []string{"-2", "-3"} {
+	for _, size := range []string{"-2", "-3", "-3 referrer"} {
 		b.Run("nodes "+size, func(b *testing.B) {
+			size, referrer := strings.CutSuffix(size, " referrer")
 			for b.Loop() {
 				s := benchStand(b)
 				s.do("CONFIG", "SET", "list-max-listpack-size", size)
@@ -203,6 +205,9 @@ func BenchmarkEntryBytes(b *testing.B) {
 					var batch []frontier.Candidate
 					for x := range 500 {
 						c := benchCandidate("coffee-shop.example", i+x)
+						if referrer {
+							c.Referrer = urlOf("coffee-shop.example", (i+x)/12)
+						}
 						length += len(c.URL)
 						batch = append(batch, c)
 					}

@@ -59,6 +59,8 @@ type CrawlFlags struct {
 	MemoryHigh *int `group:"scope" placeholder:"PCT" help:"Above so many per cent of Redis's maxmemory turn away links of the sites with the longest queues, 0 never (0). They are lost, or kept with --overflow."`
 	MemoryLow  *int `group:"scope" placeholder:"PCT" help:"Below it let them in again (5 below --memory-high)."`
 
+	Referrer *bool `group:"output" help:"Records name the page that linked to theirs first."`
+
 	Digest *string `group:"output" placeholder:"KIND" help:"Digest of pages in their records: xxh3, sha256 (against pages made to look the same), or none (xxh3)."`
 
 	FeedKey   *string `group:"input" placeholder:"KEY" help:"Redis list that URLs are fed through (CRAWL:feed)."`
@@ -105,6 +107,7 @@ func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	set(&s.MaxPages, c.MaxPages)
 	set(&s.MaxPerSite, c.MaxPerSite)
 	set(&s.Order, c.Order)
+	set(&s.Referrer, c.Referrer)
 	set(&s.Digest, c.Digest)
 	set(&s.MemoryHigh, c.MemoryHigh)
 	set(&s.MemoryLow, c.MemoryLow)

@@ -202,6 +202,7 @@ func appendReduced(dst []byte, r *sink.Record, size, room int) []byte {
 	}
 	small := *r
 	small.Items, small.Fields, small.Meta, small.Title, small.Location, small.ETag, small.Modified = nil, nil, nil, "", "", "", ""
+	small.From, small.Referrer = "", ""
 	if r.Error != nil {
 		small.Error = &sink.Error{Class: cut(r.Error.Class, 100), Text: cut(r.Error.Text, 100)}
 	}

@@ -228,7 +228,10 @@ func awkward(t *testing.T, o Target) {
 	}
 	for _, text := range []string{"", "\x00", "a\x00b", "\xff\xfe\xc3", "\u2028\u009b\x7f\x1b[31m", `\u0000 \x "quoted"`, "\U0001f600 и", strings.Repeat("long ", 100_000), "a\tb\r\nc\\N\\."} {
 		put(func(r *sink.Record) { r.Title, r.Text, r.ETag = text, text, text })
-		put(func(r *sink.Record) { r.SetBody([]byte(text)); r.ContentType, r.Charset, r.Location = text, text, text })
+		put(func(r *sink.Record) {
+			r.SetBody([]byte(text))
+			r.ContentType, r.Charset, r.Location, r.From, r.Referrer = text, text, text, text, text
+		})
 		put(func(r *sink.Record) { r.Error = &sink.Error{Class: text, Text: text}; r.LinksOut = []string{text} })
 		put(func(r *sink.Record) { r.Headers = [][2]string{{"X-Text", text}} })
 	}
