@@ -167,17 +167,11 @@ func (f *findings) settings(ctx context.Context, n *redis.Client, cluster bool) 
 
 // fields are the lines of INFO; none where it is forbidden.
 func fields(ctx context.Context, n *redis.Client) (map[string]string, error) {
-	m := make(map[string]string)
 	info, err := n.Info(ctx).Result()
 	if err != nil && !isReply(err) {
-		return m, err
+		return nil, err
 	}
-	for line := range strings.Lines(info) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			m[name] = value
-		}
-	}
-	return m, nil
+	return lines(info), nil
 }
 
 // tooOld names the version of a server that is too old, "" where it is not or

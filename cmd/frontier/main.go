@@ -47,6 +47,7 @@ type cli struct {
 	Dead     deadCmd     `cmd:"" help:"List, count, retry or drop what was given up."`
 	Bloom    bloomCmd    `cmd:"" help:"Show, measure, dump or load the filters."`
 	Check    checkCmd    `cmd:"" help:"Compare the shards with the rules that hold them together."`
+	Doctor   doctorCmd   `cmd:"" help:"Look at the servers and at this machine, and say what to mend before a crawl runs."`
 	Inspect  inspectCmd  `cmd:"" help:"Show what a crawl would make of some input."`
 	Exporter exporterCmd `cmd:"" help:"Show a crawl to Prometheus, whether or not a fetcher lives."`
 	Plan     planCmd     `cmd:"" help:"Plan machines, memory, time and cost of a crawl from measured unit costs."`
