@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"encoding/binary"
 	"time"
 
 	"seine/frontier/canon"
@@ -118,6 +119,7 @@ type VisitLimits struct {
 	Undelayed int           // where the site has no delay: up to so many instead, fewer where many sites are lent; less than URLs counts as URLs
 	Span      time.Duration // and at most what the site's delay lets happen in this time (at least one)
 	Delay     time.Duration // delay of a site that has none of its own yet
+	Share     int           // per cent of a visit that URLs due to be fetched again have while others are there, 0 = what those leave
 	Safe      bool          // no URL that has its last chance; else one of them at most
 }
 
@@ -174,17 +176,39 @@ const (
 	Retry               // to be tried again after NotBefore, one class lower, Attempts + 1
 	Dead                // given up for Cause; Text says why
 	Requeue             // not tried: back to the front of its queue
+	Again               // as Done, and it waits in its site until it is fetched again, NotBefore from now, as Next says
 )
 
 // Outcome settles one URL of a visit.
 type Outcome struct {
 	Index     int
 	Kind      Kind
-	NotBefore time.Duration // Retry: from now
+	NotBefore time.Duration // Retry, Again: from now
+	Next      *Next         // Again
 	Blameless bool          // Retry: for no reason of the URL's, so its class and attempts stay
 	Cause     string        // Retry, Dead: one of the causes of the README's table
 	Text      string        // Dead: the last error, bounded by the caller
 }
+
+// Next is a URL that is fetched again, as it will be lent then. A site has one of a
+// key: another takes its place.
+type Next struct {
+	Entry
+	Key uint64 // of its fingerprint, or of its request, Candidate.Request
+}
+
+// ID is what a site knows the URL by.
+func (n *Next) ID() []byte { return binary.BigEndian.AppendUint64(nil, n.Key) }
+
+// Renewal brings forward when a URL is fetched again.
+type Renewal struct {
+	Site   string
+	Key    uint64        // as in Next
+	Within time.Duration // from now, at the latest
+}
+
+// ID is what the site knows the URL by.
+func (r *Renewal) ID() []byte { return binary.BigEndian.AppendUint64(nil, r.Key) }
 
 // Release frees a lent site. Its values replace what the site had.
 type Release struct {
@@ -235,10 +259,13 @@ type ShardStats struct {
 	Leases  int64  `json:"leases"`  // visits out
 	Queued  int64  `json:"queued"`  // URLs in queues
 	Waiting int64  `json:"waiting"` // URLs that wait for a retry
+	Again   int64  `json:"again"`   // URLs that wait to be fetched again
 	Open    int64  `json:"open"`    // URLs of visits out
 	Admits  int64  `json:"admits"`  // raised by every admission and revival that changed anything
 	Known   int64  `json:"known"`   // URLs admitted
-	Done    int64  `json:"done"`
+	Done    int64  `json:"done"`    // fetches that ended well
+	Renewed int64  `json:"renewed"` // URLs lent to be fetched again
+	Forgone int64  `json:"forgone"` // URLs that are not fetched again, for their site has too many that are
 	Retried int64  `json:"retried"`
 	Dead    int64  `json:"dead"`
 	Lost    int64  `json:"lost"` // URLs that came back from reaped leases
@@ -274,10 +301,13 @@ func Total(shards []ShardStats) ShardStats {
 		t.Leases += s.Leases
 		t.Queued += s.Queued
 		t.Waiting += s.Waiting
+		t.Again += s.Again
 		t.Open += s.Open
 		t.Admits += s.Admits
 		t.Known += s.Known
 		t.Done += s.Done
+		t.Renewed += s.Renewed
+		t.Forgone += s.Forgone
 		t.Retried += s.Retried
 		t.Dead += s.Dead
 		t.Lost += s.Lost

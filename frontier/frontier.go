@@ -68,6 +68,10 @@ type Queue interface {
 	Visit(ctx context.Context, shard int, tickets []Ticket, limits VisitLimits) ([]Visit, error)
 	// Settle takes outcomes of visits and frees sites. Each outcome counts once.
 	Settle(ctx context.Context, shard int, settlements []Settlement) ([]Settled, error)
+	// Renew brings forward when URLs are fetched again; what does not wait for that, or
+	// is due sooner, stays as it is. Those of one site stand together. A late copy may
+	// bring forward once more what was fetched since.
+	Renew(ctx context.Context, shard int, renewals []Renewal) error
 	// Reap takes back leases that nobody extended and returns how many.
 	Reap(ctx context.Context, shard int, expired []Expired) (int, error)
 	// Reserve asks the clock of a site for a time at which one request may be made to

@@ -54,6 +54,7 @@ type SiteState struct {
 	Why      string
 	Failures int
 	Queued   [4]int64 // by class
+	Again    int64    // URLs that wait to be fetched again
 	Waiting  int64
 	Lease    Lease         // of a lent one
 	Left     time.Duration // of its lease

@@ -70,6 +70,12 @@ func (k Keys) Queue(site string, class int) string {
 // Wait is a zset: retries of one site by the time they may run.
 func (k Keys) Wait(site string) string { return k.prefix + "w:" + site }
 
+// Again is a zset: URLs of one site that are fetched again, by the time that is due.
+func (k Keys) Again(site string) string { return k.prefix + "a:" + site }
+
+// Kept is a hash: the entries of the URLs in Again.
+func (k Keys) Kept(site string) string { return k.prefix + "e:" + site }
+
 // Visit is a hash: what is still open of one visit, index -> entry.
 func (k Keys) Visit(token string) string { return k.prefix + "v:" + token }
 

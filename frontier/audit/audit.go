@@ -40,7 +40,7 @@ type Report struct {
 	Shard   int              `json:"shard"`
 	Sites   int64            `json:"sites"`            // with keys of their own
 	Leases  int64            `json:"leases"`           // visits out
-	Gauges  map[string]int64 `json:"gauges"`           // queued, waiting, open and dead as counted key by key
+	Gauges  map[string]int64 `json:"gauges"`           // queued, waiting, again, open and dead as counted key by key
 	Probed  int64            `json:"probed"`           // URLs looked for in the filters
 	Moving  bool             `json:"moving"`           // the shard changed meanwhile
 	Notes   []string         `json:"notes,omitempty"`  // what could not be judged or mended, and why
@@ -252,7 +252,7 @@ func (c *checker) scan(ctx context.Context) (found bool, err error) {
 			found = found || shard.Text(key) == meta
 			kind, name, _ := strings.Cut(strings.TrimPrefix(shard.Text(key), prefix), ":")
 			switch kind {
-			case "s", "w":
+			case "s", "w", "a", "e":
 				c.site(name)
 			case "q":
 				c.site(name[:max(0, strings.LastIndexByte(name, ':'))])
@@ -338,7 +338,7 @@ func (c *checker) pages(ctx context.Context, head, tail []any, each func(page []
 // URL moves; a repair expects each as it was read, so nothing that moves a URL
 // can come in between.
 var counters = [...]string{"visits", "queued", "waiting", "open", "known", "revived", "done", "dead", "merged", "blocked",
-	"missing", "dropped", "forgotten", "calls", "admits", "retried", "lost"}
+	"missing", "dropped", "forgotten", "calls", "admits", "retried", "lost", "again", "renewed", "forgone"}
 
 // stats is the hash of counters as it is stored.
 func (c *checker) stats(ctx context.Context) (map[string]string, error) {
@@ -346,8 +346,8 @@ func (c *checker) stats(ctx context.Context) (map[string]string, error) {
 }
 
 // compare holds the counters against what was found, when nothing moved. To set
-// them right it believes what is there: queued, waiting and open become what was
-// counted. Letters more than counted raise dead, fewer raise dropped; URLs more
+// them right it believes what is there: queued, waiting, again and open become what was
+// counted. Letters more than counted raise dead, fewer raise dropped; URLs, those that came to be fetched again among them, more
 // than came raise known, fewer raise missing, which counts what is nowhere.
 func (c *checker) compare(before, after map[string]string) {
 	if c.report.Moving = !maps.Equal(before, after); c.report.Moving {
@@ -367,7 +367,7 @@ func (c *checker) compare(before, after map[string]string) {
 			s[name], set[name] = to, to
 		}
 	}
-	for _, gauge := range []string{"queued", "waiting", "open"} {
+	for _, gauge := range []string{"queued", "waiting", "again", "open"} {
 		if n := c.report.Gauges[gauge]; s[gauge] != n {
 			c.report.fault(key, "%s is %d, there are %d", gauge, s[gauge], n)
 			change(gauge, n)
@@ -386,7 +386,7 @@ func (c *checker) compare(before, after map[string]string) {
 		change("dead", s["dead"]+max(0, letters-dead))
 		change("dropped", s["dropped"]+max(0, dead-letters))
 	}
-	came := s["known"] + s["revived"]
+	came := s["known"] + s["revived"] + s["renewed"]
 	went := s["done"] + s["dead"] + s["merged"] + s["blocked"] + s["missing"] + s["queued"] + s["waiting"] + s["open"]
 	if came != went {
 		c.report.fault(key, "%d URLs came, and %d are there or went", came, went)

@@ -149,7 +149,7 @@ func (c *checker) mendMeta(ctx context.Context) error {
 
 // evict sets an entry aside that cannot be read.
 func (c *checker) evict(ctx context.Context, m misfit) (gone bool, err error) {
-	raw, err := c.f.Call(ctx, c.k, evictScript, []string{c.keys.Broken(), m.key}, []any{m.kind, m.raw, m.index})
+	raw, err := c.f.Call(ctx, c.k, evictScript, []string{c.keys.Broken(), m.key, m.beside(c.keys)}, []any{m.kind, m.raw, m.index})
 	if err != nil {
 		return false, err
 	}
@@ -183,7 +183,7 @@ func (c *checker) mendSites(ctx context.Context) error {
 			return err
 		}
 		reply := shard.Array(raw)
-		if len(reply) != 3 || len(shard.Text(reply[0])) != len(t.tokens) {
+		if len(reply) != 4 || len(shard.Text(reply[0])) != len(t.tokens) {
 			return redis.Malformed(c.k, "mend", raw)
 		}
 		key := c.keys.Site(site)
@@ -194,6 +194,9 @@ func (c *checker) mendSites(ctx context.Context) error {
 		}
 		if n, _ := reply[1].(int64); n > 0 {
 			c.sum.mended(key, "is blocked: %d URLs dropped", n)
+		}
+		if n, _ := reply[3].(int64); n > 0 {
+			c.sum.mended(c.keys.Again(site), "%d URLs to be fetched again whose time was missing are due now, those whose entry was are no more", n)
 		}
 		if reply[2] == int64(1) {
 			c.sum.mended(key, "stands where the ready rule wants it")
@@ -235,9 +238,9 @@ type strange struct{ key, kind string }
 // name; "" where any will do.
 func typeOf(part string) string {
 	switch part {
-	case "meta", "stats", "probes", "paused", "blocked", "s", "v", "r":
+	case "meta", "stats", "probes", "paused", "blocked", "s", "v", "r", "e":
 		return "hash"
-	case "ready", "held", "leases", "w":
+	case "ready", "held", "leases", "w", "a":
 		return "zset"
 	case "q", "dead", "broken":
 		return "list"

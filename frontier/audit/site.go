@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -21,6 +22,7 @@ func (c *checker) checkSites(ctx context.Context) error {
 	err := c.look(ctx, slices.Sorted(maps.Keys(c.sites)), func(s *siteState) {
 		c.report.Gauges["queued"] += s.queued
 		c.report.Gauges["waiting"] += s.waiting
+		c.report.Gauges["again"] += s.again
 		if s.token != "" {
 			c.holders[s.token] = s.site
 		}
@@ -45,6 +47,8 @@ func (c *checker) checkSites(ctx context.Context) error {
 				ruled, c.todo.ruled = true, true
 			case wrongLease:
 				c.todo.site(s.site).lent(s.token)
+			case wrongAgain:
+				c.todo.site(s.site)
 			case wrongPlace:
 				c.todo.site(s.site).place = true
 			}
@@ -63,7 +67,8 @@ type siteState struct {
 	capped, ruled   bool
 	class           int // best that has entries, -1 none
 	queued, waiting int64
-	firstRetry      float64
+	again, kept     int64     // to be fetched again: times and entries
+	firstWait       float64   // of a retry, or of one to be fetched again
 	scores          [5]string // in ready:0 to ready:3 and held, "" = not there
 }
 
@@ -86,7 +91,7 @@ func (c *checker) look(ctx context.Context, sites []string, each func(*siteState
 		}
 		for i, site := range page {
 			r := shard.Array(reply[i+2])
-			if len(r) != 17 {
+			if len(r) != 20 {
 				return redis.Malformed(c.k, "check", raw)
 			}
 			s := parseSite(site, r)
@@ -99,9 +104,14 @@ func (c *checker) look(ctx context.Context, sites []string, each func(*siteState
 
 // parseSite reads what the script says of one site.
 func parseSite(site string, r []any) *siteState {
-	s := &siteState{site: site, clock: number(r[0]), token: shard.Text(r[1]), leased: shard.Text(r[15]) != "",
-		paused: shard.Text(r[2]) != "", blocked: shard.Text(r[3]) != "", capped: shard.Text(r[16]) != "",
-		class: -1, waiting: int64(number(r[8])), firstRetry: number(r[9])}
+	s := &siteState{site: site, clock: number(r[0]), token: shard.Text(r[1]), leased: shard.Text(r[17]) != "",
+		paused: shard.Text(r[2]) != "", blocked: shard.Text(r[3]) != "", capped: shard.Text(r[18]) != "",
+		class: -1, waiting: int64(number(r[8])), again: int64(number(r[9])), kept: int64(number(r[19])), firstWait: math.Inf(1)}
+	for _, first := range r[10:12] {
+		if shard.Text(first) != "" {
+			s.firstWait = min(s.firstWait, number(first))
+		}
+	}
 	for p := 3; p >= 0; p-- {
 		n := int64(number(r[4+p]))
 		s.queued += n
@@ -110,7 +120,7 @@ func parseSite(site string, r []any) *siteState {
 		}
 	}
 	for z := range s.scores {
-		s.scores[z] = shard.Text(r[10+z])
+		s.scores[z] = shard.Text(r[12+z])
 	}
 	return s
 }
@@ -119,6 +129,7 @@ func parseSite(site string, r []any) *siteState {
 const (
 	wrongLease = iota
 	wrongPlace
+	wrongAgain
 	wrongRules
 )
 
@@ -133,8 +144,11 @@ func (c *checker) faultsOf(s *siteState) (list []siteFault) {
 		list = append(list, siteFault{kind, key, fmt.Sprintf(format, args...)})
 	}
 	want, due := s.class, max(s.clock, 0)
-	if s.class < 0 && s.waiting > 0 {
-		want, due = 3, max(s.clock, s.firstRetry)
+	if s.class < 0 && s.waiting+s.again > 0 {
+		want, due = 3, max(s.clock, s.firstWait)
+	}
+	if s.again != s.kept {
+		fault(wrongAgain, c.keys.Again(s.site), "%d URLs have a time to be fetched again, and %d their entry in %s", s.again, s.kept, c.keys.Kept(s.site))
 	}
 	if s.token != "" && !s.leased {
 		fault(wrongLease, c.keys.Site(s.site), "lent to %s, which has no lease", s.token)

@@ -84,8 +84,15 @@ func (c *checker) checkEntries(ctx context.Context, sites []string) error {
 	return nil
 }
 
-// entriesOf looks for the URLs of one site in a reply of the script.
+// entriesOf looks for the URLs of one site in a reply of the script: its queues, its
+// retries, and what is kept to be fetched again.
 func (c *checker) entriesOf(ctx context.Context, site string, lists []any) error {
+	if len(lists) > 5 {
+		if err := c.kept(ctx, site, shard.Array(lists[5])); err != nil {
+			return err
+		}
+		lists = lists[:5]
+	}
 	for p, list := range lists {
 		at := misfit{kind: "queued"}
 		if p < 4 {
@@ -115,10 +122,26 @@ func (c *checker) listsOf(ctx context.Context, site string) error {
 		}
 	}
 	key := c.keys.Wait(site)
-	return c.members(ctx, key, func(raw string) error {
+	err := c.members(ctx, key, func(raw string) error {
 		_, err := c.entry(ctx, site, misfit{key: key, kind: "waiting", raw: raw})
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return c.pages(ctx, []any{"HSCAN", c.keys.Kept(site)}, []any{"COUNT", checkPage}, func(page []any) error { return c.kept(ctx, site, page) })
+}
+
+// kept looks for URLs that are to be fetched again: names and entries by turns.
+func (c *checker) kept(ctx context.Context, site string, pairs []any) error {
+	key := c.keys.Kept(site)
+	for ; len(pairs) >= 2; pairs = pairs[2:] {
+		at := misfit{key: key, kind: "again", site: site, raw: shard.Text(pairs[1]), index: shard.Text(pairs[0])}
+		if _, err := c.entry(ctx, site, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkLetters looks for the URLs of dead letters.
@@ -165,9 +188,18 @@ func (c *checker) list(ctx context.Context, key string, each func(raw string) (g
 // misfit is an entry that cannot be read, or not yet.
 type misfit struct {
 	key   string // where it stands
-	kind  string // what stands there: queued, waiting, open or dead
+	kind  string // what stands there: queued, waiting, again, open or dead
 	raw   string
-	index string // of an open one
+	site  string
+	index string // of an open one; what one to be fetched again is known by
+}
+
+// beside is the other key that names the entry.
+func (m *misfit) beside(keys shard.Keys) string {
+	if m.kind == "again" {
+		return keys.Again(m.site)
+	}
+	return m.key
 }
 
 // entry decodes an entry and looks for its URL. gone says that a repair took it

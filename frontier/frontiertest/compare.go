@@ -45,7 +45,7 @@ func (p *pair) actions() []action {
 	return []action{
 		admit, admit, admit, {"again", p.again},
 		lend, lend, lend, lend, finish, finish, {"settle", p.settle}, {"settle", p.settle},
-		{"tick", p.tick}, {"visit", p.visit}, {"reap", p.reap}, {"expire", p.expire}, {"expire", p.expire},
+		{"tick", p.tick}, {"visit", p.visit}, {"renew", p.renew}, {"reap", p.reap}, {"expire", p.expire}, {"expire", p.expire},
 		{"letters", p.letters}, {"alter", p.alter}, {"reserve", p.reserve}, {"set", p.set}, {"pause", p.pause},
 		{"advance", p.advance}, {"advance", p.advance},
 	}
@@ -224,6 +224,7 @@ func (p *pair) visitWith(rt *rapid.T, t both[frontier.Ticket]) {
 		Span:      time.Duration(rapid.SampledFrom([]int{0, 0, 1, 5, 20}).Draw(rt, "span")) * time.Second,
 		Delay:     time.Duration(rapid.IntRange(0, 1).Draw(rt, "delay")) * time.Second,
 		Safe:      rapid.Bool().Draw(rt, "safe"),
+		Share:     rapid.SampledFrom([]int{0, 0, 30, 100}).Draw(rt, "share"),
 	}
 	shard := p.a.shard(t.a.Site)
 	va, errA := p.a.f.Visit(p.a.ctx, shard, []frontier.Ticket{t.a}, limits)

@@ -10,9 +10,11 @@ import (
 )
 
 // outcome draws what became of an item of a visit.
-func (p *pair) outcome(rt *rapid.T, index int) frontier.Outcome {
-	o := frontier.Outcome{Index: index, Kind: rapid.SampledFrom([]frontier.Kind{frontier.Done, frontier.Retry, frontier.Dead, frontier.Requeue}).Draw(rt, "kind")}
+func (p *pair) outcome(rt *rapid.T, v frontier.Visit, index int) frontier.Outcome {
+	o := frontier.Outcome{Index: index, Kind: rapid.SampledFrom([]frontier.Kind{frontier.Done, frontier.Retry, frontier.Dead, frontier.Requeue, frontier.Again}).Draw(rt, "kind")}
 	switch o.Kind {
+	case frontier.Again:
+		o = next(v, index-1, time.Duration(rapid.IntRange(0, 300).Draw(rt, "in"))*100*time.Millisecond)
 	case frontier.Retry:
 		p.made++ // two retries never become due at once: their order is open
 		o.NotBefore = time.Duration(100*rapid.IntRange(0, 300).Draw(rt, "not before")+p.made%97) * time.Millisecond
@@ -32,7 +34,7 @@ func (p *pair) settle(rt *rapid.T) {
 	}
 	var outcomes []frontier.Outcome
 	for range rapid.IntRange(0, 4).Draw(rt, "outcomes") {
-		outcomes = append(outcomes, p.outcome(rt, rapid.IntRange(1, len(v.a.Items)).Draw(rt, "index")))
+		outcomes = append(outcomes, p.outcome(rt, v.a, rapid.IntRange(1, len(v.a.Items)).Draw(rt, "index")))
 	}
 	var free *frontier.Release
 	if rapid.Bool().Draw(rt, "free") {
@@ -58,7 +60,7 @@ func (p *pair) finish(rt *rapid.T) {
 	}
 	var outcomes []frontier.Outcome
 	for _, it := range v.a.Items {
-		outcomes = append(outcomes, p.outcome(rt, it.Index))
+		outcomes = append(outcomes, p.outcome(rt, v.a, it.Index))
 	}
 	p.settleBoth(rt, v, outcomes, p.release(rt))
 }
@@ -67,6 +69,18 @@ func (p *pair) settleBoth(rt *rapid.T, v both[frontier.Visit], outcomes []fronti
 	sa, errA := p.a.f.Settle(p.a.ctx, v.a.Shard, []frontier.Settlement{{Lease: v.a.Lease, Outcomes: outcomes, Free: free}})
 	sb, errB := p.b.f.Settle(p.b.ctx, v.b.Shard, []frontier.Settlement{{Lease: v.b.Lease, Outcomes: outcomes, Free: free}})
 	agree(rt, fmt.Sprintf("settle %s: %+v", v.a.Site, outcomes), fmt.Sprint(sa), fmt.Sprint(sb), errA, errB)
+}
+
+// renew brings URLs forward, or tries to.
+func (p *pair) renew(rt *rapid.T) {
+	site := p.site(rt)
+	var list []frontier.Renewal
+	for range rapid.IntRange(1, 5).Draw(rt, "n") {
+		c := urlOf(site, fmt.Sprint(rapid.IntRange(0, 60).Draw(rt, "url")))
+		list = append(list, frontier.Renewal{Site: site, Key: c.Fingerprint.Key, Within: time.Duration(rapid.IntRange(0, 20).Draw(rt, "within")) * time.Second})
+	}
+	shard := p.a.shard(site)
+	agree(rt, "renew", true, true, p.a.f.Renew(p.a.ctx, shard, list), p.b.f.Renew(p.b.ctx, shard, list))
 }
 
 // expire lets leases run out that nobody extends.

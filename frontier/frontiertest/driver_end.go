@@ -15,7 +15,7 @@ func (d *driver) work(f *fetcher) {
 	st := frontier.Settlement{Lease: h.Lease}
 	for index := range len(h.Items) {
 		if d.rand.IntN(2) == 0 {
-			st.Outcomes = append(st.Outcomes, d.outcome(index+1))
+			st.Outcomes = append(st.Outcomes, d.outcome(h.Visit, index+1))
 		}
 	}
 	if d.rand.IntN(2) == 0 {
@@ -45,7 +45,7 @@ func (d *driver) work(f *fetcher) {
 	})
 }
 
-func (d *driver) outcome(index int) frontier.Outcome {
+func (d *driver) outcome(v frontier.Visit, index int) frontier.Outcome {
 	o := frontier.Outcome{Index: index}
 	switch d.rand.IntN(10) {
 	case 0:
@@ -54,6 +54,8 @@ func (d *driver) outcome(index int) frontier.Outcome {
 		o.Kind, o.NotBefore = frontier.Retry, time.Duration(d.rand.IntN(30))*time.Second
 	case 3:
 		o.Kind = frontier.Requeue
+	case 4:
+		return next(v, index-1, time.Duration(d.rand.IntN(60))*time.Second)
 	}
 	return o
 }
@@ -127,8 +129,8 @@ func (d *driver) count() {
 	}
 	s := d.stats()
 	same(d.kit, "known", s.Known, int64(len(d.urls)))
-	same(d.kit, "queued, waiting, open", s.Queued+s.Waiting+s.Open, 0)
-	same(d.kit, "done and dead", s.Done+s.Dead, s.Known)
+	same(d.kit, "queued, waiting, again, open", s.Queued+s.Waiting+s.Again+s.Open, 0)
+	same(d.kit, "done and dead", s.Done+s.Dead, s.Known+s.Renewed)
 	if d.crashes > 0 && d.reaped == 0 || d.repeats == 0 {
 		d.Errorf("%d crashes, %d reaped, %d repeats: too few to tell", d.crashes, d.reaped, d.repeats)
 	}

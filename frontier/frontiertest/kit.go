@@ -237,6 +237,8 @@ func (k *kit) stats() frontier.ShardStats {
 		sum.Queued += s.Queued
 		sum.Waiting += s.Waiting
 		sum.Open += s.Open
+		sum.Again += s.Again
+		sum.Renewed += s.Renewed
 		sum.Admits += s.Admits
 		sum.Known += s.Known
 		sum.Done += s.Done

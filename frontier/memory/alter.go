@@ -70,6 +70,10 @@ func (p *shardState) clear(s *site) {
 	p.stats.Waiting -= int64(len(s.waits))
 	p.stats.Blocked += int64(len(s.waits))
 	s.waits = nil
+	if s.again != nil {
+		p.stats.Again -= int64(len(s.again.due))
+		s.again = nil
+	}
 	p.dropWork(s)
 	if s.lent != nil { // a fetcher may be at it still
 		s.clock = max(s.clock, p.now+1+roundUp(s.delay))

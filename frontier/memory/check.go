@@ -29,6 +29,7 @@ type Saved struct {
 	Known   int64 `json:"known"` // URLs and requests for them
 	Queued  int64 `json:"queued"`
 	Waiting int64 `json:"waiting"`
+	Again   int64 `json:"again"`
 	Done    int64 `json:"done"`
 	Dead    int64 `json:"dead"`
 }
@@ -73,7 +74,7 @@ func (d *dir) check() (*Checked, error) {
 		return nil, err
 	}
 	for _, p := range f.states {
-		c.Shards = append(c.Shards, Saved{Known: int64(p.known.n), Queued: p.stats.Queued, Waiting: p.stats.Waiting, Done: p.stats.Done, Dead: p.stats.Dead})
+		c.Shards = append(c.Shards, Saved{Known: int64(p.known.n), Queued: p.stats.Queued, Waiting: p.stats.Waiting, Again: p.stats.Again, Done: p.stats.Done, Dead: p.stats.Dead})
 		c.content(p)
 	}
 	return c, nil
@@ -125,7 +126,8 @@ func (p *shardState) printer() func(site, url string) (canon.Fingerprint, error)
 	}
 }
 
-// each calls f with every URL of the shard that is queued, waiting or dead.
+// each calls f with every URL of the shard that is queued, waiting, to be fetched
+// again or dead.
 func (p *shardState) each(f func(where, site string, e *frontier.Entry)) {
 	for _, s := range p.sites {
 		for _, q := range s.queues {
@@ -139,6 +141,13 @@ func (p *shardState) each(f func(where, site string, e *frontier.Entry)) {
 		}
 		for _, w := range s.waits {
 			f("waiting", s.name, &w.entry)
+		}
+		if s.again == nil {
+			continue
+		}
+		for _, a := range s.again.due {
+			e := decodeEntry([]byte(a.entry), s.name)
+			f("to be fetched again", s.name, &e)
 		}
 	}
 	for _, d := range p.dead {

@@ -36,6 +36,9 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 	p.age(s)
 	left := func(at int64) time.Duration { return time.Duration(at-p.now) * time.Millisecond }
 	state.Delay, state.Why, state.Failures, state.Waiting = s.delay, s.why(), int(s.failures), int64(len(s.waits))
+	if s.again != nil {
+		state.Again = int64(len(s.again.due))
+	}
 	if s.clock > 0 {
 		state.Clock = left(s.clock)
 	}

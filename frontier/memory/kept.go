@@ -21,6 +21,7 @@ const (
 	keyKnown    = 'k' // fingerprint -> nothing
 	keyEntry    = 'q' // site, 0, class, number -> entry; numbers are the order of a list
 	keyRetry    = 'w' // site, 0, number -> due time, entry
+	keyAgain    = 'a' // site, 0, what it is known by -> due time, entry
 	keyLetter   = 'd' // cause, 0, number -> site, text, entry
 )
 
@@ -116,7 +117,7 @@ func (p *shardState) dropWork(s *site) {
 	if p.tx == nil {
 		return
 	}
-	for _, letter := range []byte{keyEntry, keyRetry} {
+	for _, letter := range []byte{keyEntry, keyRetry, keyAgain} {
 		p.key = append(append(p.newKey(letter), s.name...), 0)
 		p.tx.DeletePrefix(p.key)
 	}
@@ -164,10 +165,11 @@ func (p *shardState) keepSite(s *site) {
 	s.stored = true
 }
 
-// counters are those that the store keeps, in the order it has them.
+// counters are those that the store keeps, in the order it has them; what an earlier
+// version did not have is at the end.
 func (p *shardState) counters() []*int64 {
 	s := &p.stats
-	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.Revived, &s.Dropped, &s.Blocked}
+	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.Revived, &s.Dropped, &s.Blocked, &s.Renewed}
 }
 
 // flush adds what changed since the last flush to the store, and names it for

@@ -41,6 +41,7 @@ func (l *loader) load() error {
 		{keyLetter, l.loadLetter}, // before what may be added to them
 		{keyEntry, l.loadEntry},
 		{keyRetry, l.loadRetry},
+		{keyAgain, l.loadAgain},
 	} {
 		prefix := append([]byte{}, l.newKey(step.letter)...)
 		err := l.store.Each(prefix, func(key, value []byte) error {
@@ -82,7 +83,9 @@ func (l *loader) finish() {
 func (l *loader) loadCounters(_, value []byte) bool {
 	r := reader{b: value}
 	for _, n := range l.counters() {
-		*n = r.int()
+		if *n = r.int(); len(r.b) == 0 {
+			break
+		}
 	}
 	l.stats.Lost += l.stats.Open
 	l.stats.Open = 0

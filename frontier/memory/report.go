@@ -24,7 +24,7 @@ func (f *Frontier) Met(ctx context.Context, k int, name string) (bool, error) {
 		return false, nil
 	}
 	p.age(s)
-	return s.best() < 4 || len(s.waits) > 0 || s.open > 0 || s.clock > 0, nil
+	return s.best() < 4 || len(s.waits) > 0 || s.again != nil || s.open > 0 || s.clock > 0, nil
 }
 
 // Stopped lists the sites that are paused or blocked. Cost: O(sites).

@@ -62,5 +62,5 @@ func (p *shardState) reserve(s *site, req frontier.ReserveRequest) frontier.Rese
 
 // waits says whether the site has URLs that could be asked for.
 func (p *shardState) waits(s *site) bool {
-	return s.best() < 4 || len(s.waits) > 0 && s.waits[0].until <= p.now
+	return s.best() < 4 || s.firstWait() <= p.now
 }

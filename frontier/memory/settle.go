@@ -47,6 +47,10 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 		switch o.Kind {
 		case frontier.Done:
 			p.stats.Done++
+		case frontier.Again:
+			p.stats.Done++
+			p.keepNext(s, o.Next, p.now+roundUp(o.NotBefore))
+			changed = true
 		case frontier.Dead:
 			l.entries[at].Lost = 0
 			p.bury(s.name, o.Cause, oneLine(o.Text), l.entries[at])

@@ -79,6 +79,7 @@ type site struct {
 	lent     *lease
 	queues   [4]*queue
 	waits    heap[*wait]
+	again    *againSet // nil for none
 	extra    *extra
 	reserved *reserved
 }
@@ -211,8 +212,8 @@ func (p *shardState) move(s *site, place int8, score int64) {
 
 // place applies the ready rule: a site that is lent stands nowhere; a paused
 // one with work is held; otherwise it stands in the class of its best list from
-// its clock on, or, with retries only, in the last class from the first retry
-// on. One without work waits to be forgotten.
+// its clock on, or, with retries and URLs to be fetched again only, in the last
+// class from the first of these on. One without work waits to be forgotten.
 func (p *shardState) place(s *site) {
 	class := s.best()
 	due := max(s.clock, p.now)
@@ -221,8 +222,8 @@ func (p *shardState) place(s *site) {
 		p.move(s, nowhere, 0)
 		return
 	case class < 4:
-	case len(s.waits) > 0:
-		class, due = 3, max(s.clock, s.waits[0].until)
+	case len(s.waits) > 0 || s.again != nil:
+		class, due = 3, max(s.clock, s.firstWait())
 	case s.open > 0 || s.keeps():
 		p.move(s, nowhere, 0)
 		return

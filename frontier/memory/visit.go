@@ -29,7 +29,7 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 			p.move(s, s.place, 2*(p.now+1000)) // its ticket is void
 			continue
 		}
-		l := p.lend(s, f.token(), most)
+		l := p.lend(s, f.token(), most, limits.Share)
 		if l == nil {
 			continue
 		}
@@ -86,9 +86,9 @@ func visitURLs(s *site, limits frontier.VisitLimits) int {
 	return most
 }
 
-// lend takes up to most entries of a site and lends it under a token; nil when
-// it has none that is due.
-func (p *shardState) lend(s *site, token string, most int) *lease {
+// lend takes up to most entries of a site, share per cent of them to be fetched
+// again, and lends it under a token; nil when it has none that is due.
+func (p *shardState) lend(s *site, token string, most, share int) *lease {
 	for n := 0; n < most && len(s.waits) > 0 && s.waits[0].until <= p.now; n++ {
 		w := s.waits[0]
 		s.waits.remove(0)
@@ -96,12 +96,17 @@ func (p *shardState) lend(s *site, token string, most int) *lease {
 		p.stats.Waiting--
 		p.pushBack(s, &w.entry)
 	}
-	if s.best() == 4 {
+	l := &lease{token: token, site: s, deadline: p.now + p.f.cfg.Lease.Milliseconds()}
+	if queued := most - p.reserved(s, most, share); queued > 0 {
+		p.pick(l, queued)
+	}
+	if len(l.entries) == 0 || l.entries[0].Lost == 0 {
+		p.renew(l, most-len(l.entries))
+	}
+	if len(l.entries) == 0 {
 		p.place(s)
 		return nil
 	}
-	l := &lease{token: token, site: s, deadline: p.now + p.f.cfg.Lease.Milliseconds()}
-	p.pick(l, most)
 	l.left = len(l.entries)
 	l.open = make([]bool, l.left)
 	for i := range l.open {

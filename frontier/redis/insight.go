@@ -14,7 +14,7 @@ import (
 )
 
 // lookFields is how much look.lua says of each site.
-const lookFields = 17
+const lookFields = 18
 
 // SiteStates reads what shard k keeps of some sites, in their order. Cost: a
 // script call for each SitesMost, some 10 us of the server a site, and another
@@ -51,8 +51,8 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 	s := frontier.SiteState{
 		Site: site, Place: frontier.PlaceIdle, Clock: ms(1), Delay: ms(2), Why: shard.Text(fields[3]), Failures: int(shard.Int(fields[4])),
 		Cap: shard.Int(fields[5]), Admitted: shard.Int(fields[6]), Override: shard.Text(fields[7]),
-		Waiting: shard.Int(fields[14]),
-		Paused:  stopOf(k, site, false, shard.Text(fields[15])), Blocked: stopOf(k, site, true, shard.Text(fields[16])),
+		Waiting: shard.Int(fields[14]), Again: shard.Int(fields[15]),
+		Paused: stopOf(k, site, false, shard.Text(fields[16])), Blocked: stopOf(k, site, true, shard.Text(fields[17])),
 	}
 	for p := range s.Queued {
 		s.Queued[p] = shard.Int(fields[10+p])

@@ -132,7 +132,10 @@ func TestScriptsWaitForMoves(t *testing.T) {
 		s.admit(c)
 	}
 	s.do("ZADD", s.keys[0].Held(), 1, "c.example")
-	s.do("ZADD", s.keys[0].Wait("a.example"), 1e15, string(frontier.AppendEntry(nil, "a.example", &frontier.Entry{URL: "https://a.example/w"})))
+	entry := string(frontier.AppendEntry(nil, "a.example", &frontier.Entry{URL: "https://a.example/w"}))
+	s.do("ZADD", s.keys[0].Wait("a.example"), 1e15, entry)
+	s.do("ZADD", s.keys[0].Again("a.example"), 1e15, "w")
+	s.do("HSET", s.keys[0].Kept("a.example"), "w", entry)
 
 	move := servers.BeginMove(t, slot, to)
 	settle := func(within time.Duration) error {

@@ -12,6 +12,7 @@
 //     whole site to one fetcher under a token until a deadline.
 //   - Settle says what became of each URL, and gives the site back with the
 //     time before which nobody may ask it again.
+//   - Renew has URLs that wait to be fetched again fetched sooner.
 //   - Reap takes back what a dead fetcher held.
 //   - Alter pauses, blocks or caps a site; Revive brings dead letters back.
 //     Package audit holds a shard against all of these rules, and mends it.
@@ -19,7 +20,7 @@
 // The ready rule, in lua/prelude.lua, says where a site stands. A site without
 // work, or lent, stands in no ready set; a paused one with work is held; any
 // other is in the class of its best queue from its clock on, or, with retries
-// only, in the last class from the first retry on. Time is the server's and
+// only, or URLs to be fetched again, in the last class from the first of these on. Time is the server's and
 // never behind the last tick; callers send and get durations.
 //
 // Calls may be repeated and may arrive late; every script has the same effect
@@ -51,6 +52,7 @@ type Config struct {
 	Lease       time.Duration // how long a visit lives without Tick, default 60 s; at least five tick intervals
 	Claim       time.Duration // how long a ticket keeps others from its site, default 5 s
 	MaxList     int64         // entries of one site and class, default 8 million: a longer list could not move to another master
+	MaxAgain    int64         // URLs of one site that may wait to be fetched again, default 2 million, for the same reason
 	MaxDead     int64         // dead letters of one cause and shard, default 100,000
 	AckReplicas int           // replicas that must acknowledge an admission, default none
 	AckTimeout  time.Duration // how long to wait for them, default 2 s
@@ -68,6 +70,7 @@ func (c *Config) Validate() error {
 	fault(c.Lease < 0 || c.Lease > 0 && c.Lease < 10*time.Millisecond, "Lease must be 10 ms or more, or 0 for the default")
 	fault(c.Claim < 0, "Claim must not be negative")
 	fault(c.MaxList < 0, "MaxList must not be negative")
+	fault(c.MaxAgain < 0, "MaxAgain must not be negative")
 	fault(c.MaxDead < 0, "MaxDead must not be negative")
 	fault(c.AckReplicas < 0, "AckReplicas must not be negative")
 	fault(c.MaxFilter < 0, "MaxFilter must not be negative")
@@ -79,6 +82,7 @@ func (c Config) complete() Config {
 	c.Lease = cmp.Or(c.Lease, time.Minute)
 	c.Claim = cmp.Or(c.Claim, 5*time.Second)
 	c.MaxList = cmp.Or(c.MaxList, 8_000_000)
+	c.MaxAgain = cmp.Or(c.MaxAgain, 2_000_000)
 	c.MaxDead = cmp.Or(c.MaxDead, 100_000)
 	c.AckTimeout = cmp.Or(c.AckTimeout, 2*time.Second)
 	c.MaxFilter = cmp.Or(c.MaxFilter, bloom.MaxKeyBytes)
@@ -176,10 +180,14 @@ func (f *Frontier) refusal(k int, op string, reply any) error {
 	return nil
 }
 
-// AppendSite appends the keys that scripts know a site by: s, q of each class, w.
+// SiteKeys is how many keys scripts know a site by.
+const SiteKeys = 8
+
+// AppendSite appends the keys that scripts know a site by: s, q of each class, w,
+// a, e.
 func (f *Frontier) AppendSite(keys []string, k int, site string) []string {
 	n := f.keys[k]
-	return append(keys, n.Site(site), n.Queue(site, 0), n.Queue(site, 1), n.Queue(site, 2), n.Queue(site, 3), n.Wait(site))
+	return append(keys, n.Site(site), n.Queue(site, 0), n.Queue(site, 1), n.Queue(site, 2), n.Queue(site, 3), n.Wait(site), n.Again(site), n.Kept(site))
 }
 
 // token names a visit. It is unlike any other token of this or another process,

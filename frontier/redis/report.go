@@ -177,6 +177,8 @@ func counterOf(s *frontier.ShardStats, name string) *int64 {
 		return &s.Queued
 	case "waiting":
 		return &s.Waiting
+	case "again":
+		return &s.Again
 	case "open":
 		return &s.Open
 	case "admits":
@@ -203,6 +205,10 @@ func counterOf(s *frontier.ShardStats, name string) *int64 {
 		return &s.Merged
 	case "missing":
 		return &s.Missing
+	case "renewed":
+		return &s.Renewed
+	case "forgone":
+		return &s.Forgone
 	}
 	return nil
 }

@@ -54,13 +54,18 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 	s := settling{f: f, k: k}
 	for i := range settlements {
 		for _, o := range settlements[i].Outcomes {
+			if o.Kind == frontier.Again {
+				if err := f.raiseFor(ctx, k); err != nil {
+					return nil, err
+				}
+			}
 			if o.Kind == frontier.Dead && !slices.Contains(s.causes, o.Cause) {
 				s.causes = append(s.causes, o.Cause)
 				s.keys = append(s.keys, f.keys[k].Dead(o.Cause))
 			}
 		}
 	}
-	s.args = append(s.args, len(s.causes), f.cfg.MaxDead)
+	s.args = append(s.args, len(s.causes), f.cfg.MaxDead, f.cfg.MaxAgain)
 	for i := range settlements {
 		s.add(&settlements[i])
 	}
@@ -112,6 +117,8 @@ func (s *settling) add(st *frontier.Settlement) {
 		switch o := &st.Outcomes[i]; o.Kind {
 		case frontier.Done:
 			s.args = append(s.args, "done")
+		case frontier.Again:
+			s.args = append(s.args, "again", Milliseconds(o.NotBefore), o.Next.ID(), frontier.AppendEntry(nil, st.Site, &o.Next.Entry))
 		case frontier.Retry:
 			word := "retry"
 			if o.Blameless {
@@ -124,6 +131,32 @@ func (s *settling) add(st *frontier.Settlement) {
 			s.args = append(s.args, "requeue")
 		}
 	}
+}
+
+// Renew brings forward when URLs are fetched again, unless they are due sooner or
+// do not wait for that. Cost: some 5 us of the server for a site and one for each
+// URL.
+func (f *Frontier) Renew(ctx context.Context, k int, renewals []frontier.Renewal) error {
+	for part := range slices.Chunk(renewals, settleMost) {
+		var keys []string
+		var args []any
+		for len(part) > 0 {
+			site, n := part[0].Site, 1
+			for n < len(part) && part[n].Site == site {
+				n++
+			}
+			keys = f.AppendSite(keys, k, site)
+			args = append(args, site, n)
+			for i := range part[:n] {
+				args = append(args, part[i].ID(), Milliseconds(part[i].Within))
+			}
+			part = part[n:]
+		}
+		if _, err := f.Call(ctx, k, renewScript, keys, args); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // letterHead is what stands before the entry in a dead letter: site and text,

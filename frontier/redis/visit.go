@@ -48,10 +48,10 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	if limits.Safe {
 		safe = 1
 	}
-	keys := make([]string, 0, 7*len(tickets))
+	keys := make([]string, 0, 9+(SiteKeys+1)*len(tickets))
 	leases := make([]frontier.Lease, len(tickets))
 	args := make([]any, 0, 6+4*len(tickets))
-	args = append(args, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Undelayed, limits.Span.Milliseconds(), Milliseconds(limits.Delay), safe)
+	args = append(args, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Undelayed, limits.Span.Milliseconds(), Milliseconds(limits.Delay), safe, max(0, min(limits.Share, 100)))
 	for i, t := range tickets {
 		leases[i] = frontier.Lease{Token: f.token(t.Site), Site: t.Site}
 		keys = append(f.AppendSite(keys, k, t.Site), f.keys[k].Visit(leases[i].Token))

@@ -1,11 +1,12 @@
 -- check: reads what the ready rule depends on, of some sites at one moment.
 -- KEYS[1..9]  as in the prelude
--- KEYS[10..]  per site 6: its block of the prelude
+-- KEYS[10..]  per site 8: its block of the prelude
 -- ARGV[1]     epoch
 -- ARGV[2..]   the sites
 -- Reply       {server ms, whether rules of sites bind, per site: {clock, token,
---             paused, blocked, lengths of q 0 to 3 and w, first retry, scores in
---             ready:0 to ready:3 and held, deadline of its token, cap}}; '' = none
+--             paused, blocked, lengths of q 0 to 3, w and a, the first time in w and
+--             a, scores in ready:0 to ready:3 and held, deadline of its token, cap,
+--             length of e}}; '' = none
 -- Cost        O(sites)
 -- Repeat      reads only
 local FIRST_SITE = 2
@@ -18,13 +19,14 @@ for a = FIRST_SITE, #ARGV do
 
   local state = {clock or '', token or '', held or '', blocked or ''}
   for p = 0, 3 do state[#state + 1] = call('LLEN', KEYS[block + QUEUE + p]) end
-  state[#state + 1] = call('ZCARD', KEYS[block + RETRIES])
-  state[#state + 1] = call('ZRANGE', KEYS[block + RETRIES], 0, 0, 'WITHSCORES')[2] or ''
+  for w = RETRIES, AGAIN do state[#state + 1] = call('ZCARD', KEYS[block + w]) end
+  for w = RETRIES, AGAIN do state[#state + 1] = call('ZRANGE', KEYS[block + w], 0, 0, 'WITHSCORES')[2] or '' end
   for z = READY, HELD do state[#state + 1] = call('ZSCORE', KEYS[z], site) or '' end
   state[#state + 1] = token and call('ZSCORE', LEASES, token .. ' ' .. site) or ''
   state[#state + 1] = cap or ''
+  state[#state + 1] = call('HLEN', KEYS[block + KEPT])
 
   reply[#reply + 1] = state
-  block = block + 6
+  block = block + 8
 end
 return reply

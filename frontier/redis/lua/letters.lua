@@ -3,7 +3,7 @@
 -- to the end of the list: when all were passed, it is in its order again.
 -- KEYS[1..9]  as in the prelude
 -- KEYS[10]    dead list of the cause
--- KEYS[11..]  per letter that is revived 6: the block of its site
+-- KEYS[11..]  per letter that is revived 8: the block of its site
 -- ARGV[1]     epoch
 -- ARGV[2]     id of the call
 -- ARGV[3..]   per letter at the front of the list 4: the letter; keep, drop or
@@ -41,7 +41,7 @@ for a = 3, #ARGV, PER_LETTER do
       place(block, site)
       revived = revived + 1
     end
-    block = block + 6
+    block = block + 8
   end
   if stays then call('RPUSH', DEAD, letter) end
 end

@@ -1,14 +1,14 @@
 -- look: reads what is kept of sites, and how much is open of visits.
 -- KEYS[1..9]  as in the prelude
 -- KEYS[10,11] the lists of paused and of blocked sites
--- KEYS[12..]  per site 6: its block; then v of visits
+-- KEYS[12..]  per site 8: its block; then v of visits
 -- ARGV[1]     epoch
 -- ARGV[2..]   the sites
--- Reply       per site 17: its token, or ''; ms until its clock, or ''; delay ms, why,
+-- Reply       per site 18: its token, or ''; ms until its clock, or ''; delay ms, why,
 --             failures, cap, n, override, each or ''; where it stands: ready 0 to 3,
 --             held 4, nowhere -1; ms until it is due there, or until its lease ends,
---             or ''; entries of its queues 0 to 3 and of its retries; since when and
---             why it is paused, and blocked, or ''. Then per visit what is open
+--             or ''; entries of its queues 0 to 3, of its retries, and of what is to be
+--             fetched again; since when and why it is paused, and blocked, or ''. Then per visit what is open
 -- Cost        O(sites * log sites of the shard + visits)
 -- Repeat      reads only
 local PAUSED, BLOCKED = KEYS[10], KEYS[11]
@@ -39,10 +39,10 @@ for i = 1, sites do
   add(due and int(due - NOW))
 
   for p = 0, 3 do add(call('LLEN', KEYS[block + QUEUE + p])) end
-  add(call('ZCARD', KEYS[block + RETRIES]))
+  for w = RETRIES, AGAIN do add(call('ZCARD', KEYS[block + w])) end
   add(call('HGET', PAUSED, site))
   add(call('HGET', BLOCKED, site))
-  block = block + 6
+  block = block + 8
 end
 for v = block, #KEYS do add(call('HLEN', KEYS[v])) end
 return reply

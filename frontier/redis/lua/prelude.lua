@@ -16,8 +16,10 @@ local META, STATS, LEASES = KEYS[1], KEYS[2], KEYS[3]
 local READY, HELD = 4, 8 -- KEYS[READY + p] is ready of class p
 
 -- A site's block of keys starts with its s. KEYS[block + QUEUE + p] is its queue
--- of class p, KEYS[block + RETRIES] its w, KEYS[block + VISIT] the v of a token.
-local QUEUE, RETRIES, VISIT = 1, 5, 6
+-- of class p, KEYS[block + RETRIES] its w. What is to be fetched again has its time
+-- in KEYS[block + AGAIN], its a, and its entry in KEYS[block + KEPT], its e.
+-- KEYS[block + VISIT] is the v of a token.
+local QUEUE, RETRIES, AGAIN, KEPT, VISIT = 1, 5, 6, 7, 8
 local DAY = 86400000 -- ms
 
 local meta = call('HMGET', META, 'epoch', 'rev', 'paused', 'tick', 'quiet', 'ruled', 'turn', 'ahead', 'keys')
@@ -63,10 +65,10 @@ local function place(block, site, absent)
         break
       end
     end
-    if not zset then
-      local first = call('ZRANGE', KEYS[block + RETRIES], 0, 0, 'WITHSCORES')
+    for waits = RETRIES, zset and 0 or AGAIN do
+      local first = call('ZRANGE', KEYS[block + waits], 0, 0, 'WITHSCORES')
       if first[1] then
-        zset, due = READY + 3, tonumber(first[2])
+        zset, due = READY + 3, math.min(due or math.huge, tonumber(first[2]))
       end
     end
     if zset and held then zset = HELD end

@@ -2,7 +2,7 @@
 -- queues, marked lost once more; what was lost for the third time is dead.
 -- KEYS[1..9]  as in the prelude
 -- KEYS[10]    dead:lost
--- KEYS[11..]  per lease 7: the block of its site, then v of its token
+-- KEYS[11..]  per lease 9: the block of its site, then v of its token
 -- ARGV[1]     epoch
 -- ARGV[2]     lease, ms
 -- ARGV[3]     letters that a dead list may hold
@@ -65,7 +65,7 @@ for a = 4, #ARGV, 5 do
     place(block, site, mine)
     reply[#reply + 1] = 1
   end
-  block = block + 7
+  block = block + 9
 end
 count()
 return reply

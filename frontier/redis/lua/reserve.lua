@@ -1,6 +1,6 @@
 -- reserve: gives a time for one request to a site that is not lent to who asks.
 -- KEYS[1..9]   as in the prelude
--- KEYS[10..15] the block of the site
+-- KEYS[10..17] the block of the site
 -- ARGV[1]      epoch
 -- ARGV[2]      site
 -- ARGV[3]      a token of this call
@@ -37,7 +37,10 @@ local due = math.max(clock, NOW)
 -- waits says whether the site has URLs that could be asked for.
 local function waits()
   if call('EXISTS', unpack(KEYS, BLOCK + QUEUE, BLOCK + QUEUE + 3)) > 0 then return true end
-  return call('ZRANGE', KEYS[BLOCK + RETRIES], '-inf', int(NOW), 'BYSCORE', 'LIMIT', 0, 1)[1] ~= nil
+  for w = RETRIES, AGAIN do
+    if call('ZRANGE', KEYS[BLOCK + w], '-inf', int(NOW), 'BYSCORE', 'LIMIT', 0, 1)[1] then return true end
+  end
+  return false
 end
 
 if lent or due > NOW + ahead_most or times + 0 >= most and waits() then

@@ -1,25 +1,28 @@
 -- settle: takes outcomes of visits by index, and gives sites back.
 -- KEYS[1..9]   as in the prelude
--- KEYS[10..]   the dead lists of the causes, then per settlement 7: the block of
+-- KEYS[10..]   the dead lists of the causes, then per settlement 9: the block of
 --              its site, then v of its token
 -- ARGV[1]      epoch
 -- ARGV[2]      how many causes
 -- ARGV[3]      letters that a dead list may hold
--- ARGV[4..]    per settlement: token, site, how many outcomes, whether the site is
+-- ARGV[4]      URLs of a site that may wait to be fetched again
+-- ARGV[5..]    per settlement: token, site, how many outcomes, whether the site is
 --              free, 1 or 0; if 1: ms until it may be asked again, delay ms, why,
 --              failures; then the indexes of the outcomes, each once; then what
 --              became of each: done, requeue, retry or (as it is) later and ms from now, or dead, its
---              cause, 1 for KEYS[10], and what comes before the entry in its letter
+--              cause, 1 for KEYS[10], and what comes before the entry in its letter;
+--              or again: as done, and ms until it is fetched again, what it is known
+--              by among those of its site, its entry then
 -- Reply        per settlement a letter per outcome: 1 settled, 0 gone
 -- Cost         O(outcomes + log sites) per settlement
 -- Repeat       what is settled is gone; values of the site are written only
 --              while it holds the token, by the call that frees it
-local causes, most = tonumber(ARGV[2]), tonumber(ARGV[3])
+local causes, most, most_again = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local DEAD = 9 -- KEYS[DEAD + cause]
 local REST = 1000 -- ms, as reserve.lua has them ask again
 
 -- next_arg reads ARGV in order.
-local at = 3
+local at = 4
 local function next_arg()
   at = at + 1
   return ARGV[at]
@@ -30,13 +33,25 @@ local function mark(entry, p, attempts)
   return string.sub(entry, 1, 1) .. string.char(48 + p, 48, attempts) .. string.sub(entry, 5)
 end
 
+-- keep has an entry fetched again, unless its site has too many of them.
+local function keep(block, wait, id, entry)
+  if call('ZCARD', KEYS[block + AGAIN]) >= most_again and not call('ZSCORE', KEYS[block + AGAIN], id) then
+    tally('forgone', 1)
+    return
+  end
+  tally('again', call('ZADD', KEYS[block + AGAIN], int(NOW + wait), id))
+  call('HSET', KEYS[block + KEPT], id, entry)
+end
+
 -- finish does what each outcome asks, and says which were still open, and whether
 -- the site got anything back. A blocked site gets nothing.
 local function finish(block, entries, indexes, blocked)
   local letters, requeued, touched = {}, {}, false
   for i, index in ipairs(indexes) do
     local kind = next_arg()
-    local wait = (kind == 'retry' or kind == 'later') and tonumber(next_arg())
+    local wait = (kind == 'retry' or kind == 'later' or kind == 'again') and tonumber(next_arg())
+    local id = kind == 'again' and next_arg()
+    local kept = kind == 'again' and next_arg()
     local cause = kind == 'dead' and tonumber(next_arg())
     local letter_head = kind == 'dead' and next_arg()
 
@@ -47,6 +62,10 @@ local function finish(block, entries, indexes, blocked)
       tally('open', -1)
       if kind == 'done' then
         tally('done', 1)
+      elseif id then
+        tally('done', 1)
+        if not blocked then keep(block, wait, id, kept) end
+        touched = not blocked
       elseif kind == 'dead' then
         bury(KEYS[DEAD + cause], letter_head .. mark(entry, p, attempts), most)
       elseif blocked then
@@ -117,7 +136,7 @@ while ARGV[at + 1] do
     if (freed or not mine) and call('EXISTS', visit) == 0 then call('ZREM', LEASES, member) end
     if freed or touched and not mine then place(block, site, freed) end
   end
-  block = block + 7
+  block = block + 9
 end
 count()
 return reply

@@ -1,8 +1,8 @@
 -- site: pauses, blocks, caps one site or sets its override.
 -- KEYS[1..9]   as in the prelude
--- KEYS[10..15] the block of the site
--- KEYS[16,17]  the lists of paused and of blocked sites
--- KEYS[18..]   v of each of its leases, when it is blocked
+-- KEYS[10..17] the block of the site
+-- KEYS[18,19]  the lists of paused and of blocked sites
+-- KEYS[20..]   v of each of its leases, when it is blocked
 -- ARGV[1]      epoch
 -- ARGV[2]      site
 -- ARGV[3]      its version as the caller knows it, '' = not yet
@@ -17,7 +17,7 @@
 local site, known_version, why = ARGV[2], ARGV[3], ARGV[4]
 local LAST_FIELD = 5 + 2 * tonumber(ARGV[5])
 local BLOCK = 10
-local SITE, LISTS = KEYS[BLOCK], {paused = KEYS[16], blocked = KEYS[17]}
+local SITE, LISTS = KEYS[BLOCK], {paused = KEYS[18], blocked = KEYS[19]}
 
 local s = call('HMGET', SITE, 'version', 'token', 'clock', 'delay')
 local version, lent, clock, delay = s[1] or '0', s[2], tonumber(s[3]) or 0, tonumber(s[4]) or 0
@@ -30,7 +30,7 @@ local block = set.blocked and set.blocked ~= ''
 local leases = {}
 for a = LAST_FIELD + 1, #ARGV do
   local i = a - LAST_FIELD
-  leases[i] = {token = ARGV[a], visit = KEYS[17 + i]}
+  leases[i] = {token = ARGV[a], visit = KEYS[19 + i]}
 end
 if block and lent then
   local named = false
@@ -60,7 +60,7 @@ if set.blocked or set.cap then call('HSET', META, 'ruled', 1) end
 if block then
   local queued, open = 0, 0
   for p = 0, 3 do queued = queued + call('LLEN', KEYS[BLOCK + QUEUE + p]) end
-  local waiting = call('ZCARD', KEYS[BLOCK + RETRIES])
+  local waiting, again = call('ZCARD', KEYS[BLOCK + RETRIES]), call('ZCARD', KEYS[BLOCK + AGAIN])
   for _, l in ipairs(leases) do
     local visit = l.visit
     if call('ZREM', LEASES, l.token .. ' ' .. site) == 1 then
@@ -68,11 +68,12 @@ if block then
       call('DEL', visit)
     end
   end
-  call('UNLINK', unpack(KEYS, BLOCK + QUEUE, BLOCK + RETRIES))
+  call('UNLINK', unpack(KEYS, BLOCK + QUEUE, BLOCK + KEPT))
   call('HDEL', SITE, 'token')
   if lent then clock = math.max(clock, NOW + 1 + delay) end
   tally('queued', -queued)
   tally('waiting', -waiting)
+  tally('again', -again)
   tally('open', -open)
   tally('blocked', queued + waiting + open)
 end

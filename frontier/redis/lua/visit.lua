@@ -1,6 +1,6 @@
 -- visit: lends sites whose tickets are good, with some of their URLs each.
 -- KEYS[1..9]    as in the prelude
--- KEYS[10..]    per site 7: its block of the prelude, then v of the token
+-- KEYS[10..]    per site 9: its block of the prelude, then v of the token
 -- ARGV[1]       epoch
 -- ARGV[2]       lease, ms
 -- ARGV[3]       URLs that a visit may have
@@ -9,7 +9,9 @@
 -- ARGV[6]       delay, ms, of a site that has none of its own
 -- ARGV[7]       1: no URL that was lost twice is lent, 0: one at most; the sites of
 --               others are due again in a second and their tickets void
--- ARGV[8..]     per site 4: site, token, class, ticket
+-- ARGV[8]       per cent of a visit that URLs due to be fetched again have while
+--               others are there
+-- ARGV[9..]     per site 4: site, token, class, ticket
 -- Reply         per site '' when nothing was lent, else {delay ms, why, failures
 --               in a row, override, index, entry, index, entry, ...}
 -- Cost          O(URLs + log sites) per site
@@ -17,39 +19,7 @@
 --               it; a ticket is good once, for lending takes its site away
 local lease, most, most_undelayed = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local span, default_delay = tonumber(ARGV[5]), tonumber(ARGV[6])
-local safe = ARGV[7] == '1'
-
--- join moves up to n retries that are due to their queues, and returns the better
--- of class p and the best of theirs.
-local function join(block, n, p)
-  local due = call('ZRANGE', KEYS[block + RETRIES], '-inf', int(NOW), 'BYSCORE', 'LIMIT', 0, n)
-  if due[1] then call('ZREM', KEYS[block + RETRIES], unpack(due)) end
-  for _, entry in ipairs(due) do
-    call('RPUSH', KEYS[block + QUEUE + class(entry)], entry)
-    p = math.min(p, class(entry))
-  end
-  tally('waiting', -#due)
-  tally('queued', #due)
-  return p
-end
-
--- take moves up to n entries of class p to got, and says whether got is full. An
--- entry that was lost goes alone: unless it is the first, it goes back, with all
--- that follows it.
-local function take(block, p, n, got)
-  local entries = call('LPOP', KEYS[block + QUEUE + p], n)
-  if not entries then return false end
-  for i, entry in ipairs(entries) do
-    local was_lost = losses(entry) > 0
-    if was_lost and got[1] or got.alone then
-      for j = #entries, i, -1 do call('LPUSH', KEYS[block + QUEUE + p], entries[j]) end
-      return true
-    end
-    got[#got + 1] = entry
-    got.alone = was_lost
-  end
-  return got.alone
-end
+local safe, share = ARGV[7] == '1', tonumber(ARGV[8]) / 100
 
 -- last_chance: the entry dies if its fetcher is lost once more.
 local function last_chance(entry) return entry and losses(entry) >= 2 end
@@ -62,24 +32,9 @@ local function heads_last_chance(block)
   return false
 end
 
--- choose takes up to k entries, of class p first. One visit in eight starts with
--- an eighth from the worst class, so that none starves.
-local function choose(block, p, k, visits)
-  local got, full = {}, false
-  if visits % 8 == 7 then
-    for low = 3, p, -1 do
-      if not got[1] then full = take(block, low, math.max(1, math.floor(k / 8)), got) end
-    end
-  end
-  for better = p, 3 do
-    if not full and #got < k then full = take(block, better, k - #got, got) end
-  end
-  return got
-end
-
 local reply = {}
 local block = 10
-for a = 8, #ARGV, 4 do
+for a = 9, #ARGV, 4 do
   local site, token = ARGV[a], ARGV[a + 1]
   local p, ticket = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
   local member = token .. ' ' .. site
@@ -106,7 +61,10 @@ for a = 8, #ARGV, 4 do
         k = math.max(1, math.min(most, math.floor(span / between)))
       end
 
-      local got = choose(block, join(block, k, p), k, visits)
+      local best = join(block, k, p)
+      local got = choose(block, best, k - reserved(block, k, visits, share), visits)
+      local queued = #got
+      if queued < k and not got.alone then renew(block, k - queued, got) end
       if got[1] then
         open = {}
         for i, entry in ipairs(got) do
@@ -118,7 +76,7 @@ for a = 8, #ARGV, 4 do
         if clock or version then call('PERSIST', KEYS[block]) end
         call('ZADD', LEASES, int(NOW + lease), member)
         call('ZREM', KEYS[READY + p], site)
-        tally('queued', -#got)
+        tally('queued', -queued)
         tally('open', #got)
         tally('visits', 1) -- what goes and comes back leaves a trace
       else
@@ -133,7 +91,7 @@ for a = 8, #ARGV, 4 do
   else
     reply[#reply + 1] = ''
   end
-  block = block + 7
+  block = block + 9
 end
 count()
 return reply

@@ -1,0 +1,29 @@
+-- renew: brings forward when URLs are fetched again. Those that do not wait for
+-- that stay as they are.
+-- KEYS[1..9]  as in the prelude
+-- KEYS[10..]  per site 8: its block of the prelude
+-- ARGV[1]     epoch
+-- ARGV[2..]   per site: its name, how many URLs; per URL what it is known by among
+--             those of its site, and ms until it is fetched again at the latest
+-- Reply       how many were brought forward
+-- Cost        O(URLs log waiting + log sites) per site
+-- Repeat      nothing is put off; a late copy may bring forward once more what was
+--             fetched since
+local at = 1
+local function next_arg()
+  at = at + 1
+  return ARGV[at]
+end
+
+local forward, block = 0, 10
+while ARGV[at + 1] do
+  local site, n, moved = next_arg(), tonumber(next_arg()), 0
+  for _ = 1, n do
+    local id, within = next_arg(), tonumber(next_arg())
+    moved = moved + call('ZADD', KEYS[block + AGAIN], 'XX', 'LT', 'CH', int(NOW + within), id)
+  end
+  if moved > 0 then place(block, site) end
+  forward = forward + moved
+  block = block + 8
+end
+return forward
