@@ -1,7 +1,9 @@
 package frontiertest
 
 import (
+	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -178,6 +180,40 @@ func admitListFull(k *kit) {
 	v := k.lend("a.example", 1)
 	sameList(k, "with room", k.admit(k.url("a.example", "next")), frontier.Admitted)
 	k.finish(v)
+}
+
+// admitListFullOfBytes: the bound holds for bytes too, whatever the number of URLs;
+// a list that has become shorter takes more.
+func admitListFullOfBytes(k *kit) {
+	if k.b.MaxList == 0 {
+		k.Skip("the bound of this backend's lists is too high to test")
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	path := func() string { // nothing to compress
+		b := make([]byte, 1000)
+		for i := range b {
+			b[i] = byte(rnd.Uint32())
+		}
+		return hex.EncodeToString(b)
+	}
+	admit := func() (n int) {
+		for ; n < k.b.MaxList; n++ {
+			if v := k.admit(k.url("a.example", path()))[0]; v != frontier.Admitted {
+				same(k, "verdict of what is too much", v, frontier.Capped)
+				break
+			}
+		}
+		return n
+	}
+	const most, least = MaxBytes/2000 + 2, MaxBytes / 2000 / 2
+	n := admit()
+	same(k, fmt.Sprint("admitted ", n, ", not as the bound says"), least <= n && n <= most, true)
+	other := k.url("a.example", path())
+	other.Priority = 3
+	sameList(k, "of another class", k.admit(other), frontier.Admitted)
+	k.finish(k.lend("a.example", n-2))
+	more := admit()
+	same(k, fmt.Sprint("then ", more, ", not as the bound says"), least <= more+2 && more+2 <= most, true)
 }
 
 // admitOrderDepth: in order depth the newest URL of a class goes first.

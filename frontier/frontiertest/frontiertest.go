@@ -23,7 +23,7 @@ type Backend struct {
 	// moved the deadlines of the leases of a.example to do so. nil when the
 	// backend cannot show such a gap: its Advance may count as ticks.
 	Silent  func(time.Duration) (moved time.Duration)
-	MaxList int // entries a list holds, 0 = too many to test
+	MaxList int // entries a list holds, 0 = too many to test; then MaxBytes of bytes, too
 	MaxDead int // dead letters a cause and shard holds, 0 = too many to test
 }
 
@@ -33,6 +33,9 @@ const (
 	lease   = time.Minute
 	claimed = 15 * time.Second
 )
+
+// MaxBytes is how many bytes a list holds of a backend that has a MaxList.
+const MaxBytes = 30_000
 
 // clauses is the contract.
 var clauses = []struct {
@@ -46,6 +49,7 @@ var clauses = []struct {
 	{"admit/cap", admitCap},
 	{"admit/cap of a rule", admitCapOfRule},
 	{"admit/list is full", admitListFull},
+	{"admit/list is full of bytes", admitListFullOfBytes},
 	{"admit/order depth", admitOrderDepth},
 	{"admit/past the plan", admitPastPlan},
 	{"tick/claims", tickClaims},

@@ -68,7 +68,7 @@ func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.
 		if capped || s.extra != nil {
 			limit = p.capOf(s, settings)
 		}
-		if q := s.queues[c.Priority]; s.blocked || limit > 0 && s.more().admitted >= limit || q != nil && q.n >= p.f.cfg.MaxList {
+		if q := s.queues[c.Priority]; s.blocked || limit > 0 && s.more().admitted >= limit || q != nil && (q.n >= p.f.cfg.MaxList || q.bytes() >= p.f.cfg.MaxListBytes) {
 			verdicts[i] = frontier.Capped
 			continue
 		}

@@ -37,7 +37,11 @@ func open(n int) func(testing.TB) frontiertest.Backend { return openWith(n, 40, 
 func openWith(n, list, dead int) func(testing.TB) frontiertest.Backend {
 	return func(t testing.TB) frontiertest.Backend {
 		c := &clock{now: time.Now()}
-		f, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: n}, Now: c.Now, MaxList: list, MaxDead: dead})
+		cfg := memory.Config{Layout: frontier.Layout{Shards: n}, Now: c.Now, MaxList: list, MaxDead: dead}
+		if list > 0 {
+			cfg.MaxListBytes = frontiertest.MaxBytes
+		}
+		f, err := memory.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -136,7 +136,7 @@ func (c *testClock) silent(d time.Duration) (moved time.Duration) { c.Advance(d)
 func onDisk(shards int, watch func(testing.TB, *Frontier)) func(testing.TB) frontiertest.Backend {
 	return func(t testing.TB) frontiertest.Backend {
 		c := &testClock{now: time.Now()}
-		f, err := New(Config{Layout: frontier.Layout{Shards: shards}, Now: c.Now, MaxList: 40, MaxDead: 20, Dir: t.TempDir()})
+		f, err := New(Config{Layout: frontier.Layout{Shards: shards}, Now: c.Now, MaxList: 40, MaxListBytes: frontiertest.MaxBytes, MaxDead: 20, Dir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,13 +46,14 @@ import (
 
 // Config of a frontier; zero fields are the documented defaults.
 type Config struct {
-	Layout   frontier.Layout   // default one shard; of a crawl on disk, what it must have
-	Settings frontier.Settings // of a new crawl, default frontier.DefaultSettings; one on disk has its own
-	Lease    time.Duration     // how long a visit lives without Tick, default 60 s
-	Claim    time.Duration     // how long a ticket keeps others off its site, default 5 s
-	MaxList  int               // entries a list, default 8 million; beyond, URLs are Capped
-	MaxDead  int               // dead letters a cause and shard, default 100,000; beyond, the oldest are dropped
-	Now      func() time.Time  // default time.Now, never set back
+	Layout       frontier.Layout   // default one shard; of a crawl on disk, what it must have
+	Settings     frontier.Settings // of a new crawl, default frontier.DefaultSettings; one on disk has its own
+	Lease        time.Duration     // how long a visit lives without Tick, default 60 s
+	Claim        time.Duration     // how long a ticket keeps others off its site, default 5 s
+	MaxList      int               // entries a list, default 8 million; beyond, URLs are Capped
+	MaxListBytes int               // bytes that they take, default 256 MB
+	MaxDead      int               // dead letters a cause and shard, default 100,000; beyond, the oldest are dropped
+	Now          func() time.Time  // default time.Now, never set back
 
 	Dir    string        // where the crawl is kept, made when missing; default: nowhere
 	Sync   time.Duration // what a power cut may undo, default 500 ms; negative: nothing, at the price of a sync each call
@@ -72,6 +73,7 @@ func (c Config) complete() Config {
 	setDefault(&c.Lease, time.Minute)
 	setDefault(&c.Claim, 5*time.Second)
 	setDefault(&c.MaxList, 8_000_000)
+	setDefault(&c.MaxListBytes, 256_000_000)
 	setDefault(&c.MaxDead, 100_000)
 	if c.Now == nil {
 		began := time.Now()
@@ -101,6 +103,7 @@ func (c *Config) Validate() error {
 	fault(c.Lease < 0, "Lease must not be negative")
 	fault(c.Claim < 0, "Claim must not be negative")
 	fault(c.MaxList < 0, "MaxList must not be negative")
+	fault(c.MaxListBytes < 0, "MaxListBytes must not be negative")
 	fault(c.MaxDead < 0, "MaxDead must not be negative")
 	whole := c.complete()
 	return errors.Join(append(errs, whole.Layout.Validate(), whole.Settings.Validate())...)

@@ -23,12 +23,18 @@ type queue struct {
 	taken int     // chunks of mid that were taken
 	tail  []byte  // the last chunk, growing
 	last  int     // records of tail
+	size  int     // bytes of mid
 }
 
 // chunk is a compressed chunk, and how many records it has.
 type chunk struct {
 	packed []byte
 	n      int
+}
+
+// bytes is what the queue takes.
+func (q *queue) bytes() int {
+	return q.front.size + len(q.front.top) + len(q.head) + q.size + len(q.tail)
 }
 
 // pushBack appends e, an entry of site, under its number. It needs scratch, and
@@ -51,7 +57,8 @@ func (q *queue) seal() {
 		q.head, q.tail, q.last = q.tail, nil, 0
 		return
 	}
-	q.mid = append(q.mid, chunk{compress(q.tail), q.last})
+	packed := compress(q.tail)
+	q.mid, q.size = append(q.mid, chunk{packed, q.last}), q.size+len(packed)
 	q.tail, q.last = make([]byte, 0, chunkSize+chunkSize/8), 0
 }
 
@@ -90,7 +97,8 @@ func (q *queue) fill() {
 		q.mid, q.taken = nil, 0
 		return
 	}
-	q.head = expand(q.mid[q.taken].packed)
+	packed := q.mid[q.taken].packed
+	q.head, q.size = expand(packed), q.size-len(packed)
 	q.mid[q.taken] = chunk{}
 	q.taken++
 	if q.taken > 64 && q.taken > len(q.mid)/2 {
@@ -171,6 +179,7 @@ func expand(packed []byte) []byte {
 // its length in four bytes, so that it can be read from behind.
 type stack struct {
 	full [][]byte // compressed chunks, the lowest first
+	size int      // bytes of full
 	top  []byte
 }
 
@@ -178,7 +187,8 @@ func (s *stack) empty() bool { return len(s.top) == 0 }
 
 func (s *stack) push(rec []byte) {
 	if len(s.top)+len(rec) > chunkSize && len(s.top) > 0 {
-		s.full = append(s.full, compress(s.top))
+		packed := compress(s.top)
+		s.full, s.size = append(s.full, packed), s.size+len(packed)
 		s.top = s.top[:0]
 	}
 	s.top = append(s.top, rec...)
@@ -197,7 +207,7 @@ func (s *stack) pop() {
 		return
 	}
 	if last := len(s.full) - 1; last >= 0 {
-		s.top = expand(s.full[last])
+		s.top, s.size = expand(s.full[last]), s.size-len(s.full[last])
 		s.full[last] = nil
 		s.full = s.full[:last]
 		return

@@ -216,7 +216,7 @@ func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen
 		push = "LPUSH"
 	}
 	low, high, longest := f.marks(k, settings)
-	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, low, high, longest, each, room, len(a.filters), len(a.runs), len(a.placed), capped)
+	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, low, high, longest, each, room, len(a.filters), len(a.runs), len(a.placed), capped, f.cfg.MaxListBytes)
 	for _, r := range a.runs {
 		a.args = append(a.args, r.first.Site)
 	}

@@ -93,7 +93,11 @@ func (fl *fleet) openWith(t testing.TB, list, dead int) frontiertest.Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Configure(redis.Config{MaxList: int64(list), MaxDead: int64(dead)}); err != nil {
+	cfg := redis.Config{MaxList: int64(list), MaxDead: int64(dead)}
+	if list > 0 {
+		cfg.MaxListBytes = frontiertest.MaxBytes
+	}
+	if err := f.Configure(cfg); err != nil {
 		t.Fatal(err)
 	}
 	c := &crawlClock{client: fl.client, crawl: crawl, tags: shard.NewMap(fl.shards)}

@@ -28,7 +28,7 @@ const readOnly = "#!lua flags=no-writes\n"
 // The scripts of a shard. What runs is the prelude and then the file; those that
 // look at memory have marks between.
 var (
-	admitScript    = script("admit", "", "marks", "filters")
+	admitScript    = script("admit", "", "marks", "filters", "bytes")
 	rememberScript = script("remember", "", "filters")
 	tickScript     = script("tick", allowOOM)
 	visitScript    = script("visit", allowOOM, "choose")

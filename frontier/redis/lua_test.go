@@ -104,7 +104,7 @@ func TestHeaderFaults(t *testing.T) {
 func TestScriptsDeclareTheirKeys(t *testing.T) {
 	call := regexp.MustCompile(`p?call\((?:'[A-Z.]+'|push), *([^,)]+)`)
 	// Names in capitals are those of KEYS; the others hold a KEYS; 'memory' is of INFO.
-	good := regexp.MustCompile(`^(KEYS\[|unpack\(KEYS|[A-Z]+$|(list|key|visit)$|'memory'$)`)
+	good := regexp.MustCompile(`^(KEYS\[|unpack\(KEYS|[A-Z]+$|(list|key|visit|site_key)$|'memory'$|'USAGE'$)`)
 	seen := 0
 	for file, text := range scripts(t) {
 		for _, m := range call.FindAllStringSubmatch(text, -1) {
@@ -121,7 +121,7 @@ func TestScriptsDeclareTheirKeys(t *testing.T) {
 
 // Every command of a script is tried when a crawl is opened.
 func TestCommandsAreTried(t *testing.T) {
-	tried := text("rights") + "may('INFO'" // weigh does without
+	tried := text("rights") + "may('INFO' may('MEMORY'" // weigh and weigh_list do without
 	command := regexp.MustCompile(`p?call\('([A-Z.]+)'`)
 	found := 0
 	for file, text := range scripts(t) {

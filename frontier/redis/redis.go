@@ -49,14 +49,15 @@ import (
 // Config says how this program works on a crawl. Zero fields are the
 // documented defaults; all programs of a crawl should have the same.
 type Config struct {
-	Lease       time.Duration // how long a visit lives without Tick, default 60 s; at least five tick intervals
-	Claim       time.Duration // how long a ticket keeps others from its site, default 5 s
-	MaxList     int64         // entries of one site and class, default 8 million: a longer list could not move to another master
-	MaxAgain    int64         // URLs of one site that may wait to be fetched again, default 2 million, for the same reason
-	MaxDead     int64         // dead letters of one cause and shard, default 100,000
-	AckReplicas int           // replicas that must acknowledge an admission, default none
-	AckTimeout  time.Duration // how long to wait for them, default 2 s
-	MaxFilter   int64         // bytes that a key of a filter grows to, default 256 MB: a larger one could not move to another master
+	Lease        time.Duration // how long a visit lives without Tick, default 60 s; at least five tick intervals
+	Claim        time.Duration // how long a ticket keeps others from its site, default 5 s
+	MaxList      int64         // entries of one site and class, default 8 million: a longer list could not move to another master
+	MaxListBytes int64         // bytes that they may take in Redis, default 256 MB, for the same reason
+	MaxAgain     int64         // URLs of one site that may wait to be fetched again, default 2 million, for the same reason
+	MaxDead      int64         // dead letters of one cause and shard, default 100,000
+	AckReplicas  int           // replicas that must acknowledge an admission, default none
+	AckTimeout   time.Duration // how long to wait for them, default 2 s
+	MaxFilter    int64         // bytes that a key of a filter grows to, default 256 MB: a larger one could not move to another master
 }
 
 // Validate joins all that is wrong.
@@ -71,6 +72,7 @@ func (c *Config) Validate() error {
 	fault(c.Claim < 0, "Claim must not be negative")
 	fault(c.MaxList < 0, "MaxList must not be negative")
 	fault(c.MaxAgain < 0, "MaxAgain must not be negative")
+	fault(c.MaxListBytes < 0, "MaxListBytes must not be negative")
 	fault(c.MaxDead < 0, "MaxDead must not be negative")
 	fault(c.AckReplicas < 0, "AckReplicas must not be negative")
 	fault(c.MaxFilter < 0, "MaxFilter must not be negative")
@@ -83,6 +85,7 @@ func (c Config) complete() Config {
 	c.Claim = cmp.Or(c.Claim, 5*time.Second)
 	c.MaxList = cmp.Or(c.MaxList, 8_000_000)
 	c.MaxAgain = cmp.Or(c.MaxAgain, 2_000_000)
+	c.MaxListBytes = cmp.Or(c.MaxListBytes, bloom.MaxKeyBytes)
 	c.MaxDead = cmp.Or(c.MaxDead, 100_000)
 	c.AckTimeout = cmp.Or(c.AckTimeout, 2*time.Second)
 	c.MaxFilter = cmp.Or(c.MaxFilter, bloom.MaxKeyBytes)

@@ -11,7 +11,8 @@
 --              -1: what does not fit is full
 -- ARGV[9..11]  how many filters, runs, candidates
 -- ARGV[12]     1: the settings cap some of the sites; else 0
--- ARGV[13..]   per run: its site; then how many candidates; then, if there are
+-- ARGV[13]     bytes that a list may take, as in bytes.lua
+-- ARGV[14..]   per run: its site; then how many candidates; then, if there are
 --              several filters, which, 1 the first; then, if ARGV[12], URLs that its
 --              site may have, 0 = any. Per candidate: the 16 bytes that must be new;
 --              then its entry; then, if any is wanted again, its plain fingerprint, or ''
@@ -27,7 +28,7 @@ local unfit = undeclared(each, filters)
 if unfit then return unfit end
 
 -- Where the parts of run r and candidate i are: ARGV[SITE + r], ARGV[ENTRY + i].
-local SITE, SIZE = 12, 12 + runs
+local SITE, SIZE = 13, 13 + runs
 local FILTER_OF = SIZE + runs
 local CAP = FILTER_OF + (filters > 1 and runs or 0)
 local NEW = CAP + (capped and runs or 0)
@@ -44,12 +45,11 @@ for r = 1, runs do
   for i = last[r - 1] + 1, last[r] do list[#list + 1] = i end
 end
 
--- What binds: caps and blocks of sites; the bound of lists, if the shard has as
--- much; the marks.
+-- What binds: caps and blocks of sites; the bounds of lists, if any was near; the marks.
 local binding = ruled or capped
 local memory = high > 0 and weigh(low, high, elsewhere)
 local bar = memory and memory.bar or math.huge
-local bounded = bar < math.huge or (tonumber(call('HGET', STATS, 'queued')) or 0) + n > most
+local bounded = bar < math.huge or heavy or (tonumber(call('HGET', STATS, 'queued')) or 0) + n > most
 
 -- site_of is what is kept of the site of a run, read once.
 local sites = {}
@@ -69,7 +69,7 @@ end
 local lengths = {} -- of lists, by key
 local function refused(r)
   local key, site = KEYS[Q + r], binding and site_of(r)
-  local length = lengths[key] or bounded and call('LLEN', key) or 0
+  local length = lengths[key] or bounded and length_of(key, KEYS[S + r], ARGV[ENTRY + last[r]], most) or 0
   lengths[key] = length
   if site and site.left <= 0 or length >= most then return 'c' end
   if length >= bar then
@@ -128,6 +128,7 @@ for key, entries in pairs(additions) do
   local r, added = run_of[key], #entries
   local length = call(push, key, unpack(entries))
   if memory then lengths[key] = length end
+  if length >= LONG then weigh_list(KEYS[S + r], key, length, entries) end
   if length == added or binding then
     local site = site_of(r)
     if length == added then rise(class(entries[1]), ARGV[SITE + r], site.clock, site.token, site.held) end

@@ -22,10 +22,10 @@ local READY, HELD = 4, 8 -- KEYS[READY + p] is ready of class p
 local QUEUE, RETRIES, AGAIN, KEPT, VISIT = 1, 5, 6, 7, 8
 local DAY = 86400000 -- ms
 
-local meta = call('HMGET', META, 'epoch', 'rev', 'paused', 'tick', 'quiet', 'ruled', 'turn', 'ahead', 'keys')
+local meta = call('HMGET', META, 'epoch', 'rev', 'paused', 'tick', 'quiet', 'ruled', 'turn', 'ahead', 'keys', 'heavy')
 local epoch, rev, paused = meta[1], meta[2], meta[3]
 local tick, quiet = tonumber(meta[4]) or 0, tonumber(meta[5]) or 0
-local ruled, turn, ahead, keys = meta[6], tonumber(meta[7]) or 0, tonumber(meta[8]) or 0, meta[9]
+local ruled, turn, ahead, keys, heavy = meta[6], tonumber(meta[7]) or 0, tonumber(meta[8]) or 0, meta[9], meta[10]
 -- A shard of format 2 has another epoch, with which scripts of format 1 are stale.
 if epoch ~= ARGV[1] and epoch ~= ARGV[1] .. ':2' then return '!stale' end
 
