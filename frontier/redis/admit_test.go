@@ -3,6 +3,7 @@ package redis
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -275,5 +276,28 @@ func TestAdmissionKeepsOrder(t *testing.T) {
 		if want := 2*x + 1; x < 50 && i != want || x >= 50 && i != 2*(x-50) {
 			t.Fatalf("place %d is that of candidate %d", x, i)
 		}
+	}
+}
+
+// TestOldQueueIsMeasured: a queue that took more than it may before there was a
+// bound is measured when it gets its next URL, and takes no more until it is shorter.
+func TestOldQueueIsMeasured(t *testing.T) {
+	s := one(t)
+	s.cfg.MaxListBytes = 64 << 10
+	urls := candidates("a.example", 0, 1003)
+	if got := s.admit(urls[0]); got != "a" {
+		t.Fatal(got)
+	}
+	queue := s.keys[0].Queue("a.example", int(urls[0].Priority))
+	entry := s.do("LINDEX", queue, 0)
+	for range 1999 {
+		s.do("RPUSH", queue, fmt.Sprintf("%s%x", entry, rand.Uint64()))
+	}
+	if got := s.admit(urls[1]) + s.admit(urls[2:502]...); strings.Count(got, "a") != 1 || got[0] != 'a' || strings.Count(got, "c") != 500 {
+		t.Errorf("verdicts %.40s, want that the first is admitted and the others are not", got)
+	}
+	s.do("LTRIM", queue, 1500, -1)
+	if got := s.admit(urls[502]); got != "a" {
+		t.Errorf("%s when the queue is shorter", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -79,7 +80,7 @@ func asOld(t *testing.T, f *Frontier) *stand {
 	old := shard.NewScript("admit", string(text))
 	f.run = func(ctx context.Context, k int, s *shard.Script, keys []string, args ...any) (any, error) {
 		if s == admitScript {
-			s, args = old, append(args[:6:6], args[8:]...) // it knows nothing of keys and room
+			s, args = old, slices.Concat(args[:6], args[8:12], args[13:]) // it knows nothing of keys, room and bytes
 		}
 		return f.client.Run(ctx, k, s, keys, args...)
 	}
