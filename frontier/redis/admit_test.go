@@ -283,7 +283,7 @@ func TestAdmissionKeepsOrder(t *testing.T) {
 // bound is measured when it gets its next URL, and takes no more until it is shorter.
 func TestOldQueueIsMeasured(t *testing.T) {
 	s := one(t)
-	s.cfg.MaxListBytes = 64 << 10
+	s.cfg.MaxListBytes = 32 << 10
 	urls := candidates("a.example", 0, 1003)
 	if got := s.admit(urls[0]); got != "a" {
 		t.Fatal(got)
