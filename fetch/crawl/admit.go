@@ -334,13 +334,11 @@ func (a *admitter) apply(g *admitGroup) {
 		a.loop.verdicts[v].Inc()
 		fresh, full = fresh || v == frontier.Admitted, full || v == frontier.Full
 	}
-	a.loop.remember(a.epoch, func() {
-		for i, v := range g.verdicts {
-			if (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
-				a.loop.known.add(g.batch[i].Fingerprint)
-			}
+	for i, v := range g.verdicts {
+		if (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
+			a.loop.crawler.known.add(g.batch[i].Fingerprint, a.epoch)
 		}
-	})
+	}
 	spills := a.loop.overflow != nil && a.loop.crawler.overflowErr() == nil
 	gone := full && spills // candidates that found no room do not ask again
 	for i := range g.candidates {

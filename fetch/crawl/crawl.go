@@ -64,6 +64,8 @@ type Crawler struct {
 	policy     atomic.Pointer[policy]
 	count      *counters
 	deadSites  *deadSites
+	known      *knownURLs
+	written    *knownURLs                            // whose lines are in the overflow; nil without one
 	toldAside  sync.Map                              // causes of sites set aside that the log has
 	stats      atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
 	totals     atomic.Pointer[frontier.ShardStats]   // their sum
@@ -94,7 +96,11 @@ func New(cfg Config) (*Crawler, error) {
 		return nil, err
 	}
 	cfg.fillDefaults()
-	c := &Crawler{cfg: cfg, robots: newRobotsCache(cfg.Memory), deadSites: newDeadSites(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{})}
+	c := &Crawler{cfg: cfg, robots: newRobotsCache(cfg.Memory), deadSites: newDeadSites(cfg.GiveUp), count: newCounters(), stopping: make(chan struct{}),
+		known: newKnownURLs(cfg.KnownURLs)}
+	if cfg.Overflow != nil {
+		c.written = newKnownURLs(cfg.KnownURLs)
+	}
 	c.lossPermit.began = time.Now()
 	c.flow = newFlow(cfg.OpenBytes, c.notifyHungry)
 	c.budget.need = make(chan struct{}, 1)

@@ -7,11 +7,16 @@ import (
 	"seine/frontier/canon"
 )
 
-// knownURLs remembers URLs of one shard that admission called admitted or seen,
+// knownURLs remembers URLs of all shards that admission called admitted or seen,
 // so that most links of most pages never travel. It is a fixed table of 64-bit
-// values in buckets of four; a forgotten URL costs one question to the shard, a
+// values in buckets of four; a forgotten URL costs one question to its shard, a
 // false hit needs two of the crawl's URLs to agree in 64 bits under a seed that
 // no page can know.
+//
+// A URL is remembered under the connection epoch in which its shard was asked: in
+// another, when the shard may have lost what it acknowledged, it is not found, and
+// its place is taken by others in time. So all of one shard is forgotten at once,
+// and nothing of the others.
 type knownURLs struct {
 	seed  [2]uint64
 	mask  uint64
@@ -33,23 +38,26 @@ func newKnownURLs(n int) *knownURLs {
 	}
 }
 
-// value mixes both halves of a fingerprint with the seed; never 0.
-func (k *knownURLs) value(f canon.Fingerprint) uint64 {
-	v := (f.Site^k.seed[1])*k.seed[0] ^ f.Key
+// value mixes both halves of a fingerprint, and the epoch, with the seed; never 0.
+func (k *knownURLs) value(f canon.Fingerprint, epoch uint64) uint64 {
+	v := (f.Site^k.seed[1]^epoch*epochs)*k.seed[0] ^ f.Key
 	v ^= v >> 32
 	v *= k.seed[0]
 	v ^= v >> 29
 	return v | 1<<63
 }
 
+// epochs spreads epochs, which count from 0, over all bits.
+const epochs = 0x9e3779b97f4a7c15
+
 func (k *knownURLs) bucket(v uint64) []atomic.Uint64 {
 	at := (v & k.mask) * knownWays
 	return k.slots[at : at+knownWays]
 }
 
-// has reports whether f is remembered.
-func (k *knownURLs) has(f canon.Fingerprint) bool {
-	v := k.value(f)
+// has reports whether f is remembered in an epoch of its shard.
+func (k *knownURLs) has(f canon.Fingerprint, epoch uint64) bool {
+	v := k.value(f, epoch)
 	b := k.bucket(v)
 	for i := range b {
 		if b[i].Load() == v {
@@ -60,8 +68,8 @@ func (k *knownURLs) has(f canon.Fingerprint) bool {
 }
 
 // add remembers f in place of the bucket's oldest guess.
-func (k *knownURLs) add(f canon.Fingerprint) {
-	v := k.value(f)
+func (k *knownURLs) add(f canon.Fingerprint, epoch uint64) {
+	v := k.value(f, epoch)
 	b := k.bucket(v)
 	for i := range b {
 		switch b[i].Load() {
@@ -75,41 +83,22 @@ func (k *knownURLs) add(f canon.Fingerprint) {
 	b[v>>40%knownWays].Store(v)
 }
 
-// clear forgets everything.
-func (k *knownURLs) clear() {
-	for i := range k.slots {
-		k.slots[i].Store(0)
-	}
-}
-
-// checkEpoch empties the cache of known URLs when the shard may have lost what it
-// acknowledged: its connection broke or its master changed. Each tick does, for
-// links that are all known reach nobody who would notice. It returns the
-// connection epoch.
+// checkEpoch looks at the connection epoch of the shard, which rises when the shard
+// may have lost what it acknowledged: its connection broke or its master changed.
+// Each tick does, for links that are all known reach nobody who would notice. It
+// returns the epoch.
 func (l *shardLoop) checkEpoch() uint64 {
 	if l.crawler.cfg.Epoch == nil {
 		return 0
 	}
-	l.knownMu.Lock()
-	defer l.knownMu.Unlock()
-	return l.syncEpoch()
-}
-
-// syncEpoch is checkEpoch for those who hold knownMu.
-func (l *shardLoop) syncEpoch() uint64 {
-	if e := l.crawler.cfg.Epoch(l.shard); e != l.epoch {
-		l.epoch = e
-		l.known.clear()
-		l.overflow.forget()
-	}
-	return l.epoch
-}
-
-// remember fills the cache with what was answered in an epoch, if it lasts.
-func (l *shardLoop) remember(epoch uint64, fill func()) {
-	l.knownMu.Lock()
-	defer l.knownMu.Unlock()
-	if l.crawler.cfg.Epoch == nil || l.syncEpoch() == epoch {
-		fill()
+	e := l.crawler.cfg.Epoch(l.shard)
+	for { // epochs only rise, whoever is late
+		last := l.epoch.Load()
+		if e <= last || l.epoch.CompareAndSwap(last, e) {
+			return max(e, last)
+		}
 	}
 }
+
+// knows reports whether the shard is known to have f.
+func (l *shardLoop) knows(f canon.Fingerprint) bool { return l.crawler.known.has(f, l.epoch.Load()) }

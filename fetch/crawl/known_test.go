@@ -1,37 +1,61 @@
 package crawl
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 // TestEpoch: what a shard once called known counts no longer when it may have
-// lost that, also while no link brings a call for admission.
+// lost that, also while no link brings a call for admission; what other shards
+// did goes on to count.
 func TestEpoch(t *testing.T) {
 	w := newWeb(t)
-	w.page("/", "/next")
-	r := newRig(t, w, nil)
-	var epoch atomic.Uint64
-	r.cfg.Epoch = func(int) uint64 { return epoch.Load() }
+	r := newRig(t, w, func(s *frontier.Settings) { s.Scope = "any" })
+	var epochs [3]atomic.Uint64
+	r.cfg.Epoch = func(k int) uint64 { return epochs[k].Load() }
 	r.cfg.ExitWhenDone = false
+	m := frontier.NewMaker(r.queue.Layout())
+	of := make(map[int]canon.Fingerprint) // a link of each shard
+	var links []string
+	for i := 0; len(of) < 3; i++ {
+		next, err := m.Make(fmt.Sprintf("http://s%d.example/next", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k := r.queue.Of(next.Fingerprint); of[k] == (canon.Fingerprint{}) {
+			of[k] = next.Fingerprint
+			links = append(links, next.URL)
+		}
+	}
+	w.page("a.example/", links...)
 	r.seed("http://a.example/")
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "both pages are done", func() bool { return r.stats().Done == 2 })
-	next, err := frontier.NewMaker(r.queue.Layout()).Make("http://a.example/next")
-	if err != nil {
-		t.Fatal(err)
+	until(t, "the page is done", func() bool { return len(r.store.by(t)) > 0 && r.stats().Open == 0 })
+	known := func(k int) bool { return crawler.loops[k].knows(of[k]) }
+	for k := range 3 {
+		if !known(k) {
+			t.Fatalf("an admitted link of shard %d is not known", k)
+		}
 	}
-	l := crawler.loopOf(next.Fingerprint)
-	if !l.known.has(next.Fingerprint) {
-		t.Fatal("an admitted link is not known")
+	before := crawler.loops[1].checkEpoch()
+	epochs[1].Add(1)
+	until(t, "what shard 1 knew is forgotten", func() bool { return !known(1) })
+	crawler.known.add(of[1], before)
+	if known(1) {
+		t.Error("an answer of before is remembered")
 	}
-	before := l.checkEpoch()
-	epoch.Add(1)
-	until(t, "the cache is emptied", func() bool { return !l.known.has(next.Fingerprint) })
-	l.remember(before, func() { t.Error("an answer of before is remembered") })
+	if !known(0) || !known(2) {
+		t.Error("what other shards know is forgotten")
+	}
+	crawler.known.add(of[1], before+1)
+	if !known(1) {
+		t.Error("an answer of now is not remembered")
+	}
 	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)

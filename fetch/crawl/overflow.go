@@ -38,11 +38,10 @@ type Overflow interface {
 // safe. Seeds that a program admits before its crawler runs are not the
 // crawler's and wait for room.
 type overflowQueue struct {
-	crawler *Crawler
-	sink    Overflow
+	loop *shardLoop
+	sink Overflow
 
 	mu       sync.Mutex
-	written  *knownURLs
 	underway map[canon.Fingerprint]*overflowWrite // lines on their way to the disk
 	writes   map[*overflowWrite]bool              // writes under way that candidates wait for
 	line     []byte                               // of the admitter
@@ -52,36 +51,37 @@ type overflowQueue struct {
 type overflowWrite struct {
 	candidates []candidate
 	lines      int
+	epoch      uint64 // of the shard, when it was given to the overflow
 }
 
 // markWritten notes, when the lines of ow are safe, which URLs they name.
 func (o *overflowQueue) markWritten(ow *overflowWrite) {
 	for i := range ow.candidates {
 		if l := &ow.candidates[i]; l.Again == "" {
-			o.written.add(l.Fingerprint)
+			o.loop.crawler.written.add(l.Fingerprint, ow.epoch)
 		}
 	}
 }
 
-func newOverflowQueue(c *Crawler, size int) *overflowQueue {
-	if c.cfg.Overflow == nil {
+func newOverflowQueue(l *shardLoop) *overflowQueue {
+	if l.crawler.cfg.Overflow == nil {
 		return nil
 	}
-	return &overflowQueue{crawler: c, sink: c.cfg.Overflow, written: newKnownURLs(size),
+	return &overflowQueue{loop: l, sink: l.crawler.cfg.Overflow,
 		underway: make(map[canon.Fingerprint]*overflowWrite), writes: make(map[*overflowWrite]bool)}
 }
 
 // add takes over candidates that found no room. onEnd is called when no write is
 // under way any more.
 func (o *overflowQueue) add(candidates []candidate, onEnd func()) {
-	ow := new(overflowWrite)
+	ow := &overflowWrite{epoch: o.loop.checkEpoch()}
 	lines, safe := o.line[:0], 0
 	o.mu.Lock()
 	for i := range candidates {
 		l := &candidates[i]
 		switch other := o.underway[l.Fingerprint]; {
 		case l.Again != "":
-		case o.written.has(l.Fingerprint):
+		case o.wrote(l.Fingerprint):
 			candidates[safe] = *l
 			safe++
 			continue
@@ -114,7 +114,7 @@ func (o *overflowQueue) done(ow *overflowWrite, err error, onEnd func()) {
 	if err != nil {
 		verdict = frontier.Full
 	} else {
-		o.crawler.count.overflow.Add(ow.lines)
+		o.loop.crawler.count.overflow.Add(ow.lines)
 	}
 	o.mu.Lock()
 	if err == nil {
@@ -157,12 +157,10 @@ func (o *overflowQueue) takeBack(candidates []candidate) []candidate {
 	return candidates
 }
 
-// forget forgets what was written: it may have been taken back, and lost with a
-// master.
-func (o *overflowQueue) forget() {
-	if o != nil {
-		o.written.clear()
-	}
+// wrote reports whether f was written in this epoch of its shard: what was written
+// before may have been taken back, and lost with a master.
+func (o *overflowQueue) wrote(f canon.Fingerprint) bool {
+	return o.loop.crawler.written.has(f, o.loop.epoch.Load())
 }
 
 // empty reports whether no candidate waits for a write.

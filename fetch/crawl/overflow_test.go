@@ -258,7 +258,7 @@ func TestOverflowStuck(t *testing.T) {
 	}
 	s.let(nil)
 	for _, u := range []string{"http://a.example/new", "http://a.example/newer"} {
-		if !l.overflow.written.has(r.fingerprint(u)) {
+		if !l.overflow.wrote(r.fingerprint(u)) {
 			t.Errorf("%s is in the overflow, and that is forgotten", u)
 		}
 	}

@@ -221,7 +221,7 @@ func (w *worker) redirect() {
 		w.refused[r]++
 		return
 	}
-	if again == "" && !w.item.Sitemap && w.crawler.loopOf(fp).known.has(fp) {
+	if again == "" && !w.item.Sitemap && w.crawler.loopOf(fp).knows(fp) {
 		w.known++
 		w.rec.Seen = true
 		return
@@ -251,8 +251,7 @@ func (w *worker) redirect() {
 // fingerprint.
 func (w *worker) remember() canon.Fingerprint {
 	_, fp := w.sites.Fingerprint(&w.url)
-	l := w.crawler.loopOf(fp)
-	l.remember(l.checkEpoch(), func() { l.known.add(fp) })
+	w.crawler.known.add(fp, w.crawler.loopOf(fp).checkEpoch())
 	return fp
 }
 

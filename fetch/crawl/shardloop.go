@@ -27,7 +27,6 @@ const (
 type shardLoop struct {
 	crawler  *Crawler
 	shard    int
-	known    *knownURLs
 	overflow *overflowQueue // nil without an overflow
 	admitter *admitter
 	settler  *settler
@@ -54,14 +53,13 @@ type shardLoop struct {
 	visits map[string]*visit // by token
 	parked []*visit          // they wait until the shard's leases can be relied on
 
-	knownMu sync.Mutex // held while known is filled or emptied
-	epoch   uint64     // as last read
+	epoch atomic.Uint64 // of the connection, as last read: what is known of before is not any more
 }
 
 func newShardLoop(c *Crawler, k int) *shardLoop {
-	l := &shardLoop{crawler: c, shard: k, known: newKnownURLs(c.cfg.KnownURLs / c.cfg.Frontier.Shards()),
+	l := &shardLoop{crawler: c, shard: k,
 		verdicts: c.count.verdictsOf(k), wake: make(chan struct{}, 1), visits: make(map[string]*visit), rev: -1}
-	l.overflow = newOverflowQueue(c, c.cfg.KnownURLs/c.cfg.Frontier.Shards())
+	l.overflow = newOverflowQueue(l)
 	l.admitter = newAdmitter(l)
 	l.settler = newSettler(l)
 	l.rules = &rulesKeeper{loop: l, wake: make(chan struct{}, 1)}

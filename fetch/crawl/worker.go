@@ -229,7 +229,7 @@ func (w *worker) found(ln *extract.Found) {
 		w.refused[r]++
 		return
 	}
-	if w.crawler.loopOf(ln.Fingerprint).known.has(ln.Fingerprint) {
+	if w.crawler.loopOf(ln.Fingerprint).knows(ln.Fingerprint) {
 		w.known++
 		return
 	}
