@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"seine/extract/sink/jsonl"
@@ -18,7 +19,6 @@ import (
 // TestFewFiles crawls many more sites, in more requests at once, than the process
 // may have descriptors: pages keep coming, none is tried twice, none is dead.
 func TestFewFiles(t *testing.T) {
-	const sites = 1500
 	ln, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
@@ -36,24 +36,30 @@ func TestFewFiles(t *testing.T) {
 	go server.Serve(ln)
 	t.Cleanup(func() { server.Close() })
 	dir := t.TempDir()
-	var seeds strings.Builder
-	for i := range sites {
-		fmt.Fprintf(&seeds, "http://127.%d.%d.1:%d/\n", i>>8, i&255, ln.Addr().(*net.TCPAddr).Port)
-	}
 	file := filepath.Join(dir, "seeds")
-	if err := os.WriteFile(file, []byte(seeds.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, limit := range []int{256, 1024} {
+	for _, c := range []struct{ limit, sites, workers int }{{256, 1500, 400}, {1024, 1500, 400}, {20_000, 4000, 1024}} {
+		limit, sites := c.limit, int64(c.sites)
+		var own syscall.Rlimit // of this process, which has the other ends
+		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &own); err != nil || own.Cur < uint64(min(limit, c.sites)+1000) {
+			t.Logf("limit %d: this process may have %d files, too few to serve that", limit, own.Cur)
+			continue
+		}
+		var seeds strings.Builder
+		for i := range c.sites {
+			fmt.Fprintf(&seeds, "http://127.%d.%d.1:%d/\n", i>>8, i&255, ln.Addr().(*net.TCPAddr).Port)
+		}
+		if err := os.WriteFile(file, []byte(seeds.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		asked.Store(0)
 		out := filepath.Join(dir, fmt.Sprintf("%d.jsonl", limit))
-		cmd := exec.Command("sh", "-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(limit), fetcher,
-			"--embedded", "--allow-net", "127.0.0.0/8", "--file", file, "--out", out, "--concurrency", "400", "--delay", "1ms", "--max-time", "2m")
+		cmd := exec.Command("sh", "-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(limit), fetcher, "--embedded", "--allow-net", "127.0.0.0/8",
+			"--file", file, "--out", out, "--concurrency", strconv.Itoa(c.workers), "--delay", "1ms", "--max-time", "5m")
 		if text, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("limit %d: %v\n%s", limit, err, text)
 			continue
 		}
-		n := 0
+		n := int64(0)
 		for r, err := range jsonl.Records(out) {
 			if err != nil {
 				t.Fatal(err)

@@ -210,6 +210,7 @@ type deadSites struct {
 	mu    sync.Mutex
 	sites map[string]deadSiteEntry
 	hold  time.Duration
+	most  int // sites
 }
 
 type deadSiteEntry struct {
@@ -217,17 +218,22 @@ type deadSiteEntry struct {
 	until time.Time
 }
 
-const maxDeadSites = 100_000
+// deadSiteBytes is what such a site takes: its name, why it was given up, its place.
+const deadSiteBytes = 512
 
-func newDeadSites(hold time.Duration) *deadSites {
-	return &deadSites{sites: make(map[string]deadSiteEntry), hold: hold}
+// newDeadSites returns a table that takes up to a 64th of the memory.
+func newDeadSites(hold time.Duration, memory int64) *deadSites {
+	return &deadSites{sites: make(map[string]deadSiteEntry), hold: hold, most: int(max(10_000, memory/64/deadSiteBytes))}
 }
 
 func (ds *deadSites) put(site string, d *deadSite) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	if len(ds.sites) >= maxDeadSites {
-		clear(ds.sites) // each costs one more request
+	if _, there := ds.sites[site]; !there && len(ds.sites) >= ds.most {
+		for other := range ds.sites { // some: it costs one more request
+			delete(ds.sites, other)
+			break
+		}
 	}
 	ds.sites[site] = deadSiteEntry{d, time.Now().Add(ds.hold)}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,15 +62,23 @@ func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 	u, agent := c.readers.Get().(*urlReader), c.robotsAgent()
 	defer c.readers.Put(u)
 	var ask []frontier.OriginRules
-	asked := make(map[string]bool)
+	looked := make(map[string]bool) // origins
 	for _, v := range visits {
+		origin := "" // of the URL before: most of a visit have one
 		for i := range v.lent.Items {
-			if u.read(v.lent.Items[i].URL) != nil {
+			url := v.lent.Items[i].URL
+			if origin != "" && isOf(url, origin) {
+				continue
+			}
+			if u.read(url) != nil {
 				continue // it ends when it is served
 			}
-			if origin := u.url.Origin(); !asked[string(origin)] && c.robots.get(origin, agent) == nil {
-				asked[string(origin)] = true
-				ask = append(ask, frontier.OriginRules{Site: v.lent.Site, Origin: string(origin)})
+			if origin = string(u.url.Origin()); looked[origin] {
+				continue
+			}
+			looked[origin] = true
+			if c.robots.get(u.url.Origin(), agent) == nil {
+				ask = append(ask, frontier.OriginRules{Site: v.lent.Site, Origin: origin})
 			}
 		}
 	}
@@ -91,6 +98,13 @@ func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 		}
 	}
 	return nil
+}
+
+// isOf reports whether a URL in the form that is stored is of an origin. One that
+// carries credentials seems not to be, and is parsed.
+func isOf(url, origin string) bool {
+	rest, ok := strings.CutPrefix(url, origin)
+	return ok && strings.HasPrefix(rest, "/")
 }
 
 // rulesHop is how far the way to the rules of an origin is: by RFC 9309 section
@@ -205,26 +219,45 @@ func (k *rulesKeeper) add(o frontier.OriginRules) {
 	}
 }
 
-// run keeps rules until ctx ends. What it does not come to is asked for again.
+// run keeps rules until ctx ends, and then what is left, unless the crawler was cut
+// short or the shard does not take it soon. What it does not come to is asked for
+// again.
 func (k *rulesKeeper) run(ctx context.Context) {
-	for {
+	c := k.loop.crawler
+	for ctx.Err() == nil {
 		select {
 		case <-k.wake:
-			sleep(ctx, nil, k.loop.crawler.cfg.Linger)
+			sleep(ctx, nil, c.cfg.Linger)
 		case <-ctx.Done():
-			return
 		}
-		k.mu.Lock()
-		list := k.list
-		k.list = nil
-		k.mu.Unlock()
-		for part := range slices.Chunk(list, maxRulesKept) {
-			if err := k.loop.crawler.cfg.Frontier.SetRules(ctx, k.loop.shard, part); err != nil {
-				k.loop.crawler.fail(ctx, err)
-				return
-			}
+		if err := k.keep(ctx); err != nil {
+			c.fail(ctx, err)
 		}
 	}
+	if c.ctx.Err() == nil {
+		last, cancel := context.WithTimeout(c.ctx, cutTime)
+		defer cancel()
+		k.keep(last) //nolint:errcheck // the next run asks the sites
+	}
+}
+
+// keep gives the shard what waits.
+func (k *rulesKeeper) keep(ctx context.Context) error {
+	k.mu.Lock()
+	list := k.list
+	k.list = nil
+	k.mu.Unlock()
+	for len(list) > 0 {
+		part := list[:min(len(list), maxRulesKept)]
+		if err := k.loop.crawler.cfg.Frontier.SetRules(ctx, k.loop.shard, part); err != nil {
+			k.mu.Lock()
+			k.list = append(list, k.list...)
+			k.mu.Unlock()
+			return err
+		}
+		list = list[len(part):]
+	}
+	return nil
 }
 
 // readRules reads rules as a shard keeps them; nil when they are not ours.

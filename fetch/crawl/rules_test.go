@@ -45,15 +45,7 @@ func TestRulesInBatches(t *testing.T) {
 		}
 	}
 	seed("a")
-	r.cfg.ExitWhenDone = false // what the end comes before is not given
-	crawler := r.crawler()
-	wait := r.start(crawler)
-	until(t, "all pages and rules", func() bool { return crawler.count.done.Get() == sites && counted.given.Load() == sites })
-	crawler.Stop()
-	if err := wait(); err != nil {
-		t.Fatal(err)
-	}
-	r.cfg.ExitWhenDone = true
+	r.run() // all is given before it ends
 	if n := len(w.requests("", true)); n != sites {
 		t.Errorf("%d requests for robots.txt of %d sites", n, sites)
 	}

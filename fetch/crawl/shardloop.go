@@ -15,7 +15,7 @@ import (
 
 const (
 	heartbeat  = time.Second
-	maxExpired = 16
+	maxExpired = 100 // leases taken back a tick; where there may be more, the next one comes at once
 	// visitSpan is how long a visit should last at its site's delay, and the
 	// longest that one waits for its site's clock.
 	visitSpan = 10 * time.Second
@@ -131,8 +131,9 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 		}
 		l.rev = reply.Rev
 	}
+	reaped := 0
 	if len(reply.Expired) > 0 {
-		if _, err := l.crawler.cfg.Frontier.Reap(ctx, l.shard, reply.Expired); err != nil {
+		if reaped, err = l.crawler.cfg.Frontier.Reap(ctx, l.shard, reply.Expired); err != nil {
 			return 0, err
 		}
 	}
@@ -142,6 +143,9 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	}
 	if took := time.Since(l.began); granted > 0 && took > lateCall {
 		l.late.Add(int64(took))
+	}
+	if reaped > 0 && len(reply.Expired) == maxExpired {
+		return 0, nil
 	}
 	return l.nextTick(want, len(reply.Due), &reply), nil
 }

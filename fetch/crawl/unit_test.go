@@ -328,7 +328,7 @@ func TestAgenda(t *testing.T) {
 func BenchmarkLentSite(b *testing.B) {
 	c := &Crawler{ctx: context.Background()}
 	c.policy.Store(&policy{settings: &frontier.Settings{Delay: time.Second}})
-	c.deadSites = newDeadSites(time.Minute)
+	c.deadSites = newDeadSites(time.Minute, 0)
 	a := newAgenda(1, func(*worker, *visit) {}, func() *worker { return new(worker) }, func() {})
 	l := &shardLoop{crawler: c, visits: make(map[string]*visit)}
 	var before, after runtime.MemStats
