@@ -69,7 +69,7 @@ const (
 // one is killed, no site waits longer than a lease.
 func TestFleetShares(t *testing.T) {
 	const sites = 200
-	w := newWard(t, func(s *frontier.Settings) { s.Delay, s.Robots = fleetDelay, "ignore" })
+	w := newWard(t, 3, func(s *frontier.Settings) { s.Delay, s.Robots = fleetDelay, "ignore" })
 	file, _, _ := w.seeds(sites, 80)
 	a, b := w.door(), w.door()
 	first := a.fetcher("--file", file)

@@ -19,8 +19,8 @@ import (
 	"seine/shard/shardtest"
 )
 
-// ward is a crawl of three shards on three masters, of which that of shard 2
-// falls ill. The root of the crawl is on another; its list of programs is not.
+// ward is a crawl of some shards on as many masters, of which that of the last
+// shard falls ill. The root of the crawl is on another; its list of programs is not.
 type ward struct {
 	t     *testing.T
 	redis *shardtest.Server
@@ -34,15 +34,15 @@ type ward struct {
 	asked map[string]int // times, by URL
 }
 
-func newWard(t *testing.T, change func(*frontier.Settings)) *ward {
+func newWard(t *testing.T, shards int, change func(*frontier.Settings)) *ward {
 	t.Helper()
-	w := &ward{t: t, redis: shardtest.Masters(t, 3), asked: make(map[string]int), links: func(int, int) string { return "" }}
+	w := &ward{t: t, redis: shardtest.Masters(t, shards), asked: make(map[string]int), links: func(int, int) string { return "" }}
 	client, err := shard.Open(t.Context(), shard.Config{Addrs: w.redis.Addrs})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	w.ill = w.redis.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(2)))
+	w.ill = w.redis.MasterOf(t, shard.Slot(shard.NewMap(shards).Tag(shards-1)))
 	on := func(key string) *shardtest.Node { return w.redis.MasterOf(t, shard.Slot(key)) }
 	w.crawl = "sick"
 	for i := 0; on(shard.RootKey(w.crawl)) == w.ill || on(shard.LiveKey(w.crawl)) != w.ill; i++ {
@@ -53,7 +53,7 @@ func newWard(t *testing.T, change func(*frontier.Settings)) *ward {
 	if change != nil {
 		change(&s)
 	}
-	if w.f, err = redis.Create(t.Context(), client, w.crawl, frontier.Layout{Shards: 3, PlanURLs: 1_000_000}.Complete(), s); err != nil {
+	if w.f, err = redis.Create(t.Context(), client, w.crawl, frontier.Layout{Shards: shards, PlanURLs: 1_000_000}.Complete(), s); err != nil {
 		t.Fatal(err)
 	}
 	w.web = httptest.NewServer(http.HandlerFunc(w.answer))
@@ -76,7 +76,7 @@ func (w *ward) answer(rw http.ResponseWriter, r *http.Request) {
 
 // isIll reports whether a site is of the shard that falls ill.
 func (w *ward) isIll(site int) bool {
-	return w.f.ShardOf(fmt.Sprintf("s%d.example", site)) == 2
+	return w.f.ShardOf(fmt.Sprintf("s%d.example", site)) == w.f.Shards()-1
 }
 
 // count is how many pages of shards that stay well, and of the other, were asked
@@ -137,7 +137,7 @@ func until(t *testing.T, what string, ok func() bool) {
 // that answer, says whom it waits for, and does not call the crawl done. That
 // master is looked at when it answers; while it is not fit, nothing is done there.
 func TestStartsBesideASilentMaster(t *testing.T) {
-	w := newWard(t, nil)
+	w := newWard(t, 3, nil)
 	file, well, ill := w.seeds(60, 5)
 	if err := w.ill.Client().ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestStartsBesideASilentMaster(t *testing.T) {
 
 // Redis that comes up after the fetcher is waited for.
 func TestWaitsForRedis(t *testing.T) {
-	w := newWard(t, nil)
+	w := newWard(t, 3, nil)
 	file, well, ill := w.seeds(6, 2)
 	for _, n := range w.redis.Nodes {
 		n.Stop(t)
@@ -186,5 +186,50 @@ func TestWaitsForRedis(t *testing.T) {
 	p.wait(t)
 	if a, b := w.count(); a != well || b != ill {
 		t.Errorf("%d and %d of %d and %d pages", a, b, well, ill)
+	}
+}
+
+// While one of six masters is silent the sites of the others are asked as often as
+// before, for as long as that lasts, though all pages link to the silent one, and
+// much more than may be open.
+func TestSilentMasterSlowsNobody(t *testing.T) {
+	const sites, window = 50, 2 * time.Second
+	t.Setenv("GOMEMLIMIT", "96MiB") // so 16 MB may be open
+	w := newWard(t, 6, func(s *frontier.Settings) { s.Delay, s.Robots, s.Scope = 200*time.Millisecond, "ignore", "any" })
+	var ill []int // sites of the shard
+	for i := 0; len(ill) < 2; i++ {
+		if w.isIll(i) {
+			ill = append(ill, i)
+		}
+	}
+	w.links = func(site, page int) string {
+		var b strings.Builder
+		for i := range 100 {
+			fmt.Fprintf(&b, "<a href='http://s%d.example/of/%d/%d/%d/%s'>x</a>", ill[i%2], site, page, i, strings.Repeat("long", 20))
+		}
+		return b.String()
+	}
+	file, _, _ := w.seeds(sites, 200)
+	w.fetcher("--file", file)
+	until(t, "all sites are asked", func() bool { well, _ := w.count(); return well > 3*sites })
+	rate := func() float64 {
+		n, _ := w.count()
+		begun := time.Now()
+		time.Sleep(window)
+		now, _ := w.count()
+		return float64(now-n) / time.Since(begun).Seconds()
+	}
+	before := (rate() + rate()) / 2
+	w.ill.Stop(t)
+	t.Cleanup(func() { w.ill.Cont(t) }) // or it does not end
+	var during float64
+	const windows = 10
+	for range windows {
+		r := rate()
+		during += r / windows
+		t.Logf("%.0f requests/s beside a silent master, %.0f before", r, before)
+	}
+	if during < 0.9*before {
+		t.Errorf("%.0f requests/s beside a silent master, %.0f before", during, before)
 	}
 }
