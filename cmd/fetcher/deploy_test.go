@@ -15,13 +15,12 @@ import (
 	"seine/shard/shardtest"
 )
 
-// Every metric that the dashboard and the alert rules name is one that a
-// fetcher serves.
+// Every metric that the dashboard names is one that a fetcher serves.
 func TestDeployMetrics(t *testing.T) {
 	redis := shardtest.One(t)
 	p := start(t, "--redis", redis.Addrs[0], "--shards", "2", "--plan-urls", "10k", "--metrics-addr", "127.0.0.1:0", "--contact", "https://example.com")
 	asked := map[string]string{} // metric, and who asks for it
-	for _, file := range []string{"grafana.json", "alerts.yaml"} {
+	for _, file := range []string{"grafana.json"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "deploy", file))
 		if err != nil {
 			t.Fatal(err)

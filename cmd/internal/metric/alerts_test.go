@@ -1,0 +1,104 @@
+package metric_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"seine/cmd/internal/metric"
+)
+
+const deploy = "../../../deploy"
+
+// The alert rules do what they say, by promtool: each fires, and does not.
+func TestAlertRules(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("promtool is missing; scripts/setup installs it")
+		}
+		t.Skip("promtool is missing; scripts/setup installs it")
+	}
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		cmd := exec.Command(promtool, args...)
+		cmd.Dir = deploy
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// rule is one alert.
+type rule struct {
+	Alert       string
+	Expr        string
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+// Every alert is of one crawl, has a severity, a summary, a line in the README and
+// tests that show it firing and not firing, and reads metrics that there are.
+func TestAlertsAreWhole(t *testing.T) {
+	readme := read(t, "../../../README.md")
+	tests := read(t, filepath.Join(deploy, "alerts_test.yaml"))
+	var file struct {
+		Groups []struct{ Rules []rule }
+	}
+	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(deploy, "alerts.yaml"))), &file); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			n++
+			if !slices.Contains([]string{"warning", "critical"}, r.Labels["severity"]) {
+				t.Errorf("%s has severity %q", r.Alert, r.Labels["severity"])
+			}
+			if !strings.HasPrefix(r.Annotations["summary"], "{{ $labels.crawl }}: ") {
+				t.Errorf("%s does not begin with its crawl: %q", r.Alert, r.Annotations["summary"])
+			}
+			if r.Annotations["runbook"] != "README.md#"+strings.ToLower(r.Alert) || !strings.Contains(readme, "\n#### "+r.Alert+"\n") {
+				t.Errorf("%s has no line in the README: %q", r.Alert, r.Annotations["runbook"])
+			}
+			if !strings.Contains(tests, "alertname: "+r.Alert+"\n") || !strings.Contains(tests, "{alertname: "+r.Alert+", eval_time: ") {
+				t.Errorf("%s is not shown firing and not firing", r.Alert)
+			}
+			checkNames(t, r.Alert, r.Expr)
+		}
+	}
+	if told := strings.Count(readme, "\n#### Seine"); told != n {
+		t.Errorf("%d alerts, the README has %d", n, told)
+	}
+}
+
+// checkNames checks that a query reads metrics that there are, with labels that
+// they have.
+func checkNames(t *testing.T, who, query string) {
+	t.Helper()
+	found := regexp.MustCompile(`seine_[a-z0-9_]+`).FindAllString(query, -1)
+	if len(found) == 0 {
+		t.Errorf("%s reads no metric", who)
+	}
+	for _, name := range found {
+		if !slices.ContainsFunc(metric.Table, func(r metric.Row) bool {
+			return r.Name == name || r.Type == "histogram" && slices.Contains([]string{r.Name + "_bucket", r.Name + "_sum", r.Name + "_count"}, name)
+		}) {
+			t.Errorf("%s reads %s, which there is not", who, name)
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
