@@ -35,14 +35,15 @@ import (
 // Link is one link as the document wrote it. Its memory is valid during the
 // call that hands it over.
 type Link struct {
-	Kind     Kind
-	Raw      []byte  // entities decoded, UTF-8, spaces around it kept; not resolved
-	Rel      []byte  // rel attribute as written, entities decoded
-	Type     []byte  // type attribute, of link elements, Link headers and feeds
-	Base     []byte  // sitemaps and feeds: the xml:base in force, resolved; nil when there is none
-	NoFollow bool    // rel holds nofollow, ugc or sponsored
-	LastMod  []byte  // sitemaps and feeds: date as written, nil when none
-	Priority float32 // sitemaps: 0.0 to 1.0, -1 when not given
+	Kind       Kind
+	Raw        []byte  // entities decoded, UTF-8, spaces around it kept; not resolved
+	Rel        []byte  // rel attribute as written, entities decoded
+	Type       []byte  // type attribute, of link elements, Link headers and feeds
+	Base       []byte  // sitemaps and feeds: the xml:base in force, resolved; nil when there is none
+	NoFollow   bool    // rel holds nofollow, ugc or sponsored
+	LastMod    []byte  // sitemaps and feeds: date as written, nil when none
+	ChangeFreq []byte  // sitemaps: as written, nil when not given
+	Priority   float32 // sitemaps: 0.0 to 1.0, -1 when not given
 }
 
 // Doc is what is known of a document before its first byte.

@@ -43,13 +43,14 @@ const maxPath = 64
 type listItem struct {
 	loc, typ, base []byte // its location, the type of that, the xml:base around it
 	guid, date     []byte
+	freq           []byte
 	priority       float32
 	noPermalink    bool // the guid is no address
 	sent           bool
 }
 
 func (i *listItem) reset() {
-	*i = listItem{loc: i.loc[:0], typ: i.typ[:0], base: i.base[:0], guid: i.guid[:0], date: i.date[:0], priority: -1}
+	*i = listItem{loc: i.loc[:0], typ: i.typ[:0], base: i.base[:0], guid: i.guid[:0], date: i.date[:0], freq: i.freq[:0], priority: -1}
 }
 
 // locate takes the location of the item.
@@ -355,6 +356,10 @@ func (c *collector) listValue(tag, parent listTag) {
 		if inItem {
 			l.item.date = append(l.item.date[:0], text...)
 		}
+	case listChangeFreq:
+		if inItem {
+			l.item.freq = append(l.item.freq[:0], text...)
+		}
 	case listPriority:
 		if inItem {
 			l.item.priority = priority(text)
@@ -412,6 +417,9 @@ func (c *collector) listItem(k Kind) {
 	c.link = Link{Priority: i.priority}
 	if len(i.date) > 0 {
 		c.link.LastMod = i.date
+	}
+	if len(i.freq) > 0 {
+		c.link.ChangeFreq = i.freq
 	}
 	if len(i.typ) > 0 {
 		c.link.Type = i.typ

@@ -107,6 +107,7 @@ const (
 	listLoc
 	listLastMod
 	listPriority
+	listChangeFreq
 	listItemTag // item of RSS, entry of Atom
 	listChannel // channel of RSS, feed of Atom
 	listLink
@@ -168,6 +169,8 @@ func sitemapTag(name string) listTag {
 		return listLastMod
 	case "priority":
 		return listPriority
+	case "changefreq":
+		return listChangeFreq
 	}
 	return listOther
 }

@@ -16,6 +16,7 @@ var shardGauges = []struct {
 	{"seine_frontier_held_sites", func(s *ShardStats) int64 { return s.Held }},
 	{"seine_frontier_leased_sites", func(s *ShardStats) int64 { return s.Leases }},
 	{"seine_frontier_queued_urls", func(s *ShardStats) int64 { return s.Queued }},
+	{"seine_frontier_again_urls", func(s *ShardStats) int64 { return s.Again }},
 	{"seine_frontier_waiting_urls", func(s *ShardStats) int64 { return s.Waiting }},
 	{"seine_frontier_open_urls", func(s *ShardStats) int64 { return s.Open }},
 	{"seine_frontier_known_urls", func(s *ShardStats) int64 { return s.Known }},

@@ -61,13 +61,17 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err := boot.CheckAgent(f.Settings()); err != nil {
 		return err
 	}
+	ends, err := g.EndsWhenDone(f.Settings())
+	if err != nil {
+		return err
+	}
 	g.warn(env, f.Settings())
 
 	screen := boot.NewScreen(env.Err, env.Log)
 	c, err = crawl.New(crawl.Config{
 		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Exchanges: out.wire, Overflow: over.keeper(), Log: env.Log,
 		Concurrency: g.Workers(client.MaxConns()), Memory: boot.Memory(), MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
-		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: g.EndsWhenDone(), GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
+		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: ends, GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
 		Canon: f.Layout().CanonConfig(), Fields: fields, Rules: rules, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
 		Report: screen.Show, ReportEvery: screen.Every(),
 	})
@@ -289,7 +293,7 @@ func (g *grammar) somethingToDo(env *boot.Env, f *queue) error {
 	}
 	var known int64
 	for _, s := range stats {
-		if s.Queued+s.Waiting+s.Open > 0 {
+		if s.Queued+s.Waiting+s.Again+s.Open > 0 {
 			return nil
 		}
 		known += s.Known

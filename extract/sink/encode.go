@@ -127,6 +127,9 @@ func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 		dst = appendRaw(dst, r.Meta)
 	}
 	dst = optText(dst, `,"digest":`, r.Digest)
+	if r.Unchanged {
+		dst = append(dst, `,"unchanged":true`...)
+	}
 	dst = optText(dst, `,"etag":`, r.ETag)
 	dst = optText(dst, `,"last_modified":`, r.Modified)
 	if len(r.Items) > 0 {

@@ -38,7 +38,8 @@ type Record struct {
 	From        string          `json:"from,omitempty"`          // URL that redirects to this one
 	Referrer    string          `json:"referrer,omitempty"`      // page that linked to it, where the crawl keeps that
 	Meta        json.RawMessage `json:"meta,omitempty"`
-	Digest      string          `json:"digest,omitempty"` // xxh3:… or sha256:… of the decoded body
+	Digest      string          `json:"digest,omitempty"`    // xxh3:… or sha256:… of the decoded body
+	Unchanged   bool            `json:"unchanged,omitempty"` // it was fetched before, and is as it was
 	ETag        string          `json:"etag,omitempty"`
 	Modified    string          `json:"last_modified,omitempty"`
 	Items       []Item          `json:"items,omitempty"`  // what handlers made of the page

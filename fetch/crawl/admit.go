@@ -35,6 +35,8 @@ type candidate struct {
 	frontier.Candidate
 	from acknowledger
 	once bool // it does not wait for room
+
+	within time.Duration // a known URL is fetched again so soon at the latest, 0 = as it is anyway
 }
 
 // admitter gathers candidates of many pages for one shard and admits them in
@@ -218,6 +220,9 @@ func (a *admitter) admit(ctx context.Context, g *admitGroup, candidates []candid
 		if err == errMute {
 			a.setMute(candidates)
 			return nil
+		}
+		if err == nil {
+			err = a.renew(ctx, g)
 		}
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"hash"
 
@@ -42,6 +43,18 @@ func (d *digest) write(p []byte) {
 	case frontier.DigestSHA256:
 		d.sha.Write(p)
 	}
+}
+
+// start is the first 64 bits of the digest; 0 for none.
+func (d *digest) start() uint64 {
+	switch d.kind {
+	case frontier.DigestXXH3:
+		return d.xxh.Sum128().Hi
+	case frontier.DigestSHA256:
+		d.sum = d.sha.Sum(d.sum[:0])
+		return binary.BigEndian.Uint64(d.sum)
+	}
+	return 0
 }
 
 // text is the digest as records have it, such as sha256:… in hexadecimal digits;

@@ -62,6 +62,7 @@ type counters struct {
 	requeues *metrics.Counter
 	done     *metrics.Counter
 	dead     *metrics.Counter
+	same     *metrics.Counter // pages fetched again that did not change
 	seconds  *metrics.PrometheusHistogram
 
 	refusals [refusals]*metrics.Counter
@@ -94,6 +95,7 @@ func newCounters() *counters {
 		requeues: s.NewCounter(`seine_crawl_outcomes_total{kind="requeue"}`),
 		done:     s.NewCounter(`seine_crawl_outcomes_total{kind="done"}`),
 		dead:     s.NewCounter(`seine_crawl_outcomes_total{kind="dead"}`),
+		same:     s.NewCounter("seine_crawl_pages_unchanged_total"),
 		seconds:  s.NewPrometheusHistogramExt("seine_crawl_fetch_seconds", metrics.ExponentialBuckets(1e-3, 2, 17)),
 		causes:   make(map[string]*failures),
 	}
@@ -135,7 +137,7 @@ func (cs *counters) page(r *fetch.Response) {
 // outcome counts one settled URL.
 func (cs *counters) outcome(o frontier.Outcome) {
 	switch o.Kind {
-	case frontier.Done:
+	case frontier.Done, frontier.Again:
 		cs.done.Inc()
 	case frontier.Dead:
 		cs.dead.Inc()

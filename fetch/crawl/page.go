@@ -44,8 +44,12 @@ const (
 )
 
 // add takes a candidate that the page brought up.
-func (p *page) add(c frontier.Candidate) {
-	p.candidates = append(p.candidates, candidate{Candidate: c, from: p})
+func (p *page) add(c frontier.Candidate) { p.addWithin(c, 0) }
+
+// addWithin is add of one that, if it is known, is to be fetched again so soon at
+// the latest.
+func (p *page) addWithin(c frontier.Candidate, within time.Duration) {
+	p.candidates = append(p.candidates, candidate{Candidate: c, from: p, within: within})
 	p.size += int64(len(c.URL)+len(c.Meta)) + candidateOverhead
 	p.charge(chargeStep)
 }
@@ -117,6 +121,7 @@ func (w *worker) conclude(r reply, err error) {
 		v.settle(p.outcome)
 		return
 	}
+	w.planNext(err)
 	w.fillRecord(err)
 	w.flushCounts()
 	p.write(&w.rec)
@@ -319,7 +324,7 @@ func (v *visit) fillRecord(r *sink.Record, item *frontier.Item, o *frontier.Outc
 	if item.Meta != "" {
 		r.Meta = []byte(item.Meta)
 	}
-	if o.Kind == frontier.Dead {
+	if o.Kind == frontier.Dead || o.Kind == frontier.Again && o.Cause != "" {
 		r.Error = &sink.Error{Class: o.Cause, Text: o.Text}
 	}
 }

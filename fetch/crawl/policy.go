@@ -14,7 +14,8 @@ import (
 type policy struct {
 	settings *frontier.Settings
 	scope    *frontier.Scope
-	classify func(url []byte) (class uint8, ok bool) // by the crawl's rules
+	classify func(url []byte) (class uint8, ok bool)        // by the crawl's rules
+	recrawl  func(url []byte) (r frontier.Recrawl, ok bool) // nil: nothing is fetched again
 	follow   extract.Kinds
 	scanners sync.Pool // of *extract.Page, made by these rules
 }
@@ -51,6 +52,9 @@ func newPolicy(s *frontier.Settings) (*policy, error) {
 		return nil, err
 	}
 	if pol.classify, err = frontier.Classifier(s.Priority); err != nil {
+		return nil, err
+	}
+	if pol.recrawl, err = frontier.Recrawler(s.Recrawl); err != nil {
 		return nil, err
 	}
 	if pol.follow, err = extract.ParseKinds(s.Follow); err != nil {

@@ -233,7 +233,7 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 	at, asked := l.crawler.cfg.Elapsed(), time.Now()
 	last := l.crawler.lossPermit.take()
 	visits, err := l.crawler.cfg.Frontier.Visit(ctx, l.shard, due, frontier.VisitLimits{
-		URLs: s.VisitURLs, Undelayed: undelayed(s.VisitURLs), Span: visitSpan, Delay: s.Delay, Safe: !last,
+		URLs: s.VisitURLs, Undelayed: undelayed(s.VisitURLs), Span: visitSpan, Delay: s.Delay, Share: s.RecrawlShare, Safe: !last,
 	})
 	if last && (err != nil || !slices.ContainsFunc(visits, func(lent frontier.Visit) bool { return lent.LastChance() })) {
 		l.crawler.lossPermit.giveBack()

@@ -94,6 +94,7 @@ func (w *worker) visitURL(v *visit, item *frontier.Item, addr netip.Addr, sent f
 	w.begin(v, item)
 	w.req = v.request(item.URL)
 	w.req.Addr, w.req.Sent = addr, sent
+	w.askChanged()
 	if item.Sitemap {
 		w.req.MaxBody = maxSitemap
 	}
@@ -155,7 +156,7 @@ func (w *worker) Begin(r *fetch.Response) bool {
 	switch {
 	case r.Status >= 400: // error pages are read for their size and digest, without links
 		return true
-	case r.Status >= 300 && r.Location != "":
+	case r.Status >= 300 && r.Location != "" || isUnmodified(r):
 		return false
 	} // a 3xx that leads nowhere is the page that browsers show
 	if !w.item.Sitemap && !w.crawler.cfg.Accepts(r) {
@@ -229,18 +230,19 @@ func (w *worker) found(ln *extract.Found) {
 		w.refused[r]++
 		return
 	}
-	if w.crawler.loopOf(ln.Fingerprint).knows(ln.Fingerprint) {
+	within := w.within(ln)
+	if within == 0 && w.crawler.loopOf(ln.Fingerprint).knows(ln.Fingerprint) {
 		w.known++
 		return
 	}
-	w.page.add(frontier.Candidate{
+	w.page.addWithin(frontier.Candidate{
 		URL:         string(ln.URL.Fetch()),
 		Site:        ln.Site,
 		Fingerprint: ln.Fingerprint,
 		Priority:    w.policy.class(ln.URL),
 		Depth:       w.item.Depth + 1,
 		Referrer:    w.referrer(),
-	})
+	}, within)
 }
 
 // shown is the URL of the page at hand as records have it, made once.
@@ -273,7 +275,7 @@ func (w *worker) foundSitemap(ln *extract.Found) {
 	}
 	c := sitemapCandidate(ln.URL, ln.Site, ln.Fingerprint, w.src.host)
 	c.Depth, c.Redirects, c.Referrer = w.item.Depth, w.item.Redirects+1, w.referrer()
-	w.page.add(c)
+	w.page.addWithin(c, w.within(ln))
 }
 
 // sitemapCandidate is a sitemap that host named.

@@ -82,7 +82,7 @@ sites:
 	if code, _, e := run(t, &g, env, "--config", path, "--exit-when-done", "--fields=body,text"); code != 0 {
 		t.Fatal(code, e)
 	}
-	got := fmt.Sprint(g.Allow, len(g.Allow), g.Deny, len(g.Deny), g.PlanURLs, g.ErrorRate, *g.Sitemaps, g.AllowNet, int64(g.RotateSize), g.Fields, g.EndsWhenDone())
+	got := fmt.Sprint(g.Allow, len(g.Allow), g.Deny, len(g.Deny), g.PlanURLs, g.ErrorRate, *g.Sitemaps, g.AllowNet, int64(g.RotateSize), g.Fields, *g.ExitWhenDone)
 	want := "[a,b c] 2 [x,y z] 2 2000000 1e-05 true [10.0.0.0/8 fd00::/8] 1073741824 [body text] true"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -267,5 +267,28 @@ func TestPprof(t *testing.T) {
 			}
 		}
 		stop()
+	}
+}
+
+// A crawl whose pages are fetched again is never done.
+func TestEndsWhenDone(t *testing.T) {
+	yes, no := true, false
+	once, again := &frontier.Settings{}, &frontier.Settings{Recrawl: []string{".=1h"}}
+	for _, c := range []struct {
+		given    *bool
+		embedded bool
+		settings *frontier.Settings
+		want     bool
+	}{
+		{nil, true, once, true}, {nil, false, once, false}, {&yes, false, once, true}, {&no, true, once, false},
+		{nil, true, again, false}, {nil, false, again, false}, {&no, true, again, false},
+	} {
+		got, err := (&ProcessFlags{ExitWhenDone: c.given, Embedded: c.embedded}).EndsWhenDone(c.settings)
+		if err != nil || got != c.want {
+			t.Errorf("%+v: %v %v", c, got, err)
+		}
+	}
+	if _, err := (&ProcessFlags{ExitWhenDone: &yes}).EndsWhenDone(again); !errors.Is(err, ErrUsage) {
+		t.Errorf("--exit-when-done of a crawl with --recrawl: %v", err)
 	}
 }

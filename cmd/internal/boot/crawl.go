@@ -56,6 +56,9 @@ type CrawlFlags struct {
 	Sitemaps       *bool    `group:"scope" help:"Follow the sitemaps that robots.txt names."`
 	IgnoreNofollow *bool    `group:"scope" help:"Follow links that are marked nofollow."`
 
+	Recrawl      []string `group:"again" sep:"none" placeholder:"REGEX=INTERVAL[..MAX]" help:"Fetch pages whose URLs match again after INTERVAL; after half as long again when they did not change, up to MAX, after half as long when they did, down to INTERVAL. The first match counts. Repeatable."`
+	RecrawlShare *int     `group:"again" placeholder:"PCT" help:"Per cent of a visit that pages to be fetched again have while new URLs are there (0: what those leave)."`
+
 	MemoryHigh *int `group:"scope" placeholder:"PCT" help:"Above so many per cent of Redis's maxmemory turn away links of the sites with the longest queues, 0 never (0). They are lost, or kept with --overflow."`
 	MemoryLow  *int `group:"scope" placeholder:"PCT" help:"Below it let them in again (5 below --memory-high)."`
 
@@ -109,6 +112,7 @@ func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	set(&s.Order, c.Order)
 	set(&s.Referrer, c.Referrer)
 	set(&s.Digest, c.Digest)
+	set(&s.RecrawlShare, c.RecrawlShare)
 	set(&s.MemoryHigh, c.MemoryHigh)
 	set(&s.MemoryLow, c.MemoryLow)
 	set(&s.Sitemaps, c.Sitemaps)
@@ -119,6 +123,7 @@ func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	setList(&s.Deny, c.Deny)
 	setList(&s.Priority, c.Priority)
 	setList(&s.SkipExt, c.SkipExt)
+	setList(&s.Recrawl, c.Recrawl)
 	setList(&s.Follow, c.Follow)
 	if c.Sites != nil {
 		s.Sites = c.Sites

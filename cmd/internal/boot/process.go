@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"seine/frontier"
 )
 
 // SeedFlags name URLs to start from.
@@ -36,7 +38,7 @@ type ProcessFlags struct {
 	State        string        `group:"run" placeholder:"DIR" help:"With --embedded: keep the crawl here and go on with it later."`
 	Concurrency  int           `least:"0" group:"run" placeholder:"N" help:"Fetches at once (0: 1,024 a processor, fewer where files or a sixteenth of the memory, 64 KB each, do not allow that)."`
 	MaxTime      time.Duration `least:"0s" group:"run" placeholder:"D" help:"Stop in order after so long."`
-	ExitWhenDone *bool         `group:"run" negatable:"" help:"End when nothing is left (with --embedded yes, else no)."`
+	ExitWhenDone *bool         `group:"run" negatable:"" help:"End when nothing is left (with --embedded yes, else no; with --recrawl never)."`
 	IdleTimeout  time.Duration `least:"0s" group:"run" placeholder:"D" help:"End after so long without work."`
 	Grace        time.Duration `least:"0s" group:"run" default:"30s" placeholder:"D" help:"On a first signal, time for open fetches to end (${default})."`
 	MetricsAddr  string        `group:"run" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there; loopback when only a port is given."`
@@ -90,12 +92,19 @@ func (p *ProcessFlags) Check() error {
 	return usage(faults...)
 }
 
-// EndsWhenDone says whether the process ends when nothing is left.
-func (p *ProcessFlags) EndsWhenDone() bool {
-	if p.ExitWhenDone != nil {
-		return *p.ExitWhenDone
+// EndsWhenDone says whether the process ends when nothing is left of a crawl with
+// these settings. One whose pages are fetched again always has something left.
+func (p *ProcessFlags) EndsWhenDone(s *frontier.Settings) (bool, error) {
+	asked := p.ExitWhenDone != nil && *p.ExitWhenDone
+	switch {
+	case len(s.Recrawl) > 0 && asked:
+		return false, Usage("exit-when-done: the crawl fetches pages again, as its --recrawl says, and is never done; leave it out, and end with --max-time, --max-pages, --idle-timeout or a signal")
+	case len(s.Recrawl) > 0:
+		return false, nil
+	case p.ExitWhenDone != nil:
+		return asked, nil
 	}
-	return p.Embedded
+	return p.Embedded, nil
 }
 
 // Count is a number that may end in k, M or G (thousands).
