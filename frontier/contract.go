@@ -90,7 +90,9 @@ type TickRequest struct {
 	Extend     []Lease       // leases of mine to extend by the lease duration
 	Want       int           // due sites wanted, 0 = none
 	MaxExpired int           // expired leases wanted at most, 0 = none
-	Standing   time.Duration // how long time may stand still, when the server's clock was set back, before it goes on all the same; 0 = as long as it takes
+	Standing   time.Duration // how long time may stand still, when the server's clock was set back, before it goes on all the same; 0 = as long as it takes. Nor does it leap by more, where Then tells
+	Then       int64         // TickReply.Now of the caller's last tick, 0 = it had none
+	Since      time.Duration // what has passed since before that call, by a clock that nobody sets
 }
 
 // TickReply is what a shard answered to a tick.
@@ -102,6 +104,8 @@ type TickReply struct {
 	Rev     int64         // revision of the crawl's settings
 	Paused  bool          // the crawl or the shard is paused
 	Behind  time.Duration // time stood still so long, for the server's clock was set back; with Standing or more it goes on now
+	Leapt   time.Duration // the server's clock was set forward by so much, or the call took so long: time goes on from where it was
+	Now     int64         // the shard's time, milliseconds
 }
 
 // OriginRules are the rules that the robots.txt of one origin of a site has for

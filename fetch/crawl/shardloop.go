@@ -46,6 +46,8 @@ type shardLoop struct {
 	rev      int64
 	began    time.Time     // of the last tick
 	extended time.Duration // when leases were named last, by Config.Elapsed
+	then     int64         // the shard's time at the last tick, 0 = there was none
+	thenAt   time.Duration // when that began, by Config.Elapsed
 
 	leases leaseWatch
 
@@ -98,8 +100,8 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 		want = l.crawler.reserve()
 	}
 	defer l.crawler.unreserve(want)
-	req := frontier.TickRequest{Want: want, MaxExpired: maxExpired, Standing: standing}
 	mark := l.mark()
+	req := frontier.TickRequest{Want: want, MaxExpired: maxExpired, Standing: standing, Then: l.then, Since: mark.at - l.thenAt}
 	l.began = time.Now()
 	l.asking.Store(l.began.UnixMilli())
 	var held []*visit
@@ -121,6 +123,10 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	}
 	l.leases.answered(mark, named)
 	l.unpark()
+	l.then, l.thenAt = reply.Now, mark.at
+	if took := time.Since(l.began); reply.Leapt > took {
+		l.crawler.cfg.Log.Warn("the clock of a shard's server was set forward, its time goes on from where it was", "shard", l.shard, "by", reply.Leapt)
+	}
 	l.paused.Store(reply.Paused)
 	if reply.Behind >= standing {
 		l.crawler.cfg.Log.Warn("the clock of a shard's server was set back, its time goes on from where it was", "shard", l.shard, "by", reply.Behind)

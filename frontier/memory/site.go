@@ -29,6 +29,7 @@ type shardState struct {
 	k     int
 	now   int64 // milliseconds, never behind the last call
 	tick  int64 // last tick of anyone
+	leapt int64 // milliseconds that the clock was set forward by
 	quiet int64 // until then no expired token is named
 	turn  int   // ticks that named due sites
 
@@ -122,7 +123,7 @@ func (s *site) moved(i int) { s.pos = int32(i) }
 // lock takes the shard and reads the time.
 func (p *shardState) lock() {
 	p.mu.Lock()
-	p.now = max(p.now, p.f.cfg.Now().UnixMilli()+p.f.ahead)
+	p.now = max(p.now, p.f.cfg.Now().UnixMilli()+p.f.ahead-p.leapt)
 }
 
 // unlock gives the shard back and waits until the store has all that was done,

@@ -38,11 +38,12 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 	p.lock()
 	defer p.mu.Unlock()
 	leased := f.cfg.Lease.Milliseconds()
+	leapt := p.leap(req)
 	if p.now-p.tick > leased/3 {
 		p.quiet = p.now + leased // fetchers may have been cut off: let them come back first
 	}
 	p.tick = p.now
-	reply := frontier.TickReply{Rev: f.settings.Load().Rev, Paused: p.stats.Paused}
+	reply := frontier.TickReply{Rev: f.settings.Load().Rev, Paused: p.stats.Paused, Leapt: leapt, Now: p.now}
 	for _, l := range req.Extend {
 		if mine := p.lease(l); mine != nil {
 			mine.deadline = p.now + leased
@@ -60,6 +61,28 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 	reply.Next = p.next()
 	p.forget(1000)
 	return reply, nil
+}
+
+// leap takes back what the clock was set forward by since anyone's last tick, as
+// the caller's clock tells. Clocks may differ by a hundredth.
+func (p *shardState) leap(req frontier.TickRequest) time.Duration {
+	if req.Standing <= 0 || req.Then <= 0 {
+		return 0
+	}
+	step := p.now - max(p.tick, req.Then+roundUp(req.Since))
+	if step <= roundUp(req.Standing)+roundUp(req.Since)/100 {
+		return 0
+	}
+	p.leapt += step
+	p.now -= step
+	longest := p.now + p.f.cfg.Lease.Milliseconds()
+	for _, l := range p.leases {
+		if l.deadline > longest {
+			l.deadline = longest
+			p.expiry.fix(l.pos)
+		}
+	}
+	return time.Duration(step) * time.Millisecond
 }
 
 // lease finds the lease of that token and site.

@@ -52,3 +52,41 @@ func TestClockSetBack(t *testing.T) {
 	}
 	s.sound(0)
 }
+
+// TestClockSetForward: when the clock of a server is set forward, no delay is cut by
+// the step, and no lease is longer for it: whoever ticked before tells.
+func TestClockSetForward(t *testing.T) {
+	s := one(t)
+	s.admit(candidates("a.example", 0, 3)...)
+	v := s.lend(1)
+	s.settle(frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Free: &frontier.Release{Remain: time.Minute}})
+	s.admit(candidate("b.example", 0))
+	const standing = time.Second
+	before := s.tick(frontier.TickRequest{Standing: standing, Want: 9})
+	s.do("HINCRBY", s.keys[0].Meta(), "ahead", time.Hour.Milliseconds())
+	lent := s.visit(frontier.VisitLimits{URLs: 1}, before.Due...)[0] // before anyone knows
+	r := s.tick(frontier.TickRequest{Standing: standing, Then: before.Now, Since: 10 * time.Millisecond, Want: 9})
+	if r.Leapt < 59*time.Minute || r.Leapt > 61*time.Minute {
+		t.Errorf("leapt by %v, want an hour", r.Leapt)
+	}
+	if len(r.Due) > 0 || r.Next > time.Minute || r.Next < 50*time.Second {
+		t.Errorf("due: %v, next in %v; want a.example in a minute", r.Due, r.Next)
+	}
+	if left := s.number("ZSCORE", s.keys[0].Leases(), MemberOf(lent.Lease)) - r.Now; left > time.Minute.Milliseconds() {
+		t.Errorf("a lease of %d ms, want a minute", left)
+	}
+	if r := s.tick(frontier.TickRequest{Standing: standing, Then: r.Now, Since: 10 * time.Millisecond}); r.Leapt > 0 || r.Next < 50*time.Second {
+		t.Errorf("leapt again by %v, next in %v", r.Leapt, r.Next)
+	}
+
+	// What passes while nobody ticks is no step, nor what others' ticks account for.
+	now := s.tick(frontier.TickRequest{Standing: standing}).Now
+	if r := s.tick(frontier.TickRequest{Standing: standing, Then: now - time.Hour.Milliseconds(), Since: time.Second}); r.Leapt != 0 {
+		t.Errorf("leapt by %v though another ticked just now", r.Leapt)
+	}
+	s.do("HINCRBY", s.keys[0].Meta(), "ahead", time.Hour.Milliseconds())
+	if r := s.tick(frontier.TickRequest{Standing: standing, Then: now, Since: time.Hour, Want: 9}); r.Leapt != 0 || len(r.Due) != 1 {
+		t.Errorf("after an hour without ticks: leapt by %v, %d sites due", r.Leapt, len(r.Due))
+	}
+	s.sound(0)
+}

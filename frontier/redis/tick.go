@@ -51,8 +51,8 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 }
 
 func (f *Frontier) tick(ctx context.Context, k int, req frontier.TickRequest) (frontier.TickReply, error) {
-	args := make([]any, 0, 5+len(req.Extend))
-	args = append(args, f.cfg.Lease.Milliseconds(), Milliseconds(f.cfg.Claim), max(0, min(req.Want, wantMost)), max(0, min(req.MaxExpired, expireMost)), Milliseconds(req.Standing))
+	args := make([]any, 0, 7+len(req.Extend))
+	args = append(args, f.cfg.Lease.Milliseconds(), Milliseconds(f.cfg.Claim), max(0, min(req.Want, wantMost)), max(0, min(req.MaxExpired, expireMost)), Milliseconds(req.Standing), req.Then, Milliseconds(req.Since))
 	for _, l := range req.Extend {
 		args = append(args, MemberOf(l))
 	}
@@ -72,7 +72,7 @@ var errForm = errors.New("frontier: unknown form")
 // parseTick reads the reply of the script.
 func parseTick(raw any, extend []frontier.Lease) (reply frontier.TickReply, err error) {
 	r := shard.Array(raw)
-	if len(r) != 7 {
+	if len(r) != 9 {
 		return reply, errForm
 	}
 	for _, v := range shard.Array(r[0]) {
@@ -104,10 +104,12 @@ func parseTick(raw any, extend []frontier.Lease) (reply frontier.TickReply, err 
 		return reply, err
 	}
 	reply.Paused = r[5] == int64(1)
-	behind, ok := r[6].(int64)
-	if !ok {
+	behind, isBehind := r[6].(int64)
+	leapt, isLeapt := r[7].(int64)
+	now, isNow := r[8].(int64)
+	if !isBehind || !isLeapt || !isNow {
 		return reply, errForm
 	}
-	reply.Behind = time.Duration(behind) * time.Millisecond
+	reply.Behind, reply.Leapt, reply.Now = time.Duration(behind)*time.Millisecond, time.Duration(leapt)*time.Millisecond, now
 	return reply, nil
 }

@@ -1,5 +1,5 @@
 -- tick: extends leases, names due sites with tickets, and expired leases. Where
--- the server's clock was set back, it lets the time of the shard go on.
+-- the server's clock was set, it lets the time of the shard go on from where it was.
 -- KEYS[1..9]  as in the prelude
 -- ARGV[1]     epoch
 -- ARGV[2]     lease, ms: how long a lease lives from now
@@ -7,18 +7,40 @@
 -- ARGV[4]     due sites wanted at most
 -- ARGV[5]     expired leases wanted at most
 -- ARGV[6]     ms that time may stand still; longer, and the clock is moved on; 0 = never
--- ARGV[7..]   leases to extend, 'token site' each
--- Reply       {places in ARGV[7..] of leases that are gone, counted from 1;
+-- ARGV[7..8]  the time that the last tick of the caller was answered with, 0 = none;
+--             ms since, by the caller's clock
+-- ARGV[9..]   leases to extend, 'token site' each
+-- Reply       {places in ARGV[9..] of leases that are gone, counted from 1;
 --             {site, class, ticket, ...}; {'token site', deadline ms, ...};
 --             ms until a site is due, -1 = none waits; rev; paused, 1 or 0;
---             ms that time stood still, for the clock was set back}
+--             ms that time stood still, for the clock was set back; ms that the
+--             clock was set forward; the time}
 -- Cost        O((leases + wanted) log(sites + leases))
 -- Repeat      extends again, and claims other sites: those of the first call
 --             are due again when their claim has passed
 local lease, claim = tonumber(ARGV[2]), tonumber(ARGV[3])
 local want, want_expired = tonumber(ARGV[4]), tonumber(ARGV[5])
-local standing = tonumber(ARGV[6])
-local FIRST_LEASE = 7
+local standing, last, since = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local FIRST_LEASE = 9
+
+-- Since anyone's last tick no more has passed than since the caller's; clocks may
+-- differ by a hundredth.
+local leapt = 0
+if standing > 0 and last > 0 then
+  local step = CLOCK - math.max(tick, last + since)
+  if step > standing + since / 100 then
+    leapt = step
+    ahead = ahead - step
+    CLOCK = CLOCK - step
+    NOW = math.max(CLOCK, tick)
+    call('HSET', META, 'ahead', int(ahead))
+
+    -- What was lent or extended meanwhile has no longer lease than others.
+    for _, member in ipairs(call('ZRANGE', LEASES, '(' .. int(NOW + lease), '+inf', 'BYSCORE', 'LIMIT', 0, 1000)) do
+      call('ZADD', LEASES, int(NOW + lease), member)
+    end
+  end
+end
 
 local behind = math.max(0, tick - CLOCK)
 if standing > 0 and behind >= standing then
@@ -111,4 +133,4 @@ for z = READY, READY + 3 do
   end
 end
 
-return {gone, due, expired, next, rev or '0', paused and 1 or 0, behind}
+return {gone, due, expired, next, rev or '0', paused and 1 or 0, behind, leapt, NOW}
