@@ -41,14 +41,20 @@ type root struct {
 // it died half way: the filters are reserved and the shards marked by whoever
 // comes, and the crawl becomes ready when all is there. It fails with ErrExists
 // when the crawl is ready already, with ErrLayout when one of another layout
-// is being created. Cost: one call a filter and two a shard.
+// is being created, with shard.ErrUnfit before anything is written when a master
+// has no memory for its filters. Cost: one call a filter and three a shard.
 func Create(ctx context.Context, client *shard.Client, crawl string, layout frontier.Layout, settings frontier.Settings) (*Frontier, error) {
 	layout = Complete(layout)
 	if err := errors.Join(frontier.ValidName(crawl), Validate(layout), settings.Validate()); err != nil {
 		return nil, err
 	}
-	r, err := claimRoot(ctx, client, crawl, layout, settings)
-	if err != nil {
+	r, err := readRoot(ctx, client, crawl)
+	if errors.Is(err, frontier.ErrNoCrawl) || r != nil && r.state == stateCreating {
+		if err = begin(ctx, client, crawl, layout); err != nil {
+			return nil, err
+		}
+	}
+	if r, err = claimRoot(ctx, client, crawl, layout, settings); err != nil {
 		return nil, err
 	}
 	f := attach(client, crawl, r.layout, r.epoch)
@@ -88,7 +94,21 @@ func Create(ctx context.Context, client *shard.Client, crawl string, layout fron
 	if r.raw["settings"] != string(text) {
 		return nil, fmt.Errorf("%w: somebody created %s with other settings at the same time", frontier.ErrExists, crawl)
 	}
-	return f, register(ctx, client, crawl)
+	return f, nil
+}
+
+// begin looks whether a crawl fits, before anything of it is there, and puts it on
+// the list of crawls first of all: what breaks off later is seen there.
+func begin(ctx context.Context, client *shard.Client, crawl string, layout frontier.Layout) error {
+	f := attach(client, crawl, layout, "")
+	plan, err := planOf(layout)
+	if err == nil {
+		err = f.fits(ctx, plan)
+	}
+	if err != nil {
+		return err
+	}
+	return register(ctx, client, crawl)
 }
 
 // claimRoot writes the root of a new crawl, or finds the one that somebody
