@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -37,7 +38,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Client is connected to one Redis server or cluster. It is safe for
+// Client is connected to one Redis server or cluster, or to the one of some servers
+// that sentinels name as master. It is safe for
 // concurrent use.
 type Client struct {
 	cfg     Config
@@ -45,6 +47,7 @@ type Client struct {
 	rdb     redis.UniversalClient
 	single  *redis.Client        // rdb, when it is one server
 	cluster *redis.ClusterClient // rdb, when it is a cluster
+	watch   *sentinels           // who knows the server, when sentinels do
 	closed  atomic.Bool
 	retries [broken + 1]*metrics.Counter // by fault
 
@@ -103,6 +106,13 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 
 // openAny tries each address once. final says that trying again will not help.
 func (c *Client) openAny(ctx context.Context) (err error, final bool) {
+	if c.cfg.Master != "" {
+		if c.watch, err = c.watched(ctx); err != nil {
+			f, _ := classify(err)
+			return fmt.Errorf("sentinels %s: %w", strings.Join(c.cfg.Addrs, ", "), err), f == permanent
+		}
+		return nil, false
+	}
 	var faults []error
 	for _, addr := range c.cfg.Addrs {
 		isCluster, err := c.askCluster(ctx, addr)
@@ -178,15 +188,32 @@ func (c *Client) askCluster(ctx context.Context, addr string) (bool, error) {
 // options are those of a connection to one server.
 func (c *Client) options(addr string) *redis.Options {
 	return &redis.Options{Addr: addr, Username: c.cfg.Username, Password: string(c.cfg.Password), DB: c.cfg.DB, ClientName: c.cfg.Name,
-		Dialer: c.dialler.dial, DialTimeout: c.cfg.DialTimeout, DialerRetries: 1, ReadTimeout: c.cfg.TryTimeout, WriteTimeout: c.cfg.TryTimeout,
+		Dialer: c.dial, DialTimeout: c.cfg.DialTimeout, DialerRetries: 1, ReadTimeout: c.cfg.TryTimeout, WriteTimeout: c.cfg.TryTimeout,
 		PoolSize: c.cfg.Conns, MaxActiveConns: c.cfg.Conns, PoolTimeout: c.cfg.TryTimeout, MaxRetries: -1, ContextTimeoutEnabled: true,
 		Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
+}
+
+// dial connects to a server, with TLS where it is wanted.
+func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := c.dialler.dial(ctx, network, addr)
+	if err == nil && c.watch != nil {
+		if err = c.watch.confirm(ctx, addr); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	return conn, err
 }
 
 // Close ends all connections. Calls in flight fail.
 func (c *Client) Close() error {
 	c.closed.Store(true)
-	err := c.rdb.Close()
+	var err error
+	if c.watch != nil {
+		err = c.watch.close()
+	} else {
+		err = c.rdb.Close()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range c.spare {
@@ -198,7 +225,12 @@ func (c *Client) Close() error {
 
 // Redis is the underlying client, for plain commands outside the shards. A
 // call through it is repeated by go-redis at most, not by this package.
-func (c *Client) Redis() redis.UniversalClient { return c.rdb }
+func (c *Client) Redis() redis.UniversalClient {
+	if c.watch != nil {
+		return c.watch.current()
+	}
+	return c.rdb
+}
 
 // Cluster says whether the servers form a cluster.
 func (c *Client) Cluster() bool { return c.cluster != nil }

@@ -19,12 +19,17 @@ import (
 type Config struct {
 	// Addrs are host:port pairs (port 6379 when left out), of a cluster any
 	// of its nodes; or one URL, redis://[user:password@]host[:port][,host...][/db],
-	// rediss:// for TLS. What the URL says holds against the fields below.
+	// rediss:// for TLS. redis+sentinel://NAME@host[:port][,host...][/db], or
+	// rediss+sentinel://, is the server that sentinels there (port 26379) watch as NAME.
+	// What the URL says holds against the fields below.
 	Addrs    []string
 	Username string // ACL user; "" = the default user
 	Password Secret
 	DB       int // of a single server
 	TLS      TLS
+
+	Master           string // name of the master, where Addrs are sentinels; "" = they are servers
+	SentinelPassword Secret // of the sentinels; "" = none
 
 	Conns       int           // connections to each master, 1 .. 8; default 3: with that of package bloom a program has at most 4
 	DialTimeout time.Duration // to connect, TLS and log-in included; default 5 s
@@ -81,8 +86,13 @@ func (c Config) String() string {
 	if r.TLS.Enabled {
 		b.WriteString("s")
 	}
+	if r.Master != "" {
+		b.WriteString("+sentinel")
+	}
 	b.WriteString("://")
-	if r.Username != "" {
+	if r.Master != "" {
+		b.WriteString(r.Master + "@")
+	} else if r.Username != "" {
 		b.WriteString(r.Username + "@")
 	}
 	b.WriteString(strings.Join(r.Addrs, ","))
@@ -143,7 +153,11 @@ func (c Config) resolve() (Config, error) {
 			}
 		}
 		for host := range strings.SplitSeq(hosts, ",") {
-			addr, err := hostPort(host)
+			port := "6379"
+			if c.Master != "" {
+				port = "26379"
+			}
+			addr, err := hostPort(host, port)
 			if err != nil {
 				errs = append(errs, err)
 				continue
@@ -164,14 +178,22 @@ func (c Config) resolve() (Config, error) {
 // fromURL reads what follows the :// of a URL and returns its hosts. Its
 // errors never quote the part that holds a password.
 func (c *Config) fromURL(scheme, rest string) (hosts string, err error) {
-	switch scheme {
+	kind, sentinel := strings.CutSuffix(scheme, "+sentinel")
+	switch kind {
 	case "rediss":
 		c.TLS.Enabled = true
 	case "redis":
 	default:
-		return "", errors.New("shard: the URL of a server starts with redis:// or rediss://")
+		return "", errors.New("shard: the URL of a server starts with redis:// or rediss://, that of sentinels with redis+sentinel:// or rediss+sentinel://")
 	}
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+	at := strings.LastIndexByte(rest, '@')
+	switch {
+	case sentinel:
+		if c.Master = rest[:max(at, 0)]; c.Master == "" || strings.Contains(c.Master, ":") {
+			return "", errors.New("shard: before the @ of redis+sentinel:// stands the name of the master, as sentinels know it; users and passwords are given beside the URL")
+		}
+		rest = rest[at+1:]
+	case at >= 0:
 		user, password, _ := strings.Cut(rest[:at], ":")
 		if c.Username, err = url.PathUnescape(user); err != nil {
 			return "", errors.New("shard: the user in the redis URL is not well percent-encoded")
@@ -198,11 +220,11 @@ func (c *Config) fromURL(scheme, rest string) (hosts string, err error) {
 }
 
 // hostPort adds the default port where none is given.
-func hostPort(s string) (string, error) {
+func hostPort(s, byDefault string) (string, error) {
 	s = strings.TrimSpace(s)
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		host, port = strings.Trim(s, "[]"), "6379"
+		host, port = strings.Trim(s, "[]"), byDefault
 		if strings.Contains(host, ":") && net.ParseIP(host) == nil {
 			return "", errors.New("shard: an address is not host:port")
 		}

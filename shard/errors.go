@@ -83,7 +83,7 @@ func classify(err error) (f fault, addr string) {
 	}
 	var certificate *tls.CertificateVerificationError
 	switch {
-	case errors.Is(err, redis.ErrClosed), errors.Is(err, errDatabase), errors.As(err, &certificate):
+	case errors.Is(err, redis.ErrClosed), errors.Is(err, errDatabase), errors.Is(err, errNoMaster), errors.As(err, &certificate):
 		return permanent, ""
 	case errors.Is(err, ErrUnfit), errors.Is(err, ErrNoBloom): // until it is mended, or another is master
 		return busy, ""

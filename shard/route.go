@@ -19,13 +19,13 @@ type Endpoint struct {
 	Password Secret
 	DB       int
 
-	dialler *dialler
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Dial opens a connection to the master, with TLS where the client has it.
 // Logging in and choosing the database are left to the caller.
 func (e Endpoint) Dial(ctx context.Context) (net.Conn, error) {
-	return e.dialler.dial(ctx, "tcp", e.Addr)
+	return e.dial(ctx, "tcp", e.Addr)
 }
 
 // Owner is the address of the master that a key's slot belongs to, as last
@@ -45,7 +45,7 @@ func (c *Client) Owner(ctx context.Context, key string) (string, error) {
 func (c *Client) Each(ctx context.Context, k int, op, key string, try func(context.Context, Endpoint) error) error {
 	return c.repeat(ctx, k, op, key, func(n *redis.Client, ask bool) error {
 		return try(ctx, Endpoint{Addr: n.Options().Addr, Ask: ask, Username: c.cfg.Username, Password: c.cfg.Password, DB: c.cfg.DB,
-			dialler: c.dialler})
+			dial: c.dial})
 	})
 }
 
@@ -91,8 +91,11 @@ func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *
 		}
 		c.retries[f].Inc()
 		c.tellWait(ctx, k, op, key, n, began, err)
-		if c.cluster != nil {
+		switch {
+		case c.cluster != nil:
 			c.cluster.ReloadState(ctx)
+		case c.watch != nil:
+			c.watch.find(ctx, time.Now())
 		}
 		if addr != "" && redirects < maxRedirects {
 			redirects++
@@ -142,7 +145,10 @@ func (c *Client) node(ctx context.Context, key, addr string) (*redis.Client, err
 
 // master is the connection to the master of key by the slot table.
 func (c *Client) master(ctx context.Context, key string) (*redis.Client, error) {
-	if c.single != nil {
+	switch {
+	case c.watch != nil:
+		return c.watch.current(), nil
+	case c.single != nil:
 		return c.single, nil
 	}
 	return c.cluster.MasterForKey(ctx, key)
@@ -156,8 +162,12 @@ func (c *Client) newNode(opt *redis.Options) *redis.Client {
 
 // eachMaster calls f with every master, several at once.
 func (c *Client) eachMaster(ctx context.Context, f func(context.Context, *redis.Client) error) error {
-	if c.single != nil {
-		return f(ctx, c.single)
+	if c.cluster == nil {
+		n, err := c.master(ctx, "")
+		if err != nil {
+			return err
+		}
+		return f(ctx, n)
 	}
 	return c.cluster.ForEachMaster(ctx, f)
 }

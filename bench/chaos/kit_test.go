@@ -83,6 +83,7 @@ type world struct {
 	server   *web.Server
 	redis    *shardtest.Server
 	via      string // addresses of Redis as fetchers see them
+	plain    string // as the kit itself does
 	front    *redis.Frontier
 	dir      string
 	records  string // directory of the records
@@ -125,7 +126,10 @@ func build(t *testing.T, s setup) *world {
 		return w
 	}
 	w.redis = shardtest.Start(t, w.setup.redis)
-	w.via = strings.Join(w.redis.Addrs, ",")
+	if w.via = strings.Join(w.redis.Addrs, ","); len(w.redis.Watch) > 0 {
+		w.via = w.redis.SentinelURL()
+	}
+	w.plain = w.via
 	w.frontier("create", "--shards", "24", "--plan-urls", "200k", "--delay", w.setup.delay.String(), "--lease", w.setup.lease.String())
 	args := []string{"seed"}
 	for _, u := range w.web.Seeds() {
@@ -145,10 +149,10 @@ func (w *world) fill(s *setup) {
 		s.web = web.Config{Sites: 40, Exponent: 3, Links: 20, New: 0.3, Features: web.Gentle, CrawlDelay: 10 * time.Millisecond}
 	}
 	s.web.Seed, s.web.Pages = w.seed, s.pages
-	if s.redis.Masters == 0 {
+	if s.redis.Masters == 0 && s.redis.Sentinels == 0 {
 		s.redis.Masters = 6
 	}
-	if long() && s.redis.Replicas == 0 && s.redis.Through == nil {
+	if long() && s.redis.Replicas == 0 && s.redis.Sentinels == 0 && s.redis.Through == nil {
 		s.redis.Replicas = 1
 		if s.redis.NodeTimeout == 0 {
 			s.redis.NodeTimeout = 15 * time.Second // none is to take over by itself
@@ -176,11 +180,19 @@ func (w *world) serve() {
 	w.t.Cleanup(func() { w.server.Close() })
 }
 
+// addrs are the servers as the kit itself sees them.
+func (w *world) addrs() []string {
+	if strings.Contains(w.plain, "://") {
+		return []string{w.plain}
+	}
+	return w.redis.Addrs
+}
+
 // open opens the crawl for the test's own looks at it.
 func (w *world) open() {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	client, err := shard.Open(ctx, shard.Config{Addrs: w.redis.Addrs})
+	client, err := shard.Open(ctx, shard.Config{Addrs: w.addrs()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -203,7 +215,7 @@ func (w *world) frontier(args ...string) string {
 func (w *world) tryFrontier(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	args = append(args, "--redis", strings.Join(w.redis.Addrs, ","))
+	args = append(args, "--redis", w.plain)
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "frontier"), args...)
 	cmd.Env = environment()
 	out, err := cmd.CombinedOutput()

@@ -31,8 +31,10 @@ type Node struct {
 
 	port, bus int
 	known     string // the address that the cluster tells clients
+	of        *Node  // the master that it is a replica of from the start, without a cluster
 	id        string // cluster node id
 	program   string
+	args      []string // of the program, behind its file
 	cfg       *Config
 	cmd       *exec.Cmd
 	ended     chan struct{} // closed when the process was waited for
@@ -163,6 +165,10 @@ func (n *Node) write(module, nodesConf string) error {
 	if n.cfg.Password != "" {
 		conf = append(conf, "requirepass "+strconv.Quote(n.cfg.Password), "masterauth "+strconv.Quote(n.cfg.Password))
 	}
+	if n.of != nil {
+		host, port, _ := net.SplitHostPort(n.of.Addr)
+		conf = append(conf, "replicaof "+host+" "+port)
+	}
 	if n.bus != 0 {
 		conf = append(conf, "cluster-enabled yes", "cluster-require-full-coverage no", fmt.Sprint("cluster-port ", n.bus),
 			fmt.Sprint("cluster-node-timeout ", n.cfg.NodeTimeout.Milliseconds()))
@@ -181,7 +187,7 @@ func (n *Node) write(module, nodesConf string) error {
 
 // run starts the process.
 func (n *Node) run() error {
-	n.cmd = exec.Command(n.program, filepath.Join(n.Dir, "redis.conf"))
+	n.cmd = exec.Command(n.program, append([]string{filepath.Join(n.Dir, "redis.conf")}, n.args...)...)
 	n.cmd.Dir = n.Dir
 	n.cmd.SysProcAttr = dieWithParent()
 	if err := n.cmd.Start(); err != nil {

@@ -40,7 +40,8 @@ const (
 type Config struct {
 	Kind        Kind          // default: SEINE_TEST_SERVER, else the first one installed
 	Masters     int           // masters of a cluster; 0 = one server without cluster mode
-	Replicas    int           // replicas of each master
+	Replicas    int           // replicas of each master, or of the one server
+	Sentinels   int           // that watch the one server, under the name seine
 	AOF         string        // appendfsync: "everysec" or "always"; "" = nothing is kept on disk
 	Password    string        // of the default user; "" = none
 	TLS         *TLS          // serve TLS only; nil = plain text
@@ -62,6 +63,7 @@ type TLS struct{ CA, Cert, Key string }
 type Server struct {
 	Addrs []string // of all nodes, masters first
 	Nodes []*Node  // in the same order: masters, then replicas of master 0, 1, ... in turn
+	Watch []*Node  // its sentinels
 	Kind  Kind
 
 	cfg             Config
@@ -123,7 +125,7 @@ func Start(t testing.TB, cfg Config) *Server {
 		if err = s.start(t); err == nil {
 			return s
 		}
-		for _, n := range s.Nodes {
+		for _, n := range append(s.Nodes, s.Watch...) {
 			n.kill()
 		}
 	}
@@ -133,11 +135,7 @@ func Start(t testing.TB, cfg Config) *Server {
 
 // start makes the nodes, runs them and waits until they are ready.
 func (s *Server) start(t testing.TB) error {
-	count := 1
-	if s.cfg.Masters > 0 {
-		count = s.cfg.Masters * (1 + s.cfg.Replicas)
-	}
-	for range count {
+	for range max(s.cfg.Masters, 1) * (1 + s.cfg.Replicas) {
 		if _, err := s.newNode(t); err != nil {
 			return err
 		}
@@ -159,7 +157,7 @@ func (s *Server) start(t testing.TB) error {
 	if s.cfg.Masters > 0 {
 		return s.whole(startTimeout)
 	}
-	return nil
+	return s.startSentinels(t)
 }
 
 // newNode adds a node to the server; it does not run yet.
@@ -176,6 +174,9 @@ func (s *Server) newNode(t testing.TB) (*Node, error) {
 		}
 	}
 	n.known = n.Addr
+	if s.cfg.Masters == 0 && n.Index > 0 {
+		n.of = s.Nodes[0]
+	}
 	if s.cfg.Through != nil {
 		n.known = s.cfg.Through(n.Addr)
 	}

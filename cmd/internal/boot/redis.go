@@ -15,23 +15,25 @@ import (
 // RedisFlags say where Redis is and how to get in. Whether it is a cluster is
 // found out by asking it.
 type RedisFlags struct {
-	Redis             string        `group:"redis" default:"127.0.0.1:6379" placeholder:"ADDR" help:"host:port,... or redis://[user:password@]host:port,...[/db], rediss:// for TLS: one server or some of a cluster (${default}). A password may also stand in SEINE_REDIS_PASSWORD."`
-	RedisPasswordFile string        `group:"redis" placeholder:"FILE" help:"File with Redis's password."`
-	RedisTLS          bool          `group:"redis" name:"redis-tls" help:"Speak TLS, as with rediss://."`
-	RedisCA           string        `group:"redis" name:"redis-ca" placeholder:"FILE" help:"PEM certificates to trust instead of the system's."`
-	RedisCert         string        `group:"redis" placeholder:"FILE" help:"PEM certificate of this client."`
-	RedisKey          string        `group:"redis" placeholder:"FILE" help:"PEM key of this client."`
-	RedisServerName   string        `group:"redis" placeholder:"NAME" help:"Name that the server's certificate must have."`
-	Ack               string        `group:"redis" enum:"master,replica" default:"master" help:"What acknowledges an admission: the master, or a replica too (${default})."`
-	Lease             time.Duration `least:"5s" group:"run" default:"60s" placeholder:"D" help:"How long a visit outlives its fetcher; the same for all programs of a crawl (${default})."`
+	Redis                     string        `group:"redis" default:"127.0.0.1:6379" placeholder:"ADDR" help:"host:port,... or redis://[user:password@]host:port,...[/db], rediss:// for TLS: one server or some of a cluster (${default}); redis+sentinel://NAME@host:port,...: the server that sentinels watch as NAME. A password may also stand in SEINE_REDIS_PASSWORD."`
+	RedisPasswordFile         string        `group:"redis" placeholder:"FILE" help:"File with Redis's password."`
+	RedisUser                 string        `group:"redis" placeholder:"NAME" help:"User to log in as; one in the URL goes before it."`
+	RedisTLS                  bool          `group:"redis" name:"redis-tls" help:"Speak TLS, as with rediss://."`
+	RedisCA                   string        `group:"redis" name:"redis-ca" placeholder:"FILE" help:"PEM certificates to trust instead of the system's."`
+	RedisCert                 string        `group:"redis" placeholder:"FILE" help:"PEM certificate of this client."`
+	RedisKey                  string        `group:"redis" placeholder:"FILE" help:"PEM key of this client."`
+	RedisSentinelPasswordFile string        `group:"redis" placeholder:"FILE" help:"File with the password of sentinels, where they have one."`
+	RedisServerName           string        `group:"redis" placeholder:"NAME" help:"Name that the server's certificate must have."`
+	Ack                       string        `group:"redis" enum:"master,replica" default:"master" help:"What acknowledges an admission: the master, or a replica too (${default})."`
+	Lease                     time.Duration `least:"5s" group:"run" default:"60s" placeholder:"D" help:"How long a visit outlives its fetcher; the same for all programs of a crawl (${default})."`
 }
 
 // Config makes the configuration of a client; name is shown in CLIENT LIST,
 // env is as of os.Environ. A password in the URL counts before one in the file,
 // and that before one in the environment.
 func (r *RedisFlags) Config(name string, env []string) (shard.Config, error) {
-	c := shard.Config{Name: name, TLS: shard.TLS{
-		Enabled: r.RedisTLS || strings.HasPrefix(r.Redis, "rediss://"),
+	c := shard.Config{Name: name, Username: r.RedisUser, TLS: shard.TLS{
+		Enabled: r.RedisTLS || strings.HasPrefix(r.Redis, "rediss://") || strings.HasPrefix(r.Redis, "rediss+sentinel://"),
 		CAFile:  r.RedisCA, CertFile: r.RedisCert, KeyFile: r.RedisKey, ServerName: r.RedisServerName,
 	}}
 	if strings.Contains(r.Redis, "://") {
@@ -42,12 +44,18 @@ func (r *RedisFlags) Config(name string, env []string) (shard.Config, error) {
 	if v, ok := lookup(env, passwordEnv); ok {
 		c.Password = shard.Secret(v)
 	}
-	if r.RedisPasswordFile != "" {
-		text, err := os.ReadFile(r.RedisPasswordFile)
-		if err != nil {
-			return c, Usage("redis-password-file: %w", err)
+	for _, f := range []struct {
+		flag, file string
+		to         *shard.Secret
+	}{{"redis-password-file", r.RedisPasswordFile, &c.Password}, {"redis-sentinel-password-file", r.RedisSentinelPasswordFile, &c.SentinelPassword}} {
+		if f.file == "" {
+			continue
 		}
-		c.Password = shard.Secret(strings.TrimRight(string(text), "\r\n"))
+		text, err := os.ReadFile(f.file)
+		if err != nil {
+			return c, Usage("%s: %w", f.flag, err)
+		}
+		*f.to = shard.Secret(strings.TrimRight(string(text), "\r\n"))
 	}
 	if err := c.Validate(); err != nil {
 		return c, Usage("%w", err)
