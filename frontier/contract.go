@@ -192,6 +192,7 @@ type Outcome struct {
 	Blameless bool          // Retry: for no reason of the URL's, so its class and attempts stay
 	Cause     string        // Retry, Dead: one of the causes of the README's table
 	Text      string        // Dead: the last error, bounded by the caller
+	Tries     uint8         // Dead: fetches of this visit that it ends, 0 or 1
 }
 
 // Next is a URL that is fetched again, as it will be lent then. A site has one of a
@@ -257,33 +258,34 @@ type SiteChange struct {
 
 // ShardStats counts one shard. Gauges say what is there, totals only grow.
 type ShardStats struct {
-	Shard   int    `json:"shard"`
-	Ready   int64  `json:"ready"`   // sites with work, not lent
-	Held    int64  `json:"held"`    // paused sites with work
-	Leases  int64  `json:"leases"`  // visits out
-	Queued  int64  `json:"queued"`  // URLs in queues
-	Waiting int64  `json:"waiting"` // URLs that wait for a retry
-	Again   int64  `json:"again"`   // URLs that wait to be fetched again
-	Open    int64  `json:"open"`    // URLs of visits out
-	Admits  int64  `json:"admits"`  // raised by every admission and revival that changed anything
-	Known   int64  `json:"known"`   // URLs admitted
-	Done    int64  `json:"done"`    // fetches that ended well
-	Renewed int64  `json:"renewed"` // URLs lent to be fetched again
-	Forgone int64  `json:"forgone"` // URLs that are not fetched again, for their site has too many that are
-	Retried int64  `json:"retried"`
-	Dead    int64  `json:"dead"`
-	Lost    int64  `json:"lost"` // URLs that came back from reaped leases
-	Revived int64  `json:"revived"`
-	Dropped int64  `json:"dropped"` // dead letters pushed out by newer ones
-	Turned  int64  `json:"turned"`  // times a link was turned away by the memory marks
-	Blocked int64  `json:"blocked"` // URLs that went with their site's block; this and the next two are not counted in one process
-	Merged  int64  `json:"merged"`  // retries that met the same URL waiting, and became one with it
-	Missing int64  `json:"missing"` // URLs that a repair found nowhere any more
-	Paused  bool   `json:"paused"`
-	Silent  bool   `json:"silent,omitempty"` // RecentStats: it did not answer in time; the counts are older ones, or 0
-	Slot    int    `json:"slot"`
-	Master  string `json:"master"`
-	Memory  Memory `json:"memory"`
+	Shard     int    `json:"shard"`
+	Ready     int64  `json:"ready"`   // sites with work, not lent
+	Held      int64  `json:"held"`    // paused sites with work
+	Leases    int64  `json:"leases"`  // visits out
+	Queued    int64  `json:"queued"`  // URLs in queues
+	Waiting   int64  `json:"waiting"` // URLs that wait for a retry
+	Again     int64  `json:"again"`   // URLs that wait to be fetched again
+	Open      int64  `json:"open"`    // URLs of visits out
+	Admits    int64  `json:"admits"`  // raised by every admission and revival that changed anything
+	Known     int64  `json:"known"`   // URLs admitted
+	Done      int64  `json:"done"`    // fetches that ended well
+	Renewed   int64  `json:"renewed"` // URLs lent to be fetched again
+	Forgone   int64  `json:"forgone"` // URLs that are not fetched again, for their site has too many that are
+	Retried   int64  `json:"retried"`
+	Dead      int64  `json:"dead"`
+	Lost      int64  `json:"lost"` // URLs that came back from reaped leases
+	Revived   int64  `json:"revived"`
+	Dropped   int64  `json:"dropped"`   // dead letters pushed out by newer ones
+	Forgotten int64  `json:"forgotten"` // dead letters that DropDead took away
+	Turned    int64  `json:"turned"`    // times a link was turned away by the memory marks
+	Blocked   int64  `json:"blocked"`   // URLs that went with their site's block; this and the next two are not counted in one process
+	Merged    int64  `json:"merged"`    // retries that met the same URL waiting, and became one with it
+	Missing   int64  `json:"missing"`   // URLs that a repair found nowhere any more
+	Paused    bool   `json:"paused"`
+	Silent    bool   `json:"silent,omitempty"` // RecentStats: it did not answer in time; the counts are older ones, or 0
+	Slot      int    `json:"slot"`
+	Master    string `json:"master"`
+	Memory    Memory `json:"memory"`
 }
 
 // Memory is how full the master of a shard is, and what the marks make of it.
@@ -317,6 +319,7 @@ func Total(shards []ShardStats) ShardStats {
 		t.Lost += s.Lost
 		t.Revived += s.Revived
 		t.Dropped += s.Dropped
+		t.Forgotten += s.Forgotten
 		t.Turned += s.Turned
 		t.Blocked += s.Blocked
 		t.Merged += s.Merged

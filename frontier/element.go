@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"strconv"
 	"strings"
 )
 
-// element is the JSON form of a feed's element. Unknown fields are let be, for
-// other programs read the same lists.
+// element is the JSON form of a feed's element. One with other keys is refused: who
+// wrote them meant something by them.
 type element struct {
 	V         json.RawMessage `json:"v"` // version, 1 where it is left out
 	URL       string          `json:"url"`
@@ -113,8 +115,8 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 		return FeedItem{}, fmt.Errorf("longer than %d bytes", maxElement)
 	}
 	if strings.HasPrefix(e.URL, "{") {
-		e = element{}
-		if err := json.Unmarshal([]byte(text), &e); err != nil {
+		var err error
+		if e, err = readElement(text); err != nil {
 			return FeedItem{}, err
 		}
 	}
@@ -157,6 +159,36 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 	}
 	return item, nil
 }
+
+// readElement reads the JSON of an element. One of another version is returned with
+// the keys that are known, to be refused for that.
+func readElement(text string) (e element, err error) {
+	in := json.NewDecoder(strings.NewReader(text))
+	in.DisallowUnknownFields()
+	if err = in.Decode(&e); err == nil {
+		if _, err = in.Token(); err != io.EOF {
+			return e, errors.New("something stands behind the JSON object")
+		}
+		return e, nil
+	}
+	e = element{}
+	if json.Unmarshal([]byte(text), &e) != nil {
+		return e, err // no JSON, or of other types
+	}
+	if v := string(e.V); v != "" && v != "1" {
+		return e, nil
+	}
+	return e, fmt.Errorf("%s; there are %s", strings.Replace(strings.TrimPrefix(err.Error(), "json: "), "field", "key", 1), elementKeys)
+}
+
+// elementKeys names the keys of an element.
+var elementKeys = func() string {
+	var names []string
+	for i, t := 0, reflect.TypeFor[element](); i < t.NumField(); i++ {
+		names = append(names, t.Field(i).Tag.Get("json"))
+	}
+	return strings.Join(names, ", ")
+}()
 
 // CompactMeta checks that meta is a JSON object of at most 16 KB, or nothing,
 // and returns it without blanks.

@@ -303,6 +303,27 @@ type SiteRule struct {
 	TLSLegacy bool              `json:"tls_legacy,omitempty"` // key exchanges that only old servers need are offered
 }
 
+// SetSite changes what the settings have for one site alone, beginning with the rule
+// that is for it by now. The list of rules becomes another.
+func (s *Settings) SetSite(site string, change func(*SiteRule)) {
+	rule := SiteRule{}
+	if r := s.Rule(site); r != nil {
+		rule = *r
+	}
+	rule.Match = site
+	change(&rule)
+	rest := slices.DeleteFunc(slices.Clone(s.Sites), func(r SiteRule) bool { return r.Match == site })
+	s.Sites = rest
+	if s.Rule(site) != nil || !rule.isEmpty() {
+		s.Sites = append([]SiteRule{rule}, rest...)
+	}
+}
+
+// isEmpty says whether the rule changes nothing.
+func (r *SiteRule) isEmpty() bool {
+	return r.Delay == 0 && r.PerSite == 0 && r.MaxPages == 0 && len(r.Headers) == 0 && r.Auth == "" && !r.TLSLegacy
+}
+
 // Rule is the first rule for a site, nil when there is none.
 func (s *Settings) Rule(site string) *SiteRule {
 	for i := range s.Sites {

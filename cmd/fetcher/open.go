@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -45,6 +46,12 @@ func (g *grammar) open(env *boot.Env) (*queue, error) {
 }
 
 func (g *grammar) openMemory(log *slog.Logger) (*queue, error) {
+	if g.State != "" && !memory.Holds(g.State) {
+		if !g.SeedFlags.Any() {
+			return nil, fmt.Errorf("%w: %s; give --seed URL or --file FILE to begin one there", memory.ErrNoCrawl, g.State)
+		}
+		log.Info("a new crawl begins", "state", g.State)
+	}
 	f, err := memory.New(memory.Config{Layout: g.ToLayout().Complete(), Settings: g.ToSettings(), Lease: g.Lease, Dir: g.State, Logger: log})
 	if err != nil {
 		return nil, err

@@ -96,11 +96,28 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	defer seeds.onFault(c.Stop)()
 	err = g.crawl(env, c)
 	last := c.Progress()
-	screen.Summary(last)
+	screen.Summary(last, g.howEnded(env, &last, err))
 	if err == nil && env.Stop.Err() == nil {
 		err = allFailed(&last)
 	}
 	return err
+}
+
+// howEnded says how a run ended.
+func (g *grammar) howEnded(env *boot.Env, p *crawl.Progress, err error) string {
+	switch {
+	case err != nil:
+		return "with an error"
+	case env.Stop.Err() != nil:
+		return "by a signal"
+	case p.Ended == crawl.EndMaxPages:
+		return "--max-pages reached"
+	case p.Ended == crawl.EndIdle:
+		return "--idle-timeout reached"
+	case p.Ended == crawl.EndFinished:
+		return "finished"
+	}
+	return "--max-time reached"
 }
 
 // allFailed is an error when this process tried every URL of the crawl, for its

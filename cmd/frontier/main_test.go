@@ -26,7 +26,9 @@ func TestLifeOfACrawl(t *testing.T) {
 	d.refused(2, "seed", "nothing to seed")
 	d.ok("create --shards 2 --plan-urls 10k --delay 250ms --deny x,y", "created seine: 2 shards, filters for 10000 URLs")
 	d.refused(3, "create --shards 2", "exists")
-	d.refused(3, "seed --shards 3 --seed http://a.example/", "shards: the crawl has 2, this program 3")
+	d.refused(3, "seed --shards 3 --seed http://a.example/", "shards: the crawl has 2, this program 3; leave --shards out")
+	d.refused(3, "seed --crawl other --seed http://a.example/", "seed --shards N makes it")
+	d.refused(2, "seed http://a.example/", "name URLs with --seed")
 	d.refused(3, "seed --delay 1s --seed http://a.example/", `the crawl has "250ms", given "1s"`)
 
 	d.ok("set --delay 2s --deny z", "delay", "250ms", "2s", "x,y", "z")
@@ -67,6 +69,16 @@ func TestLifeOfACrawl(t *testing.T) {
 	}
 	d.ok("stats", "queued", "no fetcher is live")
 	d.ok("list", "seine", "ready", "2")
+
+	d.refused(2, "set --site a.example", "nothing to set; give --delay, --per-site, --max-per-site")
+	d.refused(2, "set --site a.example --delay 5s --deny x", "--deny is of the whole crawl")
+	d.refused(2, "set --site http:// --delay 5s", "site")
+	d.ok("set --site www.a.example --delay 5s", "SETTING OF a.example BEFORE AFTER delay 2s 5s per-site 1 1")
+	d.ok("set --site a.example --per-site 3 --max-per-site 9", "delay 5s 5s per-site 1 3 max-per-site 0 9")
+	if s := d.open("seine").Settings(); len(s.Sites) != 1 || s.DelayOf("a.example") != 5*time.Second || s.CapOf("a.example") != 9 || s.Delay != 2*time.Second {
+		t.Errorf("%+v", s)
+	}
+	d.ok("set --site a.example --delay 0s --per-site 0 --max-per-site 0", "delay 5s 2s")
 	d.ok("shards", "127.0.0.1:", "%")
 	var checks []audit.Report
 	if d.json(&checks, "check --urls"); len(checks) != 2 || checks[0].Faulted+checks[1].Faulted != 0 {
@@ -82,7 +94,7 @@ func TestSeedFile(t *testing.T) {
 	d := sit(t, shardtest.One(t))
 	d.in = "# comment\nhttp://a.example/\nnot a url\n\nhttp://b.example/\nftp://c.example/\n"
 	code, out, errs := d.run("seed", "--shards", "1", "--file", "-", "--json", "--log-format", "json")
-	if code != 0 {
+	if code != 1 || !strings.Contains(errs, "2 of 4 seeds could not be taken") {
 		t.Fatal(code, errs)
 	}
 	var counts frontier.SeedCounts

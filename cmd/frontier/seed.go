@@ -23,7 +23,7 @@ type seedCmd struct {
 // Run admits the seeds. With --shards it creates the crawl if there is none.
 func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	if len(c.Files) > 0 && len(c.File) == 0 {
-		return boot.Usage("%q is neither flag nor verb; name files with --file", c.Files[0])
+		return boot.Usage("%q is neither flag nor verb; name URLs with --seed, files with --file", c.Files[0])
 	}
 	c.File = append(c.File, c.Files...)
 	if !c.SeedFlags.Any() {
@@ -46,6 +46,9 @@ func (c *seedCmd) open(env *boot.Env, g *cli) (f frontier.Operated, end func() e
 		return nil, nil, err
 	}
 	r, err := redis.OpenOrCreate(env.Stop, client, g.Crawl, c.ToLayout(), c.ToSettings())
+	if errors.Is(err, frontier.ErrNoCrawl) && c.Shards == 0 {
+		err = fmt.Errorf("%w; seed --shards N makes it, N being as many as masters or a multiple", err)
+	}
 	if err == nil {
 		err = errors.Join(c.Compare(r.Settings(), ""), r.Configure(g.Frontier()), boot.WarnMarks(env.Stop, r, env.Log))
 	}
@@ -61,6 +64,7 @@ func (c *seedCmd) openDir(env *boot.Env, g *cli) (frontier.Operated, func() erro
 	}
 	f, err := memory.Open(env.Stop, g.State, env.Log)
 	if errors.Is(err, memory.ErrNoCrawl) {
+		env.Log.Info("a new crawl begins", "state", g.State)
 		f, err = memory.New(memory.Config{Dir: g.State, Layout: c.ToLayout(), Settings: c.ToSettings(), Logger: env.Log})
 	}
 	if err != nil {
@@ -88,6 +92,9 @@ func (c *seedCmd) seed(env *boot.Env, g *cli, f frontier.Operated) error {
 	counts, err := c.SeedFlags.Admit(env, f, again)
 	// A stopped seeder still leaves, so that the crawl can end.
 	err = errors.Join(err, attendance.Leave(context.WithoutCancel(env.Abort)))
+	if all := counts.Admitted + counts.Seen + counts.Capped + counts.Bad; err == nil && counts.Bad > 0 {
+		err = fmt.Errorf("seed: %d of %s could not be taken, the others were; the warnings say which and why", counts.Bad, boot.Number(all, "seed"))
+	}
 	return errors.Join(err, g.answer(env, counts, func(w io.Writer) {
 		fmt.Fprintf(w, "admitted\t%d\nseen\t%d\ncapped\t%d\nwaited for room\t%d\nbad\t%d\n", counts.Admitted, counts.Seen, counts.Capped, counts.Full, counts.Bad)
 	}))

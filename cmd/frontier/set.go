@@ -4,18 +4,26 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
 	"seine/frontier/redis"
 )
 
-type setCmd struct{ boot.CrawlFlags }
+type setCmd struct {
+	boot.CrawlFlags
+	Site string `group:"polite" placeholder:"SITE" help:"Change --delay, --per-site or --max-per-site of this site alone, 0 for those of the crawl."`
+}
 
 // Run changes the settings that were given and shows each before and after.
 func (c *setCmd) Run(env *boot.Env, g *cli) error {
 	if c.GivesLayout() {
 		return boot.Usage("shards, limit-by, plan-urls, error-rate, strip-params and sort-query are fixed when a crawl is created")
+	}
+	if slices.Contains(env.Said, "site") {
+		return c.setSite(env, g)
 	}
 	if err := c.Check(); err != nil {
 		return err
@@ -45,4 +53,67 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 			}
 		})
 	})
+}
+
+// Of the flags that may stand beside --site, those that say something of it, and
+// those that do not.
+var (
+	ofSite     = []string{"delay", "per-site", "max-per-site"}
+	besideSite = []string{"site", "state", "crawl", "json", "config", "log-level", "log-format", "lease", "ack"}
+)
+
+// setSite changes what the crawl has for one site. Only the command line counts: the
+// file and the environment are about the crawl.
+func (c *setCmd) setSite(env *boot.Env, g *cli) error {
+	given := 0
+	for _, name := range env.Said {
+		if slices.Contains(ofSite, name) {
+			given++
+		} else if !slices.Contains(besideSite, name) && !strings.HasPrefix(name, "redis") {
+			return boot.Usage("--%s is of the whole crawl; of one site there are --%s", name, strings.Join(ofSite, ", --"))
+		}
+	}
+	if given == 0 {
+		return boot.Usage("--site %s: nothing to set; give --%s", c.Site, strings.Join(ofSite, ", --"))
+	}
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
+		site, err := siteOf(f, c.Site)
+		if err != nil {
+			return err
+		}
+		before, after, err := f.Set(ctx, func(s *frontier.Settings) error {
+			s.SetSite(site, func(r *frontier.SiteRule) { c.change(env.Said, r) })
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return g.answer(env, map[string]any{"site": site, "settings": after.Masked(), "rev": after.Rev}, func(w io.Writer) {
+			row(w, "SETTING OF "+site, "BEFORE", "AFTER")
+			row(w, "delay", before.DelayOf(site), after.DelayOf(site))
+			row(w, "per-site", perSite(before, site), perSite(after, site))
+			row(w, "max-per-site", before.CapOf(site), after.CapOf(site))
+		})
+	})
+}
+
+// change puts what was said of the site into its rule.
+func (c *setCmd) change(said []string, r *frontier.SiteRule) {
+	for _, name := range said {
+		switch name {
+		case "delay":
+			r.Delay = *c.Delay
+		case "per-site":
+			r.PerSite = *c.PerSite
+		case "max-per-site":
+			r.MaxPages = *c.MaxPerSite
+		}
+	}
+}
+
+func perSite(s *frontier.Settings, site string) int {
+	if r := s.Rule(site); r != nil && r.PerSite > 0 {
+		return r.PerSite
+	}
+	return s.PerSite
 }

@@ -78,6 +78,7 @@ func verbsOn(t *testing.T, d *desk, dir string) {
 	d.ok("dead list"+at, "http://b.example/", "too slow")
 	d.ok("dead retry"+at, "retried 1")
 	d.ok("dead drop --yes"+at, "dropped 0")
+	d.ok("set"+at+" --site a.example --delay 7s", "delay 3s 7s")
 	d.refused(2, "dead feed"+at, "--state: this verb is for crawls in Redis")
 	d.refused(2, "bloom info"+at, "--state: this verb is for crawls in Redis")
 	d.refused(2, "stats --crawl x"+at, "--crawl is for a crawl in Redis")
@@ -117,5 +118,32 @@ func giveUp(t *testing.T, f *memory.Frontier, url string) {
 	}
 	if settled, err := f.Settle(t.Context(), 0, settle); err != nil {
 		t.Fatal(fmt.Sprint(settled), err)
+	}
+}
+
+// TestDroppedAreCounted: stats says how many dead letters were dropped, in Redis as
+// in a directory, which tells so when it is opened again.
+func TestDroppedAreCounted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	d := &desk{t: t, addr: "127.0.0.1:1"}
+	d.ok("seed --state " + dir + " --seed http://a.example/ --seed http://b.example/")
+	f := open(t, dir)
+	giveUp(t, f, "http://a.example/")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.ok("dead drop --yes --state "+dir, "dropped 1")
+	d.ok("stats --state "+dir, "dead 1, 0 revived, 1 dropped")
+}
+
+// TestNewDirectoryIsTold: a name of a directory that was mistyped shows.
+func TestNewDirectoryIsTold(t *testing.T) {
+	d := &desk{t: t, addr: "127.0.0.1:1"}
+	dir := filepath.Join(t.TempDir(), "state")
+	for _, begins := range []bool{true, false} {
+		code, _, errs := d.run("seed", "--state", dir, "--seed", "http://a.example/")
+		if code != 0 || strings.Contains(errs, "a new crawl begins") != begins {
+			t.Errorf("code %d: %s", code, errs)
+		}
 	}
 }

@@ -74,7 +74,7 @@ func showReport(w io.Writer, r *frontier.Report) {
 		row(w, "feed", fmt.Sprintf("%d elements wait", r.Feed))
 	}
 	row(w, "retried", fmt.Sprintf("%d fetches, %d URLs came back from lost fetchers", t.Retried, t.Lost))
-	row(w, "dead", fmt.Sprintf("%d, %d revived, %d dropped", t.Dead, t.Revived, t.Dropped))
+	row(w, "dead", fmt.Sprintf("%d, %d revived, %d dropped", t.Dead, t.Revived, t.Dropped+t.Forgotten))
 	for _, cause := range slices.Sorted(maps.Keys(r.Dead)) {
 		row(w, "  "+cause, r.Dead[cause])
 	}

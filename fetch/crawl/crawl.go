@@ -66,6 +66,8 @@ type Crawler struct {
 	deadSites  *deadSites
 	known      *knownURLs
 	written    *knownURLs                            // whose lines are in the overflow; nil without one
+	ended      atomic.Pointer[string]                // why it ended by itself
+	toldLimit  bool                                  // of the watch: that the page limit is reached
 	toldAside  sync.Map                              // causes of sites set aside that the log has
 	stats      atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
 	totals     atomic.Pointer[frontier.ShardStats]   // their sum
@@ -194,6 +196,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	}
 	stopBack()
 	rear.Wait()
+	c.readLast()
 	if err := context.Cause(c.ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -201,6 +204,14 @@ func (c *Crawler) Run(ctx context.Context) error {
 		return *err
 	}
 	return ctx.Err()
+}
+
+// readLast reads the counters as they are at the end. Where no answer comes, what
+// was read before counts.
+func (c *Crawler) readLast() {
+	short, cancel := context.WithTimeout(c.ctx, pollTime)
+	defer cancel()
+	_ = c.readCounters(short)
 }
 
 // giveBack returns a page to the budget.

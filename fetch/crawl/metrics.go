@@ -190,6 +190,7 @@ type Progress struct {
 	Requests int     // under way
 	Rate     float64 // pages a second, lately
 	Limit    string  // what bounds the rate now
+	Ended    string  // why it ended by itself, "" = it did not
 
 	// Of the whole crawl, as read within the last second or two.
 	Queued  int64
@@ -204,6 +205,9 @@ func (c *Crawler) Progress() Progress {
 		Elapsed: time.Since(cs.start), Done: cs.done.Get(), Dead: cs.dead.Get(), Retried: cs.retries.Get(),
 		Bytes: cs.bytes.Get(), Wire: cs.wire.Get(), Links: cs.links.Get(), Overflow: cs.overflow.Get(), Returned: cs.returned.Load(),
 		Visits: c.visits.Load(), Requests: c.agenda.busy(), Causes: make(map[string]int64), Limit: c.bottleneck.get(), Rate: c.rate.get(),
+	}
+	if end := c.ended.Load(); end != nil {
+		p.Ended = *end
 	}
 	for i := range cs.classes {
 		p.Classes[i] = cs.classes[i].Get()

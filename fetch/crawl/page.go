@@ -116,6 +116,7 @@ func (w *worker) conclude(r reply, err error) {
 		return
 	}
 	w.decide(&r, err)
+	p.outcome.Tries = 1
 	if k := p.outcome.Kind; k == frontier.Retry || k == frontier.Requeue {
 		w.abandon()
 		v.settle(p.outcome)
@@ -439,6 +440,7 @@ func (p *page) write(r *sink.Record) {
 // endUnasked settles a URL that no request was made for: u is what it parsed to,
 // nil if it did not; tries is how often it counts as tried in this visit.
 func (v *visit) endUnasked(item *frontier.Item, u *canon.URL, o frontier.Outcome, tries int) {
+	o.Tries = uint8(tries)
 	p := &page{visit: v, outcome: o}
 	var r sink.Record
 	v.fillRecord(&r, item, &o)

@@ -43,6 +43,7 @@ func (c *Crawler) watch(ctx context.Context) {
 				judged = now
 				c.findBottleneck()
 				told.report(c.cfg.Log, c.situation(now))
+				c.tellLimit()
 				c.rate.update(c.count.done.Get()+c.count.dead.Get(), now)
 			}
 			if c.cfg.Report != nil && now.Sub(reported) >= c.cfg.ReportEvery {
@@ -52,7 +53,8 @@ func (c *Crawler) watch(ctx context.Context) {
 			idle := now.Sub(lastWork)
 			if !c.isStopping() && now.Sub(asked) >= min(idle/4, maxDoneCheck) {
 				asked = now
-				if c.mayEnd(ctx, idle) {
+				if end := c.mayEnd(ctx, idle); end != "" {
+					c.ended.Store(&end)
 					c.Stop()
 				}
 			}
@@ -68,14 +70,20 @@ const pollTime = 2 * time.Second
 func (c *Crawler) pollCounters(ctx context.Context) {
 	short, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	stats, err := c.cfg.Frontier.RecentStats(short)
-	if err != nil {
+	if err := c.readCounters(short); err != nil {
 		c.fail(short, err) // a bounded ctx that ran out is no failure
-		return
+	}
+}
+
+func (c *Crawler) readCounters(ctx context.Context) error {
+	stats, err := c.cfg.Frontier.RecentStats(ctx)
+	if err != nil {
+		return err
 	}
 	t := frontier.Total(stats)
 	c.totals.Store(&t)
 	c.stats.Store(&stats)
+	return nil
 }
 
 // Bounds of what a fetcher does that has nothing to do, by how many programs are
@@ -185,28 +193,62 @@ func (c *Crawler) quiet() bool {
 	return true
 }
 
-// mayEnd decides whether to end; idle is for how long nothing was open.
-func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) bool {
+// Why a crawler ended by itself.
+const (
+	EndFinished = "finished"     // nothing is left
+	EndMaxPages = "max-pages"    // the crawl is at its page limit
+	EndIdle     = "idle-timeout" // it had nothing to do for Config.IdleTimeout
+)
+
+// mayEnd decides whether to end, and says why, "" = not yet; idle is for how long
+// nothing was open.
+func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) string {
 	if !c.quiet() {
-		return false
+		return ""
 	}
 	if c.budget.spent() && (c.cfg.Exact || c.cfg.ExitWhenDone) {
-		return c.limitReached(ctx)
+		if c.limitReached(ctx) {
+			return EndMaxPages
+		}
+		return ""
 	}
 	if c.cfg.IdleTimeout > 0 && idle >= c.cfg.IdleTimeout {
-		return true
+		return EndIdle
 	}
 	if !c.cfg.ExitWhenDone || c.seeding.Load() {
-		return false
+		return ""
 	}
 	short, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	done, err := c.cfg.Frontier.Finished(short)
 	if err != nil {
 		c.fail(short, err)
-		return false
+		return ""
 	}
-	return done
+	if !done {
+		return ""
+	}
+	return EndFinished
+}
+
+// tellLimit says that the page limit is reached, and that there is room below it
+// again. Called by the watch.
+func (c *Crawler) tellLimit() {
+	spent := c.budget.spent() && c.quiet()
+	if spent == c.toldLimit {
+		return
+	}
+	c.toldLimit = spent
+	limit := c.policy.Load().settings.MaxPages
+	if !spent {
+		c.cfg.Log.Info("pages are fetched again: the crawl is below its --max-pages", "max_pages", limit)
+		return
+	}
+	left := int64(0)
+	if t := c.totals.Load(); t != nil {
+		left = t.Queued + t.Waiting
+	}
+	c.cfg.Log.Info("the crawl has fetched its --max-pages: nothing more is fetched until `frontier set --max-pages` allows it", "max_pages", limit, "left", left)
 }
 
 // limitReached reports whether no page is left under the limit, whoever ends now:

@@ -21,7 +21,7 @@ func (p *pair) outcome(rt *rapid.T, v frontier.Visit, index int) frontier.Outcom
 		o.Cause, o.Blameless = "timeout", rapid.Bool().Draw(rt, "blameless")
 	case frontier.Dead:
 		o.Cause = rapid.SampledFrom([]string{"dns", "timeout"}).Draw(rt, "cause")
-		o.Text = fmt.Sprint("error ", p.made)
+		o.Text, o.Tries = fmt.Sprint("error ", p.made), rapid.Uint8Range(0, 1).Draw(rt, "tries")
 	}
 	return o
 }

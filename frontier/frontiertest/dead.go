@@ -13,7 +13,7 @@ func (k *kit) bury(site, prefix, cause string, n int) {
 	v := k.lend(site, n)
 	outcomes := all(v, frontier.Dead)
 	for i := range outcomes {
-		outcomes[i].Cause, outcomes[i].Text = cause, fmt.Sprint("text ", i)
+		outcomes[i].Cause, outcomes[i].Text, outcomes[i].Tries = cause, fmt.Sprint("text ", i), uint8(i%2)
 	}
 	k.settle(v, &frontier.Release{}, outcomes...)
 	k.advance(claimed)
@@ -53,6 +53,10 @@ func deadLetters(k *kit) {
 		n, err := k.f.DropDead(k.ctx, k.shard(site), middle)
 		k.must(err)
 		same(k, "dropped", n, want)
+	}
+	same(k, "dropped, counted", k.stats().Forgotten, 2)
+	for i, want := range []uint8{0, 1, 0} {
+		same(k, "attempts", k.letters(site, "status-4xx", int64(i), 1)[0].Attempts, want)
 	}
 	sameList(k, "left", names(k.letters(site, "status-4xx", 0, 9)), "p0 text 0", "p3 text 3", "p4 text 4")
 	k.notDue(site)

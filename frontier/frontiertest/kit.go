@@ -247,6 +247,7 @@ func (k *kit) stats() frontier.ShardStats {
 		sum.Lost += s.Lost
 		sum.Revived += s.Revived
 		sum.Dropped += s.Dropped
+		sum.Forgotten += s.Forgotten
 		sum.Paused = sum.Paused || s.Paused
 	}
 	return sum

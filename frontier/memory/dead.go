@@ -147,6 +147,8 @@ func (p *shardState) exhume(cause string, id int64, revive bool) bool {
 		p.stats.Revived++
 		p.stats.Admits++
 		p.place(s)
+	} else {
+		p.stats.Forgotten++
 	}
 	p.dropLetter(cause, id)
 	if at == d.first {

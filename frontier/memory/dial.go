@@ -40,7 +40,7 @@ func Open(ctx context.Context, path string, log *slog.Logger) (frontier.Operated
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, err
 		}
-		if !former(path) && !(&dir{path: path}).made() {
+		if !Holds(path) {
 			return nil, fmt.Errorf("%w: %s", ErrNoCrawl, path)
 		}
 		f, err := New(Config{Dir: path, Logger: log})

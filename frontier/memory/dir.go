@@ -92,6 +92,9 @@ func (d *dir) open(lock func(path string) (*os.File, error)) (err error) {
 	return nil
 }
 
+// Holds says whether a directory holds a crawl, be it one that this program refuses.
+func Holds(path string) bool { return former(path) || (&dir{path: path}).made() }
+
 // made says whether there is a store: its last file to be made says so.
 func (d *dir) made() bool {
 	names, _ := filepath.Glob(filepath.Join(d.path, storeName, "marker.manifest.*"))

@@ -169,7 +169,7 @@ func (p *shardState) keepSite(s *site) {
 // version did not have is at the end.
 func (p *shardState) counters() []*int64 {
 	s := &p.stats
-	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.Revived, &s.Dropped, &s.Blocked, &s.Renewed}
+	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.Revived, &s.Dropped, &s.Blocked, &s.Renewed, &s.Forgotten}
 }
 
 // flush adds what changed since the last flush to the store, and names it for

@@ -53,6 +53,7 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 			changed = true
 		case frontier.Dead:
 			l.entries[at].Lost = 0
+			l.entries[at].Attempts = min(255-o.Tries, l.entries[at].Attempts) + o.Tries
 			p.bury(s.name, o.Cause, oneLine(o.Text), l.entries[at])
 		case frontier.Retry:
 			p.retry(s, l.entries[at], o.NotBefore, o.Blameless)

@@ -197,6 +197,8 @@ func counterOf(s *frontier.ShardStats, name string) *int64 {
 		return &s.Revived
 	case "dropped":
 		return &s.Dropped
+	case "forgotten":
+		return &s.Forgotten
 	case "turned":
 		return &s.Turned
 	case "blocked":

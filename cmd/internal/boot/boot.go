@@ -188,7 +188,7 @@ func (a *App) parse(args []string) (*kong.Context, *Common, error) {
 	}
 	selected, err := parser.Parse(args)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, rephrase(err)
 	}
 	return selected, carrier.common(), nil
 }
@@ -198,8 +198,11 @@ func (a *App) fail(err error) int {
 	if err == nil {
 		return ExitDone
 	}
-	text := strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ")
-	fmt.Fprintf(a.Err, "%s: %s\n", a.Name, strings.TrimPrefix(oneLine(text), a.Name+": "))
+	text := strings.TrimPrefix(oneLine(strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ")), a.Name+": ")
+	if more := advice(err); more != "" {
+		text = strings.TrimSuffix(text, ".") + more
+	}
+	fmt.Fprintf(a.Err, "%s: %s\n", a.Name, text)
 	switch {
 	case errors.Is(err, ErrUsage):
 		return ExitUsage

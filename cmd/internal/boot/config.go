@@ -3,10 +3,12 @@ package boot
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
@@ -104,8 +106,8 @@ func hasMask(v any) bool {
 	return false
 }
 
-// checkSites refuses unknown keys of site rules and brings known ones to the
-// form in which settings have them.
+// checkSites refuses what no site rule has and brings keys to the form in which
+// settings have them.
 func checkSites(path string, sites any) error {
 	if sites == nil {
 		return nil
@@ -119,16 +121,63 @@ func checkSites(path string, sites any) error {
 		if !ok {
 			return fmt.Errorf("config: %s: sites: each must be a mapping with match", path)
 		}
-		for key, v := range rule {
-			name := strings.ReplaceAll(key, "-", "_")
-			if !slices.Contains([]string{"match", "delay", "per_site", "max_pages", "headers", "auth", "tls_legacy"}, name) {
-				return fmt.Errorf("config: %s: sites: unknown key %s", path, key)
+		for _, key := range slices.Sorted(maps.Keys(rule)) {
+			name, v := strings.ReplaceAll(key, "-", "_"), rule[key]
+			check, ok := siteKeys[name]
+			if !ok {
+				return fmt.Errorf("config: %s: sites: unknown key %s; there are %s", path, key, strings.Join(slices.Sorted(maps.Keys(siteKeys)), ", "))
+			}
+			if want := check(v); want != "" {
+				return fmt.Errorf("config: %s: sites: %v: %s is %v, must be %s", path, rule["match"], key, v, want)
 			}
 			delete(rule, key)
 			rule[name] = v
 		}
 	}
 	return nil
+}
+
+// siteKeys are the keys of a site rule, with what says what a value must be if it
+// cannot be that one.
+var siteKeys = map[string]func(v any) string{
+	"match": aText, "auth": aText, "per_site": aNumber, "max_pages": aNumber,
+	"delay": func(v any) string {
+		text, _ := v.(string)
+		if _, err := time.ParseDuration(text); err != nil {
+			return "a duration such as 500ms, 30s or 2h"
+		}
+		return ""
+	},
+	"tls_legacy": func(v any) string {
+		if _, ok := v.(bool); !ok {
+			return "true or false"
+		}
+		return ""
+	},
+	"headers": func(v any) string {
+		list, ok := v.(map[string]any)
+		for _, value := range list {
+			ok = ok && aText(value) == ""
+		}
+		if !ok {
+			return "a mapping of names to texts, in quotes"
+		}
+		return ""
+	},
+}
+
+func aText(v any) string {
+	if _, ok := v.(string); !ok {
+		return "a text, in quotes"
+	}
+	return ""
+}
+
+func aNumber(v any) string {
+	if rv := reflect.ValueOf(v); !rv.IsValid() || !rv.CanInt() && !rv.CanUint() {
+		return "a whole number"
+	}
+	return ""
 }
 
 // Validate refuses keys that name no flag of this or the other program.

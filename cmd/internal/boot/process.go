@@ -112,7 +112,7 @@ type Count int64
 
 // UnmarshalText reads a count.
 func (c *Count) UnmarshalText(text []byte) error {
-	v, err := scaled(string(text), 1000)
+	v, err := scaled(string(text), string(text), 1000, "count such as 1000, 10k or 2M")
 	*c = Count(v)
 	return err
 }
@@ -125,7 +125,7 @@ type Size int64
 
 // UnmarshalText reads a size.
 func (s *Size) UnmarshalText(text []byte) error {
-	v, err := scaled(strings.TrimSuffix(strings.TrimSuffix(string(text), "B"), "i"), 1024)
+	v, err := scaled(string(text), strings.TrimSuffix(strings.TrimSuffix(string(text), "B"), "i"), 1024, "size such as 4096, 10k, 32MB or 2GiB")
 	*s = Size(v)
 	return err
 }
@@ -133,7 +133,9 @@ func (s *Size) UnmarshalText(text []byte) error {
 // String is the number in full.
 func (s Size) String() string { return strconv.FormatInt(int64(s), 10) }
 
-func scaled(text string, unit float64) (int64, error) {
+// scaled reads a number that may end in a letter for powers of unit: text without
+// what stands behind that in given. kind is what it should be.
+func scaled(given, text string, unit float64, kind string) (int64, error) {
 	factor := 1.0
 	number := text
 	if text != "" {
@@ -146,7 +148,7 @@ func scaled(text string, unit float64) (int64, error) {
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if v *= factor; err != nil || v < 0 || v > 1<<53 || v != float64(int64(v)) {
-		return 0, fmt.Errorf("%q is no count such as 1000, 10k or 2M", text)
+		return 0, fmt.Errorf("%q is no %s", given, kind)
 	}
 	return int64(v), nil
 }

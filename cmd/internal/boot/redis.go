@@ -85,7 +85,13 @@ func (r *RedisFlags) open(ctx context.Context, name string, log *slog.Logger, pa
 	}
 	c.Patient = patient
 	c.Warns = func(w shard.Warning) { log.Warn(w.String()) }
-	c.Waits = func(w shard.Wait) { log.Warn(w.String(), "call", w.Op, "err", w.Err) }
+	c.Waits = func(w shard.Wait) {
+		said := w.String()
+		if r.Redis == defaultRedis {
+			said += elsewhere
+		}
+		log.Warn(said, "call", w.Op, "err", w.Err)
+	}
 	return shard.Open(ctx, c)
 }
 

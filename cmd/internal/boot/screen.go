@@ -77,8 +77,8 @@ func fit(width int, parts ...string) string {
 	return line
 }
 
-// Summary writes the table at the end.
-func (s *Screen) Summary(p crawl.Progress) {
+// Summary writes the table at the end, which came about as ended says.
+func (s *Screen) Summary(p crawl.Progress, ended string) {
 	if s.live {
 		fmt.Fprint(s.out, "\r\x1b[K")
 	}
@@ -86,6 +86,10 @@ func (s *Screen) Summary(p crawl.Progress) {
 	defer w.Flush()
 	seconds := max(p.Elapsed.Seconds(), 0.001)
 	fmt.Fprintf(w, "duration\t%s\n", p.Elapsed.Round(time.Millisecond))
+	if left := p.Queued + p.Waiting; left > 0 {
+		ended += ", " + Number(left, "URL") + " of the crawl left"
+	}
+	fmt.Fprintf(w, "ended\t%s\n", ended)
 	fmt.Fprintf(w, "URLs\t%d done, %d dead, %d retries\t%.0f/s\n", p.Done, p.Dead, p.Retried, float64(p.Done+p.Dead)/seconds)
 	if len(p.Causes) > 0 {
 		fmt.Fprintf(w, "failed tries\tby cause, those that were retried too\n")

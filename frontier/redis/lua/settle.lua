@@ -10,7 +10,8 @@
 --              free, 1 or 0; if 1: ms until it may be asked again, delay ms, why,
 --              failures; then the indexes of the outcomes, each once; then what
 --              became of each: done, requeue, retry or (as it is) later and ms from now, or dead, its
---              cause, 1 for KEYS[10], and what comes before the entry in its letter;
+--              cause, 1 for KEYS[10], what comes before the entry in its letter, and
+--              how many fetches it took here;
 --              or again: as done, and ms until it is fetched again, what it is known
 --              by among those of its site, its entry then
 -- Reply        per settlement a letter per outcome: 1 settled, 0 gone
@@ -54,6 +55,7 @@ local function finish(block, entries, indexes, blocked)
     local kept = kind == 'again' and next_arg()
     local cause = kind == 'dead' and tonumber(next_arg())
     local letter_head = kind == 'dead' and next_arg()
+    local tries = kind == 'dead' and tonumber(next_arg())
 
     local entry = entries[i]
     letters[i] = entry and '1' or '0'
@@ -67,7 +69,7 @@ local function finish(block, entries, indexes, blocked)
         if not blocked then keep(block, wait, id, kept) end
         touched = not blocked
       elseif kind == 'dead' then
-        bury(KEYS[DEAD + cause], letter_head .. mark(entry, p, attempts), most)
+        bury(KEYS[DEAD + cause], letter_head .. mark(entry, p, math.min(255, attempts + tries)), most)
       elseif blocked then
         tally('blocked', 1)
       elseif wait then

@@ -1,0 +1,61 @@
+package boot
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"seine/frontier"
+	"seine/shard"
+)
+
+// advice is what to do about an error, in words of flags and variables, which the
+// packages below do not know. It is "" where the error says so itself.
+func advice(err error) string {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "NOAUTH"), strings.Contains(text, "WRONGPASS"):
+		return "; give Redis's password in " + passwordEnv + " or --redis-password-file"
+	case errors.Is(err, frontier.ErrLayout) && strings.Contains(text, "shards: the crawl has"):
+		return "; leave --shards out, for the crawl knows its number, which is fixed"
+	case errors.Is(err, shard.ErrUnreachable) && strings.Contains(text, defaultRedis):
+		return elsewhere
+	}
+	return ""
+}
+
+// defaultRedis is where Redis is looked for when nothing is said.
+const defaultRedis = "127.0.0.1:6379"
+
+// elsewhere is what to do where no Redis is at the default address.
+const elsewhere = "; if none is to run there, name yours with --redis, or crawl without one: fetcher --embedded"
+
+var (
+	noValue  = regexp.MustCompile(`^(\S+): expected \S+ value but got "(.*?)" \(.*$`)
+	missing  = regexp.MustCompile(`^(\S+): missing value, .*$`)
+	stranger = regexp.MustCompile(`^unexpected argument (\S+)`)
+)
+
+// rephrase says what is wrong with a command line in the user's words; the parser
+// has its own for tokens.
+func rephrase(err error) error {
+	text := err.Error()
+	if m := noValue.FindStringSubmatch(text); m != nil {
+		if m[2] == "EOL" {
+			return errors.New(m[1] + " needs a value")
+		}
+		return errors.New(m[1] + " needs a value, and " + m[2] + " is a flag; a value that begins with - is given as " + m[1] + "=-VALUE")
+	}
+	if m := missing.FindStringSubmatch(text); m != nil {
+		return errors.New(m[1] + " needs a value")
+	}
+	if m := stranger.FindStringSubmatch(text); m != nil && looksLikeURL(m[1]) {
+		shown := frontier.HideCredentials(m[1])
+		return errors.New("unexpected argument " + shown + "; a URL to start from is given as --seed " + shown)
+	}
+	return err
+}
+
+func looksLikeURL(text string) bool {
+	return strings.Contains(text, "://") || strings.HasPrefix(text, "www.")
+}

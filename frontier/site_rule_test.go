@@ -1,0 +1,29 @@
+package frontier
+
+import (
+	"testing"
+	"time"
+)
+
+// TestSetSite: a site's own rule begins with what it had, and stands before others.
+func TestSetSite(t *testing.T) {
+	s := DefaultSettings()
+	s.Sites = []SiteRule{{Match: "*.example", Auth: "u:p", Delay: 2 * time.Second}}
+	old := s.Sites
+	s.SetSite("a.example", func(r *SiteRule) { r.Delay = 5 * time.Second })
+	if s.DelayOf("a.example") != 5*time.Second || s.Rule("a.example").Auth != "u:p" || s.DelayOf("b.example") != 2*time.Second || len(old) != 1 || old[0].Match != "*.example" {
+		t.Errorf("%+v", s.Sites)
+	}
+	s.SetSite("a.example", func(r *SiteRule) { r.PerSite = 3 })
+	if r := s.Rule("a.example"); len(s.Sites) != 2 || r.PerSite != 3 || r.Delay != 5*time.Second {
+		t.Errorf("%+v", s.Sites)
+	}
+	s.SetSite("a.example", func(r *SiteRule) { *r = SiteRule{Match: r.Match} })
+	if s.DelayOf("a.example") != s.Delay {
+		t.Errorf("the rule behind it came back: %+v", s.Sites)
+	}
+	s.SetSite("c.test", func(r *SiteRule) { r.MaxPages = 7 })
+	if s.SetSite("c.test", func(r *SiteRule) { r.MaxPages = 0 }); len(s.Sites) != 2 || s.Rule("c.test") != nil {
+		t.Errorf("%+v", s.Sites)
+	}
+}
