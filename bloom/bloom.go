@@ -50,6 +50,8 @@ var (
 	ErrOther = errors.New("bloom: filter of another plan")
 	// ErrDamaged: a dump is cut off or altered.
 	ErrDamaged = errors.New("bloom: damaged dump")
+	// ErrNoDumps: the server's module can neither dump nor load filters.
+	ErrNoDumps = errors.New("bloom: no dumps")
 )
 
 // Filters reaches the filters of any crawl. It is safe for concurrent use and

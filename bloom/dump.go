@@ -55,13 +55,21 @@ func (f *Filters) dumpKey(ctx context.Context, k int, key string, c uint32, out 
 			return err
 		})
 		if err != nil || next == 0 {
-			return err
+			return lacks(err)
 		}
 		if err := out.write(frame{c, next, data}); err != nil {
 			return err
 		}
 		iter = next
 	}
+}
+
+// lacks says of an unknown command what follows: Valkey's own module has no dumps.
+func lacks(err error) error {
+	if err == nil || !strings.Contains(err.Error(), "unknown command") {
+		return err
+	}
+	return fmt.Errorf("%w: the bloom module of this server has neither BF.SCANDUMP nor BF.LOADCHUNK, as RedisBloom has; keep its filters by the server's own files (append-only file, snapshot, replica): %w", ErrNoDumps, err)
 }
 
 // Load reads a dump into a set of the same shard and plan, on these servers or
@@ -185,7 +193,7 @@ func (want Info) sameAs(have Info) bool {
 // loadChunk sends one chunk. The first makes the filter, so what an earlier
 // load or try left goes first.
 func (f *Filters) loadChunk(ctx context.Context, k int, key string, c frame) error {
-	return f.on(ctx, k, "BF.LOADCHUNK", key, func(client *redisbloom.Client) error {
+	return lacks(f.on(ctx, k, "BF.LOADCHUNK", key, func(client *redisbloom.Client) error {
 		if c.iter == 1 {
 			if _, err := do(ctx, client, "UNLINK", key); err != nil {
 				return err
@@ -193,5 +201,5 @@ func (f *Filters) loadChunk(ctx context.Context, k int, key string, c frame) err
 		}
 		_, err := client.BfLoadChunk(key, c.iter, c.data)
 		return err
-	})
+	}))
 }

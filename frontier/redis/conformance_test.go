@@ -214,6 +214,9 @@ func TestConformance(t *testing.T) {
 		server := shardtest.Start(t, shardtest.Config{Kind: kind})
 		conform(t, newFleet(t, server, 2))
 	})
+	t.Run("valkey-bloom", func(t *testing.T) {
+		conform(t, newFleet(t, shardtest.Start(t, shardtest.Config{ValkeyBloom: true}), 2))
+	})
 	t.Run("six masters", func(t *testing.T) { conform(t, newFleet(t, shardtest.Masters(t, 6), 6)) })
 }
 

@@ -46,6 +46,7 @@ type Config struct {
 	Password    string        // of the default user; "" = none
 	TLS         *TLS          // serve TLS only; nil = plain text
 	NoBloom     bool          // leave the module out
+	ValkeyBloom bool          // Valkey with its own bloom module instead of RedisBloom, where scripts/valkey-bloom built it; else the test is skipped
 	NodeTimeout time.Duration // cluster-node-timeout; default 5 s, 2 s with replicas
 	Directives  []string      // further lines of redis.conf
 
@@ -115,8 +116,14 @@ func Start(t testing.TB, cfg Config) *Server {
 			cfg.NodeTimeout = 2 * time.Second
 		}
 	}
+	if cfg.ValkeyBloom {
+		cfg.Kind = Valkey
+	}
 	program, module := binary(t, cfg.Kind), ""
-	if !cfg.NoBloom {
+	switch {
+	case cfg.ValkeyBloom:
+		module = valkeyBloom(t)
+	case !cfg.NoBloom:
 		module = bloomModule(t)
 	}
 	var err error
@@ -232,6 +239,21 @@ func bloomModule(t testing.TB) string {
 	}
 	missing(t, "no redisbloom.so in "+strings.Join(places, ", ")+"; scripts/setup fetches it, SEINE_REDISBLOOM names another place")
 	return ""
+}
+
+// valkeyBloom finds valkey-bloom.so; without it the test is skipped, in CI too: it
+// takes a compiler of Rust to build.
+func valkeyBloom(t testing.TB) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	path := filepath.Join(cache, "seine", "valkey-bloom.so")
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Skip("SKIPPED, needs valkey-bloom, which scripts/valkey-bloom builds: ", err)
+	}
+	return path
 }
 
 // missing ends the test: skipped on a developer's machine, failed in CI.
