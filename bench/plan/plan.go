@@ -247,7 +247,7 @@ func (p *Plan) fetchers(c *costs, spread sizes) {
 	f.Opened, f.Bits = p.Peak*a.Fresh/f.Count, p.Peak*a.Wire*8/f.Count
 	f.Memory = c.resident + f.InFlight*c.inFlight + f.Connections*c.idle
 	if a.Embedded {
-		f.Memory += a.Queued*c.memEntry + a.Sites*c.memSite
+		f.Memory += a.Queued*c.memEntry + a.Sites*c.memSite + a.Again*c.again
 	}
 	if f.Memory > a.Memory {
 		p.breaks("a fetcher needs %s, its machine has %s", Bytes(f.Memory), Bytes(a.Memory))
@@ -267,6 +267,9 @@ func (p *Plan) redis(c *costs, page float64) error {
 		{"sites", min(a.Sites, a.Queued) * max(0, c.site-c.entry)},
 		{"robots.txt rules", min(a.Sites, p.Peak*86400) * c.rule},
 		{"leases", min(a.Sites, p.Peak*max(a.interval()*p.visit(), a.Latency)) * c.lease},
+	}
+	if a.Again > 0 {
+		kinds = append(kinds, Part{"to be fetched again", a.Again * c.again})
 	}
 	data := 0.0
 	for _, k := range kinds {

@@ -275,6 +275,32 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
+// URLs that wait to be fetched again take memory, by the units that the program
+// brings along.
+func TestAgain(t *testing.T) {
+	u, err := Measured()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, embedded := range []bool{false, true} {
+		memory := func(again float64) float64 {
+			a := small()
+			a.Masters, a.Embedded, a.Again = 0, embedded, again
+			p, err := New(a, u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if embedded {
+				return p.Fetchers.Memory
+			}
+			return p.Redis.Memory * p.Redis.Masters / (1 + a.Room)
+		}
+		if per := (memory(1e6) - memory(0)) / 1e6; per < 150 || per > 400 {
+			t.Errorf("embedded %v: %.0f bytes a URL to be fetched again", embedded, per)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	u := bench(t, small())
 	for _, change := range []func(*Asked){

@@ -116,6 +116,7 @@ type costs struct {
 	inFlight, idle, resident  float64
 	entry, site, lease, rule  float64 // in Redis
 	memEntry, memSite         float64 // embedded
+	again                     float64 // of a URL that waits to be fetched again, wherever
 }
 
 // pair is what a call costs Redis and its caller.
@@ -150,6 +151,11 @@ func newCosts(u *Units, a *Asked) (*costs, error) {
 	c.recordBytes = l.get("extract/sink/jsonl", "Record/"+a.Records, "file-B/record")
 	c.inFlight, c.idle = l.get("fetch", "InFlight", "B/request"), l.get("fetch", "IdleHosts/pool", "B/host")
 	c.resident = l.get("bench/plan", "Resident", "B/fetcher")
+	if a.Again > 0 && a.Embedded {
+		c.again = l.get("frontier/memory", "Again", "bytes/URL")
+	} else if a.Again > 0 {
+		c.again = l.get("frontier/redis", "AgainBytes", "bytes/URL")
+	}
 	if a.Embedded {
 		c.memEntry, c.memSite = l.get("frontier/memory", "Queued", "bytes/URL"), l.get("frontier/memory", "Sites", "bytes/site")
 		return &c, l.err()

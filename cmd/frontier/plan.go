@@ -27,6 +27,7 @@ type planCmd struct {
 	SiteSizes string        `type:"path" placeholder:"FILE" help:"Pages of each site instead, a number a line."`
 	Known     float64       `placeholder:"N" help:"URLs known in the end (pages x links x new)."`
 	Queued    float64       `placeholder:"N" help:"URLs queued at most (those known and not fetched, at least a quarter of the pages)."`
+	Again     float64       `placeholder:"N" help:"URLs that wait to be fetched again, as --recrawl says (none)."`
 	Links     float64       `default:"60" placeholder:"N" help:"Links of a page (${default})."`
 	New       float64       `default:"0.03" placeholder:"F" help:"Share of the links that is new (${default})."`
 	Own       float64       `default:"0.8" placeholder:"F" help:"Share of the links that leads to their page's site (${default})."`
@@ -91,7 +92,7 @@ func (c *planCmd) Run(env *boot.Env, g *cli) error {
 
 func (c *planCmd) toAsked() plan.Asked {
 	return plan.Asked{
-		Pages: c.Pages, Days: c.Days, Sites: c.Sites, Exponent: c.Exponent, Known: c.Known, Queued: c.Queued,
+		Pages: c.Pages, Days: c.Days, Sites: c.Sites, Exponent: c.Exponent, Known: c.Known, Queued: c.Queued, Again: c.Again,
 		Links: c.Links, New: c.New, Own: c.Own, Cached: c.Cached, Page: c.PageBytes, Wire: c.WireBytes,
 		TLS: c.TLS, Fresh: c.Fresh, Resumed: c.Resumed, Retried: c.Retried,
 		Latency: c.Latency.Seconds(), Delay: c.Delay.Seconds(), Jitter: c.Jitter, PerSite: c.PerSite,
@@ -122,6 +123,7 @@ func (c *planCmd) from(env *boot.Env, g *cli, asked *plan.Asked) error {
 		set(&asked.Sites, t.Ready+t.Held+t.Leases)
 		set(&asked.Known, t.Known)
 		set(&asked.Queued, t.Queued)
+		set(&asked.Again, t.Again)
 		return nil
 	})
 }

@@ -51,6 +51,12 @@ func showReport(w io.Writer, r *frontier.Report) {
 	row(w, "done", t.Done)
 	row(w, "queued", t.Queued)
 	row(w, "waiting", fmt.Sprintf("%d for a retry", t.Waiting))
+	if len(r.Settings.Recrawl) > 0 || t.Again > 0 {
+		row(w, "again", fmt.Sprintf("%s to be fetched again; %d were so far", boot.Number(t.Again, "URL"), t.Renewed))
+	}
+	if t.Forgone > 0 {
+		row(w, "forgone", boot.Number(t.Forgone, "URL")+" not fetched again, for their sites have too many that are")
+	}
 	row(w, "in flight", fmt.Sprintf("%d URLs in %d visits", t.Open, t.Leases))
 	row(w, "known URLs", t.Known)
 	if t.Turned > 0 {

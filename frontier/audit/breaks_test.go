@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"strconv"
 	"strings"
 
 	"seine/frontier"
@@ -75,6 +76,25 @@ var breaks = []struct {
 	{"dead and not in its filter", func(s *scene) {
 		s.do("RPUSH", s.keys.Dead("gone"), "a.example\t\t"+stored("a.example", 77))
 	}, "dead:gone: https://a.example/page/77 is not in its filter", "page/77 is in its filter"},
+	{"time to be fetched again lost", func(s *scene) {
+		s.keepAgain("a.example", 77)
+		s.do("ZREM", s.keys.Again("a.example"), "77")
+	}, "a:a.example: 0 URLs have a time to be fetched again, and 1 their entry", "a:a.example: 1 URLs to be fetched again"},
+	{"entry to be fetched again lost", func(s *scene) {
+		s.keepAgain("z.example", 77)
+		s.do("DEL", s.keys.Kept("z.example"))
+		delete(s.left, candidate("z.example", 77).URL)
+	}, "a:z.example: 1 URLs have a time to be fetched again, and 0 their entry", "a:z.example: 1 URLs to be fetched again"},
+	{"to be fetched again and not in its filter", func(s *scene) {
+		s.keepAgain("a.example", 77)
+	}, "e:a.example: https://a.example/page/77 is not in its filter", "page/77 is in its filter"},
+	{"to be fetched again and unreadable", func(s *scene) {
+		s.do("ZADD", s.keys.Again("a.example"), 1, "bad")
+		s.do("HSET", s.keys.Kept("a.example"), "bad", "bad")
+		s.do("HINCRBY", s.keys.Stats(), "again", 1)
+	}, "e:a.example: an entry cannot be read", "is kept in"},
+	{"again of a wrong type", func(s *scene) { s.do("SET", s.keys.Kept("a.example"), "x") },
+		"e:a.example: is of type string", "is kept as"},
 	{"queue lost", func(s *scene) {
 		for class := range 3 {
 			s.do("DEL", s.keys.Queue("a.example", class))
@@ -104,6 +124,15 @@ var breaks = []struct {
 		}
 	},
 		"c.example does not stand there", "s:c.example: stands where"},
+}
+
+// keepAgain has the i-th URL of a site fetched again; it was done before.
+func (s *scene) keepAgain(site string, i int) {
+	name := strconv.Itoa(i)
+	s.do("ZADD", s.keys.Again(site), 1, name)
+	s.do("HSET", s.keys.Kept(site), name, stored(site, i))
+	s.do("HINCRBY", s.keys.Stats(), "again", 1)
+	s.left[candidate(site, i).URL] = true
 }
 
 // stored is the i-th URL of a site as it is stored.

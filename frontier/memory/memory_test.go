@@ -208,6 +208,30 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms-to-open")
 }
 
+// BenchmarkAgain measures the memory of URLs that wait to be fetched again, with an
+// ETag of 20 bytes and a Last-Modified, all that is kept of a URL included.
+func BenchmarkAgain(b *testing.B) {
+	for b.Loop() {
+		f, _ := New(Config{})
+		const urls, sites = 200_000, 200
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		p := f.states[0]
+		for n := range urls {
+			c := candidate("site"+strconv.Itoa(n%sites)+".example", n)
+			next := frontier.Next{Entry: c.Entry(), Key: c.Fingerprint.Key}
+			next.Last = frontier.Fetched{Interval: time.Hour, At: 1_800_000_000, Modified: 1_700_000_000, ETag: `"0123456789abcdef01"`, Digest: c.Fingerprint.Key}
+			p.know(c.Fingerprint)
+			p.keepNext(p.site(c.Site), &next, int64(n))
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/urls, "bytes/URL")
+		runtime.KeepAlive(f)
+	}
+}
+
 // BenchmarkQueued measures the memory of a crawl with long queues, all that is
 // kept of a URL included.
 func BenchmarkQueued(b *testing.B) {

@@ -220,6 +220,40 @@ func BenchmarkEntryBytes(b *testing.B) {
 	}
 }
 
+// BenchmarkAgainBytes is the memory of a URL of 93 bytes that waits to be fetched
+// again, with an ETag of 20 bytes and a Last-Modified.
+func BenchmarkAgainBytes(b *testing.B) {
+	for b.Loop() {
+		s := benchStand(b)
+		s.raised[0].Store(s.client.Epoch(0) + 1) // there is no root to raise the format of
+		const n, sites = 100_000, 100
+		before := s.used()
+		for i := 0; i < n; i += 500 {
+			site := siteName(i / 500 % sites)
+			var batch []frontier.Candidate
+			for x := range 500 {
+				batch = append(batch, benchCandidate(site, i+x))
+			}
+			s.admit(batch...)
+			s.pass(0, time.Second)
+			due := s.tick(frontier.TickRequest{Want: 1}).Due
+			for _, v := range s.visit(frontier.VisitLimits{URLs: 500}, due...) {
+				st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+				for x, it := range v.Items {
+					next := frontier.Next{Entry: it.Entry, Key: batch[x].Fingerprint.Key}
+					next.Last = frontier.Fetched{Interval: time.Hour, At: 1_800_000_000, Modified: 1_700_000_000, ETag: `"0123456789abcdef01"`, Digest: batch[x].Fingerprint.Key}
+					st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Again, NotBefore: 1000 * time.Hour, Next: &next})
+				}
+				s.settle(st)
+			}
+		}
+		if got := s.stat("again"); got != n {
+			b.Fatalf("%d of %d wait", got, n)
+		}
+		b.ReportMetric(float64(s.used()-before)/n, "bytes/URL")
+	}
+}
+
 // BenchmarkSiteBytes is the memory of a site with one queued URL.
 func BenchmarkSiteBytes(b *testing.B) {
 	for b.Loop() {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"seine/frontier"
+	"seine/frontier/canon"
+	"seine/shard/shardtest"
 )
 
 // TestSettle is the truth table of outcomes: a visit of three URLs of which one
@@ -259,6 +261,39 @@ func TestManySettlements(t *testing.T) {
 	}
 	if s.stat("done") != 800 {
 		t.Error(s.stat("done"))
+	}
+	s.sound(0)
+}
+
+// A site keeps no more URLs to be fetched again than its keys may have to move; one
+// of those that it has is kept anew.
+func TestMaxAgain(t *testing.T) {
+	server := shardtest.Start(t, shardtest.Config{})
+	s := open(t, server, 1, 1)
+	s.raised[0].Store(s.client.Epoch(0) + 1) // there is no root to raise the format of
+	if err := s.Configure(Config{MaxAgain: 2}); err != nil {
+		t.Fatal(err)
+	}
+	s.admit(candidates("a.example", 0, 3)...)
+	settle := func(v frontier.Visit) {
+		t.Helper()
+		st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+		for _, it := range v.Items {
+			next := &frontier.Next{Entry: it.Entry, Key: canon.FingerprintOf([]byte("a.example"), []byte(it.URL)).Key}
+			st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Again, NotBefore: time.Second, Next: next})
+		}
+		s.settle(st)
+	}
+	settle(s.lend(3))
+	for name, want := range map[string]int64{"again": 2, "forgone": 1, "done": 3} {
+		if got := s.stat(name); got != want {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+	s.pass(0, 2*time.Second)
+	settle(s.lend(3))
+	if s.stat("again") != 2 || s.stat("forgone") != 1 || s.stat("renewed") != 2 {
+		t.Errorf("the second time %d wait, %d do not", s.stat("again"), s.stat("forgone"))
 	}
 	s.sound(0)
 }

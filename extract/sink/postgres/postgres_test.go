@@ -307,3 +307,25 @@ func BenchmarkWrite(b *testing.B) {
 	shut(b, s)
 	b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "rows/s")
 }
+
+// A 304 of a page that was fetched before leaves what is known of the page.
+func TestUnchanged(t *testing.T) {
+	server := start(t)
+	s := open(t, Config{Address: server.address(), Fields: sink.AllFields})
+	defer shut(t, s)
+	r := sinktest.Record(1)
+	r.Title, r.ETag, r.LinksOut = "kept", `"v1"`, []string{"http://x/"}
+	r.SetBody([]byte("body"))
+	put(t, s, r)
+	later := &sink.Record{V: 1, URL: r.URL, Site: r.Site, Status: 304, Unchanged: true, FetchedAt: r.FetchedAt.Add(time.Hour)}
+	put(t, s, later)
+	const look = `SELECT concat_ws(' ', status, title, etag, body, rest->>'links_out', rest->>'unchanged') FROM pages`
+	if got := query[string](t, server, look); got[0] != `304 kept "v1" body ["http://x/"] true` {
+		t.Errorf("%q", got)
+	}
+	r.Title, r.LinksOut = "changed", nil
+	put(t, s, r)
+	if got := query[string](t, server, look); got[0] != `200 changed "v1" body` {
+		t.Errorf("%q", got)
+	}
+}

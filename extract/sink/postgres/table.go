@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -52,6 +53,9 @@ func createSQL(table string) string {
 	return b.String()
 }
 
+// kept are columns whose values a 304 leaves as they are: what is known of the page.
+var kept = []string{"content_type", "charset", "title", "digest", "etag", "last_modified", "items", "body", "headers", "text"}
+
 // moveSQL moves the staging table to table: of several records of one URL the
 // last one.
 func moveSQL(table string) string {
@@ -60,14 +64,19 @@ func moveSQL(table string) string {
 	for _, c := range columns {
 		fmt.Fprintf(&names, ", %q", c.name)
 		fmt.Fprintf(&values, ", %s", c.from)
-		fmt.Fprintf(&sets, ", %q = EXCLUDED.%q", c.name, c.name)
+		switch {
+		case slices.Contains(kept, c.name): // an answer that the page is as it was says nothing of it
+			fmt.Fprintf(&sets, ", %q = CASE WHEN EXCLUDED.status = 304 AND EXCLUDED.rest ? 'unchanged' THEN coalesce(EXCLUDED.%q, t.%q) ELSE EXCLUDED.%q END", c.name, c.name, c.name, c.name)
+		default:
+			fmt.Fprintf(&sets, ", %q = EXCLUDED.%q", c.name, c.name)
+		}
 		keys.WriteString("," + c.name)
 	}
-	return fmt.Sprintf(`INSERT INTO %s (url, rest%s)
+	return fmt.Sprintf(`INSERT INTO %s AS t (url, rest%s)
 SELECT DISTINCT ON (url) url, nullif(j - '{%s}'::text[], '{}')%s
 FROM (SELECT n, url, line::jsonb AS j FROM pg_temp.%s) AS s
 ORDER BY url, n DESC
-ON CONFLICT (url) DO UPDATE SET rest = EXCLUDED.rest%s`, table, names.String(), keys.String(), values.String(), stagingTable, sets.String())
+ON CONFLICT (url) DO UPDATE SET rest = CASE WHEN EXCLUDED.status = 304 AND EXCLUDED.rest ? 'unchanged' THEN coalesce(t.rest, '{}') || EXCLUDED.rest ELSE EXCLUDED.rest END%s`, table, names.String(), keys.String(), values.String(), stagingTable, sets.String())
 }
 
 // rescueSQL moves what jsonb cannot be made of: the record's text goes to rest,

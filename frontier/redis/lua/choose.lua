@@ -1,6 +1,6 @@
 -- choose: takes the URLs of a visit from what waits of its site: queues by class, a
 -- retry that is due among them, then what is to be fetched again.
--- KEYS[1..9]  as in the prelude
+-- KEYS[1..9]  those of the prelude
 -- KEYS[+]     where the script says: blocks of sites
 -- ARGV[+]     where the script says
 -- Reply       none of its own

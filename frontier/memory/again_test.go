@@ -1,0 +1,79 @@
+package memory
+
+import (
+	"testing"
+	"time"
+
+	"seine/frontier"
+)
+
+// What waits to be fetched again is there after a crash, and after one while it was
+// lent: then it is lent first, with what is known of its last fetch.
+func TestAgainReopened(t *testing.T) {
+	c := &testClock{now: time.Now()}
+	f, err := New(Config{Now: c.Now, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	admitURLs(t, f, "a.example", 3)
+	v := lendAll(t, f, 3)[0]
+	st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+	for i, it := range v.Items {
+		next := frontier.Next{Entry: it.Entry, Key: uint64(i)<<63 | 7}
+		next.Last = frontier.Fetched{Interval: time.Hour, At: 5, ETag: "x"}
+		st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Again, NotBefore: time.Duration(1+i) * time.Hour, Next: &next})
+	}
+	st.Outcomes[2].Next.Key = 9
+	if _, err := f.Settle(t.Context(), v.Shard, []frontier.Settlement{st}); err != nil {
+		t.Fatal(err)
+	}
+	count := func(again, queued int64) {
+		t.Helper()
+		s, err := f.Stats(t.Context())
+		if err != nil || s[0].Again != again || s[0].Queued != queued {
+			t.Fatalf("%+v %v, want %d to be fetched again and %d queued", s[0], err, again, queued)
+		}
+	}
+	f = reopened(t, f, true)
+	count(3, 0)
+	if got := lendAll(t, f, 3); len(got) != 0 {
+		t.Fatalf("lent %+v before its time", got)
+	}
+	c.Advance(90 * time.Minute)
+	if v = lendAll(t, f, 3)[0]; len(v.Items) != 1 || v.Items[0].URL != st.Outcomes[0].Next.URL {
+		t.Fatalf("%+v", v)
+	}
+	f = reopened(t, f, true)
+	count(2, 1)
+	c.Advance(time.Minute)
+	v = lendAll(t, f, 3)[0]
+	if len(v.Items) != 1 || v.Items[0].Lost != 1 || v.Items[0].Last != st.Outcomes[0].Next.Last {
+		t.Fatalf("%+v", v)
+	}
+	f = reopened(t, f, false)
+	count(2, 1)
+	c.Advance(3 * time.Hour)
+	f = reopened(t, f, true)
+	if s, err := f.Stats(t.Context()); err != nil || s[0].Renewed != 1 || s[0].Done != 3 {
+		t.Fatalf("%+v %v", s, err)
+	}
+	for range 3 {
+		for _, v := range lendAll(t, f, 3) {
+			settleAll(t, f, v)
+		}
+		c.Advance(time.Minute)
+	}
+	count(0, 0)
+}
+
+// settleAll settles all of a visit as done.
+func settleAll(t *testing.T, f *Frontier, v frontier.Visit) {
+	t.Helper()
+	st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+	for _, it := range v.Items {
+		st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index})
+	}
+	if _, err := f.Settle(t.Context(), v.Shard, []frontier.Settlement{st}); err != nil {
+		t.Fatal(err)
+	}
+}
