@@ -50,6 +50,29 @@ func judge(hits []hit, delay time.Duration) gaps {
 	return g
 }
 
+// asked is how many requests came from one time to another, where one is divided
+// over the time until the site's next: sites that are asked in step would else
+// count once more or once less, by where the time begins. Hits are in the order of
+// judge, and go on until after the end.
+func asked(hits []hit, from, to time.Time) float64 {
+	n := 0.0
+	for i := 1; i < len(hits); i++ {
+		a, b := hits[i-1], hits[i]
+		if a.site != b.site || !a.at.Before(b.at) {
+			continue
+		}
+		begin, end := a.at, b.at
+		if begin.Before(from) {
+			begin = from
+		}
+		if end.After(to) {
+			end = to
+		}
+		n += max(0, end.Sub(begin).Seconds()/b.at.Sub(a.at).Seconds())
+	}
+	return n
+}
+
 const (
 	probePath  = "/probe-"
 	probeEvery = 20 * time.Millisecond

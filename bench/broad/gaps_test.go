@@ -30,6 +30,25 @@ func TestGaps(t *testing.T) {
 	}
 }
 
+// A request is divided over the time until the next one.
+func TestAsked(t *testing.T) {
+	at := func(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
+	var hits []hit
+	for s := range 3 { // in step, each 0.4 s; the last stops after a second
+		for i := range 20 {
+			if s < 2 || i < 3 {
+				hits = append(hits, hit{site: site(s), at: at(time.Duration(i) * 400 * ms)})
+			}
+		}
+	}
+	judge(hits, time.Second)
+	for _, from := range []time.Duration{1000 * ms, 1199 * ms, 1201 * ms} {
+		if n := asked(hits, at(from), at(from+5*time.Second)); n < 24.99 || n > 25.01 {
+			t.Errorf("from %v on %v requests in 5 s of two sites", from, n)
+		}
+	}
+}
+
 func TestLateness(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
 	l := make(lateness)

@@ -252,12 +252,13 @@ func (c *crawl) judge(hits []hit) result {
 	seconds := to.at.Sub(from.at).Seconds()
 	got.add("pages/s", pages/seconds)
 	got.add("requests/s", requests/seconds)
+	g := judge(hits, delay)
 	if allowed := c.allowed(); allowed > 0 {
-		got.add("of-allowed", requests/seconds/allowed)
+		end := to.at.Add(-2 * delay) // what comes after tells what a request of before is divided over
+		got.add("of-allowed", asked(hits, from.at, end)/end.Sub(from.at).Seconds()/allowed)
 	}
 	c.costs(&got, pages)
 	if c.sites > 1 {
-		g := judge(hits, delay)
 		got.add("short-gaps", float64(g.short))
 		got.add("unjudged-gaps", float64(g.unknown))
 		got.add("least-gap-ms", float64(g.least.Microseconds())/1e3)
