@@ -58,7 +58,7 @@ local function place(block, site, absent)
   local clock, token, held = tonumber(s[1]) or 0, s[2], s[3]
 
   local zset, due
-  if not token then
+  if not token and call('EXISTS', unpack(KEYS, block + QUEUE, block + AGAIN)) > 0 then -- most that come here have nothing left
     for p = 0, 3 do
       if call('EXISTS', KEYS[block + QUEUE + p]) == 1 then
         zset, due = READY + p, NOW
@@ -101,11 +101,17 @@ local function rise(p, site, clock, token, held)
   call('ZADD', KEYS[zset], int(math.max(clock, NOW)), site)
 end
 
+-- STAYS are the fields that keep the s of a site, beside its token.
+local STAYS = {'n', 'cap', 'blocked', 'override', 'paused'}
+
 -- expire lets the s of a site go a day after its clock, in the server's time,
--- unless it holds what stays.
-local function expire(block, clock)
-  local s = call('HMGET', KEYS[block], 'token', 'n', 'cap', 'blocked', 'override', 'paused')
-  if s[1] or s[2] or s[3] or s[4] or s[5] or s[6] then
+-- unless it holds what stays, which the caller may know.
+local function expire(block, clock, stays)
+  if stays == nil then
+    local s = call('HMGET', KEYS[block], 'token', unpack(STAYS))
+    stays = s[1] or s[2] or s[3] or s[4] or s[5] or s[6]
+  end
+  if stays then
     call('PERSIST', KEYS[block])
   else
     call('PEXPIREAT', KEYS[block], int(math.max(clock, NOW) + DAY - ahead))

@@ -14,13 +14,15 @@ local k = 10
 for a = 3, #ARGV, 3 do
   local key, origin, hold, rules = KEYS[k], ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2]
   local value = int(NOW + hold) .. ' ' .. rules
-  local before = call('HSTRLEN', key, origin)
-  local bytes = (tonumber(call('HGET', key, 'bytes')) or 0) + #value - before
-  if before == 0 then bytes = bytes + #origin end
+  local before = call('HMGET', key, origin, 'bytes')
+  local is_new = not before[2]
+  local bytes = (tonumber(before[2]) or 0) + #value - #(before[1] or '')
+  if not before[1] then bytes = bytes + #origin end
 
   if bytes > most then
     call('UNLINK', key)
     bytes = #origin + #value
+    is_new = true
   end
   local set = redis.pcall('HSET', key, origin, value, 'bytes', bytes)
   if type(set) == 'table' then
@@ -29,7 +31,11 @@ for a = 3, #ARGV, 3 do
   end
 
   -- The longest of its rules decides how long the key stays, in the server's time.
-  if call('PTTL', key) < hold then call('PEXPIRE', key, int(hold)) end
+  if is_new then
+    call('PEXPIRE', key, int(hold))
+  else
+    call('PEXPIRE', key, int(hold), 'GT')
+  end
   k = k + 1
 end
 return 1

@@ -94,12 +94,12 @@ local function finish(block, entries, indexes, blocked)
 end
 
 -- release gives the site back with the values of the visit.
-local function release(block, clock, delay, why, failures)
+local function release(block, clock, stays, delay, why, failures)
   call('HDEL', KEYS[block], 'token', 'why', 'failures')
   call('HSET', KEYS[block], 'clock', int(clock), 'delay', delay)
   if why ~= '' then call('HSET', KEYS[block], 'why', why) end
   if failures ~= '0' then call('HSET', KEYS[block], 'failures', failures) end
-  expire(block, clock)
+  expire(block, clock, stays)
 end
 
 local reply = {}
@@ -115,11 +115,12 @@ while ARGV[at + 1] do
 
   local member, visit = token .. ' ' .. site, KEYS[block + VISIT]
   local leased = call('ZSCORE', LEASES, member)
-  local lent, clock, blocked, line
+  local lent, clock, blocked, line, stays
   local entries = {}
   if leased then
-    local s = call('HMGET', KEYS[block], 'token', 'clock', 'blocked', 'line')
+    local s = call('HMGET', KEYS[block], 'token', 'clock', 'blocked', 'line', unpack(STAYS))
     lent, clock, blocked, line = s[1], tonumber(s[2]) or 0, s[3], tonumber(s[4]) or 0
+    stays = s[5] or s[6] or s[7] or s[8] or s[9]
     if n > 0 then
       entries = call('HMGET', visit, unpack(indexes))
       call('HDEL', visit, unpack(indexes))
@@ -133,7 +134,7 @@ while ARGV[at + 1] do
     local freed = mine and is_free
     if freed then
       if line > NOW then remain = math.max(remain, REST) end -- for those who wait to reserve
-      release(block, math.max(clock, NOW + 1 + remain), delay, why, failures)
+      release(block, math.max(clock, NOW + 1 + remain), stays, delay, why, failures)
     end
     if (freed or not mine) and call('EXISTS', visit) == 0 then call('ZREM', LEASES, member) end
     if freed or touched and not mine then place(block, site, freed) end

@@ -24,10 +24,11 @@ local safe, share = ARGV[7] == '1', tonumber(ARGV[8]) / 100
 -- last_chance: the entry dies if its fetcher is lost once more.
 local function last_chance(entry) return entry and losses(entry) >= 2 end
 
--- heads_last_chance: such an entry is the first of one of the site's queues.
-local function heads_last_chance(block)
-  for p = 0, 3 do
-    if last_chance(call('LINDEX', KEYS[block + QUEUE + p], 0)) then return true end
+-- heads_last_chance: such an entry is the first of one of the site's queues, of
+-- which those better than p are empty.
+local function heads_last_chance(block, p)
+  for worse = p, 3 do
+    if last_chance(call('LINDEX', KEYS[block + QUEUE + worse], 0)) then return true end
   end
   return false
 end
@@ -49,7 +50,7 @@ for a = 9, #ARGV, 4 do
   elseif not lent and not held and (tonumber(clock) or 0) <= NOW
     and tonumber(call('ZSCORE', KEYS[READY + p], site) or -1) == ticket then
 
-    if safe and heads_last_chance(block) then
+    if safe and heads_last_chance(block, p) then
       call('ZADD', KEYS[READY + p], int(NOW + 1000), site)
     else
       local between = tonumber(delay) or 0
