@@ -35,7 +35,10 @@ func TestMembers(t *testing.T) {
 	if ago := time.Since(got.Seen); ago < -time.Second || ago > frontier.LiveFor {
 		t.Errorf("seen %v ago", ago)
 	}
-	got.Seen = time.Time{}
+	if got.Tokens == "" || !strings.HasPrefix(f.token("a.example"), got.Tokens) {
+		t.Errorf("its tokens begin with %q", got.Tokens)
+	}
+	got.Seen, got.Tokens = time.Time{}, ""
 	if got != in {
 		t.Errorf("got %+v, want %+v", got, in)
 	}
