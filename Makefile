@@ -21,6 +21,7 @@ setup: ## install what the tests need and is missing
 
 test: setup ## every test
 	$(GO) test $(TESTFLAGS) ./...
+	$(GO) -C deploy/check test -count=1 . # its files are outside of the module, so no result is kept
 
 check: fmt vet lint cross ## everything that must hold: format, vet, staticcheck, tests with the race detector, every benchmark once
 	$(MAKE) test TESTFLAGS='-race -shuffle=on -timeout 30m'
@@ -32,6 +33,7 @@ fmt:
 vet:
 	$(GO) vet ./...
 	$(GO) -C bench/compare/colly vet .
+	$(GO) -C deploy/check vet .
 
 lint:
 	$(GO) run $(STATICCHECK) ./...

@@ -32,9 +32,17 @@ func (c *Common) Logger(w io.Writer) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(w, opts)), nil
 }
 
-// Version is the version of this program by its build information: a release
-// or pseudo-version, else devel with the revision it was built from.
+// release is what an image was built as, where the linker was told: there is no
+// repository to read it from (-ldflags "-X seine/cmd/internal/boot.release=…").
+var release string
+
+// Version is the version of this program: what the linker was told, else by its
+// build information a release or pseudo-version, else devel with the revision it
+// was built from.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "devel"
