@@ -193,6 +193,7 @@ type Outcome struct {
 	Cause     string        // Retry, Dead: one of the causes of the README's table
 	Text      string        // Dead: the last error, bounded by the caller
 	Tries     uint8         // Dead: fetches of this visit that it ends, 0 or 1
+	Facts     *Facts        // Done, Again, Dead: what reports count of it, nil = nothing
 }
 
 // Next is a URL that is fetched again, as it will be lent then. A site has one of a

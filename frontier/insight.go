@@ -21,6 +21,12 @@ type Insight interface {
 	Entries(ctx context.Context, shard int, at EntryPlace, offset, count int64) ([]Standing, error)
 	// Knows says whether a shard knows a URL.
 	Knows(ctx context.Context, shard int, url canon.Fingerprint) (bool, error)
+	// Sums are what a shard summed up so far.
+	Sums(ctx context.Context, shard int) (*Sums, error)
+	// SampleSites names up to n sites of a shard that have work or are lent: those
+	// with the longest queues that Settle met, and some drawn by lot. all says that
+	// these are all there are.
+	SampleSites(ctx context.Context, shard int, n int) (sites []string, all bool, err error)
 	// Exact says that Knows is never wrong; else a yes is, as often as the layout allows.
 	Exact() bool
 }
@@ -64,6 +70,7 @@ type SiteState struct {
 	Cap      int64 // of its own, 0 = as the crawl says
 	Admitted int64 // counted while it has a cap
 	Override string
+	Tally    Tally
 }
 
 // EntryPlace names a queue, the retries or the visit of a site.

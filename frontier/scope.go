@@ -18,14 +18,6 @@ type Scope struct {
 	skipExt  map[string]bool
 }
 
-// Reasons why a link is not followed, as metrics and answers have them.
-const (
-	ReasonScope     = "scope"
-	ReasonDepth     = "depth"
-	ReasonRule      = "rule"
-	ReasonExtension = "extension"
-)
-
 // Ruling is what a Scope says of a link.
 type Ruling struct {
 	Reason string // why it is not followed, "" = it is

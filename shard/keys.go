@@ -82,6 +82,15 @@ func (k Keys) Visit(token string) string { return k.prefix + "v:" + token }
 // Dead is a list: dead letters of one cause.
 func (k Keys) Dead(cause string) string { return k.prefix + "dead:" + cause }
 
+// Sums is a hash of counters, for reports.
+func (k Keys) Sums() string { return k.prefix + "sums" }
+
+// Seeds is a hash: what became of the first seeds, by URL without credentials.
+func (k Keys) Seeds() string { return k.prefix + "seeds" }
+
+// Top is a zset: the first sites by pages, dead or queued.
+func (k Keys) Top(by string) string { return k.prefix + "top:" + by }
+
 // Rights is a name that is tried for what a user of Redis may do.
 func (k Keys) Rights() string { return k.prefix + "rights" }
 

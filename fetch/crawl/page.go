@@ -34,6 +34,8 @@ type page struct {
 	returned   atomic.Bool  // it goes back to be fetched again, for its record or a candidate found no place
 	mute       atomic.Bool  // that is because a shard is silent
 	counted    bool         // holds a page of the budget
+	facts      frontier.Facts
+	seen       atomic.Int64 // candidates that were known
 }
 
 const (
@@ -124,6 +126,7 @@ func (w *worker) conclude(r reply, err error) {
 	}
 	w.planNext(err)
 	w.fillRecord(err)
+	w.noteFacts()
 	w.flushCounts()
 	p.write(&w.rec)
 }
@@ -405,20 +408,46 @@ func (w *worker) applyRules(encoding string) (made []byte) {
 	return result.AppendJSON(nil)
 }
 
-// flushCounts counts the page just fetched and what became of its links.
-func (w *worker) flushCounts() {
-	cs := w.crawler.count
-	cs.page(&w.resp)
-	cs.known.Add(w.known)
-	w.known = 0
+// noteFacts fills in what reports count of the page just fetched.
+func (w *worker) noteFacts() {
+	f := &w.page.facts
+	f.Status, f.Bytes, f.Seed = w.resp.Status, w.rec.Bytes, seedOf(w.item, w.rec.URL)
+	if !registered(f.Status) && f.Status > 0 {
+		f.Status = frontier.StatusOther
+	}
+	if w.resp.Status >= 200 && w.resp.Status < 300 {
+		f.Media = mediaKinds[kindOf(w.resp.Type)]
+	}
 	if w.scan {
 		n := w.scanner.Counts()
 		w.refused[refusedInvalid] += n.Invalid
 		w.refused[refusedScheme] += n.Other
 		w.refused[refusedGuard] += n.Guarded
 		w.refused[refusedOver] += n.Over
-		cs.links.Add(n.Found)
+		f.Links = int64(n.Found)
 	}
+	f.Known = int64(w.known)
+	for i, n := range w.refused {
+		f.Refused[i] = uint32(n)
+	}
+	w.page.outcome.Facts = f
+}
+
+// seedOf is the URL of an item that was seeded, "" of any other.
+func seedOf(item *frontier.Item, url string) string {
+	if !item.Seed || item.Depth > 0 || item.Redirects > 0 || item.Sitemap {
+		return ""
+	}
+	return url
+}
+
+// flushCounts counts the page just fetched and what became of its links.
+func (w *worker) flushCounts() {
+	cs := w.crawler.count
+	cs.page(&w.resp)
+	cs.known.Add(w.known)
+	w.known = 0
+	cs.links.Add(int(w.page.facts.Links))
 	for i, n := range w.refused {
 		if n > 0 {
 			cs.refusals[i].Add(n)
@@ -450,6 +479,8 @@ func (v *visit) endUnasked(item *frontier.Item, u *canon.URL, o frontier.Outcome
 	} else {
 		r.URL = string(u.AppendRedacted(nil))
 	}
+	p.facts.Seed = seedOf(item, r.URL)
+	p.outcome.Facts = &p.facts
 	p.write(&r)
 }
 
@@ -486,6 +517,9 @@ func (p *page) recorded(err error) {
 // answered counts the verdict on one candidate. Full says that nobody will ask
 // for room again.
 func (p *page) answered(v frontier.Verdict) {
+	if v == frontier.Seen {
+		p.seen.Add(1)
+	}
 	if v == frontier.Full && !p.returned.Swap(true) && !p.mute.Load() {
 		p.visit.loop.crawler.count.returned.Add(1)
 	}
@@ -512,6 +546,7 @@ func (p *page) settle() {
 	} else if p.counted {
 		c.budget.settle()
 	}
+	p.facts.Known += p.seen.Load()
 	p.visit.settle(p.outcome)
 }
 

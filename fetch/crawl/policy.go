@@ -43,7 +43,7 @@ const (
 )
 
 // refusalNames are the values of the reason label.
-var refusalNames = [refusals]string{"", frontier.ReasonScope, frontier.ReasonDepth, frontier.ReasonRule, frontier.ReasonExtension, "nofollow", "invalid", "scheme", "guard", "over", "foreign"}
+var refusalNames [refusals]string = frontier.ReasonNames
 
 func newPolicy(s *frontier.Settings) (*policy, error) {
 	pol := &policy{settings: s}

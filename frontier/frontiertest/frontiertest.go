@@ -108,6 +108,8 @@ var clauses = []struct {
 	{"insight/states", insightStates},
 	{"insight/entries", insightEntries},
 	{"insight/knows", insightKnows},
+	{"insight/sums", insightSums},
+	{"insight/sample", insightSample},
 }
 
 // Run holds the backends that open makes to the contract, one for each clause.

@@ -125,3 +125,85 @@ func insightKnows(k *kit) {
 	k.drain()
 	same(k, "fetched", knows(), true)
 }
+
+// insightSums: what is settled is counted once, with its site and its seed; a
+// repeat, and what is gone, counts nothing.
+func insightSums(k *kit) {
+	const site = "a.example"
+	k.fill(site, "p", 1, 8)
+	v := k.lend(site, 6)
+	page := func(status int, media string, bytes int64) *frontier.Facts {
+		return &frontier.Facts{Status: status, Media: media, Bytes: bytes, Links: 10, Known: 4, Refused: [frontier.Reasons]uint32{1: 3, 4: 1}}
+	}
+	seed := page(200, "html", 100)
+	seed.Seed = "https://a.example/p0"
+	lost := &frontier.Facts{Seed: "https://a.example/p4"}
+	outcomes := []frontier.Outcome{
+		{Index: 1, Facts: seed},
+		{Index: 2, Facts: page(200, "html", 50)},
+		{Index: 3, Facts: page(404, "", 7)},
+		{Index: 4, Kind: frontier.Retry, NotBefore: time.Hour, Cause: "timeout"},
+		{Index: 5, Kind: frontier.Dead, Cause: "dns", Facts: lost},
+	}
+	for range 2 {
+		k.settle(v, &frontier.Release{}, outcomes...)
+	}
+	k.settle(v, nil, frontier.Outcome{Index: 6, Kind: frontier.Requeue})
+	sums := func() *frontier.Sums {
+		k.Helper()
+		s, err := k.f.Sums(k.ctx, k.shard(site))
+		k.must(err)
+		for name, n := range s.Counts {
+			if n == 0 {
+				delete(s.Counts, name)
+			}
+		}
+		return s
+	}
+	want := map[string]int64{
+		"page:200:html": 2, "bytes:200:html": 150, "page:404": 1, "bytes:404": 7, "retry:timeout": 1, "gone:dns": 1,
+		"links": 30, "known": 12, "refused:scope": 9, "refused:extension": 3, "seed:200": 1, "seed:dns": 1, "site:dns": 1,
+	}
+	got := sums()
+	same(k, "counts", fmt.Sprint(got.Counts), fmt.Sprint(want))
+	same(k, "seeds", fmt.Sprint(got.Seeds), fmt.Sprint(map[string]string{"https://a.example/p0": "200", "https://a.example/p4": "dns"}))
+	sameList(k, "most pages", got.Pages, frontier.TopSite{Site: site, Count: 3})
+	sameList(k, "most dead", got.Dead, frontier.TopSite{Site: site, Count: 1})
+	t := k.state(site).Tally
+	same(k, "its tally", fmt.Sprintln(t.Pages, t.Dead, t.Last, t.Since.IsZero()), "3 1 dns false\n")
+
+	k.advance(claimed)
+	v = k.lend(site, 1)
+	expired := k.expire(site, v.Token)
+	same(k, "reaped", k.reap(expired), 1)
+	k.settle(v, nil, frontier.Outcome{Index: 1, Facts: page(200, "html", 1)})
+	same(k, "what is gone", sums().Counts["page:200:html"], 2)
+	k.advance(claimed)
+	v = k.lend(site, 1)
+	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Facts: page(503, "", 0), Kind: frontier.Again, NotBefore: time.Hour, Next: &frontier.Next{Entry: v.Items[0].Entry}})
+	s := sums()
+	same(k, "a site has one last answer", fmt.Sprint(s.Counts["site:dns"], s.Counts["site:5xx"], s.Counts["page:503"]), "0 1 1")
+}
+
+// insightSample: sites with work are named.
+func insightSample(k *kit) {
+	k.fill("a.example", "p", 1, 2)
+	k.fill("b.example", "p", 1, 1)
+	k.fill("c.example", "p", 1, 1)
+	k.finish(k.lend("c.example", 1))
+	k.advance(claimed)
+	k.lend("b.example", 1)
+	found := map[string]bool{}
+	for shard := range k.f.Shards() {
+		sites, all, err := k.f.SampleSites(k.ctx, shard, 10)
+		k.must(err)
+		same(k, "all", all, true)
+		for _, s := range sites {
+			found[s] = true
+		}
+	}
+	same(k, "sites", fmt.Sprint(found), fmt.Sprint(map[string]bool{"a.example": true, "b.example": true}))
+	sites, all, err := k.f.SampleSites(k.ctx, k.shard("a.example"), 0)
+	k.must(err)
+	same(k, "none", fmt.Sprint(len(sites), all), "0 false")
+}

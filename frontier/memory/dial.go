@@ -265,3 +265,12 @@ func (r *remote) Exact() bool { return true }
 func (r *remote) ShardStats(ctx context.Context, k int) (frontier.ShardStats, error) {
 	return get[frontier.ShardStats](ctx, r, "ShardStats", k)
 }
+
+func (r *remote) Sums(ctx context.Context, k int) (*frontier.Sums, error) {
+	return get[*frontier.Sums](ctx, r, "Sums", k)
+}
+
+func (r *remote) SampleSites(ctx context.Context, k, n int) (sites []string, all bool, err error) {
+	s, err := get[sample](ctx, r, "SampleSites", sampleArgs{k, n})
+	return s.Sites, s.All, err
+}

@@ -62,6 +62,7 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 	if s.blocked {
 		state.Blocked = p.stopOf(s, 1)
 	}
+	state.Tally = s.tally.shown()
 	if s.extra != nil {
 		state.Cap, state.Admitted, state.Override = s.extra.cap, s.extra.admitted, s.extra.override
 	}

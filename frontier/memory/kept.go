@@ -22,6 +22,8 @@ const (
 	keyEntry    = 'q' // site, 0, class, number -> entry; numbers are the order of a list
 	keyRetry    = 'w' // site, 0, number -> due time, entry
 	keyAgain    = 'a' // site, 0, what it is known by -> due time, entry
+	keySum      = 't' // name of a count -> its value
+	keySeed     = 'f' // a seed -> what became of it
 	keyLetter   = 'd' // cause, 0, number -> site, text, entry
 )
 
@@ -159,6 +161,10 @@ func (p *shardState) keepSite(s *site) {
 		for _, e := range s.lent.positions {
 			v = binary.AppendVarint(append(v, e.class), e.seq)
 		}
+	}
+	if t := &s.tally; t.since != 0 {
+		v = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(v, t.pages), t.dead), t.since)
+		v = appendText(v, t.last)
 	}
 	p.value = v
 	p.tx.Set(p.key, v)

@@ -38,6 +38,8 @@ func (l *loader) load() error {
 		{keyCounters, l.loadCounters},
 		{keySite, l.loadSite},
 		{keyKnown, l.loadKnown},
+		{keySum, l.loadSum},
+		{keySeed, l.loadSeed},
 		{keyLetter, l.loadLetter}, // before what may be added to them
 		{keyEntry, l.loadEntry},
 		{keyRetry, l.loadRetry},
@@ -115,9 +117,17 @@ func (l *loader) loadSite(key, value []byte) bool {
 			s.extra.stops[i] = stop{r.int(), r.text()}
 		}
 	}
-	if !r.bool() {
-		return !r.bad
+	if r.bool() {
+		l.loadLent(s, &r)
 	}
+	if len(r.b) > 0 { // earlier versions kept none
+		s.tally = tally{pages: r.int(), dead: r.int(), since: r.int(), last: l.word(r.text())}
+	}
+	return !r.bad
+}
+
+// loadLent reads what a site was lent with.
+func (l *loader) loadLent(s *site, r *reader) {
 	l.lent = append(l.lent, s)
 	found := !l.crashed
 	for n := r.uint(); n > 0 && !r.bad; n-- {
@@ -131,7 +141,17 @@ func (l *loader) loadSite(key, value []byte) bool {
 			l.suspects[string(key)] = true
 		}
 	}
+}
+
+func (l *loader) loadSum(key, value []byte) bool {
+	r := reader{b: value}
+	l.sums[string(key[3:])] = r.int()
 	return !r.bad
+}
+
+func (l *loader) loadSeed(key, value []byte) bool {
+	l.seeds[string(key[3:])] = string(value)
+	return true
 }
 
 func (l *loader) loadKnown(key, _ []byte) bool {

@@ -64,6 +64,9 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 		}
 	}
 	p.requeue(l, back)
+	if !slices.Contains(settled, false) {
+		p.sum(s, st)
+	}
 	if st.Free != nil && s.lent == l {
 		s.lent = nil
 		changed = true

@@ -40,6 +40,10 @@ type shardState struct {
 	expiry  heap[*lease]
 	dead    map[string]*letters
 	rules   map[string]*siteRules
+	sums    map[string]int64      // for reports
+	seeds   map[string]string     // what became of the first
+	gone    [2][]frontier.TopSite // sites that are forgotten, the first by pages and by dead
+	words   map[string]string     // that many sites share
 	stats   frontier.ShardStats
 	scratch []byte
 	batch   batch
@@ -58,6 +62,9 @@ func newShardState(f *Frontier, k int) *shardState {
 		leases: make(map[string]*lease),
 		dead:   make(map[string]*letters),
 		rules:  make(map[string]*siteRules),
+		sums:   make(map[string]int64),
+		seeds:  make(map[string]string),
+		words:  make(map[string]string),
 		stats:  frontier.ShardStats{Shard: k, Slot: shardSlot(f, k)},
 	}
 }
@@ -82,6 +89,7 @@ type site struct {
 	waits    heap[*wait]
 	again    *againSet // nil for none
 	extra    *extra
+	tally    tally
 	reserved *reserved
 }
 
@@ -160,6 +168,7 @@ func (p *shardState) age(s *site) {
 	}
 	s.clock, s.delay, s.failures, s.turn = 0, 0, 0, 0
 	s.extra, s.reserved = nil, nil
+	p.forgetTally(s)
 	p.changed(s)
 }
 
@@ -246,6 +255,7 @@ func (p *shardState) forget(most int) {
 		s := (*idle)[0]
 		p.move(s, nowhere, 0)
 		s.clock, s.turn = 0, 0
+		p.forgetTally(s)
 		p.changed(s)
 		delete(p.sites, s.name)
 	}

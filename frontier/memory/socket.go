@@ -91,6 +91,11 @@ var calls = map[string]call{
 	"Entries": ask(func(ctx context.Context, f *Frontier, a entriesArgs) ([]frontier.Standing, error) {
 		return f.Entries(ctx, a.Shard, a.At, a.Offset, a.Count)
 	}),
+	"Sums": ask(func(ctx context.Context, f *Frontier, k int) (*frontier.Sums, error) { return f.Sums(ctx, k) }),
+	"SampleSites": ask(func(ctx context.Context, f *Frontier, a sampleArgs) (sample, error) {
+		sites, all, err := f.SampleSites(ctx, a.Shard, a.Most)
+		return sample{sites, all}, err
+	}),
 	"Knows": ask(func(ctx context.Context, f *Frontier, a knowsArgs) (bool, error) {
 		return f.Knows(ctx, a.Shard, a.URL)
 	}),
@@ -146,6 +151,11 @@ type (
 		Shard         int
 		At            frontier.EntryPlace
 		Offset, Count int64
+	}
+	sampleArgs struct{ Shard, Most int }
+	sample     struct {
+		Sites []string
+		All   bool
 	}
 	knowsArgs struct {
 		Shard int

@@ -14,7 +14,7 @@ import (
 )
 
 // lookFields is how much look.lua says of each site.
-const lookFields = 18
+const lookFields = 19
 
 // SiteStates reads what shard k keeps of some sites, in their order. Cost: a
 // script call for each SitesMost, some 10 us of the server a site, and another
@@ -54,6 +54,7 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 		Waiting: shard.Int(fields[14]), Again: shard.Int(fields[15]),
 		Paused: stopOf(k, site, false, shard.Text(fields[16])), Blocked: stopOf(k, site, true, shard.Text(fields[17])),
 	}
+	s.Tally = tallyOf(shard.Text(fields[18]))
 	for p := range s.Queued {
 		s.Queued[p] = shard.Int(fields[10+p])
 	}
@@ -67,6 +68,116 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 	}
 	s.Met = s.Place != frontier.PlaceIdle || shard.Text(fields[1]) != "" || s.Admitted > 0
 	return s
+}
+
+// tallyOf reads what sums.lua keeps of a site.
+func tallyOf(text string) (t frontier.Tally) {
+	words := strings.SplitN(text, " ", 4)
+	if len(words) < 4 {
+		return t
+	}
+	since := shard.Int(words[2])
+	return frontier.Tally{Pages: shard.Int(words[0]), Dead: shard.Int(words[1]), Last: words[3], Since: time.Unix(since, 0).UTC()}
+}
+
+// Sums reads what shard k summed up. Cost: four calls, O(counters + SeedsKept +
+// TopKept).
+func (f *Frontier) Sums(ctx context.Context, k int) (*frontier.Sums, error) {
+	n := f.keys[k]
+	counters, err := f.client.Hash(ctx, k, n.Sums())
+	if err != nil {
+		return nil, err
+	}
+	s := &frontier.Sums{Counts: make(map[string]int64, len(counters))}
+	for name, v := range counters {
+		s.Counts[name] = shard.Int(v)
+	}
+	if s.Seeds, err = f.client.Hash(ctx, k, n.Seeds()); err != nil {
+		return nil, err
+	}
+	if s.Pages, err = f.top(ctx, k, "pages"); err != nil {
+		return nil, err
+	}
+	s.Dead, err = f.top(ctx, k, "dead")
+	return s, err
+}
+
+// top reads a list of first sites, the first first.
+func (f *Frontier) top(ctx context.Context, k int, by string) ([]frontier.TopSite, error) {
+	key := f.keys[k].Top(by)
+	raw, err := f.client.Do(ctx, k, key, "ZRANGE", key, 0, frontier.TopKept-1, "REV", "WITHSCORES")
+	if err != nil {
+		return nil, err
+	}
+	var list []frontier.TopSite
+	reply := shard.Array(raw)
+	for len(reply) > 0 {
+		if pair := shard.Array(reply[0]); len(pair) == 2 { // RESP3
+			list, reply = append(list, topSite(pair)), reply[1:]
+		} else if len(reply) > 1 {
+			list, reply = append(list, topSite(reply[:2])), reply[2:]
+		} else {
+			return nil, Malformed(k, "top", raw)
+		}
+	}
+	return list, nil
+}
+
+// topSite reads a member and its score.
+func topSite(pair []any) frontier.TopSite {
+	t := frontier.TopSite{Site: shard.Text(pair[0]), Count: shard.Int(pair[1])}
+	if n, ok := pair[1].(float64); ok {
+		t.Count = int64(n)
+	}
+	return t
+}
+
+// SampleSites names up to n sites of shard k that have work or are lent: those of
+// the list of the longest queues, and some drawn by lot. Cost: a dozen calls,
+// O(n) in all.
+func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, all bool, err error) {
+	zsets := append(slices.Clone(f.base[k][3:]), f.keys[k].Leases())
+	counts, total := make([]int, len(zsets)), 0
+	for i, key := range zsets {
+		reply, err := f.client.Do(ctx, k, key, "ZCARD", key)
+		if err != nil {
+			return nil, false, err
+		}
+		counts[i] = int(shard.Int(reply))
+		total += counts[i]
+	}
+	if all = total <= n; !all {
+		top, err := f.top(ctx, k, "queued")
+		if err != nil {
+			return nil, false, err
+		}
+		for _, t := range top[:min(len(top), n)] {
+			sites = append(sites, t.Site)
+		}
+		n -= len(sites)
+	}
+	for i, key := range zsets {
+		want := counts[i]
+		if !all {
+			want = (n*counts[i] + total - 1) / total
+		}
+		if want == 0 {
+			continue
+		}
+		reply, err := f.client.Do(ctx, k, key, "ZRANDMEMBER", key, want)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, v := range shard.Array(reply) {
+			site := shard.Text(v)
+			if i == len(zsets)-1 {
+				site = LeaseOf(site).Site
+			}
+			sites = append(sites, site)
+		}
+	}
+	slices.Sort(sites)
+	return slices.Compact(sites), all, nil
 }
 
 // stopOf reads since when and why a site is stopped, nil when it is not.

@@ -47,11 +47,14 @@ type settling struct {
 	causes []string
 	keys   []string
 	args   []any
-	sent   [][]int // per settlement: the places of the outcomes that were sent
+	sent   [][]int  // per settlement: the places of the outcomes that were sent
+	names  []string // of counters of one settlement
+	counts []int64
 }
 
 func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
-	s := settling{f: f, k: k}
+	n := f.keys[k]
+	s := settling{f: f, k: k, keys: []string{n.Sums(), n.Seeds(), n.Top("pages"), n.Top("dead"), n.Top("queued")}}
 	for i := range settlements {
 		for _, o := range settlements[i].Outcomes {
 			if o.Kind == frontier.Again {
@@ -130,6 +133,41 @@ func (s *settling) add(st *frontier.Settlement) {
 		default:
 			s.args = append(s.args, "requeue")
 		}
+	}
+	if len(sent) < len(st.Outcomes) {
+		st = &frontier.Settlement{} // no fetcher settles a URL twice: what is so does not count
+	}
+	s.addSums(st)
+}
+
+// addSums adds what sums.lua counts of a settlement.
+func (s *settling) addSums(st *frontier.Settlement) {
+	pages, dead := st.Counted()
+	s.args = append(s.args, st.Last(), pages, dead)
+	at, seeds := len(s.args), 0
+	s.args = append(s.args, nil)
+	for i := range st.Outcomes {
+		if o := &st.Outcomes[i]; o.Facts != nil && o.Facts.Seed != "" && o.Settles() {
+			s.args = append(s.args, o.Facts.Seed, o.Fate())
+			seeds++
+		}
+	}
+	s.args[at] = seeds
+	at = len(s.args)
+	s.args = append(s.args, nil)
+	s.names, s.counts = s.names[:0], s.counts[:0]
+	st.Sum(func(name string, n int64) {
+		switch at := slices.Index(s.names, name); {
+		case n == 0:
+		case at >= 0:
+			s.counts[at] += n
+		default:
+			s.names, s.counts = append(s.names, name), append(s.counts, n)
+		}
+	})
+	s.args[at] = len(s.names)
+	for i, name := range s.names {
+		s.args = append(s.args, name, s.counts[i])
 	}
 }
 

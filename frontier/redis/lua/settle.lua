@@ -1,6 +1,7 @@
 -- settle: takes outcomes of visits by index, and gives sites back.
 -- KEYS[1..9]   as in the prelude
--- KEYS[10..]   the dead lists of the causes, then per settlement 9: the block of
+-- KEYS[10..14] as in sums
+-- KEYS[15..]   the dead lists of the causes, then per settlement 9: the block of
 --              its site, then v of its token
 -- ARGV[1]      epoch
 -- ARGV[2]      how many causes
@@ -10,17 +11,18 @@
 --              free, 1 or 0; if 1: ms until it may be asked again, delay ms, why,
 --              failures; then the indexes of the outcomes, each once; then what
 --              became of each: done, requeue, retry or (as it is) later and ms from now, or dead, its
---              cause, 1 for KEYS[10], what comes before the entry in its letter, and
+--              cause, 1 for KEYS[15], what comes before the entry in its letter, and
 --              how many fetches it took here;
 --              or again: as done, and ms until it is fetched again, what it is known
---              by among those of its site, its entry then
+--              by among those of its site, its entry then; then as in sums
 -- Reply        per settlement a letter per outcome: 1 settled, 0 gone
 -- Cost         O(outcomes + log sites) per settlement
 -- Repeat       what is settled is gone; values of the site are written only
 --              while it holds the token, by the call that frees it
 local causes, most, most_again = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local DEAD = 9 -- KEYS[DEAD + cause]
+local DEAD = 14 -- KEYS[DEAD + cause]
 local REST = 1000 -- ms, as reserve.lua has them ask again
+local LOOK_EVERY = 4 -- so many calls go by, about, until one looks at a queue
 
 -- next_arg reads ARGV in order.
 local at = 4
@@ -103,7 +105,7 @@ local function release(block, clock, stays, delay, why, failures)
 end
 
 local reply = {}
-local block = 10 + causes
+local block, last_block, last_site = 15 + causes, nil, nil
 while ARGV[at + 1] do
   local token, site, n = next_arg(), next_arg(), tonumber(next_arg())
   local is_free, remain, delay, why, failures = next_arg() == '1', nil, nil, nil, nil
@@ -129,7 +131,9 @@ while ARGV[at + 1] do
 
   local letters, touched = finish(block, entries, indexes, blocked)
   reply[#reply + 1] = letters
+  take_sums(next_arg, leased and not string.find(letters, '0', 1, true), lent or clock ~= 0, block, site)
   if leased then
+    last_block, last_site = block, site
     local mine = lent == token
     local freed = mine and is_free
     if freed then
@@ -141,5 +145,7 @@ while ARGV[at + 1] do
   end
   block = block + 9
 end
+if last_site and NOW % LOOK_EVERY == 0 then look_at_queue(last_block, last_site) end
+count_sums()
 count()
 return reply

@@ -1,0 +1,188 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"time"
+
+	"seine/frontier"
+)
+
+// tally is what became of a site.
+type tally struct {
+	pages, dead int64
+	since       int64 // seconds, 0 = nothing yet
+	last        string
+}
+
+// sum counts a settlement all of whose outcomes took effect.
+func (p *shardState) sum(s *site, st *frontier.Settlement) {
+	st.Sum(p.addSum)
+	for i := range st.Outcomes {
+		if o := &st.Outcomes[i]; o.Facts != nil && o.Facts.Seed != "" && o.Settles() {
+			p.keepSeed(o.Facts.Seed, o.Fate())
+		}
+	}
+	pages, dead := st.Counted()
+	last := st.Last()
+	if last == "" && pages+dead == 0 {
+		return
+	}
+	t := &s.tally
+	if t.since == 0 {
+		t.since = p.now / 1000
+	}
+	t.pages += pages
+	t.dead += dead
+	if last != "" && last != t.last {
+		p.addSum(frontier.SumSite+frontier.LastClass(last), 1)
+		if t.last != "" {
+			p.addSum(frontier.SumSite+frontier.LastClass(t.last), -1)
+		}
+		t.last = p.word(last)
+	}
+	p.changed(s)
+}
+
+// word is a text as it was met first, so that sites share it.
+func (p *shardState) word(text string) string {
+	if w, ok := p.words[text]; ok {
+		return w
+	}
+	w := string([]byte(text))
+	p.words[w] = w
+	return w
+}
+
+// addSum adds to a count, on disk too.
+func (p *shardState) addSum(name string, n int64) {
+	if n == 0 {
+		return
+	}
+	p.sums[name] += n
+	if p.tx != nil {
+		p.value = binary.AppendVarint(p.value[:0], p.sums[name])
+		p.tx.Set(append(p.newKey(keySum), name...), p.value)
+	}
+}
+
+// keepSeed notes what became of one of the first seeds.
+func (p *shardState) keepSeed(url, fate string) {
+	if _, known := p.seeds[url]; !known && len(p.seeds) >= frontier.SeedsKept {
+		return
+	}
+	p.seeds[url] = fate
+	if p.tx != nil {
+		p.tx.Set(append(p.newKey(keySeed), url...), []byte(fate))
+	}
+}
+
+// forgetTally keeps what a site that is forgotten counted, if it is among the
+// first.
+func (p *shardState) forgetTally(s *site) {
+	t := s.tally
+	s.tally = tally{}
+	for i, n := range []int64{t.pages, t.dead} {
+		if n > 0 {
+			p.gone[i] = firstOf(append(p.gone[i], frontier.TopSite{Site: s.name, Count: n}))
+		}
+	}
+}
+
+// firstOf orders a list and bounds it; of a site that comes twice the larger count
+// stays.
+func firstOf(list []frontier.TopSite) []frontier.TopSite {
+	slices.SortFunc(list, func(a, b frontier.TopSite) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Site, b.Site))
+	})
+	seen := make(map[string]bool, len(list))
+	list = slices.DeleteFunc(list, func(t frontier.TopSite) bool {
+		was := seen[t.Site]
+		seen[t.Site] = true
+		return was
+	})
+	return list[:min(len(list), frontier.TopKept)]
+}
+
+// Sums reads what a shard summed up. What a former process forgot of sites is not
+// among the first of them. Cost: O(sites).
+func (f *Frontier) Sums(ctx context.Context, k int) (*frontier.Sums, error) {
+	p, err := f.shard(ctx, k, "sums")
+	if err != nil {
+		return nil, err
+	}
+	p.lock()
+	defer p.mu.Unlock()
+	sums := &frontier.Sums{Counts: maps.Clone(p.sums), Seeds: maps.Clone(p.seeds)}
+	for name, n := range sums.Counts {
+		if n == 0 {
+			delete(sums.Counts, name)
+		}
+	}
+	sums.Pages = p.firstSites(p.gone[0], func(s *site) int64 { return s.tally.pages })
+	sums.Dead = p.firstSites(p.gone[1], func(s *site) int64 { return s.tally.dead })
+	return sums, nil
+}
+
+// firstSites are the sites with the largest counts, and of some that are forgotten.
+func (p *shardState) firstSites(gone []frontier.TopSite, count func(*site) int64) []frontier.TopSite {
+	list := slices.Clone(gone)
+	for _, s := range p.sites {
+		n := count(s)
+		if n == 0 || len(list) >= frontier.TopKept && n < list[len(list)-1].Count {
+			continue
+		}
+		if list = append(list, frontier.TopSite{Site: s.name, Count: n}); len(list) >= 2*frontier.TopKept {
+			list = firstOf(list)
+		}
+	}
+	return firstOf(list)
+}
+
+// SampleSites names the sites of a shard with the longest queues, n at most, of
+// those that have work or are lent. Cost: O(sites).
+func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, all bool, err error) {
+	p, err := f.shard(ctx, k, "sample sites")
+	if err != nil {
+		return nil, false, err
+	}
+	p.lock()
+	defer p.mu.Unlock()
+	type queue struct {
+		site string
+		urls int
+	}
+	var list []queue
+	for _, s := range p.sites {
+		if s.lent == nil && (s.place == nowhere || s.place == inIdle) {
+			continue
+		}
+		q := queue{s.name, len(s.waits)}
+		for _, l := range s.queues {
+			if l != nil {
+				q.urls += l.n
+			}
+		}
+		list = append(list, q)
+	}
+	slices.SortFunc(list, func(a, b queue) int {
+		return cmp.Or(cmp.Compare(b.urls, a.urls), cmp.Compare(a.site, b.site))
+	})
+	all = len(list) <= n
+	for _, q := range list[:min(n, len(list))] {
+		sites = append(sites, q.site)
+	}
+	slices.Sort(sites)
+	return sites, all, nil
+}
+
+// shown is the tally of a site as it is shown.
+func (t *tally) shown() (shown frontier.Tally) {
+	if t.since == 0 {
+		return shown
+	}
+	return frontier.Tally{Pages: t.pages, Dead: t.dead, Last: t.last, Since: time.Unix(t.since, 0).UTC()}
+}

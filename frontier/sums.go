@@ -1,0 +1,170 @@
+package frontier
+
+import (
+	"strconv"
+	"time"
+)
+
+// Facts are what the report of a crawl counts of one outcome, beside its kind and
+// cause. Names in them are of small sets, whatever sites send.
+type Facts struct {
+	Status  int             // of the answer that a record tells of, 0 = none
+	Media   string          // kind of its content, "" = not told
+	Bytes   int64           // of its content
+	Links   int64           // that the page had
+	Known   int64           // of these, what led to URLs that were known
+	Refused [Reasons]uint32 // of these, what was not followed, by reason
+	Seed    string          // where the URL was seeded: the URL without credentials
+}
+
+// StatusOther is the status that stands for those that nobody registered.
+const StatusOther = 999
+
+// Reasons is how many reasons there are for not following a link.
+const Reasons = 11
+
+// The reasons why a link was not followed, from 1 on, as metrics and reports name
+// them.
+const (
+	ReasonScope     = "scope"
+	ReasonDepth     = "depth"
+	ReasonRule      = "rule"
+	ReasonExtension = "extension"
+)
+
+// ReasonNames are the reasons in the order of Facts.Refused; the first is none.
+var ReasonNames = [Reasons]string{"", ReasonScope, ReasonDepth, ReasonRule, ReasonExtension, "nofollow", "invalid", "scheme", "guard", "over", "foreign"}
+
+// Sums are what a shard summed up of the outcomes that it settled, each once.
+type Sums struct {
+	Counts map[string]int64  // by the names of Settlement.Sum
+	Seeds  map[string]string // what became of the first SeedsKept seeds
+	Pages  []TopSite         // sites with most pages, the first first
+	Dead   []TopSite         // sites with most dead URLs
+}
+
+// The bounds of Sums.
+const (
+	SeedsKept = 100 // seeds a shard
+	TopKept   = 100 // sites a list
+)
+
+// TopSite is one of a list of the first. While a crawl goes on Count may be behind
+// by up to TopStep.
+type TopSite struct {
+	Site  string
+	Count int64
+}
+
+// TopStep is by how much a site's count grows from one look at a top list to the
+// next.
+const TopStep = 16
+
+// How the names of counts begin; Settlement.Sum says what follows.
+const (
+	SumPage    = "page:"    // status, and ":" and kind of content
+	SumBytes   = "bytes:"   // the same
+	SumRetry   = "retry:"   // cause
+	SumDead    = "gone:"    // cause; what died of lost fetchers is not in it
+	SumSeed    = "seed:"    // fate
+	SumRefused = "refused:" // reason
+	SumSite    = "site:"    // what came of the last request to a site: 2xx, or a cause
+	SumLinks   = "links"
+	SumKnown   = "known"
+)
+
+// Sum calls add with what the outcomes of a settlement add to the sums of their
+// shard.
+func (st *Settlement) Sum(add func(name string, n int64)) {
+	for i := range st.Outcomes {
+		o := &st.Outcomes[i]
+		switch o.Kind {
+		case Retry:
+			add(SumRetry+o.Cause, 1)
+			continue
+		case Dead:
+			add(SumDead+o.Cause, 1)
+		case Done, Again:
+		default:
+			continue
+		}
+		f := o.Facts
+		if f == nil {
+			continue
+		}
+		if f.Status > 0 {
+			name := strconv.Itoa(f.Status)
+			if f.Media != "" {
+				name += ":" + f.Media
+			}
+			add(SumPage+name, 1)
+			add(SumBytes+name, f.Bytes)
+		}
+		add(SumLinks, f.Links)
+		add(SumKnown, f.Known)
+		for reason, n := range f.Refused {
+			add(SumRefused+ReasonNames[reason], int64(n))
+		}
+		if f.Seed != "" {
+			add(SumSeed+o.Fate(), 1)
+		}
+	}
+}
+
+// Settles says whether nothing more comes of the URL for now.
+func (o *Outcome) Settles() bool { return o.Kind == Done || o.Kind == Again || o.Kind == Dead }
+
+// Fate is what became of a URL in a word: a status, or the cause of its death.
+func (o *Outcome) Fate() string {
+	switch {
+	case o.Kind == Dead:
+		return o.Cause
+	case o.Facts != nil && o.Facts.Status > 0:
+		return strconv.Itoa(o.Facts.Status)
+	}
+	return "done"
+}
+
+// Last is what came of the last request of a settlement, as far as its outcomes
+// tell: a status or a cause, "" = nothing.
+func (st *Settlement) Last() string {
+	for i := len(st.Outcomes) - 1; i >= 0; i-- {
+		switch o := &st.Outcomes[i]; {
+		case o.Facts != nil && o.Facts.Status > 0:
+			return strconv.Itoa(o.Facts.Status)
+		case o.Kind == Retry || o.Kind == Dead:
+			return o.Cause
+		}
+	}
+	return ""
+}
+
+// Counted is how many pages and dead URLs a settlement has.
+func (st *Settlement) Counted() (pages, dead int64) {
+	for i := range st.Outcomes {
+		switch st.Outcomes[i].Kind {
+		case Done, Again:
+			pages++
+		case Dead:
+			dead++
+		}
+	}
+	return pages, dead
+}
+
+// LastClass is the class of what Last says, in which SumSite counts sites: 2xx for
+// a status, else the cause.
+func LastClass(last string) string {
+	if len(last) == 3 && last[0] >= '1' && last[0] <= '9' {
+		return last[:1] + "xx"
+	}
+	return last
+}
+
+// Tally is what became of a site since its shard knows it.
+type Tally struct {
+	Pages int64
+	Dead  int64
+	Last  string    // as of Settlement.Last
+	Since time.Time // of its first settlement
+}
