@@ -73,17 +73,29 @@ const (
 	SumKnown   = "known"
 )
 
+// statusNames are the names of statuses.
+var statusNames = func() (names [StatusOther + 1]string) {
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
+}()
+
+// statusName is the name of a status.
+func statusName(status int) string { return statusNames[min(max(status, 0), StatusOther)] }
+
 // Sum calls add with what the outcomes of a settlement add to the sums of their
-// shard.
-func (st *Settlement) Sum(add func(name string, n int64)) {
+// shard. The name of a count is kind, name, and behind a ":" detail, if there is
+// one.
+func (st *Settlement) Sum(add func(kind, name, detail string, n int64)) {
 	for i := range st.Outcomes {
 		o := &st.Outcomes[i]
 		switch o.Kind {
 		case Retry:
-			add(SumRetry+o.Cause, 1)
+			add(SumRetry, o.Cause, "", 1)
 			continue
 		case Dead:
-			add(SumDead+o.Cause, 1)
+			add(SumDead, o.Cause, "", 1)
 		case Done, Again:
 		default:
 			continue
@@ -93,22 +105,28 @@ func (st *Settlement) Sum(add func(name string, n int64)) {
 			continue
 		}
 		if f.Status > 0 {
-			name := strconv.Itoa(f.Status)
-			if f.Media != "" {
-				name += ":" + f.Media
-			}
-			add(SumPage+name, 1)
-			add(SumBytes+name, f.Bytes)
+			add(SumPage, statusName(f.Status), f.Media, 1)
+			add(SumBytes, statusName(f.Status), f.Media, f.Bytes)
 		}
-		add(SumLinks, f.Links)
-		add(SumKnown, f.Known)
+		add(SumLinks, "", "", f.Links)
+		add(SumKnown, "", "", f.Known)
 		for reason, n := range f.Refused {
-			add(SumRefused+ReasonNames[reason], int64(n))
+			if n > 0 {
+				add(SumRefused, ReasonNames[reason], "", int64(n))
+			}
 		}
 		if f.Seed != "" {
-			add(SumSeed+o.Fate(), 1)
+			add(SumSeed, o.Fate(), "", 1)
 		}
 	}
+}
+
+// SumName is the name of a count.
+func SumName(kind, name, detail string) string {
+	if detail != "" {
+		return kind + name + ":" + detail
+	}
+	return kind + name
 }
 
 // Settles says whether nothing more comes of the URL for now.
@@ -120,7 +138,7 @@ func (o *Outcome) Fate() string {
 	case o.Kind == Dead:
 		return o.Cause
 	case o.Facts != nil && o.Facts.Status > 0:
-		return strconv.Itoa(o.Facts.Status)
+		return statusName(o.Facts.Status)
 	}
 	return "done"
 }
@@ -131,7 +149,7 @@ func (st *Settlement) Last() string {
 	for i := len(st.Outcomes) - 1; i >= 0; i-- {
 		switch o := &st.Outcomes[i]; {
 		case o.Facts != nil && o.Facts.Status > 0:
-			return strconv.Itoa(o.Facts.Status)
+			return statusName(o.Facts.Status)
 		case o.Kind == Retry || o.Kind == Dead:
 			return o.Cause
 		}

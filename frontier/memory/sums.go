@@ -20,7 +20,7 @@ type tally struct {
 
 // sum counts a settlement all of whose outcomes took effect.
 func (p *shardState) sum(s *site, st *frontier.Settlement) {
-	st.Sum(p.addSum)
+	st.Sum(func(kind, name, detail string, n int64) { p.addSum(frontier.SumName(kind, name, detail), n) })
 	for i := range st.Outcomes {
 		if o := &st.Outcomes[i]; o.Facts != nil && o.Facts.Seed != "" && o.Settles() {
 			p.keepSeed(o.Facts.Seed, o.Fate())

@@ -144,6 +144,7 @@ func benchLend(b *testing.B, k int, kind frontier.Kind) {
 					st := all(v, kind)
 					for o := range st.Outcomes {
 						st.Outcomes[o].NotBefore = time.Hour
+						st.Outcomes[o].Facts = &frontier.Facts{Status: 200, Media: "html", Bytes: 4711, Links: 60, Known: 20, Refused: [frontier.Reasons]uint32{1: 12, 5: 2}}
 					}
 					list = append(list, st)
 				}

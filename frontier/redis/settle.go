@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"seine/frontier"
@@ -47,9 +48,9 @@ type settling struct {
 	causes []string
 	keys   []string
 	args   []any
-	sent   [][]int  // per settlement: the places of the outcomes that were sent
-	names  []string // of counters of one settlement
-	counts []int64
+	sent   [][]int   // per settlement: the places of the outcomes that were sent
+	counts []counter // of the call
+	text   []byte    // that args are parts of
 }
 
 func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
@@ -72,7 +73,7 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 	for i := range settlements {
 		s.add(&settlements[i])
 	}
-	raw, err := f.Call(ctx, k, settleScript, s.keys, s.args)
+	raw, err := f.Call(ctx, k, settleScript, s.keys, s.totals())
 	if err != nil {
 		return nil, err
 	}
@@ -153,22 +154,42 @@ func (s *settling) addSums(st *frontier.Settlement) {
 		}
 	}
 	s.args[at] = seeds
-	at = len(s.args)
-	s.args = append(s.args, nil)
-	s.names, s.counts = s.names[:0], s.counts[:0]
-	st.Sum(func(name string, n int64) {
-		switch at := slices.Index(s.names, name); {
-		case n == 0:
-		case at >= 0:
-			s.counts[at] += n
-		default:
-			s.names, s.counts = append(s.names, name), append(s.counts, n)
-		}
-	})
-	s.args[at] = len(s.names)
-	for i, name := range s.names {
-		s.args = append(s.args, name, s.counts[i])
+	begin := len(s.text)
+	st.Sum(s.sum)
+	s.args = append(s.args, s.text[begin:len(s.text):len(s.text)])
+}
+
+// counter is a count of one call.
+type counter struct {
+	kind, name, detail string
+	n                  int64
+}
+
+// sum adds to a count of the call, and to what its settlement says of it: the
+// number of the counter and what to add.
+func (s *settling) sum(kind, name, detail string, n int64) {
+	if n == 0 {
+		return
 	}
+	at := slices.IndexFunc(s.counts, func(c counter) bool { return c.kind == kind && c.name == name && c.detail == detail })
+	if at < 0 {
+		at = len(s.counts)
+		s.counts = append(s.counts, counter{kind, name, detail, 0})
+	}
+	s.counts[at].n += n
+	s.text = append(strconv.AppendInt(s.text, int64(at+1), 10), ' ')
+	s.text = append(strconv.AppendInt(s.text, n, 10), ' ')
+}
+
+// totals puts the counts of the call before its settlements.
+func (s *settling) totals() []any {
+	args := make([]any, 0, len(s.args)+2*len(s.counts)+1)
+	args = append(args, s.args[:3]...)
+	args = append(args, len(s.counts))
+	for _, c := range s.counts {
+		args = append(args, frontier.SumName(c.kind, c.name, c.detail), c.n)
+	}
+	return append(args, s.args[3:]...)
 }
 
 // Renew brings forward when URLs are fetched again, unless they are due sooner or

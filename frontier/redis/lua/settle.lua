@@ -7,14 +7,15 @@
 -- ARGV[2]      how many causes
 -- ARGV[3]      letters that a dead list may hold
 -- ARGV[4]      URLs of a site that may wait to be fetched again
--- ARGV[5..]    per settlement: token, site, how many outcomes, whether the site is
---              free, 1 or 0; if 1: ms until it may be asked again, delay ms, why,
---              failures; then the indexes of the outcomes, each once; then what
---              became of each: done, requeue, retry or (as it is) later and ms from now, or dead, its
---              cause, 1 for KEYS[15], what comes before the entry in its letter, and
---              how many fetches it took here;
---              or again: as done, and ms until it is fetched again, what it is known
---              by among those of its site, its entry then; then as in sums
+-- ARGV[5..]    how many counters of sums the call has, and per counter its name and
+--              what all settlements add to it; then per settlement: token, site, how
+--              many outcomes, whether the site is free, 1 or 0; if 1: ms until it may be
+--              asked again, delay ms, why, failures; then the indexes of the outcomes,
+--              each once; then what became of each: done, requeue, retry or (as it is)
+--              later and ms from now, or dead, its cause, 1 for KEYS[15], what comes
+--              before the entry in its letter, and how many fetches it took here; or
+--              again: as done, and ms until then, what it is known by among those of its
+--              site, its entry then; then as in sums
 -- Reply        per settlement a letter per outcome: 1 settled, 0 gone
 -- Cost         O(outcomes + log sites) per settlement
 -- Repeat       what is settled is gone; values of the site are written only
@@ -22,10 +23,10 @@
 local causes, most, most_again = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local DEAD = 14 -- KEYS[DEAD + cause]
 local REST = 1000 -- ms, as reserve.lua has them ask again
-local LOOK_EVERY = 4 -- so many calls go by, about, until one looks at a queue
+local counters = tonumber(ARGV[5])
 
 -- next_arg reads ARGV in order.
-local at = 4
+local at = 5 + 2 * counters
 local function next_arg()
   at = at + 1
   return ARGV[at]
@@ -104,8 +105,7 @@ local function release(block, clock, stays, delay, why, failures)
   expire(block, clock, stays)
 end
 
-local reply = {}
-local block, last_block, last_site = 15 + causes, nil, nil
+local reply, block, last_block, last_site = {}, 15 + causes, nil, nil
 while ARGV[at + 1] do
   local token, site, n = next_arg(), next_arg(), tonumber(next_arg())
   local is_free, remain, delay, why, failures = next_arg() == '1', nil, nil, nil, nil
@@ -145,7 +145,7 @@ while ARGV[at + 1] do
   end
   block = block + 9
 end
-if last_site and NOW % LOOK_EVERY == 0 then look_at_queue(last_block, last_site) end
-count_sums()
+if last_site then look_at_queue(last_block, last_site) end
+count_sums(6, counters)
 count()
 return reply

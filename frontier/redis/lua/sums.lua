@@ -6,8 +6,8 @@
 -- KEYS[11]  what became of seeds, a hash
 -- KEYS[12..14] the first sites by pages, by dead URLs and by queue, zsets
 -- ARGV[+]   at the end of a settlement: what came of the last request, '' = nothing;
---           pages; dead URLs; how many seeds, and per seed its URL and its fate; how
---           many counters, and per counter its name and what to add
+--           pages; dead URLs; how many seeds, and per seed its URL and its fate; and
+--           'number count ' for each counter of the call that it adds to
 -- Reply     none of its own
 -- Cost      O(counters) a settlement, one HINCRBY for each name of a call; 3 us more
 --           where a site is among the first, or looked at for the list by queue
@@ -61,6 +61,10 @@ local function tally_site(block, site, last, pages, dead)
   end
 end
 
+-- parts is what whole settlements add to the counters of the call; unless any is
+-- broken, together they are its totals.
+local parts, broken = {}, false
+
 -- take_sums reads the end of a settlement, and counts it if it is whole.
 local function take_sums(next_arg, whole, there, block, site)
   local last, pages, dead = next_arg(), tonumber(next_arg()), tonumber(next_arg())
@@ -70,15 +74,15 @@ local function take_sums(next_arg, whole, there, block, site)
       call('HSET', SEEDS, url, fate)
     end
   end
-  for _ = 1, tonumber(next_arg()) do
-    local name, n = next_arg(), tonumber(next_arg())
-    if whole then sum(name, n) end
-  end
+  local counts = next_arg()
+  if whole then parts[#parts + 1] = counts else broken = true end
   if whole and there then tally_site(block, site, last, pages, dead) end
 end
 
 -- look_at_queue keeps the list of the longest queues: of a site now and then.
+local LOOK_EVERY = 4 -- so many calls go by, about, until one looks
 local function look_at_queue(block, site)
+  if NOW % LOOK_EVERY ~= 0 then return end
   local n = call('ZCARD', KEYS[block + RETRIES])
   for p = 0, 3 do n = n + call('LLEN', KEYS[block + QUEUE + p]) end
   if n > 0 then
@@ -89,7 +93,15 @@ local function look_at_queue(block, site)
   end
 end
 
-local function count_sums()
+-- count_sums writes the counts; those of the call start at ARGV[first].
+local function count_sums(first, counters)
+  if broken then
+    for _, counts in ipairs(parts) do
+      for number, n in string.gmatch(counts, '(%d+) (%-?%d+) ') do sum(ARGV[first + 2 * number - 2], tonumber(n)) end
+    end
+  else
+    for a = first, first + 2 * counters - 2, 2 do sum(ARGV[a], tonumber(ARGV[a + 1])) end
+  end
   for name, n in pairs(summed) do
     if n ~= 0 then call('HINCRBY', SUMS, name, int(n)) end
   end
