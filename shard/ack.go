@@ -14,7 +14,8 @@ import (
 // CheckAck looks whether every master has as many replicas as have to
 // acknowledge an admission. When none has, that is ErrUnfit: nothing could be
 // admitted. When some have, the others are a warning, for shards on these wait.
-// A server that forbids INFO, or does not answer in time, is not judged.
+// A user who may not run WAIT is ErrForbidden. A server that forbids INFO, or does
+// not answer in time, or loads its file, is not judged further.
 func (c *Client) CheckAck(ctx context.Context, replicas int) (*Warning, error) {
 	var mu sync.Mutex
 	var short []string
@@ -26,8 +27,12 @@ func (c *Client) CheckAck(ctx context.Context, replicas int) (*Warning, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		masters++
-		if err != nil { // it may have some
+		if err != nil || info["loading"] == "1" { // it may have some
 			return ctx.Err()
+		}
+		if mayNotRun(n.Do(limited, "wait", 0, 0).Err()) {
+			return fmt.Errorf("%w: the user %s may not run WAIT on %s, by which an admission is acknowledged; add +wait to its rights, or do not ask for an acknowledgement",
+				ErrForbidden, or(c.cfg.Username, "default"), n.Options().Addr)
 		}
 		if has, err := strconv.Atoi(info["connected_slaves"]); err == nil && has < replicas {
 			short = append(short, n.Options().Addr)

@@ -47,7 +47,7 @@ func (c *Client) Check(ctx context.Context) ([]Warning, error) {
 		addr := n.Options().Addr
 		short, cancel := context.WithTimeout(ctx, checkWait)
 		defer cancel()
-		f, err := examine(short, n)
+		f, err := c.examine(short, n)
 		mu.Lock()
 		defer mu.Unlock()
 		for _, w := range f.warnings {
@@ -86,7 +86,7 @@ func (c *Client) judge(ctx context.Context, n *redis.Client) error {
 	if _, ok := c.fit.Load(addr); ok {
 		return nil
 	}
-	f, err := examine(ctx, n)
+	f, err := c.examine(ctx, n)
 	if err == nil {
 		err = errors.Join(f.faults...)
 	}
@@ -95,6 +95,9 @@ func (c *Client) judge(ctx context.Context, n *redis.Client) error {
 	}
 	if _, known := c.fit.LoadOrStore(addr, true); !known && c.cfg.Warns != nil {
 		for _, w := range f.warnings {
+			if w.What == losable { // its replicas may be on their way, as it was not there just now
+				continue
+			}
 			w.Servers = []string{addr}
 			c.cfg.Warns(w)
 		}
@@ -108,17 +111,26 @@ type findings struct {
 	faults   []error
 }
 
+// losable is said of a server that keeps nothing.
+const losable = "neither an append-only file nor a replica: the crawl is lost when the server ends"
+
 func (f *findings) warn(what, set string) {
 	f.warnings = append(f.warnings, Warning{What: what, Set: set})
 }
 
 // examine asks one server. Its error is that the server did not answer.
-func examine(ctx context.Context, n *redis.Client) (findings, error) {
+func (c *Client) examine(ctx context.Context, n *redis.Client) (findings, error) {
 	var f findings
 	addr := n.Options().Addr
 	info, err := fields(ctx, n)
 	if err != nil {
 		return f, err
+	}
+	if info["loading"] == "1" { // what it says of itself is not yet so
+		return f, errLoading
+	}
+	if len(info) == 0 {
+		f.warn(c.lack("INFO", "version, memory and replicas are not judged, and memory marks do nothing"))
 	}
 	if text := tooOld(info); text != "" {
 		f.faults = append(f.faults, fmt.Errorf("%w: %s runs %s; Redis 7.0 or Valkey 7.2 is the oldest that works, upgrade it", ErrUnfit, addr, text))
@@ -130,7 +142,7 @@ func examine(ctx context.Context, n *redis.Client) (findings, error) {
 		f.faults = append(f.faults, fmt.Errorf("%w: %s has maxmemory-policy %s and would throw parts of the crawl away; set maxmemory-policy noeviction", ErrUnfit, addr, p))
 	}
 	if info["aof_enabled"] == "0" && info["connected_slaves"] == "0" {
-		f.warn("neither an append-only file nor a replica: the crawl is lost when the server ends", "appendonly yes, or add replicas")
+		f.warn(losable, "appendonly yes, or add replicas")
 	}
 	err = n.Do(ctx, "bf.card", "seine:check").Err() // MOVED, NOPERM and 0 all mean that it is there
 	if redis.HasErrorPrefix(err, "unknown command") {
@@ -138,7 +150,44 @@ func examine(ctx context.Context, n *redis.Client) (findings, error) {
 	} else if err != nil && !isReply(err) {
 		return f, err
 	}
+	if err := c.rights(ctx, n, &f); err != nil {
+		return f, err
+	}
 	return f, f.settings(ctx, n, info["cluster_enabled"] == "1")
+}
+
+// errLoading says that a server reads its file.
+var errLoading = errors.New("shard: the server loads its file")
+
+// rights tries what a user of Redis is worse off without.
+func (c *Client) rights(ctx context.Context, n *redis.Client, f *findings) error {
+	for _, x := range []struct {
+		name string
+		args []any
+		what string
+	}{
+		{"CLIENT SETNAME", []any{"client", "setname", c.cfg.Name}, "its connections have no name in CLIENT LIST"},
+		{"MEMORY USAGE", []any{"memory", "usage", "seine:check"}, "queues are bounded by the number of their URLs only, and may become too large to move"},
+	} {
+		err := n.Do(ctx, x.args...).Err()
+		if mayNotRun(err) {
+			f.warn(c.lack(x.name, x.what))
+		} else if err != nil && !isReply(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// lack is the warning that our user may not run a command.
+func (c *Client) lack(command, follows string) (what, set string) {
+	right := "+" + strings.ReplaceAll(strings.ToLower(command), " ", "|")
+	return fmt.Sprintf("the user %s may not run %s: %s", or(c.cfg.Username, "default"), command, follows), right + " in its rights"
+}
+
+// mayNotRun tells that a user may not run a command from that it may not use a key.
+func mayNotRun(err error) bool {
+	return redis.HasErrorPrefix(err, "NOPERM") && strings.Contains(err.Error(), " to run the ")
 }
 
 // settings looks at what only CONFIG tells.

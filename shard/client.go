@@ -91,7 +91,9 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		if err == nil {
 			return c, nil
 		}
-		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+		if !errors.Is(err, ErrForbidden) {
+			err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
 		if final || !cfg.Patient {
 			return nil, err
 		}
@@ -124,7 +126,7 @@ func (c *Client) openAny(ctx context.Context) (err error, final bool) {
 		}
 		f, _ := classify(err)
 		final = final || f == permanent
-		faults = append(faults, fmt.Errorf("%s: %w", addr, err))
+		faults = append(faults, fmt.Errorf("%s: %w", addr, c.allowed(err)))
 	}
 	return errors.Join(faults...), final
 }
@@ -187,7 +189,7 @@ func (c *Client) askCluster(ctx context.Context, addr string) (bool, error) {
 
 // options are those of a connection to one server.
 func (c *Client) options(addr string) *redis.Options {
-	return &redis.Options{Addr: addr, Username: c.cfg.Username, Password: string(c.cfg.Password), DB: c.cfg.DB, ClientName: c.cfg.Name,
+	return &redis.Options{Addr: addr, Username: c.cfg.Username, Password: string(c.cfg.Password), DB: c.cfg.DB, OnConnect: c.named,
 		Dialer: c.dial, DialTimeout: c.cfg.DialTimeout, DialerRetries: 1, ReadTimeout: c.cfg.TryTimeout, WriteTimeout: c.cfg.TryTimeout,
 		PoolSize: c.cfg.Conns, MaxActiveConns: c.cfg.Conns, PoolTimeout: c.cfg.TryTimeout, MaxRetries: -1, ContextTimeoutEnabled: true,
 		Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
@@ -203,6 +205,14 @@ func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		}
 	}
 	return conn, err
+}
+
+// named gives a new connection its name, unless our user may not.
+func (c *Client) named(ctx context.Context, conn *redis.Conn) error {
+	if err := conn.ClientSetName(ctx, c.cfg.Name).Err(); err != nil && !isReply(err) {
+		return err
+	}
+	return nil
 }
 
 // Close ends all connections. Calls in flight fail.
