@@ -28,6 +28,7 @@ func TestFetchersKilled(t *testing.T) {
 	v := w.judge()
 	w.nothingLost(v)
 	w.explained(v)
+	w.reported()
 	if v.lost == 0 {
 		t.Error("the killed held nothing: the test shows nothing")
 	}

@@ -40,6 +40,8 @@ type cli struct {
 	Set      setCmd      `cmd:"" help:"Change settings; running fetchers follow within seconds."`
 	Shards   shardsCmd   `cmd:"" help:"Show the shards, where they are and how full."`
 	Why      whyCmd      `cmd:"" help:"Say why a URL was fetched, or was not."`
+	Sites    sitesCmd    `cmd:"" help:"Show the largest sites, or the slowest."`
+	Report   reportCmd   `cmd:"" help:"Show what became of a whole crawl."`
 	Pause    pauseCmd    `cmd:"" help:"Stop lending: the crawl, a shard or a site."`
 	Resume   resumeCmd   `cmd:"" help:"Take a pause back."`
 	Block    blockCmd    `cmd:"" help:"Drop a site's queue, for good, and admit nothing more of it."`

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/ask"
+	"seine/frontier/memory"
+	"seine/shard/shardtest"
+)
+
+// TestReportAndSites: both verbs say what was settled, on Redis and in a directory
+// that another process has open.
+func TestReportAndSites(t *testing.T) {
+	t.Run("redis", func(t *testing.T) {
+		d := sit(t, shardtest.One(t))
+		d.ok("create --shards 2 --plan-urls 10k")
+		testReport(t, d, d.open("seine"), "")
+	})
+	t.Run("state", func(t *testing.T) {
+		d := &desk{t: t, addr: "127.0.0.1:1"}
+		dir := filepath.Join(t.TempDir(), "state")
+		f, err := memory.New(memory.Config{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Serve(); err != nil {
+			t.Fatal(err)
+		}
+		before := testReport(t, d, f, " --state "+dir)
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		after := &ask.Summary{}
+		if d.json(after, "report --state "+dir); !reflect.DeepEqual(after, before) {
+			t.Errorf("opened again:\n%+v\n%+v", after, before)
+		}
+	})
+}
+
+func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
+	d.ok("report"+at, "finished: nothing is left")
+	d.ok("seed --seed http://a.example/"+at, "admitted 1")
+	page := func(status int, media, seed string) *frontier.Facts {
+		return &frontier.Facts{Status: status, Media: media, Bytes: 100, Links: 5, Known: 2, Refused: [frontier.Reasons]uint32{1: 1}, Seed: seed}
+	}
+	settle := func(site string, outcomes ...frontier.Outcome) {
+		t.Helper()
+		v := lend(t, f, site, len(outcomes))
+		free := &frontier.Release{Delay: 3 * time.Second, Remain: time.Hour, Why: "adaptive", Failures: 1}
+		settled, err := f.Settle(t.Context(), frontier.ShardOf(f, site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Free: free}})
+		if err != nil || slices.Contains(settled[0], false) {
+			t.Fatal(settled, err)
+		}
+	}
+	settle("a.example", frontier.Outcome{Index: 1, Facts: page(200, "html", "http://a.example/")})
+	d.ok("seed --seed http://b.example/ --seed http://b.example/2"+at, "admitted 2")
+	settle("b.example", frontier.Outcome{Index: 1, Kind: frontier.Dead, Cause: "status", Text: "Not Found", Facts: page(503, "", "http://b.example/")},
+		frontier.Outcome{Index: 2, Kind: frontier.Retry, Cause: "timeout", NotBefore: time.Hour})
+
+	r := &ask.Summary{}
+	d.json(r, "report"+at)
+	want := &ask.Summary{
+		Crawl: r.Crawl, Ended: "nobody works on it, 1 URLs are left", Total: r.Total, Bytes: 200,
+		Codes:   []ask.Count{{Name: "200", URLs: 1, Bytes: 100}, {Name: "503", URLs: 1, Bytes: 100}},
+		Media:   []ask.Count{{Name: "html", URLs: 1, Bytes: 100}},
+		Causes:  []ask.Count{{Name: "status", URLs: 1}},
+		Retries: []ask.Count{{Name: "timeout", URLs: 1}},
+		Sites:   []ask.Count{{Name: "2xx", URLs: 1}, {Name: "timeout", URLs: 1}},
+		Links:   ask.Links{Found: 10, Duplicates: 4, Refused: []ask.Count{{Name: "scope", URLs: 2}}},
+		Seeds: ask.Seeds{Total: 2, Whole: true, Fates: []ask.Count{{Name: "200", URLs: 1}, {Name: "status", URLs: 1}},
+			List: []ask.Seed{{URL: "http://a.example/", Fate: "200"}, {URL: "http://b.example/", Fate: "status"}}},
+		Largest: []ask.Top{{Site: "a.example", Count: 1}},
+		Deadest: []ask.Top{{Site: "b.example", Count: 1}},
+	}
+	if !reflect.DeepEqual(r, want) {
+		t.Errorf("report:\n%+v, want\n%+v", r, want)
+	}
+	if r.Total.Done != 1 || r.Total.Dead != 1 {
+		t.Errorf("%+v", r.Total)
+	}
+	d.ok("report"+at, "2, all of them listed", "200 http://a.example/", "2 scope", "largest sites 1 a.example")
+
+	d.ok("sites --by dead"+at, "ready 0 1 0 1 0.00 3s adaptive 1 timeout", "a.example")
+	var list ask.SiteList
+	if d.json(&list, "sites"+at); !list.Exact || len(list.Sites) != 2 || list.Sites[0].Site != "b.example" || list.Sites[0].Waiting != 1 || list.Sites[0].Left != ask.Span(3*time.Second) {
+		t.Errorf("%+v", list)
+	}
+	d.ok("sites --site www.a.example"+at, "a.example", "idle 0 0 1 0")
+	d.refused(2, "sites --by size"+at, "--by")
+	return r
+}
