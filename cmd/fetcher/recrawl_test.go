@@ -140,6 +140,9 @@ func testRecrawl(t *testing.T, where ...string) {
 			unchanged++
 		}
 	}
+	if code, text := end(t, append(args, "--allow-net", "127.0.0.0/8", "--max-time", "2s", "--out", filepath.Join(t.TempDir(), "y"))...); code != 0 {
+		t.Errorf("a run in which nothing changed: code %d: %s", code, text)
+	}
 	if unchanged < 3*pages {
 		t.Errorf("%d records say unchanged, want %d at least", unchanged, 3*pages)
 	}

@@ -125,7 +125,7 @@ func (g *grammar) howEnded(env *boot.Env, p *crawl.Progress, err error) string {
 // for a success.
 func allFailed(p *crawl.Progress) error {
 	tried := p.Done + p.Dead
-	if tried == 0 || p.Classes[2] > 0 || tried < uint64(p.Known) {
+	if tried == 0 || p.Classes[2]+p.Unchanged > 0 || tried < uint64(p.Known) {
 		return nil
 	}
 	var why []string

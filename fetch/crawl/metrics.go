@@ -174,23 +174,24 @@ func (cs *counters) writeFailures(out io.Writer) {
 
 // Progress is what a crawler did so far.
 type Progress struct {
-	Elapsed  time.Duration
-	Done     uint64
-	Dead     uint64
-	Retried  uint64
-	Classes  [6]uint64 // pages by status class, 0 = no answer
-	Causes   map[string]int64
-	Bytes    uint64 // decoded
-	Wire     uint64
-	Links    uint64  // seen
-	New      uint64  // admitted
-	Overflow uint64  // kept by the overflow
-	Returned uint64  // pages that went back: candidates of theirs found no room until the crawler stopped
-	Visits   int64   // open
-	Requests int     // under way
-	Rate     float64 // pages a second, lately
-	Limit    string  // what bounds the rate now
-	Ended    string  // why it ended by itself, "" = it did not
+	Elapsed   time.Duration
+	Done      uint64
+	Dead      uint64
+	Retried   uint64
+	Classes   [6]uint64 // pages by status class, 0 = no answer
+	Causes    map[string]int64
+	Unchanged uint64 // of those that were fetched again
+	Bytes     uint64 // decoded
+	Wire      uint64
+	Links     uint64  // seen
+	New       uint64  // admitted
+	Overflow  uint64  // kept by the overflow
+	Returned  uint64  // pages that went back: candidates of theirs found no room until the crawler stopped
+	Visits    int64   // open
+	Requests  int     // under way
+	Rate      float64 // pages a second, lately
+	Limit     string  // what bounds the rate now
+	Ended     string  // why it ended by itself, "" = it did not
 
 	// Of the whole crawl, as read within the last second or two.
 	Queued  int64
@@ -203,7 +204,7 @@ func (c *Crawler) Progress() Progress {
 	cs := c.count
 	p := Progress{
 		Elapsed: time.Since(cs.start), Done: cs.done.Get(), Dead: cs.dead.Get(), Retried: cs.retries.Get(),
-		Bytes: cs.bytes.Get(), Wire: cs.wire.Get(), Links: cs.links.Get(), Overflow: cs.overflow.Get(), Returned: cs.returned.Load(),
+		Unchanged: cs.same.Get(), Bytes: cs.bytes.Get(), Wire: cs.wire.Get(), Links: cs.links.Get(), Overflow: cs.overflow.Get(), Returned: cs.returned.Load(),
 		Visits: c.visits.Load(), Requests: c.agenda.busy(), Causes: make(map[string]int64), Limit: c.bottleneck.get(), Rate: c.rate.get(),
 	}
 	if end := c.ended.Load(); end != nil {

@@ -39,7 +39,8 @@ func (w *worker) askChanged() {
 }
 
 // fetchedNow is what is kept of the fetch that just ended, and whether the page is
-// as it was: the server says so, or its digest or, where there is none, its ETag.
+// as it was: the server says so, or its digest or, where there
+// is none, its validators.
 // That of a redirect is of where it leads. A fetch that failed says nothing.
 func (w *worker) fetchedNow(failed bool) (now frontier.Fetched, unchanged bool) {
 	last, resp := w.item.Last, &w.resp
@@ -70,7 +71,8 @@ func (w *worker) fetchedNow(failed bool) (now frontier.Fetched, unchanged bool) 
 		now.Digest = w.digest.start()
 	}
 	if now.Digest == 0 && last.Digest == 0 {
-		return now, w.isAgain() && now.ETag != "" && now.ETag == last.ETag
+		sameTag, sameTime := now.ETag != "" && now.ETag == last.ETag, now.Modified > 0 && now.Modified == last.Modified
+		return now, w.isAgain() && (sameTag || sameTime && now.ETag == last.ETag)
 	}
 	return now, w.isAgain() && now.Digest == last.Digest
 }

@@ -94,7 +94,8 @@ func (w *writer) page(r *sink.Record) (seen *source) {
 	return seen
 }
 
-// response builds a response, or a revisit for a payload that is known.
+// response builds a response, or a revisit for a payload that is known, or that the
+// server says is as it was.
 func (w *writer) response(r *sink.Record, main id, date time.Time) (seen *source) {
 	e := r.Exchange
 	head, body := e.Response[:e.Body], e.Response[e.Body:]
@@ -106,8 +107,9 @@ func (w *writer) response(r *sink.Record, main id, date time.Time) (seen *source
 		w.digest = sha256.Sum256(payload)
 		known, again = w.payloads.get(w.digest)
 	}
+	same := r.Unchanged && r.Status == 304 // the server says that what was archived before is what is there
 	kind := "response"
-	if again {
+	if again || same {
 		kind = "revisit"
 	}
 	w.header(kind, main, date, r.URL)
@@ -115,7 +117,10 @@ func (w *writer) response(r *sink.Record, main id, date time.Time) (seen *source
 	if e.Cut != "" {
 		w.text("WARC-Truncated", e.Cut)
 	}
-	if whole {
+	if same {
+		w.text("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/server-not-modified")
+		w.text("WARC-Refers-To-Target-URI", r.URL)
+	} else if whole {
 		w.field("WARC-Payload-Digest", sumOf(payload).append)
 	}
 	if again {

@@ -103,6 +103,21 @@ const (
 	chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
 
+// What the server says is as it was is a revisit.
+func TestNotModified(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Config{Dir: dir, Prefix: "crawl"})
+	r := page("http://a.example/1", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n", "")
+	r.Status, r.Unchanged = 304, true
+	put(t, s, r)
+	shut(t, s)
+	got := blocks(t, files(t, dir)...)[1].fields
+	if got["WARC-Type"] != "revisit" || !strings.HasSuffix(got["WARC-Profile"], "/revisit/server-not-modified") ||
+		got["WARC-Refers-To-Target-URI"] != r.URL || got["WARC-Payload-Digest"] != "" {
+		t.Errorf("%v", got)
+	}
+}
+
 // Request and answer stand there as they were; the same payload, however it
 // came, stands there once.
 func TestRecords(t *testing.T) {
