@@ -44,7 +44,7 @@ func main() {
 	flag.StringVar(&o.fetcher, "fetcher", "bin/fetcher", "the fetcher to measure")
 	flag.StringVar(&o.frontier, "frontier", "bin/frontier", "the program that creates and deletes its crawls")
 	flag.StringVar(&o.redis, "redis", "", "addresses of a cluster's masters on this machine; rows that need them are refused without")
-	flag.IntVar(&o.rounds, "rounds", 3, "rounds of every row")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds of every row; long ones have one")
 	flag.StringVar(&o.out, "out", "", "file for the result besides stdout")
 	flag.StringVar(&o.keep, "keep", "", "directory for logs and records of the last crawl")
 	flag.StringVar(&pattern, "rows", "", "regular expression of the rows to run")
@@ -100,8 +100,11 @@ func run(o options, chosen []row) error {
 	io.WriteString(out, machine.Head("make bench-broad", o.redis != ""))
 	fmt.Fprintf(out, "web: 1 KB pages by one server on the same cores; delay 1s, jitter 0, other flags by default%s; second half of each crawl\n\n", extra(o.args))
 	all := make(map[string][]result)
-	for range o.rounds {
+	for round := range o.rounds {
 		for _, r := range chosen {
+			if r.long && round > 0 {
+				continue
+			}
 			got, err := measure(o, r, stop)
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.name, err)
