@@ -71,7 +71,7 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	why("http://b.example/1 --from http://a.example/", ask.StateRefused, "a link to it on http://a.example/ is refused by --scope site")
 
 	d.ok("seed --seed http://user:secret@a.example/0 --seed http://a.example/1 --seed http://a.example/2 --seed http://a.example/3"+at, "admitted 4")
-	a = why("http://user:secret@a.example/0", ask.StateQueued, "0 URLs of its site are before it", "its site is due now", "admitted")
+	why("http://user:secret@a.example/0", ask.StateQueued, "0 URLs of its site are before it", "its site is due now", "admitted")
 	a = why("http://a.example/%33", ask.StateQueued, "3 URLs of its site are before it, 3s at a delay of 1s (setting)", "class 0, 3 before it")
 	if a.Queued.Before != 3 || a.Clock.Queued != 4 || a.Clock.Admitted != 4 || a.Clock.Cap != 6 {
 		t.Errorf("%+v %+v", a.Queued, a.Clock)
