@@ -34,7 +34,7 @@ var rows = []row{
 	{name: "files_1024", sites: 2000, pages: 100, files: 1024, span: span},
 	{name: "files_20000_one_page", sites: 100000, pages: 1, files: 20000, span: span},
 	{name: "masters_1_no_delay", sites: 1, pages: 200000, masters: true, args: []string{"--delay", "0s"}, span: span},
-	{name: "masters_1000000_one_page", sites: 1000000, pages: 1, masters: true, span: 6 * time.Minute, long: true},
+	{name: "masters_1000000_one_page", sites: 1000000, pages: 1, masters: true, span: 150 * time.Second, long: true},
 }
 
 // what describes the row.
