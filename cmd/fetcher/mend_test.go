@@ -161,3 +161,42 @@ func TestAttemptsOfTheDead(t *testing.T) {
 		t.Errorf("%d records, %v", n, attempts)
 	}
 }
+
+// TestDebugTellsEachURL: at level debug there is a line a URL: outcome, status,
+// time, and the page that linked to it where the crawl keeps that.
+func TestDebugTellsEachURL(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/robots.txt":
+			fmt.Fprint(w, "User-agent: *\nDisallow: /private")
+		case "/":
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<a href=/gone>x</a><a href=/private>y</a>")
+		default:
+			w.WriteHeader(http.StatusGone)
+		}
+	}))
+	defer srv.Close()
+	seed := strings.Replace(srv.URL, "http://", "http://usr:sesame@", 1) + "/"
+	_, log := end(t, "--embedded", "--log-level", "debug", "--referrer", "--seed", seed, "--allow-net", "127.0.0.0/8", "--delay", "0s", "--out", filepath.Join(t.TempDir(), "o"))
+	lines := map[string]string{}
+	for line := range strings.Lines(log) {
+		if _, rest, ok := strings.Cut(line, "level=DEBUG msg=url url="+srv.URL); ok {
+			path, rest, _ := strings.Cut(rest, " ")
+			lines[path] = rest
+		}
+	}
+	for path, wants := range map[string][]string{
+		"/": {"outcome=done status=200 ms="}, "/gone": {"outcome=done status=410 ms=", "referrer=" + srv.URL + "/"},
+		"/private": {"outcome=dead status=0", "cause=robots", "referrer=" + srv.URL + "/"},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(lines[path], want) {
+				t.Errorf("%s: no %q in %q", path, want, lines[path])
+			}
+		}
+	}
+	if len(lines) != 3 || strings.Contains(log, "sesame") {
+		t.Error(log)
+	}
+}

@@ -65,10 +65,10 @@ type Crawler struct {
 	count      *counters
 	deadSites  *deadSites
 	known      *knownURLs
-	written    *knownURLs                            // whose lines are in the overflow; nil without one
-	ended      atomic.Pointer[string]                // why it ended by itself
-	toldLimit  bool                                  // of the watch: that the page limit is reached
-	toldAside  sync.Map                              // causes of sites set aside that the log has
+	written    *knownURLs             // whose lines are in the overflow; nil without one
+	ended      atomic.Pointer[string] // why it ended by itself
+	toldLimit  bool                   // of the watch: that the page limit is reached
+	aside      *asideLog
 	stats      atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
 	totals     atomic.Pointer[frontier.ShardStats]   // their sum
 
@@ -98,7 +98,7 @@ func New(cfg Config) (*Crawler, error) {
 		return nil, err
 	}
 	cfg.fillDefaults()
-	c := &Crawler{cfg: cfg, robots: newRobotsCache(cfg.Memory), deadSites: newDeadSites(cfg.GiveUp, cfg.Memory), count: newCounters(), stopping: make(chan struct{}),
+	c := &Crawler{cfg: cfg, robots: newRobotsCache(cfg.Memory), aside: newAsideLog(), deadSites: newDeadSites(cfg.GiveUp, cfg.Memory), count: newCounters(), stopping: make(chan struct{}),
 		known: newKnownURLs(cfg.KnownURLs)}
 	if cfg.Overflow != nil {
 		c.written = newKnownURLs(cfg.KnownURLs)

@@ -183,15 +183,17 @@ type Progress struct {
 	Unchanged uint64 // of those that were fetched again
 	Bytes     uint64 // decoded
 	Wire      uint64
-	Links     uint64  // seen
-	New       uint64  // admitted
-	Overflow  uint64  // kept by the overflow
-	Returned  uint64  // pages that went back: candidates of theirs found no room until the crawler stopped
-	Visits    int64   // open
-	Requests  int     // under way
-	Rate      float64 // pages a second, lately
-	Limit     string  // what bounds the rate now
-	Ended     string  // why it ended by itself, "" = it did not
+	Links     uint64           // seen
+	New       uint64           // admitted
+	Overflow  uint64           // kept by the overflow
+	Returned  uint64           // pages that went back: candidates of theirs found no room until the crawler stopped
+	Visits    int64            // open
+	Requests  int              // under way
+	Rate      float64          // pages a second, lately
+	Limit     string           // what bounds the rate now
+	Ended     string           // why it ended by itself, "" = it did not
+	Aside     map[string]Aside // by cause: sites that were set aside
+	GivesUp   time.Duration    // until the last site that does not answer is given up, 0 = some site answers, or none is given up
 
 	// Of the whole crawl, as read within the last second or two.
 	Queued  int64
@@ -209,6 +211,10 @@ func (c *Crawler) Progress() Progress {
 	}
 	if end := c.ended.Load(); end != nil {
 		p.Ended = *end
+	}
+	var giveUp time.Time
+	if p.Aside, giveUp = c.aside.counts(); !giveUp.IsZero() && c.unreachable() {
+		p.GivesUp = max(0, time.Until(giveUp))
 	}
 	for i := range cs.classes {
 		p.Classes[i] = cs.classes[i].Get()

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -119,6 +120,7 @@ func (w *worker) conclude(r reply, err error) {
 	}
 	w.decide(&r, err)
 	p.outcome.Tries = 1
+	v.logURL(&p.outcome, w.item, w.url.AppendRedacted, w.resp.Status, w.resp.Took)
 	if k := p.outcome.Kind; k == frontier.Retry || k == frontier.Requeue {
 		w.abandon()
 		v.settle(p.outcome)
@@ -481,7 +483,30 @@ func (v *visit) endUnasked(item *frontier.Item, u *canon.URL, o frontier.Outcome
 	}
 	p.facts.Seed = seedOf(item, r.URL)
 	p.outcome.Facts = &p.facts
+	v.logURL(&o, item, func([]byte) []byte { return []byte(r.URL) }, 0, 0)
 	p.write(&r)
+}
+
+// outcomeNames are the kinds of outcome, as the log has them.
+var outcomeNames = [...]string{frontier.Done: "done", frontier.Retry: "retry", frontier.Dead: "dead", frontier.Requeue: "requeue", frontier.Again: "again"}
+
+// logURL writes at level debug what became of a URL; url appends it.
+func (v *visit) logURL(o *frontier.Outcome, item *frontier.Item, url func([]byte) []byte, status int, took time.Duration) {
+	log := v.loop.crawler.cfg.Log
+	if !log.Enabled(v.ctx, slog.LevelDebug) {
+		return
+	}
+	said := []any{"url", string(url(nil)), "outcome", outcomeNames[o.Kind], "status", status, "ms", took.Milliseconds()}
+	if o.Cause != "" {
+		said = append(said, "cause", o.Cause)
+	}
+	if o.Text != "" {
+		said = append(said, "err", o.Text)
+	}
+	if item.Referrer != "" {
+		said = append(said, "referrer", item.Referrer)
+	}
+	log.Debug("url", said...)
 }
 
 // recorded is called when the page's record is in the sink, or cannot get

@@ -35,6 +35,10 @@ func TestLimitedBy(t *testing.T) {
 			w.rest(func(http.ResponseWriter, *http.Request) { <-end })
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
+		{"answers that do not come", limitNetwork, func(r *rig, _ *meddler, w *web, end <-chan struct{}) {
+			w.rest(func(http.ResponseWriter, *http.Request) { <-end })
+			r.seed("http://a.example/")
+		}},
 		{"a shard that does not answer", limitRedis, func(r *rig, m *meddler, _ *web, _ <-chan struct{}) { m.frozen.Store(true) }},
 		{"shards that answer late", limitRedis, func(r *rig, m *meddler, w *web, end <-chan struct{}) {
 			w.rest(html())

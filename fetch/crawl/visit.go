@@ -403,10 +403,20 @@ func (v *visit) refused(began time.Time, f failure) {
 		return
 	}
 	v.aside = true
+	var giveUp time.Time
+	if c.cfg.ExitWhenDone {
+		giveUp = time.Now().Add(c.cfg.GiveUp - v.clock.asideSoFar(c.cfg.Backoff))
+	}
 	v.clock.setAside(c.cfg.Backoff, c.cfg.GiveUp, c.cfg.ExitWhenDone)
-	if _, told := c.toldAside.LoadOrStore(f.cause, true); !told {
-		c.cfg.Log.Warn("a site cannot be crawled now and is set aside: its URLs wait; further sites with this cause are not told of",
-			"cause", f.cause, "site", v.lent.Site, "urls", len(v.lent.Items), "err", f.text, "again_in", time.Until(v.clock.next).Round(time.Second))
+	if giveUp.Before(v.clock.next) && c.cfg.ExitWhenDone {
+		giveUp = v.clock.next // it is asked once more
+	}
+	if c.aside.add(f, v.clock.failures == asideAfter, giveUp) {
+		said := []any{"cause", f.cause, "site", v.lent.Site, "urls", len(v.lent.Items), "err", f.text, "again_in", time.Until(v.clock.next).Round(time.Second)}
+		if c.cfg.ExitWhenDone {
+			said = append(said, "given_up_in", time.Until(giveUp).Round(time.Second))
+		}
+		c.cfg.Log.Warn("a site cannot be crawled now and is set aside: its URLs wait; further ones of this cause are counted", said...)
 	}
 }
 

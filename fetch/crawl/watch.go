@@ -44,6 +44,7 @@ func (c *Crawler) watch(ctx context.Context) {
 				c.findBottleneck()
 				told.report(c.cfg.Log, c.situation(now))
 				c.tellLimit()
+				c.aside.report(c.cfg.Log, now)
 				c.rate.update(c.count.done.Get()+c.count.dead.Get(), now)
 			}
 			if c.cfg.Report != nil && now.Sub(reported) >= c.cfg.ReportEvery {

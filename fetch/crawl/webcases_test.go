@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -403,6 +404,43 @@ func TestLargeSitemap(t *testing.T) {
 	}
 }
 
+// TestMadeSitemap reads the sitemap that the case X01 makes.
+func TestMadeSitemap(t *testing.T) {
+	script, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "testdata", "webcases", "X01.make.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(script); err != nil {
+		t.Skip("SKIPPED: ", err)
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("SKIPPED: ", err)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(python, script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	answer, err := os.ReadFile(filepath.Join(dir, "X01.sitemap.raw"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Sitemaps, s.MaxPages = true, 2 })
+	w.on("/robots.txt", text(200, "Sitemap: http://example.com/s"))
+	w.on("/s", rawly(t, string(answer)))
+	w.rest(html())
+	r.seed("http://example.com/")
+	if err := r.start(r.crawler())(); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.stats(); s.Known != 20_001+2 {
+		t.Errorf("%d URLs are known, want 20,001 and two", s.Known)
+	}
+}
+
 // smallClient fetches from the web pages of 1,000 bytes at most.
 func smallClient(t *testing.T, w *web) *fetch.Client {
 	t.Helper()
@@ -503,7 +541,55 @@ func TestAsideIsTold(t *testing.T) {
 	w.on("/robots.txt", text(503, ""))
 	r.seed("http://a.example/", "http://b.example/")
 	r.run()
-	if got := log.String(); strings.Count(got, "set aside") != 1 || !strings.Contains(got, "503") || !strings.Contains(got, ".example") {
+	if got := log.String(); strings.Count(got, "set aside") != 1 || !strings.Contains(got, "503") || !strings.Contains(got, ".example") || !strings.Contains(got, "given_up_in") {
 		t.Error(got)
+	}
+}
+
+// TestAsideIsCounted: further sites of a cause are told of by their number, a minute
+// later, and only when there are more.
+func TestAsideIsCounted(t *testing.T) {
+	var log locked
+	out := slog.New(slog.NewTextHandler(&log, nil))
+	al, now := newAsideLog(), time.Now()
+	for i := range 3 {
+		if first := al.add(failure{cause: "connect", text: "refused"}, true, now.Add(time.Duration(i)*time.Minute)); first != (i == 0) {
+			t.Errorf("%d: %v", i, first)
+		}
+	}
+	al.add(failure{cause: "connect", text: "refused"}, false, now) // the same one once more
+	al.report(out, now.Add(tellAgain/2))
+	if log.String() != "" {
+		t.Error(log.String())
+	}
+	for range 2 {
+		al.report(out, now.Add(2*tellAgain))
+	}
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "sites=3") || !strings.Contains(got, "refused") {
+		t.Error(got)
+	}
+	if counts, giveUp := al.counts(); counts["connect"] != (Aside{3, "refused"}) || !giveUp.Equal(now.Add(2*time.Minute)) {
+		t.Errorf("%+v, %v", counts, giveUp)
+	}
+}
+
+// TestGiveUpCountsDown: a crawl whose every site is refused says so, from when on it
+// gives up, and at the end why.
+func TestGiveUpCountsDown(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	r.cfg.Fetcher, r.cfg.GiveUp, r.cfg.ExitWhenDone = deaf{}, time.Hour, true
+	r.seed("http://a.example/", "http://b.example/")
+	crawler := r.crawler()
+	wait := r.start(crawler)
+	until(t, "the bound is named", func() bool { return crawler.Progress().Limit == limitUnreachable })
+	p := crawler.Progress()
+	if p.GivesUp < 50*time.Minute || p.GivesUp > time.Hour || p.Aside[fetch.ClassConnect].Sites != 2 {
+		t.Errorf("%+v", p)
+	}
+	until(t, "it counts down", func() bool { return crawler.Progress().GivesUp < p.GivesUp })
+	crawler.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -52,11 +53,19 @@ func (s *Screen) Show(p crawl.Progress) {
 	bytes := uint64(float64(p.Wire-s.last.Wire) / span)
 	s.last = p
 	if !s.live {
-		s.log.Info("crawling", "pages_per_s", int(pages), "bytes_per_s", bytes, "done", p.Done, "dead", p.Dead,
+		log := s.log
+		if p.GivesUp > 0 {
+			log = log.With("gives_up_in", p.GivesUp.Round(time.Second))
+		}
+		log.Info("crawling", "pages_per_s", int(pages), "bytes_per_s", bytes, "done", p.Done, "dead", p.Dead,
 			"limited_by", p.Limit, "crawl_queued", p.Queued, "crawl_waiting", p.Waiting, "crawl_known", p.Known)
 		return
 	}
-	fmt.Fprintf(s.out, "\r\x1b[K%s", fit(s.width, fmt.Sprintf("%5.0f pages/s", pages), "limit "+p.Limit,
+	limit := "limit " + p.Limit
+	if p.GivesUp > 0 {
+		limit += ", gives up in " + p.GivesUp.Round(time.Second).String()
+	}
+	fmt.Fprintf(s.out, "\r\x1b[K%s", fit(s.width, fmt.Sprintf("%5.0f pages/s", pages), limit,
 		fmt.Sprint("done ", p.Done), fmt.Sprint("crawl queued ", p.Queued), fmt.Sprint("dead ", p.Dead),
 		fmt.Sprint("crawl waiting ", p.Waiting), fmt.Sprint("crawl known ", p.Known), Bytes(bytes)+"/s"))
 }
@@ -96,6 +105,10 @@ func (s *Screen) Summary(p crawl.Progress, ended string) {
 	}
 	for _, cause := range sortedKeys(p.Causes) {
 		fmt.Fprintf(w, "  %s\t%d%s\n", cause, p.Causes[cause], remedy(cause))
+	}
+	for _, cause := range slices.Sorted(maps.Keys(p.Aside)) {
+		a := p.Aside[cause]
+		fmt.Fprintf(w, "set aside\t%s could not be crawled: %s\t%s\n", Number(int64(a.Sites), "site"), cause, a.Text)
 	}
 	var answers uint64
 	for _, n := range p.Classes[1:] {
