@@ -34,6 +34,7 @@ type Member struct {
 	Seen    time.Time `json:"seen"`              // set by Members: when it announced itself last
 	Rate    float64   `json:"rate"`              // pages a second, lately
 	Pages   int64     `json:"pages"`             // settled since it started
+	Bytes   int64     `json:"bytes,omitempty"`   // on the wire, since it started
 	Visits  int       `json:"visits"`            // out now
 	Limit   string    `json:"limit,omitempty"`   // what limits it now
 	Tokens  string    `json:"tokens,omitempty"`  // set by Announce: how the tokens of its visits begin

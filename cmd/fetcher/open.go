@@ -105,7 +105,7 @@ func attend(f frontier.Membership, c *crawl.Crawler, seeds bool) (attendance, er
 	self.ID = c.ID()
 	member, err := frontier.Attend(context.Background(), f, func() frontier.Member {
 		p, m := c.Progress(), self
-		m.Rate, m.Pages, m.Visits, m.Limit, m.Seeding = p.Rate, int64(p.Done+p.Dead), int(p.Visits), p.Limit, seeding.Load()
+		m.Rate, m.Pages, m.Bytes, m.Visits, m.Limit, m.Seeding = p.Rate, int64(p.Done+p.Dead), int64(p.Wire), int(p.Visits), p.Limit, seeding.Load()
 		return m
 	}, c.SetLive)
 	if err != nil {

@@ -52,6 +52,7 @@ type cli struct {
 	Doctor   doctorCmd   `cmd:"" help:"Look at the servers and at this machine, and say what to mend before a crawl runs."`
 	Inspect  inspectCmd  `cmd:"" help:"Show what a crawl would make of some input."`
 	Exporter exporterCmd `cmd:"" help:"Show a crawl to Prometheus, whether or not a fetcher lives."`
+	Web      webCmd      `cmd:"" help:"Show a crawl to people: a page with rates, shards, fetchers, sites, what is dead, and why."`
 	Plan     planCmd     `cmd:"" help:"Plan machines, memory, time and cost of a crawl from measured unit costs."`
 	Delete   deleteCmd   `cmd:"" help:"Delete a crawl."`
 }

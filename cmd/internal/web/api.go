@@ -1,0 +1,228 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/ask"
+	"seine/frontier/canon"
+)
+
+// state is what the page shows all the time.
+type state struct {
+	Report  *frontier.Report `json:"report"`  // nil before the first reading
+	Filters []fill           `json:"filters"` // by shard; none where there are no filters
+	Points  []Point          `json:"points"`
+	Fault   string           `json:"fault,omitempty"` // why the crawl cannot be read now
+	Changes bool             `json:"changes"`
+}
+
+func (s *server) now(r *http.Request) (any, error) {
+	since, _ := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64) // none: all
+	report, fills, points, err := s.watch.now(since)
+	st := state{Report: report, Filters: fills, Points: points, Changes: s.cfg.Changes}
+	if err != nil {
+		st.Fault = err.Error()
+	}
+	return st, nil
+}
+
+func (s *server) why(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	return ask.Why(r.Context(), s.cfg.Frontier, ask.WhyQuery{URL: strings.TrimSpace(q.Get("url")), From: strings.TrimSpace(q.Get("from"))})
+}
+
+// siteView is what is kept of a site.
+type siteView struct {
+	frontier.SiteState
+	Shard int
+}
+
+func (s *server) site(r *http.Request) (any, error) {
+	site, err := s.siteOf(r.URL.Query().Get("site"))
+	if err != nil {
+		return nil, err
+	}
+	k := frontier.ShardOf(s.cfg.Frontier, site)
+	list, err := s.cfg.Frontier.SiteStates(r.Context(), k, []string{site})
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return siteView{list[0], k}, nil
+}
+
+func (s *server) siteOf(text string) (string, error) {
+	site, err := s.cfg.Frontier.Layout().SiteOf(strings.TrimSpace(text))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errAsked, err)
+	}
+	return site, nil
+}
+
+func (s *server) stopped(r *http.Request) (any, error) {
+	list, err := s.cfg.Frontier.Stopped(r.Context())
+	if list == nil {
+		list = []frontier.Stop{}
+	}
+	return list[:min(len(list), shownMost)], err
+}
+
+// shownMost is how many letters or sites a page shows.
+const shownMost = 200
+
+// letter is a dead letter as the page has it.
+type letter struct {
+	ID       string `json:"id"`
+	Shard    int    `json:"shard"`
+	URL      string `json:"url"` // without credentials
+	Site     string `json:"site"`
+	Cause    string `json:"cause"`
+	Text     string `json:"text"`
+	Attempts uint8  `json:"attempts"`
+	Depth    uint32 `json:"depth"`
+}
+
+// idOf names a letter without telling what is in it.
+func idOf(raw string) string {
+	sum := sha256.Sum256([]byte(raw))
+	return hex.EncodeToString(sum[:12])
+}
+
+func (s *server) dead(r *http.Request) (any, error) {
+	list := []letter{}
+	filter := frontier.DeadFilter{Cause: r.URL.Query().Get("cause"), Limit: shownMost}
+	if filter.Cause == "" {
+		return nil, fmt.Errorf("%w: give a cause", errAsked)
+	}
+	_, err := frontier.WalkDead(r.Context(), s.cfg.Frontier, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
+		for _, d := range batch {
+			list = append(list, letter{idOf(d.Raw), k, shownURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth})
+		}
+		return 0, nil
+	})
+	return list, err
+}
+
+// shownURL is a stored URL without its credentials.
+func shownURL(url string) string {
+	var u canon.URL
+	if err := canon.NewParser(canon.Config{}).Parse(&u, []byte(url)); err != nil {
+		return frontier.HideCredentials(url)
+	}
+	return u.String()
+}
+
+// change is what somebody wants changed.
+type change struct {
+	Do     string `json:"do"` // pause, resume, block, unblock, retry, set
+	Site   string `json:"site"`
+	Shard  *int   `json:"shard"`
+	Cause  string `json:"cause"`
+	ID     string `json:"id"` // of a letter; none: all of the cause
+	Reason string `json:"reason"`
+	Delay  string `json:"delay"` // set: of all sites without one of their own
+}
+
+// change does it, and says what was done in one line.
+func (s *server) change(r *http.Request) (any, error) {
+	var c change
+	in := json.NewDecoder(r.Body)
+	in.DisallowUnknownFields()
+	if err := in.Decode(&c); err != nil {
+		return nil, fmt.Errorf("%w: %w", errAsked, err)
+	}
+	said, err := s.apply(r.Context(), c)
+	if err != nil {
+		return nil, err
+	}
+	s.cfg.Log.Info("changed from the page", "do", c.Do, "what", said)
+	return map[string]string{"said": said}, nil
+}
+
+func (s *server) apply(ctx context.Context, c change) (string, error) {
+	f := s.cfg.Frontier
+	switch c.Do {
+	case "pause", "resume":
+		paused := c.Do == "pause"
+		if c.Site != "" {
+			return s.alter(ctx, c, frontier.SiteChange{Paused: &paused, Reason: c.Reason})
+		}
+		k := -1
+		if c.Shard != nil {
+			if k = *c.Shard; k < 0 || k >= f.Shards() {
+				return "", fmt.Errorf("%w: the crawl has shards 0 to %d", errAsked, f.Shards()-1)
+			}
+			return fmt.Sprintf("%s: shard %d", c.Do, k), f.Pause(ctx, k, paused)
+		}
+		return c.Do + ": the crawl", f.Pause(ctx, k, paused)
+	case "block", "unblock":
+		blocked := c.Do == "block"
+		if blocked && strings.TrimSpace(c.Reason) == "" {
+			return "", fmt.Errorf("%w: a block needs a reason", errAsked)
+		}
+		return s.alter(ctx, c, frontier.SiteChange{Blocked: &blocked, Reason: c.Reason})
+	case "retry":
+		return s.retry(ctx, c)
+	case "set":
+		return s.set(ctx, c)
+	}
+	return "", fmt.Errorf("%w: there is no change %q", errAsked, c.Do)
+}
+
+func (s *server) alter(ctx context.Context, c change, what frontier.SiteChange) (string, error) {
+	site, err := s.siteOf(c.Site)
+	if err != nil {
+		return "", err
+	}
+	f := s.cfg.Frontier
+	return c.Do + ": " + site, f.Alter(ctx, frontier.ShardOf(f, site), site, what)
+}
+
+// retry queues one letter, or all of a cause, once more.
+func (s *server) retry(ctx context.Context, c change) (string, error) {
+	if c.Cause == "" {
+		return "", fmt.Errorf("%w: give a cause", errAsked)
+	}
+	f := s.cfg.Frontier
+	back, found := 0, false
+	_, err := frontier.WalkDead(ctx, f, frontier.DeadFilter{Cause: c.Cause}, func(k int, batch []frontier.DeadLetter) (int, error) {
+		if c.ID != "" {
+			var one []frontier.DeadLetter
+			for _, d := range batch {
+				if !found && idOf(d.Raw) == c.ID {
+					one, found = append(one, d), true
+				}
+			}
+			if batch = one; len(batch) == 0 {
+				return 0, nil
+			}
+		}
+		n, err := f.Revive(ctx, k, batch)
+		back += n
+		return n, err
+	})
+	if err == nil && back == 0 {
+		return "", fmt.Errorf("%w: that letter is not there any more", errAsked)
+	}
+	return fmt.Sprintf("retry: %d of cause %s", back, c.Cause), err
+}
+
+func (s *server) set(ctx context.Context, c change) (string, error) {
+	d, err := time.ParseDuration(c.Delay)
+	if err != nil || d < 0 {
+		return "", fmt.Errorf("%w: the delay is %q, must be like 500ms or 2s", errAsked, c.Delay)
+	}
+	_, _, err = s.cfg.Frontier.Set(ctx, func(to *frontier.Settings) error {
+		to.Delay = d
+		return to.Validate()
+	})
+	return fmt.Sprintf("set: delay %s", d), err
+}
