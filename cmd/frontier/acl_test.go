@@ -101,6 +101,16 @@ func TestRoles(t *testing.T) {
 		read.ok("bloom info --crawl news --probe 10")
 		operate.ok("bloom dump --crawl news " + dump)
 		read.ok("why --crawl news "+web.URL+"/dead", "robots")
+		t.Run("exporter", func(t *testing.T) {
+			e := *read
+			e.t = t
+			code, text := page(t, "http://"+e.serve("exporter", "--crawl", "news", "--listen", "127.0.0.1:0")+"/metrics")
+			for _, metric := range []string{"seine_frontier_known_urls", "seine_redis_", "seine_frontier_programs"} {
+				if code != http.StatusOK || !strings.Contains(text, "\n"+metric) {
+					t.Errorf("code %d, no %s in %s", code, metric, text)
+				}
+			}
+		})
 		read.ok("check --urls --crawl news")
 		changes := []string{
 			"set --delay 2s", "pause", "pause --shard 1", "pause --site x.example", "resume", "block --reason test x.example",

@@ -22,12 +22,16 @@ func TestRedisConfig(t *testing.T) {
 		{RedisFlags{Redis: "redis://u:p@h:1,i:2/5"}, nil, "[redis://u:p@h:1,i:2/5]  false"},
 		{RedisFlags{Redis: "rediss://h:1"}, []string{passwordEnv + "=from env"}, "[rediss://h:1] from env true"},
 		{RedisFlags{Redis: "h:1", RedisPasswordFile: secret}, []string{passwordEnv + "=x"}, "[h:1] from file false"},
+		{RedisFlags{Redis: "rediss+sentinel://m@h:1", RedisUser: "app"}, nil, "[rediss+sentinel://m@h:1]  true"},
 	}
 	for _, c := range cases {
 		e, err := c.flags.Config("x", c.env)
 		if err != nil {
 			t.Error(err)
 			continue
+		}
+		if e.Username != c.flags.RedisUser {
+			t.Errorf("%s: user %q", c.flags.Redis, e.Username)
 		}
 		if got := fmt.Sprint(e.Addrs, " ", string(e.Password), " ", e.TLS.Enabled); got != c.want {
 			t.Errorf("%s: %s, want %s", c.flags.Redis, got, c.want)
@@ -36,6 +40,7 @@ func TestRedisConfig(t *testing.T) {
 	for _, bad := range []RedisFlags{
 		{Redis: "http://h"}, {Redis: ""}, {Redis: "redis://u:sesame%zz@h"}, {Redis: "redis://:sesame@h/x"},
 		{Redis: "h:1", RedisCA: secret}, {Redis: "h", RedisPasswordFile: "/nowhere"},
+		{Redis: "redis+sentinel://m@h", RedisSentinelPasswordFile: "/nowhere"}, {Redis: "redis+sentinel://h"}, {Redis: "redis+sentinel://u:sesame@h"},
 	} {
 		_, err := bad.Config("x", nil)
 		if !errors.Is(err, ErrUsage) || strings.Contains(err.Error(), "sesame") {
