@@ -66,9 +66,6 @@ var Table = []Row{
 	{"seine_frontier_program_versions", gauge, []string{"version"}, "Programs at work by version."},
 	{"seine_frontier_fetchers_limited_by", gauge, []string{"bound"}, "Fetchers by what bounds their rate."},
 	{"seine_frontier_pages_per_second", gauge, nil, "Pages a second of all fetchers together, as they say."},
-	{"seine_frontier_left_seconds", gauge, nil, "Time until the crawl is done, where that can be told."},
-	{"seine_frontier_largest_site_seconds", gauge, nil, "Time until the site is done that takes longest, of those that are known to be large."},
-	{"seine_frontier_deadline_timestamp_seconds", gauge, nil, "When the crawl should be done, as the exporter was told."},
 
 	{"seine_exporter_up", gauge, nil, "1 when the crawl could be read."},
 	{"seine_exporter_read_seconds", gauge, nil, "Time that reading the crawl took."},
