@@ -6,10 +6,12 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
+	"seine/frontier/ask"
 )
 
 type statsCmd struct{}
@@ -17,11 +19,17 @@ type statsCmd struct{}
 // Run shows totals, dead letters by cause and live programs.
 func (c *statsCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
-		r, err := f.Report(ctx)
+		p, err := ask.Stats(ctx, f)
 		if err != nil {
 			return err
 		}
-		return g.answer(env, r, func(w io.Writer) { showReport(w, r) })
+		return g.answer(env, p, func(w io.Writer) {
+			showReport(w, &p.Report)
+			showProgress(w, p)
+			if p.Members != nil {
+				showMembers(w, p.Members)
+			}
+		})
 	})
 }
 
@@ -84,9 +92,19 @@ func showReport(w io.Writer, r *frontier.Report) {
 	for _, cause := range slices.Sorted(maps.Keys(r.Dead)) {
 		row(w, "  "+cause, r.Dead[cause])
 	}
-	if r.Members != nil {
-		showMembers(w, r.Members)
+}
+
+// showProgress shows what follows from the report.
+func showProgress(w io.Writer, p *ask.Progress) {
+	if p.Total.Dead > 0 {
+		row(w, "dead now", p.DeadNow)
 	}
+	row(w, "rate", fmt.Sprintf("%.1f pages/s", p.Rate))
+	left := "unknown"
+	if p.ETA.Known {
+		left = p.ETA.Left.String()
+	}
+	row(w, "done in", fmt.Sprintf("%s, %s", left, strings.TrimPrefix(p.ETA.By, "unknown: ")))
 }
 
 func showMembers(w io.Writer, members []frontier.Member) {

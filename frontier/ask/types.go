@@ -6,20 +6,21 @@ import (
 	"seine/frontier"
 )
 
-// Progress is how far a crawl is, who works on it, and what is wrong.
+// Progress is how far a crawl is, who works on it, and what is wrong. Its State is
+// "ready" only where Troubles has nothing.
 type Progress struct {
 	frontier.Report
-	Ready    bool              `json:"ready"`      // work goes on, or could: no entry in Troubles
-	Troubles []string          `json:"troubles"`   // what stops the crawl or parts of it: silent, full, paused, an output that takes nothing
-	Rate     float64           `json:"rate"`       // pages a second of all fetchers, lately
-	Limits   map[string]int    `json:"limited_by"` // fetchers by what limits them
-	Versions map[string]int    `json:"versions"`   // programs by version
-	DeadNow  int64             `json:"dead_now"`   // letters kept now; Total.Dead is what ever died
-	Vanished []frontier.Member `json:"vanished"`   // fetchers of the last hour that stopped without a word, by their last one
-	ETA      ETA               `json:"eta"`
+	Troubles []string       `json:"troubles"`   // shards that are silent or full; State tells of the rest
+	Rate     float64        `json:"rate"`       // pages a second of all fetchers, lately
+	Limits   map[string]int `json:"limited_by"` // fetchers by what limits them
+	Versions map[string]int `json:"versions"`   // programs by version
+	DeadNow  int64          `json:"dead_now"`   // letters kept now; Total.Dead is what ever died
+	ETA      ETA            `json:"eta"`
 }
 
-// ETA is when a crawl will be done.
+// ETA is when a crawl will be done, if nothing new is found: the later of the end
+// of all that is queued at the fleet's rate, and of the largest site's queue at its
+// delay.
 type ETA struct {
 	Known bool      `json:"known"`
 	At    time.Time `json:"at,omitzero"`

@@ -1,0 +1,62 @@
+package ask
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"seine/frontier"
+	"seine/frontier/canon"
+	"seine/frontier/memory"
+)
+
+// TestStats: the end of a crawl is the later of what its rate and what its largest
+// site say, and unknown where nothing is fetched.
+func TestStats(t *testing.T) {
+	f, err := memory.New(memory.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	stats := func(by string) *Progress {
+		t.Helper()
+		p, err := Stats(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.State != "ready" || !strings.Contains(p.ETA.By, by) {
+			t.Errorf("%s: %+v", p.State, p.ETA)
+		}
+		return p
+	}
+	if p := stats("nothing is left"); !p.ETA.Known {
+		t.Error("an empty crawl has no end")
+	}
+	var batch []frontier.Candidate
+	for _, path := range []string{"1", "2", "3", "4"} {
+		url := "http://a.example/" + path
+		batch = append(batch, frontier.Candidate{URL: url, Site: "a.example", Fingerprint: canon.FingerprintOf([]byte("a.example"), []byte(url))})
+	}
+	if err := f.Admit(t.Context(), 0, batch, make([]frontier.Verdict, len(batch))); err != nil {
+		t.Fatal(err)
+	}
+	if p := stats("unknown: nothing is fetched"); p.ETA.Known {
+		t.Errorf("%+v", p.ETA)
+	}
+	m := frontier.NewMember(frontier.KindFetcher, "v1")
+	m.Rate, m.Limit = 0.5, "politeness"
+	if _, err := f.Announce(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	p := stats("4 URLs at 0.5 a second")
+	if p.ETA.Left != Span(8*time.Second) || p.Rate != 0.5 || p.Limits["politeness"] != 1 || p.Versions["v1"] != 1 {
+		t.Errorf("%+v", p)
+	}
+	m.Rate = 100
+	if _, err := f.Announce(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if p := stats("4 URLs of a.example at its delay of 1s"); p.ETA.Left != Span(4*time.Second) {
+		t.Errorf("%+v", p.ETA)
+	}
+}
