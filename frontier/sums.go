@@ -21,7 +21,7 @@ type Facts struct {
 const StatusOther = 999
 
 // Reasons is how many reasons there are for not following a link.
-const Reasons = 11
+const Reasons = 12
 
 // The reasons why a link was not followed, from 1 on, as metrics and reports name
 // them.
@@ -33,7 +33,7 @@ const (
 )
 
 // ReasonNames are the reasons in the order of Facts.Refused; the first is none.
-var ReasonNames = [Reasons]string{"", ReasonScope, ReasonDepth, ReasonRule, ReasonExtension, "nofollow", "invalid", "scheme", "guard", "over", "foreign"}
+var ReasonNames = [Reasons]string{"", ReasonScope, ReasonDepth, ReasonRule, ReasonExtension, "nofollow", "invalid", "scheme", "guard", "over", "foreign", "handler"}
 
 // Sums are what a shard summed up of the outcomes that it settled, each once.
 type Sums struct {

@@ -40,29 +40,34 @@ func (void) Close() error                           { return nil }
 // BenchmarkPage is all that a page costs but for its request and its record, from
 // visit to settle in memory: a 16 KB page with 60 links to known pages.
 func BenchmarkPage(b *testing.B) {
+	body := benchBody()
+	b.ReportAllocs()
+	for b.Loop() {
+		crawlPages(b, body, nil)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*benchSites*benchPages), "ns/page")
+}
+
+func benchBody() []byte {
 	var body bytes.Buffer
 	for i := range 60 {
 		fmt.Fprintf(&body, "<p>%s</p><a href='/p%d'>x</a>\n", bytes.Repeat([]byte("text "), 45), i%benchPages)
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		crawlPages(b, body.Bytes())
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*benchSites*benchPages), "ns/page")
+	return body.Bytes()
 }
 
 const benchSites, benchPages = 100, 20
 
 // crawlPages crawls benchPages pages of each of benchSites sites, all of them with
 // this body.
-func crawlPages(b *testing.B, body []byte) {
+func crawlPages(b *testing.B, body []byte, h Handler) {
 	s := frontier.DefaultSettings()
 	s.Delay, s.Robots = 0, "ignore"
 	q, err := memory.New(memory.Config{Settings: s})
 	if err != nil {
 		b.Fatal(err)
 	}
-	c, err := New(Config{Frontier: q, Fetcher: &canned{body}, Sink: void{}, Exact: true, KnownURLs: 1 << 14})
+	c, err := New(Config{Frontier: q, Fetcher: &canned{body}, Sink: void{}, Handler: h, Exact: true, KnownURLs: 1 << 14})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,6 +21,7 @@ type Config struct {
 	Frontier Frontier
 	Fetcher  fetch.Doer
 	Sink     sink.Sink
+	Handler  Handler      // code of your own that sees each page, or nil
 	Log      *slog.Logger // nil: discarded
 	Overflow Overflow     // takes links that find no room; nil: their pages wait for it
 

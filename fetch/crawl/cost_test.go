@@ -31,7 +31,7 @@ func BenchmarkCost(b *testing.B) {
 func cpuPerPage(b *testing.B, body []byte) float64 {
 	from := cpuTime()
 	for b.Loop() {
-		crawlPages(b, body)
+		crawlPages(b, body, nil)
 	}
 	return float64((cpuTime() - from).Nanoseconds()) / float64(b.N*benchSites*benchPages)
 }

@@ -63,6 +63,7 @@ type Crawler struct {
 	readers    sync.Pool // of *urlReader, for visits that hold no worker
 	policy     atomic.Pointer[policy]
 	count      *counters
+	handling   *handling // nil without a Handler
 	deadSites  *deadSites
 	known      *knownURLs
 	written    *knownURLs             // whose lines are in the overflow; nil without one
@@ -104,6 +105,9 @@ func New(cfg Config) (*Crawler, error) {
 		c.written = newKnownURLs(cfg.KnownURLs)
 	}
 	c.lossPermit.began = time.Now()
+	if cfg.Handler != nil {
+		c.handling = newHandling(c.count.set)
+	}
 	c.flow = newFlow(cfg.OpenBytes, c.notifyHungry)
 	c.budget.need = make(chan struct{}, 1)
 	pol, err := newPolicy(cfg.Frontier.Settings())

@@ -23,6 +23,9 @@ import (
 	"seine/fetch"
 	"seine/frontier"
 	"seine/frontier/memory"
+	"seine/frontier/redis"
+	"seine/shard"
+	"seine/shard/shardtest"
 )
 
 // asked is one request as the web saw it.
@@ -269,7 +272,7 @@ type rig struct {
 	t     *testing.T
 	web   *web
 	store *store
-	queue *memory.Frontier
+	queue frontier.Frontier
 	cfg   Config
 }
 
@@ -299,6 +302,30 @@ func newLentRig(t *testing.T, w *web, lease time.Duration, change func(*frontier
 		Concurrency: 16, Lease: lease, Exact: true, ExitWhenDone: true, Backoff: 20 * time.Millisecond,
 	}
 	return r
+}
+
+// onBoth runs a test of a crawl in this process, and of one in Redis.
+func onBoth(t *testing.T, change func(*frontier.Settings), test func(t *testing.T, w *web, r *rig)) {
+	t.Run("memory", func(t *testing.T) {
+		w := newWeb(t)
+		test(t, w, newLentRig(t, w, shortLease, change))
+	})
+	t.Run("redis", func(t *testing.T) {
+		w := newWeb(t)
+		r := newLentRig(t, w, shortLease, change)
+		client, err := shard.Open(t.Context(), shard.Config{Addrs: shardtest.One(t).Addrs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		s := *r.queue.Settings()
+		q, err := redis.OpenOrCreate(t.Context(), client, "crawl", frontier.Layout{Shards: 3, PlanURLs: 10_000}, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.queue, r.cfg.Frontier, r.cfg.Exact = q, q, false
+		test(t, w, r)
+	})
 }
 
 // seed admits URLs with seed standing.

@@ -31,6 +31,9 @@ func (c *Crawler) WriteMetrics(out io.Writer) {
 		metrics.WriteCounterUint64(out, rule+`result="failed"}`, n.Failed)
 		metrics.WriteCounterUint64(out, rule+`result="missing"}`, n.Missing)
 	}
+	if c.handling != nil {
+		c.handling.write(gauge)
+	}
 	now := c.bottleneck.get()
 	for _, name := range limitNames {
 		v := int64(0)

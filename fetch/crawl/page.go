@@ -37,6 +37,7 @@ type page struct {
 	counted    bool         // holds a page of the budget
 	facts      frontier.Facts
 	seen       atomic.Int64 // candidates that were known
+	dropRecord bool         // its handler wants none
 }
 
 const (
@@ -80,6 +81,7 @@ const (
 	causeRedirectLoop = "redirect_loop" // redirects to itself, or too many in a row
 	causeUnreachable  = "unreachable"   // its site could not be reached for too long
 	causeSilent       = "silent_shard"  // candidates of its page are of a shard that does not answer; never of the dead
+	causeHandler      = "handler"       // the Handler failed at its page
 	causeOther        = "other"
 )
 
@@ -120,17 +122,27 @@ func (w *worker) conclude(r reply, err error) {
 	}
 	w.decide(&r, err)
 	p.outcome.Tries = 1
+	if !p.goesBack() {
+		w.planNext(err)
+		w.fillRecord(err)
+		if w.crawler.cfg.Handler != nil {
+			w.handle(err)
+		}
+	}
 	v.logURL(&p.outcome, w.item, w.url.AppendRedacted, w.resp.Status, w.resp.Took)
-	if k := p.outcome.Kind; k == frontier.Retry || k == frontier.Requeue {
+	if p.goesBack() {
 		w.abandon()
 		v.settle(p.outcome)
 		return
 	}
-	w.planNext(err)
-	w.fillRecord(err)
 	w.noteFacts()
 	w.flushCounts()
 	p.write(&w.rec)
+}
+
+// goesBack reports whether the page is to be fetched again, and has no record.
+func (p *page) goesBack() bool {
+	return p.outcome.Kind == frontier.Retry || p.outcome.Kind == frontier.Requeue
 }
 
 // decide makes the outcome, and hands the visit what the request brought.
@@ -401,12 +413,12 @@ func (w *worker) applyRules(encoding string) (made []byte) {
 			made = nil
 		}
 	}()
-	p, err := fields.NewPage(w.body, encoding, &w.url)
-	if err != nil {
+	var err error
+	if w.parsed, err = fields.NewPage(w.body, encoding, &w.url); err != nil {
 		log.Error("rules of fields cannot read the page; it has none", "err", err)
 		return nil
 	}
-	result := w.rules.Apply(p)
+	result := w.rules.Apply(w.parsed)
 	return result.AppendJSON(nil)
 }
 
@@ -463,6 +475,10 @@ func (p *page) write(r *sink.Record) {
 	c := p.visit.loop.crawler
 	p.charge(0)
 	c.recording.Add(1)
+	if p.dropRecord {
+		p.recorded(nil)
+		return
+	}
 	c.writing.Add(1)
 	c.cfg.Sink.Write(r, p.recorded)
 	c.writing.Add(-1)
@@ -481,9 +497,16 @@ func (v *visit) endUnasked(item *frontier.Item, u *canon.URL, o frontier.Outcome
 	} else {
 		r.URL = string(u.AppendRedacted(nil))
 	}
+	if v.loop.crawler.cfg.Handler != nil {
+		v.handleUnasked(item, u, p, &r)
+	}
+	v.logURL(&p.outcome, item, func([]byte) []byte { return []byte(r.URL) }, 0, 0)
+	if p.goesBack() {
+		v.settle(p.outcome)
+		return
+	}
 	p.facts.Seed = seedOf(item, r.URL)
 	p.outcome.Facts = &p.facts
-	v.logURL(&o, item, func([]byte) []byte { return []byte(r.URL) }, 0, 0)
 	p.write(&r)
 }
 

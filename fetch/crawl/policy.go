@@ -39,6 +39,7 @@ const (
 	refusedGuard
 	refusedOver
 	refusedForeign
+	refusedHandler
 	refusals
 )
 

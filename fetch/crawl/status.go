@@ -28,9 +28,10 @@ const (
 	limitRedis       = "redis"
 	limitMemory      = "memory" // more sites may not be lent at once
 	limitSink        = "sink"
+	limitHandler     = "handler" // workers wait for the Handler
 )
 
-var limitNames = []string{limitEmpty, limitPoliteness, limitUnreachable, limitWorkers, limitNetwork, limitDNS, limitFiles, limitPorts, limitCPU, limitRedis, limitMemory, limitSink}
+var limitNames = []string{limitEmpty, limitPoliteness, limitUnreachable, limitWorkers, limitNetwork, limitDNS, limitFiles, limitPorts, limitCPU, limitRedis, limitMemory, limitSink, limitHandler}
 
 // bottleneck is what bounds the rate, as found once a second.
 type bottleneck struct {
@@ -73,9 +74,12 @@ func (c *Crawler) findBottleneck() {
 		short = limitDNS
 	}
 	name := limitEmpty
+	handlers, hanging, _, _ := c.handling.now(time.Now())
 	switch {
 	case c.sinkStalls():
 		name = limitSink
+	case 2*handlers > c.agenda.size:
+		name = limitHandler
 	case short != "":
 		name = short
 	case c.flow.blocked(), c.anyFull(), c.anySlow():
@@ -88,6 +92,8 @@ func (c *Crawler) findBottleneck() {
 		name = limitMemory
 	case late:
 		name = limitRedis
+	case hanging > 0, handlers > 0 && handlers == c.agenda.busy():
+		name = limitHandler
 	case c.unreachable():
 		name = limitUnreachable
 	case c.delayed() > 0, c.anyLater():
@@ -204,12 +210,14 @@ const rateSpan = 3 * time.Second
 type situation struct {
 	at           time.Time
 	shards       int
-	silent, full int   // shards that do not answer, or have no room
-	pressed      int   // shards whose memory is above the marks
-	paused       int   // shards that lend nothing, as their operator said
-	sink         error // records cannot be written, or nil
-	overflow     error // nor candidates that find no room
-	hasOverflow  bool  // there is an overflow
+	silent, full int    // shards that do not answer, or have no room
+	pressed      int    // shards whose memory is above the marks
+	paused       int    // shards that lend nothing, as their operator said
+	sink         error  // records cannot be written, or nil
+	overflow     error  // nor candidates that find no room
+	hasOverflow  bool   // there is an overflow
+	hanging      int    // handlers that do not come back
+	hangs        string // URL of the page of the one that runs for longest
 }
 
 // situation looks at what holds the crawler up now.
@@ -231,6 +239,7 @@ func (c *Crawler) situation(at time.Time) situation {
 		}
 	}
 	s.sink = c.cfg.Sink.Err()
+	_, s.hanging, _, s.hangs = c.handling.now(at)
 	return s
 }
 
@@ -319,8 +328,8 @@ func (ps *pausedShards) update(n int, at time.Time) bool {
 
 // troubleLog is what the operator was told of.
 type troubleLog struct {
-	silent, full, pressed, sink, overflow trouble
-	paused                                pausedShards
+	silent, full, pressed, sink, overflow, hanging trouble
+	paused                                         pausedShards
 }
 
 // report logs what is new.
@@ -354,6 +363,11 @@ func (tl *troubleLog) report(log *slog.Logger, s situation) {
 		log.Error("candidates that find no room cannot be written; their pages wait until they can, or Redis has room", "err", s.overflow)
 	} else if over {
 		log.Info("no candidates wait for the overflow any more")
+	}
+	if grew, over := tl.hanging.update(s.hanging, s.at); grew {
+		log.Error("handlers do not come back; their workers and sites wait", "handlers", s.hanging, "longer_than", handlerHangs, "url", s.hangs)
+	} else if over {
+		log.Info("handlers come back again")
 	}
 	if was := tl.paused.told; tl.paused.update(s.paused, s.at) {
 		switch {

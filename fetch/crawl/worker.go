@@ -61,7 +61,10 @@ type worker struct {
 	scanner  *extract.Page // one of policy's, while a body comes and until its page is sent on
 	body     []byte
 	rules    fields.Rules // that make its fields
+	parsed   *fields.Page // the tree, once rules wanted it
 	linksOut []string     // links, where the record wants them
+	links    []foundLink  // where there is a Handler, and their text
+	linkText []byte
 	refused  [refusals]int
 	known    int
 }
@@ -144,7 +147,11 @@ func (w *worker) begin(v *visit, item *frontier.Item) {
 	if cap(w.wire.Response) > maxKeptBody {
 		w.wire.Response = nil
 	}
-	w.linksOut, w.rules = nil, nil
+	w.linksOut, w.rules, w.parsed = nil, nil, nil
+	if cap(w.linkText) > maxKeptBody {
+		w.links, w.linkText = nil, nil
+	}
+	w.links, w.linkText = w.links[:0], w.linkText[:0]
 	w.digest.begin(w.policy.settings.DigestKind())
 	w.scan = false
 	w.known = 0 // of a page that is to be fetched again, whose links count then
@@ -196,7 +203,7 @@ func isSitemap(u *canon.URL, contentType string) bool {
 // Write implements fetch.Handler.
 func (w *worker) Write(p []byte) (int, error) {
 	w.digest.write(p)
-	if w.rules != nil || w.crawler.cfg.Fields.Has(sink.FieldBody) {
+	if w.rules != nil || w.crawler.cfg.Handler != nil || w.crawler.cfg.Fields.Has(sink.FieldBody) {
 		w.body = append(w.body, p...)
 	}
 	if w.scan {
@@ -209,6 +216,10 @@ func (w *worker) Write(p []byte) (int, error) {
 func (w *worker) found(ln *extract.Found) {
 	if w.crawler.cfg.Fields.Has(sink.FieldLinksOut) {
 		w.linksOut = append(w.linksOut, string(ln.URL.AppendRedacted(nil)))
+	}
+	if w.crawler.cfg.Handler != nil {
+		w.linkText = ln.URL.AppendRedacted(w.linkText)
+		w.links = append(w.links, foundLink{end: len(w.linkText), kind: ln.Kind, follow: ln.Follow})
 	}
 	if ln.Foreign {
 		w.refused[refusedForeign]++

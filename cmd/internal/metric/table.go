@@ -36,6 +36,11 @@ var Table = []Row{
 	{"seine_crawl_live_programs", gauge, nil, "Programs at work on the crawl, as this process last heard."},
 	{"seine_crawl_limited_by", gauge, []string{"bound"}, "1 for what bounds the rate of this process now."},
 	{"seine_crawl_fields_total", counter, []string{"at", "field", "result"}, "What rules of fields found, failed at or missed."},
+	{"seine_crawl_handler_calls_total", counter, []string{"result"}, "Calls of the handler: ok, error or panic."},
+	{"seine_crawl_handler_items_total", counter, nil, "Items that went to the outputs with their records."},
+	{"seine_crawl_handler_seconds", histogram, nil, "Time of one call of the handler."},
+	{"seine_crawl_handlers_active", gauge, nil, "Handlers that run now."},
+	{"seine_crawl_handler_oldest_seconds", gauge, nil, "How long the one that began first has been running."},
 
 	{"seine_frontier_ready_sites", gauge, byShard, "Sites with work that are not lent."},
 	{"seine_frontier_held_sites", gauge, byShard, "Paused sites with work."},
