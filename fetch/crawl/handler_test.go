@@ -16,6 +16,7 @@ import (
 
 	"seine/extract"
 	"seine/frontier"
+	"seine/frontier/memory"
 )
 
 // TestHandlerSees: all of a page that a handler may ask for, of every URL that gets
@@ -382,5 +383,45 @@ func BenchmarkHandler(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*benchSites*benchPages), "ns/page")
 		})
+	}
+}
+
+// TestHandlerGoesOn: a crawl in a directory that its handler stops goes on at the
+// next start, and handles each page once.
+func TestHandlerGoesOn(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	w.tree("a.example", 30)
+	dir, settings := t.TempDir(), *r.queue.Settings()
+	var handled sync.Map
+	for start := range 2 {
+		q, err := memory.New(memory.Config{Settings: settings, Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.queue, r.cfg.Frontier = q, q
+		if start == 0 {
+			r.seed("http://a.example/p0")
+		}
+		var c *Crawler
+		r.cfg.Handler = func(_ context.Context, p *Page) error {
+			if _, twice := handled.LoadOrStore(p.URL, true); twice {
+				t.Errorf("%s was handled twice", p.URL)
+			}
+			if start == 0 && p.Depth == 2 {
+				c.Stop()
+			}
+			return p.Emit(p.Depth)
+		}
+		c = r.crawler()
+		if err := r.start(c)(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(r.store.by(t)); start == 0 && (n < 3 || n > 20) || start == 1 && n != 30 {
+			t.Errorf("%d records after start %d", n, start)
+		}
+		if err := q.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
