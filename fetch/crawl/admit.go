@@ -49,10 +49,10 @@ type admitter struct {
 	wake chan struct{}
 
 	mu          sync.Mutex
-	waiting     []candidate
-	calling     int       // candidates under way
-	parkedCount int       // candidates that found no room
-	refusedAt   time.Time // when candidates that do not ask again found none, and none was admitted since
+	waiting     [][]candidate // as pages brought them, in memory of theirs
+	calling     int           // candidates under way
+	parkedCount int           // candidates that found no room
+	refusedAt   time.Time     // when candidates that do not ask again found none, and none was admitted since
 
 	// Of the goroutine that admits:
 	epoch   uint64      // of the connection, before the last call
@@ -64,10 +64,10 @@ type admitter struct {
 
 func newAdmitter(l *shardLoop) *admitter { return &admitter{loop: l, wake: make(chan struct{}, 1)} }
 
-// add takes candidates over.
+// add takes candidates over, with their memory.
 func (a *admitter) add(candidates []candidate) {
 	a.mu.Lock()
-	a.waiting = append(a.waiting, candidates...)
+	a.waiting = append(a.waiting, candidates)
 	a.mu.Unlock()
 	select {
 	case a.wake <- struct{}{}:
@@ -96,15 +96,30 @@ func (a *admitter) hasParked() bool {
 	return a.parkedCount > 0
 }
 
-// takeWaiting takes all that wait and leaves an empty line in spare's memory.
+// takeWaiting takes the candidates of one call, those that have waited longest,
+// into the memory of spare.
 func (a *admitter) takeWaiting(spare []candidate) []candidate {
 	clear(spare)
+	group := spare[:0]
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := a.waiting
-	a.waiting = spare[:0]
-	a.calling = len(all)
-	return all
+	lists := 0
+	for lists < len(a.waiting) && len(group) < maxAdmit {
+		some := a.waiting[lists]
+		n := min(len(some), maxAdmit-len(group))
+		group = append(group, some[:n]...)
+		if n < len(some) {
+			a.waiting[lists] = some[n:]
+			break
+		}
+		a.waiting[lists] = nil
+		lists++
+	}
+	if a.waiting = a.waiting[lists:]; len(a.waiting) == 0 {
+		a.waiting = nil // its front is not used again
+	}
+	a.calling = len(group)
+	return group
 }
 
 // admitGroup is one admission call: candidates, the distinct ones among
@@ -149,7 +164,9 @@ func (a *admitter) run(ctx context.Context) {
 		if a.isMute() {
 			a.setMute(candidates)
 			a.park()
-			a.awaitCandidates(ctx)
+			if len(candidates) == 0 {
+				a.awaitCandidates(ctx)
+			}
 			continue
 		}
 		if len(candidates) == 0 && !a.isRetryDue() {

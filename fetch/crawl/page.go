@@ -41,8 +41,9 @@ type page struct {
 }
 
 const (
-	// candidateOverhead is what a candidate on its way costs beside its text.
-	candidateOverhead = 160
+	// candidateOverhead is what a candidate on its way costs beside its text, in a
+	// list that has grown to hold it.
+	candidateOverhead = 300
 	// chargeStep is how far a page may grow before flow control is told.
 	chargeStep = 64 << 10
 )
