@@ -133,7 +133,6 @@ while ARGV[at + 1] do
   reply[#reply + 1] = letters
   take_sums(next_arg, leased and not string.find(letters, '0', 1, true), lent or clock ~= 0, block, site)
   if leased then
-    last_block, last_site = block, site
     local mine = lent == token
     local freed = mine and is_free
     if freed then
@@ -142,6 +141,7 @@ while ARGV[at + 1] do
     end
     if (freed or not mine) and call('EXISTS', visit) == 0 then call('ZREM', LEASES, member) end
     if freed or touched and not mine then place(block, site, freed) end
+    if freed or string.find(letters, '1', 1, true) then last_block, last_site = block, site end -- a late copy changes nothing
   end
   block = block + 9
 end
