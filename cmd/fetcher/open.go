@@ -24,6 +24,7 @@ type queue struct {
 	epoch        func(shard int) uint64                                 // nil in one process
 	attend       func(c *crawl.Crawler, seeds bool) (attendance, error) // shows the fetcher among the crawl's members
 	writeMetrics func(io.Writer)                                        // of the filters
+	whole        frontier.Operated                                      // the crawl that this process alone works on; nil in a fleet
 }
 
 // open opens the crawl, in this process or in Redis.
@@ -65,7 +66,7 @@ func (g *grammar) openMemory(log *slog.Logger) (*queue, error) {
 	}
 	return &queue{Frontier: f, close: f.Close, attend: func(c *crawl.Crawler, seeds bool) (attendance, error) {
 		return attend(f, c, seeds)
-	}, writeMetrics: func(io.Writer) {}}, nil
+	}, writeMetrics: func(io.Writer) {}, whole: f}, nil
 }
 
 // join opens the crawl in Redis, or creates it when --shards says how.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -18,6 +20,7 @@ import (
 	"seine/fetch"
 	"seine/fetch/crawl"
 	"seine/frontier"
+	"seine/frontier/ask"
 )
 
 // linger is how long batches to Redis wait for company: the server's cost of a
@@ -96,7 +99,9 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	defer seeds.onFault(c.Stop)()
 	err = g.crawl(env, c)
 	last := c.Progress()
-	screen.Summary(last, g.howEnded(env, &last, err))
+	ended := g.howEnded(env, &last, err)
+	screen.Summary(last, ended)
+	g.report(env, f, ended)
 	if err == nil && env.Stop.Err() == nil {
 		err = allFailed(&last)
 	}
@@ -118,6 +123,36 @@ func (g *grammar) howEnded(env *boot.Env, p *crawl.Progress, err error) string {
 		return "finished"
 	}
 	return "--max-time reached"
+}
+
+// reportTime bounds how long a report is waited for, listMost the lines of each of
+// its lists.
+const (
+	reportTime = 10 * time.Second
+	listMost   = 5
+)
+
+// report shows what became of a crawl that is this process's alone: of all its runs,
+// while the summary tells of this one.
+func (g *grammar) report(env *boot.Env, f *queue, ended string) {
+	if f.whole == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(env.Abort, reportTime)
+	defer cancel()
+	r, err := ask.Report(ctx, f.whole)
+	if err != nil {
+		env.Log.Warn("no report of the whole crawl", "err", err)
+		return
+	}
+	if left := r.Total.Queued + r.Total.Waiting + r.Total.Open; left > 0 {
+		ended += ", " + boot.Number(left, "URL") + " left"
+	}
+	r.Crawl, r.Ended = cmp.Or(g.State, "embedded"), ended
+	fmt.Fprintln(env.Err)
+	w := tabwriter.NewWriter(env.Err, 0, 0, 2, ' ', 0)
+	boot.ShowReport(w, r, listMost)
+	w.Flush()
 }
 
 // allFailed is an error when this process tried every URL of the crawl, for its

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
@@ -46,6 +45,9 @@ func showSites(w io.Writer, list *ask.SiteList) {
 	}
 }
 
+// listMost is how many lines of each list are shown; --json has all.
+const listMost = 20
+
 type reportCmd struct{}
 
 // Run shows what became of a whole crawl.
@@ -56,66 +58,6 @@ func (c *reportCmd) Run(env *boot.Env, g *cli) error {
 			return err
 		}
 		r.Crawl = g.name()
-		return g.answer(env, r, func(w io.Writer) { showSummary(w, r) })
+		return g.answer(env, r, func(w io.Writer) { boot.ShowReport(w, r, listMost) })
 	})
-}
-
-// listMost is how many lines of each list are shown; --json has all.
-const listMost = 20
-
-func showSummary(w io.Writer, r *ask.Summary) {
-	row(w, "crawl", r.Crawl+": "+r.Ended)
-	for _, text := range r.Unread {
-		row(w, "UNREAD", text)
-	}
-	t := &r.Total
-	row(w, "URLs", fmt.Sprintf("%d known, %d done, %d dead, %d retries; %d queued, %d waiting, %d in flight", t.Known, t.Done, t.Dead, t.Retried, t.Queued, t.Waiting, t.Open))
-	row(w, "links", fmt.Sprintf("%d found, %d of them duplicates", r.Links.Found, r.Links.Duplicates))
-	whole := "all of them listed"
-	if !r.Seeds.Whole {
-		whole = fmt.Sprintf("%d listed with --json", len(r.Seeds.List))
-	}
-	row(w, "seeds", fmt.Sprintf("%d, %s", r.Seeds.Total, whole))
-	for _, list := range []struct {
-		name   string
-		counts []ask.Count
-	}{
-		{"seeds", r.Seeds.Fates}, {"status", r.Codes}, {"media", r.Media}, {"dead of", r.Causes},
-		{"retried for", r.Retries}, {"sites by last answer", r.Sites}, {"refused links", r.Links.Refused},
-	} {
-		showCounts(w, list.name, list.counts)
-	}
-	for i, s := range r.Seeds.List[:min(len(r.Seeds.List), listMost)] {
-		row(w, head("seed", i), fmt.Sprintf("%s %s", s.Fate, s.URL))
-	}
-	for _, list := range []struct {
-		name string
-		tops []ask.Top
-	}{{"largest sites", r.Largest}, {"most dead", r.Deadest}} {
-		for i, top := range list.tops[:min(len(list.tops), listMost)] {
-			text := fmt.Sprintf("%d %s", top.Count, top.Site)
-			if top.Short > 0 {
-				text += fmt.Sprintf(" (or up to %d more)", top.Short)
-			}
-			row(w, head(list.name, i), text)
-		}
-	}
-}
-
-// head is the name of a list at its first line.
-func head(name string, i int) string {
-	if i > 0 {
-		return strings.Repeat(" ", 2)
-	}
-	return name
-}
-
-func showCounts(w io.Writer, name string, counts []ask.Count) {
-	for i, c := range counts[:min(len(counts), listMost)] {
-		text := fmt.Sprintf("%d %s", c.URLs, c.Name)
-		if c.Bytes > 0 {
-			text += fmt.Sprintf(", %d bytes", c.Bytes)
-		}
-		row(w, head(name, i), text)
-	}
 }

@@ -1,0 +1,67 @@
+package boot
+
+import (
+	"fmt"
+	"io"
+
+	"seine/frontier/ask"
+)
+
+// ShowReport writes what became of a crawl for people, in cells that tabs part, with
+// at most so many lines of each list.
+func ShowReport(w io.Writer, r *ask.Summary, most int) {
+	fmt.Fprintf(w, "crawl\t%s: %s\n", r.Crawl, r.Ended)
+	for _, text := range r.Unread {
+		fmt.Fprintf(w, "UNREAD\t%s\n", text)
+	}
+	t := &r.Total
+	fmt.Fprintf(w, "URLs\t%d known, %d done, %d dead, %d retries; %d queued, %d waiting, %d in flight\n", t.Known, t.Done, t.Dead, t.Retried, t.Queued, t.Waiting, t.Open)
+	fmt.Fprintf(w, "links\t%d found, %d of them duplicates\n", r.Links.Found, r.Links.Duplicates)
+	whole := "all of them listed"
+	if n := len(r.Seeds.List); !r.Seeds.Whole || n > most {
+		whole = fmt.Sprintf("the first %d listed", min(n, most))
+	}
+	fmt.Fprintf(w, "seeds\t%d, %s\n", r.Seeds.Total, whole)
+	for _, list := range []struct {
+		name   string
+		counts []ask.Count
+	}{
+		{"seeds", r.Seeds.Fates}, {"status", r.Codes}, {"media", r.Media}, {"dead of", r.Causes},
+		{"retried for", r.Retries}, {"sites by last answer", r.Sites}, {"refused links", r.Links.Refused},
+	} {
+		showCounts(w, list.name, list.counts, most)
+	}
+	for i, s := range r.Seeds.List[:min(len(r.Seeds.List), most)] {
+		fmt.Fprintf(w, "%s\t%s %s\n", head("seed", i), s.Fate, s.URL)
+	}
+	for _, list := range []struct {
+		name string
+		tops []ask.Top
+	}{{"largest sites", r.Largest}, {"most dead", r.Deadest}} {
+		for i, top := range list.tops[:min(len(list.tops), most)] {
+			text := fmt.Sprintf("%d %s", top.Count, top.Site)
+			if top.Short > 0 {
+				text += fmt.Sprintf(" (or up to %d more)", top.Short)
+			}
+			fmt.Fprintf(w, "%s\t%s\n", head(list.name, i), text)
+		}
+	}
+}
+
+// head is the name of a list at its first line.
+func head(name string, i int) string {
+	if i > 0 {
+		return "  "
+	}
+	return name
+}
+
+func showCounts(w io.Writer, name string, counts []ask.Count, most int) {
+	for i, c := range counts[:min(len(counts), most)] {
+		text := fmt.Sprintf("%d %s", c.URLs, c.Name)
+		if c.Bytes > 0 {
+			text += fmt.Sprintf(", %d bytes", c.Bytes)
+		}
+		fmt.Fprintf(w, "%s\t%s\n", head(name, i), text)
+	}
+}
