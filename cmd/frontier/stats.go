@@ -5,31 +5,71 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/term"
+
 	"seine/cmd/internal/boot"
 	"seine/frontier"
 	"seine/frontier/ask"
+	"seine/frontier/memory"
 )
 
-type statsCmd struct{}
+type statsCmd struct {
+	Watch bool          `help:"Show it again until interrupted. A terminal is cleared before, else an empty line parts two answers."`
+	Every time.Duration `least:"100ms" default:"2s" placeholder:"D" help:"With --watch: wait so long between (${default})."`
+}
 
 // Run shows totals, dead letters by cause and live programs.
 func (c *statsCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
-		p, err := ask.Stats(ctx, f)
-		if err != nil {
+		if !c.Watch {
+			return c.show(ctx, env, g, f)
+		}
+		if _, rests := f.(*memory.Frontier); rests { // and no fetcher could open it meanwhile
+			return boot.Usage("--watch: no fetcher has %s open, so nothing changes there; leave it out", g.State)
+		}
+		return c.watch(ctx, env, g, f)
+	})
+}
+
+// watch shows again and again, until ctx ends or something fails.
+func (c *statsCmd) watch(ctx context.Context, env *boot.Env, g *cli, f frontier.Operated) error {
+	before := "\n"
+	if out, ok := env.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
+		before = "\x1b[H\x1b[2J" // home, and clear
+	}
+	for {
+		if err := c.show(ctx, env, g, f); ctx.Err() != nil {
+			return nil // interrupted, as is meant
+		} else if err != nil {
 			return err
 		}
-		return g.answer(env, p, func(w io.Writer) {
-			showReport(w, &p.Report)
-			showProgress(w, p)
-			if p.Members != nil {
-				showMembers(w, p.Members)
-			}
-		})
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(c.Every):
+		}
+		if _, err := io.WriteString(env.Out, before); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *statsCmd) show(ctx context.Context, env *boot.Env, g *cli, f frontier.Operated) error {
+	p, err := ask.Stats(ctx, f)
+	if err != nil {
+		return err
+	}
+	return g.answer(env, p, func(w io.Writer) {
+		showReport(w, &p.Report)
+		showProgress(w, p)
+		if p.Members != nil {
+			showMembers(w, p.Members)
+		}
 	})
 }
 
