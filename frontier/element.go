@@ -28,6 +28,9 @@ type element struct {
 	SitemapOf string          `json:"sitemap_of"` // host that named it as its own
 	Referrer  string          `json:"referrer"`   // page that linked to it
 	From      string          `json:"from"`       // URL that redirects to it
+	Attempts  uint8           `json:"attempts"`   // of an exported one: what it had behind it; it begins anew
+	Cause     string          `json:"cause"`      // of an exported dead letter; it is tried anew
+	Error     string          `json:"error"`      // its last
 }
 
 // The bounds of an element.
@@ -87,6 +90,23 @@ func AppendElement(dst []byte, c *Candidate) []byte {
 	}
 	if c.Meta != "" {
 		dst = append(append(dst, `,"meta":`...), c.Meta...)
+	}
+	return append(dst, "}\n"...)
+}
+
+// AppendExported appends an entry as a line of JSON, as AppendElement does, with the
+// attempts it had and, of a dead letter, the cause and its last error, which readers
+// of elements pass over.
+func AppendExported(dst []byte, e *Entry, cause, text string) []byte {
+	c := Candidate{URL: e.URL, Priority: e.Priority, Depth: e.Depth, Redirects: e.Redirects, Trail: e.Trail, Seed: e.Seed, Meta: e.Meta,
+		Sitemap: e.Sitemap, SitemapOf: e.SitemapOf, Referrer: e.Referrer, From: e.From}
+	dst = bytes.TrimSuffix(AppendElement(dst, &c), []byte("}\n"))
+	if e.Attempts > 0 {
+		dst = strconv.AppendUint(append(dst, `,"attempts":`...), uint64(e.Attempts), 10)
+	}
+	if cause != "" {
+		dst = appendString(append(dst, `,"cause":`...), strings.ToValidUTF8(cause, "?"))
+		dst = appendString(append(dst, `,"error":`...), strings.ToValidUTF8(text, "?"))
 	}
 	return append(dst, "}\n"...)
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // Insight reads what shards keep, for people who ask and for copies of a crawl.
-// It changes nothing. Each call is bounded, whatever the size of the shard.
+// It changes nothing. But for WorkSites, each call is bounded, whatever the size of
+// the shard.
 type Insight interface {
 	// ShardStats counts one shard.
 	ShardStats(ctx context.Context, shard int) (ShardStats, error)
@@ -27,6 +28,10 @@ type Insight interface {
 	// with the longest queues that Settle met, and some drawn by lot. all says that
 	// these are all there are.
 	SampleSites(ctx context.Context, shard int, n int) (sites []string, all bool, err error)
+	// WorkSites names all sites of a shard that have work or are lent, some 0.1 KB of
+	// memory each; on a live crawl one that moves meanwhile may be left out, or come twice.
+	// It is bounded by their number alone; in Redis each of its calls is.
+	WorkSites(ctx context.Context, shard int) ([]string, error)
 	// Exact says that Knows is never wrong; else a yes is, as often as the layout allows.
 	Exact() bool
 }

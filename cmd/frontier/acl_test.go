@@ -101,6 +101,7 @@ func TestRoles(t *testing.T) {
 		read.ok("bloom info --crawl news --probe 10")
 		operate.ok("bloom dump --crawl news " + dump)
 		read.ok("why --crawl news "+web.URL+"/dead", "robots")
+		read.ok("export --crawl news "+t.TempDir()+"/news.zst", "queued")
 		t.Run("exporter", func(t *testing.T) {
 			e := *read
 			e.t = t

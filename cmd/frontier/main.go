@@ -39,6 +39,7 @@ type cli struct {
 	List     listCmd     `cmd:"" help:"List the crawls of a Redis."`
 	Set      setCmd      `cmd:"" help:"Change settings; running fetchers follow within seconds."`
 	Shards   shardsCmd   `cmd:"" help:"Show the shards, where they are and how full."`
+	Export   exportCmd   `cmd:"" help:"Write what is left to fetch, and what died, to a file that seed --file takes."`
 	Why      whyCmd      `cmd:"" help:"Say why a URL was fetched, or was not."`
 	Sites    sitesCmd    `cmd:"" help:"Show the largest sites, or the slowest."`
 	Report   reportCmd   `cmd:"" help:"Show what became of a whole crawl."`

@@ -198,6 +198,9 @@ func insightSample(k *kit) {
 		sites, all, err := k.f.SampleSites(k.ctx, shard, 10)
 		k.must(err)
 		same(k, "all", all, true)
+		every, err := k.f.WorkSites(k.ctx, shard)
+		k.must(err)
+		same(k, "every", fmt.Sprint(every), fmt.Sprint(sites))
 		for _, s := range sites {
 			found[s] = true
 		}

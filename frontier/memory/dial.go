@@ -270,6 +270,10 @@ func (r *remote) Sums(ctx context.Context, k int) (*frontier.Sums, error) {
 	return get[*frontier.Sums](ctx, r, "Sums", k)
 }
 
+func (r *remote) WorkSites(ctx context.Context, k int) ([]string, error) {
+	return get[[]string](ctx, r, "WorkSites", k)
+}
+
 func (r *remote) SampleSites(ctx context.Context, k, n int) (sites []string, all bool, err error) {
 	s, err := get[sample](ctx, r, "SampleSites", sampleArgs{k, n})
 	return s.Sites, s.All, err

@@ -91,7 +91,8 @@ var calls = map[string]call{
 	"Entries": ask(func(ctx context.Context, f *Frontier, a entriesArgs) ([]frontier.Standing, error) {
 		return f.Entries(ctx, a.Shard, a.At, a.Offset, a.Count)
 	}),
-	"Sums": ask(func(ctx context.Context, f *Frontier, k int) (*frontier.Sums, error) { return f.Sums(ctx, k) }),
+	"Sums":      ask(func(ctx context.Context, f *Frontier, k int) (*frontier.Sums, error) { return f.Sums(ctx, k) }),
+	"WorkSites": ask(func(ctx context.Context, f *Frontier, k int) ([]string, error) { return f.WorkSites(ctx, k) }),
 	"SampleSites": ask(func(ctx context.Context, f *Frontier, a sampleArgs) (sample, error) {
 		sites, all, err := f.SampleSites(ctx, a.Shard, a.Most)
 		return sample{sites, all}, err

@@ -179,6 +179,25 @@ func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, a
 	return sites, all, nil
 }
 
+// WorkSites names all sites of a shard that have work or are lent, which holds the
+// shard for a look at each site that was met.
+func (f *Frontier) WorkSites(ctx context.Context, k int) ([]string, error) {
+	p, err := f.shard(ctx, k, "work sites")
+	if err != nil {
+		return nil, err
+	}
+	p.lock()
+	defer p.mu.Unlock()
+	var sites []string
+	for _, s := range p.sites {
+		if s.lent != nil || s.place != nowhere && s.place != inIdle {
+			sites = append(sites, s.name)
+		}
+	}
+	slices.Sort(sites)
+	return sites, nil
+}
+
 // shown is the tally of a site as it is shown.
 func (t *tally) shown() (shown frontier.Tally) {
 	if t.since == 0 {

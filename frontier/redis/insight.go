@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,6 +179,33 @@ func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, a
 	}
 	slices.Sort(sites)
 	return slices.Compact(sites), all, nil
+}
+
+// WorkSites names all sites of shard k that have work or are lent. What moves from one
+// zset to another stands still for one of two walks, as a rule. Cost: two calls for
+// each scanPage of sites, O(scanPage) each.
+func (f *Frontier) WorkSites(ctx context.Context, k int) ([]string, error) {
+	leases := f.keys[k].Leases()
+	zsets := append(slices.Clone(f.base[k][3:]), leases)
+	found := map[string]struct{}{}
+	for range 2 {
+		for _, key := range zsets {
+			err := f.Pages(ctx, k, "site", []any{"ZSCAN", key}, []any{"COUNT", scanPage}, func(page []any) error {
+				for i := 0; i < len(page); i += 2 { // members and their scores
+					site := shard.Text(page[i])
+					if key == leases {
+						site = LeaseOf(site).Site
+					}
+					found[site] = struct{}{}
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
 // stopOf reads since when and why a site is stopped, nil when it is not.

@@ -42,6 +42,34 @@ func printConfig(w io.Writer, flags []*kong.Flag) {
 	}
 }
 
+// CrawlYAML is what a crawl is built on, but for its shards, and those of its
+// settings that differ from the defaults, as a file of --config has them. Without
+// secrets something stands in their place that --config refuses.
+func CrawlYAML(l frontier.Layout, s frontier.Settings, secrets bool) ([]byte, error) {
+	values := map[string]any{
+		"limit-by": string(l.LimitBy), "plan-urls": l.PlanURLs, "error-rate": l.ErrorRate,
+		"strip-params": l.StripParams, "sort-query": l.SortQuery,
+	}
+	s.Digest, s.MaxCrawlDelay = s.DigestKind(), s.CrawlDelayCap()
+	defaults := frontier.DefaultSettings()
+	is, was := reflect.ValueOf(s), reflect.ValueOf(defaults)
+	for i := range is.NumField() {
+		tag, _, _ := strings.Cut(is.Type().Field(i).Tag.Get("json"), ",")
+		if v := is.Field(i).Interface(); tag != "-" && show(is.Field(i)) != show(was.Field(i)) {
+			name := strings.ReplaceAll(tag, "_", "-")
+			values[name] = plain(name, v)
+		}
+	}
+	if len(s.Sites) > 0 {
+		var rules []map[string]any
+		for _, r := range s.Sites {
+			rules = append(rules, plainRule(r, secrets))
+		}
+		values["sites"] = rules
+	}
+	return yaml.Marshal(values)
+}
+
 // plain is a value as the file may hold it, without secrets.
 func plain(name string, v any) any {
 	if name == "redis" {
@@ -58,7 +86,7 @@ func plain(name string, v any) any {
 	case []frontier.SiteRule:
 		var list []map[string]any
 		for _, r := range x {
-			list = append(list, plainRule(r))
+			list = append(list, plainRule(r, false))
 		}
 		return list
 	case fmt.Stringer:
@@ -75,7 +103,7 @@ func plain(name string, v any) any {
 }
 
 // plainRule shows a site rule; values of headers may be secrets too.
-func plainRule(r frontier.SiteRule) map[string]any {
+func plainRule(r frontier.SiteRule, secrets bool) map[string]any {
 	m := map[string]any{"match": r.Match}
 	if r.Delay != 0 {
 		m["delay"] = r.Delay.String()
@@ -91,10 +119,16 @@ func plainRule(r frontier.SiteRule) map[string]any {
 	}
 	if r.Auth != "" {
 		m["auth"] = mask
+		if secrets {
+			m["auth"] = r.Auth
+		}
 	}
 	headers := map[string]string{}
-	for name := range r.Headers {
+	for name, value := range r.Headers {
 		headers[name] = mask
+		if secrets {
+			headers[name] = value
+		}
 	}
 	if len(headers) > 0 {
 		m["headers"] = headers

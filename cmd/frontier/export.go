@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"seine/cmd/internal/boot"
+	"seine/frontier"
+	"seine/frontier/ask"
+)
+
+type exportCmd struct {
+	File        string `arg:"" name:"file.zst" help:"File for the URLs; the settings go to FILE.yaml beside it."`
+	Credentials bool   `help:"With the credentials in URLs and settings, else neither has any."`
+}
+
+// Run writes the files; those that are there are complete.
+func (c *exportCmd) Run(env *boot.Env, g *cli) error {
+	name, ok := strings.CutSuffix(c.File, ".zst")
+	if !ok || filepath.Base(name) == "" {
+		return boot.Usage("%q must end with .zst", c.File)
+	}
+	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
+		total, err := f.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		settings, err := f.Refresh(ctx)
+		if err != nil {
+			return err
+		}
+		text, err := boot.CrawlYAML(f.Layout(), *settings, c.Credentials)
+		if err != nil {
+			return err
+		}
+		if err := replace(name+".yaml", func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+			return err
+		}
+		var left ask.Left
+		if err := replace(c.File, func(w io.Writer) (err error) { left, err = c.write(ctx, f, w); return err }); err != nil {
+			return err
+		}
+		t := frontier.Total(total)
+		if t.Leases > 0 {
+			env.Log.Warn("visits were out: links of pages that were fetched meanwhile may be missing; pause the crawl and wait until none is for an export that has all", "visits", t.Leases)
+		}
+		if t.Again > 0 {
+			env.Log.Warn("URLs that wait to be fetched again are done, and not in the export", "again", t.Again)
+		}
+		return g.answer(env, left, func(w io.Writer) {
+			row(w, "queued", left.Queued)
+			row(w, "waiting", left.Waiting)
+			row(w, "dead", left.Dead)
+		})
+	})
+}
+
+// write writes the URLs, an element of a feed a line.
+func (c *exportCmd) write(ctx context.Context, f frontier.Operated, w io.Writer) (ask.Left, error) {
+	packed, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return ask.Left{}, err
+	}
+	var line []byte
+	left, err := ask.Export(ctx, f, func(e *ask.Exported) error {
+		if !c.Credentials {
+			for _, url := range []*string{&e.URL, &e.Referrer, &e.From} {
+				if strings.Contains(*url, "@") {
+					*url = printable(*url)
+				}
+			}
+			e.Text = frontier.HideCredentials(e.Text)
+		}
+		line = frontier.AppendExported(line[:0], &e.Entry, e.Cause, e.Text)
+		_, err := packed.Write(line)
+		return err
+	})
+	return left, errors.Join(err, packed.Close())
+}
+
+// replace writes a file beside the name, which only its owner reads, and renames
+// it in the end.
+func replace(name string, write func(io.Writer) error) error {
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	w := bufio.NewWriterSize(file, 1<<16)
+	if err = write(w); err == nil {
+		err = errors.Join(w.Flush(), file.Sync())
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return os.Rename(file.Name(), name)
+}

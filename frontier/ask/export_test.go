@@ -1,0 +1,94 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"seine/frontier"
+	"seine/frontier/memory"
+)
+
+// moving is a crawl in which a visit ends and another begins before each look.
+type moving struct {
+	*memory.Frontier
+	t    *testing.T
+	lent []frontier.Visit
+	n    int
+	done map[string]bool
+}
+
+func (m *moving) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.Standing, error) {
+	m.move(ctx, k)
+	return m.Frontier.Entries(ctx, k, at, offset, count)
+}
+
+// move settles what is lent, each outcome in its turn, and lends more.
+func (m *moving) move(ctx context.Context, k int) {
+	var settle []frontier.Settlement
+	for _, v := range m.lent {
+		s := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+		for _, it := range v.Items {
+			o := frontier.Outcome{Index: it.Index}
+			switch m.n++; m.n % 4 {
+			case 0:
+				o.Kind, m.done[it.URL] = frontier.Done, true
+			case 1:
+				o.Kind = frontier.Retry
+			case 2:
+				o.Kind, o.Cause = frontier.Dead, "timeout"
+			case 3:
+				o.Kind = frontier.Requeue
+			}
+			s.Outcomes = append(s.Outcomes, o)
+		}
+		settle = append(settle, s)
+	}
+	if _, err := m.Settle(ctx, k, settle); err != nil {
+		m.t.Fatal(err)
+	}
+	reply, err := m.Tick(ctx, k, frontier.TickRequest{Want: 10})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if m.lent, err = m.Visit(ctx, k, reply.Due, frontier.VisitLimits{URLs: 8}); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// TestExportOfLiveCrawl: an export has each URL that is not done when it ends,
+// however visits move URLs meanwhile.
+func TestExportOfLiveCrawl(t *testing.T) {
+	f, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: 1}, Settings: frontier.DefaultSettings()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	seeder, err := frontier.NewSeeder(f, frontier.SeedConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const urls = 5000
+	name := func(i int) string { return fmt.Sprintf("https://a.example/%d", i) }
+	for i := range urls {
+		if err := seeder.Add(t.Context(), name(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := seeder.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m := &moving{Frontier: f, t: t, done: map[string]bool{}}
+	got := map[string]bool{}
+	if _, err := Export(t.Context(), m, func(e *Exported) error { got[e.URL] = true; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if m.n < 8 {
+		t.Fatal("hardly anything moved: ", m.n)
+	}
+	for i := range urls {
+		if u := name(i); !got[u] && !m.done[u] {
+			t.Errorf("%s is missing", u)
+		}
+	}
+}
