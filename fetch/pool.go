@@ -42,7 +42,8 @@ type pool struct {
 	open    int // connections, those being made too
 	closing int // of open, those taken out of the pool to be closed
 	limit   int // of open; below most after the system refused one
-	waiting int // for room
+	needed  int // room for so many more is asked for
+	waiting int // of needed, those that sleep until there may be some
 	closed  bool
 }
 
@@ -136,8 +137,10 @@ func (p *pool) put(h *host, cn *conn, now time.Time) {
 		last := p.old.prev
 		cn.prev, cn.next = last, &p.old
 		last.next, p.old.prev = cn, cn
-		if p.parked++; p.parked > p.max || p.waiting > p.limit-p.open+p.closing {
+		if p.parked++; p.parked > p.max {
 			drop = p.dropLocked(p.old.next)
+		} else {
+			drop = p.dropNeededLocked()
 		}
 	}
 	<-h.slots

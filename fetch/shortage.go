@@ -151,10 +151,14 @@ var errFiles = errors.New("as many connections are open as the limit of open fil
 // none. Whoever has it gives it back by unclaim, or conn.close.
 func (p *pool) claim(ctx context.Context, d time.Duration) error {
 	var end *time.Timer
-	for {
+	for needs := false; ; needs = true {
 		p.mu.Lock()
+		if !needs {
+			p.needed++
+		}
 		if p.open < p.limit {
 			p.open++
+			p.needed--
 			more := p.waiting > 0 && p.open < p.limit
 			p.mu.Unlock()
 			if more {
@@ -162,10 +166,8 @@ func (p *pool) claim(ctx context.Context, d time.Duration) error {
 			}
 			return nil
 		}
-		var drop *conn
-		if p.parked > 0 {
-			drop = p.dropLocked(p.old.next)
-		} else {
+		drop := p.dropNeededLocked()
+		if drop == nil {
 			p.waiting++
 		}
 		p.mu.Unlock()
@@ -188,12 +190,24 @@ func (p *pool) claim(ctx context.Context, d time.Duration) error {
 		}
 		p.mu.Lock()
 		p.waiting--
+		if err != nil {
+			p.needed--
+		}
 		p.mu.Unlock()
 		if err != nil {
 			p.wake() // what woke us may have been meant for another
 			return err
 		}
 	}
+}
+
+// dropNeededLocked takes an idle connection out of the pool if more room is needed
+// than there is and than is being made; the caller closes it.
+func (p *pool) dropNeededLocked() *conn {
+	if p.parked == 0 || p.needed <= p.limit-p.open+p.closing {
+		return nil
+	}
+	return p.dropLocked(p.old.next)
 }
 
 // unclaim gives back the room of one connection, one that was dropped or not.
