@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -140,11 +141,26 @@ func showProgress(w io.Writer, p *ask.Progress) {
 		row(w, "dead now", p.DeadNow)
 	}
 	row(w, "rate", fmt.Sprintf("%.1f pages/s", p.Rate))
+	if len(p.Limits) > 0 {
+		row(w, "limited by", counted(p.Limits))
+	}
+	if len(p.Versions) > 0 {
+		row(w, "versions", counted(p.Versions))
+	}
 	left := "unknown"
 	if p.ETA.Known {
 		left = p.ETA.Left.String()
 	}
 	row(w, "done in", fmt.Sprintf("%s, %s", left, strings.TrimPrefix(p.ETA.By, "unknown: ")))
+}
+
+// counted is the names of counts, most first: "3 politeness, 1 cpu".
+func counted(counts map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d %s", counts[name], cmp.Or(name, "unknown"))
+	}
+	return strings.Join(names, ", ")
 }
 
 func showMembers(w io.Writer, members []frontier.Member) {
