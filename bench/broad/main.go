@@ -39,7 +39,7 @@ type options struct {
 
 func main() {
 	var o options
-	var pattern string
+	var pattern, units string
 	var long, list bool
 	flag.StringVar(&o.fetcher, "fetcher", "bin/fetcher", "the fetcher to measure")
 	flag.StringVar(&o.frontier, "frontier", "bin/frontier", "the program that creates and deletes its crawls")
@@ -48,10 +48,18 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "file for the result besides stdout")
 	flag.StringVar(&o.keep, "keep", "", "directory for logs and records of the last crawl")
 	flag.StringVar(&pattern, "rows", "", "regular expression of the rows to run")
+	flag.StringVar(&units, "plan", "", "file of unit costs: plan crawls from them and run these, instead of the rows")
 	flag.BoolVar(&long, "long", false, "rows that take many minutes too")
 	flag.BoolVar(&list, "list", false, "name the rows and end")
 	flag.Parse()
 	o.args = flag.Args()
+	if units != "" {
+		if err := holdPlans(o, units); err != nil {
+			fmt.Fprintln(os.Stderr, "broad:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	chosen, err := choose(pattern, long)
 	if i := slices.IndexFunc(chosen, func(r row) bool { return r.masters }); err == nil && !list && i >= 0 && o.redis == "" {
 		err = fmt.Errorf("%s needs -redis", chosen[i].name)

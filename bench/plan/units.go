@@ -149,7 +149,7 @@ func newCosts(u *Units, a *Asked) (*costs, error) {
 	c.digestKB = us("fetch/crawl", "Digest/"+a.Digest, "ns/KB")
 	c.record = us("extract/sink/jsonl", "Record/"+a.Records, "cpu-ns/record")
 	c.recordBytes = l.get("extract/sink/jsonl", "Record/"+a.Records, "file-B/record")
-	c.inFlight, c.idle = l.get("fetch", "InFlight", "B/request"), l.get("fetch", "IdleHosts/pool", "B/host")
+	c.inFlight, c.idle = l.get("fetch", "InFlight", "B/request"), a.TLS*l.get("fetch", "IdleHosts/pool/https", "B/host")+(1-a.TLS)*l.get("fetch", "IdleHosts/pool/http", "B/host")
 	c.resident = l.get("bench/plan", "Resident", "B/fetcher")
 	if a.Again > 0 && a.Embedded {
 		c.again = l.get("frontier/memory", "Again", "bytes/URL")

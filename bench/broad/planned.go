@@ -1,0 +1,283 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"seine/bench/machine"
+	"seine/bench/nginx"
+	"seine/bench/plan"
+)
+
+// planned is a crawl that is planned from unit costs and then run.
+type planned struct {
+	name  string
+	what  string
+	asked plan.Asked
+	args  []string // of the crawl
+	each  int      // seeds of a site, 0: as many as it has pages
+	fresh int      // links of a page to pages that are new, below its own
+	known int      // links of a page to its site's first
+	kb    int      // of a page
+	split bool     // the fetcher and nginx have a processor each, as has Redis
+}
+
+// plannedRows are held up by sites, by a fetcher's processor and by Redis.
+func plannedRows() []planned {
+	base := plan.Default()
+	base.TLS, base.Jitter, base.Latency, base.Room, base.Load, base.Own, base.Cores = 0, 0, 0.001, 0, 1, 1, 1
+	base.Fetchers, base.Link, base.Cached = 1, 1e12, 1
+	polite := base
+	polite.Cores, polite.Masters, polite.Links, polite.New, polite.Page = 2, 6, 3, 0, 4<<10
+	for r := range 5000 {
+		polite.Sizes = append(polite.Sizes, math.Round(40*math.Pow(float64(r+1), -0.3)))
+	}
+	busy := base
+	busy.Embedded, busy.Exponent, busy.Sites, busy.Pages, busy.Delay, busy.PerSite = true, 0, 200, 200_000, 0, 4
+	busy.Links, busy.New, busy.Page = 60, 0.05, 16<<10
+	queue := base
+	queue.Masters, queue.Exponent, queue.Sites, queue.Pages, queue.Delay, queue.PerSite = 1, 0, 200, 60_000, 0, 4
+	queue.Links, queue.New, queue.Page = 120, 1, 4<<10
+	return []planned{
+		{name: "polite", what: "5,000 sites of 3 to 40 pages at a delay of 1 s, six masters", asked: polite, known: 3, kb: 4, args: []string{"--delay", "1s"}},
+		{name: "processor", what: "embedded on one processor, 200 sites without delay, 16 KB and 60 links a page, of which 3 are new", asked: busy, each: 1,
+			fresh: 3, known: 57, kb: 16, split: true, args: []string{"--delay", "0s", "--per-site", "4"}},
+		{name: "redis", what: "one master, 200 sites without delay, 120 new links a page", asked: queue, each: 1,
+			fresh: 120, kb: 4, split: true, args: []string{"--delay", "0s", "--per-site", "4"}},
+	}
+}
+
+// holdPlans plans each crawl by the unit costs of a file, runs it, and tells how
+// far the plan was off.
+func holdPlans(o options, units string) error {
+	f, err := os.Open(units)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	costs, err := plan.ReadUnits(units, f)
+	if err != nil {
+		return err
+	}
+	out := io.Writer(os.Stdout)
+	if o.out != "" {
+		f, err := os.Create(o.out)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		out = io.MultiWriter(out, f)
+	}
+	io.WriteString(out, machine.Head("make bench-plan", true))
+	fmt.Fprintf(out, "units: measured before, on %s\n", costs.Machine)
+	for _, row := range plannedRows() {
+		for range o.rounds {
+			if err := row.hold(o, costs, out); err != nil {
+				return fmt.Errorf("%s: %w", row.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *planned) hold(o options, costs *plan.Units, out io.Writer) error {
+	dir, err := os.MkdirTemp("", "planned")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	root := filepath.Join(dir, "root")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{"index.html", "page.html"} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(p.page()), 0o600); err != nil {
+			return err
+		}
+	}
+	server, err := nginx.Wide(dir, root, 1)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	a := p.asked
+	if len(a.Sizes) > 0 {
+		a.Sites, a.Pages = float64(len(a.Sizes)), 0
+		for _, n := range a.Sizes {
+			a.Pages += n
+		}
+	}
+	a.Page = float64(len(p.page()))
+	a.Wire, a.Fresh = a.Page, a.Sites/a.Pages
+	if a.Embedded {
+		a.Queued = max(1, float64(p.fresh)*a.Pages)
+	}
+	want, err := plan.New(a, costs)
+	if err != nil {
+		return err
+	}
+	got, err := p.run(o, server, dir, int(a.Pages))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s: %s; %.0f pages; held up by %s\n", p.name, p.what, a.Pages, want.Bound)
+	fmt.Fprintf(out, "  %-24s %12s %12s %8s\n", "", "planned", "measured", "ratio")
+	line := func(what string, planned, measured float64) {
+		fmt.Fprintf(out, "  %-24s %12.1f %12.1f %8.2f\n", what, planned, measured, measured/planned)
+	}
+	line("seconds", want.Seconds, got.seconds)
+	line("fetcher, us a page", want.Page, got.fetcher/a.Pages)
+	line("fetcher, MB", want.Fetchers.Memory/1e6, got.memory/1e6)
+	if want.Redis != nil {
+		line("Redis, us a page", want.Redis.Page, got.redis/a.Pages)
+		line("Redis, MB", want.Redis.Memory*want.Redis.Masters/1e6, got.redisMemory/1e6)
+	}
+	return nil
+}
+
+// page links to pages of its site below itself, which nobody has linked to
+// before, and to its site's first pages.
+func (p *planned) page() string {
+	var b strings.Builder
+	b.WriteString("<!doctype html><title>A page of a crawl that was planned</title>\n")
+	for i := range p.fresh {
+		fmt.Fprintf(&b, "<a href=%d/>%d</a>\n", i, i)
+	}
+	for i := range p.known {
+		fmt.Fprintf(&b, "<a href=/p%d>%d</a>\n", i, i)
+	}
+	const words = "<p>Words that lead nowhere.\n"
+	b.WriteString(strings.Repeat(words, max(0, p.kb<<10-b.Len())/len(words)))
+	return b.String()
+}
+
+// took is what a planned crawl came to: seconds, microseconds, bytes.
+type took struct{ seconds, fetcher, memory, redis, redisMemory float64 }
+
+const plannedMost = 4 * time.Minute
+
+// run crawls to the end.
+func (p *planned) run(o options, server *nginx.Server, dir string, pages int) (got took, err error) {
+	seeds := filepath.Join(dir, "seeds")
+	if err := os.WriteFile(seeds, []byte(p.seeds(server.Port)), 0o600); err != nil {
+		return got, err
+	}
+	args := []string{o.fetcher, "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", filepath.Join(dir, "records"), "--exit-when-done", "--log-level", "error"}
+	settings := append([]string{"--jitter", "0", "--max-pages", strconv.Itoa(pages)}, p.args...)
+	var masters []master
+	if p.asked.Embedded {
+		args = append(append(args, "--embedded", "--file", seeds), settings...)
+	} else {
+		if masters, err = findMasters(o.redis); err != nil {
+			return got, err
+		}
+		got.redisMemory = -heldBy(masters)
+		c := &crawl{options: o, name: fmt.Sprintf("planned-%d-%d", os.Getpid(), time.Now().UnixNano())}
+		known := fmt.Sprint(pages * max(1, p.fresh))
+		if err := c.command("create", append(settings, "--shards", fmt.Sprint(p.asked.Masters), "--plan-urls", known)...); err != nil {
+			return got, err
+		}
+		defer func() { err = errors.Join(err, c.command("delete", c.name, "--yes")) }()
+		if err := c.command("seed", "--file", seeds); err != nil {
+			return got, err
+		}
+		args = append(args, "--redis", o.redis, "--crawl", c.name)
+	}
+	if p.split {
+		unpin, err := p.pin(server.Pid(), masters)
+		defer unpin()
+		if err != nil {
+			return got, err
+		}
+		args = append([]string{"taskset", "-c", "0"}, args...)
+	}
+	got.redis = -spentBy(masters)
+	if err := got.by(args); err != nil {
+		return got, err
+	}
+	got.redis += spentBy(masters)
+	got.redisMemory += heldBy(masters)
+	return got, nil
+}
+
+// by runs a fetcher to its end.
+func (t *took) by(args []string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	var text strings.Builder
+	cmd.Stderr = &text
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	kill := time.AfterFunc(plannedMost, func() { cmd.Process.Kill() })
+	defer kill.Stop()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("the fetcher: %w: %s", err, text.String())
+	}
+	t.seconds = time.Since(begun).Seconds()
+	used := cmd.ProcessState
+	t.fetcher = float64((used.UserTime() + used.SystemTime()).Microseconds())
+	t.memory = float64(used.SysUsage().(*syscall.Rusage).Maxrss) * 1024
+	return nil
+}
+
+// pin leaves the first processor to the fetcher: what the crawl is not held up by
+// shares it.
+func (p *planned) pin(server int, masters []master) (unpin func(), err error) {
+	last := fmt.Sprint(runtime.NumCPU() - 1)
+	to := map[int]string{server: last}
+	for _, m := range masters {
+		to[server], to[m.pid] = "0", last
+	}
+	for pid, processor := range to {
+		if out, e := exec.Command("taskset", "-a", "-p", "-c", processor, fmt.Sprint(pid)).CombinedOutput(); e != nil {
+			err = errors.Join(err, fmt.Errorf("taskset: %w: %s", e, out))
+		}
+	}
+	return func() {
+		for _, m := range masters {
+			exec.Command("taskset", "-a", "-p", "-c", "0-"+last, fmt.Sprint(m.pid)).Run() //nolint:errcheck // at worst the next row is slower
+		}
+	}, err
+}
+
+// seeds are a site's pages, or so many of them.
+func (p *planned) seeds(port int) string {
+	var b strings.Builder
+	for i := range int(max(p.asked.Sites, float64(len(p.asked.Sizes)))) {
+		n := p.each
+		if n == 0 {
+			n = int(p.asked.Sizes[i])
+		}
+		for j := range n {
+			fmt.Fprintf(&b, "http://%s:%d/p%d\n", site(i), port, j)
+		}
+	}
+	return b.String()
+}
+
+func spentBy(masters []master) (microseconds float64) {
+	for _, m := range masters {
+		if t, err := used(m.pid); err == nil {
+			microseconds += float64(t.all().Microseconds())
+		}
+	}
+	return microseconds
+}
+
+func heldBy(masters []master) (bytes float64) {
+	for _, m := range masters {
+		bytes += m.memory()
+	}
+	return bytes
+}
