@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,13 +47,14 @@ func plannedRows() []planned {
 	busy.Embedded, busy.Exponent, busy.Sites, busy.Pages, busy.Delay, busy.PerSite = true, 0, 200, 200_000, 0, 4
 	busy.Links, busy.New, busy.Page = 60, 0.05, 16<<10
 	queue := base
+	queue.Fetchers, queue.Cores = 3, 1.0/3
 	queue.Masters, queue.Exponent, queue.Sites, queue.Pages, queue.Delay, queue.PerSite = 1, 0, 200, 60_000, 0, 4
 	queue.Links, queue.New, queue.Page = 120, 1, 4<<10
 	return []planned{
 		{name: "polite", what: "5,000 sites of 3 to 40 pages at a delay of 1 s, six masters", asked: polite, known: 3, kb: 4, args: []string{"--delay", "1s"}},
 		{name: "processor", what: "embedded on one processor, 200 sites without delay, 16 KB and 60 links a page, of which 3 are new", asked: busy, each: 1,
 			fresh: 3, known: 57, kb: 16, split: true, args: []string{"--delay", "0s", "--per-site", "4"}},
-		{name: "redis", what: "one master, 200 sites without delay, 120 new links a page", asked: queue, each: 1,
+		{name: "redis", what: "three fetchers on one processor, one master, 200 sites without delay, 120 new links a page", asked: queue, each: 1,
 			fresh: 120, kb: 4, split: true, args: []string{"--delay", "0s", "--per-site", "4"}},
 	}
 }
@@ -126,7 +128,7 @@ func (p *planned) hold(o options, costs *plan.Units, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	got, err := p.run(o, server, dir, int(a.Pages))
+	got, err := p.run(o, want, server, dir)
 	if err != nil {
 		return err
 	}
@@ -136,10 +138,10 @@ func (p *planned) hold(o options, costs *plan.Units, out io.Writer) error {
 		fmt.Fprintf(out, "  %-24s %12.1f %12.1f %8.2f\n", what, planned, measured, measured/planned)
 	}
 	line("seconds", want.Seconds, got.seconds)
-	line("fetcher, us a page", want.Page, got.fetcher/a.Pages)
-	line("fetcher, MB", want.Fetchers.Memory/1e6, got.memory/1e6)
+	line("fetchers, processor s", want.Fetchers.Spent, got.fetcher/1e6)
+	line("a fetcher, MB", want.Fetchers.Memory/1e6, got.memory/1e6)
 	if want.Redis != nil {
-		line("Redis, us a page", want.Redis.Page, got.redis/a.Pages)
+		line("Redis, processor s", want.Redis.Spent, got.redis/1e6)
 		line("Redis, MB", want.Redis.Memory*want.Redis.Masters/1e6, got.redisMemory/1e6)
 	}
 	return nil
@@ -167,12 +169,14 @@ type took struct{ seconds, fetcher, memory, redis, redisMemory float64 }
 const plannedMost = 4 * time.Minute
 
 // run crawls to the end.
-func (p *planned) run(o options, server *nginx.Server, dir string, pages int) (got took, err error) {
+func (p *planned) run(o options, want *plan.Plan, server *nginx.Server, dir string) (got took, err error) {
+	pages := int(want.Asked.Pages)
 	seeds := filepath.Join(dir, "seeds")
 	if err := os.WriteFile(seeds, []byte(p.seeds(server.Port)), 0o600); err != nil {
 		return got, err
 	}
-	args := []string{o.fetcher, "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", filepath.Join(dir, "records"), "--exit-when-done", "--log-level", "error"}
+	args := []string{o.fetcher, "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", filepath.Join(dir, "records"), "--exit-when-done", "--log-level", "error",
+		"--concurrency", fmt.Sprint(want.Fetchers.Workers)}
 	settings := append([]string{"--jitter", "0", "--max-pages", strconv.Itoa(pages)}, p.args...)
 	var masters []master
 	if p.asked.Embedded {
@@ -202,7 +206,7 @@ func (p *planned) run(o options, server *nginx.Server, dir string, pages int) (g
 		args = append([]string{"taskset", "-c", "0"}, args...)
 	}
 	got.redis = -spentBy(masters)
-	if err := got.by(args); err != nil {
+	if err := got.by(args, int(want.Fetchers.Count)); err != nil {
 		return got, err
 	}
 	got.redis += spentBy(masters)
@@ -210,24 +214,38 @@ func (p *planned) run(o options, server *nginx.Server, dir string, pages int) (g
 	return got, nil
 }
 
-// by runs a fetcher to its end.
-func (t *took) by(args []string) error {
-	cmd := exec.Command(args[0], args[1:]...)
+// by runs so many fetchers to their end.
+func (t *took) by(args []string, fleet int) error {
+	out := slices.Index(args, "--out") + 1
+	var all []*exec.Cmd
 	var text strings.Builder
-	cmd.Stderr = &text
+	defer func() {
+		for _, cmd := range all {
+			cmd.Process.Kill() //nolint:errcheck // it has ended, or is not wanted
+		}
+	}()
 	begun := time.Now()
-	if err := cmd.Start(); err != nil {
-		return err
+	for i := range fleet {
+		each := slices.Clone(args)
+		each[out] += fmt.Sprint(i)
+		cmd := exec.Command(each[0], each[1:]...)
+		cmd.Stderr = &text
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		all = append(all, cmd)
 	}
-	kill := time.AfterFunc(plannedMost, func() { cmd.Process.Kill() })
+	kill := time.AfterFunc(plannedMost, func() { all[0].Process.Kill() })
 	defer kill.Stop()
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("the fetcher: %w: %s", err, text.String())
+	for _, cmd := range all {
+		if err := cmd.Wait(); err != nil {
+			return fmt.Errorf("a fetcher: %w: %s", err, text.String())
+		}
+		t.seconds = time.Since(begun).Seconds()
+		used := cmd.ProcessState
+		t.fetcher += float64((used.UserTime() + used.SystemTime()).Microseconds())
+		t.memory = max(t.memory, float64(used.SysUsage().(*syscall.Rusage).Maxrss)*1024)
 	}
-	t.seconds = time.Since(begun).Seconds()
-	used := cmd.ProcessState
-	t.fetcher = float64((used.UserTime() + used.SystemTime()).Microseconds())
-	t.memory = float64(used.SysUsage().(*syscall.Rusage).Maxrss) * 1024
 	return nil
 }
 

@@ -45,9 +45,11 @@ type Fetchers struct {
 	Cores       float64 `json:"cores_used"`
 	Memory      float64 `json:"memory_bytes"`
 	InFlight    float64 `json:"requests_in_flight"`
+	Workers     float64 `json:"workers"` // of each, its --concurrency
 	Connections float64 `json:"connections"`
 	Files       float64 `json:"files"`
 	Opened      float64 `json:"connections_opened_a_second"`
+	Spent       float64 `json:"processor_seconds"` // of all fetchers, from start to end
 	Bits        float64 `json:"bits_a_second"`
 }
 
@@ -56,6 +58,7 @@ type Redis struct {
 	Masters float64 `json:"masters"`
 	Shards  int     `json:"shards"`
 	Page    float64 `json:"us_a_page"`
+	Spent   float64 `json:"processor_seconds"` // of all masters, from start to end
 	Cores   float64 `json:"core_of_each"`
 	Memory  float64 `json:"memory_of_each_bytes"` // with room
 	Kinds   []Part  `json:"bytes_by_kind"`
@@ -224,6 +227,18 @@ func (p *Plan) boundOf(t timing, machines string, least float64) string {
 	return "politeness: sites x delay"
 }
 
+// lent is how many sites are with fetchers at the highest rate.
+func (p *Plan) lent() float64 {
+	a := &p.Asked
+	return min(a.Sites, p.Peak*max(a.interval()*p.visit(), a.Latency))
+}
+
+// garbage is how far memory grows before it is collected, by Go's default GOGC.
+const garbage = 2
+
+// workersLeast is how many workers a fetcher has however few it needs.
+const workersLeast = 16
+
 // fetchers sizes them for the highest rate.
 func (p *Plan) fetchers(c *costs, spread sizes) {
 	a, f := &p.Asked, &p.Fetchers
@@ -242,13 +257,16 @@ func (p *Plan) fetchers(c *costs, spread sizes) {
 	}
 	f.Cores = p.Peak * p.Page / 1e6 / f.Count
 	f.InFlight = flight / f.Count
+	f.Workers = max(workersLeast, math.Ceil(f.InFlight*1.2))
+	f.Spent = p.Page * a.Pages / 1e6
 	f.Connections = min(f.InFlight+kept/f.Count, 0.8*a.Files)
 	f.Files = f.Connections + 64
 	f.Opened, f.Bits = p.Peak*a.Fresh/f.Count, p.Peak*a.Wire*8/f.Count
-	f.Memory = c.resident + f.InFlight*c.inFlight + f.Connections*c.idle
+	held := f.Workers*c.inFlight + f.Connections*c.idle + p.lent()/f.Count*c.lent
 	if a.Embedded {
-		f.Memory += a.Queued*c.memEntry + a.Sites*c.memSite + a.Again*c.again
+		held += a.Queued*c.memEntry + a.Sites*c.memSite + a.Again*c.again
 	}
+	f.Memory = c.resident + garbage*held
 	if f.Memory > a.Memory {
 		p.breaks("a fetcher needs %s, its machine has %s", Bytes(f.Memory), Bytes(a.Memory))
 	}
@@ -266,7 +284,7 @@ func (p *Plan) redis(c *costs, page float64) error {
 		{"queues", a.Queued * c.entry},
 		{"sites", min(a.Sites, a.Queued) * max(0, c.site-c.entry)},
 		{"robots.txt rules", min(a.Sites, p.Peak*86400) * c.rule},
-		{"leases", min(a.Sites, p.Peak*max(a.interval()*p.visit(), a.Latency)) * c.lease},
+		{"leases", p.lent() * c.lease},
 	}
 	if a.Again > 0 {
 		kinds = append(kinds, Part{"to be fetched again", a.Again * c.again})
@@ -299,6 +317,8 @@ func (p *Plan) redis(c *costs, page float64) error {
 	r.Queue = p.Largest * a.Queued / a.Pages
 	r.Memory = data * (1 + a.Room) / r.Masters
 	r.Cores = p.Peak * page / 1e6 / r.Masters
+	r.Spent = (page*a.Pages + c.standing.redis*r.Masters*p.Seconds) / 1e6
+	p.Fetchers.Spent += c.standing.client * r.Masters * p.Fetchers.Count * p.Seconds / 1e6
 	r.Clients = p.Fetchers.Count*connectionsAFetcher + 10
 	p.limits(r)
 	return nil
@@ -350,15 +370,14 @@ func (p *Plan) cost() {
 // commands are those that run the crawl.
 func (p *Plan) commands() {
 	a := &p.Asked
-	workers := math.Ceil(p.Fetchers.InFlight * 1.2)
 	polite := fmt.Sprintf("--delay %s --jitter %g --per-site %g", seconds(a.Delay), a.Jitter, a.PerSite)
 	if a.Embedded {
-		p.Commands = []string{fmt.Sprintf("fetcher --embedded --state DIR --file SEEDS --out pages.jsonl --concurrency %.0f %s", max(16, workers), polite)}
+		p.Commands = []string{fmt.Sprintf("fetcher --embedded --state DIR --file SEEDS --out pages.jsonl --concurrency %.0f %s", p.Fetchers.Workers, polite)}
 		return
 	}
 	p.Commands = []string{
 		fmt.Sprintf("frontier create --redis ADDR --crawl NAME --shards %d --plan-urls %.0f --error-rate %g %s", p.Redis.Shards, a.Known, a.Rate, polite),
 		"frontier seed --redis ADDR --crawl NAME --file SEEDS",
-		fmt.Sprintf("fetcher --redis ADDR --crawl NAME --out pages.jsonl --concurrency %.0f   # %.0f of them", max(16, workers), p.Fetchers.Count),
+		fmt.Sprintf("fetcher --redis ADDR --crawl NAME --out pages.jsonl --concurrency %.0f   # %.0f of them", p.Fetchers.Workers, p.Fetchers.Count),
 	}
 }

@@ -10,43 +10,98 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"seine/shard/shardtest"
 )
 
 // BenchmarkResident is the memory of a fetcher whose first request waits: the
 // program and what it holds from the start.
 func BenchmarkResident(b *testing.B) {
-	dir := b.TempDir()
-	bin := filepath.Join(dir, "fetcher")
+	bin := buildFetcher(b)
+	for b.Loop() {
+		pid := waiting(b, bin, "--embedded")
+		b.ReportMetric(rss(b, pid), "B/fetcher")
+	}
+}
+
+// BenchmarkStanding is what a shard takes in a second, of its master and of a
+// fetcher, that has nothing for it to do.
+func BenchmarkStanding(b *testing.B) {
+	const masters = 3
+	server := shardtest.Start(b, shardtest.Config{Masters: masters})
+	pid := waiting(b, buildFetcher(b), "--redis", strings.Join(server.Addrs, ","), "--shards", fmt.Sprint(masters))
+	var redis time.Duration
+	for _, n := range server.Nodes {
+		redis -= spent(b, n.Pid())
+	}
+	client, begun := -spent(b, pid), time.Now()
+	for b.Loop() {
+		time.Sleep(time.Second)
+	}
+	seconds := time.Since(begun).Seconds() * masters
+	client += spent(b, pid)
+	for _, n := range server.Nodes {
+		redis += spent(b, n.Pid())
+	}
+	b.ReportMetric(float64(redis.Microseconds())/seconds, "redis-us/s")
+	b.ReportMetric(float64(client.Microseconds())/seconds, "client-us/s")
+}
+
+func buildFetcher(b *testing.B) string {
+	bin := filepath.Join(b.TempDir(), "fetcher")
 	if out, err := exec.Command("go", "build", "-o", bin, "seine/cmd/fetcher").CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}
+	return bin
+}
+
+// waiting runs a fetcher, until the benchmark ends, whose only request waits.
+func waiting(b *testing.B, bin string, args ...string) (pid int) {
 	asked, release := make(chan struct{}, 1), make(chan struct{})
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		select {
 		case asked <- struct{}{}:
 		default:
 		}
 		<-release
 	}))
-	defer web.Close()
-	defer close(release)
-	for b.Loop() {
-		cmd := exec.Command(bin, "--embedded", "--seed", web.URL, "--allow-net", "127.0.0.0/8", "--out", filepath.Join(dir, "out"))
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
-		<-asked
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
-		cmd.Process.Kill()
-		cmd.Wait()
-		if err != nil {
-			b.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(text), "VmRSS:")
-		kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(kb*1024, "B/fetcher")
+	args = append(args, "--seed", web.URL, "--allow-net", "127.0.0.0/8", "--out", filepath.Join(b.TempDir(), "out"))
+	cmd := exec.Command(bin, args...)
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
 	}
+	b.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait() //nolint:errcheck // it was killed
+		close(release)
+		web.Close()
+	})
+	<-asked
+	return cmd.Process.Pid
+}
+
+// spent is the processor time of a process (clock_getcpuclockid).
+func spent(b *testing.B, pid int) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(t.Nano())
+}
+
+// rss is what a process has in memory.
+func rss(b *testing.B, pid int) (bytes float64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return kb * 1024
 }

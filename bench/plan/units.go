@@ -114,6 +114,8 @@ type costs struct {
 	seenOwn, seenFar          pair
 	retry, rules              pair
 	inFlight, idle, resident  float64
+	lent                      float64
+	standing                  pair    // a second of each shard, with nothing to do
 	entry, site, lease, rule  float64 // in Redis
 	memEntry, memSite         float64 // embedded
 	again                     float64 // of a URL that waits to be fetched again, wherever
@@ -150,7 +152,7 @@ func newCosts(u *Units, a *Asked) (*costs, error) {
 	c.record = us("extract/sink/jsonl", "Record/"+a.Records, "cpu-ns/record")
 	c.recordBytes = l.get("extract/sink/jsonl", "Record/"+a.Records, "file-B/record")
 	c.inFlight, c.idle = l.get("fetch", "InFlight", "B/request"), a.TLS*l.get("fetch", "IdleHosts/pool/https", "B/host")+(1-a.TLS)*l.get("fetch", "IdleHosts/pool/http", "B/host")
-	c.resident = l.get("bench/plan", "Resident", "B/fetcher")
+	c.resident, c.lent = l.get("bench/plan", "Resident", "B/fetcher"), l.get("fetch/crawl", "LentSite", "B/site")
 	if a.Again > 0 && a.Embedded {
 		c.again = l.get("frontier/memory", "Again", "bytes/URL")
 	} else if a.Again > 0 {
@@ -176,6 +178,7 @@ func (c *costs) redis(l *lookup) {
 	c.newOwn, c.newFar = both("URL/new/own=100%", "", "URL"), both("URL/new/own=0%", "", "URL")
 	c.seenOwn, c.seenFar = both("URL/seen/own=100%", "", "URL"), both("URL/seen/own=0%", "", "URL")
 	c.firstSite, c.rules = both("URL/first_of_its_site", "", "URL"), both("Rules", "", "site")
+	c.standing = pair{l.get("bench/plan", "Standing", "redis-us/s"), l.get("bench/plan", "Standing", "client-us/s")}
 	c.entry = l.get(pkg, "EntryBytes/nodes_-3", "bytes/entry")
 	c.site, c.lease, c.rule = l.get(pkg, "SiteBytes", "bytes/site"), l.get(pkg, "LeaseBytes", "bytes/lease"), l.get(pkg, "Rules", "bytes/site")
 }
