@@ -5,7 +5,7 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?=
 PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
-.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-broad bench-units profile chaos clean
+.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-broad bench-units bench-plan profile chaos clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -58,6 +58,9 @@ profile: build setup ## crawl real documentation, and print what a fetcher's tim
 
 bench-units: setup ## measure the unit costs that frontier plan takes; writes bench/results
 	scripts/bench-units
+
+bench-plan: build setup ## plan three crawls from unit costs, run them, and tell how far the plans were off; writes bench/results
+	scripts/bench-plan
 
 bench-broad: build setup ## crawl very many sites: what their delays allow, what is reached, what it costs; writes bench/results
 	scripts/bench-broad

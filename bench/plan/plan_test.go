@@ -142,7 +142,11 @@ func TestPlan(t *testing.T) {
 	if !about(p.Seconds, 100, 100) || p.Bound != "politeness: sites x delay" || !about(p.Peak, 1000, 100) {
 		t.Errorf("%.1f s, %s, %.1f pages/s", p.Seconds, p.Bound, p.Peak)
 	}
-	if f := p.Fetchers; !about(f.InFlight, 500, 100) || !about(f.Memory, 1+f.InFlight+f.Connections, 100) {
+	// Each of the 100 seconds costs another us of Redis and of the fetcher.
+	if spent := p.Page*0.1 + 100e-6; !about(p.Fetchers.Spent, spent, 1e5) || !about(p.Redis.Spent, p.Redis.Page*0.1+100e-6, 1e5) {
+		t.Errorf("%.5f s of the fetcher, %.5f s of Redis", p.Fetchers.Spent, p.Redis.Spent)
+	}
+	if f := p.Fetchers; !about(f.InFlight, 500, 100) || f.Workers != 600 || !about(f.Memory, 1+garbage*(f.Workers+f.Connections+a.Sites), 100) {
 		t.Errorf("%+v", f)
 	}
 	if r := p.Redis; r.Masters != 1 || r.Shards != 1 || len(r.Kinds) != 5 {
@@ -291,7 +295,7 @@ func TestAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if embedded {
-				return p.Fetchers.Memory
+				return p.Fetchers.Memory / garbage
 			}
 			return p.Redis.Memory * p.Redis.Masters / (1 + a.Room)
 		}

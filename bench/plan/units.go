@@ -178,7 +178,7 @@ func (c *costs) redis(l *lookup) {
 	c.newOwn, c.newFar = both("URL/new/own=100%", "", "URL"), both("URL/new/own=0%", "", "URL")
 	c.seenOwn, c.seenFar = both("URL/seen/own=100%", "", "URL"), both("URL/seen/own=0%", "", "URL")
 	c.firstSite, c.rules = both("URL/first_of_its_site", "", "URL"), both("Rules", "", "site")
-	c.standing = pair{l.get("bench/plan", "Standing", "redis-us/s"), l.get("bench/plan", "Standing", "client-us/s")}
+	c.standing = pair{l.get("bench/plan", "Standing/shard", "redis-us/s"), l.get("bench/plan", "Standing/shard", "client-us/s")}
 	c.entry = l.get(pkg, "EntryBytes/nodes_-3", "bytes/entry")
 	c.site, c.lease, c.rule = l.get(pkg, "SiteBytes", "bytes/site"), l.get(pkg, "LeaseBytes", "bytes/lease"), l.get(pkg, "Rules", "bytes/site")
 }
