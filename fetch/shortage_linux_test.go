@@ -213,18 +213,20 @@ func TestWaitForRoom(t *testing.T) {
 func TestFewPorts(t *testing.T) {
 	const ports = 8
 	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
 	slow := serveRaw(t, func(s *rawServer, _ int, nc net.Conn) {
 		s.request(bufio.NewReader(nc))
 		<-hold
 		io.WriteString(nc, okAnswer)
 	})
+	t.Cleanup(release) // before the server waits for its connections
 	port := wideServer(t)
 	c := newClient(t, func(cfg *Config) {
 		cfg.MaxConnsPerHost = 2 * ports
 		cfg.ConnectTo = []string{"slow.example::" + slow.ln.Addr().String(), fmt.Sprintf("::127.0.0.1:%d", port)}
 	})
 	var refused error
-	first := portRange(t) // the kernel takes no other range
+	first := portRange(t, ports)
 	c.dialer.net.Control = func(_, _ string, rc syscall.RawConn) error {
 		return rc.Control(func(fd uintptr) {
 			if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_LOCAL_PORT_RANGE, (first+ports-1)<<16|first); err != nil {
@@ -259,21 +261,29 @@ func TestFewPorts(t *testing.T) {
 	if _, _, err := get(c, "http://h1.example/"); err != nil {
 		t.Errorf("another address has ports of its own: %v", err)
 	}
-	close(hold)
+	release()
 	wg.Wait()
 	if !hasSource(netip.MustParseAddrPort("127.0.0.1:80")) {
 		t.Error("no way to this machine")
 	}
 }
 
-// portRange is the first port that the kernel gives away.
-func portRange(t *testing.T) (first int) {
+// portRange is the first of n ports that the kernel gives away, it takes no others
+// for a socket, and that nobody has.
+func portRange(t *testing.T, n int) (first int) {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err == nil {
 		_, err = fmt.Sscan(string(text), &first)
 	}
 	if err != nil {
 		t.Skipf("SKIPPED: the range of ports cannot be read: %v", err)
+	}
+	for port := first; port < first+n; port++ {
+		if ln, err := net.Listen("tcp4", fmt.Sprintf("0.0.0.0:%d", port)); err == nil {
+			ln.Close()
+		} else {
+			first = port + 1
+		}
 	}
 	return first
 }

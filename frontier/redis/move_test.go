@@ -136,6 +136,12 @@ func TestScriptsWaitForMoves(t *testing.T) {
 	s.do("ZADD", s.keys[0].Wait("a.example"), 1e15, entry)
 	s.do("ZADD", s.keys[0].Again("a.example"), 1e15, "w")
 	s.do("HSET", s.keys[0].Kept("a.example"), "w", entry)
+	for _, hash := range []string{s.keys[0].Sums(), s.keys[0].Seeds()} {
+		s.do("HSET", hash, "x", 1)
+	}
+	for _, list := range []string{"pages", "dead", "queued"} {
+		s.do("ZADD", s.keys[0].Top(list), 1, "b0")
+	}
 
 	move := servers.BeginMove(t, slot, to)
 	settle := func(within time.Duration) error {

@@ -117,8 +117,7 @@ while ARGV[at + 1] do
 
   local member, visit = token .. ' ' .. site, KEYS[block + VISIT]
   local leased = call('ZSCORE', LEASES, member)
-  local lent, clock, blocked, line, stays
-  local entries = {}
+  local lent, clock, blocked, line, stays, entries = nil, nil, nil, nil, nil, {}
   if leased then
     local s = call('HMGET', KEYS[block], 'token', 'clock', 'blocked', 'line', unpack(STAYS))
     lent, clock, blocked, line = s[1], tonumber(s[2]) or 0, s[3], tonumber(s[4]) or 0
@@ -141,7 +140,7 @@ while ARGV[at + 1] do
     end
     if (freed or not mine) and call('EXISTS', visit) == 0 then call('ZREM', LEASES, member) end
     if freed or touched and not mine then place(block, site, freed) end
-    if freed or string.find(letters, '1', 1, true) then last_block, last_site = block, site end -- a late copy changes nothing
+    if freed or string.find(letters, '1', 1, true) then last_block, last_site = block, site end -- not for a late copy
   end
   block = block + 9
 end
