@@ -247,14 +247,20 @@ func TestFewPorts(t *testing.T) {
 		t.Errorf("%d connections over %d ports", n, ports)
 	}
 	var wg sync.WaitGroup
+	var lacking atomic.Int64
 	for range ports {
 		wg.Go(func() {
-			if _, _, err := get(c, "http://slow.example/"); err != nil {
+			if _, _, err := get(c, "http://slow.example/"); class(err) == ClassPorts {
+				lacking.Add(1)
+			} else if err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	eventually(t, "all ports are in use", func() bool { return slow.connections() == ports })
+	eventually(t, "all ports are in use", func() bool { return slow.connections()+int(lacking.Load()) == ports })
+	if n := lacking.Load(); n > 0 {
+		t.Skipf("SKIPPED: other programs hold %d of the ports", n)
+	}
 	if _, _, err := get(c, "http://slow.example/"); class(err) != ClassPorts || !Local(class(err)) || c.Short() != ClassPorts {
 		t.Errorf("%v, short of %q", err, c.Short())
 	}
