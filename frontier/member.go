@@ -41,6 +41,27 @@ type Member struct {
 	Seeding bool      `json:"seeding,omitempty"` // it admits seeds: the crawl is not finished, whatever its kind
 }
 
+// Fleet is what the members of a crawl say together.
+type Fleet struct {
+	Rate     float64        `json:"rate"`       // pages a second of all fetchers, lately
+	Limits   map[string]int `json:"limited_by"` // fetchers by what limits them
+	Versions map[string]int `json:"versions"`   // programs by version
+}
+
+// FleetOf adds up what members say.
+func FleetOf(members []Member) Fleet {
+	all := Fleet{Limits: map[string]int{}, Versions: map[string]int{}}
+	for i := range members {
+		m := &members[i]
+		all.Versions[m.Version]++
+		if m.Kind == KindFetcher {
+			all.Rate += m.Rate
+			all.Limits[m.Limit]++
+		}
+	}
+	return all
+}
+
 // NewMember describes this process, started now.
 func NewMember(kind, version string) Member {
 	host, _ := os.Hostname() // a member without a name of its host is one too

@@ -34,8 +34,17 @@ func ShardOf(f Crawl, site string) int { return f.Of(canon.FingerprintOf([]byte(
 
 // DeadTotals is the number of dead letters by cause, over all shards.
 func DeadTotals(ctx context.Context, f Operated) (map[string]int64, error) {
+	all := make([]int, f.Shards())
+	for k := range all {
+		all[k] = k
+	}
+	return DeadTotalsOf(ctx, f, all)
+}
+
+// DeadTotalsOf is DeadTotals of some shards.
+func DeadTotalsOf(ctx context.Context, f Operated, shards []int) (map[string]int64, error) {
 	totals := map[string]int64{}
-	for k := range f.Shards() {
+	for _, k := range shards {
 		counts, err := f.DeadCounts(ctx, k)
 		if err != nil {
 			return nil, err

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"seine/frontier/canon"
 )
 
 // maxShown bounds what Shown returns, bytes.
@@ -27,6 +29,15 @@ func Shown(text string) string {
 		text = text[size:]
 	}
 	return string(append(shown, '"'))
+}
+
+// ShownURL is a stored URL without its credentials.
+func ShownURL(url string) string {
+	var u canon.URL
+	if err := canon.NewParser(canon.Config{}).Parse(&u, []byte(url)); err != nil {
+		return HideCredentials(url)
+	}
+	return u.String()
 }
 
 // hidden stands for credentials.

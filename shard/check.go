@@ -220,7 +220,7 @@ func fields(ctx context.Context, n *redis.Client) (map[string]string, error) {
 	if err != nil && !isReply(err) {
 		return nil, err
 	}
-	return lines(info), nil
+	return InfoFields(info), nil
 }
 
 // tooOld names the version of a server that is too old, "" where it is not or

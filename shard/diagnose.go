@@ -94,10 +94,7 @@ func (p *patient) judge(bad bool, level Level, what, found, do string, worst flo
 }
 
 // of is a number of INFO, 0 where it has none.
-func (p *patient) of(name string) int64 {
-	n, _ := strconv.ParseInt(p.info[name], 10, 64)
-	return n
-}
+func (p *patient) of(name string) int64 { return Int(p.info[name]) }
 
 func (p *patient) examine() {
 	var err error
@@ -283,7 +280,7 @@ func (p *patient) cluster() {
 	if err != nil {
 		return
 	}
-	f := lines(text)
+	f := InfoFields(text)
 	p.judge(f["cluster_state"] != "ok" || f["cluster_slots_ok"] != strconv.Itoa(Slots), Fail, "cluster",
 		fmt.Sprintf("state %s, %s of %d slots served by %s masters", f["cluster_state"], f["cluster_slots_ok"], Slots, f["cluster_size"]),
 		"see redis-cli --cluster check, and start what is down", 0)
@@ -325,8 +322,8 @@ func gib(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }
 
 func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-// lines are the name:value lines of INFO and CLUSTER INFO.
-func lines(text string) map[string]string {
+// InfoFields are the name:value lines of INFO and CLUSTER INFO.
+func InfoFields(text string) map[string]string {
 	m := make(map[string]string)
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {

@@ -94,15 +94,11 @@ func choose(pattern string, long bool) ([]row, error) {
 }
 
 func run(o options, chosen []row) error {
-	out := io.Writer(os.Stdout)
-	if o.out != "" {
-		f, err := os.Create(o.out)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		out = io.MultiWriter(out, f)
+	out, done, err := machine.Tee(o.out)
+	if err != nil {
+		return err
 	}
+	defer done()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	io.WriteString(out, machine.Head("make bench-broad", o.redis != ""))

@@ -71,15 +71,11 @@ func holdPlans(o options, units string) error {
 	if err != nil {
 		return err
 	}
-	out := io.Writer(os.Stdout)
-	if o.out != "" {
-		f, err := os.Create(o.out)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		out = io.MultiWriter(out, f)
+	out, done, err := machine.Tee(o.out)
+	if err != nil {
+		return err
 	}
+	defer done()
 	io.WriteString(out, machine.Head("make bench-plan", true))
 	fmt.Fprintf(out, "units: measured before, on %s\n", costs.Machine)
 	for _, row := range plannedRows() {
@@ -113,12 +109,7 @@ func (p *planned) hold(o options, costs *plan.Units, out io.Writer) error {
 	}
 	defer server.Stop()
 	a := p.asked
-	if len(a.Sizes) > 0 {
-		a.Sites, a.Pages = float64(len(a.Sizes)), 0
-		for _, n := range a.Sizes {
-			a.Pages += n
-		}
-	}
+	a.Complete()
 	a.Page = float64(len(p.page()))
 	a.Wire, a.Fresh = a.Page, a.Sites/a.Pages
 	if a.Embedded {
@@ -172,7 +163,7 @@ const plannedMost = 4 * time.Minute
 func (p *planned) run(o options, want *plan.Plan, server *nginx.Server, dir string) (got took, err error) {
 	pages := int(want.Asked.Pages)
 	seeds := filepath.Join(dir, "seeds")
-	if err := os.WriteFile(seeds, []byte(p.seeds(server.Port)), 0o600); err != nil {
+	if err := os.WriteFile(seeds, []byte(p.seeds(int(want.Asked.Sites), server.Port)), 0o600); err != nil {
 		return got, err
 	}
 	args := []string{o.fetcher, "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", filepath.Join(dir, "records"), "--exit-when-done", "--log-level", "error",
@@ -254,8 +245,11 @@ func (t *took) by(args []string, fleet int) error {
 func (p *planned) pin(server int, masters []master) (unpin func(), err error) {
 	last := fmt.Sprint(runtime.NumCPU() - 1)
 	to := map[int]string{server: last}
+	if len(masters) > 0 {
+		to[server] = "0"
+	}
 	for _, m := range masters {
-		to[server], to[m.pid] = "0", last
+		to[m.pid] = last
 	}
 	for pid, processor := range to {
 		if out, e := exec.Command("taskset", "-a", "-p", "-c", processor, fmt.Sprint(pid)).CombinedOutput(); e != nil {
@@ -270,9 +264,9 @@ func (p *planned) pin(server int, masters []master) (unpin func(), err error) {
 }
 
 // seeds are a site's pages, or so many of them.
-func (p *planned) seeds(port int) string {
+func (p *planned) seeds(sites, port int) string {
 	var b strings.Builder
-	for i := range int(max(p.asked.Sites, float64(len(p.asked.Sizes)))) {
+	for i := range sites {
 		n := p.each
 		if n == 0 {
 			n = int(p.asked.Sizes[i])

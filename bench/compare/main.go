@@ -117,15 +117,11 @@ func run(o options) error {
 		}
 		return r.profile(os.Stdout, cluster, r.onRedis()...)
 	}
-	out := io.Writer(os.Stdout)
-	if o.out != "" {
-		f, err := os.Create(o.out)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		out = io.MultiWriter(out, f)
+	out, done, err := machine.Tee(o.out)
+	if err != nil {
+		return err
 	}
+	defer done()
 	io.WriteString(out, machine.Head("make bench-crawl", o.redis != ""))
 	fmt.Fprintf(out, "web: %d sites of %d pages of %s by nginx (one worker) on the same cores, delay 0, %d requests a site at once\n\n", o.web.sites, len(r.paths), o.web.name, perSite)
 	var rounds [][]measure

@@ -3,6 +3,7 @@ package machine
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -26,6 +27,19 @@ func Head(command string, redis bool) string {
 		head += "redis: " + string(v)
 	}
 	return head
+}
+
+// Tee is where results are written: to stdout and, unless its name is "", to a file,
+// which close closes.
+func Tee(file string) (out io.Writer, close func() error, err error) {
+	if file == "" {
+		return os.Stdout, func() error { return nil }, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	return io.MultiWriter(os.Stdout, f), f.Close, nil
 }
 
 func cpuModel() string {

@@ -111,8 +111,8 @@ func (a *Asked) Validate() error {
 	return errors.Join(errs...)
 }
 
-// complete sets what follows from the rest.
-func (a *Asked) complete() {
+// Complete sets what follows from the rest, and was not said.
+func (a *Asked) Complete() {
 	if len(a.Sizes) > 0 {
 		a.Sites, a.Pages = float64(len(a.Sizes)), 0
 		for _, n := range a.Sizes {

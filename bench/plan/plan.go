@@ -76,7 +76,7 @@ const (
 
 // New plans a crawl.
 func New(a Asked, u *Units) (*Plan, error) {
-	a.complete()
+	a.Complete()
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"seine/cmd/internal/boot"
 	"seine/fetch"
 	"seine/frontier"
-	"seine/frontier/canon"
 	"seine/frontier/redis"
 )
 
@@ -101,7 +100,7 @@ func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 		out.SetEscapeHTML(false)
 		_, err = frontier.WalkDead(ctx, f, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
 			for _, d := range batch {
-				l := letter{k, printable(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth, json.RawMessage(d.Meta)}
+				l := letter{k, frontier.ShownURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth, json.RawMessage(d.Meta)}
 				if err := g.showLetter(env.Out, out, l); err != nil {
 					return 0, err
 				}
@@ -110,15 +109,6 @@ func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 		})
 		return err
 	})
-}
-
-// printable is a stored URL without its credentials.
-func printable(url string) string {
-	var u canon.URL
-	if err := canon.NewParser(canon.Config{}).Parse(&u, []byte(url)); err != nil {
-		return frontier.HideCredentials(url)
-	}
-	return u.String()
 }
 
 func (c *cli) showLetter(w io.Writer, out *json.Encoder, l letter) error {

@@ -74,7 +74,7 @@ func (c *exportCmd) write(ctx context.Context, f frontier.Operated, w io.Writer)
 		if !c.Credentials {
 			for _, url := range []*string{&e.URL, &e.Referrer, &e.From} {
 				if strings.Contains(*url, "@") {
-					*url = printable(*url)
+					*url = frontier.ShownURL(*url)
 				}
 			}
 			e.Text = frontier.HideCredentials(e.Text)

@@ -138,26 +138,20 @@ func writeCrawl(w io.Writer, r *frontier.Report) {
 		return // the list could not be read: that is not an empty one
 	}
 	kinds := map[string]int64{frontier.KindFetcher: 0, frontier.KindSeeder: 0}
-	limits, versions := map[string]int64{}, map[string]int64{}
-	rate := 0.0
-	for _, m := range r.Members {
-		kinds[m.Kind]++
-		versions[m.Version]++
-		rate += m.Rate
-		if m.Kind == frontier.KindFetcher {
-			limits[m.Limit]++
-		}
+	for i := range r.Members {
+		kinds[r.Members[i].Kind]++
 	}
+	fleet := frontier.FleetOf(r.Members)
 	for kind, n := range kinds {
 		gauge(fmt.Sprintf("seine_frontier_programs{kind=%q}", kind), n)
 	}
-	for version, n := range versions {
-		gauge(fmt.Sprintf("seine_frontier_program_versions{version=%q}", version), n)
+	for version, n := range fleet.Versions {
+		gauge(fmt.Sprintf("seine_frontier_program_versions{version=%q}", version), int64(n))
 	}
-	for bound, n := range limits {
-		gauge(fmt.Sprintf("seine_frontier_fetchers_limited_by{bound=%q}", bound), n)
+	for bound, n := range fleet.Limits {
+		gauge(fmt.Sprintf("seine_frontier_fetchers_limited_by{bound=%q}", bound), int64(n))
 	}
-	metrics.WriteGaugeFloat64(w, "seine_frontier_pages_per_second", rate)
+	metrics.WriteGaugeFloat64(w, "seine_frontier_pages_per_second", fleet.Rate)
 }
 
 // serverGauges are what is shown of the server of each shard, by the field of INFO.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	"seine/frontier"
 	"seine/frontier/ask"
-	"seine/frontier/memory"
 	"seine/shard/shardtest"
 )
 
@@ -22,15 +20,7 @@ func TestReportAndSites(t *testing.T) {
 		testReport(t, d, d.open("seine"), "")
 	})
 	t.Run("state", func(t *testing.T) {
-		d := &desk{t: t, addr: "127.0.0.1:1"}
-		dir := filepath.Join(t.TempDir(), "state")
-		f, err := memory.New(memory.Config{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Serve(); err != nil {
-			t.Fatal(err)
-		}
+		d, f, dir := sitBy(t)
 		before := testReport(t, d, f, " --state "+dir)
 		if err := f.Close(); err != nil {
 			t.Fatal(err)

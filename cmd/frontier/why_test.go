@@ -19,6 +19,21 @@ type whyBackend interface {
 	frontier.Queue
 }
 
+// sitBy is a desk without Redis, and a crawl in a directory that this process has
+// open.
+func sitBy(t *testing.T) (d *desk, f *memory.Frontier, dir string) {
+	dir = filepath.Join(t.TempDir(), "state")
+	f, err := memory.New(memory.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if err := f.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	return &desk{t: t, addr: "127.0.0.1:1"}, f, dir
+}
+
 // TestWhy: each state of a URL is found and said, on Redis and in a directory that
 // another process has open.
 func TestWhy(t *testing.T) {
@@ -28,16 +43,7 @@ func TestWhy(t *testing.T) {
 		testWhy(t, d, d.open("seine"), "")
 	})
 	t.Run("state", func(t *testing.T) {
-		d := &desk{t: t, addr: "127.0.0.1:1"}
-		dir := filepath.Join(t.TempDir(), "state")
-		f, err := memory.New(memory.Config{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { f.Close() })
-		if err := f.Serve(); err != nil {
-			t.Fatal(err)
-		}
+		d, f, dir := sitBy(t)
 		testWhy(t, d, f, " --state "+dir)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"seine/fetch"
+	"seine/frontier"
 )
 
 // answers counts what sites answered: by status code, and the pages among that by
@@ -56,16 +57,21 @@ func kindOf(mediaType string) int {
 	return len(mediaKinds) - 1
 }
 
-// count takes in one answer.
-func (a *answers) count(r *fetch.Response) {
+// count takes in one answer, and returns its status and the kind of its content, ""
+// for none, in the small sets of frontier.Facts.
+func (a *answers) count(r *fetch.Response) (status int, media string) {
 	code := r.Status
+	status = code
 	if !registered(code) {
-		code = 0
+		code, status = 0, frontier.StatusOther
 	}
 	a.codes[code].Add(1)
 	if r.Status >= 200 && r.Status < 300 {
-		a.media[kindOf(r.Type)].Add(1)
+		kind := kindOf(r.Type)
+		a.media[kind].Add(1)
+		media = mediaKinds[kind]
 	}
+	return status, media
 }
 
 // registered says whether a status code is one that is shown by itself: of

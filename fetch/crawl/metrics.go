@@ -132,7 +132,6 @@ func (cs *counters) page(r *fetch.Response) {
 	cs.bytes.Add(int(r.Bytes))
 	cs.wire.Add(int(r.WireBytes))
 	if r.Status > 0 {
-		cs.answers.count(r)
 		cs.seconds.Update(r.Took.Seconds())
 	}
 }

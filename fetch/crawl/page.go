@@ -423,15 +423,13 @@ func (w *worker) applyRules(encoding string) (made []byte) {
 	return result.AppendJSON(nil)
 }
 
-// noteFacts fills in what reports count of the page just fetched.
+// noteFacts counts the answer of the page just fetched, and fills in what reports
+// count of it.
 func (w *worker) noteFacts() {
 	f := &w.page.facts
-	f.Status, f.Bytes, f.Seed = w.resp.Status, w.rec.Bytes, seedOf(w.item, w.rec.URL)
-	if !registered(f.Status) && f.Status > 0 {
-		f.Status = frontier.StatusOther
-	}
-	if w.resp.Status >= 200 && w.resp.Status < 300 {
-		f.Media = mediaKinds[kindOf(w.resp.Type)]
+	f.Bytes, f.Seed = w.rec.Bytes, seedOf(w.item, w.rec.URL)
+	if w.resp.Status > 0 {
+		f.Status, f.Media = w.crawler.count.answers.count(&w.resp)
 	}
 	if w.scan {
 		n := w.scanner.Counts()

@@ -17,20 +17,12 @@ func Stats(ctx context.Context, f frontier.Operated) (*Progress, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Progress{Report: *r, Troubles: troubles(r), Limits: map[string]int{}, Versions: map[string]int{}}
+	p := &Progress{Report: *r, Fleet: frontier.FleetOf(r.Members), Troubles: troubles(r)}
 	if p.State == "ready" && len(p.Troubles) > 0 {
 		p.State = "not ready: " + strings.Join(p.Troubles, "; ")
 	}
 	for _, n := range r.Dead {
 		p.DeadNow += n
-	}
-	for i := range r.Members {
-		m := &r.Members[i]
-		p.Versions[m.Version]++
-		if m.Kind == frontier.KindFetcher {
-			p.Rate += m.Rate
-			p.Limits[m.Limit]++
-		}
 	}
 	p.ETA, err = etaOf(ctx, f, p)
 	return p, err

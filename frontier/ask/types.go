@@ -10,12 +10,10 @@ import (
 // "ready" only where Troubles has nothing.
 type Progress struct {
 	frontier.Report
-	Troubles []string       `json:"troubles"`   // shards that are silent or full; State tells of the rest
-	Rate     float64        `json:"rate"`       // pages a second of all fetchers, lately
-	Limits   map[string]int `json:"limited_by"` // fetchers by what limits them
-	Versions map[string]int `json:"versions"`   // programs by version
-	DeadNow  int64          `json:"dead_now"`   // letters kept now; Total.Dead is what ever died
-	ETA      ETA            `json:"eta"`
+	frontier.Fleet
+	Troubles []string `json:"troubles"` // shards that are silent or full; State tells of the rest
+	DeadNow  int64    `json:"dead_now"` // letters kept now; Total.Dead is what ever died
+	ETA      ETA      `json:"eta"`
 }
 
 // ETA is when a crawl will be done, if nothing new is found: the later of the end

@@ -142,6 +142,9 @@ func (p *shardState) firstSites(gone []frontier.TopSite, count func(*site) int64
 	return firstOf(list)
 }
 
+// hasWork reports whether a site is lent, or stands where visits or a time wait.
+func (s *site) hasWork() bool { return s.lent != nil || s.place != nowhere && s.place != inIdle }
+
 // SampleSites names the sites of a shard with the longest queues, n at most, of
 // those that have work or are lent. Cost: O(sites).
 func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, all bool, err error) {
@@ -157,7 +160,7 @@ func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, a
 	}
 	var list []queue
 	for _, s := range p.sites {
-		if s.lent == nil && (s.place == nowhere || s.place == inIdle) {
+		if !s.hasWork() {
 			continue
 		}
 		q := queue{s.name, len(s.waits)}
@@ -190,7 +193,7 @@ func (f *Frontier) WorkSites(ctx context.Context, k int) ([]string, error) {
 	defer p.mu.Unlock()
 	var sites []string
 	for _, s := range p.sites {
-		if s.lent != nil || s.place != nowhere && s.place != inIdle {
+		if s.hasWork() {
 			sites = append(sites, s.name)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"seine/bloom"
 	"seine/shard"
@@ -79,11 +77,6 @@ func (f *Frontier) memoryOf(ctx context.Context, k int) (used, limit int64, err 
 		}
 		return 0, 0, err
 	}
-	field := func(name string) int64 {
-		_, rest, _ := strings.Cut(shard.Text(reply), "\n"+name+":")
-		digits, _, _ := strings.Cut(rest, "\r")
-		n, _ := strconv.ParseInt(digits, 10, 64)
-		return n
-	}
-	return field("used_memory") - field("mem_not_counted_for_evict"), field("maxmemory"), nil
+	info := shard.InfoFields(shard.Text(reply))
+	return shard.Int(info["used_memory"]) - shard.Int(info["mem_not_counted_for_evict"]), shard.Int(info["maxmemory"]), nil
 }

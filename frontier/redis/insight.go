@@ -133,11 +133,25 @@ func topSite(pair []any) frontier.TopSite {
 	return t
 }
 
+// workPlaces are the zsets of shard k that its sites with work stand in, and that of
+// the leases of those that are lent.
+func (f *Frontier) workPlaces(k int) []string {
+	return append(slices.Clone(f.base[k][3:]), f.keys[k].Leases())
+}
+
+// placedSite is the site that a member of one of workPlaces stands for.
+func (f *Frontier) placedSite(k int, place, member string) string {
+	if place == f.keys[k].Leases() {
+		return LeaseOf(member).Site
+	}
+	return member
+}
+
 // SampleSites names up to n sites of shard k that have work or are lent: those of
 // the list of the longest queues, and some drawn by lot. Cost: a dozen calls,
 // O(n) in all.
 func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, all bool, err error) {
-	zsets := append(slices.Clone(f.base[k][3:]), f.keys[k].Leases())
+	zsets := f.workPlaces(k)
 	counts, total := make([]int, len(zsets)), 0
 	for i, key := range zsets {
 		reply, err := f.client.Do(ctx, k, key, "ZCARD", key)
@@ -170,11 +184,7 @@ func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, a
 			return nil, false, err
 		}
 		for _, v := range shard.Array(reply) {
-			site := shard.Text(v)
-			if i == len(zsets)-1 {
-				site = LeaseOf(site).Site
-			}
-			sites = append(sites, site)
+			sites = append(sites, f.placedSite(k, key, shard.Text(v)))
 		}
 	}
 	slices.Sort(sites)
@@ -185,18 +195,12 @@ func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, a
 // zset to another stands still for one of two walks, as a rule. Cost: two calls for
 // each scanPage of sites, O(scanPage) each.
 func (f *Frontier) WorkSites(ctx context.Context, k int) ([]string, error) {
-	leases := f.keys[k].Leases()
-	zsets := append(slices.Clone(f.base[k][3:]), leases)
 	found := map[string]struct{}{}
 	for range 2 {
-		for _, key := range zsets {
+		for _, key := range f.workPlaces(k) {
 			err := f.Pages(ctx, k, "site", []any{"ZSCAN", key}, []any{"COUNT", scanPage}, func(page []any) error {
 				for i := 0; i < len(page); i += 2 { // members and their scores
-					site := shard.Text(page[i])
-					if key == leases {
-						site = LeaseOf(site).Site
-					}
-					found[site] = struct{}{}
+					found[f.placedSite(k, key, shard.Text(page[i]))] = struct{}{}
 				}
 				return nil
 			})

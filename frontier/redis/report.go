@@ -69,7 +69,7 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	if r.Paused, r.Blocked, err = f.countStopped(ctx, answering); err != nil {
 		return nil, err
 	}
-	if r.Dead, err = f.deadTotals(ctx, answering); err != nil {
+	if r.Dead, err = frontier.DeadTotalsOf(ctx, f, answering); err != nil {
 		return nil, err
 	}
 	var unread string
@@ -104,21 +104,6 @@ func inTime[T any](ctx context.Context, what string, read func(context.Context) 
 		return v, what + " cannot be read: its master does not answer", nil
 	}
 	return v, "", err
-}
-
-// deadTotals is frontier.DeadTotals of some shards.
-func (f *Frontier) deadTotals(ctx context.Context, shards []int) (map[string]int64, error) {
-	totals := map[string]int64{}
-	for _, k := range shards {
-		counts, err := f.DeadCounts(ctx, k)
-		if err != nil {
-			return nil, err
-		}
-		for cause, n := range counts {
-			totals[cause] += n
-		}
-	}
-	return totals, nil
 }
 
 // Stats counts every shard, all at once. Cost: one call a shard.

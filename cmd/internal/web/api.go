@@ -13,7 +13,6 @@ import (
 
 	"seine/frontier"
 	"seine/frontier/ask"
-	"seine/frontier/canon"
 )
 
 // state is what the page shows all the time.
@@ -104,20 +103,11 @@ func (s *server) dead(r *http.Request) (any, error) {
 	}
 	_, err := frontier.WalkDead(r.Context(), s.cfg.Frontier, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
 		for _, d := range batch {
-			list = append(list, letter{idOf(d.Raw), k, shownURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth})
+			list = append(list, letter{idOf(d.Raw), k, frontier.ShownURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth})
 		}
 		return 0, nil
 	})
 	return list, err
-}
-
-// shownURL is a stored URL without its credentials.
-func shownURL(url string) string {
-	var u canon.URL
-	if err := canon.NewParser(canon.Config{}).Parse(&u, []byte(url)); err != nil {
-		return frontier.HideCredentials(url)
-	}
-	return u.String()
 }
 
 // change is what somebody wants changed.

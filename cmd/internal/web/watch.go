@@ -120,16 +120,14 @@ func (wt *watcher) add(r *frontier.Report, now time.Time) {
 			return
 		}
 	}
-	t := r.Total
-	p := Point{At: now.UnixMilli(), Done: t.Done, Dead: t.Dead, Retried: t.Retried, Queued: t.Queued + t.Waiting, Known: t.Known, Limits: map[string]int{}}
+	t, fleet := r.Total, frontier.FleetOf(r.Members)
+	p := Point{At: now.UnixMilli(), Done: t.Done, Dead: t.Dead, Retried: t.Retried, Queued: t.Queued + t.Waiting, Known: t.Known, Rate: fleet.Rate, Limits: fleet.Limits}
 	bytes := make(map[string]int64)
 	var moved int64
 	for _, m := range r.Members {
 		if m.Kind != frontier.KindFetcher {
 			continue
 		}
-		p.Rate += m.Rate
-		p.Limits[m.Limit]++
 		bytes[m.ID] = m.Bytes
 		if was, ok := wt.bytes[m.ID]; ok {
 			moved += max(0, m.Bytes-was)
