@@ -24,7 +24,7 @@ func Stats(ctx context.Context, f frontier.Operated) (*Progress, error) {
 	for _, n := range r.Dead {
 		p.DeadNow += n
 	}
-	p.ETA, err = etaOf(ctx, f, p)
+	p.ETA, err = Estimate(ctx, f, r)
 	return p, err
 }
 
@@ -43,30 +43,40 @@ func troubles(r *frontier.Report) []string {
 	return list
 }
 
-// etaOf is when the crawl will be done.
-func etaOf(ctx context.Context, f frontier.Operated, p *Progress) (ETA, error) {
-	left := p.Total.Queued + p.Total.Waiting + p.Total.Open
-	switch {
-	case len(p.Troubles) > 0:
-		return ETA{By: "unknown: " + p.Troubles[0]}, nil
-	case left == 0:
-		return ETA{Known: true, At: time.Now().UTC(), By: "nothing is left"}, nil
-	case p.Total.Paused:
-		return ETA{By: "unknown: the crawl is paused, or shards of it"}, nil
-	case p.Rate <= 0:
-		return ETA{By: "unknown: nothing is fetched now"}, nil
+// Estimate says when the crawl of a report will be done. Cost: that of Sites.
+func Estimate(ctx context.Context, f frontier.Operated, r *frontier.Report) (ETA, error) {
+	left := r.Total.Queued + r.Total.Waiting + r.Total.Open
+	if list := troubles(r); len(list) > 0 {
+		return ETA{By: "unknown: " + list[0]}, nil
 	}
-	const most = 100 * 365 * 24 * time.Hour
-	span := time.Duration(min(float64(left)/p.Rate*float64(time.Second), float64(most)))
-	eta := ETA{Known: true, Left: Span(span.Round(time.Second)), By: fmt.Sprintf("%d URLs at %.1f a second, if none are found", left, p.Rate)}
+	if left == 0 {
+		return ETA{Known: true, At: time.Now().UTC(), By: "nothing is left"}, nil
+	}
 	list, err := Sites(ctx, f, SitesQuery{By: ByQueued, Limit: math.MaxInt})
 	if err != nil {
 		return ETA{}, err
 	}
+	var slowest Site
 	for i := range list.Sites {
-		if s := &list.Sites[i]; s.Left > eta.Left {
-			eta.Left, eta.By = s.Left, fmt.Sprintf("%d URLs of %s at its delay of %v, if none are found", s.Queued+s.Waiting+s.Open, s.Site, s.Delay)
+		if s := &list.Sites[i]; s.Left > slowest.Left {
+			slowest = *s
 		}
+	}
+	eta := ETA{Slowest: slowest.Left}
+	rate := frontier.FleetOf(r.Members).Rate
+	switch {
+	case r.Total.Paused:
+		eta.By = "unknown: the crawl is paused, or shards of it"
+		return eta, nil
+	case rate <= 0:
+		eta.By = "unknown: nothing is fetched now"
+		return eta, nil
+	}
+	const most = 100 * 365 * 24 * time.Hour
+	span := time.Duration(min(float64(left)/rate*float64(time.Second), float64(most)))
+	eta.Known, eta.Left, eta.By = true, Span(span.Round(time.Second)), fmt.Sprintf("%d URLs at %.1f a second, if none are found", left, rate)
+	if slowest.Left > eta.Left {
+		eta.Left, eta.By = slowest.Left, fmt.Sprintf("%d URLs of %s at its delay of %v, if none are found", slowest.Queued+slowest.Waiting+slowest.Open, slowest.Site, slowest.Delay)
 	}
 	eta.At = time.Now().Add(time.Duration(eta.Left)).UTC()
 	return eta, nil

@@ -20,10 +20,11 @@ type Progress struct {
 // of all that is queued at the fleet's rate, and of the largest site's queue at its
 // delay.
 type ETA struct {
-	Known bool      `json:"known"`
-	At    time.Time `json:"at,omitzero"`
-	Left  Span      `json:"left,omitempty"`
-	By    string    `json:"by"` // what it rests on; where it is not known, why
+	Known   bool      `json:"known"`
+	At      time.Time `json:"at,omitzero"`
+	Left    Span      `json:"left,omitempty"`
+	By      string    `json:"by"`                     // what it rests on; where it is not known, why
+	Slowest Span      `json:"slowest_site,omitempty"` // what the site that takes longest has left at its delay
 }
 
 // Summary is what became of a whole crawl.
