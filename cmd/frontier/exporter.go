@@ -15,21 +15,40 @@ import (
 	"seine/cmd/internal/boot"
 	"seine/cmd/internal/metric"
 	"seine/frontier"
+	"seine/frontier/ask"
 	"seine/frontier/redis"
 )
 
 type exporterCmd struct {
 	Listen string `default:"127.0.0.1:9109" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there (${default}); loopback when only a port is given."`
+	Due    string `placeholder:"DATE" help:"When the crawl is to be done, such as 2027-01-31 or 2027-01-31T18:00:00Z: an alert compares it with the estimate."`
+}
+
+// due is when the crawl is to be done, zero where nobody said.
+func (c *exporterCmd) due() (time.Time, error) {
+	if c.Due == "" {
+		return time.Time{}, nil
+	}
+	for _, form := range []string{time.DateOnly, time.RFC3339} {
+		if at, err := time.Parse(form, c.Due); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, boot.Usage("--due: %q is no date such as 2027-01-31 or 2027-01-31T18:00:00Z", c.Due)
 }
 
 // Run shows a crawl to Prometheus, whether or not a fetcher lives, until a signal.
 func (c *exporterCmd) Run(env *boot.Env, g *cli) error {
+	due, err := c.due()
+	if err != nil {
+		return err
+	}
 	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
 		prober, err := f.NewProber(env.Log)
 		if err != nil {
 			return err
 		}
-		e := &exporter{f: f, prober: prober}
+		e := &exporter{f: f, prober: prober, due: due}
 		addr, stop, err := boot.Monitor{Addr: c.Listen, Flag: "listen", Ready: e.ready, Write: func(w io.Writer) {
 			metric.Page(w, g.Crawl, func(w io.Writer) { e.write(ctx, w) })
 		}}.Start()
@@ -48,15 +67,20 @@ const (
 	readWait = 8 * time.Second
 	// readFor is how long a reading serves all who ask.
 	readFor = time.Second
+	// estimateFor is how long an estimate serves: it looks at some thousands of sites.
+	estimateFor = 30 * time.Second
 )
 
 // exporter reads a crawl for those who ask for its metrics.
 type exporter struct {
 	f      *redis.Frontier
 	prober *redis.Prober
+	due    time.Time // when the crawl is to be done, zero = nobody said
 
-	mu   sync.Mutex
-	last reading
+	mu        sync.Mutex
+	last      reading
+	eta       ask.ETA
+	estimated time.Time // when eta was
 }
 
 // reading is what was read at one moment.
@@ -65,6 +89,7 @@ type reading struct {
 	took    time.Duration
 	report  *frontier.Report             // nil: it could not be read
 	servers map[string]map[string]string // INFO of the masters that answered
+	eta     ask.ETA
 	err     error
 }
 
@@ -85,7 +110,14 @@ func (e *exporter) read(ctx context.Context) reading {
 	wg.Go(func() { r.servers, serversErr = e.f.Client().Servers(ctx) })
 	wg.Go(func() { e.prober.Read(ctx) }) // who does not answer is missing in the report too
 	wg.Wait()
-	r.at, r.took, r.err = time.Now(), time.Since(began), errors.Join(reportErr, serversErr)
+	if r.report != nil && time.Since(e.estimated) >= estimateFor {
+		var err error
+		if e.eta, err = ask.Estimate(ctx, e.f, r.report); err != nil {
+			reportErr = errors.Join(reportErr, err)
+		}
+		e.estimated = time.Now()
+	}
+	r.eta, r.at, r.took, r.err = e.eta, time.Now(), time.Since(began), errors.Join(reportErr, serversErr)
 	e.last = r
 	return r
 }
@@ -104,6 +136,9 @@ func (e *exporter) write(ctx context.Context, w io.Writer) {
 		up = 0
 	}
 	metrics.WriteGaugeUint64(w, "seine_exporter_up", up)
+	if !e.due.IsZero() {
+		metrics.WriteGaugeFloat64(w, "seine_frontier_due_timestamp_seconds", float64(e.due.Unix()))
+	}
 	masters := make([]string, e.f.Shards())
 	if r.report == nil {
 		for k := range masters {
@@ -112,6 +147,10 @@ func (e *exporter) write(ctx context.Context, w io.Writer) {
 	} else {
 		frontier.WriteMetrics(w, r.report.Shards)
 		writeCrawl(w, r.report)
+		if r.eta.Known {
+			metrics.WriteGaugeFloat64(w, "seine_frontier_eta_seconds", time.Duration(r.eta.Left).Seconds())
+		}
+		metrics.WriteGaugeFloat64(w, "seine_frontier_slowest_site_seconds", time.Duration(r.eta.Slowest).Seconds())
 		e.prober.WriteMetrics(w)
 		for k := range masters {
 			masters[k] = r.report.Shards[k].Master

@@ -82,7 +82,8 @@ func TestExporter(t *testing.T) {
 	d.ok("seed --crawl mine --seed https://a.example/ --seed https://b.example/ --seed https://c.example/")
 	f := d.open("mine")
 	bury(t, f, map[string]string{"https://a.example/": "tls", "https://b.example/": "dns", "https://c.example/": "dns"})
-	addr := d.serve("exporter", "--crawl", "mine", "--listen", "127.0.0.1:0")
+	d.refused(2, "exporter --crawl mine --due soon", `--due: "soon" is no date such as`)
+	addr := d.serve("exporter", "--crawl", "mine", "--listen", "127.0.0.1:0", "--due", "2027-01-31")
 
 	until := func(what string, want ...string) string {
 		t.Helper()
@@ -106,7 +107,8 @@ func TestExporter(t *testing.T) {
 		`seine_exporter_up{crawl="mine"} 1`, `seine_frontier_dead_letters{crawl="mine",cause="dns"} 2`, `seine_frontier_programs{crawl="mine",kind="fetcher"} 0`,
 		`seine_redis_up{crawl="mine",shard="2"} 1`, `seine_redis_clients_limit{crawl="mine",shard="0"} `, `seine_redis_cpu_seconds_total{crawl="mine",shard="0"} `,
 		`seine_redis_disk_ok{crawl="mine",shard="1"} 1`, `seine_redis_shard_info{crawl="mine",shard="0",master="`+s.Nodes[0].Addr, `seine_bloom_capacity_items{crawl="mine",shard="1"} `,
-		`seine_frontier_silent{crawl="mine",shard="0"} 0`, `seine_frontier_feed_elements{crawl="mine"} 0`, `seine_build_info{crawl="mine",program="exporter"`)
+		`seine_frontier_silent{crawl="mine",shard="0"} 0`, `seine_frontier_feed_elements{crawl="mine"} 0`, `seine_build_info{crawl="mine",program="exporter"`,
+		`seine_frontier_due_timestamp_seconds{crawl="mine"} 1.8013536e+09`, `seine_frontier_eta_seconds{crawl="mine"} 0`, `seine_frontier_slowest_site_seconds{crawl="mine"} 0`)
 	table := map[string]bool{}
 	for _, row := range metric.Table {
 		table[row.Name] = true

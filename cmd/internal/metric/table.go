@@ -72,6 +72,10 @@ var Table = []Row{
 	{"seine_frontier_fetchers_limited_by", gauge, []string{"bound"}, "Fetchers by what bounds their rate."},
 	{"seine_frontier_pages_per_second", gauge, nil, "Pages a second of all fetchers together, as they say."},
 
+	{"seine_frontier_eta_seconds", gauge, nil, "Time until the crawl is done if nothing new is found; missing while it is not known."},
+	{"seine_frontier_slowest_site_seconds", gauge, nil, "What the site that takes longest has left at its delay."},
+	{"seine_frontier_due_timestamp_seconds", gauge, nil, "When the crawl is to be done, as --due says."},
+
 	{"seine_exporter_up", gauge, nil, "1 when the crawl could be read."},
 	{"seine_exporter_read_seconds", gauge, nil, "Time that reading the crawl took."},
 
