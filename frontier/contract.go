@@ -165,7 +165,11 @@ type Visit struct {
 	Why      string        // reasons of the delay as the last visit left them
 	Failures int           // fetches failed in a row
 	Override string        // per-site settings as JSON, or ""
+	Cookies  string        // as Settlement.Cookies left them, "" = none
 }
+
+// MaxCookies is how many bytes of cookies a site has at most.
+const MaxCookies = 4096
 
 // LastChance reports whether the URL of the visit, which is then alone, dies if
 // its fetcher is lost once more.
@@ -225,11 +229,16 @@ type Release struct {
 }
 
 // Settlement is a batch of outcomes of one visit; Free, when set, gives the
-// site back (after its last request ended).
+// site back (after its last request ended). Cookies, when set, takes the place of
+// what the site had, with the outcomes: by a settlement that settles an outcome or
+// gives the site back, while the site is lent under this lease. What it holds only
+// those who store and read it know, MaxCookies bytes at most; it goes with what
+// else is kept of the site, a day after its clock.
 type Settlement struct {
 	Lease
 	Outcomes []Outcome
 	Free     *Release
+	Cookies  *string // "" = none
 }
 
 // Settled says for each outcome of a settlement whether it took effect; false

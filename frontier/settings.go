@@ -45,8 +45,18 @@ type Settings struct {
 	Digest         string        `json:"digest"`                  // of pages: xxh3, sha256, none; "" = sha256
 	Recrawl        []string      `json:"recrawl,omitempty"`       // REGEX=INTERVAL[..MAX], the first match counts: how often pages are fetched again
 	RecrawlShare   int           `json:"recrawl_share,omitempty"` // per cent of a visit that they have while new URLs are there
+	Cookies        string        `json:"cookies,omitempty"`       // off, site: whether a site gets back the cookies that it sets; "" = off
 	Sites          []SiteRule    `json:"sites,omitempty"`
 }
+
+// Kinds of Settings.Cookies.
+const (
+	CookiesOff  = "off"
+	CookiesSite = "site"
+)
+
+// KeepsCookies reports whether sites get back the cookies that they set.
+func (s *Settings) KeepsCookies() bool { return s.Cookies == CookiesSite }
 
 // Kinds of digests that tell pages apart. XXH3, 128 bits of it, costs a small part
 // of SHA-256, but who wants to can make two pages of one XXH3.
@@ -92,6 +102,7 @@ func (s *Settings) Validate() error {
 	oneOf("order", s.Order, "breadth", "depth")
 	oneOf("robots", s.Robots, "obey", "ignore")
 	oneOf("digest", s.DigestKind(), DigestXXH3, DigestSHA256, DigestNone)
+	oneOf("cookies", cmp.Or(s.Cookies, CookiesOff), CookiesOff, CookiesSite)
 	if s.Delay < 0 {
 		bad("delay is %v, must not be negative", s.Delay)
 	}

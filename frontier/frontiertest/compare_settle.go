@@ -66,8 +66,12 @@ func (p *pair) finish(rt *rapid.T) {
 }
 
 func (p *pair) settleBoth(rt *rapid.T, v both[frontier.Visit], outcomes []frontier.Outcome, free *frontier.Release) {
-	sa, errA := p.a.f.Settle(p.a.ctx, v.a.Shard, []frontier.Settlement{{Lease: v.a.Lease, Outcomes: outcomes, Free: free}})
-	sb, errB := p.b.f.Settle(p.b.ctx, v.b.Shard, []frontier.Settlement{{Lease: v.b.Lease, Outcomes: outcomes, Free: free}})
+	var cookies *string
+	if text := rapid.SampledFrom([]string{"nil", "nil", "", "a", "b"}).Draw(rt, "cookies"); text != "nil" {
+		cookies = &text
+	}
+	sa, errA := p.a.f.Settle(p.a.ctx, v.a.Shard, []frontier.Settlement{{Lease: v.a.Lease, Outcomes: outcomes, Free: free, Cookies: cookies}})
+	sb, errB := p.b.f.Settle(p.b.ctx, v.b.Shard, []frontier.Settlement{{Lease: v.b.Lease, Outcomes: outcomes, Free: free, Cookies: cookies}})
 	agree(rt, fmt.Sprintf("settle %s: %+v", v.a.Site, outcomes), fmt.Sprint(sa), fmt.Sprint(sb), errA, errB)
 }
 

@@ -71,6 +71,8 @@ var clauses = []struct {
 	{"settle/retry", settleRetry},
 	{"settle/retry only and new work", settleRetryOnly},
 	{"settle/late outcomes of a freed site", settleLateOutcomes},
+	{"cookies/stay", cookiesStay},
+	{"cookies/late", cookiesLate},
 	{"again/waits", againWaits},
 	{"again/once", againOnce},
 	{"again/order", againOrder},

@@ -162,9 +162,16 @@ func (p *shardState) keepSite(s *site) {
 			v = binary.AppendVarint(append(v, e.class), e.seq)
 		}
 	}
-	if t := &s.tally; t.since != 0 {
+	cookies := ""
+	if s.extra != nil {
+		cookies = s.extra.cookies
+	}
+	if t := &s.tally; t.since != 0 || cookies != "" {
 		v = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(v, t.pages), t.dead), t.since)
 		v = appendText(v, t.last)
+	}
+	if cookies != "" {
+		v = appendText(v, cookies)
 	}
 	p.value = v
 	p.tx.Set(p.key, v)

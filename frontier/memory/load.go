@@ -123,6 +123,9 @@ func (l *loader) loadSite(key, value []byte) bool {
 	if len(r.b) > 0 { // earlier versions kept none
 		s.tally = tally{pages: r.int(), dead: r.int(), since: r.int(), last: l.word(r.text())}
 	}
+	if len(r.b) > 0 { // nor these
+		s.more().cookies = r.text()
+	}
 	return !r.bad
 }
 

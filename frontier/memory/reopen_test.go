@@ -115,6 +115,38 @@ func TestReopen(t *testing.T) {
 	}
 }
 
+// TestCookiesAreKept: with the outcome that they came with, whether the process ends
+// or is killed, and as long as the site's clock.
+func TestCookiesAreKept(t *testing.T) {
+	c := &testClock{now: time.Now()}
+	f, err := New(Config{Now: c.Now, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	admitURLs(t, f, "a.example", 5)
+	for i, crash := range []bool{true, false, true} {
+		cookies := fmt.Sprint("cookies ", i)
+		v := lendAll(t, f, 2)[0]
+		s := frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1, Kind: frontier.Done}}, Cookies: &cookies}
+		if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{s}); err != nil {
+			t.Fatal(err)
+		}
+		f = reopened(t, f, crash)
+		c.Advance(time.Minute)
+		if v = lendAll(t, f, 1)[0]; v.Cookies != cookies {
+			t.Errorf("%d: %q", i, v.Cookies)
+		}
+		if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1, Kind: frontier.Requeue}}, Free: &frontier.Release{}}}); err != nil {
+			t.Fatal(err)
+		}
+		c.Advance(time.Minute)
+	}
+	c.Advance(25 * time.Hour)
+	if v := lendAll(t, f, 1)[0]; v.Cookies != "" {
+		t.Errorf("a day later: %q", v.Cookies)
+	}
+}
+
 // TestPoison: a URL that ends the process each time is dead after the third,
 // and takes no other with it.
 func TestPoison(t *testing.T) {

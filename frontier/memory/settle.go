@@ -67,6 +67,9 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 	if !slices.Contains(settled, false) {
 		p.sum(s, st)
 	}
+	if st.Cookies != nil && s.lent == l && (st.Free != nil || slices.Contains(settled, true)) {
+		p.keepCookies(s, *st.Cookies)
+	}
 	if st.Free != nil && s.lent == l {
 		s.lent = nil
 		changed = true
@@ -123,6 +126,14 @@ func (p *shardState) release(s *site, free *frontier.Release) {
 		s.more().why = strings.Clone(free.Why)
 	} else if s.extra != nil {
 		s.extra.why = ""
+	}
+}
+
+// keepCookies has a site keep these.
+func (p *shardState) keepCookies(s *site, cookies string) {
+	if cookies != "" || s.extra != nil {
+		s.more().cookies = strings.Clone(cookies)
+		p.changed(s)
 	}
 }
 

@@ -97,6 +97,7 @@ type site struct {
 type extra struct {
 	why      string
 	override string
+	cookies  string
 	cap      int64
 	admitted int64   // counted only while a cap applies
 	stops    [2]stop // of the pause and of the block

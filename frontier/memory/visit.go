@@ -180,7 +180,7 @@ func visitOf(p *shardState, l *lease, deadline time.Time) frontier.Visit {
 		Items: make([]frontier.Item, len(l.entries)),
 	}
 	if s.extra != nil {
-		v.Override = s.extra.override
+		v.Override, v.Cookies = s.extra.override, s.extra.cookies
 	}
 	for i := range l.entries {
 		v.Items[i] = frontier.Item{Index: i + 1, Entry: l.entries[i]}

@@ -32,7 +32,7 @@ var (
 	rememberScript = script("remember", "", "filters")
 	tickScript     = script("tick", allowOOM)
 	visitScript    = script("visit", allowOOM, "choose")
-	settleScript   = script("settle", allowOOM, "sums")
+	settleScript   = script("settle", allowOOM, "sums", "release")
 	renewScript    = script("renew", allowOOM)
 	reapScript     = script("reap", allowOOM)
 	lettersScript  = script("letters", allowOOM)

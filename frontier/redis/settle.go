@@ -109,10 +109,18 @@ func (s *settling) add(st *frontier.Settlement) {
 	}
 	s.sent = append(s.sent, sent)
 	s.args = append(s.args, st.Token, st.Site, len(sent))
+	flags := len(s.args)
+	s.args = append(s.args, 0)
 	if r := st.Free; r != nil {
-		s.args = append(s.args, 1, Milliseconds(r.Remain), Milliseconds(r.Delay), r.Why, max(0, r.Failures))
-	} else {
-		s.args = append(s.args, 0)
+		s.args[flags] = 1
+		s.args = append(s.args, Milliseconds(r.Remain), Milliseconds(r.Delay), r.Why, max(0, r.Failures))
+	}
+	if st.Cookies != nil {
+		s.args[flags] = 2
+		if st.Free != nil {
+			s.args[flags] = 3
+		}
+		s.args = append(s.args, *st.Cookies)
 	}
 	for _, i := range sent {
 		s.args = append(s.args, st.Outcomes[i].Index)

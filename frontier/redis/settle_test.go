@@ -155,11 +155,14 @@ func TestSettleClock(t *testing.T) {
 	s.pass(0, time.Minute) // for which the clock then stands still
 	now := s.number("HGET", s.keys[0].Meta(), "tick")
 	st := all(v, frontier.Done)
-	st.Free = &frontier.Release{Remain: 1500*time.Millisecond + 1, Delay: 2 * time.Second}
+	st.Free, st.Cookies = &frontier.Release{Remain: 1500*time.Millisecond + 1, Delay: 2 * time.Second}, ptr("c")
 	s.settle(st)
 	clock := s.number("HGET", key, "clock")
 	if clock != now+1502 {
 		t.Errorf("clock %d ms after the call, want 1502: rounded up twice", clock-now)
+	}
+	if c := s.do("HGET", key, "cookies"); c != "c" { // they go with the rest
+		t.Errorf("cookies %q", c)
 	}
 	if ttl := s.number("PEXPIRETIME", key); ttl != clock+24*3600*1000 {
 		t.Errorf("expires %d ms after the clock, want a day", ttl-clock)

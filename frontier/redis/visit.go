@@ -78,7 +78,7 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	return visits, nil
 }
 
-// parseVisit reads delay, why, failures, override and the items.
+// parseVisit reads delay, why, failures, override, the items and cookies.
 func parseVisit(l frontier.Lease, r []any) (frontier.Visit, error) {
 	v := frontier.Visit{Lease: l, Why: shard.Text(r[1]), Override: shard.Text(r[3]), Items: make([]frontier.Item, 0, (len(r)-4)/2)}
 	delay, _ := strconv.ParseInt(shard.Text(r[0]), 10, 64) // "" = none yet
@@ -97,6 +97,9 @@ func parseVisit(l frontier.Lease, r []any) (frontier.Visit, error) {
 			return v, err
 		}
 		v.Items = append(v.Items, frontier.Item{Index: int(index), Entry: e})
+	}
+	if len(r) == 1 {
+		v.Cookies = shard.Text(r[0])
 	}
 	slices.SortFunc(v.Items, func(a, b frontier.Item) int { return a.Index - b.Index })
 	return v, nil

@@ -9,8 +9,9 @@
 -- ARGV[4]      URLs of a site that may wait to be fetched again
 -- ARGV[5..]    how many counters of sums the call has, and per counter its name and
 --              what all settlements add to it; then per settlement: token, site, how
---              many outcomes, whether the site is free, 1 or 0; if 1: ms until it may be
---              asked again, delay ms, why, failures; then the indexes of the outcomes,
+--              many outcomes, 1 if the site is free, and 2 more if its cookies follow;
+--              if free: ms until it may be asked again, delay ms, why, failures; the
+--              cookies; then the indexes of the outcomes,
 --              each once; then what became of each: done, requeue, retry or (as it is)
 --              later and ms from now, or dead, its cause, 1 for KEYS[15], what comes
 --              before the entry in its letter, and how many fetches it took here; or
@@ -96,22 +97,14 @@ local function finish(block, entries, indexes, blocked)
   return table.concat(letters), touched
 end
 
--- release gives the site back with the values of the visit.
-local function release(block, clock, stays, delay, why, failures)
-  call('HDEL', KEYS[block], 'token', 'why', 'failures')
-  call('HSET', KEYS[block], 'clock', int(clock), 'delay', delay)
-  if why ~= '' then call('HSET', KEYS[block], 'why', why) end
-  if failures ~= '0' then call('HSET', KEYS[block], 'failures', failures) end
-  expire(block, clock, stays)
-end
-
 local reply, block, last_block, last_site = {}, 15 + causes, nil, nil
 while ARGV[at + 1] do
-  local token, site, n = next_arg(), next_arg(), tonumber(next_arg())
-  local is_free, remain, delay, why, failures = next_arg() == '1', nil, nil, nil, nil
+  local token, site, n, flags = next_arg(), next_arg(), tonumber(next_arg()), tonumber(next_arg())
+  local is_free, remain, delay, why, failures = flags % 2 == 1, nil, nil, nil, nil
   if is_free then
     remain, delay, why, failures = tonumber(next_arg()), next_arg(), next_arg(), next_arg()
   end
+  local cookies = flags > 1 and next_arg()
   local indexes = {unpack(ARGV, at + 1, at + n)}
   at = at + n
 
@@ -134,6 +127,7 @@ while ARGV[at + 1] do
   if leased then
     local mine = lent == token
     local freed = mine and is_free
+    if cookies and mine and (freed or string.find(letters, '1', 1, true)) then keep_cookies(block, cookies) end
     if freed then
       if line > NOW then remain = math.max(remain, REST) end -- for those who wait to reserve
       release(block, math.max(clock, NOW + 1 + remain), stays, delay, why, failures)

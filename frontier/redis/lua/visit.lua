@@ -13,7 +13,8 @@
 --               others are there
 -- ARGV[9..]     per site 4: site, token, class, ticket
 -- Reply         per site '' when nothing was lent, else {delay ms, why, failures
---               in a row, override, index, entry, index, entry, ...}
+--               in a row, override, index, entry, index, entry, ...}, and at the
+--               end its cookies, if it has any
 -- Cost          O(URLs + log sites) per site
 -- Repeat        a token that has its lease already gets what is still open of
 --               it; a ticket is good once, for lending takes its site away
@@ -39,9 +40,9 @@ for a = 9, #ARGV, 4 do
   local site, token = ARGV[a], ARGV[a + 1]
   local p, ticket = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
   local member = token .. ' ' .. site
-  local s = call('HMGET', KEYS[block], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'turn', 'paused', 'version')
+  local s = call('HMGET', KEYS[block], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'turn', 'paused', 'version', 'cookies')
   local clock, lent, delay, why, failures = s[1], s[2], s[3], s[4], s[5]
-  local override, visits, held, version = s[6], tonumber(s[7]) or 0, s[8], s[9]
+  local override, visits, held, version, cookies = s[6], tonumber(s[7]) or 0, s[8], s[9], s[10]
 
   local open -- {index, entry, ...}
   if call('ZSCORE', LEASES, member) then
@@ -88,6 +89,7 @@ for a = 9, #ARGV, 4 do
 
   if open then
     safe = safe or last_chance(open[2])
+    if cookies then open[#open + 1] = cookies end
     reply[#reply + 1] = {delay or '', why or '', failures or '', override or '', unpack(open)}
   else
     reply[#reply + 1] = ''
