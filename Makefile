@@ -5,7 +5,7 @@ STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?=
 PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
-.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-broad bench-units bench-plan profile chaos clean
+.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-broad bench-units bench-plan bench-scale profile chaos clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -64,6 +64,9 @@ bench-plan: build setup ## plan three crawls from unit costs, run them, and tell
 
 bench-broad: build setup ## crawl very many sites: what their delays allow, what is reached, what it costs; writes bench/results
 	scripts/bench-broad
+
+bench-scale: setup ## fill a crawl with 200 million URLs, measure what each more costs, restart, move and check it (an hour); writes bench/results
+	scripts/bench-scale
 
 clean: ## remove what build made
 	rm -rf bin

@@ -79,7 +79,7 @@ func (n *Node) Restart(t testing.TB) {
 	if err := n.run(); err != nil {
 		t.Fatal("shardtest: ", err)
 	}
-	if err := n.ready(startTimeout); err != nil {
+	if err := n.ready(n.cfg.StartTimeout); err != nil {
 		t.Fatal("shardtest: ", err)
 	}
 }
@@ -89,7 +89,7 @@ func (n *Node) Restart(t testing.TB) {
 func (n *Node) Client() *redis.Client {
 	n.once.Do(func() {
 		n.rdb = redis.NewClient(&redis.Options{Addr: n.Addr, Password: n.cfg.Password, MaxRetries: -1, Protocol: 2,
-			DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true, ReadTimeout: startTimeout, WriteTimeout: startTimeout, TLSConfig: n.cfg.TLS.client()})
+			DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true, ReadTimeout: n.cfg.StartTimeout, WriteTimeout: n.cfg.StartTimeout, TLSConfig: n.cfg.TLS.client()})
 	})
 	return n.rdb
 }

@@ -16,6 +16,7 @@
 package shardtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -49,6 +50,10 @@ type Config struct {
 	ValkeyBloom bool          // Valkey with its own bloom module instead of RedisBloom, where scripts/valkey-bloom built it; else the test is skipped
 	NodeTimeout time.Duration // cluster-node-timeout; default 5 s, 2 s with replicas
 	Directives  []string      // further lines of redis.conf
+
+	// StartTimeout bounds how long a server may take to start and to load what it
+	// keeps, and to answer its own Client; default a minute.
+	StartTimeout time.Duration
 
 	// Through puts something before each node of a cluster, such as a proxy, and
 	// returns its address on 127.0.0.1, which the nodes then tell clients and one
@@ -119,6 +124,7 @@ func Start(t testing.TB, cfg Config) *Server {
 	if cfg.ValkeyBloom {
 		cfg.Kind = Valkey
 	}
+	cfg.StartTimeout = cmp.Or(cfg.StartTimeout, startTimeout)
 	program, module := binary(t, cfg.Kind), ""
 	switch {
 	case cfg.ValkeyBloom:
