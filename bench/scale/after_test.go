@@ -61,7 +61,7 @@ func (b *bench) fetch(ctx context.Context) error {
 	}
 	b.say("a fetcher for %v: %.0f pages/s, %.1f new URLs a page, %d retries, %d dead; Redis %.0f us a page; %s; it stopped in %.1f s", *crawlS,
 		pages/crawlS.Seconds(), float64(after.Known-before.Known)/pages, after.Retried-before.Retried, after.Dead-before.Dead, (b.cpu()-cpu)/pages, spent(cmd), time.Since(stopping).Seconds())
-	if log.Len() > 0 {
+	if strings.Contains(log.String(), "level=ERROR") {
 		b.say("  it said: %.500s", log.String())
 	}
 	return nil

@@ -119,7 +119,8 @@ func TestScale(t *testing.T) {
 var directives = []string{"list-max-listpack-size -3", "lazyfree-lazy-user-del yes", "lazyfree-lazy-server-del yes", "lazyfree-lazy-expire yes",
 	"replica-lazy-flush yes", "repl-diskless-sync yes", "client-output-buffer-limit replica 1gb 512mb 60", "repl-backlog-size 64mb", "cluster-replica-validity-factor 0"}
 
-// open makes servers and an empty crawl on them.
+// open makes servers and an empty crawl on them, with room for the URLs of measurements
+// too.
 func open(t *testing.T, config shardtest.Config, urls int64, shards, port int) *stand {
 	s := &stand{t: t, server: shardtest.Start(t, config), sites: int(max(urls/perSite, 100))}
 	client, err := shard.Open(t.Context(), shard.Config{Addrs: s.server.Addrs})
@@ -128,7 +129,7 @@ func open(t *testing.T, config shardtest.Config, urls int64, shards, port int) *
 	}
 	t.Cleanup(func() { client.Close() })
 	s.client = client
-	if s.f, err = redis.Create(t.Context(), client, "seine", frontier.Layout{Shards: shards, PlanURLs: urls}, frontier.DefaultSettings()); err != nil {
+	if s.f, err = redis.Create(t.Context(), client, "seine", frontier.Layout{Shards: shards, PlanURLs: urls + urls/20}, frontier.DefaultSettings()); err != nil {
 		t.Fatal(err)
 	}
 	s.crawl = &crawl{parts: partsOf(s.f, s.sites, port), spare: *spare}
