@@ -3,7 +3,6 @@ package main_test
 import (
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,35 +13,6 @@ import (
 	"seine/cmd/internal/metric"
 	"seine/shard/shardtest"
 )
-
-// Every metric that the dashboard names is one that a fetcher serves.
-func TestDeployMetrics(t *testing.T) {
-	redis := shardtest.One(t)
-	p := start(t, "--redis", redis.Addrs[0], "--shards", "2", "--plan-urls", "10k", "--metrics-addr", "127.0.0.1:0", "--contact", "https://example.com")
-	asked := map[string]string{} // metric, and who asks for it
-	for _, file := range []string{"grafana.json"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "deploy", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		names := regexp.MustCompile(`seine_[a-z_]+`).FindAllString(string(text), -1)
-		if len(names) == 0 {
-			t.Errorf("%s names no metric", file)
-		}
-		for _, name := range names {
-			asked[name] = file
-		}
-	}
-	delete(asked, "seine_crawl_fetch_seconds_bucket") // a histogram has none before its first observation
-	scrapeUntil(t, p, func(served string) (missing []string) {
-		for name, file := range asked {
-			if !strings.Contains(served, "\n"+name) {
-				missing = append(missing, name+", which "+file+" asks for")
-			}
-		}
-		return missing
-	})
-}
 
 // Every sample names its crawl, and is of a metric that the table of metrics has,
 // with the labels that it says.

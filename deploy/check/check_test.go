@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,22 +27,35 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// bin is where the programs are, built once.
-var bin string
+// built is where the programs are, once somebody asked for them; "" before.
+var built string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "deploy")
-	if err != nil {
-		panic(err)
+// programs builds the programs once, and says where.
+var programs = sync.OnceValues(func() (dir string, err error) {
+	if built, err = os.MkdirTemp("", "deploy"); err != nil {
+		return "", err
 	}
-	bin = dir
-	build := exec.Command("go", "build", "-ldflags", "-X seine/cmd/internal/boot.release=1.2.3", "-o", dir+"/", "./cmd/...")
+	build := exec.Command("go", "build", "-ldflags", "-X seine/cmd/internal/boot.release=1.2.3", "-o", built+"/", "./cmd/...")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
-		panic(string(out))
+		return "", fmt.Errorf("%w: %s", err, out)
 	}
+	return built, nil
+})
+
+// bin is where the programs are.
+func bin(t *testing.T) string {
+	t.Helper()
+	dir, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestMain(m *testing.M) {
 	code := m.Run()
-	os.RemoveAll(dir)
+	os.RemoveAll(built)
 	os.Exit(code)
 }
 
@@ -211,17 +226,17 @@ func checkContainer(t *testing.T, name string, pod *corev1.PodTemplateSpec, c *c
 func takes(t *testing.T, name string, words, env []string) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := exec.Command(filepath.Join(bin, words[0]), append(slices.Clone(words[1:]), "--print-config")...)
+	cmd := exec.Command(filepath.Join(bin(t), words[0]), append(slices.Clone(words[1:]), "--print-config")...)
 	if words[0] == "sh" { // whose program the flag reaches as the last of its arguments
 		cmd = exec.Command(words[0], append(slices.Clone(words[1:]), "--print-config")...)
 	}
-	cmd.Env = append(env, "PATH="+bin+":/usr/bin:/bin", "HOSTNAME=pod")
+	cmd.Env = append(env, "PATH="+bin(t)+":/usr/bin:/bin", "HOSTNAME=pod")
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	if err != nil {
 		t.Errorf("%s: %v: %v\n%s", name, words, err, &out)
 	}
-	all, err := exec.Command(filepath.Join(bin, "fetcher"), "--print-config").Output()
+	all, err := exec.Command(filepath.Join(bin(t), "fetcher"), "--print-config").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +445,7 @@ func TestImageContext(t *testing.T) {
 
 // The version that the image is built with is the programs'.
 func TestVersion(t *testing.T) {
-	out, err := exec.Command(filepath.Join(bin, "fetcher"), "--version").Output()
+	out, err := exec.Command(filepath.Join(bin(t), "fetcher"), "--version").Output()
 	if err != nil || strings.TrimSpace(string(out)) != "fetcher 1.2.3" {
 		t.Errorf("%v: %s", err, out)
 	}
