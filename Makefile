@@ -53,7 +53,7 @@ chaos: setup ## break fetchers, Redis, network and disk under a crawl, and count
 bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters, other crawlers; writes bench/results
 	scripts/bench-crawl
 
-profile: build setup ## crawl real documentation, and print what a fetcher's time goes to
+profile: build setup ## crawl real documentation, and print what the time of a fetcher and of Redis goes to
 	PROFILE=yes scripts/bench-crawl
 
 bench-units: setup ## measure the unit costs that frontier plan takes; writes bench/results

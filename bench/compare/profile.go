@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -35,7 +37,8 @@ var parts = []struct{ part, function string }{
 	{"scheduling", "seine/fetch/crawl"}, {"scheduling", "runtime.schedule"}, {"scheduling", "runtime.findRunnable"}, {"scheduling", "runtime.mcall"},
 }
 
-// profile crawls for a while and tells what the fetcher's time goes to.
+// profile crawls for a while and tells what the fetcher's time goes to, and on
+// Redis that of the masters.
 func (r *runner) profile(w io.Writer, name string, args ...string) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,43 +61,72 @@ func (r *runner) profile(w io.Writer, name string, args ...string) error {
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	time.Sleep(profileAfter) // until the start is over
+	var before, after usage
+	if name == cluster {
+		if before, err = r.usage(); err != nil {
+			return err
+		}
+	}
+	file := filepath.Join(cmp.Or(r.keep, r.dir), "profile-"+name+"-"+r.web.name)
+	pages, err := r.takeProfile(addr, file)
+	if err != nil {
+		return fmt.Errorf("profile: %w: %s", err, text.String())
+	}
+	if name == cluster {
+		if after, err = r.usage(); err != nil {
+			return err
+		}
+	}
+	if err := showParts(w, r.fetcher, file, fmt.Sprintf("%s, %s", name, r.web.name), pages); err != nil || name != cluster {
+		return err
+	}
+	took, calls, err := r.byScript()
+	if err == nil {
+		showScripts(w, usage{after.cpu - before.cpu, after.calls - before.calls}, took, calls, pages)
+	}
+	return err
+}
+
+// takeProfile writes a profile of the fetcher at addr to a file, and returns how
+// many pages were asked for meanwhile.
+func (r *runner) takeProfile(addr, file string) (pages int, err error) {
 	log := r.file("access.log")
 	before, err := os.Stat(log)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	answer, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", addr, profileTime.Seconds()))
 	if err != nil {
-		return fmt.Errorf("profile: %w: %s", err, text.String())
+		return 0, err
 	}
 	defer answer.Body.Close()
 	taken, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return fmt.Errorf("profile: %w: %s", err, text.String())
+		return 0, err
 	}
-	pages, err := r.lines(log, before.Size(), func([]byte) bool { return true })
-	if err != nil {
-		return err
+	if pages, err = r.lines(log, before.Size(), func([]byte) bool { return true }); err != nil {
+		return 0, err
 	}
-	file := filepath.Join(r.dir, "profile")
-	if err := os.WriteFile(file, taken, 0o600); err != nil {
-		return err
-	}
-	traces, err := exec.Command("go", "tool", "pprof", "-traces", r.fetcher, file).Output()
+	return pages, os.WriteFile(file, taken, 0o600)
+}
+
+// showParts prints what a page took of a fetcher's time, by part.
+func showParts(w io.Writer, fetcher, file, title string, pages int) error {
+	traces, err := exec.Command("go", "tool", "pprof", "-traces", fetcher, file).Output()
 	if err != nil {
 		return fmt.Errorf("go tool pprof: %w", err)
 	}
 	spent, all := shareOut(string(traces))
-	fmt.Fprintf(w, "%s, %s: %d pages in %v, %.1f us of the fetcher each\n", name, r.web.name, pages, profileTime, perPage(all, pages))
-	names := make([]string, 0, len(spent))
-	for part := range spent {
-		names = append(names, part)
-	}
-	slices.SortFunc(names, func(a, b string) int { return int(spent[b] - spent[a]) })
-	for _, part := range names {
+	fmt.Fprintf(w, "%s: %d pages in %v, %.1f us of the fetcher each\n", title, pages, profileTime, perPage(all, pages))
+	for _, part := range byTime(spent) {
 		fmt.Fprintf(w, "  %-20s %8.2f us/page %5.1f%%\n", part, perPage(spent[part], pages), 100*float64(spent[part])/float64(max(all, 1)))
 	}
 	return nil
+}
+
+// byTime is the names that time is spent on, what takes most first.
+func byTime(spent map[string]time.Duration) []string {
+	return slices.SortedFunc(maps.Keys(spent), func(a, b string) int { return cmp.Compare(spent[b], spent[a]) })
 }
 
 func perPage(d time.Duration, pages int) float64 {
