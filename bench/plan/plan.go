@@ -281,8 +281,8 @@ func (p *Plan) redis(c *costs, page float64) error {
 	r := &Redis{Page: page}
 	p.Redis = r
 	kinds := []Part{
-		{"queues", a.Queued * c.entry},
-		{"sites", min(a.Sites, a.Queued) * max(0, c.site-c.entry)},
+		{"queues", p.queueBytes(c)},
+		{"sites", min(a.Sites, a.Queued) * max(0, c.site-c.plain)},
 		{"robots.txt rules", min(a.Sites, p.Peak*86400) * c.rule},
 		{"leases", p.lent() * c.lease},
 	}
@@ -322,6 +322,25 @@ func (p *Plan) redis(c *costs, page float64) error {
 	r.Clients = p.Fetchers.Count*connectionsAFetcher + 10
 	p.limits(r)
 	return nil
+}
+
+// plainBytes is what of a queue is not compressed, its first node and its last, as
+// deploy/redis.conf has it: list-compress-depth 1, list-max-listpack-size -3.
+const plainBytes = 2 * 16 << 10
+
+// queueBytes is what the queues take in Redis. A site's share of the queued URLs is
+// that of the pages.
+func (p *Plan) queueBytes(c *costs) (bytes float64) {
+	queued := p.Asked.Queued / p.Asked.Pages
+	newSizes(&p.Asked).each(func(from, to, sites float64) bool {
+		each := c.entry
+		if from*queued*c.plain < plainBytes {
+			each = c.plain
+		}
+		bytes += (to - from) * sites * queued * each
+		return true
+	})
+	return bytes
 }
 
 const (

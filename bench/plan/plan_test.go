@@ -305,6 +305,26 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// The ends of a queue are not compressed: in many short queues URLs take more than in
+// few long ones.
+func TestQueues(t *testing.T) {
+	u, err := Measured()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sites, want := range map[float64]float64{1e6: 73, 1e4: 43, 10: 27} {
+		a := small()
+		a.Pages, a.Sites, a.Exponent, a.Known, a.Queued = 1e7, sites, 0, 2e7, 1e7
+		p, err := New(a, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Redis.Kinds[1].Cost / a.Queued; !about(got, want, 5) {
+			t.Errorf("%.0f bytes a URL queued on %.0f sites, not %.0f", got, sites, want)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	u := bench(t, small())
 	for _, change := range []func(*Asked){

@@ -116,7 +116,8 @@ type costs struct {
 	inFlight, idle, resident  float64
 	lent                      float64
 	standing                  pair    // a second of each shard, with nothing to do
-	entry, site, lease, rule  float64 // in Redis
+	plain, entry              float64 // of a queued URL in Redis, near the ends of its queue and between
+	site, lease, rule         float64 // in Redis
 	memEntry, memSite         float64 // embedded
 	again                     float64 // of a URL that waits to be fetched again, wherever
 }
@@ -179,7 +180,7 @@ func (c *costs) redis(l *lookup) {
 	c.seenOwn, c.seenFar = both("URL/seen/own=100%", "", "URL"), both("URL/seen/own=0%", "", "URL")
 	c.firstSite, c.rules = both("URL/first_of_its_site", "", "URL"), both("Rules", "", "site")
 	c.standing = pair{l.get("bench/plan", "Standing/shard", "redis-us/s"), l.get("bench/plan", "Standing/shard", "client-us/s")}
-	c.entry = l.get(pkg, "EntryBytes/nodes_-3", "bytes/entry")
+	c.plain, c.entry = l.get(pkg, "EntryBytes/short", "bytes/entry"), l.get(pkg, "EntryBytes/nodes_-3", "bytes/entry")
 	c.site, c.lease, c.rule = l.get(pkg, "SiteBytes", "bytes/site"), l.get(pkg, "LeaseBytes", "bytes/lease"), l.get(pkg, "Rules", "bytes/site")
 }
 

@@ -190,7 +190,8 @@ func (s *stand) used() int64 {
 // BenchmarkEntryBytes is the memory of a queued entry of a URL of 92 bytes, in
 // long lists of one site, by the size of list nodes: -2 is 8 KB, the server's
 // default, -3 is 16 KB. With referrer each entry keeps the page of its site that
-// linked to it and to the eleven before or after.
+// linked to it and to the eleven before or after. Short lists are of 200 entries:
+// only what lies between the first and the last node is compressed.
 func BenchmarkEntryBytes(b *testing.B) {
 	for _, size := range []string{"-2", "-3", "-3 referrer"} {
 		b.Run("nodes "+size, func(b *testing.B) {
@@ -219,6 +220,23 @@ func BenchmarkEntryBytes(b *testing.B) {
 			}
 		})
 	}
+	b.Run("short", func(b *testing.B) { // queues that are hardly compressed
+		for b.Loop() {
+			s := benchStand(b)
+			s.do("CONFIG", "SET", "list-max-listpack-size", "-3")
+			const sites, each = 1500, 200
+			s.admit(benchCandidate(siteName(sites), 0))
+			before := s.used()
+			for i := range sites * each / 100 { // the sites by turns, as a crawl meets them
+				var batch []frontier.Candidate
+				for x := range 100 {
+					batch = append(batch, benchCandidate(siteName(i%sites), i/sites*100+x))
+				}
+				s.admit(batch...)
+			}
+			b.ReportMetric(float64(s.used()-before)/(sites*each), "bytes/entry")
+		}
+	})
 }
 
 // BenchmarkAgainBytes is the memory of a URL of 93 bytes that waits to be fetched
