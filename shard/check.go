@@ -77,6 +77,52 @@ func (c *Client) Check(ctx context.Context) ([]Warning, error) {
 	return warnings, errors.Join(errs...)
 }
 
+// OpenFit is Open for programs that admit URLs: it waits while no server answers,
+// refuses servers by Check and, where replicas have to acknowledge, by CheckAck, and
+// tells Config.Warns what could be better.
+func OpenFit(ctx context.Context, cfg Config, replicas int) (*Client, error) {
+	cfg.Patient = true
+	c, err := Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := c.Check(ctx)
+	if err == nil && replicas > 0 {
+		var w *Warning
+		if w, err = c.CheckAck(ctx, replicas); w != nil {
+			warnings = append(warnings, *w)
+		}
+	}
+	for _, w := range warnings {
+		c.warn(w)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// WarnUneven tells Config.Warns where a crawl of so many shards would not spread
+// evenly over the masters.
+func (c *Client) WarnUneven(ctx context.Context, shards int) error {
+	masters, err := c.Masters(ctx)
+	if err != nil {
+		return err
+	}
+	if n := len(masters); n > 0 && shards%n != 0 {
+		c.warn(Warning{Servers: masters,
+			What: fmt.Sprintf("%d shards do not spread evenly over %d masters; their number is fixed when the crawl is created", shards, n),
+			Set:  fmt.Sprintf("%d, %d, %d, …", n, 2*n, 3*n)})
+	}
+	return nil
+}
+
+func (c *Client) warn(w Warning) {
+	if c.cfg.Warns != nil {
+		c.cfg.Warns(w)
+	}
+}
+
 // judge looks at a master before the first call to it, if Check was called.
 func (c *Client) judge(ctx context.Context, n *redis.Client) error {
 	if !c.judges.Load() {

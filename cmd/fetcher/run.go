@@ -17,15 +17,11 @@ import (
 	"seine/cmd/internal/boot"
 	"seine/cmd/internal/metric"
 	"seine/extract/sink"
-	"seine/fetch"
 	"seine/fetch/crawl"
+	"seine/fetch/fetcher"
 	"seine/frontier"
 	"seine/frontier/ask"
 )
-
-// linger is how long batches to Redis wait for company: the server's cost of a
-// call is shared by what it carries.
-const linger = 2 * time.Millisecond
 
 // Run crawls until there is nothing left, or a signal.
 func (g *grammar) Run(env *boot.Env) (err error) {
@@ -40,16 +36,11 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	client, fetching, err := g.client()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
 	f, err := g.open(env)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.close()) }()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	out, err := g.openOutputs(env, fields, f.Settings().MemoryHigh)
 	if err != nil {
 		return err
@@ -71,27 +62,23 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	g.warn(env, f.Settings())
 
 	screen := boot.NewScreen(env.Err, env.Log)
-	c, err = crawl.New(crawl.Config{
-		Frontier: f.Frontier, Epoch: f.epoch, Fetcher: client, Sink: out, Exchanges: out.wire, Overflow: over.keeper(), Log: env.Log,
-		Concurrency: g.Workers(client.MaxConns()), Memory: boot.Memory(), MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
-		Lease: g.Lease, Linger: g.linger(), Exact: g.Embedded, ExitWhenDone: ends, GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout,
-		Canon: f.Layout().CanonConfig(), Fields: fields, Rules: rules, RetryCodes: g.RetryCodes, Accepts: client.Accepts, Agent: product,
+	_ = f.SetSeeding(env.Stop, g.SeedFlags.Any()) // nobody is told before there is a crawler
+	c, err = f.Crawler(crawl.Config{
+		Sink: out, Exchanges: out.wire, Overflow: over.keeper(),
+		Concurrency: g.Concurrency, Memory: boot.Memory(), MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
+		ExitWhenDone: ends, GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout, Fields: fields, Rules: rules, RetryCodes: g.RetryCodes,
 		Report: screen.Show, ReportEvery: screen.Every(),
 	})
 	if err != nil {
 		return err
 	}
-	member, err := f.attend(c, g.SeedFlags.Any())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, member.leave()) }()
-	seeds, err := g.beginSeeding(env, f, member)
+	defer func() { err = errors.Join(err, f.Withdraw()) }()
+	seeds, err := g.beginSeeding(env, f)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, seeds.end()) }()
-	stop, err := g.monitor(env, f, c, out, fetching)
+	stop, err := g.monitor(env, f, c, out)
 	if err != nil {
 		return err
 	}
@@ -134,13 +121,13 @@ const (
 
 // report shows what became of a crawl that is this process's alone: of all its runs,
 // while the summary tells of this one.
-func (g *grammar) report(env *boot.Env, f *queue, ended string) {
-	if f.whole == nil {
+func (g *grammar) report(env *boot.Env, f *fetcher.Fetcher, ended string) {
+	if !g.Embedded {
 		return
 	}
 	ctx, cancel := context.WithTimeout(env.Abort, reportTime)
 	defer cancel()
-	r, err := ask.Report(ctx, f.whole)
+	r, err := ask.Report(ctx, f)
 	if err != nil {
 		env.Log.Warn("no report of the whole crawl", "err", err)
 		return
@@ -174,20 +161,6 @@ func allFailed(p *crawl.Progress) error {
 	}
 	slices.Sort(why)
 	return fmt.Errorf("fetcher: every seed failed, there is no page among %d URLs (%s); their records say more", tried, strings.Join(why, ", "))
-}
-
-// client makes what fetches, and its metrics.
-func (g *grammar) client() (*fetch.Client, *metrics.Set, error) {
-	cfg, err := g.Fetch("", os.Environ()) // the crawl's own user agent, if it has one, is the crawler's to send
-	if err != nil {
-		return nil, nil, err
-	}
-	cfg.Metrics = metrics.NewSet()
-	client, err := fetch.New(cfg)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", boot.ErrUsage, err)
-	}
-	return client, cfg.Metrics, nil
 }
 
 // crawl runs the crawler between signals and time limits.
@@ -234,16 +207,6 @@ func (g *grammar) cutURLs() string {
 	return "their URLs, and all that was queued, end with this process, for there is no --state"
 }
 
-func (g *grammar) linger() time.Duration {
-	if g.Embedded {
-		return 0
-	}
-	return linger
-}
-
-// product is our name in user agents and robots.txt.
-const product = "seine"
-
 // warn says what its operator should know before a crawl starts.
 func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
 	if s.UserAgent == "" && g.Contact == "" {
@@ -271,12 +234,12 @@ type seeding struct {
 
 // beginSeeding seeds, and returns when that has ended or, in a fleet, has taken
 // long: then it goes on beside the crawl, which does not end before it.
-func (g *grammar) beginSeeding(env *boot.Env, f *queue, member attendance) (*seeding, error) {
+func (g *grammar) beginSeeding(env *boot.Env, f *fetcher.Fetcher) (*seeding, error) {
 	own := *env
 	s := &seeding{ended: make(chan struct{})}
 	own.Stop, s.cancel = context.WithCancel(env.Stop)
 	go func() {
-		s.err = errors.Join(g.seed(&own, f), member.seeded(own.Stop))
+		s.err = errors.Join(g.seed(&own, f), f.SetSeeding(own.Stop, false))
 		close(s.ended)
 	}()
 	long := time.NewTimer(seedAlone)
@@ -323,9 +286,9 @@ func (s *seeding) take() error {
 
 // seed admits what --seed and --file name before the crawl starts, and fails
 // when it has no work then.
-func (g *grammar) seed(env *boot.Env, f *queue) error {
+func (g *grammar) seed(env *boot.Env, f *fetcher.Fetcher) error {
 	if g.SeedFlags.Any() {
-		counts, err := g.SeedFlags.Admit(env, f.Frontier, "")
+		counts, err := g.SeedFlags.Admit(env, f, "")
 		env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
 		if err != nil {
 			return err
@@ -335,7 +298,7 @@ func (g *grammar) seed(env *boot.Env, f *queue) error {
 }
 
 // somethingToDo fails when a crawl in one process has no work and is given none.
-func (g *grammar) somethingToDo(env *boot.Env, f *queue) error {
+func (g *grammar) somethingToDo(env *boot.Env, f *fetcher.Fetcher) error {
 	if !g.Embedded {
 		return nil // others may seed it
 	}
@@ -357,7 +320,7 @@ func (g *grammar) somethingToDo(env *boot.Env, f *queue) error {
 }
 
 // monitor serves metrics and health where --metrics-addr says.
-func (g *grammar) monitor(env *boot.Env, f *queue, c *crawl.Crawler, out *outputs, fetching *metrics.Set) (stop func(), err error) {
+func (g *grammar) monitor(env *boot.Env, f *fetcher.Fetcher, c *crawl.Crawler, out *outputs) (stop func(), err error) {
 	if g.MetricsAddr == "" {
 		return func() {}, nil
 	}
@@ -366,9 +329,8 @@ func (g *grammar) monitor(env *boot.Env, f *queue, c *crawl.Crawler, out *output
 		metric.Page(page, g.Crawl, func(w io.Writer) {
 			boot.WriteBuild(w, "fetcher")
 			metrics.WritePrometheus(w, true) // of the process, and of calls to Redis
-			fetching.WritePrometheus(w)
+			f.WriteMetrics(w)
 			c.WriteMetrics(w)
-			f.writeMetrics(w)
 			out.writeMetrics(w)
 			g.writeDisks(w, out)
 		})

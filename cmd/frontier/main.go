@@ -75,8 +75,10 @@ func (c *cli) fit(env *boot.Env, crawl *boot.CrawlFlags) (*shard.Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := crawl.WarnShards(env.Stop, client, env.Log); err != nil {
-		return nil, errors.Join(err, client.Close())
+	if crawl.Shards > 0 {
+		if err := client.WarnUneven(env.Stop, crawl.Shards); err != nil {
+			return nil, errors.Join(err, client.Close())
+		}
 	}
 	return client, nil
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"seine/cmd/internal/boot"
 	"seine/frontier"
 	"seine/frontier/audit"
 	"seine/frontier/redis"
@@ -51,11 +50,11 @@ func TestLifeOfACrawl(t *testing.T) {
 	d.refused(2, "stats --crawl a:b", "no name for a crawl")
 	d.refused(2, "block --reason x http://", "site")
 	var changed struct {
-		Changes  []boot.Change
+		Changes  []frontier.Change
 		Settings frontier.Settings
 	}
 	d.json(&changed, "set --scope any")
-	if len(changed.Changes) != 1 || changed.Changes[0] != (boot.Change{Flag: "scope", Before: "site", After: "any"}) || changed.Settings.Delay != 2*time.Second {
+	if len(changed.Changes) != 1 || changed.Changes[0] != (frontier.Change{Flag: "scope", Before: "site", After: "any"}) || changed.Settings.Delay != 2*time.Second {
 		t.Errorf("%+v", changed)
 	}
 

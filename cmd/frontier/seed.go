@@ -50,7 +50,7 @@ func (c *seedCmd) open(env *boot.Env, g *cli) (f frontier.Operated, end func() e
 		err = fmt.Errorf("%w; seed --shards N makes it, N being as many as masters or a multiple", err)
 	}
 	if err == nil {
-		err = errors.Join(c.Compare(r.Settings(), ""), r.Configure(g.Frontier()), boot.WarnMarks(env.Stop, r, env.Log))
+		err = errors.Join(frontier.Compare(r.Settings(), c.Apply, ""), r.Configure(g.Frontier()), boot.WarnMarks(env.Stop, r, env.Log))
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, client.Close())
@@ -72,7 +72,7 @@ func (c *seedCmd) openDir(env *boot.Env, g *cli) (frontier.Operated, func() erro
 	}
 	want, layout := c.ToLayout(), f.Layout()
 	want.Format, want.Canon, want.Suffixes = layout.Format, layout.Canon, layout.Suffixes
-	if err := errors.Join(layout.Check(want), c.Compare(f.Settings(), g.State)); err != nil {
+	if err := errors.Join(layout.Check(want), frontier.Compare(f.Settings(), c.Apply, g.State)); err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	return f, f.Close, nil

@@ -41,7 +41,7 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 				return err
 			}
 		}
-		changes := boot.Changes(before, after)
+		changes := frontier.Changes(before, after)
 		return g.answer(env, map[string]any{"changes": changes, "settings": after.Masked(), "rev": after.Rev}, func(w io.Writer) {
 			if len(changes) == 0 {
 				fmt.Fprintln(w, "nothing changed")

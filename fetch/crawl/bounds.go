@@ -212,8 +212,8 @@ func (lp *lossPermit) giveBack() { lp.taken.Store(false) }
 // visitBytes is what a lent site takes: its record, its URLs, its lease.
 const visitBytes = 4 << 10
 
-// memoryLimit is what the runtime was told to keep within, or else a gigabyte.
-func memoryLimit() int64 {
+// MemoryLimit is Config.Memory by default, bytes: what the runtime was told to keep within, or else a gigabyte.
+func MemoryLimit() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		return limit
 	}

@@ -73,7 +73,7 @@ func (cfg *Config) Validate() error {
 func (cfg *Config) fillDefaults() {
 	cfg.Concurrency = cmp.Or(cfg.Concurrency, 256)
 	cfg.ID = cmp.Or(cfg.ID, strings.ToLower(rand.Text()[:12]))
-	cfg.Memory = cmp.Or(cfg.Memory, memoryLimit())
+	cfg.Memory = cmp.Or(cfg.Memory, MemoryLimit())
 	cfg.MaxVisits = cmp.Or(cfg.MaxVisits, int(max(1024, cfg.Memory/8/visitBytes)))
 	cfg.Lease = cmp.Or(cfg.Lease, time.Minute)
 	cfg.OpenBytes = cmp.Or(cfg.OpenBytes, min(max(16<<20, cfg.Memory/16), 64<<20))

@@ -5,10 +5,10 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +20,8 @@ import (
 	"seine/extract/sink/jsonl"
 	"seine/fetch"
 	"seine/fetch/crawl"
+	"seine/fetch/fetcher"
 	"seine/frontier"
-	"seine/frontier/memory"
 )
 
 // A product scraper writes title and price of each product.
@@ -36,7 +36,7 @@ func Example_products() {
 	title, price := cascadia.MustCompile("h1"), cascadia.MustCompile(".price")
 	var mu sync.Mutex // handlers of different sites run side by side
 	var products []string
-	err := run(shop.URL, frontier.DefaultSettings(), func(_ context.Context, p *crawl.Page) error {
+	err := run(shop.URL, quick, func(_ context.Context, p *crawl.Page) error {
 		if p.Status != http.StatusOK || !strings.Contains(p.URL, "/p/") {
 			p.DropRecord()
 			return nil
@@ -70,9 +70,11 @@ func Example_brokenLinks() {
 	})
 	defer pages.Close()
 
-	settings := frontier.DefaultSettings()
-	settings.Referrer = true // each URL carries the page that linked to it
-	err := run(pages.URL, settings, func(_ context.Context, p *crawl.Page) error {
+	referrers := func(s *frontier.Settings) {
+		quick(s)
+		s.Referrer = true // each URL carries the page that linked to it
+	}
+	err := run(pages.URL, referrers, func(_ context.Context, p *crawl.Page) error {
 		switch {
 		case p.Error != nil:
 			fmt.Println(path(pages, p.Referrer), "->", path(pages, p.URL), p.Error.Text)
@@ -104,7 +106,7 @@ func Example_siteMap() {
 		URLs    []location `xml:"url"`
 	}
 	var mu sync.Mutex
-	err := run(pages.URL, frontier.DefaultSettings(), func(_ context.Context, p *crawl.Page) error {
+	err := run(pages.URL, quick, func(_ context.Context, p *crawl.Page) error {
 		if p.Status == http.StatusOK && !p.NoIndex {
 			mu.Lock()
 			siteMap.URLs = append(siteMap.URLs, location{"https://www.example.com" + path(pages, p.URL)})
@@ -132,56 +134,39 @@ func Example_siteMap() {
 	// </urlset>
 }
 
-// run crawls a site in this process; its records go to a file. With
-// memory.Config.Dir the crawl is kept there and goes on at the next start; with
-// shard.Open and redis.OpenOrCreate instead of memory.New it is one that many
-// programs work on, without Exact.
-func run(url string, settings frontier.Settings, handler crawl.Handler) (err error) {
+// run crawls a site in this process. With Config.State the crawl is kept in that
+// directory and goes on at the next start, with Config.Redis any number of programs
+// work on it.
+func run(url string, settings func(*frontier.Settings), handler crawl.Handler) (err error) {
 	ctx := context.Background()
-	settings.Delay = 10 * time.Millisecond // the site is ours
-	queue, err := memory.New(memory.Config{Settings: settings})
-	if err != nil {
-		return err
-	}
-	defer queue.Close()
-	seeder, err := frontier.NewSeeder(queue, frontier.SeedConfig{})
-	if err != nil {
-		return err
-	}
-	if err := seeder.Add(ctx, url); err != nil {
-		return err
-	}
-	if err := seeder.Flush(ctx); err != nil {
-		return err
-	}
-	client, err := fetch.New(fetch.Config{
-		UserAgent: "example/1.0 (+https://example.com/bot)",
-		AllowNet:  []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, // of a site on this machine
+	f, err := fetcher.Open(ctx, fetcher.Config{
+		Settings: settings,
+		Fetch: fetch.Config{
+			UserAgent: "example/1.0 (+https://example.com/bot)",
+			AllowNet:  []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, // of a site on this machine
+		},
 	})
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	file, err := os.CreateTemp("", "pages-*.jsonl")
-	if err != nil {
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Seed(ctx, url); err != nil {
 		return err
 	}
-	file.Close()
-	defer os.Remove(file.Name())
-	output, err := jsonl.Open(jsonl.Config{Path: file.Name()})
+	output, err := jsonl.Open(jsonl.Config{Writer: io.Discard}) // Path: "pages.jsonl" for a file
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, output.Close()) }()
-	crawler, err := crawl.New(crawl.Config{
-		Frontier: queue, Fetcher: client, Sink: output, Handler: handler, Agent: "example",
-		Accepts: client.Accepts, Exact: true, ExitWhenDone: true,
-	})
+	crawler, err := f.Crawler(crawl.Config{Handler: handler, Sink: output, ExitWhenDone: true})
 	if err != nil {
 		return err
 	}
 	return crawler.Run(ctx) // crawler.Stop ends it early, crawler.Progress tells how far it is
 }
+
+// quick is for a site of our own.
+func quick(s *frontier.Settings) { s.Delay = 10 * time.Millisecond }
 
 // site serves pages on this machine.
 func site(pages map[string]string) *httptest.Server {

@@ -43,9 +43,6 @@ const (
 // ErrUsage marks an error of what the user gave: it ends with ExitUsage.
 var ErrUsage = errors.New("usage")
 
-// ErrDiffers marks flags that differ from what the crawl has: ExitRefused.
-var ErrDiffers = errors.New("differs from the crawl")
-
 // App is one program.
 type App struct {
 	Name    string
@@ -207,7 +204,7 @@ func (a *App) fail(err error) int {
 	case errors.Is(err, ErrUsage):
 		return ExitUsage
 	}
-	for _, refusal := range []error{ErrDiffers, frontier.ErrLayout, frontier.ErrNoCrawl, frontier.ErrExists, frontier.ErrLive, shard.ErrUnfit, shard.ErrNoBloom, shard.ErrForbidden} {
+	for _, refusal := range []error{frontier.ErrDiffers, frontier.ErrLayout, frontier.ErrNoCrawl, frontier.ErrExists, frontier.ErrLive, shard.ErrUnfit, shard.ErrNoBloom, shard.ErrForbidden} {
 		if errors.Is(err, refusal) {
 			return ExitRefused
 		}

@@ -150,12 +150,12 @@ func TestMistakesAreOneLine(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	cases := map[error]int{
-		nil:                             ExitDone,
-		errors.New("x"):                 ExitFailed,
-		Usage("x %d", 1):                ExitUsage,
-		fmt.Errorf("%w: a", ErrDiffers): ExitRefused,
-		frontier.ErrLayout:              ExitRefused,
-		frontier.ErrNoCrawl:             ExitRefused,
+		nil:                                      ExitDone,
+		errors.New("x"):                          ExitFailed,
+		Usage("x %d", 1):                         ExitUsage,
+		fmt.Errorf("%w: a", frontier.ErrDiffers): ExitRefused,
+		frontier.ErrLayout:                       ExitRefused,
+		frontier.ErrNoCrawl:                      ExitRefused,
 		errors.Join(errors.New("a\nb"), frontier.ErrExists): ExitRefused,
 	}
 	for err, want := range cases {

@@ -2,17 +2,13 @@ package boot
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"reflect"
-	"strings"
 	"time"
 
 	"seine/fetch/robots"
 	"seine/frontier"
 	"seine/frontier/canon"
 	"seine/frontier/redis"
-	"seine/shard"
 )
 
 // NameFlag says which crawl.
@@ -153,84 +149,6 @@ func CheckAgent(s *frontier.Settings) error {
 		return nil
 	}
 	return Usage("user-agent %q begins with no product that a robots.txt could name; give the name with --robots-agent", s.UserAgent)
-}
-
-// Change is one setting that differs, under the name of its flag.
-type Change struct {
-	Flag   string `json:"setting"`
-	Before string `json:"before"`
-	After  string `json:"after"`
-}
-
-// Changes names the settings that differ between two.
-func Changes(before, after *frontier.Settings) []Change {
-	var list []Change
-	b, a := reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()
-	for i := range b.NumField() {
-		name, _, _ := strings.Cut(b.Type().Field(i).Tag.Get("json"), ",")
-		if name == "-" {
-			continue
-		}
-		was, is := show(b.Field(i)), show(a.Field(i))
-		if was != is || name == "sites" && !reflect.DeepEqual(before.Sites, after.Sites) {
-			list = append(list, Change{strings.ReplaceAll(name, "_", "-"), was, is})
-		}
-	}
-	return list
-}
-
-// show is a setting for people; of site rules it shows no secret.
-func show(v reflect.Value) string {
-	switch x := v.Interface().(type) {
-	case []string:
-		return strings.Join(x, " ")
-	case []frontier.SiteRule:
-		var names []string
-		for _, r := range x {
-			names = append(names, r.Match)
-		}
-		return strings.Join(names, " ")
-	default:
-		return fmt.Sprint(x)
-	}
-}
-
-// Compare fails with ErrDiffers when a setting that was given is another than
-// the crawl's; the message names both values and how to change the crawl, which is
-// in Redis or in the directory dir.
-func (c *CrawlFlags) Compare(stored *frontier.Settings, dir string) error {
-	wanted := *stored
-	c.Apply(&wanted)
-	changes := Changes(stored, &wanted)
-	if changes == nil {
-		return nil
-	}
-	var parts []string
-	for _, d := range changes {
-		parts = append(parts, fmt.Sprintf("--%s: the crawl has %q, given %q", d.Flag, d.Before, d.After))
-	}
-	if dir != "" {
-		dir = "--state " + dir + " "
-	}
-	return fmt.Errorf("%w: %s; leave it out, or change the crawl with `frontier set %s--%s`",
-		ErrDiffers, strings.Join(parts, "; "), dir, changes[0].Flag)
-}
-
-// WarnShards logs when the shards of a new crawl do not spread evenly over the
-// masters.
-func (c *CrawlFlags) WarnShards(ctx context.Context, client *shard.Client, log *slog.Logger) error {
-	if c.Shards == 0 {
-		return nil
-	}
-	masters, err := client.Masters(ctx)
-	if err != nil {
-		return err
-	}
-	if n := len(masters); n > 0 && c.Shards%n != 0 {
-		log.Warn("the shards do not spread evenly over the masters; their number is fixed when the crawl is created",
-			"shards", c.Shards, "masters", n, "even", fmt.Sprintf("%d, %d, %d, …", n, 2*n, 3*n))
-	}
-	return nil
 }
 
 // WarnMarks logs where the crawl's memory marks do nothing.

@@ -3,7 +3,6 @@ package boot
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -53,12 +52,12 @@ func TestCompareNamesBothValues(t *testing.T) {
 	stored := frontier.DefaultSettings()
 	two := 2 * time.Second
 	same := CrawlFlags{Delay: &stored.Delay}
-	if err := same.Compare(&stored, ""); err != nil {
+	if err := frontier.Compare(&stored, same.Apply, ""); err != nil {
 		t.Error(err)
 	}
 	c := CrawlFlags{Delay: &two, Deny: []string{"x"}}
-	err := c.Compare(&stored, "")
-	if !errors.Is(err, ErrDiffers) {
+	err := frontier.Compare(&stored, c.Apply, "")
+	if !errors.Is(err, frontier.ErrDiffers) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`--delay: the crawl has "1s", given "2s"`, `--deny: the crawl has "", given "x"`, "frontier set --delay"} {
@@ -135,17 +134,6 @@ func TestScaled(t *testing.T) {
 	for _, text := range []string{"", "k", "-1", "1.5", "NaN", "inf", "1e300", "1x"} {
 		if err := c.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is a count: %d", text, c)
-		}
-	}
-}
-
-func TestWorkers(t *testing.T) {
-	for _, c := range []struct{ flag, conns, least, most int }{
-		{7, 1 << 20, 7, 7}, {0, 40, 40, 40}, {0, 1, 16, 16}, {0, 1 << 20, 16, workersPerCPU * runtime.GOMAXPROCS(0)},
-	} {
-		p := ProcessFlags{Concurrency: c.flag}
-		if n := p.Workers(c.conns); n < c.least || n > c.most {
-			t.Errorf("--concurrency %d with %d connections: %d workers", c.flag, c.conns, n)
 		}
 	}
 }

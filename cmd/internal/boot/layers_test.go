@@ -40,6 +40,7 @@ var layers = map[string][]string{
 	"extract/sink/redis":    {"extract/sink", "shard"},
 	"extract/sink/warc":     {"extract/sink", "extract/sink/frame"},
 	"fetch/crawl":           {"frontier", "fetch", "fetch/robots", "extract", "extract/fields", "extract/simhash", "extract/sink", "frontier/canon"},
+	"fetch/fetcher":         {"fetch/crawl", "fetch", "fetch/robots", "frontier", "frontier/canon", "frontier/memory", "frontier/redis", "shard"},
 }
 
 // vendors says which packages may import a library that has one home.

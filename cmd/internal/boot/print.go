@@ -52,12 +52,13 @@ func CrawlYAML(l frontier.Layout, s frontier.Settings, secrets bool) ([]byte, er
 	}
 	s.Digest, s.MaxCrawlDelay = s.DigestKind(), s.CrawlDelayCap()
 	defaults := frontier.DefaultSettings()
-	is, was := reflect.ValueOf(s), reflect.ValueOf(defaults)
+	changes := frontier.Changes(&defaults, &s)
+	is := reflect.ValueOf(s)
 	for i := range is.NumField() {
 		tag, _, _ := strings.Cut(is.Type().Field(i).Tag.Get("json"), ",")
-		if v := is.Field(i).Interface(); tag != "-" && show(is.Field(i)) != show(was.Field(i)) {
-			name := strings.ReplaceAll(tag, "_", "-")
-			values[name] = plain(name, v)
+		name := strings.ReplaceAll(tag, "_", "-")
+		if slices.ContainsFunc(changes, func(c frontier.Change) bool { return c.Flag == name }) {
+			values[name] = plain(name, is.Field(i).Interface())
 		}
 	}
 	if len(s.Sites) > 0 {

@@ -2,7 +2,6 @@ package boot
 
 import (
 	"fmt"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -45,27 +44,8 @@ type ProcessFlags struct {
 	Pprof        bool          `group:"run" help:"Serve profiles under /debug/pprof there too."`
 }
 
-const (
-	// maxConcurrency is above what one machine has ports for.
-	maxConcurrency = 100_000
-	// Workers by default: a web that answers after a second keeps that many busy at
-	// their number of pages a second, which is what a processor can take.
-	workersPerCPU = 1024
-	// workerMemory is what a worker takes with a page at hand, bytes.
-	workerMemory = 64 << 10
-)
-
-// Workers is how many fetches are made at once, with so many connections at most.
-func (p *ProcessFlags) Workers(conns int) int {
-	if p.Concurrency > 0 {
-		return p.Concurrency
-	}
-	n := min(workersPerCPU*runtime.GOMAXPROCS(0), conns)
-	if memory := Memory(); memory > 0 {
-		n = min(n, int(memory/16/workerMemory))
-	}
-	return max(n, 16)
-}
+// maxConcurrency is above what one machine has ports for.
+const maxConcurrency = 100_000
 
 // Check joins all faults that can be seen without a crawl. (Under the name
 // Validate kong would call it before --print-config could show them.)

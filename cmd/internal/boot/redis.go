@@ -2,7 +2,6 @@ package boot
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"strings"
@@ -72,18 +71,10 @@ func (r *RedisFlags) Frontier() redis.Config {
 	return c
 }
 
-// Open connects to Redis as the flags and this process's environment say. It
-// logs which master the program waits for.
-func (r *RedisFlags) Open(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
-	return r.open(ctx, name, log, false)
-}
-
-func (r *RedisFlags) open(ctx context.Context, name string, log *slog.Logger, patient bool) (*shard.Client, error) {
+// Told is Config with a log that hears which master the program waits for, and
+// what could be better about them.
+func (r *RedisFlags) Told(name string, log *slog.Logger) (shard.Config, error) {
 	c, err := r.Config(name, os.Environ())
-	if err != nil {
-		return nil, err
-	}
-	c.Patient = patient
 	c.Warns = func(w shard.Warning) { log.Warn(w.String()) }
 	c.Waits = func(w shard.Wait) {
 		said := w.String()
@@ -92,30 +83,23 @@ func (r *RedisFlags) open(ctx context.Context, name string, log *slog.Logger, pa
 		}
 		log.Warn(said, "call", w.Op, "err", w.Err)
 	}
-	return shard.Open(ctx, c)
+	return c, err
 }
 
-// OpenFit is Open for programs that admit: it waits while no server answers,
-// refuses servers that would lose data, have no RedisBloom, or none of the
-// replicas that --ack asks for, and logs what could be better. A master that does
-// not answer now is looked at when it does, and not worked on if it is not fit.
-func (r *RedisFlags) OpenFit(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
-	client, err := r.open(ctx, name, log, true)
+// Open connects to Redis as the flags and this process's environment say.
+func (r *RedisFlags) Open(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
+	c, err := r.Told(name, log)
 	if err != nil {
 		return nil, err
 	}
-	warnings, err := client.Check(ctx)
-	if replicas := r.Frontier().AckReplicas; err == nil && replicas > 0 {
-		var w *shard.Warning
-		if w, err = client.CheckAck(ctx, replicas); w != nil {
-			warnings = append(warnings, *w)
-		}
-	}
-	for _, w := range warnings {
-		log.Warn(w.String())
-	}
+	return shard.Open(ctx, c)
+}
+
+// OpenFit is Open for programs that admit, as of shard.OpenFit.
+func (r *RedisFlags) OpenFit(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
+	c, err := r.Told(name, log)
 	if err != nil {
-		return nil, errors.Join(err, client.Close())
+		return nil, err
 	}
-	return client, nil
+	return shard.OpenFit(ctx, c, r.Frontier().AckReplicas)
 }

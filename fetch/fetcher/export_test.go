@@ -1,0 +1,4 @@
+package fetcher
+
+// Workers is workers.
+var Workers = workers

@@ -1,0 +1,323 @@
+// Package fetcher is a whole fetcher, as the program of that name and programs of
+// your own run it: a crawl that is opened, what fetches, and a place among the
+// crawl's members.
+//
+// Open opens a crawl in this process, in a directory or in Redis; Seed admits URLs
+// to it; Crawler makes what works on it, with a handler and an output of the
+// caller's; Run, Stop and Progress are that Crawler's. Close takes the fetcher off
+// the crawl's members and closes what Open opened. Everything that makes a fetcher
+// of a fleet is done here: servers that would lose data are refused, the filters
+// are probed, what a master may have lost is forgotten, members count each other.
+//
+// Of a crash nothing is lost in Redis and in a directory: what was not settled is
+// fetched again, and so comes to handler and output again.
+package fetcher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"seine/fetch"
+	"seine/fetch/crawl"
+	"seine/fetch/robots"
+	"seine/frontier"
+	"seine/frontier/canon"
+	"seine/frontier/memory"
+	"seine/frontier/redis"
+	"seine/shard"
+)
+
+// Config says which crawl a fetcher works on. The zero value is a crawl in the
+// memory of this process, which ends with it.
+type Config struct {
+	Redis    *shard.Config // servers of a crawl that any number of programs work on; nil: in this process alone
+	Crawl    string        // its name there, default "seine"
+	Replicas int           // of a master, that have to acknowledge an admission; default none
+	State    string        // directory of a crawl in this process, which goes on with the next start; "" = none
+
+	Layout   frontier.Layout          // of a new crawl; one that is there must have what is not zero. Shards > 0 has a crawl made in Redis where there is none
+	Settings func(*frontier.Settings) // changes the defaults of a new crawl; one that is there must have them so, else Open fails with frontier.ErrDiffers. nil: as it has them
+	Lease    time.Duration            // of visits, the same for all programs of a crawl; default 60 s
+	Fetch    fetch.Config             // how pages are fetched
+	Kind     string                   // of the member, default frontier.KindFetcher
+	Version  string                   // of the program, shown among the members
+	Log      *slog.Logger             // nil: discarded
+}
+
+// ErrConfig marks faults of a Config that show before anything is opened.
+var ErrConfig = errors.New("fetcher: config")
+
+// queue is what the drivers of a frontier are here.
+type queue interface {
+	frontier.Operated
+	crawl.Frontier
+}
+
+// Fetcher is an open crawl, and a fetcher's place on it. What it has of the queue
+// is safe for concurrent use.
+type Fetcher struct {
+	queue
+	cfg     Config
+	client  *fetch.Client
+	servers *shard.Client   // nil in one process
+	fleet   *redis.Frontier // queue, nil in one process
+
+	seeding atomic.Bool
+	crawler *crawl.Crawler       // nil until Crawler
+	member  *frontier.Attendance // nil until Crawler, and after Withdraw
+	prober  *redis.Prober        // of the filters; nil until Crawler, and in one process
+	stop    func() error         // of the prober
+}
+
+// Open opens a crawl, or makes it: in Redis where Layout.Shards says how. It waits,
+// until ctx ends, for servers of which none answers. It fails with ErrConfig,
+// frontier.ErrNoCrawl, frontier.ErrLayout, frontier.ErrDiffers, with memory.ErrInUse
+// where another process has the directory open, and with shard.ErrUnfit,
+// shard.ErrNoBloom or shard.ErrForbidden where servers do not fit.
+func Open(ctx context.Context, cfg Config) (*Fetcher, error) {
+	if cfg.Redis != nil && cfg.State != "" {
+		return nil, fmt.Errorf("%w: Redis and State are two places for one crawl, leave one of them out", ErrConfig)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Settings == nil {
+		cfg.Settings = func(*frontier.Settings) {}
+	}
+	if cfg.Fetch.Metrics == nil {
+		cfg.Fetch.Metrics = metrics.NewSet()
+	}
+	cfg.Crawl, cfg.Kind = cmp.Or(cfg.Crawl, "seine"), cmp.Or(cfg.Kind, frontier.KindFetcher)
+	client, err := fetch.New(cfg.Fetch)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	f := &Fetcher{cfg: cfg, client: client}
+	if cfg.Redis == nil {
+		err = f.openHere()
+	} else {
+		err = f.openRedis(ctx)
+	}
+	if err == nil {
+		err = frontier.Compare(f.Settings(), cfg.Settings, cfg.State)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// newSettings are those of a crawl that is made now.
+func (f *Fetcher) newSettings() frontier.Settings {
+	s := frontier.DefaultSettings()
+	f.cfg.Settings(&s)
+	return s
+}
+
+// openHere opens a crawl in this process.
+func (f *Fetcher) openHere() error {
+	q, err := memory.New(memory.Config{Layout: f.cfg.Layout, Settings: f.newSettings(), Lease: f.cfg.Lease, Dir: f.cfg.State, Logger: f.cfg.Log})
+	if err != nil {
+		return err
+	}
+	if f.queue = q; f.cfg.State == "" {
+		return nil
+	}
+	return q.Serve()
+}
+
+// openRedis opens a crawl in Redis.
+func (f *Fetcher) openRedis(ctx context.Context) error {
+	servers, layout := *f.cfg.Redis, f.cfg.Layout
+	if servers.Warns == nil {
+		servers.Warns = func(w shard.Warning) { f.cfg.Log.Warn(w.String()) }
+	}
+	if servers.Waits == nil {
+		servers.Waits = func(w shard.Wait) { f.cfg.Log.Warn(w.String(), "call", w.Op, "err", w.Err) }
+	}
+	layout.Format, layout.Canon, layout.Suffixes = frontier.FormatVersion, frontier.CanonVersion, canon.SuffixVersion()
+	var err error
+	if f.servers, err = shard.OpenFit(ctx, servers, f.cfg.Replicas); err != nil {
+		return err
+	}
+	if layout.Shards > 0 {
+		if err := f.servers.WarnUneven(ctx, layout.Shards); err != nil {
+			return err
+		}
+	}
+	q, err := redis.OpenOrCreate(ctx, f.servers, f.cfg.Crawl, layout, f.newSettings())
+	if err != nil {
+		return err
+	}
+	f.queue, f.fleet = q, q
+	if err := q.Configure(redis.Config{Lease: f.cfg.Lease, AckReplicas: f.cfg.Replicas}); err != nil {
+		return err
+	}
+	w, err := q.Unmarked(ctx)
+	if err != nil {
+		return err
+	}
+	if w != nil {
+		servers.Warns(*w)
+	}
+	return nil
+}
+
+// Seed admits URLs, or elements in the form of the feed, and says what became of
+// them. One that is no URL is a *frontier.BadSeed in the error, and the others are
+// admitted. What finds no room waits for it, until ctx ends.
+func (f *Fetcher) Seed(ctx context.Context, urls ...string) (frontier.SeedCounts, error) {
+	seeder, err := frontier.NewSeeder(f.queue, frontier.SeedConfig{})
+	if err != nil {
+		return frontier.SeedCounts{}, err
+	}
+	var faults []error
+	for _, url := range urls {
+		err := seeder.Add(ctx, url)
+		if err == nil {
+			continue
+		}
+		faults = append(faults, err)
+		if _, bad := errors.AsType[*frontier.BadSeed](err); !bad {
+			break
+		}
+	}
+	faults = append(faults, seeder.Flush(ctx))
+	return seeder.Counts(), errors.Join(faults...)
+}
+
+// SetSeeding says whether this program admits seeds: a crawl whose fetchers are to
+// end with it goes on for as long as one does. The members of the crawl are told.
+func (f *Fetcher) SetSeeding(ctx context.Context, seeds bool) error {
+	was := f.seeding.Swap(seeds)
+	if f.crawler == nil {
+		return nil
+	}
+	f.crawler.SetSeeding(seeds)
+	if was == seeds {
+		return nil
+	}
+	return f.member.Announce(ctx)
+}
+
+// linger is how long batches to Redis wait for company: the server's cost of a
+// call is shared by what it carries.
+const linger = 2 * time.Millisecond
+
+// Crawler makes what works on the crawl, once for a Fetcher, and shows it among the
+// members. Of cfg a Sink is required; what belongs to the crawl and to fetching is
+// filled in, but for a Fetcher of the caller's own. A crawl that fetches pages again
+// is never done, so ExitWhenDone is an error there.
+func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
+	if f.crawler != nil {
+		return nil, errors.New("fetcher: it has its crawler: open the crawl once more for another")
+	}
+	if cfg.ExitWhenDone && len(f.Settings().Recrawl) > 0 {
+		return nil, errors.New("fetcher: the crawl fetches pages again, as its setting recrawl says, and is never done: leave ExitWhenDone out")
+	}
+	cfg.Frontier, cfg.Canon, cfg.Lease = f.queue, f.Layout().CanonConfig(), f.cfg.Lease
+	cfg.Log = cmp.Or(cfg.Log, f.cfg.Log)
+	cfg.Agent = cmp.Or(cfg.Agent, robots.Token(f.cfg.Fetch.UserAgent), "seine")
+	if cfg.Fetcher == nil {
+		cfg.Fetcher = f.client
+	}
+	if cfg.Accepts == nil {
+		cfg.Accepts = f.client.Accepts
+	}
+	if cfg.Exact = f.servers == nil; !cfg.Exact {
+		cfg.Epoch, cfg.Linger = f.servers.Epoch, cmp.Or(cfg.Linger, linger)
+	}
+	cfg.Memory = cmp.Or(cfg.Memory, crawl.MemoryLimit())
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, workers(f.client.MaxConns(), cfg.Memory))
+	c, err := crawl.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.SetSeeding(f.seeding.Load())
+	self := frontier.NewMember(f.cfg.Kind, f.cfg.Version)
+	self.ID = c.ID()
+	f.member, err = frontier.Attend(context.Background(), f.queue, func() frontier.Member {
+		p, m := c.Progress(), self
+		m.Rate, m.Pages, m.Bytes, m.Visits, m.Limit, m.Seeding = p.Rate, int64(p.Done+p.Dead), int64(p.Wire), int(p.Visits), p.Limit, f.seeding.Load()
+		return m
+	}, c.SetLive)
+	if err != nil {
+		return nil, err
+	}
+	if f.crawler = c; f.fleet == nil {
+		return c, nil
+	}
+	if f.prober, err = f.fleet.NewProber(f.cfg.Log); err != nil {
+		return nil, err
+	}
+	f.stop = f.prober.Start(context.Background(), c.Busy)
+	return c, nil
+}
+
+// workers is how many requests are made at once by default, with so many
+// connections and so much memory, bytes.
+func workers(conns int, memory int64) int {
+	n := min(workersPerCPU*runtime.GOMAXPROCS(0), conns, int(memory/16/workerMemory))
+	return max(n, leastWorkers)
+}
+
+const (
+	// Workers by default: a web that answers after a second keeps that many busy at
+	// their number of pages a second, which is what a processor can take.
+	workersPerCPU = 1024
+	// workerMemory is what a worker takes with a page at hand, bytes.
+	workerMemory = 64 << 10
+	// leastWorkers are had whatever the machine.
+	leastWorkers = 16
+)
+
+// WriteMetrics writes the metrics of fetching and of the filters, in the text
+// format; those of the work itself are the Crawler's.
+func (f *Fetcher) WriteMetrics(w io.Writer) {
+	f.cfg.Fetch.Metrics.WritePrometheus(w)
+	if f.prober != nil {
+		f.prober.WriteMetrics(w)
+	}
+}
+
+// leaveTime bounds how long a program that ends waits to say so.
+const leaveTime = 2 * time.Second
+
+// Withdraw takes the fetcher off the members of the crawl, once its Crawler has ended.
+// It may be called again.
+func (f *Fetcher) Withdraw() error {
+	member, stop := f.member, f.stop
+	f.member, f.stop = nil, nil
+	if member == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	defer cancel()
+	err := member.Leave(ctx)
+	if stop != nil {
+		err = errors.Join(stop(), err)
+	}
+	return err
+}
+
+// Close withdraws, and closes what Open opened. Sink and handler are the caller's.
+func (f *Fetcher) Close() error {
+	err := f.Withdraw()
+	switch {
+	case f.servers != nil:
+		err = errors.Join(err, f.servers.Close())
+	case f.queue != nil:
+		err = errors.Join(err, f.queue.Close())
+	}
+	f.client.Close()
+	return err
+}
