@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,6 +101,14 @@ func (c Config) String() string {
 		fmt.Fprintf(&b, "/%d", r.DB)
 	}
 	return b.String()
+}
+
+// Shares reports whether two configurations name a server in common, by address, so
+// that what fills one fills the other. Names of one server that differ are not told.
+func (c Config) Shares(other Config) bool {
+	a, errA := c.resolve()
+	b, errB := other.resolve()
+	return errA == nil && errB == nil && slices.ContainsFunc(a.Addrs, func(addr string) bool { return slices.Contains(b.Addrs, addr) })
 }
 
 // GoString is String: %#v would show a password inside a URL.

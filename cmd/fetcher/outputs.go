@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -56,13 +57,20 @@ type common struct {
 var scheme = regexp.MustCompile(`^([a-z][a-z0-9+]*):`)
 
 // hasPassword reports whether an address holds one. On the command line every
-// user of the machine can read it.
+// user of the machine can read it. A file that has one may be named there.
 func hasPassword(address string) bool {
 	_, rest, ok := strings.Cut(address, "://")
-	rest, _, _ = strings.Cut(rest, "/")
-	user, _, at := strings.Cut(rest, "@")
-	_, _, has := strings.Cut(user, ":")
-	return ok && at && has || strings.Contains(address, "?password=") || strings.Contains(address, "&password=")
+	rest, query, _ := strings.Cut(rest, "?")
+	if at := strings.LastIndexByte(rest, '@'); ok && at >= 0 && strings.Contains(rest[:at], ":") {
+		return true
+	}
+	values, _ := url.ParseQuery(query) // what cannot be read is refused by the output
+	for name := range values {
+		if name = strings.ToLower(name); strings.Contains(name, "password") && !strings.HasSuffix(name, "_file") {
+			return true
+		}
+	}
+	return false
 }
 
 // destinations reads --out and --out-drop, and touches nothing.
@@ -198,7 +206,7 @@ func (g *grammar) redisDestination(address string) (destination, error) {
 	}
 	d.open = func(c common) (output, error) {
 		cfg.Fields, cfg.Drop = c.fields, c.drop
-		if !strings.Contains(address, "://") {
+		if !g.Embedded && cfg.Server.Shares(server) {
 			cfg.MemoryHigh = c.memoryHigh
 		}
 		return redis.Open(c.ctx, cfg)

@@ -19,19 +19,22 @@ import (
 // What no output is, is refused before anything is opened.
 func TestBadOutputs(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--out ftp://h/x":           `no output "ftp:"`,
-		"--out postgres://u:pw@h/d": "command line",
-		"--out postgres://h:x/d":    "postgres",
-		"--out redis:":              "redis://HOST",
-		"--out kafka://h":           "a topic",
-		"--out kafka://u:pw@h/t":    "command line",
-		"--out redis://h?x=y":       "unknown parameter",
-		"--out warc:dir/":           "warc:DIR/PREFIX",
-		"--out x:y":                 "./x:y",
-		"--out a --out a":           "twice",
-		"--out a --out-drop b":      `no output "b"`,
-		"--out - --rotate-time 1h":  "need a file",
-		"--on-rotate true":          "no word {}",
+		"--out ftp://h/x":                         `no output "ftp:"`,
+		"--out postgres://u:pw@h/d":               "command line",
+		"--out postgres://h:x/d":                  "postgres",
+		"--out postgres://u:p/w@h/d":              "command line",
+		"--out postgres://h/d?x=y&pass%77ord=pw@": "command line",
+		"--out postgres://h/d?sslpassword=pw@":    "command line",
+		"--out redis:":                            "redis://HOST",
+		"--out kafka://h":                         "a topic",
+		"--out kafka://u:pw@h/t":                  "command line",
+		"--out redis://h?x=y":                     "unknown parameter",
+		"--out warc:dir/":                         "warc:DIR/PREFIX",
+		"--out x:y":                               "./x:y",
+		"--out a --out a":                         "twice",
+		"--out a --out-drop b":                    `no output "b"`,
+		"--out - --rotate-time 1h":                "need a file",
+		"--on-rotate true":                        "no word {}",
 	} {
 		code, log := end(t, append(strings.Fields(flags), "--embedded", "--seed", "http://127.0.0.1:1/")...)
 		if code != 2 || !strings.Contains(log, want) || strings.Contains(log, "pw@") {

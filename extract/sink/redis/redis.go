@@ -61,7 +61,8 @@ var push = shard.NewScript("push", pushText)
 
 // Parse reads an address as of the command line into c, which holds the defaults
 // for what the address leaves out: redis: for the server of c, or redis://host and
-// rediss://host for others; with ?key=NAME, ?stream=NAME, ?max_bytes=N and
+// rediss://host for others, whose memory is not c's to bound unless they are the
+// same; with ?key=NAME, ?stream=NAME, ?max_bytes=N and
 // ?password_file=FILE.
 func Parse(address string, c Config) (Config, error) {
 	server, query, _ := strings.Cut(address, "?")
@@ -70,8 +71,11 @@ func Parse(address string, c Config) (Config, error) {
 		return c, fmt.Errorf("redis: %w", err)
 	}
 	if strings.Contains(server, "://") {
-		c.Server = shard.Config{Addrs: []string{server}, Name: c.Server.Name, Password: c.Server.Password}
-		c.MemoryHigh = 0
+		own := c.Server
+		c.Server = shard.Config{Addrs: []string{server}, Name: own.Name, Password: own.Password}
+		if !c.Server.Shares(own) {
+			c.MemoryHigh = 0
+		}
 	} else if server != "redis:" {
 		return c, fmt.Errorf("redis: %q is no address: redis: is the crawl's own server, redis://HOST another", server)
 	}

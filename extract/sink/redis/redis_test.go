@@ -243,6 +243,9 @@ func TestRefused(t *testing.T) {
 		t.Error(err)
 	}
 	own := Config{Server: shard.Config{Addrs: server.Addrs}, Key: "crawl:items", MemoryHigh: 80}
+	if cfg, err := Parse("redis://crawler@"+addr+"/0?key=x", own); err != nil || cfg.MemoryHigh != 80 {
+		t.Errorf("the crawl's own server by another name: %+v, %v", cfg, err)
+	}
 	if cfg, err := Parse("redis:", own); err != nil || cfg.Key != own.Key || cfg.MemoryHigh != 80 {
 		t.Errorf("%+v, %v", cfg, err)
 	}
