@@ -198,20 +198,26 @@ func (b *bench) move(ctx context.Context) error {
 	for _, n := range []*shardtest.Node{from, to} {
 		go func() { stills <- standsStill(pinging, n.Addr) }()
 	}
-	began := time.Now()
+	used := func() float64 {
+		one, err1 := usedBy(ctx, from)
+		other, err2 := usedBy(ctx, to)
+		err = errors.Join(err, err1, err2)
+		return (one.us + other.us) / 1e6
+	}
+	cpu, began := used(), time.Now()
 	m := b.server.BeginMove(b.t, stats[0].Slot, to)
 	answered := b.awaits(ctx)
 	m.Finish(b.t)
 	moved := time.Since(began)
-	err = <-answered
+	err = errors.Join(err, <-answered)
 	took := time.Since(began)
 	stop()
 	still := max(<-stills, <-stills)
 	if err != nil {
 		return err
 	}
-	b.say("a slot with %s moved in %.1f s, 100 keys a call; a waiting call was answered after %.1f s; the masters stood still for %.2f s at most",
-		had, moved.Seconds(), took.Seconds(), still.Seconds())
+	b.say("a slot with %s moved in %.1f s, 100 keys a call, and %.1f s of a processor of both; a waiting call was answered after %.1f s; the masters stood still for %.2f s at most",
+		had, moved.Seconds(), used()-cpu, took.Seconds(), still.Seconds())
 	return b.same(before)
 }
 
@@ -219,7 +225,9 @@ func (b *bench) move(ctx context.Context) error {
 func standsStill(ctx context.Context, addr string) (longest time.Duration) {
 	client := goredis.NewClient(&goredis.Options{Addr: addr, ReadTimeout: time.Minute, MaxRetries: -1})
 	defer client.Close()
-	for ctx.Err() == nil {
+	often := time.NewTicker(5 * time.Millisecond)
+	defer often.Stop()
+	for ; ctx.Err() == nil; <-often.C {
 		began := time.Now()
 		if client.Ping(ctx).Err() == nil {
 			longest = max(longest, time.Since(began))

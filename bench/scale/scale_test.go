@@ -108,7 +108,10 @@ func TestScale(t *testing.T) {
 	}{
 		{"a fetcher", b.fetch}, {"frontier check", b.check}, {"restarts", b.restarts}, {"a slot moved", b.move}, {"a master killed", b.failover},
 	} {
-		if err := try.do(t.Context()); err != nil {
+		began := time.Now()
+		err := try.do(t.Context())
+		b.say("  (%s: %.0f s, load %s)", try.name, time.Since(began).Seconds(), load())
+		if err != nil {
 			b.say("%s: %v", try.name, err)
 			t.Error(try.name, ": ", err)
 		}
@@ -151,8 +154,8 @@ func (b *bench) steps() {
 			b.t.Fatal(err)
 		}
 		grown, took := float64(after.Known-before.Known), time.Since(began)
-		b.say("%.4g million known, %.4g million queued, after %.0f s; Redis %.2f us for each new URL and its share of visits; %s available",
-			float64(after.Known)/1e6, float64(after.Queued)/1e6, took.Seconds(), (b.cpu()-cpu)/max(grown, 1), plainBytes(float64(available())))
+		b.say("%.4g million known, %.4g million queued, after %.0f s; Redis %.2f us for each new URL and its share of visits; %s available, load %s",
+			float64(after.Known)/1e6, float64(after.Queued)/1e6, took.Seconds(), (b.cpu()-cpu)/max(grown, 1), plainBytes(float64(available())), load())
 		for _, measure := range []func() error{
 			func() error { return b.memory(b.t.Context()) },
 			func() error { return b.wrong(b.t.Context(), int(min(*urls/10, 5_000_000))/len(b.parts)) },
@@ -168,6 +171,14 @@ func (b *bench) steps() {
 			return
 		}
 	}
+}
+
+// load is how many processes wanted a processor in the last minute: what is shared
+// with others takes longer.
+func load() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
 }
 
 // total are the counters of the crawl.
