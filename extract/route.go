@@ -56,6 +56,9 @@ func declaredLabel(v string) string {
 // route says how the document that starts with b is read: by its media type,
 // where that tells; a sitemap by what it looks like, whatever its type.
 func (s *Scanner) route(b []byte, unzipped bool) reader {
+	if isMarkup(s.typ) && !s.doc.Sitemap {
+		return readHTML
+	}
 	look := sniff(b)
 	xml := s.typ == "application/xml" || s.typ == "text/xml" || strings.HasSuffix(s.typ, "+xml")
 	if s.doc.Sitemap && (look != readHTML || !xml && !isMarkup(s.typ)) {

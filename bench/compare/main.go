@@ -67,7 +67,7 @@ func main() {
 	flag.BoolVar(&o.profile, "profile", false, "tell what the fetcher's time goes to, instead of measuring rates")
 	flag.StringVar(&o.keep, "keep", "", "with -profile: directory that the profiles are left in, for go tool pprof")
 	sites := flag.Int("sites", 0, "sites, at least 2; 0: so many that a crawl takes 20 s and more")
-	flag.Func("web", "what is crawled: postgresql (14 KB a page) or python (44 KB, 310 links)", func(text string) error {
+	flag.Func("web", "what is crawled: postgresql (14 KB a page) or python (96 KB, 310 links)", func(text string) error {
 		i := slices.IndexFunc(webs, func(w web) bool { return w.name == text })
 		if i < 0 {
 			return errors.New("want postgresql or python")
