@@ -443,6 +443,23 @@ func TestImageContext(t *testing.T) {
 	}
 }
 
+// The image runs without rights, and has the version and the contact that it is built with.
+func TestImage(t *testing.T) {
+	text, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, last, _ := strings.Cut(string(text), "\nFROM alpine:")
+	for _, want := range []string{"\nUSER 65534:65534\n", "\nARG CONTACT=\n", "\nENV SEINE_CONTACT=$CONTACT\n", "image.version=$VERSION\n", "\nENTRYPOINT [\"fetcher\"]\n"} {
+		if !strings.Contains(last, want) {
+			t.Errorf("the image lacks %q", want)
+		}
+	}
+	if !strings.Contains(string(text), "-X seine/cmd/internal/boot.release=$VERSION") || strings.LastIndex(last, "\nRUN") > strings.LastIndex(last, "\nUSER") {
+		t.Error("the programs are built without their version, or something runs after the user has no rights")
+	}
+}
+
 // The version that the image is built with is the programs'.
 func TestVersion(t *testing.T) {
 	out, err := exec.Command(filepath.Join(bin(t), "fetcher"), "--version").Output()

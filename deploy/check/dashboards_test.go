@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -305,4 +306,35 @@ func (p *panel) check(t *testing.T, where string, exprs map[string]string) {
 			t.Errorf("%s, %s: %s is not of one crawl", where, p.title, q.query)
 		}
 	}
+}
+
+// Every query is one that Prometheus takes.
+func TestQueries(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("promtool is missing; scripts/setup installs it")
+		}
+		t.Skip("SKIPPED, needs promtool; scripts/setup installs it")
+	}
+	var list []object
+	for _, b := range boards {
+		for _, p := range b.panels {
+			for _, q := range p.targets {
+				list = append(list, object{"record": fmt.Sprintf("q:%s:%d", b.name, len(list)), "expr": filled(q.query, "c")})
+			}
+		}
+	}
+	file := filepath.Join(t.TempDir(), "rules.yaml") // JSON is YAML
+	if err := os.WriteFile(file, []byte(line(t, object{"groups": []object{{"name": "dashboards", "rules": list}}})), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(promtool, "check", "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// filled is a query of a dashboard as Grafana sends it.
+func filled(q, crawl string) string {
+	return strings.NewReplacer("$crawl", crawl, "$shard", ".*", "$__rate_interval", "15s").Replace(short.Replace(q))
 }

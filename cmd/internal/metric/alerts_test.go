@@ -77,6 +77,21 @@ func TestAlertsAreWhole(t *testing.T) {
 	}
 }
 
+// The dashboards read metrics that there are.
+func TestDashboardNames(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(deploy, "grafana", "dashboards", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, files)
+	}
+	for _, file := range files {
+		for _, m := range regexp.MustCompile(`"expr":"((?:[^"\\]|\\.)*)"`).FindAllStringSubmatch(read(t, file), -1) {
+			if !strings.Contains(m[1], "process_") {
+				checkNames(t, filepath.Base(file), m[1])
+			}
+		}
+	}
+}
+
 // checkNames checks that a query reads metrics that there are, with labels that
 // they have.
 func checkNames(t *testing.T, who, query string) {
