@@ -30,6 +30,7 @@ type planned struct {
 	fresh int      // links of a page to pages that are new, below its own
 	known int      // links of a page to its site's first
 	kb    int      // of a page
+	own   bool     // a new link's name is long, and not the seeds' names
 	split bool     // the fetcher and nginx have a processor each, as has Redis
 }
 
@@ -54,8 +55,8 @@ func plannedRows() []planned {
 		{name: "polite", what: "5,000 sites of 3 to 40 pages at a delay of 1 s, six masters", asked: polite, known: 3, kb: 4, args: []string{"--delay", "1s"}},
 		{name: "processor", what: "embedded on one processor, 200 sites without delay, 16 KB and 60 links a page, of which 3 are new", asked: busy, each: 1,
 			fresh: 3, known: 57, kb: 16, split: true, args: []string{"--delay", "0s", "--per-site", "4"}},
-		{name: "redis", what: "three fetchers on one processor, one master, 200 sites without delay, 120 new links a page", asked: queue, each: 1,
-			fresh: 120, kb: 4, split: true, args: []string{"--delay", "0s", "--per-site", "4"}},
+		{name: "redis", what: "three fetchers, one master, 200 sites without delay, 120 new links a page", asked: queue, each: 1,
+			fresh: 120, own: true, kb: 4, split: true, args: []string{"--delay", "0s", "--per-site", "4"}},
 	}
 }
 
@@ -144,10 +145,14 @@ func (p *planned) page() string {
 	var b strings.Builder
 	b.WriteString("<!doctype html><title>A page of a crawl that was planned</title>\n")
 	for i := range p.fresh {
-		fmt.Fprintf(&b, "<a href=%d/>%d</a>\n", i, i)
+		name := ""
+		if p.own {
+			name = fmt.Sprintf("%x-", uint64(i+1)*0x9e3779b97f4a7c15)
+		}
+		fmt.Fprintf(&b, "<a href=%s%d/>%d</a>\n", name, i, i)
 	}
 	for i := range p.known {
-		fmt.Fprintf(&b, "<a href=/p%d>%d</a>\n", i, i)
+		fmt.Fprintf(&b, "<a href=/%s/p%d>%d</a>\n", path, i, i)
 	}
 	const words = "<p>Words that lead nowhere.\n"
 	b.WriteString(strings.Repeat(words, max(0, p.kb<<10-b.Len())/len(words)))
@@ -170,16 +175,17 @@ func (p *planned) run(o options, want *plan.Plan, server *nginx.Server, dir stri
 		"--concurrency", fmt.Sprint(want.Fetchers.Workers)}
 	settings := append([]string{"--jitter", "0", "--max-pages", strconv.Itoa(pages)}, p.args...)
 	var masters []master
+	before := 0.0
 	if p.asked.Embedded {
 		args = append(append(args, "--embedded", "--file", seeds), settings...)
 	} else {
 		if masters, err = findMasters(o.redis); err != nil {
 			return got, err
 		}
-		got.redisMemory = -heldBy(masters)
+		before = heldBy(masters)
 		c := &crawl{options: o, name: fmt.Sprintf("planned-%d-%d", os.Getpid(), time.Now().UnixNano())}
 		known := fmt.Sprint(pages * max(1, p.fresh))
-		if err := c.command("create", append(settings, "--shards", fmt.Sprint(p.asked.Masters), "--plan-urls", known)...); err != nil {
+		if err := c.command("create", append(settings, "--shards", fmt.Sprint(want.Redis.Shards), "--plan-urls", known)...); err != nil {
 			return got, err
 		}
 		defer func() { err = errors.Join(err, c.command("delete", c.name, "--yes")) }()
@@ -197,12 +203,35 @@ func (p *planned) run(o options, want *plan.Plan, server *nginx.Server, dir stri
 		args = append([]string{"taskset", "-c", "0"}, args...)
 	}
 	got.redis = -spentBy(masters)
+	most := watchMemory(masters)
 	if err := got.by(args, int(want.Fetchers.Count)); err != nil {
 		return got, err
 	}
 	got.redis += spentBy(masters)
-	got.redisMemory += heldBy(masters)
+	got.redisMemory = most() - before
 	return got, nil
+}
+
+// watchMemory looks every second what masters hold until it is asked for the most.
+func watchMemory(masters []master) (most func() float64) {
+	var held float64
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for t := time.NewTicker(time.Second); ; {
+			held = max(held, heldBy(masters))
+			select {
+			case <-t.C:
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() float64 {
+		close(over)
+		<-done
+		return max(held, heldBy(masters))
+	}
 }
 
 // by runs so many fetchers to their end.
@@ -263,6 +292,9 @@ func (p *planned) pin(server int, masters []master) (unpin func(), err error) {
 	}, err
 }
 
+// path makes URLs as long as those whose memory is measured, 92 bytes.
+const path = "articles/mountain-lake/travel-and-outdoor-guide-to-the-silver-river"
+
 // seeds are a site's pages, or so many of them.
 func (p *planned) seeds(sites, port int) string {
 	var b strings.Builder
@@ -272,7 +304,11 @@ func (p *planned) seeds(sites, port int) string {
 			n = int(p.asked.Sizes[i])
 		}
 		for j := range n {
-			fmt.Fprintf(&b, "http://%s:%d/p%d\n", site(i), port, j)
+			dir := path
+			if p.own {
+				dir = "new"
+			}
+			fmt.Fprintf(&b, "http://%s:%d/%s/p%d\n", site(i), port, dir, j)
 		}
 	}
 	return b.String()

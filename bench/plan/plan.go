@@ -31,6 +31,8 @@ type Plan struct {
 	Breaks   []string `json:"breaks"`
 	Watch    []string `json:"near"` // how far the limits are
 	Commands []string `json:"commands"`
+
+	pace []stretch
 }
 
 // Part is a share of a cost.
@@ -84,11 +86,19 @@ func New(a Asked, u *Units) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Machine: u.Machine, Asked: a}
 	spread := newSizes(&a)
-	p.Largest = spread.largest
-	p.fetcherCost(c)
-	redis := p.redisCost(c)
+	p, err := price(a, u.Machine, c, spread, pair{})
+	if err != nil || a.Embedded {
+		return p, err
+	}
+	return price(a, u.Machine, c, spread, p.calls(c).times(1/a.Pages))
+}
+
+// price plans a crawl whose pages cost so much beyond their share of full calls.
+func price(a Asked, machine string, c *costs, spread sizes, calls pair) (*Plan, error) {
+	p := &Plan{Machine: machine, Asked: a, Largest: spread.largest}
+	p.fetcherCost(c, calls.client)
+	redis := p.redisCost(c) + calls.redis
 	p.time(spread, redis)
 	p.fetchers(c, spread)
 	if !a.Embedded {
@@ -108,7 +118,20 @@ func (p *Plan) visit() float64 { return min(8, max(1, p.Asked.Pages/p.Asked.Site
 // lend is what a URL costs to lend and to settle, between visits of 1 and of 8.
 func (p *Plan) lend(c *costs) pair {
 	fixed := (1/p.visit() - 1.0/8) / (1 - 1.0/8) // a visit's own share of it
-	return mix(c.visit1, c.visit8, fixed)
+	return mix(c.lend1, c.lend8, fixed)
+}
+
+// gather is how long a fetcher gathers what a call carries, in seconds.
+const gather = 0.002
+
+// calls is what all calls cost beyond the share that URLs have of full ones: where a
+// crawl is slow each visit and each page has a call of its own.
+func (p *Plan) calls(c *costs) (all pair) {
+	for _, s := range p.pace {
+		pages := gather * s.rate / (float64(p.Redis.Shards) * p.Fetchers.Count) // that end while a call waits
+		all = all.plus(c.visitCall.times(s.pages / max(p.visit(), pages))).plus(c.settleCall.times(s.pages / max(1, pages)))
+	}
+	return all
 }
 
 // admit is what the links of a page cost.
@@ -126,7 +149,7 @@ func (p *Plan) site(c *costs) pair {
 }
 
 // fetcherCost adds up what a page takes.
-func (p *Plan) fetcherCost(c *costs) {
+func (p *Plan) fetcherCost(c *costs, calls float64) {
 	a := &p.Asked
 	kb, wire := a.Page/1024, a.Wire/1024
 	opened := (1-a.TLS)*c.fresh + a.TLS*(a.Resumed*c.resumed+(1-a.Resumed)*c.freshTLS)
@@ -147,7 +170,7 @@ func (p *Plan) fetcherCost(c *costs) {
 		{"robots.txt", sites * (c.fetchOf(1) + opened)},
 	}
 	if !a.Embedded {
-		p.Parts = append(p.Parts, Part{"Redis client", p.lend(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(a.Retried)).client})
+		p.Parts = append(p.Parts, Part{"Redis client", calls + p.lend(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(a.Retried)).client})
 	}
 	for _, part := range p.Parts {
 		p.Page += part.Cost
@@ -175,7 +198,7 @@ func (p *Plan) time(spread sizes, redis float64) {
 		}
 	}
 	if a.Masters > 0 && redis > 0 {
-		bounds["Redis"] = a.Masters * a.Load * 1e6 / redis
+		bounds[redisBound] = a.Masters * a.Load * 1e6 / redis
 	}
 	rate, name := math.Inf(1), ""
 	for bound, v := range bounds {
@@ -205,7 +228,7 @@ func (p *Plan) time(spread sizes, redis float64) {
 		rate, _ = spread.rateFor(interval, least*nearly)
 	}
 	t := spread.take(interval, rate)
-	p.Seconds, p.Curve, p.Peak = t.seconds, t.curve, t.peak
+	p.Seconds, p.Curve, p.Peak, p.pace = t.seconds, t.curve, t.peak, t.pace
 	p.Mean = a.Pages / t.seconds
 	p.Bound = p.boundOf(t, name, least)
 }
@@ -236,6 +259,13 @@ func (p *Plan) lent() float64 {
 // garbage is how far memory grows before it is collected, by Go's default GOGC.
 const garbage = 2
 
+// openLeast and openMost bound the pages that a fetcher holds while they wait, a
+// sixteenth of its memory.
+const openLeast, openMost = 16 << 20, 64 << 20
+
+// redisBound is that the masters' processors hold a crawl up.
+const redisBound = "Redis"
+
 // workersLeast is how many workers a fetcher has however few it needs.
 const workersLeast = 16
 
@@ -265,6 +295,9 @@ func (p *Plan) fetchers(c *costs, spread sizes) {
 	held := f.Workers*c.inFlight + f.Connections*c.idle + p.lent()/f.Count*c.lent
 	if a.Embedded {
 		held += a.Queued*c.memEntry + a.Sites*c.memSite + a.Again*c.again
+	}
+	if p.Bound == redisBound { // pages wait for it with all their links
+		held += min(max(openLeast, a.Memory/16), openMost)
 	}
 	f.Memory = c.resident + garbage*held
 	if f.Memory > a.Memory {
@@ -297,7 +330,7 @@ func (p *Plan) redis(c *costs, page float64) error {
 	if err != nil {
 		return err
 	}
-	data += float64(filters.Bytes())
+	data += float64(filters.Bytes()) + c.standingRedis*max(1, a.Masters)
 	r.Masters = a.Masters
 	if r.Masters == 0 {
 		r.Masters = max(1, math.Ceil(p.Peak*page/1e6/a.Load), math.Ceil(data*(1+a.Room)/a.MasterMemory))

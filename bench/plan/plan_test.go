@@ -164,6 +164,28 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// A slow crawl makes a call for each visit and each page, a fast one shares them.
+func TestCalls(t *testing.T) {
+	c := costs{visitCall: pair{2, 1}, settleCall: pair{4, 3}}
+	for _, e := range []struct {
+		pages, rate float64
+		shards      int
+		want        float64
+	}{
+		{1000, 10, 1, 2 + 4},             // a page of each site
+		{8000, 10, 1, 2.0/8 + 4},         // eight a visit
+		{8000, 500, 1, 2.0/8 + 4},        // one page while a call waits
+		{8000, 5000, 1, 2.0/10 + 4.0/10}, // ten pages
+		{8000, 5000, 10, 2.0/8 + 4},
+	} {
+		p := Plan{Asked: Asked{Pages: e.pages, Sites: 1000}, Fetchers: Fetchers{Count: 1}, pace: []stretch{{e.pages, e.rate}}}
+		p.Redis = &Redis{Shards: e.shards}
+		if got := p.calls(&c).redis / e.pages; !about(got, e.want, 1000) {
+			t.Errorf("%+v: %.3f us a page", e, got)
+		}
+	}
+}
+
 // What holds a crawl up is named: machines when they are too few, Redis, the
 // largest sites.
 func TestBounds(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"seine/shard"
 	"seine/shard/shardtest"
 )
 
@@ -27,12 +28,24 @@ func BenchmarkResident(b *testing.B) {
 	}
 }
 
-// BenchmarkStanding is what a shard takes in a second, of its master and of a
-// fetcher, that has nothing for it to do.
+// BenchmarkStanding is what a shard takes, of its master and of a fetcher, that has
+// nothing for it to do: processor time in a second, and memory.
 func BenchmarkStanding(b *testing.B) {
 	const masters = 3
 	server := shardtest.Start(b, shardtest.Config{Masters: masters})
-	pid := waiting(b, buildFetcher(b), "--redis", strings.Join(server.Addrs, ","), "--shards", fmt.Sprint(masters))
+	held := func() (bytes float64) {
+		for _, n := range server.Nodes {
+			v, err := strconv.ParseFloat(shard.InfoFields(n.Do(b, "INFO", "memory").(string))["used_memory"], 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			bytes += v
+		}
+		return bytes / masters
+	}
+	program := buildFetcher(b)
+	empty := held()
+	pid := waiting(b, program, "--redis", strings.Join(server.Addrs, ","), "--shards", fmt.Sprint(masters), "--plan-urls", fmt.Sprint(masters))
 	b.Run("shard", func(b *testing.B) { // by itself, for what clients print of the start would stand in its line
 		var redis time.Duration
 		for _, n := range server.Nodes {
@@ -49,6 +62,7 @@ func BenchmarkStanding(b *testing.B) {
 		}
 		b.ReportMetric(float64(redis.Microseconds())/seconds, "redis-us/s")
 		b.ReportMetric(float64(client.Microseconds())/seconds, "client-us/s")
+		b.ReportMetric(held()-empty, "redis-B")
 	})
 }
 

@@ -100,7 +100,11 @@ type timing struct {
 	// bound is the part of the time in which machines hold it up, as against the
 	// sites' delays.
 	machines float64
+	pace     []stretch
 }
+
+// stretch is a part of a crawl: pages, and pages a second.
+type stretch struct{ pages, rate float64 }
 
 // take times the crawl with sites that are asked every so many seconds, by
 // machines that do so many pages a second.
@@ -114,10 +118,11 @@ func (s sizes) take(interval, rate float64) timing {
 		if busy > politely {
 			t.machines += spent
 		}
-		if spent > 0 {
-			t.peak = max(t.peak, (to-from)*sites/spent)
-		}
 		pages := (to - from) * sites
+		if spent > 0 {
+			t.peak = max(t.peak, pages/spent)
+			t.pace = append(t.pace, stretch{pages, pages / spent})
+		}
 		for len(t.curve) < len(shares) && pages > 0 && done+pages >= shares[len(t.curve)]*total*(1-1e-9) {
 			share := shares[len(t.curve)]
 			t.curve = append(t.curve, point{share, t.seconds + spent*min(1, (share*total-done)/pages)})

@@ -109,13 +109,15 @@ type costs struct {
 	page, link, scanKB        float64
 	digestKB                  float64
 	record, recordBytes       float64
-	visit1, visit8            pair // lending and settling a URL
+	lend1, lend8              pair // lending and settling a URL, in calls of many
+	visitCall, settleCall     pair // more, for a call of its own
 	newOwn, newFar, firstSite pair
 	seenOwn, seenFar          pair
 	retry, rules              pair
 	inFlight, idle, resident  float64
 	lent                      float64
 	standing                  pair    // a second of each shard, with nothing to do
+	standingRedis             float64 // bytes of a shard with nothing in it
 	plain, entry              float64 // of a queued URL in Redis, near the ends of its queue and between
 	site, lease, rule         float64 // in Redis
 	memEntry, memSite         float64 // embedded
@@ -126,6 +128,7 @@ type costs struct {
 type pair struct{ redis, client float64 }
 
 func (p pair) plus(o pair) pair         { return pair{p.redis + o.redis, p.client + o.client} }
+func (p pair) less(o pair) pair         { return pair{max(0, p.redis-o.redis), max(0, p.client-o.client)} }
 func (p pair) times(f float64) pair     { return pair{p.redis * f, p.client * f} }
 func mix(a, b pair, share float64) pair { return a.times(share).plus(b.times(1 - share)) }
 
@@ -173,13 +176,20 @@ func (c *costs) redis(l *lookup) {
 	both := func(name, before, per string) pair {
 		return pair{l.get(pkg, name, before+"redis-us/"+per), l.get(pkg, name, before+"client-us/"+per)}
 	}
-	c.visit1 = both("Lend/1_a_visit", "visit-", "URL").plus(both("Lend/1_a_visit", "settle-", "URL"))
-	c.visit8 = both("Lend/8_a_visit", "visit-", "URL").plus(both("Lend/8_a_visit", "settle-", "URL"))
+	visit1, settle1 := both("Lend/1_a_visit", "visit-", "URL"), both("Lend/1_a_visit", "settle-", "URL")
+	c.lend1 = visit1.plus(settle1)
+	c.lend8 = both("Lend/8_a_visit", "visit-", "URL").plus(both("Lend/8_a_visit", "settle-", "URL"))
+	alone := func(before string) pair { // Redis does other things between, the fetcher is at work
+		return pair{both("Lend/1_a_call_seldom", before, "URL").redis, both("Lend/1_a_call", before, "URL").client}
+	}
+	c.visitCall, c.settleCall = alone("visit-").less(visit1), alone("settle-").less(settle1)
 	c.retry = both("Lend/retry", "settle-", "URL")
 	c.newOwn, c.newFar = both("URL/new/own=100%", "", "URL"), both("URL/new/own=0%", "", "URL")
 	c.seenOwn, c.seenFar = both("URL/seen/own=100%", "", "URL"), both("URL/seen/own=0%", "", "URL")
 	c.firstSite, c.rules = both("URL/first_of_its_site", "", "URL"), both("Rules", "", "site")
-	c.standing = pair{l.get("bench/plan", "Standing/shard", "redis-us/s"), l.get("bench/plan", "Standing/shard", "client-us/s")}
+	stand := func(per string) float64 { return l.get("bench/plan", "Standing/shard", per) }
+	c.standing = pair{stand("redis-us/s"), stand("client-us/s")}
+	c.standingRedis = stand("redis-B")
 	c.plain, c.entry = l.get(pkg, "EntryBytes/short", "bytes/entry"), l.get(pkg, "EntryBytes/nodes_-3", "bytes/entry")
 	c.site, c.lease, c.rule = l.get(pkg, "SiteBytes", "bytes/site"), l.get(pkg, "LeaseBytes", "bytes/lease"), l.get(pkg, "Rules", "bytes/site")
 }

@@ -105,16 +105,22 @@ func BenchmarkURL(b *testing.B) {
 }
 
 // BenchmarkLend is what lending and settling an URL costs, with 1 and with 8 of
-// them a visit, 64 visits a call; and what putting one off for a retry costs.
+// them a visit, 64 visits a call; with calls of their own for each, at once and now
+// and then, when the caches of processors hold other things; and what putting one
+// off for a retry costs.
 func BenchmarkLend(b *testing.B) {
 	for _, k := range []int{1, 8} {
-		b.Run(fmt.Sprintf("%d a visit", k), func(b *testing.B) { benchLend(b, k, frontier.Done) })
+		b.Run(fmt.Sprintf("%d a visit", k), func(b *testing.B) { benchLend(b, k, 64, 0, frontier.Done) })
 	}
-	b.Run("retry", func(b *testing.B) { benchLend(b, 8, frontier.Retry) })
+	b.Run("1 a call", func(b *testing.B) { benchLend(b, 1, 1, 0, frontier.Done) })
+	b.Run("1 a call seldom", func(b *testing.B) { benchLend(b, 1, 1, 2*time.Millisecond, frontier.Done) })
+	b.Run("retry", func(b *testing.B) { benchLend(b, 8, 64, 0, frontier.Retry) })
 }
 
-func benchLend(b *testing.B, k int, kind frontier.Kind) {
-	const sites = 512
+// benchLend lends and settles sites of k URLs, so many of them a call, with a pause
+// before each.
+func benchLend(b *testing.B, k, call int, pause time.Duration, kind frontier.Kind) {
+	sites := max(128, 8*call)
 	s := benchStand(b)
 	lend, settle := costs{s: s}, costs{s: s}
 	next := make([]int, sites)
@@ -130,17 +136,18 @@ func benchLend(b *testing.B, k int, kind frontier.Kind) {
 		s.pass(0, time.Minute)
 		var visits []frontier.Visit
 		lend.of(sites*k, func() {
-			for range sites / 64 {
-				visits = append(visits, s.visit(frontier.VisitLimits{URLs: k}, s.tick(frontier.TickRequest{Want: 64}).Due...)...)
+			for range sites / call {
+				time.Sleep(pause)
+				visits = append(visits, s.visit(frontier.VisitLimits{URLs: k}, s.tick(frontier.TickRequest{Want: call}).Due...)...)
 			}
 		})
 		if len(visits) != sites {
 			b.Fatalf("%d visits, not %d", len(visits), sites)
 		}
 		settle.of(sites*k, func() {
-			for i := 0; i < len(visits); i += 64 {
+			for i := 0; i < len(visits); i += call {
 				var list []frontier.Settlement
-				for _, v := range visits[i : i+64] {
+				for _, v := range visits[i : i+call] {
 					st := all(v, kind)
 					for o := range st.Outcomes {
 						st.Outcomes[o].NotBefore = time.Hour
@@ -148,6 +155,7 @@ func benchLend(b *testing.B, k int, kind frontier.Kind) {
 					}
 					list = append(list, st)
 				}
+				time.Sleep(pause)
 				s.settle(list...)
 			}
 		})
