@@ -172,3 +172,20 @@ func TestOpenFindsLivingNode(t *testing.T) {
 	defer c.Close()
 	run(t, c, 0, count, "k", 1)
 }
+
+func TestShares(t *testing.T) {
+	for _, c := range []struct {
+		a, b []string
+		want bool
+	}{
+		{nil, []string{"redis://u@127.0.0.1/3"}, true},
+		{[]string{"a:1", "b:2"}, []string{"rediss://c:3,b:2"}, true},
+		{[]string{"a:1"}, []string{"a:2"}, false},
+		{[]string{"a:1"}, []string{"http://a:1"}, false},
+	} {
+		a, b := shard.Config{Addrs: c.a}, shard.Config{Addrs: c.b}
+		if a.Shares(b) != c.want || b.Shares(a) != c.want {
+			t.Errorf("%v and %v share a server: %v", c.a, c.b, !c.want)
+		}
+	}
+}

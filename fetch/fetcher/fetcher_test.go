@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -194,7 +195,8 @@ func TestCrawl(t *testing.T) {
 
 // TestFleet: two programs, as in the example, fetch each page of one crawl once.
 func TestFleet(t *testing.T) {
-	t.Setenv("REDIS", strings.Join(shardtest.Masters(t, 3).Addrs, ","))
+	servers := shardtest.Masters(t, 3).Addrs
+	t.Setenv("REDIS", strings.Join(servers, ","))
 	t.Setenv("SEED", tree(t, 80))
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -223,6 +225,16 @@ func TestFleet(t *testing.T) {
 	}
 	if len(found) != 80 {
 		t.Errorf("%d of 80 pages", len(found))
+	}
+
+	var log bytes.Buffer
+	f := open(t, fetcher.Config{Redis: &shard.Config{Addrs: servers}, Crawl: "uneven", Layout: frontier.Layout{Shards: 4, PlanURLs: 10_000},
+		Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "4 shards do not spread evenly over 3 masters") {
+		t.Errorf("the log does not warn: %s", log.String())
 	}
 }
 
