@@ -35,12 +35,18 @@ func (h *header) clear() {
 
 func (h *header) Get(name string) string { return string(h.f.Peek(name)) }
 
-func (h *header) Values(name string) []string {
+func (h *header) Values(name string) (values []string) {
+	if strings.EqualFold(name, "Set-Cookie") { // which PeekAll has as one value
+		for _, line := range h.f.Cookies() {
+			values = append(values, string(line))
+		}
+		return values
+	}
 	all := h.f.PeekAll(name)
 	if len(all) == 0 {
 		return nil
 	}
-	values := make([]string, len(all))
+	values = make([]string, len(all))
 	for i, v := range all {
 		values[i] = string(v)
 	}

@@ -34,6 +34,24 @@ func (w *Web) flaky(site int) bool { return w.cfg.Features&Failures != 0 && site
 
 const flakyFor = 2
 
+// gated sites show pages to those alone who bring their cookie; others get it, and are
+// sent to where they were.
+func (w *Web) gated(site int) bool { return w.cfg.Features&Cookies != 0 && site%3 == 1 }
+
+const (
+	gateCookie = "seen"
+	gateStatus = fasthttp.StatusFound // which no page of a gated site has otherwise
+)
+
+// stopped reports whether an answer with that status came from a site's gate.
+func (w *Web) stopped(site int, path string, status int) bool {
+	if site < 0 || status != gateStatus || !w.gated(site) {
+		return false
+	}
+	k, _, _ := w.resolve(site, []byte(path))
+	return k == kindPage
+}
+
 const (
 	slowBy    = 2 * time.Second
 	dripEvery = time.Second

@@ -131,6 +131,12 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, site int, target string) {
 		return
 	}
 	k, n, step := w.resolve(site, path)
+	if k == kindPage && w.gated(site) && string(ctx.Request.Header.Cookie(gateCookie)) != strconv.Itoa(site) {
+		ctx.SetStatusCode(gateStatus)
+		ctx.Response.Header.Set("Location", w.cfg.Scheme+"://"+w.Host(site)+target)
+		ctx.Response.Header.Set("Set-Cookie", gateCookie+"="+strconv.Itoa(site)+"; Path=/")
+		return
+	}
 	switch k {
 	case kindPage:
 		s.page(ctx, site, n)

@@ -27,10 +27,11 @@ func (f *Finding) add(format string, args ...any) {
 // Report is what Verify found.
 type Report struct {
 	Expected int // URLs of the key
-	Requests int // in the log, without robots.txt, traps, and what was sent once more after a reset
-	Records  int // read, without traps
+	Requests int // in the log, without robots.txt, traps, gates, and what was sent once more after a reset
+	Records  int // read, without traps and gates
 	Robots   int // requests for robots.txt
 	Traps    int // requests behind traps
+	Gates    int // requests without the cookie that their site wants
 
 	Missing   Finding // URLs never asked for, or fewer times than they should be
 	Extra     Finding // requests that no right crawl makes
@@ -157,6 +158,10 @@ func (v *verifier) readLog(log []Request) {
 			v.report.Traps++
 			continue
 		}
+		if v.web.stopped(site, path, r.Status) {
+			v.report.Gates++
+			continue
+		}
 		v.report.Requests++
 		if u := v.urls[v.web.cfg.Scheme+"://"+r.Host+path]; u != nil {
 			u.requests++
@@ -218,7 +223,8 @@ func (w *Web) trapped(site int, path string) bool {
 // readRecord compares one record with the key.
 func (v *verifier) readRecord(r *sink.Record) {
 	host, path := splitURL(r.URL)
-	if v.web.trapped(v.web.siteOf(host), path) {
+	site := v.web.siteOf(host)
+	if v.web.trapped(site, path) || v.web.stopped(site, path, r.Status) && r.Error == nil {
 		return
 	}
 	v.report.Records++

@@ -63,16 +63,19 @@ const (
 	// Traps adds endless calendars, session ids, echoing queries, growing paths
 	// and redirects that never arrive.
 	Traps
+	// Cookies has sites that show pages to those alone who bring the cookie that they
+	// set; others they send to where they were.
+	Cookies
 )
 
 // Gentle is what a quick demonstration can have: nothing of it makes a crawl
 // wait or go astray.
 const Gentle = Spellings | Redirects | Missing | Robots | Nofollow | Charsets | Encodings
 
-// AllFeatures is everything.
+// AllFeatures is everything that a crawler without cookies gets through.
 const AllFeatures = Traps<<1 - 1
 
-var featureNames = []string{"spellings", "redirects", "missing", "robots", "nofollow", "charsets", "encodings", "sizes", "failures", "slow", "traps"}
+var featureNames = []string{"spellings", "redirects", "missing", "robots", "nofollow", "charsets", "encodings", "sizes", "failures", "slow", "traps", "cookies"}
 
 // ParseFeatures reads names separated by commas; gentle, all and none are names too.
 func ParseFeatures(s string) (Features, error) {
@@ -135,7 +138,7 @@ func (c *Config) Validate() error {
 	if c.Exponent != 0 && !(c.Exponent > 1) {
 		errs = append(errs, fmt.Errorf("web: Exponent is %v: more than 1", c.Exponent))
 	}
-	if c.Features&^AllFeatures != 0 {
+	if c.Features&^(AllFeatures|Cookies) != 0 {
 		errs = append(errs, fmt.Errorf("web: unknown Features %#x", c.Features))
 	}
 	if c.Scheme != "" && c.Scheme != "http" && c.Scheme != "https" {

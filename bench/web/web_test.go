@@ -147,7 +147,7 @@ func TestConfig(t *testing.T) {
 	if err != nil || f != Gentle|Traps {
 		t.Errorf("%v %v", f, err)
 	}
-	if f, err := ParseFeatures("all"); err != nil || f != AllFeatures || len(featureNames) != 11 {
+	if f, err := ParseFeatures("all"); err != nil || f != AllFeatures || len(featureNames) != 12 {
 		t.Errorf("%v %v", f, err)
 	}
 	if _, err := ParseFeatures("nice"); err == nil {

@@ -121,6 +121,7 @@ func (w *worker) conclude(r reply, err error) {
 		w.abandon() // the lease is gone, or the program ends: the URL comes back by itself
 		return
 	}
+	w.takeCookies()
 	w.decide(&r, err)
 	p.outcome.Tries = 1
 	if !p.goesBack() {
@@ -226,10 +227,14 @@ func (w *worker) redirect() {
 	again := ""
 	if bytes.Equal(w.target.Key(), w.url.Key()) {
 		if bytes.Equal(w.target.Fetch(), w.url.Fetch()) {
-			w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "redirects to itself"+w.cookies())
-			return
+			if w.bouncesAsIs() {
+				w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "redirects to itself"+w.wantsCookies())
+				return
+			}
+			again = w.otherCookies()
+		} else {
+			again = "redirect" // the same URL to the frontier, another spelling to the server
 		}
-		again = "redirect" // the same URL to the frontier, another spelling to the server
 	}
 	if int(w.item.Redirects) >= w.crawler.cfg.MaxRedirects {
 		w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "too many redirects in a row")
@@ -237,9 +242,12 @@ func (w *worker) redirect() {
 	}
 	from := w.remember()
 	site, fp := w.sites.Fingerprint(&w.target)
-	if w.item.Trail.Has(fp) {
-		w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "redirects back to where it came from"+w.cookies())
+	if w.isLoop(site.Name, fp) {
+		w.page.outcome = deadOutcome(w.item, causeRedirectLoop, "redirects back to where it came from"+w.wantsCookies())
 		return
+	}
+	if again == "" && w.item.Trail.Has(fp) {
+		again = w.otherCookies()
 	}
 	if r := w.refuses(&w.target, site.Name); r != accepted {
 		w.refused[r]++
@@ -256,7 +264,7 @@ func (w *worker) redirect() {
 		Fingerprint: fp,
 		Depth:       w.item.Depth,
 		Redirects:   w.item.Redirects + 1,
-		Trail:       w.item.Trail.Add(from),
+		Trail:       w.trail(from),
 		Seed:        w.item.Seed,
 		Meta:        w.item.Meta,
 		Again:       again,
@@ -277,20 +285,6 @@ func (w *worker) remember() canon.Fingerprint {
 	_, fp := w.sites.Fingerprint(&w.url)
 	w.crawler.known.add(fp, w.crawler.loopOf(fp).checkEpoch())
 	return fp
-}
-
-// cookies names the cookies that the answer sets: sites redirect whoever does not
-// bring them back, and no jar is kept here.
-func (w *worker) cookies() string {
-	var names []string
-	for _, c := range w.resp.Header.Values("Set-Cookie") {
-		name, _, _ := strings.Cut(c, "=")
-		names = append(names, strings.TrimSpace(name))
-	}
-	if names == nil {
-		return ""
-	}
-	return "; it may want its cookie back, which is not kept: " + strings.Join(names, ", ")
 }
 
 // refuses says why the target of a redirect is not followed. That of a seed is

@@ -102,6 +102,9 @@ func (w *worker) planNext(err error) {
 	}
 	e := w.item.Entry
 	e.Priority, e.Lost, e.Attempts, e.Last = lastClass, 0, 0, now
+	if e.From == w.shown() { // it redirected to itself for its cookies' sake, as it may the next time
+		e.Redirects, e.Trail, e.From = 0, "", ""
+	}
 	o.Kind, o.NotBefore, o.Next = frontier.Again, now.Interval, &frontier.Next{Entry: e, Key: w.placeKey()}
 }
 

@@ -103,6 +103,9 @@ func (v *visit) settlement() frontier.Settlement {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := frontier.Settlement{Lease: v.lent.Lease, Outcomes: v.outcomes, Free: v.free}
+	if len(s.Outcomes) > 0 || s.Free != nil {
+		s.Cookies = v.cookies.take()
+	}
 	v.outcomes, v.free = nil, nil
 	return s
 }

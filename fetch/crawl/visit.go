@@ -39,6 +39,7 @@ type visit struct {
 	over     bool // no further request starts
 	clock    siteClock
 	extra    [][2]string   // headers of this site only; replaced, never changed
+	cookies  *siteCookies  // nil where the crawl keeps none
 	legacy   bool          // its server needs old key exchanges
 	deadline time.Duration // of the lease, by Config.Elapsed
 	dead     *deadSite     // why no URL of this visit is asked for, once that is known
@@ -61,6 +62,7 @@ func newVisit(l *shardLoop, lent frontier.Visit, deadline time.Duration) *visit 
 		v.clock.adaptive = lent.Delay
 	}
 	v.follow(l.crawler.policy.Load())
+	v.cookies = cookiesOf(l, &lent)
 	v.dead = l.crawler.deadSites.get(lent.Site)
 	return v
 }

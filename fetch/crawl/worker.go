@@ -65,6 +65,8 @@ type worker struct {
 	linksOut []string     // links, where the record wants them
 	links    []foundLink  // where there is a Handler, and their text
 	linkText []byte
+	given    string // of its request, where the crawl keeps cookies: the Cookie header of the site's rule
+	asked    string // and the whole
 	refused  [refusals]int
 	known    int
 }
@@ -97,6 +99,7 @@ func (w *worker) visitURL(v *visit, item *frontier.Item, addr netip.Addr, sent f
 	w.begin(v, item)
 	w.req = v.request(item.URL)
 	w.req.Addr, w.req.Sent = addr, sent
+	w.addCookies()
 	w.askChanged()
 	if item.Sitemap {
 		w.req.MaxBody = maxSitemap

@@ -97,3 +97,10 @@ func (s *Sites) Fingerprint(u *URL) (Site, Fingerprint) {
 	site := s.Of(u.Host())
 	return site, Fingerprint{Site: site.Hash, Key: xxhash.Sum64(u.Key())}
 }
+
+// IsSuffix reports whether a domain, in lower case, is a public suffix, under which
+// others than its owner have names: one of the list, or a name of one label.
+func IsSuffix(domain string) bool {
+	suffix, _ := publicsuffix.PublicSuffix(domain)
+	return suffix == domain
+}

@@ -49,10 +49,11 @@ func cookiesLate(k *kit) {
 	k.settle(v, &frontier.Release{})
 	k.settleCookies(v, "3", &frontier.Release{}, at(2)) // it is free
 	k.advance(claimed)
-	lost := k.lend("a.example", 1)
+	lost := k.lend("a.example", 2)
 	same(k, "after copies", lost.Cookies, "2")
+	k.settleCookies(lost, "4", nil, frontier.Outcome{Index: lost.Items[0].Index})
 	same(k, "reaped", k.reap(k.expire("a.example", lost.Token)), 1)
-	k.settleCookies(lost, "4", &frontier.Release{}, all(lost, frontier.Done)...)
+	k.settleCookies(lost, "5", &frontier.Release{}, all(lost, frontier.Done)...)
 	k.advance(claimed)
-	same(k, "after the fetcher was lost", k.lend("a.example", 1).Cookies, "2")
+	same(k, "after the fetcher was lost, those of what it had settled", k.lend("a.example", 1).Cookies, "4")
 }

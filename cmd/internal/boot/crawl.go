@@ -60,6 +60,8 @@ type CrawlFlags struct {
 
 	Referrer *bool `group:"output" help:"Records name the page that linked to theirs first."`
 
+	Cookies *string `group:"polite" placeholder:"off|site" help:"Keep the cookies that a site sets, 4 KB at most, and send them back to it (off)."`
+
 	Digest *string `group:"output" placeholder:"KIND" help:"Digest of pages in their records: xxh3, sha256 (against pages made to look the same), or none (xxh3)."`
 
 	FeedKey   *string `group:"input" placeholder:"KEY" help:"Redis list that URLs are fed through (CRAWL:feed)."`
@@ -108,6 +110,7 @@ func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	set(&s.Order, c.Order)
 	set(&s.Referrer, c.Referrer)
 	set(&s.Digest, c.Digest)
+	set(&s.Cookies, c.Cookies)
 	set(&s.RecrawlShare, c.RecrawlShare)
 	set(&s.MemoryHigh, c.MemoryHigh)
 	set(&s.MemoryLow, c.MemoryLow)

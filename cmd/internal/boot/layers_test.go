@@ -14,6 +14,7 @@ import (
 var layers = map[string][]string{
 	"frontier/canon":        {},
 	"fetch/robots":          {},
+	"fetch/cookie":          {"frontier/canon"},
 	"shard":                 {"frontier/canon"},
 	"shard/shardtest":       {"shard"},
 	"bloom":                 {"shard", "frontier/canon"},
@@ -39,7 +40,7 @@ var layers = map[string][]string{
 	"extract/sink/postgres": {"extract/sink"},
 	"extract/sink/redis":    {"extract/sink", "shard"},
 	"extract/sink/warc":     {"extract/sink", "extract/sink/frame"},
-	"fetch/crawl":           {"frontier", "fetch", "fetch/robots", "extract", "extract/fields", "extract/simhash", "extract/sink", "frontier/canon"},
+	"fetch/crawl":           {"frontier", "fetch", "fetch/cookie", "fetch/robots", "extract", "extract/fields", "extract/simhash", "extract/sink", "frontier/canon"},
 	"fetch/fetcher":         {"fetch/crawl", "fetch", "fetch/robots", "frontier", "frontier/canon", "frontier/memory", "frontier/redis", "shard"},
 }
 
