@@ -94,7 +94,7 @@ var boards = []board{
 			{"{{shard}}", `max by (shard) (seine_redis_clients{$s})`},
 			{"{{shard}} maxclients", `max by (shard) (seine_redis_clients_limit{$s})`}}},
 		{title: "Time of calls, 99%", unit: "s", targets: []target{
-			{"{{script}}", `histogram_quantile(0.99, sum by (le, script) (rate(seine_shard_call_seconds_bucket{$c}[$r])))`}}},
+			{"{{script}}", `histogram_quantile(0.99, sum by (le, script) (rate(seine_shard_call_seconds_bucket{$c}[$r]))) >= 0`}}},
 		{title: "Calls repeated, admissions no replica acknowledged, a second", unit: "ops", targets: []target{
 			{"{{fault}}", `sum by (fault) (rate(seine_shard_retries_total{$c}[$r]))`},
 			{"not acknowledged", `sum(rate(seine_crawl_admissions_not_acked_total{$c}[$r]))`}}},
