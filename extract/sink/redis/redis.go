@@ -61,8 +61,8 @@ var push = shard.NewScript("push", pushText)
 
 // Parse reads an address as of the command line into c, which holds the defaults
 // for what the address leaves out: redis: for the server of c, or redis://host and
-// rediss://host for others, whose memory is not c's to bound unless they are the
-// same; with ?key=NAME, ?stream=NAME, ?max_bytes=N and
+// rediss://host for others, whose memory is not c's to bound, and which have a
+// password of their own, unless they are the same; with ?key=NAME, ?stream=NAME, ?max_bytes=N and
 // ?password_file=FILE.
 func Parse(address string, c Config) (Config, error) {
 	server, query, _ := strings.Cut(address, "?")
@@ -72,9 +72,11 @@ func Parse(address string, c Config) (Config, error) {
 	}
 	if strings.Contains(server, "://") {
 		own := c.Server
-		c.Server = shard.Config{Addrs: []string{server}, Name: own.Name, Password: own.Password}
-		if !c.Server.Shares(own) {
-			c.MemoryHigh = 0
+		c.Server = shard.Config{Addrs: []string{server}, Name: own.Name}
+		if c.Server.Shares(own) {
+			c.Server.Password = own.Password
+		} else {
+			c.MemoryHigh = 0 // nor is it told the password of ours
 		}
 	} else if server != "redis:" {
 		return c, fmt.Errorf("redis: %q is no address: redis: is the crawl's own server, redis://HOST another", server)

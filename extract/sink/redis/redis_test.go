@@ -242,9 +242,12 @@ func TestRefused(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	own := Config{Server: shard.Config{Addrs: server.Addrs}, Key: "crawl:items", MemoryHigh: 80}
-	if cfg, err := Parse("redis://crawler@"+addr+"/0?key=x", own); err != nil || cfg.MemoryHigh != 80 {
+	own := Config{Server: shard.Config{Addrs: server.Addrs, Password: "ours"}, Key: "crawl:items", MemoryHigh: 80}
+	if cfg, err := Parse("redis://crawler@"+addr+"/0?key=x", own); err != nil || cfg.MemoryHigh != 80 || cfg.Server.Password != "ours" {
 		t.Errorf("the crawl's own server by another name: %+v, %v", cfg, err)
+	}
+	if cfg, err := Parse("redis://127.0.0.1:1?key=x", own); err != nil || cfg.MemoryHigh != 0 || cfg.Server.Password != "" {
+		t.Errorf("another server: %+v, %v", cfg, err)
 	}
 	if cfg, err := Parse("redis:", own); err != nil || cfg.Key != own.Key || cfg.MemoryHigh != 80 {
 		t.Errorf("%+v, %v", cfg, err)
