@@ -290,6 +290,35 @@ func BenchmarkSiteBytes(b *testing.B) {
 	}
 }
 
+// BenchmarkCookieBytes is what the cookies of a site take in memory, 100 bytes of them
+// and as many as there may be, beyond a site without.
+func BenchmarkCookieBytes(b *testing.B) {
+	const n = 20_000
+	settled := func(b *testing.B, cookies *string) float64 {
+		s := benchStand(b)
+		for site := range n {
+			s.admit(benchCandidate(siteName(site), 1))
+		}
+		for done := 0; done < n; {
+			visits := s.visit(frontier.VisitLimits{URLs: 1}, s.tick(frontier.TickRequest{Want: 100}).Due...)
+			for _, v := range visits {
+				st := all(v, frontier.Done)
+				st.Cookies = cookies
+				s.settle(st)
+			}
+			done += len(visits)
+		}
+		return float64(s.used())
+	}
+	for b.Loop() {
+		off := settled(b, nil)
+		for _, size := range []int{100, frontier.MaxCookies} {
+			kept := strings.Repeat("x", size)
+			b.ReportMetric((settled(b, &kept)-off)/n, fmt.Sprintf("bytes/site-of-%d", size))
+		}
+	}
+}
+
 // BenchmarkAdmissionBuild is what the caller spends on a call of 96 candidates.
 func BenchmarkAdmissionBuild(b *testing.B) {
 	f := attach(new(shard.Client), "crawl", frontier.Layout{Shards: 1, Filters: 1}, epoch)
