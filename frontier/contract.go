@@ -293,6 +293,7 @@ type ShardStats struct {
 	Missing   int64  `json:"missing"`   // URLs that a repair found nowhere any more
 	Paused    bool   `json:"paused"`
 	Silent    bool   `json:"silent,omitempty"` // RecentStats: it did not answer in time; the counts are older ones, or 0
+	Fault     string `json:"fault,omitempty"`  // Report: why it takes no writes, or, of one that is silent, refuses
 	Slot      int    `json:"slot"`
 	Master    string `json:"master"`
 	Memory    Memory `json:"memory"`

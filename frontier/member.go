@@ -11,10 +11,12 @@ import (
 )
 
 // A program announces itself every AnnounceEvery; LiveFor after its last word
-// it counts as gone.
+// it counts as gone. Unless it left, it is shown as vanished for VanishedFor, the last
+// thousand of them.
 const (
 	AnnounceEvery = 5 * time.Second
 	LiveFor       = 20 * time.Second
+	VanishedFor   = time.Hour
 )
 
 // The kinds of Member.
@@ -33,6 +35,7 @@ type Member struct {
 	Started time.Time `json:"started"`
 	Seen    time.Time `json:"seen"`              // set by Members: when it announced itself last
 	Rate    float64   `json:"rate"`              // pages a second, lately
+	Growth  float64   `json:"growth"`            // URLs that it found less those that it settled, a second, over some minutes
 	Pages   int64     `json:"pages"`             // settled since it started
 	Bytes   int64     `json:"bytes,omitempty"`   // on the wire, since it started
 	Visits  int       `json:"visits"`            // out now
@@ -44,6 +47,7 @@ type Member struct {
 // Fleet is what the members of a crawl say together.
 type Fleet struct {
 	Rate     float64        `json:"rate"`       // pages a second of all fetchers, lately
+	Growth   float64        `json:"growth"`     // URLs a second by which all fetchers make what is left grow, below 0 shrink
 	Limits   map[string]int `json:"limited_by"` // fetchers by what limits them
 	Versions map[string]int `json:"versions"`   // programs by version
 }
@@ -56,6 +60,7 @@ func FleetOf(members []Member) Fleet {
 		all.Versions[m.Version]++
 		if m.Kind == KindFetcher {
 			all.Rate += m.Rate
+			all.Growth += m.Growth
 			all.Limits[m.Limit]++
 		}
 	}

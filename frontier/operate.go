@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"seine/frontier/canon"
 )
@@ -24,6 +25,8 @@ type Operated interface {
 	// Stopped lists the sites that Alter has paused or blocked, by name; one that is
 	// both comes twice.
 	Stopped(context.Context) ([]Stop, error)
+	// Began is when the crawl was created; zero is not known.
+	Began(context.Context) (time.Time, error)
 	// Report reads the whole state of the crawl.
 	Report(context.Context) (*Report, error)
 	io.Closer

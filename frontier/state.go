@@ -18,8 +18,9 @@ type Report struct {
 	Dead     map[string]int64 `json:"dead"` // letters kept, by cause
 	Paused   int64            `json:"sites_paused"`
 	Blocked  int64            `json:"sites_blocked"`
-	Feed     int64            `json:"feed"`    // elements that wait, -1 = unread
-	Members  []Member         `json:"members"` // nil = unread
+	Feed     int64            `json:"feed"`               // elements that wait, -1 = unread
+	Members  []Member         `json:"members"`            // nil = unread
+	Vanished []Member         `json:"vanished,omitempty"` // programs that did not leave, and were heard of last within VanishedFor; the last first
 }
 
 // Listed is one crawl of a Redis.

@@ -9,6 +9,9 @@ func RootFieldKey(crawl, field string) string { return beside(RootKey(crawl), fi
 // LiveInfoKey holds what is known of the members of LiveKey, in its slot.
 func LiveInfoKey(crawl string) string { return beside(LiveKey(crawl), "info") }
 
+// LiveGoneKey holds those that vanished lately, in the slot of LiveKey.
+func LiveGoneKey(crawl string) string { return beside(LiveKey(crawl), "gone") }
+
 // PagesKey holds the books of the page limit, in the slot of LiveKey.
 func PagesKey(crawl string) string { return beside(LiveKey(crawl), "pages") }
 

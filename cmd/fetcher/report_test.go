@@ -24,9 +24,10 @@ func TestReportAtTheEnd(t *testing.T) {
 	pages := chain(t, 3)
 	args := []string{"--embedded", "--allow-net", "127.0.0.0/8", "--jitter", "0"}
 	_, log := end(t, append(args, "--state", dir, "--delay", "0s", "--seed", pages+"/0")...)
-	holds(log, "crawl "+dir+": finished URLs 3 known, 3 done, 0 dead", "links 2 found, 0 of them duplicates", "seeds 1, all of them listed", "status 3 200", "seed 200 "+pages+"/0", "largest sites 3 127.0.0.1")
+	holds(log, "crawl "+dir+": finished began 20")
+	holds(log, "ago URLs 3 known, 3 done, 0 dead", "links 2 found, 0 of them duplicates", "seeds 1, all of them listed", "status 3 200", "seed 200 "+pages+"/0", "largest sites 3 127.0.0.1")
 	_, log = end(t, append(args, "--state", dir, "--seed", pages+"/none")...)
-	holds(log, "URLs 1 done", "crawl "+dir+": finished URLs 4 known, 4 done", "seeds 2, all", "1 404")
+	holds(log, "URLs 1 done", "crawl "+dir+": finished began 20", "ago URLs 4 known, 4 done", "seeds 2, all", "1 404")
 
 	url, asked := endless(t)
 	args = append(args, "--seed", url+"/")

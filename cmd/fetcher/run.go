@@ -16,6 +16,7 @@ import (
 
 	"seine/cmd/internal/boot"
 	"seine/cmd/internal/metric"
+	"seine/cmd/internal/web"
 	"seine/extract/sink"
 	"seine/fetch/crawl"
 	"seine/fetch/fetcher"
@@ -83,6 +84,11 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return err
 	}
 	defer stop()
+	leave, err := g.page(env, f)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	defer seeds.onFault(c.Stop)()
 	err = g.crawl(env, c)
 	last := c.Progress()
@@ -317,6 +323,19 @@ func (g *grammar) somethingToDo(env *boot.Env, f *fetcher.Fetcher) error {
 		return nil // what the seeds name was fetched before
 	}
 	return boot.Usage("nothing to crawl: give --seed URL or --file FILE, or --state DIR of a crawl that has work left")
+}
+
+// page serves a page for people where --web says.
+func (g *grammar) page(env *boot.Env, f *fetcher.Fetcher) (stop func(), err error) {
+	if g.Web == "" {
+		return func() {}, nil
+	}
+	token, err := g.Token()
+	if err != nil {
+		return nil, err
+	}
+	_, stop, err = web.Start(web.Config{Frontier: f, Addr: g.Web, Flag: "web", Changes: g.AllowChanges, Token: token, Log: env.Log})
+	return stop, err
 }
 
 // monitor serves metrics and health where --metrics-addr says.

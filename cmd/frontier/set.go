@@ -29,10 +29,7 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
-		before, after, err := f.Set(ctx, func(s *frontier.Settings) error {
-			c.Apply(s)
-			return boot.CheckAgent(s)
-		})
+		before, after, err := c.Store(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -55,36 +52,29 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-// Of the flags that may stand beside --site, those that say something of it, and
-// those that do not.
-var (
-	ofSite     = []string{"delay", "per-site", "max-per-site"}
-	besideSite = []string{"site", "state", "crawl", "json", "config", "log-level", "log-format", "lease", "ack"}
-)
+// besideSite are the flags that may stand beside --site and say nothing of it.
+var besideSite = []string{"site", "state", "crawl", "json", "config", "log-level", "log-format", "lease", "ack"}
 
 // setSite changes what the crawl has for one site. Only the command line counts: the
 // file and the environment are about the crawl.
 func (c *setCmd) setSite(env *boot.Env, g *cli) error {
 	given := 0
 	for _, name := range env.Said {
-		if slices.Contains(ofSite, name) {
+		if slices.Contains(boot.SiteSettings, name) {
 			given++
 		} else if !slices.Contains(besideSite, name) && !strings.HasPrefix(name, "redis") {
-			return boot.Usage("--%s is of the whole crawl; of one site there are --%s", name, strings.Join(ofSite, ", --"))
+			return boot.Usage("--%s is of the whole crawl; of one site there are --%s", name, strings.Join(boot.SiteSettings, ", --"))
 		}
 	}
 	if given == 0 {
-		return boot.Usage("--site %s: nothing to set; give --%s", c.Site, strings.Join(ofSite, ", --"))
+		return boot.Usage("--site %s: nothing to set; give --%s", c.Site, strings.Join(boot.SiteSettings, ", --"))
 	}
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		site, err := siteOf(f, c.Site)
 		if err != nil {
 			return err
 		}
-		before, after, err := f.Set(ctx, func(s *frontier.Settings) error {
-			s.SetSite(site, func(r *frontier.SiteRule) { c.change(env.Said, r) })
-			return nil
-		})
+		before, after, err := c.StoreSite(ctx, f, site, env.Said)
 		if err != nil {
 			return err
 		}
@@ -95,20 +85,6 @@ func (c *setCmd) setSite(env *boot.Env, g *cli) error {
 			row(w, "max-per-site", before.CapOf(site), after.CapOf(site))
 		})
 	})
-}
-
-// change puts what was said of the site into its rule.
-func (c *setCmd) change(said []string, r *frontier.SiteRule) {
-	for _, name := range said {
-		switch name {
-		case "delay":
-			r.Delay = *c.Delay
-		case "per-site":
-			r.PerSite = *c.PerSite
-		case "max-per-site":
-			r.MaxPages = *c.MaxPerSite
-		}
-	}
 }
 
 func perSite(s *frontier.Settings, site string) int {

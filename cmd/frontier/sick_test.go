@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seine/frontier"
+	"seine/frontier/ask"
 	"seine/shard"
 	"seine/shard/shardtest"
 )
@@ -49,4 +50,32 @@ func TestVerbsBesideASilentMaster(t *testing.T) {
 	if out := d.ok("stats --crawl " + name); strings.Contains(out, "SILENT") {
 		t.Errorf("a shard that answers is called silent:\n%s", out)
 	}
+}
+
+// A shard whose master takes no writes, or takes nobody, is not ready, and stats says
+// why; the others are shown beside it.
+func TestStatsOfRefusingMasters(t *testing.T) {
+	s := shardtest.Masters(t, 3)
+	d := sit(t, s)
+	ill := s.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(2)))
+	name := "sick"
+	for s.MasterOf(t, shard.Slot(shard.RootKey(name))) == ill || s.MasterOf(t, shard.Slot(shard.LiveKey(name))) == ill {
+		name += "k"
+	}
+	d.ok("create --shards 3 --plan-urls 10k --crawl " + name)
+	d.ok("stats --crawl "+name, ", ready,")
+	config := func(key, value string) {
+		t.Helper()
+		if err := ill.Client().ConfigSet(t.Context(), key, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config("min-replicas-to-write", "1")
+	d.ok("stats --crawl "+name, "not ready: shard 2 takes no writes: NOREPLICAS", "REFUSED shard 2 by")
+	var p ask.Progress
+	if d.json(&p, "stats --crawl "+name); len(p.Troubles) != 1 || p.Shards[2].Fault == "" || p.Shards[1].Fault != "" || p.ETA.Known {
+		t.Errorf("%+v", p)
+	}
+	config("min-replicas-to-write", "0")
+	d.ok("stats --crawl "+name, ", ready,")
 }

@@ -69,7 +69,7 @@ func (c *statsCmd) show(ctx context.Context, env *boot.Env, g *cli, f frontier.O
 		showReport(w, &p.Report)
 		showProgress(w, p)
 		if p.Members != nil {
-			showMembers(w, p.Members)
+			showMembers(w, p.Members, p.Vanished)
 		}
 	})
 }
@@ -80,6 +80,9 @@ func showReport(w io.Writer, r *frontier.Report) {
 	for i := range r.Shards {
 		if s := &r.Shards[i]; s.Silent {
 			row(w, "SILENT", fmt.Sprintf("shard %d does not answer and is not counted", s.Shard))
+		}
+		if s := &r.Shards[i]; s.Fault != "" {
+			row(w, "REFUSED", fmt.Sprintf("shard %d by %s: %s", s.Shard, cmp.Or(s.Master, "its master"), s.Fault))
 		}
 	}
 	for _, key := range r.Lost {
@@ -163,17 +166,29 @@ func counted(counts map[string]int) string {
 	return strings.Join(names, ", ")
 }
 
-func showMembers(w io.Writer, members []frontier.Member) {
+// showMembers shows who is live, and who was lost within the hour.
+func showMembers(w io.Writer, members, vanished []frontier.Member) {
 	fmt.Fprintln(w)
 	if len(members) == 0 {
 		row(w, "no fetcher is live")
-		return
 	}
-	row(w, "LIVE", "VERSION", "HOST", "PID", "PAGES/S", "PAGES", "VISITS", "LIMIT", "UP", "SEEN")
-	for _, m := range members {
-		row(w, m.Kind, m.Version, m.Host, m.PID, fmt.Sprintf("%.1f", m.Rate), m.Pages, m.Visits, m.Limit,
-			since(m.Started), since(m.Seen)+" ago")
+	list := func(head string, members []frontier.Member) {
+		if len(members) > 0 {
+			row(w, head, "VERSION", "HOST", "PID", "PAGES/S", "PAGES", "VISITS", "LIMIT", "UP", "SEEN")
+		}
+		for _, m := range members {
+			row(w, m.Kind, m.Version, m.Host, m.PID, fmt.Sprintf("%.1f", m.Rate), m.Pages, m.Visits, m.Limit,
+				since(m.Started), since(m.Seen)+" ago")
+		}
+	}
+	list("LIVE", members)
+	list("VANISHED", vanished[:min(len(vanished), vanishedMost)])
+	if more := len(vanished) - vanishedMost; more > 0 {
+		row(w, fmt.Sprintf("and %d more that vanished within the hour", more))
 	}
 }
+
+// vanishedMost is how many programs that vanished are shown; --json has all.
+const vanishedMost = 20
 
 func since(t time.Time) string { return time.Since(t).Round(time.Second).String() }

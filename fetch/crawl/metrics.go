@@ -192,6 +192,7 @@ type Progress struct {
 	Visits    int64            // open
 	Requests  int              // under way
 	Rate      float64          // pages a second, lately
+	Growth    float64          // URLs found less pages that ended, a second, over some minutes
 	Limit     string           // what bounds the rate now
 	Ended     string           // why it ended by itself, "" = it did not
 	Aside     map[string]Aside // by cause: sites that were set aside
@@ -203,13 +204,21 @@ type Progress struct {
 	Known   int64
 }
 
+// found is how many URLs this crawler had admitted.
+func (c *Crawler) found() (n uint64) {
+	for _, l := range c.loops {
+		n += l.verdicts[frontier.Admitted].Get()
+	}
+	return n
+}
+
 // Progress reads the counters.
 func (c *Crawler) Progress() Progress {
 	cs := c.count
 	p := Progress{
 		Elapsed: time.Since(cs.start), Done: cs.done.Get(), Dead: cs.dead.Get(), Retried: cs.retries.Get(),
 		Unchanged: cs.same.Get(), Bytes: cs.bytes.Get(), Wire: cs.wire.Get(), Links: cs.links.Get(), Overflow: cs.overflow.Get(), Returned: cs.returned.Load(),
-		Visits: c.visits.Load(), Requests: c.agenda.busy(), Causes: make(map[string]int64), Limit: c.bottleneck.get(), Rate: c.rate.get(),
+		Visits: c.visits.Load(), Requests: c.agenda.busy(), Causes: make(map[string]int64), Limit: c.bottleneck.get(), Rate: c.rate.get(), Growth: c.rate.grows(),
 	}
 	if end := c.ended.Load(); end != nil {
 		p.Ended = *end
@@ -221,9 +230,7 @@ func (c *Crawler) Progress() Progress {
 	for i := range cs.classes {
 		p.Classes[i] = cs.classes[i].Get()
 	}
-	for _, l := range c.loops {
-		p.New += l.verdicts[frontier.Admitted].Get()
-	}
+	p.New = c.found()
 	if t := c.totals.Load(); t != nil {
 		p.Queued, p.Waiting, p.Known = t.Queued, t.Waiting, t.Known
 	}

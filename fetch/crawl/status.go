@@ -182,29 +182,47 @@ func (c *Crawler) anyLater() bool {
 	return false
 }
 
-// rateMeter is how many pages ended a second, over the last few.
+// rateMeter is how many pages ended a second, over the last few, and by how much
+// what is left grew a second, over the last minutes.
 type rateMeter struct {
-	bits  atomic.Uint64
-	last  uint64
-	since time.Time
+	bits   atomic.Uint64
+	growth atomic.Uint64
+	last   uint64
+	found  uint64
+	since  time.Time
+	// Sums over time, the older the less.
+	grown, spans float64
 }
 
 func (rm *rateMeter) get() float64 { return math.Float64frombits(rm.bits.Load()) }
 
-// update takes the number of pages ended so far; once every few seconds it
-// counts.
-func (rm *rateMeter) update(pages uint64, now time.Time) {
+// grows is found URLs less ended pages, a second.
+func (rm *rateMeter) grows() float64 { return math.Float64frombits(rm.growth.Load()) }
+
+// update takes the numbers of pages ended and of URLs found so far; once every few
+// seconds it counts.
+func (rm *rateMeter) update(pages, found uint64, now time.Time) {
 	span := now.Sub(rm.since)
 	if span < rateSpan {
 		return
 	}
 	if !rm.since.IsZero() {
-		rm.bits.Store(math.Float64bits(float64(pages-rm.last) / span.Seconds()))
+		ended := float64(pages - rm.last)
+		rm.bits.Store(math.Float64bits(ended / span.Seconds()))
+		fade := math.Exp(-span.Seconds() / growthSpan.Seconds())
+		rm.grown = rm.grown*fade + float64(found-rm.found) - ended
+		rm.spans = rm.spans*fade + span.Seconds()
+		rm.growth.Store(math.Float64bits(rm.grown / rm.spans))
 	}
-	rm.last, rm.since = pages, now
+	rm.last, rm.found, rm.since = pages, found, now
 }
 
-const rateSpan = 3 * time.Second
+const (
+	rateSpan = 3 * time.Second
+	// growthSpan is how long what grew counts for, falling to a third of it: pages
+	// with many links come now and then.
+	growthSpan = 3 * time.Minute
+)
 
 // situation is what holds the crawler up at one moment.
 type situation struct {

@@ -45,7 +45,7 @@ func (c *Crawler) watch(ctx context.Context) {
 				told.report(c.cfg.Log, c.situation(now))
 				c.tellLimit()
 				c.aside.report(c.cfg.Log, now)
-				c.rate.update(c.count.done.Get()+c.count.dead.Get(), now)
+				c.rate.update(c.count.done.Get()+c.count.dead.Get(), c.found(), now)
 			}
 			if c.cfg.Report != nil && now.Sub(reported) >= c.cfg.ReportEvery {
 				reported = now

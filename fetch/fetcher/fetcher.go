@@ -247,7 +247,7 @@ func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 	self.ID = c.ID()
 	f.member, err = frontier.Attend(context.Background(), f.queue, func() frontier.Member {
 		p, m := c.Progress(), self
-		m.Rate, m.Pages, m.Bytes, m.Visits, m.Limit, m.Seeding = p.Rate, int64(p.Done+p.Dead), int64(p.Wire), int(p.Visits), p.Limit, f.seeding.Load()
+		m.Rate, m.Growth, m.Pages, m.Bytes, m.Visits, m.Limit, m.Seeding = p.Rate, p.Growth, int64(p.Done+p.Dead), int64(p.Wire), int(p.Visits), p.Limit, f.seeding.Load()
 		return m
 	}, c.SetLive)
 	if err != nil {

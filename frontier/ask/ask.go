@@ -167,6 +167,9 @@ const (
 	ByAge    = "age" // since its first page
 )
 
+// Orders are the orders.
+var Orders = []string{ByQueued, ByRate, ByDead, ByDelay, ByAge}
+
 // SitesQuery is the question after sites.
 type SitesQuery struct {
 	By    string // one of the orders above, "" = ByQueued

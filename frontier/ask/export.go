@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"seine/frontier"
 )
 
@@ -30,8 +32,10 @@ const orderMost = 50_000
 // returns. URLs that wait to be fetched again are done, and left out. It reads only. Of
 // a crawl that is paused and has nothing lent it gives each URL once. While one runs, a
 // URL that moves may come twice, and links of a page that is settled meanwhile may be
-// left out where they went to sites that were passed. Cost: a call for each EntriesMost
-// entries, some four a site. Memory: the names of one shard's sites, and orderMost entries.
+// left out where they went to sites that were passed. Cost: two calls for each SitesMost
+// sites, and one for each EntriesMost entries of a queue, atOnce of them at a time.
+// Memory: the names of one shard's sites, what is left of SitesMost small sites, and
+// orderMost entries.
 func Export(ctx context.Context, f frontier.Operated, each func(*Exported) error) (Left, error) {
 	x := exporting{ctx: ctx, f: f, each: each}
 	for k := range f.Shards() {
@@ -39,8 +43,8 @@ func Export(ctx context.Context, f frontier.Operated, each func(*Exported) error
 		if err != nil {
 			return x.left, err
 		}
-		for _, site := range sites {
-			if err := x.site(k, site); err != nil {
+		for some := range slices.Chunk(sites, frontier.SitesMost) {
+			if err := x.sites(k, some); err != nil {
 				return x.left, err
 			}
 		}
@@ -66,44 +70,98 @@ type exporting struct {
 	left Left
 }
 
-// site gives the entries of a site: all, and where they moved meanwhile once more
+// atOnce is how many small sites are read side by side.
+const atOnce = 16
+
+// sites gives the entries of some sites: all, and where they moved meanwhile once more
 // those that may be new where they stand, which are in the visit, at the front of a
 // queue, or wait.
-func (x *exporting) site(k int, site string) error {
+func (x *exporting) sites(k int, names []string) error {
 	whole := true
 	for range findTries {
-		before, err := x.state(k, site)
+		before, err := x.f.SiteStates(x.ctx, k, names)
 		if err != nil {
 			return err
 		}
-		if err := x.look(k, &before, whole); err != nil {
+		if err := x.look(k, before, whole); err != nil {
 			return err
 		}
-		after, err := x.state(k, site)
+		after, err := x.f.SiteStates(x.ctx, k, names)
 		if err != nil {
 			return err
 		}
-		if after.Lease == before.Lease && after.Queued == before.Queued && after.Waiting == before.Waiting {
+		var moved []string
+		for i := range after {
+			if b, a := &before[i], &after[i]; a.Lease != b.Lease || a.Queued != b.Queued || a.Waiting != b.Waiting {
+				moved = append(moved, a.Site)
+			}
+		}
+		if len(moved) == 0 {
 			return nil
 		}
-		whole = false
+		names, whole = moved, false
 	}
 	return nil
 }
 
-func (x *exporting) state(k int, site string) (frontier.SiteState, error) {
-	list, err := x.f.SiteStates(x.ctx, k, []string{site})
-	if err != nil {
-		return frontier.SiteState{}, err
-	}
-	return list[0], nil
+// part is some entries that were read, and what counts them.
+type part struct {
+	list []frontier.Standing
+	n    *int64
 }
 
-// look gives what stands in the visit, the queues and the retries of a site.
-func (x *exporting) look(k int, s *frontier.SiteState, whole bool) error {
+// look gives what stands in some sites, one site after the other. Those that have
+// little are read side by side before.
+func (x *exporting) look(k int, sites []frontier.SiteState, whole bool) error {
+	read := make([][]part, len(sites)) // of the small ones
+	readers, ctx := errgroup.WithContext(x.ctx)
+	readers.SetLimit(atOnce)
+	for i := range sites {
+		if s := &sites[i]; isSmall(s) {
+			readers.Go(func() error {
+				return x.read(ctx, k, s, whole, func(list []frontier.Standing, n *int64) error {
+					read[i] = append(read[i], part{slices.Clone(list), n})
+					return nil
+				})
+			})
+		}
+	}
+	if err := readers.Wait(); err != nil {
+		return err
+	}
+	for i := range sites {
+		if s := &sites[i]; !isSmall(s) {
+			if err := x.read(x.ctx, k, s, whole, x.give); err != nil {
+				return err
+			}
+		}
+		for _, p := range read[i] {
+			if err := x.give(p.list, p.n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isSmall says whether a site may be read ahead of its turn.
+func isSmall(s *frontier.SiteState) bool {
+	return queued(s)+s.Waiting+s.Open <= frontier.EntriesMost
+}
+
+// read calls take with what stands in the visit, the queues and the retries of a site,
+// and with what counts that.
+func (x *exporting) read(ctx context.Context, k int, s *frontier.SiteState, whole bool, take func([]frontier.Standing, *int64) error) error {
+	some := func(at frontier.EntryPlace, offset int64, n *int64) error {
+		at.Site = s.Site
+		list, err := x.f.Entries(ctx, k, at, offset, frontier.EntriesMost)
+		if err != nil {
+			return err
+		}
+		return take(list, n)
+	}
 	if s.Place == frontier.PlaceLent {
-		open, err := x.f.Entries(x.ctx, k, frontier.EntryPlace{Site: s.Site, Kind: frontier.InVisit, Token: s.Lease.Token}, 0, frontier.EntriesMost)
-		if err = x.give(open, &x.left.Queued, err); err != nil {
+		if err := some(frontier.EntryPlace{Kind: frontier.InVisit, Token: s.Lease.Token}, 0, &x.left.Queued); err != nil {
 			return err
 		}
 	}
@@ -113,52 +171,52 @@ func (x *exporting) look(k int, s *frontier.SiteState, whole bool) error {
 		switch {
 		case n == 0:
 		case whole:
-			err = x.queue(k, at)
+			err = x.queue(ctx, k, at, take)
 		default:
-			var front []frontier.Standing
-			front, err = x.f.Entries(x.ctx, k, at, 0, frontier.EntriesMost)
-			err = x.give(front, &x.left.Queued, err)
+			err = some(at, 0, &x.left.Queued)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for offset := int64(0); offset < s.Waiting; offset += frontier.EntriesMost {
-		retries, err := x.f.Entries(x.ctx, k, frontier.EntryPlace{Site: s.Site, Kind: frontier.InRetries}, offset, frontier.EntriesMost)
-		if err = x.give(retries, &x.left.Waiting, err); err != nil {
+		if err := some(frontier.EntryPlace{Kind: frontier.InRetries}, offset, &x.left.Waiting); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// queue gives a queue. It reads from the end: what is lent meanwhile goes from the
-// front, so nothing is passed over.
-func (x *exporting) queue(k int, at frontier.EntryPlace) error {
+// queue calls take with a queue. It reads from the end: what is lent meanwhile goes from
+// the front, so nothing is passed over.
+func (x *exporting) queue(ctx context.Context, k int, at frontier.EntryPlace, take func([]frontier.Standing, *int64) error) error {
 	var held []frontier.Standing // the last first
 	for offset := int64(-frontier.EntriesMost); ; offset -= frontier.EntriesMost {
-		page, err := x.f.Entries(x.ctx, k, at, offset, frontier.EntriesMost)
+		page, err := x.f.Entries(ctx, k, at, offset, frontier.EntriesMost)
 		if err != nil {
 			return err
 		}
 		slices.Reverse(page)
 		held = append(held, page...)
-		if len(page) > 0 && len(held) < orderMost {
+		first := len(page) < frontier.EntriesMost // the front of the queue is among them
+		if !first && len(held) < orderMost {
 			continue
 		}
 		slices.Reverse(held)
-		if err := x.give(held, &x.left.Queued, nil); err != nil || len(page) == 0 {
+		if err := take(held, &x.left.Queued); err != nil || first {
 			return err
 		}
 		held = held[:0]
 	}
 }
 
-// give gives entries that were read, if err does not say that they were not.
-func (x *exporting) give(list []frontier.Standing, n *int64, err error) error {
-	for i := 0; err == nil && i < len(list); i++ {
-		err = x.each(&Exported{Entry: list[i].Entry})
+// give gives entries on, and counts them.
+func (x *exporting) give(list []frontier.Standing, n *int64) error {
+	for i := range list {
+		if err := x.each(&Exported{Entry: list[i].Entry}); err != nil {
+			return err
+		}
 		*n++
 	}
-	return err
+	return nil
 }

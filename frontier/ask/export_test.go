@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"seine/frontier"
@@ -90,5 +91,61 @@ func TestExportOfLiveCrawl(t *testing.T) {
 		if u := name(i); !got[u] && !m.done[u] {
 			t.Errorf("%s is missing", u)
 		}
+	}
+}
+
+// counting is a crawl that counts what is asked of it.
+type counting struct {
+	*memory.Frontier
+	states, entries atomic.Int64
+}
+
+func (c *counting) SiteStates(ctx context.Context, k int, sites []string) ([]frontier.SiteState, error) {
+	c.states.Add(1)
+	return c.Frontier.SiteStates(ctx, k, sites)
+}
+
+func (c *counting) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.Standing, error) {
+	c.entries.Add(1)
+	return c.Frontier.Entries(ctx, k, at, offset, count)
+}
+
+// TestExportOfManySites: sites are asked after a hundred at a time, a small site takes
+// one call for its queue, and those of a site stay together and in order.
+func TestExportOfManySites(t *testing.T) {
+	f, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: 1}, Settings: frontier.DefaultSettings()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	seeder, err := frontier.NewSeeder(f, frontier.SeedConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sites, each = 250, 3
+	for i := range each {
+		for s := range sites {
+			if err := seeder.Add(t.Context(), fmt.Sprintf("https://s%03d.example/%d", s, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := seeder.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := &counting{Frontier: f}
+	n := 0
+	left, err := Export(t.Context(), c, func(e *Exported) error {
+		if want := fmt.Sprintf("https://s%03d.example/%d", n/each, n%each); e.URL != want {
+			t.Fatalf("%d: %s, want %s", n, e.URL, want)
+		}
+		n++
+		return nil
+	})
+	if err != nil || left.Queued != sites*each {
+		t.Fatalf("%+v %v", left, err)
+	}
+	if states, entries := c.states.Load(), c.entries.Load(); states != 6 || entries != sites {
+		t.Errorf("%d calls for states, %d for entries", states, entries)
 	}
 }

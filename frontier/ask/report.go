@@ -60,6 +60,9 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 		r.Seeds.List = append(r.Seeds.List, Seed{url, seeds[url]})
 	}
 	r.Largest, r.Deadest = firstOf(r.Largest), firstOf(r.Deadest)
+	if r.Began, err = f.Began(ctx); err != nil {
+		return nil, err
+	}
 	r.Ended, err = ending(ctx, f, &r.Total, settings)
 	if err != nil && r.Unread == nil {
 		return nil, err

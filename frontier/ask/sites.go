@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,7 +91,7 @@ func orderOf(by string) (func(*Site) float64, error) {
 	case ByAge:
 		return func(s *Site) float64 { return float64(s.Age) }, nil
 	}
-	return nil, fmt.Errorf("ask: sites by %q: must be %s, %s, %s, %s or %s", by, ByQueued, ByRate, ByDead, ByDelay, ByAge)
+	return nil, fmt.Errorf("ask: sites by %q: must be one of %s", by, strings.Join(Orders, ", "))
 }
 
 // eachShard calls do for all shards side by side, and says why some have no answer.

@@ -59,4 +59,36 @@ func TestStats(t *testing.T) {
 	if p := stats("4 URLs of a.example at its delay of 1s"); p.ETA.Left != Span(4*time.Second) {
 		t.Errorf("%+v", p.ETA)
 	}
+	// The trend of what is left counts, where fetchers know it.
+	for _, c := range []struct {
+		growth   float64
+		maxPages int64
+		recrawl  []string
+		by       string
+		left     time.Duration // 0 = not known
+	}{
+		{-0.25, 0, nil, "4 URLs are left, 0.2 fewer a second", 16 * time.Second},
+		{-100, 0, nil, "a.example at its delay", 4 * time.Second},
+		{3, 0, nil, "unknown: more URLs are found than fetched, 3.0 a second", 0},
+		{3, 500, nil, "500 pages to --max-pages at 100.0 a second", 5 * time.Second},
+		{-0.25, 500, nil, "500 pages to --max-pages", 5 * time.Second},
+		{-0.25, 50_000, nil, "4 URLs are left", 16 * time.Second},
+		{-0.25, 0, []string{".=1h"}, "unknown: pages are fetched again", 0},
+		{-0.25, 500, []string{".=1h"}, "500 pages to --max-pages", 5 * time.Second},
+	} {
+		m.Growth = c.growth
+		if _, err := f.Announce(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := f.Set(t.Context(), func(s *frontier.Settings) error { s.MaxPages, s.Recrawl = c.maxPages, c.recrawl; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if p := stats(c.by); p.ETA.Known != (c.left > 0) || p.ETA.Left != Span(c.left) {
+			t.Errorf("%+v: %+v", c, p.ETA)
+		}
+	}
+	if _, err := f.Announce(t.Context(), frontier.NewMember(frontier.KindSeeder, "v1")); err != nil {
+		t.Fatal(err)
+	}
+	stats("unknown: seeds are still being admitted")
 }

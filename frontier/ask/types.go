@@ -11,14 +11,14 @@ import (
 type Progress struct {
 	frontier.Report
 	frontier.Fleet
-	Troubles []string `json:"troubles"` // shards that are silent or full; State tells of the rest
+	Troubles []string `json:"troubles"` // shards that are silent, full or take no writes; State tells of the rest
 	DeadNow  int64    `json:"dead_now"` // letters kept now; Total.Dead is what ever died
 	ETA      ETA      `json:"eta"`
 }
 
-// ETA is when a crawl will be done, if nothing new is found: the later of the end
-// of all that is queued at the fleet's rate, and of the largest site's queue at its
-// delay.
+// ETA is when a crawl will be done: the later of the end of all that is left, as the
+// fleet made it shrink over the last minutes, and of the queue of the site that takes
+// longest at its delay. With --max-pages no later than those are fetched.
 type ETA struct {
 	Known   bool      `json:"known"`
 	At      time.Time `json:"at,omitzero"`

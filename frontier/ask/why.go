@@ -90,22 +90,15 @@ func (w *asking) lookAtShard(ctx context.Context, s *frontier.Settings) (err err
 	return nil
 }
 
-// countWait is how long shards that are not the URL's may take to say their counts.
-const countWait = 2 * time.Second
-
-// atLimit reports whether the shards that answer have settled so many pages.
+// atLimit reports whether so many pages were settled, as some program of the crawl
+// counted them within the last second or two. Cost: that of RecentStats.
 func (w *asking) atLimit(ctx context.Context, most int64) bool {
-	short, cancel := context.WithTimeout(ctx, countWait)
-	defer cancel()
-	n := int64(0)
-	for k := range w.f.Shards() {
-		s, err := w.f.ShardStats(short, k)
-		if err != nil {
-			break
-		}
-		n += s.Done + s.Dead
+	stats, err := w.f.RecentStats(ctx)
+	if err != nil {
+		w.note("not known whether --max-pages is reached: %v", err)
 	}
-	return n >= most
+	t := frontier.Total(stats)
+	return t.Done+t.Dead >= most
 }
 
 // judge asks the settings about a link to the URL on a page of its own host.

@@ -233,6 +233,10 @@ func (r *remote) Stopped(ctx context.Context) ([]frontier.Stop, error) {
 	return get[[]frontier.Stop](ctx, r, "Stopped", none{})
 }
 
+func (r *remote) Began(ctx context.Context) (time.Time, error) {
+	return get[time.Time](ctx, r, "Began", none{})
+}
+
 func (r *remote) Report(ctx context.Context) (*frontier.Report, error) {
 	return get[*frontier.Report](ctx, r, "Report", none{})
 }

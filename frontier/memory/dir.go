@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"seine/frontier"
 	"seine/frontier/memory/store"
@@ -57,6 +58,7 @@ type crawl struct {
 	Layout   frontier.Layout   `json:"layout"`
 	Settings frontier.Settings `json:"settings"`
 	Rev      int64             `json:"rev"`
+	Began    time.Time         `json:"began,omitzero"` // zero: it was made by an earlier version
 	Paused   []int             `json:"paused,omitempty"`
 	Closed   bool              `json:"closed"` // nothing is suspect
 }
@@ -220,7 +222,7 @@ func (d *dir) loadShards() (list []*loader, err error) {
 
 // keep stores what the crawl is, on the disk.
 func (d *dir) keep(s *frontier.Settings, closed bool) error {
-	c := crawl{Format: formatVersion, Layout: d.f.layout, Settings: *s, Rev: s.Rev, Closed: closed}
+	c := crawl{Format: formatVersion, Layout: d.f.layout, Settings: *s, Rev: s.Rev, Closed: closed, Began: d.f.began}
 	for k, p := range d.f.states {
 		p.mu.Lock()
 		if p.stats.Paused {

@@ -117,7 +117,8 @@ type Frontier struct {
 	changing sync.Mutex // held by Set and Pause
 	shards   shard.Map
 	states   []*shardState
-	run      string // makes tokens of this process differ from those of others
+	began    time.Time // when it was created
+	run      string    // makes tokens of this process differ from those of others
 	tokens   atomic.Uint64
 
 	membership sync.Mutex
@@ -142,7 +143,7 @@ func New(cfg Config) (*Frontier, error) {
 	}
 	want := cfg.Layout
 	cfg = cfg.complete()
-	f := &Frontier{}
+	f := &Frontier{began: cfg.Now().UTC()}
 	if cfg.Dir != "" {
 		d, err := openDir(cfg)
 		if err != nil {
@@ -153,6 +154,7 @@ func New(cfg Config) (*Frontier, error) {
 				return nil, errors.Join(err, d.abandon())
 			}
 			cfg.Layout, cfg.Settings = d.found.Layout, d.found.Settings
+			f.began = d.found.Began
 		}
 	}
 	f.build(cfg)

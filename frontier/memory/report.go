@@ -59,6 +59,9 @@ func boolOf(v bool) int {
 	return 0
 }
 
+// Began is when the crawl was created; not known of a directory of an earlier version.
+func (f *Frontier) Began(ctx context.Context) (time.Time, error) { return f.began, ctx.Err() }
+
 // Report reads the whole state of the crawl, named by its directory.
 func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	settings := f.settings.Load()
@@ -93,5 +96,6 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 		return nil, err
 	}
 	r.Members, err = f.Members(ctx)
+	r.Vanished = f.vanished()
 	return r, err
 }

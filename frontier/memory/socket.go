@@ -100,6 +100,7 @@ var calls = map[string]call{
 	"Knows": ask(func(ctx context.Context, f *Frontier, a knowsArgs) (bool, error) {
 		return f.Knows(ctx, a.Shard, a.URL)
 	}),
+	"Began":  ask(func(ctx context.Context, f *Frontier, _ none) (time.Time, error) { return f.Began(ctx) }),
 	"Report": ask(func(ctx context.Context, f *Frontier, _ none) (*frontier.Report, error) { return f.Report(ctx) }),
 }
 

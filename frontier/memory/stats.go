@@ -78,7 +78,7 @@ func (f *Frontier) RecentStats(ctx context.Context) ([]frontier.ShardStats, erro
 }
 
 // Announce says that m is at work, for frontier.LiveFor, and returns how many are.
-func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (live int, err error) {
+func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -92,7 +92,27 @@ func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (live int, e
 	}
 	m.Seen, m.Tokens = f.cfg.Now(), f.run
 	f.members[m.ID] = m
-	return len(f.members), nil
+	live := 0
+	for _, m := range f.members {
+		if !m.Seen.Before(f.cfg.Now().Add(-frontier.LiveFor)) {
+			live++
+		}
+	}
+	return live, nil
+}
+
+// vanished lists who was heard of within an hour, and did not leave, the last first.
+func (f *Frontier) vanished() (list []frontier.Member) {
+	f.membership.Lock()
+	defer f.membership.Unlock()
+	now := f.cfg.Now()
+	for _, m := range f.members {
+		if gone := now.Sub(m.Seen) - frontier.LiveFor; gone > 0 && gone <= frontier.VanishedFor {
+			list = append(list, m)
+		}
+	}
+	slices.SortFunc(list, func(a, b frontier.Member) int { return b.Seen.Compare(a.Seen) })
+	return list
 }
 
 // Leave takes a member off the list.
@@ -109,12 +129,13 @@ func (f *Frontier) Members(ctx context.Context) ([]frontier.Member, error) {
 	defer f.membership.Unlock()
 	oldest := f.cfg.Now().Add(-frontier.LiveFor)
 	list := make([]frontier.Member, 0, len(f.members))
-	for id, m := range f.members {
-		if m.Seen.Before(oldest) {
+	for id, m := range f.members { // all of one machine: the last thousand are not counted off
+		switch {
+		case m.Seen.Before(oldest.Add(-frontier.VanishedFor)):
 			delete(f.members, id)
-			continue
+		case !m.Seen.Before(oldest):
+			list = append(list, m)
 		}
-		list = append(list, m)
 	}
 	slices.SortFunc(list, func(a, b frontier.Member) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), a.Started.Compare(b.Started), cmp.Compare(a.ID, b.ID))

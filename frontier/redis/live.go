@@ -51,7 +51,21 @@ func (f *Frontier) Members(ctx context.Context) ([]frontier.Member, error) {
 	return members, nil
 }
 
-// members reads the list page by page, all of it or those that seed. Who comes or
+// vanished lists who was heard of last within an hour, and did not leave, the last
+// first. Cost: two calls, and one for each 500.
+func (f *Frontier) vanished(ctx context.Context) ([]frontier.Member, error) {
+	over, err := f.members(ctx, "over")
+	if err != nil {
+		return nil, err
+	}
+	list, err := f.members(ctx, "gone")
+	list = slices.DeleteFunc(append(list, over...), func(m frontier.Member) bool { return time.Since(m.Seen) > frontier.VanishedFor+frontier.LiveFor })
+	slices.SortFunc(list, func(a, b frontier.Member) int { return b.Seen.Compare(a.Seen) })
+	return list, err
+}
+
+// members reads the list page by page: all who are there, those that seed, or those that
+// vanished. Who comes or
 // goes meanwhile moves the pages: a program may then be met twice, or missed
 // until it announces itself again.
 func (f *Frontier) members(ctx context.Context, which string) ([]frontier.Member, error) {
@@ -89,10 +103,10 @@ func (f *Frontier) members(ctx context.Context, which string) ([]frontier.Member
 
 // live runs a script of the list.
 func (f *Frontier) live(ctx context.Context, s *shard.Script, args ...any) (any, error) {
-	keys := []string{shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl)}
+	keys := []string{shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl), shard.LiveGoneKey(f.crawl)}
 	reply, err := f.client.Run(ctx, noShard, s, keys, args...)
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
-		err = cmp.Or(errors.Join(f.liveTypes(ctx, keys[0], "zset"), f.liveTypes(ctx, keys[1], "hash")), err)
+		err = cmp.Or(errors.Join(f.liveTypes(ctx, keys[0], "zset"), f.liveTypes(ctx, keys[1], "hash"), f.liveTypes(ctx, keys[2], "zset")), err)
 	}
 	return reply, err
 }

@@ -54,7 +54,18 @@ func TestMembers(t *testing.T) {
 	if list, _ := f.Members(ctx); len(list) != 2 || time.Until(list[0].Seen) > time.Minute {
 		t.Errorf("%+v", list)
 	}
-	// One that went silent leaves the list by itself, details included.
+	// One that went silent leaves the list by itself, and is shown as vanished for an
+	// hour; one that left is not.
+	f.client.Redis().ZAdd(ctx, shard.LiveKey("a"), zAt("w", float64(time.Now().Add(-30*time.Minute).UnixMilli())))
+	for range 2 {
+		if live, err := f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder}); live != 1 || err != nil {
+			t.Error(live, err)
+		}
+		r, err := f.Report(ctx)
+		if err != nil || len(r.Members) != 1 || len(r.Vanished) != 1 || r.Vanished[0].ID != "w" || time.Since(r.Vanished[0].Seen) < 30*time.Minute {
+			t.Fatalf("%+v %v", r, err)
+		}
+	}
 	f.client.Redis().ZAdd(ctx, shard.LiveKey("a"), zAt("w", 1))
 	if list, _ := f.Members(ctx); len(list) != 1 || list[0].ID != "s" {
 		t.Errorf("%+v", list)
@@ -63,6 +74,29 @@ func TestMembers(t *testing.T) {
 		t.Error(live, err)
 	}
 	if n := f.client.Redis().HLen(ctx, shard.LiveInfoKey("a")).Val(); n != 1 {
+		t.Errorf("details of %d members", n)
+	}
+}
+
+// Of those that vanished the last thousand are kept.
+func TestVanishedAreBounded(t *testing.T) {
+	f := create(t, connect(t), "a", 1)
+	r, now := f.client.Redis(), time.Now()
+	for i := range 1100 {
+		id := fmt.Sprint("m", i)
+		r.ZAdd(t.Context(), shard.LiveKey("a"), zAt(id, float64(now.Add(-time.Duration(1100-i)*time.Second).UnixMilli())))
+		r.HSet(t.Context(), shard.LiveInfoKey("a"), id, `{"kind":"fetcher"}`)
+	}
+	for range 2 { // a thousand at a time
+		if live, err := f.Announce(t.Context(), frontier.Member{ID: "s", Kind: frontier.KindSeeder}); live != 1 || err != nil {
+			t.Fatal(live, err)
+		}
+	}
+	list, err := f.vanished(t.Context())
+	if err != nil || len(list) != 1000 || list[0].ID != "m1099" {
+		t.Fatal(len(list), err)
+	}
+	if n := r.HLen(t.Context(), shard.LiveInfoKey("a")).Val(); n != 1001 {
 		t.Errorf("details of %d members", n)
 	}
 }

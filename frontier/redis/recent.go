@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,6 +103,12 @@ func (f *Frontier) keepRecent(stats []frontier.ShardStats) {
 
 // statsInTime counts the shards that answer within wait; the others are Silent.
 func (f *Frontier) statsInTime(ctx context.Context, wait time.Duration) ([]frontier.ShardStats, error) {
+	return f.statsOf(ctx, wait, false)
+}
+
+// statsOf is statsInTime that, where some shards can be read, may go on beside others
+// that refuse: they are Silent, and Fault says why.
+func (f *Frontier) statsOf(ctx context.Context, wait time.Duration, beside bool) ([]frontier.ShardStats, error) {
 	short, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	out := make([]frontier.ShardStats, len(f.keys))
@@ -112,19 +119,23 @@ func (f *Frontier) statsInTime(ctx context.Context, wait time.Duration) ([]front
 	}
 	wg.Wait()
 	last := f.recent.Load()
+	beside = beside && slices.Contains(errs, nil)
 	for k, err := range errs {
 		switch {
 		case err == nil:
 			continue
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case short.Err() == nil || errors.Is(err, frontier.ErrStale):
+		case short.Err() == nil && !beside, errors.Is(err, frontier.ErrStale):
 			return nil, err
 		}
 		if last != nil {
 			out[k] = (*last)[k]
 		}
 		out[k].Shard, out[k].Silent = k, true
+		if !errors.Is(err, context.DeadlineExceeded) {
+			out[k].Fault = err.Error()
+		}
 	}
 	f.keepRecent(out)
 	return out, nil

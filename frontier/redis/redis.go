@@ -111,6 +111,7 @@ type Frontier struct {
 	raised     []atomic.Uint64                       // by shard: 1 + client.Epoch when it was of format 2
 	longest    []atomic.Uint32                       // by shard: the longest queue of its master, as Stats last saw it
 	recent     atomic.Pointer[[]frontier.ShardStats] // as RecentStats last saw them
+	readsOnly  atomic.Bool                           // its user may not write, as a try showed
 	unasked    []atomic.Bool                         // by shard: it was silent when the program's rights were asked for
 	admissions sync.Pool                             // of *admission
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,7 +32,7 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	default:
 		r.State = fmt.Sprintf("paused in shard %s", root.paused)
 	}
-	if r.Shards, err = f.statsInTime(ctx, reportWait); err != nil {
+	if r.Shards, err = f.statsOf(ctx, reportWait, true); err != nil {
 		return nil, err
 	}
 	answering := make([]int, 0, len(r.Shards))
@@ -40,6 +41,7 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 			answering = append(answering, k)
 		}
 	}
+	f.tryWrites(ctx, r.Shards, answering)
 	r.Total = frontier.Total(r.Shards)
 	for k := range r.Shards {
 		if text := r.Shards[k].Pressure(&root.settings); text != "" {
@@ -82,7 +84,73 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	if r.Members, unread, err = inTime(ctx, "the list of programs", f.Members); unread != "" {
 		r.Unread = append(r.Unread, unread)
 	}
+	if err == nil && unread == "" {
+		r.Vanished, _, err = inTime(ctx, "the list of programs", f.vanished)
+	}
 	return r, err
+}
+
+// Began is when the crawl was created.
+func (f *Frontier) Began(ctx context.Context) (time.Time, error) {
+	r, err := f.root(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	began, _ := time.Parse(time.RFC3339, r.raw["created"]) // what is no time is not known
+	return began, nil
+}
+
+// writeWait is how long a shard may take to say that it takes writes.
+const writeWait = time.Second
+
+// tryWrites sets Fault of the shards that take no writes, by a command that writes, and
+// does nothing to a key that is never there. Who may only read hears of its server's
+// disk instead. Cost: one call a shard, all at once.
+func (f *Frontier) tryWrites(ctx context.Context, out []frontier.ShardStats, shards []int) {
+	short, cancel := context.WithTimeout(ctx, writeWait)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, k := range shards {
+		wg.Go(func() { out[k].Fault = f.unwritable(short, k) })
+	}
+	wg.Wait()
+}
+
+// unwritable says why a shard takes no writes, "" = it does, as far as is known.
+func (f *Frontier) unwritable(ctx context.Context, k int) string {
+	key := f.keys[k].Never("write")
+	if !f.readsOnly.Load() {
+		_, err := f.client.Do(ctx, k, key, "LPUSHX", key, 1)
+		if err == nil {
+			return ""
+		}
+		if !errors.Is(err, shard.ErrForbidden) {
+			return refusalText(err)
+		}
+		f.readsOnly.Store(true) // refusals fill the server's log of them
+	}
+	raw, err := f.client.Do(ctx, k, key, "INFO", "persistence")
+	if err != nil {
+		return "" // that it may not be asked is no fault
+	}
+	info := shard.InfoFields(shard.Text(raw))
+	switch {
+	case info["aof_enabled"] == "1" && info["aof_last_write_status"] == "err":
+		return "its server cannot write its append-only file"
+	case info["rdb_last_bgsave_status"] == "err":
+		return "its server cannot write its snapshots, after which it takes no writes unless it was told to"
+	}
+	return ""
+}
+
+// refusalText is what a server answered to a call that was repeated until its time ran
+// out, or what became of the call.
+func refusalText(err error) string {
+	text := err.Error()
+	if _, last, ok := strings.Cut(text, "last try: "); ok {
+		return last
+	}
+	return text
 }
 
 // isLate says whether err is that of a call whose own time ran out, while that of

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +43,30 @@ type ProcessFlags struct {
 	Grace        time.Duration `least:"0s" group:"run" default:"30s" placeholder:"D" help:"On a first signal, time for open fetches to end (${default})."`
 	MetricsAddr  string        `group:"run" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there; loopback when only a port is given."`
 	Pprof        bool          `group:"run" help:"Serve profiles under /debug/pprof there too."`
+	Web          string        `group:"run" placeholder:"[HOST:]PORT" help:"With --embedded: serve a page for people there while it runs, as frontier web does; loopback when only a port is given."`
+	WebFlags
 }
+
+// WebFlags say who may do what on a page for people.
+type WebFlags struct {
+	AllowChanges bool   `group:"run" help:"Let whoever has the token pause, resume, block, retry and set on the page."`
+	WebTokenFile string `group:"run" placeholder:"FILE" help:"File with the token that changes need, and reading too where the page's address is not loopback."`
+}
+
+// Token reads the token; "" when there is no file.
+func (w *WebFlags) Token() (string, error) {
+	if w.WebTokenFile == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(w.WebTokenFile)
+	if err != nil {
+		return "", fmt.Errorf("web-token-file: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// webFlag is the flag that fetchers have for their page.
+const webFlag = "web"
 
 // maxConcurrency is above what one machine has ports for.
 const maxConcurrency = 100_000
@@ -63,6 +87,16 @@ func (p *ProcessFlags) Check() error {
 	}
 	if p.Pprof && p.MetricsAddr == "" {
 		bad("pprof: profiles are served on --metrics-addr, which is missing")
+	}
+	switch {
+	case p.Web != "" && !p.Embedded:
+		bad("web: only with --embedded; the crawl of a fleet is shown by `frontier web`")
+	case p.Web == "" && (p.AllowChanges || p.WebTokenFile != ""):
+		bad("allow-changes and web-token-file are of the page that --web serves, which is missing")
+	case p.Web != "":
+		if _, err := ListenAddr(webFlag, p.Web); err != nil {
+			faults = append(faults, err)
+		}
 	}
 	if p.MetricsAddr != "" {
 		if _, err := ListenAddr(metricsFlag, p.MetricsAddr); err != nil {

@@ -3,6 +3,7 @@ package boot
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"seine/frontier/ask"
 )
@@ -11,6 +12,9 @@ import (
 // at most so many lines of each list.
 func ShowReport(w io.Writer, r *ask.Summary, most int) {
 	fmt.Fprintf(w, "crawl\t%s: %s\n", r.Crawl, r.Ended)
+	if !r.Began.IsZero() {
+		fmt.Fprintf(w, "began\t%s, %s ago\n", r.Began.Format(time.RFC3339), time.Since(r.Began).Round(time.Second))
+	}
 	for _, text := range r.Unread {
 		fmt.Fprintf(w, "UNREAD\t%s\n", text)
 	}

@@ -7,55 +7,63 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"seine/cmd/internal/boot"
 	"seine/frontier"
 	"seine/frontier/ask"
 )
 
 // state is what the page shows all the time.
 type state struct {
-	Report  *frontier.Report `json:"report"`  // nil before the first reading
-	Filters []fill           `json:"filters"` // by shard; none where there are no filters
-	Points  []Point          `json:"points"`
-	Fault   string           `json:"fault,omitempty"` // why the crawl cannot be read now
-	Changes bool             `json:"changes"`
+	Report   *ask.Progress `json:"report"`  // as stats has it; nil before the first reading
+	Filters  []fill        `json:"filters"` // by shard; none where there are no filters
+	Points   []Point       `json:"points"`
+	Fault    string        `json:"fault,omitempty"` // why the crawl cannot be read now
+	Changes  bool          `json:"changes"`
+	Settings []string      `json:"settings,omitempty"` // those that can be changed here
 }
 
 func (s *server) now(r *http.Request) (any, error) {
 	since, _ := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64) // none: all
 	report, fills, points, err := s.watch.now(since)
-	st := state{Report: report, Filters: fills, Points: points, Changes: s.cfg.Changes}
+	st := state{Report: report, Filters: fills, Points: points, Changes: s.cfg.Changes, Settings: s.settings}
 	if err != nil {
 		st.Fault = err.Error()
 	}
 	return st, nil
 }
 
+// reason is an answer, and its lines for people.
+type reason struct {
+	*ask.Answer
+	Rows []ask.Row `json:"rows"`
+}
+
 func (s *server) why(r *http.Request) (any, error) {
 	q := r.URL.Query()
-	return ask.Why(r.Context(), s.cfg.Frontier, ask.WhyQuery{URL: strings.TrimSpace(q.Get("url")), From: strings.TrimSpace(q.Get("from"))})
-}
-
-// siteView is what is kept of a site.
-type siteView struct {
-	frontier.SiteState
-	Shard int
-}
-
-func (s *server) site(r *http.Request) (any, error) {
-	site, err := s.siteOf(r.URL.Query().Get("site"))
+	a, err := ask.Why(r.Context(), s.cfg.Frontier, ask.WhyQuery{URL: strings.TrimSpace(q.Get("url")), From: strings.TrimSpace(q.Get("from"))})
 	if err != nil {
 		return nil, err
 	}
-	k := frontier.ShardOf(s.cfg.Frontier, site)
-	list, err := s.cfg.Frontier.SiteStates(r.Context(), k, []string{site})
-	if err != nil || len(list) == 0 {
+	return reason{a, a.Rows()}, nil
+}
+
+// sites are the first of an order, or one site.
+func (s *server) sites(r *http.Request) (any, error) {
+	q := ask.SitesQuery{By: r.URL.Query().Get("by"), Site: strings.TrimSpace(r.URL.Query().Get("site"))}
+	if q.By != "" && !slices.Contains(ask.Orders, q.By) {
+		return nil, fmt.Errorf("%w: sites by %q, must be one of %s", errAsked, q.By, strings.Join(ask.Orders, ", "))
+	}
+	if q.Site == "" {
+		return s.watch.sites(r.Context(), q)
+	}
+	if _, err := s.siteOf(q.Site); err != nil {
 		return nil, err
 	}
-	return siteView{list[0], k}, nil
+	return ask.Sites(r.Context(), s.cfg.Frontier, q)
 }
 
 func (s *server) siteOf(text string) (string, error) {
@@ -118,7 +126,8 @@ type change struct {
 	Cause  string `json:"cause"`
 	ID     string `json:"id"` // of a letter; none: all of the cause
 	Reason string `json:"reason"`
-	Delay  string `json:"delay"` // set: of all sites without one of their own
+	Name   string `json:"name"`  // set: of a setting, of Site alone where that is given
+	Value  string `json:"value"` // as its flag has it, several one a line
 }
 
 // change does it, and says what was done in one line.
@@ -205,14 +214,30 @@ func (s *server) retry(ctx context.Context, c change) (string, error) {
 	return fmt.Sprintf("retry: %d of cause %s", back, c.Cause), err
 }
 
+// set changes a setting as `frontier set` does.
 func (s *server) set(ctx context.Context, c change) (string, error) {
-	d, err := time.ParseDuration(c.Delay)
-	if err != nil || d < 0 {
-		return "", fmt.Errorf("%w: the delay is %q, must be like 500ms or 2s", errAsked, c.Delay)
+	flags, err := boot.ParseSetting(c.Name, c.Value)
+	if err != nil {
+		return "", err
 	}
-	_, _, err = s.cfg.Frontier.Set(ctx, func(to *frontier.Settings) error {
-		to.Delay = d
-		return to.Validate()
-	})
-	return fmt.Sprintf("set: delay %s", d), err
+	if c.Site != "" {
+		site, err := s.siteOf(c.Site)
+		if err != nil {
+			return "", err
+		}
+		if !slices.Contains(boot.SiteSettings, c.Name) {
+			return "", fmt.Errorf("%w: %s is of the whole crawl; of one site there are %s", errAsked, c.Name, strings.Join(boot.SiteSettings, ", "))
+		}
+		_, _, err = flags.StoreSite(ctx, s.cfg.Frontier, site, []string{c.Name})
+		return fmt.Sprintf("set: %s of %s is %s", c.Name, site, c.Value), err
+	}
+	before, after, err := flags.Store(ctx, s.cfg.Frontier)
+	if err != nil {
+		return "", err
+	}
+	changes := frontier.Changes(before, after)
+	if len(changes) == 0 {
+		return fmt.Sprintf("set: %s was %s already", c.Name, c.Value), nil
+	}
+	return fmt.Sprintf("set: %s was %q, is %q", changes[0].Flag, changes[0].Before, changes[0].After), nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seine/frontier"
+	"seine/frontier/ask"
 	"seine/frontier/redis"
 )
 
@@ -36,17 +37,28 @@ type Point struct {
 type watcher struct {
 	f frontier.Operated
 
+	longest *ask.Site // as read at asked
+	asked   time.Time // when it and fills were read
+
 	mu     sync.Mutex
-	report *frontier.Report
+	report *ask.Progress
 	fills  []fill
-	asked  time.Time // when fills were read
-	err    error     // of the last reading, which then left report as it was
+	err    error // of the last reading, which then left report as it was
 	points []Point
 	bytes  map[string]int64 // of each fetcher, as last read
 	moved  int64
+
+	sitesMu sync.Mutex
+	lists   map[string]sitesAt // by order
 }
 
-func newWatcher(f frontier.Operated) *watcher { return &watcher{f: f} }
+// sitesAt is a list of sites when it was read.
+type sitesAt struct {
+	list *ask.SiteList
+	at   time.Time
+}
+
+func newWatcher(f frontier.Operated) *watcher { return &watcher{f: f, lists: map[string]sitesAt{}} }
 
 // run reads until ctx ends.
 func (wt *watcher) run(ctx context.Context) {
@@ -65,8 +77,22 @@ func (wt *watcher) run(ctx context.Context) {
 func (wt *watcher) read(ctx context.Context) {
 	short, cancel := context.WithTimeout(ctx, watchWait)
 	defer cancel()
-	r, err := wt.f.Report(short)
-	fills := wt.readFills(short, err)
+	now := time.Now()
+	slow := now.Sub(wt.asked) >= slowEvery
+	r, err := ask.StatsWith(short, wt.f, func(ctx context.Context) (*ask.Site, error) {
+		if !slow {
+			return wt.longest, nil
+		}
+		site, err := ask.Longest(ctx, wt.f)
+		if err == nil {
+			wt.longest = site
+		}
+		return site, err
+	})
+	var fills []fill
+	if slow && err == nil {
+		wt.asked, fills = now, wt.readFills(short)
+	}
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
 	wt.err = err
@@ -77,11 +103,12 @@ func (wt *watcher) read(ctx context.Context) {
 		return
 	}
 	wt.report = r
-	wt.add(r, time.Now())
+	wt.add(r, now)
 }
 
-// fillEvery is how often filters are read: it takes a call each.
-const fillEvery = 10 * time.Second
+// slowEvery is how often is read what takes a call for each filter, or looks at many
+// sites.
+const slowEvery = 10 * time.Second
 
 // fill is how full the fullest filter of a shard is, and how often its filters err.
 type fill struct {
@@ -91,14 +118,12 @@ type fill struct {
 	Probed bool    `json:"probed"` // Rate was measured
 }
 
-// readFills reads the filters of a crawl that has some, now and then; nil when it
-// did not.
-func (wt *watcher) readFills(ctx context.Context, fault error) []fill {
+// readFills reads the filters of a crawl that has some; nil when it did not.
+func (wt *watcher) readFills(ctx context.Context) []fill {
 	f, ok := wt.f.(*redis.Frontier)
-	if !ok || fault != nil || time.Since(wt.asked) < fillEvery {
+	if !ok {
 		return nil
 	}
-	wt.asked = time.Now()
 	list, err := f.Filters(ctx, 0)
 	if err != nil {
 		return nil // the report tells what is wrong
@@ -114,14 +139,14 @@ func (wt *watcher) readFills(ctx context.Context, fault error) []fill {
 
 // add keeps a point, unless a shard is silent: what is not counted would look like
 // a loss.
-func (wt *watcher) add(r *frontier.Report, now time.Time) {
+func (wt *watcher) add(r *ask.Progress, now time.Time) {
 	for i := range r.Shards {
 		if r.Shards[i].Silent {
 			return
 		}
 	}
-	t, fleet := r.Total, frontier.FleetOf(r.Members)
-	p := Point{At: now.UnixMilli(), Done: t.Done, Dead: t.Dead, Retried: t.Retried, Queued: t.Queued + t.Waiting, Known: t.Known, Rate: fleet.Rate, Limits: fleet.Limits}
+	t := r.Total
+	p := Point{At: now.UnixMilli(), Done: t.Done, Dead: t.Dead, Retried: t.Retried, Queued: t.Queued + t.Waiting, Known: t.Known, Rate: r.Rate, Limits: r.Limits}
 	bytes := make(map[string]int64)
 	var moved int64
 	for _, m := range r.Members {
@@ -144,7 +169,7 @@ func (wt *watcher) add(r *frontier.Report, now time.Time) {
 }
 
 // now is the last reading, and the points since a moment.
-func (wt *watcher) now(since int64) (*frontier.Report, []fill, []Point, error) {
+func (wt *watcher) now(since int64) (*ask.Progress, []fill, []Point, error) {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
 	from := 0
@@ -152,4 +177,19 @@ func (wt *watcher) now(since int64) (*frontier.Report, []fill, []Point, error) {
 		from++
 	}
 	return wt.report, wt.fills, append([]Point{}, wt.points[from:]...), wt.err
+}
+
+// sites are the first of an order, as they were a few seconds ago: one reading serves
+// all pages.
+func (wt *watcher) sites(ctx context.Context, q ask.SitesQuery) (*ask.SiteList, error) {
+	wt.sitesMu.Lock()
+	defer wt.sitesMu.Unlock()
+	if kept, ok := wt.lists[q.By]; ok && time.Since(kept.at) < slowEvery/2 {
+		return kept.list, nil
+	}
+	list, err := ask.Sites(ctx, wt.f, q)
+	if err == nil {
+		wt.lists[q.By] = sitesAt{list, time.Now()}
+	}
+	return list, err
 }

@@ -48,10 +48,11 @@ const leastToken = 16
 
 // server is a running page.
 type server struct {
-	cfg     Config
-	host    string // that it listens on
-	private bool   // it listens on loopback only
-	watch   *watcher
+	cfg      Config
+	host     string // that it listens on
+	private  bool   // it listens on loopback only
+	watch    *watcher
+	settings []string // that the page may change
 }
 
 // Start serves until stop is called, and returns the address.
@@ -71,6 +72,11 @@ func Start(cfg Config) (addr string, stop func(), err error) {
 	if (cfg.Changes || !s.private) && cfg.Token == "" {
 		return "", nil, boot.Usage("%s %s: changes, and addresses that are not loopback, need a token: put one into a file and name it with --web-token-file", cfg.Flag, cfg.Addr)
 	}
+	if cfg.Changes {
+		if s.settings, err = boot.SettingNames(); err != nil {
+			return "", nil, err
+		}
+	}
 	listener, err := net.Listen("tcp", at)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", cfg.Flag, err)
@@ -88,6 +94,7 @@ func Start(cfg Config) (addr string, stop func(), err error) {
 		defer close(ended)
 		web.Serve(listener) // ends with ErrServerClosed
 	}()
+	cfg.Log.Info("serving a page of the crawl", "addr", listener.Addr().String(), "changes", cfg.Changes)
 	return listener.Addr().String(), func() {
 		cancel()
 		web.Close()
@@ -111,7 +118,7 @@ func (s *server) routes() http.Handler {
 	mux.Handle("GET /api/now", s.reads(s.now))
 	mux.Handle("GET /api/dead", s.reads(s.dead))
 	mux.Handle("GET /api/why", s.reads(s.why))
-	mux.Handle("GET /api/site", s.reads(s.site))
+	mux.Handle("GET /api/sites", s.reads(s.sites))
 	mux.Handle("GET /api/stopped", s.reads(s.stopped))
 	mux.Handle("POST /api/change", s.changes(s.change))
 	return s.guard(mux)

@@ -129,6 +129,11 @@ func until(what, script string) chromedp.Action {
 	})
 }
 
+// enter puts a text into a field.
+func enter(field, text string) chromedp.Action {
+	return chromedp.Evaluate(fmt.Sprintf(`void (document.querySelector(%q).value = %q)`, field, text), nil)
+}
+
 // has is whether an element holds a text.
 func has(id, text string) string {
 	return fmt.Sprintf(`document.getElementById(%q).textContent.includes(%q)`, id, text)
@@ -206,10 +211,11 @@ func TestPage(t *testing.T) {
 		until("no credentials", `!document.body.textContent.includes("secret")`),
 		chromedp.SetValue(`#why input`, "https://b.example/x", chromedp.ByQuery),
 		chromedp.Click(`#why button`, chromedp.ByQuery),
-		until("why", has("answer", "queued")),
+		until("why", has("answer", "not fetched yet: 0 URLs of its site are before it")),
+		until("the first sites", has("sites", "c.example")),
 		chromedp.SetValue(`#site input`, "b.example", chromedp.ByQuery),
 		chromedp.Click(`#site button`, chromedp.ByQuery),
-		until("the site", has("sitestate", "1 queued")))
+		until("the site alone", has("sites", "b.example")+` && document.querySelectorAll("#sites tbody tr").length === 1`))
 	for _, width := range []int64{1400, 375} {
 		run(picture(t, "page", width, false), picture(t, "page", width, true))
 	}
@@ -219,6 +225,22 @@ func TestPage(t *testing.T) {
 	if counts, err := frontier.DeadTotals(t.Context(), s.f); err != nil || counts["tls"] != 0 {
 		t.Errorf("after the retry: %v, %v", counts, err)
 	}
+	run(enter(`#site input`, ""),
+		enter(`#site select`, "dead"),
+		chromedp.Click(`#site button`, chromedp.ByQuery),
+		until("all sites", `document.querySelectorAll("#sites tbody tr").length === 4`),
+		enter(`#set select`, "deny"),
+		enter(`#set textarea`, "/a,b\n/c"),
+		chromedp.Click(`#set button`, chromedp.ByQuery),
+		until("the setting", has("settings", `["/a,b","/c"]`)),
+		enter(`#set select`, "delay"),
+		enter(`#set textarea`, "soon"),
+		chromedp.Click(`#set button`, chromedp.ByQuery),
+		until("what is wrong with it", has("said", "soon")),
+		enter(`#set textarea`, "7s"),
+		enter(`#set input`, "c.example"),
+		chromedp.Click(`#set button`, chromedp.ByQuery),
+		until("the delay of one site", has("sites", "7s")))
 	server.Nodes[0].Stop(t)
 	run(until("Redis is gone", `document.getElementById("faults").textContent !== ""`))
 	server.Nodes[0].Cont(t)
@@ -256,7 +278,14 @@ func TestRefusals(t *testing.T) {
 		{name: "unknown", method: "POST", path: "api/change", body: `{"do":"delete"}`, headers: map[string]string{web.TokenHeader: token}, code: 400},
 		{name: "block without reason", method: "POST", path: "api/change", body: `{"do":"block","site":"a.example"}`, headers: map[string]string{web.TokenHeader: token}, code: 400},
 		{name: "pause", method: "POST", path: "api/change", body: `{"do":"pause"}`, headers: map[string]string{web.TokenHeader: token}, code: 200},
-		{name: "set", method: "POST", path: "api/change", body: `{"do":"set","delay":"3s"}`, headers: map[string]string{web.TokenHeader: token}, code: 200},
+		{name: "set", method: "POST", path: "api/change", body: `{"do":"set","name":"delay","value":"3s"}`, headers: map[string]string{web.TokenHeader: token}, code: 200},
+		{name: "set of a site", method: "POST", path: "api/change", body: `{"do":"set","name":"scope","value":"any","site":"a.example"}`, headers: map[string]string{web.TokenHeader: token}, code: 400},
+		{name: "set of what is fixed", method: "POST", path: "api/change", body: `{"do":"set","name":"shards","value":"3"}`, headers: map[string]string{web.TokenHeader: token}, code: 400},
+		{name: "set to nothing", method: "POST", path: "api/change", body: `{"do":"set","name":"delay","value":""}`, headers: map[string]string{web.TokenHeader: token}, code: 400},
+		{name: "set to what cannot be", method: "POST", path: "api/change", body: `{"do":"set","name":"jitter","value":"7"}`, headers: map[string]string{web.TokenHeader: token}, code: 400},
+		{name: "sites by nothing", path: "api/sites?by=name", code: 400},
+		{name: "no site", path: "api/sites?site=a+b", code: 400},
+		{name: "a site", path: "api/sites?site=a.example", code: 200},
 		{name: "no changes by GET", path: "api/change", code: 404},
 	} {
 		t.Run(c.name, func(t *testing.T) {

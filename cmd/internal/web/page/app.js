@@ -43,7 +43,7 @@ async function call(path, body) {
 let sayTimer;
 function say(text) { $("said").textContent = text; clearTimeout(sayTimer); sayTimer = setTimeout(() => $("said").textContent = "", 6000); }
 async function change(body) {
-  try { say((await call("api/change", body)).said); await refresh(); if (cause) await showLetters(cause); await showStopped(); }
+  try { say((await call("api/change", body)).said); await refresh(); if (cause) await showLetters(cause); await showSites(); await showStopped(); }
   catch (e) { say(e.message); }
 }
 const act = (text, body) => el("button", { class: "small", onclick: () => change(body()) }, text);
@@ -83,7 +83,7 @@ function showFaults(s) {
     if (silent.length) list.push(`Silent: shard ${silent.join(", ")}. It does not answer and is not counted.`);
     for (const key of r.lost_filters || []) list.push(`Filter missing: ${key}; restore it with frontier bloom load.`);
     for (const k of r.filters_over || []) list.push(`Shard ${k} holds more new URLs for known than it may.`);
-    list.push(...(r.pressure || []), ...(r.unread || []));
+    list.push(...r.troubles.filter(t => !t.endsWith("does not answer")).map(t => "Not ready: " + t + "."), ...(r.pressure || []), ...(r.unread || []));
   }
   $("faults").replaceChildren(...list.map(text => el("p", {}, text)));
 }
@@ -98,24 +98,28 @@ function show(s) {
   $("crawl").textContent = r.crawl;
   $("state").textContent = s.fault ? "not readable" : r.state;
   $("state").className = "pill " + (s.fault ? "bad" : r.state === "ready" ? "good" : "warn");
+  showSet(s.settings);
   $("acts").hidden = !changes;
-  if (changes) $("acts").replaceChildren(r.state === "paused" ? act("Resume", () => ({ do: "resume" })) : act("Pause", () => ({ do: "pause" })));
+  if (changes) $("acts").replaceChildren(r.state.startsWith("paused") ? act("Resume", () => ({ do: "resume" })) : act("Pause", () => ({ do: "pause" })));
   $("tiles").replaceChildren(...[["pages/s", last ? short(last.rate) : "–"], ["done", n(t.done)], ["queued", n(t.queued)], ["wait for a retry", n(t.waiting)], ["in flight", n(t.open)], ["known URLs", n(t.known)], ["dead", n(t.dead)],
-    ["sites with work", n(t.ready + t.held + t.leases)], ["paused, blocked", n(r.sites_paused) + ", " + n(r.sites_blocked)], ["feed", r.feed < 0 ? "?" : n(r.feed)], ["fetchers", n(members.filter(m => m.kind === "fetcher").length)]]
-    .map(([name, v]) => el("div", {}, el("b", {}, v), el("span", {}, name))));
+    ["sites with work", n(t.ready + t.held + t.leases)], ["paused, blocked", n(r.sites_paused) + ", " + n(r.sites_blocked)], ["feed", r.feed < 0 ? "?" : n(r.feed)], ["fetchers", n(members.filter(m => m.kind === "fetcher").length)], ["done in", r.eta.known ? r.eta.left || "0s" : "unknown", r.eta.by]]
+    .map(([name, v, more]) => el("div", { title: more || "" }, el("b", {}, v), el("span", {}, name))));
   table("fetchers", ["host", "#pid", "version", "#pages/s", "#pages", "#visits", "limited by", "#up", "#seen"], members.map(m =>
     [m.host, m.pid, m.version, short(m.rate), n(m.pages), n(m.visits), m.kind === "fetcher" ? m.limit : m.kind, ago(m.started), ago(m.seen) + " ago"]));
+  const gone = r.vanished || [];
+  table("vanished", ["vanished", "#pid", "version", "#pages", "#up", "#seen"], gone.slice(0, 20).map(m => [m.host, m.pid, m.version, n(m.pages), span((new Date(m.seen) - new Date(m.started)) * 1e6), ago(m.seen) + " ago"]));
   if (!members.length) $("fetchers").replaceChildren(el("tbody", {}, el("tr", {}, el("td", {}, r.members ? "No fetcher is live." : "The list of programs cannot be read."))));
   const fill = k => (s.filters || [])[k];
   table("shards", ["#shard", "master", "#slot", "#sites", "#queued", "#in flight", "#known", "#done", "#dead", "#filter", "#false positives", "#memory", "state", ...(changes ? [""] : [])], r.shards.map(k =>
     [k.shard, k.master, k.slot, n(k.ready + k.held + k.leases), n(k.queued), n(k.open), n(k.known), n(k.done), n(k.dead), fill(k.shard) ? (100 * fill(k.shard).fill).toFixed(1) + "%" : "–",
       fill(k.shard)?.probed ? fill(k.shard).rate.toExponential(1) : "–",
       k.memory.limit ? (100 * k.memory.used / k.memory.limit).toFixed(1) + "% of " + bytes(k.memory.limit) : k.memory.used ? bytes(k.memory.used) : "–",
-      el("span", { class: k.silent ? "bad" : k.paused ? "warn" : "good" }, k.silent ? "silent" : k.paused ? "paused" : "ready"),
+      el("span", { class: k.silent || k.fault ? "bad" : k.paused ? "warn" : "good" }, k.silent ? "silent" : k.fault ? "no writes" : k.paused ? "paused" : "ready"),
       ...(changes ? [k.paused ? act("Resume", () => ({ do: "resume", shard: k.shard })) : act("Pause", () => ({ do: "pause", shard: k.shard }))] : [])]));
   showCauses(r.dead || {});
-  table("settings", ["setting", "value"], [...Object.entries(r.settings).map(([k, v]) => [k, typeof v === "object" ? JSON.stringify(v) : v]), ...Object.entries(r.layout).map(([k, v]) => ["layout: " + k, typeof v === "object" ? JSON.stringify(v) : v])]);
+  table("settings", ["setting", "value"], [...Object.entries(r.settings).map(([k, v]) => [k, shownValue(v)]), ...Object.entries(r.layout).map(([k, v]) => ["layout: " + k, shownValue(v)])]);
 }
+const shownValue = v => v === "" ? "–" : typeof v === "object" ? JSON.stringify(v) : v;
 function showCauses(dead) {
   const names = Object.keys(dead).sort((a, b) => dead[b] - dead[a]), now = JSON.stringify([names.map(c => [c, dead[c]]), cause, changes]);
   if (now === causesShown) return; // so that a button under a finger stays
@@ -141,24 +145,44 @@ async function showStopped() {
 $("why").addEventListener("submit", async e => {
   e.preventDefault();
   try {
-    const a = await call("api/why?url=" + encodeURIComponent(new FormData(e.target).get("url")));
-    const rest = Object.entries(a).filter(([k]) => k !== "why");
-    $("answer").replaceChildren(el("p", {}, a.why), el("div", { class: "wide" }, el("table", {}, el("tbody", {}, ...rest.map(([k, v]) => el("tr", {}, el("th", {}, k),
-      el("td", { class: "t" }, v && typeof v === "object" ? Object.entries(v).map(([k, v]) => k + ": " + v).join(", ") : v)))))));
+    const f = new FormData(e.target), a = await call(`api/why?url=${encodeURIComponent(f.get("url"))}&from=${encodeURIComponent(f.get("from"))}`);
+    $("answer").replaceChildren(el("p", {}, a.why), el("div", { class: "wide" }, el("table", {}, el("tbody", {}, ...a.rows.map(r => el("tr", {}, el("th", {}, r.name), el("td", { class: "t" }, r.text)))))));
   } catch (err) { $("answer").replaceChildren(el("p", { class: "bad" }, err.message)); }
 });
-$("site").addEventListener("submit", async e => {
-  e.preventDefault();
-  const site = new FormData(e.target).get("site");
+// The sites that are shown: the first of an order, or one.
+let sitesBy = "queued", siteOne = "";
+async function showSites() {
   try {
-    const s = await call("api/site?site=" + encodeURIComponent(site));
-    const work = s.Queued.reduce((a, b) => a + b, 0);
-    const text = s.Met ? `${s.Site}, shard ${s.Shard}: ${s.Place}, ${n(work)} queued, ${n(s.Waiting)} wait, ${n(s.Open)} in flight; delay ${span(s.Delay)}${s.Why ? " (" + s.Why + ")" : ""}, ${s.Failures} failures in a row; at its delay it takes ${span(work * s.Delay)} to finish` : s.Site + ": nothing is kept of it";
-    const reason = el("input", { placeholder: "reason", "aria-label": "Reason" });
-    $("sitestate").replaceChildren(el("p", {}, text), ...(changes ? [el("form", {}, reason, act("Pause", () => ({ do: "pause", site, reason: reason.value })), act("Block", () => ({ do: "block", site, reason: reason.value })))] : []));
-    for (const b of $("sitestate").querySelectorAll("button")) b.type = "button";
-  } catch (err) { $("sitestate").replaceChildren(el("p", { class: "bad" }, err.message)); }
+    const list = await call("api/sites?by=" + sitesBy + "&site=" + encodeURIComponent(siteOne));
+    table("sites", ["site", "#shard", "state", "#queued", "#wait", "#pages", "#dead", "#pages/s", "#delay", "reason", "#failed", "last", "#age", "#left"], list.sites.map(s =>
+      [el("button", { class: "link", onclick: () => pickSite(s.site) }, s.site), s.shard, s.place, n(s.queued), n(s.waiting), n(s.pages), n(s.dead), short(s.rate), s.delay, s.reason, n(s.failures), s.last || "–", s.age, s.left]));
+    $("sitesnote").textContent = siteOne ? "" : (list.unread || []).join("; ") || (list.sites.length ? list.exact ? "" : `Of ${n(list.with_work)} sites with work ${n(list.looked)} were looked at.` : "No site has work.");
+  } catch (e) { table("sites", [], []); $("sitesnote").textContent = e.message; }
+}
+async function pickSite(site) {
+  siteOne = site;
+  $("site").elements.site.value = site;
+  await showSites();
+  const reason = el("input", { placeholder: "reason", "aria-label": "Reason" }), button = (text, body) => { const b = act(text, body); b.type = "button"; return b; };
+  $("siteacts").replaceChildren(...(changes && site && $("sites").rows.length ? [el("form", {}, reason, button("Pause " + site, () => ({ do: "pause", site, reason: reason.value })), button("Block " + site, () => ({ do: "block", site, reason: reason.value })))] : []));
+}
+$("site").addEventListener("submit", e => {
+  e.preventDefault();
+  const f = new FormData(e.target);
+  sitesBy = f.get("by");
+  pickSite(f.get("site").trim());
 });
+$("site").elements.by.addEventListener("change", e => { sitesBy = e.target.value; pickSite(""); });
+$("set").addEventListener("submit", e => {
+  e.preventDefault();
+  const f = new FormData(e.target);
+  change({ do: "set", name: f.get("name"), value: f.get("value"), site: f.get("site").trim() });
+});
+function showSet(names) {
+  const list = $("set").elements.name;
+  $("set").hidden = !names;
+  if (names && list.options.length !== names.length) list.replaceChildren(...names.map(v => el("option", v === "delay" ? { selected: "" } : {}, v)));
+}
 async function refresh() {
   try {
     const s = await call("api/now?since=" + (points.length ? points[points.length - 1].at : 0));
@@ -173,7 +197,7 @@ async function refresh() {
 }
 (async function () {
   for (let i = 0; ; i++) {
-    if (!document.hidden) { await refresh(); if (i % 5 === 0) await showStopped(); }
+    if (!document.hidden) { await refresh(); if (i % 5 === 0) { await showSites(); await showStopped(); } }
     await new Promise(done => setTimeout(done, EVERY));
   }
 })();
