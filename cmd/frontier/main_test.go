@@ -393,7 +393,7 @@ func TestOnACluster(t *testing.T) {
 	}
 	d.in = strings.Join(seeds, "\n")
 	d.refused(3, "create --shards 6 --ack replica", "replicas")
-	if code, _, errs := d.run("seed", "--crawl", "seven", "--shards", "7", "--seed", "http://a.example/"); code != 0 || !strings.Contains(errs, "shards=7 masters=3") {
+	if code, _, errs := d.run("seed", "--crawl", "seven", "--shards", "7", "--seed", "http://a.example/"); code != 0 || !strings.Contains(errs, "7 shards do not spread evenly over 3 masters") {
 		t.Error(code, errs)
 	}
 	d.ok("delete seven --yes")

@@ -55,7 +55,7 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 	r := &ask.Summary{}
 	d.json(r, "report"+at)
 	want := &ask.Summary{
-		Crawl: r.Crawl, Ended: "nobody works on it, 1 URLs are left", Total: r.Total, Bytes: 200,
+		Crawl: r.Crawl, Ended: "nobody works on it, 1 URLs are left", Began: r.Began, Total: r.Total, Bytes: 200,
 		Codes:   []ask.Count{{Name: "200", URLs: 1, Bytes: 100}, {Name: "503", URLs: 1, Bytes: 100}},
 		Media:   []ask.Count{{Name: "html", URLs: 1, Bytes: 100}},
 		Causes:  []ask.Count{{Name: "status", URLs: 1}},
@@ -69,6 +69,9 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 	}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("report:\n%+v, want\n%+v", r, want)
+	}
+	if age := time.Since(r.Began); age < 0 || age > time.Hour {
+		t.Errorf("it began %v", r.Began)
 	}
 	if r.Total.Done != 1 || r.Total.Dead != 1 {
 		t.Errorf("%+v", r.Total)
