@@ -4,11 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"seine/cmd/internal/boot"
 	"seine/fetch/fetcher"
 	"seine/frontier/memory"
 )
+
+// embeddedGC is Go's GOGC of a fetcher that holds the crawl, where the environment
+// has none. What a frontier holds has few pointers, so it is cheap to collect and
+// dear to have room for twice.
+const embeddedGC = 50
 
 // open opens the crawl, in this process or in Redis.
 func (g *grammar) open(env *boot.Env) (*fetcher.Fetcher, error) {
@@ -18,6 +24,9 @@ func (g *grammar) open(env *boot.Env) (*fetcher.Fetcher, error) {
 	}
 	cfg := fetcher.Config{Layout: g.ToLayout(), Settings: g.Apply, Lease: g.Lease, Fetch: fetching, Version: boot.Version(), Log: env.Log}
 	if g.Embedded {
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(embeddedGC)
+		}
 		err = g.nameState(env, &cfg)
 	} else {
 		err = g.nameServers(env, &cfg)

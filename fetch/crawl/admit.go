@@ -30,14 +30,42 @@ const roomUnknown = time.Minute
 // means that nobody will ask for room again.
 type acknowledger interface{ answered(v frontier.Verdict) }
 
-// candidate is a URL on its way to its shard, and who waits for the verdict.
+// candidate is a URL on its way to its shard, and who waits for the verdict. There
+// are many, so most are kept in short: links of a page have all in common but this.
 type candidate struct {
-	frontier.Candidate
-	from acknowledger
-	once bool // it does not wait for room
+	fingerprint canon.Fingerprint
+	url, site   string
+	from        acknowledger
+	rest        *candidateRest // what few have; nil: it is a plain link of a page
+	class       uint8
+	once        bool // it does not wait for room
+}
 
+// candidateRest is the whole of a candidate that is more than a plain link.
+type candidateRest struct {
+	frontier.Candidate
 	within time.Duration // a known URL is fetched again so soon at the latest, 0 = as it is anyway
 }
+
+// candidateOf keeps the whole of c.
+func candidateOf(c frontier.Candidate, from acknowledger) candidate {
+	return candidate{fingerprint: c.Fingerprint, url: c.URL, site: c.Site, from: from, rest: &candidateRest{Candidate: c}}
+}
+
+// whole is what the frontier is told of the candidate.
+func (l *candidate) whole() frontier.Candidate {
+	if l.rest != nil {
+		return l.rest.Candidate
+	}
+	p := l.from.(*page)
+	return frontier.Candidate{
+		URL: l.url, Site: l.site, Fingerprint: l.fingerprint, Priority: l.class,
+		Depth: p.linkDepth, Referrer: p.referrer,
+	}
+}
+
+// again reports whether the URL is wanted once more although it is known.
+func (l *candidate) again() bool { return l.rest != nil && l.rest.Again != "" }
 
 // admitter gathers candidates of many pages for one shard and admits them in
 // groups: while one call is under way the next group grows. Candidates that found
@@ -139,16 +167,16 @@ func (g *admitGroup) set(candidates []candidate, keep bool) {
 	g.candidates, g.batch, g.of = candidates, g.batch[:0], g.of[:0]
 	clear(g.first)
 	for i := range candidates {
-		c := &candidates[i].Candidate
-		at, known := g.first[c.Fingerprint]
-		if !known || c.Again != "" {
+		c := &candidates[i]
+		at, known := g.first[c.fingerprint]
+		if !known || c.again() {
 			at = len(g.batch)
-			g.batch = append(g.batch, *c)
-			if c.Again == "" {
-				g.first[c.Fingerprint] = at
+			g.batch = append(g.batch, c.whole())
+			if !c.again() {
+				g.first[c.fingerprint] = at
 			}
 		}
-		g.batch[at].Waits = g.batch[at].Waits || c.Waits || c.Seed || keep
+		g.batch[at].Waits = g.batch[at].Waits || c.rest != nil && (c.rest.Waits || c.rest.Seed) || keep
 		g.of = append(g.of, at)
 	}
 	g.verdicts = append(g.verdicts[:0], make([]frontier.Verdict, len(g.batch))...)
@@ -422,7 +450,9 @@ func (c *Crawler) admitAll(ctx context.Context, candidates []frontier.Candidate,
 	}
 	q := &admitRequest{left: len(candidates), done: make(chan struct{})}
 	for _, cand := range candidates {
-		c.loopOf(cand.Fingerprint).admitter.add([]candidate{{Candidate: cand, from: q, once: once}})
+		l := candidateOf(cand, q)
+		l.once = once
+		c.loopOf(cand.Fingerprint).admitter.add([]candidate{l})
 	}
 	select {
 	case <-q.done:

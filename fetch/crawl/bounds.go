@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,24 +115,76 @@ func (b *budget) holds() bool {
 	return b.limit > 0 && b.held > b.settled+b.open
 }
 
-// flow bounds the bytes of pages that wait for the sink or for a slow shard.
-// Above the bound no request starts; open pages go on.
+// flow bounds the bytes of pages that wait for the sink or for a slow shard, and of
+// those that requests under way are likely to bring. Above the bound no request
+// starts; open pages go on.
 type flow struct {
 	max    int64
-	onOpen func() // called when there is room again
+	onOpen func() // called when pages take less than the bound again
 
-	mu    sync.Mutex
-	bytes int64
-	open  chan struct{} // closed while there is room
+	mu       sync.Mutex
+	bytes    int64 // of pages
+	underway int64 // requests that may start or have
+	usual    int64 // bytes of the page of one, by those that ended lately
+	line     []chan struct{}
 }
+
+const (
+	usualAtFirst = 4 << 10 // bytes
+	usualOver    = 16      // pages that flow.usual is a mean over
+)
 
 func newFlow(max int64, onOpen func()) *flow {
-	f := &flow{max: max, onOpen: onOpen, open: make(chan struct{})}
-	close(f.open)
-	return f
+	return &flow{max: max, onOpen: onOpen, usual: min(usualAtFirst, max)}
 }
 
-// add counts n more (or, negative, fewer) bytes.
+// enter returns true when there is room for a request, which counts from then on;
+// false when ctx or stop ended first. Those who wait are served in order.
+func (f *flow) enter(ctx context.Context, stop <-chan struct{}) bool {
+	f.mu.Lock()
+	if len(f.line) == 0 && f.hasRoom() {
+		f.underway++
+		f.mu.Unlock()
+		return true
+	}
+	turn := make(chan struct{})
+	f.line = append(f.line, turn)
+	f.mu.Unlock()
+	select {
+	case <-turn:
+		return true
+	case <-ctx.Done():
+	case <-stop:
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at := slices.Index(f.line, turn); at >= 0 {
+		f.line = slices.Delete(f.line, at, at+1)
+		return false
+	}
+	f.underway--
+	f.serve()
+	return false
+}
+
+// leave takes back an enter that no request came of.
+func (f *flow) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.underway--
+	f.serve()
+}
+
+// end counts a request no longer, whose page holds so many bytes, which add counts.
+func (f *flow) end(size int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.underway--
+	f.usual += (size - f.usual) / usualOver
+	f.serve()
+}
+
+// add counts n more (or, negative, fewer) bytes of pages.
 func (f *flow) add(n int64) {
 	if n == 0 {
 		return
@@ -139,39 +192,27 @@ func (f *flow) add(n int64) {
 	f.mu.Lock()
 	was := f.bytes >= f.max
 	f.bytes += n
-	is := f.bytes >= f.max
-	switch {
-	case is && !was:
-		f.open = make(chan struct{})
-	case was && !is:
-		close(f.open)
-	}
+	opened := was && f.bytes < f.max
+	f.serve()
 	f.mu.Unlock()
-	if was && !is {
+	if opened {
 		f.onOpen()
 	}
 }
 
-// awaitRoom returns true when there is room, false when ctx or stop ended first.
-func (f *flow) awaitRoom(ctx context.Context, stop <-chan struct{}) bool {
-	f.mu.Lock()
-	open := f.open
-	f.mu.Unlock()
-	select {
-	case <-open:
-		return true
-	default:
+// hasRoom reports whether one more request may start. Called with mu.
+func (f *flow) hasRoom() bool { return f.bytes+f.underway*f.usual < f.max }
+
+// serve lets those in who come first. Called with mu.
+func (f *flow) serve() {
+	for len(f.line) > 0 && f.hasRoom() {
+		f.underway++
+		close(f.line[0])
+		f.line = f.line[1:]
 	}
-	select {
-	case <-open:
-		return true
-	case <-ctx.Done():
-	case <-stop:
-	}
-	return false
 }
 
-// blocked reports whether requests wait for room.
+// blocked reports whether pages take all that they may.
 func (f *flow) blocked() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -61,6 +61,7 @@ type Crawler struct {
 	rate       rateMeter
 	robots     *robotsCache
 	readers    sync.Pool // of *urlReader, for visits that hold no worker
+	digests    sync.Pool // of *digest
 	policy     atomic.Pointer[policy]
 	count      *counters
 	handling   *handling // nil without a Handler

@@ -91,7 +91,9 @@ func (c *Crawler) admitFeed(ctx context.Context, parser *canon.Parser, items []f
 		q.mu.Lock()
 		q.left++
 		q.mu.Unlock()
-		l.admitter.add([]candidate{{Candidate: it.Candidate, from: feedElement{q, i}, once: true}})
+		element := candidateOf(it.Candidate, feedElement{q, i})
+		element.once = true
+		l.admitter.add([]candidate{element})
 	}
 	q.sent()
 	t := time.NewTimer(feedPatience)

@@ -194,7 +194,7 @@ func (p *Page) refuses(u *canon.URL, c *frontier.Candidate) refusal {
 // stays.
 func (p *Page) RefuseLinks(match func(url string) bool) {
 	found := p.page.candidates[:p.links]
-	kept := slices.DeleteFunc(slices.Clone(found), func(c candidate) bool { return match == nil || match(c.URL) })
+	kept := slices.DeleteFunc(slices.Clone(found), func(c candidate) bool { return match == nil || match(c.url) })
 	p.refused(refusedHandler, len(found)-len(kept))
 	p.page.candidates = append(kept, p.page.candidates[p.links:]...)
 	p.links = len(kept)

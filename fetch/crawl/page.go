@@ -29,6 +29,9 @@ type page struct {
 	visit      *visit
 	outcome    frontier.Outcome
 	candidates []candidate
+	likely     int          // how many there will be
+	linkDepth  uint32       // of the links
+	referrer   string       // that the links keep of it
 	size       int64        // what the candidates hold
 	bytes      int64        // of size: what flow control knows of
 	pending    atomic.Int32 // candidates without a verdict
@@ -42,20 +45,39 @@ type page struct {
 
 const (
 	// candidateOverhead is what a candidate on its way costs beside its text, in a
-	// list that has grown to hold it.
-	candidateOverhead = 300
+	// list that has grown to hold it, and restOverhead what one costs that is more
+	// than a link.
+	candidateOverhead = 128
+	restOverhead      = 256
+	// maxLikely is for how many candidates a page makes room at once.
+	maxLikely = 128
 	// chargeStep is how far a page may grow before flow control is told.
 	chargeStep = 64 << 10
 )
 
-// add takes a candidate that the page brought up.
+// addLink takes a URL that the page links to.
+func (p *page) addLink(fp canon.Fingerprint, url []byte, site string, class uint8) {
+	p.take(candidate{fingerprint: fp, url: string(url), site: site, from: p, class: class}, 0)
+}
+
+// add takes a candidate that the page brought up and that is more than a link.
 func (p *page) add(c frontier.Candidate) { p.addWithin(c, 0) }
 
 // addWithin is add of one that, if it is known, is to be fetched again so soon at
 // the latest.
 func (p *page) addWithin(c frontier.Candidate, within time.Duration) {
-	p.candidates = append(p.candidates, candidate{Candidate: c, from: p, within: within})
-	p.size += int64(len(c.URL)+len(c.Meta)) + candidateOverhead
+	l := candidateOf(c, p)
+	l.rest.within = within
+	p.take(l, restOverhead+len(c.Meta))
+}
+
+// take keeps a candidate, which holds more bytes beside its own.
+func (p *page) take(l candidate, more int) {
+	if p.candidates == nil {
+		p.candidates = make([]candidate, 0, min(max(p.likely, 1), maxLikely))
+	}
+	p.candidates = append(p.candidates, l)
+	p.size += int64(candidateOverhead + len(l.url) + more)
 	p.charge(chargeStep)
 }
 
@@ -139,6 +161,11 @@ func (w *worker) conclude(r reply, err error) {
 	}
 	w.noteFacts()
 	w.flushCounts()
+	p.charge(0)
+	w.crawler.flow.end(p.size)
+	if n := len(p.candidates); n > 0 {
+		w.brought = n
+	}
 	p.write(&w.rec)
 }
 
@@ -188,6 +215,7 @@ func (w *worker) decide(r *reply, err error) {
 // abandon lets go of the page just fetched as if it had not been asked for.
 func (w *worker) abandon() {
 	w.crawler.flow.add(-w.page.bytes)
+	w.crawler.flow.end(0)
 	w.crawler.giveBack()
 }
 
@@ -545,9 +573,9 @@ func (p *page) recorded(err error) {
 	}
 	p.pending.Store(int32(len(candidates)))
 	for len(candidates) > 0 { // in runs of one shard
-		l := c.loopOf(candidates[0].Fingerprint)
+		l := c.loopOf(candidates[0].fingerprint)
 		end := 1
-		for end < len(candidates) && c.loopOf(candidates[end].Fingerprint) == l {
+		for end < len(candidates) && c.loopOf(candidates[end].fingerprint) == l {
 			end++
 		}
 		l.admitter.add(candidates[:end])

@@ -191,8 +191,8 @@ func changedBy(text string) time.Time {
 func (a *admitter) renew(ctx context.Context, g *admitGroup) error {
 	var list []frontier.Renewal
 	for i := range g.candidates {
-		c := &g.candidates[i]
-		if c.within == 0 || g.verdicts[g.of[i]] != frontier.Seen {
+		c := g.candidates[i].rest
+		if c == nil || c.within == 0 || g.verdicts[g.of[i]] != frontier.Seen {
 			continue
 		}
 		key := c.Fingerprint.Key

@@ -394,17 +394,19 @@ func TestFlow(t *testing.T) {
 	f := newFlow(100, func() { opened++ })
 	stop := make(chan struct{})
 	f.add(99)
-	if f.blocked() || !f.awaitRoom(t.Context(), stop) {
+	if f.blocked() || !f.enter(t.Context(), stop) {
 		t.Fatal("blocked below the bound")
 	}
+	f.leave()
 	f.add(1)
 	f.add(50)
 	var wg sync.WaitGroup
 	var through atomic.Int32
 	for range 10 {
 		wg.Go(func() {
-			if f.awaitRoom(t.Context(), stop) {
+			if f.enter(t.Context(), stop) {
 				through.Add(1)
+				f.end(0)
 			}
 		})
 	}
@@ -419,8 +421,35 @@ func TestFlow(t *testing.T) {
 	}
 	f.add(1)
 	close(stop)
-	if f.awaitRoom(t.Context(), stop) {
+	if f.enter(t.Context(), stop) {
 		t.Error("a stop lets through")
+	}
+	if f.underway != 0 || len(f.line) != 0 {
+		t.Errorf("%d are under way, %d in line", f.underway, len(f.line))
+	}
+}
+
+// TestFlowExpects: requests under way count as what their pages usually come to.
+func TestFlowExpects(t *testing.T) {
+	f := newFlow(100<<10, func() {})
+	for range 200 { // pages of 10 KB
+		f.enter(t.Context(), nil)
+		f.add(10 << 10)
+		f.end(10 << 10)
+		f.add(-10 << 10)
+	}
+	entered := 0
+	for ; f.hasRoom(); entered++ {
+		f.enter(t.Context(), nil)
+	}
+	if entered < 10 || entered > 11 {
+		t.Errorf("%d requests of 10 KB each fit into 100 KB", entered)
+	}
+	f = newFlow(100, func() {})
+	f.enter(t.Context(), nil)
+	f.end(1 << 20)
+	if !f.hasRoom() {
+		t.Error("no request may start since pages are usually larger than what all may hold")
 	}
 }
 

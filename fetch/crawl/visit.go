@@ -83,8 +83,9 @@ const (
 // runs, a name is asked for, or a shard.
 func (w *worker) serve(v *visit) {
 	c := w.crawler
+	defer w.leave()
 	for {
-		item := v.starts()
+		item := w.starts(v)
 		if item == nil {
 			v.finish()
 			return
@@ -215,9 +216,13 @@ func isAddress(host []byte) bool {
 }
 
 // starts is the URL that the visit asks for next, nil when none is to be asked for
-// any more.
-func (v *visit) starts() *frontier.Item {
-	if !v.mayStart() {
+// any more. It waits until there is room for what its page may bring.
+func (w *worker) starts(v *visit) *frontier.Item {
+	c := w.crawler
+	if v.ctx.Err() != nil || c.isStopping() {
+		return nil
+	}
+	if w.entered = w.entered || c.flow.enter(v.ctx, c.stopping); !w.entered || !v.mayStart() {
 		return nil
 	}
 	v.mu.Lock()
@@ -299,16 +304,21 @@ func (v *visit) finish() {
 	}
 }
 
+// leave gives room back that no request was made with.
+func (w *worker) leave() {
+	if w.entered {
+		w.crawler.flow.leave()
+		w.entered = false
+	}
+}
+
 // mayStart reports whether the visit may start another request: the lease has
-// room, the program is not stopping, the site not set aside, and a visit that is
-// long for want of a delay not slow all the same. A quarter of the
+// room, the site is not set aside, and a visit that is long for want of a delay not
+// slow all the same. A quarter of the
 // lease must be left, so that the request is on the wire before anybody else
 // may ask the site, however long name and connection take.
 func (v *visit) mayStart() bool {
 	c := v.loop.crawler
-	if v.ctx.Err() != nil || c.isStopping() || !c.flow.awaitRoom(v.ctx, c.stopping) {
-		return false
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := c.cfg.Elapsed()

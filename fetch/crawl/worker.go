@@ -40,7 +40,6 @@ func (u *urlReader) read(text string) error {
 type worker struct {
 	crawler *Crawler
 	*urlReader
-	digest digest
 	onLink func(*extract.Found) // w.found, made once
 
 	robotsBody []byte
@@ -59,6 +58,8 @@ type worker struct {
 	src      source
 	scan     bool          // the body goes through the scanner
 	scanner  *extract.Page // one of policy's, while a body comes and until its page is sent on
+	digest   *digest       // one of the crawler's, likewise; nil where no body came
+	brought  int           // candidates of the last page that had some
 	body     []byte
 	rules    fields.Rules // that make its fields
 	parsed   *fields.Page // the tree, once rules wanted it
@@ -69,6 +70,8 @@ type worker struct {
 	asked    string // and the whole
 	refused  [refusals]int
 	known    int
+
+	entered bool // there is room for what its next request brings
 }
 
 // maxKeptBody is the largest body buffer that a worker keeps for the next page.
@@ -113,6 +116,10 @@ func (w *worker) visitURL(v *visit, item *frontier.Item, addr netip.Addr, sent f
 		w.scanner.Close() //nolint:errcheck // a broken end is in the facts
 	}
 	w.conclude(w.replyOf(began, err, sent != nil), err)
+	if w.digest != nil {
+		w.crawler.digests.Put(w.digest)
+		w.digest = nil
+	}
 	if w.scan {
 		w.policy.scanners.Put(w.scanner)
 		w.scanner = nil
@@ -135,7 +142,8 @@ func (w *worker) replyOf(began time.Time, err error, parallel bool) reply {
 func (w *worker) begin(v *visit, item *frontier.Item) {
 	w.policy = w.crawler.policy.Load()
 	w.visit, w.item, w.name = v, item, ""
-	w.page = &page{visit: v, outcome: frontier.Outcome{Index: item.Index}, counted: true}
+	w.page = &page{visit: v, outcome: frontier.Outcome{Index: item.Index}, counted: true, likely: w.brought}
+	w.entered = false // what the page brings is counted from here on
 	w.src = source{site: v.lent.Site, host: w.url.Host()}
 	if item.SitemapOf != "" {
 		w.src = source{host: []byte(item.SitemapOf)}
@@ -155,7 +163,6 @@ func (w *worker) begin(v *visit, item *frontier.Item) {
 		w.links, w.linkText = nil, nil
 	}
 	w.links, w.linkText = w.links[:0], w.linkText[:0]
-	w.digest.begin(w.policy.settings.DigestKind())
 	w.scan = false
 	w.known = 0 // of a page that is to be fetched again, whose links count then
 	clear(w.refused[:])
@@ -205,6 +212,12 @@ func isSitemap(u *canon.URL, contentType string) bool {
 
 // Write implements fetch.Handler.
 func (w *worker) Write(p []byte) (int, error) {
+	if w.digest == nil {
+		if w.digest, _ = w.crawler.digests.Get().(*digest); w.digest == nil {
+			w.digest = new(digest)
+		}
+		w.digest.begin(w.policy.settings.DigestKind())
+	}
 	w.digest.write(p)
 	if w.rules != nil || w.crawler.cfg.Handler != nil || w.crawler.cfg.Fields.Has(sink.FieldBody) {
 		w.body = append(w.body, p...)
@@ -249,13 +262,15 @@ func (w *worker) found(ln *extract.Found) {
 		w.known++
 		return
 	}
-	w.page.addWithin(frontier.Candidate{
-		URL:         string(ln.URL.Fetch()),
-		Site:        ln.Site,
-		Fingerprint: ln.Fingerprint,
-		Priority:    w.policy.class(ln.URL),
-		Depth:       w.item.Depth + 1,
-		Referrer:    w.referrer(),
+	p, class := w.page, w.policy.class(ln.URL)
+	p.linkDepth, p.referrer = w.item.Depth+1, w.referrer()
+	if within == 0 {
+		p.addLink(ln.Fingerprint, ln.URL.Fetch(), ln.Site, class)
+		return
+	}
+	p.addWithin(frontier.Candidate{
+		URL: string(ln.URL.Fetch()), Site: ln.Site, Fingerprint: ln.Fingerprint,
+		Priority: class, Depth: p.linkDepth, Referrer: p.referrer,
 	}, within)
 }
 

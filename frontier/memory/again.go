@@ -89,14 +89,10 @@ func (p *shardState) renew(l *lease, most int) {
 		p.stats.Again--
 		p.stats.Renewed++
 		p.dropAgain(s, a)
-		e, err := frontier.DecodeEntry(a.entry, s.name)
-		if err != nil {
-			panic("memory: an entry was overwritten: " + err.Error())
-		}
 		p.first--
-		at := position{e.Priority, p.first}
+		at := position{decodeEntry(a.entry, s.name).Priority, p.first}
 		p.keepEntry(s, at, []byte(a.entry))
-		l.entries = append(l.entries, e)
+		l.records = append(l.records, a.entry)
 		l.positions = append(l.positions, at)
 	}
 }

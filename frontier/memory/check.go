@@ -146,7 +146,7 @@ func (p *shardState) each(f func(where, site string, e *frontier.Entry)) {
 			continue
 		}
 		for _, a := range s.again.due {
-			e := decodeEntry([]byte(a.entry), s.name)
+			e := decodeEntry(a.entry, s.name)
 			f("to be fetched again", s.name, &e)
 		}
 	}

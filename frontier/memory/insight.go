@@ -138,7 +138,7 @@ func openOf(l *lease) (list []frontier.Standing) {
 	}
 	for i, open := range l.open {
 		if open {
-			list = append(list, frontier.Standing{Entry: l.entries[i]})
+			list = append(list, frontier.Standing{Entry: l.entry(i)})
 		}
 	}
 	return list

@@ -48,9 +48,9 @@ func (p *shardState) dump() string {
 		}
 	}
 	for _, l := range p.leases {
-		for i, e := range l.entries {
+		for i := range l.records {
 			if l.open[i] {
-				say("site %s list %d %d %+v", l.site.name, l.positions[i].class, l.positions[i].seq, e)
+				say("site %s list %d %d %+v", l.site.name, l.positions[i].class, l.positions[i].seq, l.entry(i))
 			}
 		}
 	}

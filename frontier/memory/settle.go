@@ -52,11 +52,12 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 			p.keepNext(s, o.Next, p.now+roundUp(o.NotBefore))
 			changed = true
 		case frontier.Dead:
-			l.entries[at].Lost = 0
-			l.entries[at].Attempts = min(255-o.Tries, l.entries[at].Attempts) + o.Tries
-			p.bury(s.name, o.Cause, oneLine(o.Text), l.entries[at])
+			e := l.entry(at)
+			e.Lost = 0
+			e.Attempts = min(255-o.Tries, e.Attempts) + o.Tries
+			p.bury(s.name, o.Cause, oneLine(o.Text), e)
 		case frontier.Retry:
-			p.retry(s, l.entries[at], o.NotBefore, o.Blameless)
+			p.retry(s, l.entry(at), o.NotBefore, o.Blameless)
 			changed = true
 		default:
 			back = append(back, at)
@@ -161,8 +162,9 @@ func (p *shardState) retry(s *site, e frontier.Entry, notBefore time.Duration, b
 func (p *shardState) requeue(l *lease, back []int) {
 	slices.SortFunc(back, func(a, b int) int { return cmp.Compare(b, a) })
 	for _, at := range back {
-		l.entries[at].Lost = 0
-		p.pushFront(l.site, &l.entries[at])
+		e := l.entry(at)
+		e.Lost = 0
+		p.pushFront(l.site, &e)
 	}
 }
 
@@ -186,32 +188,27 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 			continue
 		}
 		delay := f.settings.Load().DelayOf(l.site.name)
-		p.takeBack(l, len(l.entries), delay)
+		p.takeBack(l, delay)
 		n++
 	}
 	return n, p.unlock("reap")
 }
 
-// takeBack ends a lease. What is open returns to the front of its queues, the
-// first of it, as many as marks says, marked as lost once more.
-func (p *shardState) takeBack(l *lease, marks int, delay time.Duration) {
+// takeBack ends a lease. What is open returns to the front of its queues, marked
+// as lost once more.
+func (p *shardState) takeBack(l *lease, delay time.Duration) {
 	s := l.site
-	for at := range l.entries {
-		if l.open[at] && marks > 0 {
-			l.entries[at].Lost++
-			marks--
-		}
-	}
-	for at := len(l.entries) - 1; at >= 0; at-- {
+	for at := len(l.records) - 1; at >= 0; at-- {
 		if !l.open[at] {
 			continue
 		}
 		p.close(l, at)
 		p.stats.Lost++
-		if e := &l.entries[at]; e.Lost >= 3 {
-			p.bury(s.name, frontier.CauseLost, "", *e)
+		e := l.entry(at)
+		if e.Lost++; e.Lost >= 3 {
+			p.bury(s.name, frontier.CauseLost, "", e)
 		} else {
-			p.pushFront(s, e)
+			p.pushFront(s, &e)
 		}
 	}
 	if s.lent == l {

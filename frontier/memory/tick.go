@@ -16,11 +16,14 @@ type lease struct {
 	site      *site
 	deadline  int64 // milliseconds
 	pos       int
-	entries   []frontier.Entry // by index - 1
-	positions []position       // where they stand in the store
-	open      []bool           // not yet settled
-	left      int              // number of them
+	records   []string   // entries in stored form, by index - 1: there are many visits, and few entries are asked for again
+	positions []position // where they stand in the store
+	open      []bool     // not yet settled
+	left      int        // number of them
 }
+
+// entry reads one of the lease.
+func (l *lease) entry(at int) frontier.Entry { return decodeEntry(l.records[at], l.site.name) }
 
 func (l *lease) before(x *lease) bool {
 	return l.deadline < x.deadline || l.deadline == x.deadline && l.token < x.token

@@ -100,14 +100,14 @@ func (p *shardState) lend(s *site, token string, most, share int) *lease {
 	if queued := most - p.reserved(s, most, share); queued > 0 {
 		p.pick(l, queued)
 	}
-	if len(l.entries) == 0 || l.entries[0].Lost == 0 {
-		p.renew(l, most-len(l.entries))
+	if len(l.records) == 0 || entryLost(l.records[0]) == 0 {
+		p.renew(l, most-len(l.records))
 	}
-	if len(l.entries) == 0 {
+	if len(l.records) == 0 {
 		p.place(s)
 		return nil
 	}
-	l.left = len(l.entries)
+	l.left = len(l.records)
 	l.open = make([]bool, l.left)
 	for i := range l.open {
 		l.open[i] = true
@@ -143,7 +143,7 @@ func (p *shardState) pick(l *lease, most int) {
 		}
 	}
 	for class := range 4 {
-		if s.queues[class] != nil && !p.take(l, class, most-len(l.entries)) {
+		if s.queues[class] != nil && !p.take(l, class, most-len(l.records)) {
 			return
 		}
 	}
@@ -156,10 +156,10 @@ func (p *shardState) take(l *lease, class, most int) bool {
 	for n := 0; n < most && q.n > 0; n++ {
 		seq, rec := numberOf(q.peek())
 		lost := entryLost(rec) > 0
-		if lost && len(l.entries) > 0 {
+		if lost && len(l.records) > 0 {
 			return false
 		}
-		l.entries = append(l.entries, decodeEntry(rec, l.site.name))
+		l.records = append(l.records, string(rec))
 		l.positions = append(l.positions, position{uint8(class), seq})
 		q.pop()
 		p.popped(l.site, class)
@@ -177,13 +177,13 @@ func visitOf(p *shardState, l *lease, deadline time.Time) frontier.Visit {
 		Lease: frontier.Lease{Token: l.token, Site: s.name},
 		Shard: p.k, Deadline: deadline,
 		Delay: s.delay, Why: s.why(), Failures: int(s.failures),
-		Items: make([]frontier.Item, len(l.entries)),
+		Items: make([]frontier.Item, len(l.records)),
 	}
 	if s.extra != nil {
 		v.Override, v.Cookies = s.extra.override, s.extra.cookies
 	}
-	for i := range l.entries {
-		v.Items[i] = frontier.Item{Index: i + 1, Entry: l.entries[i]}
+	for i := range l.records {
+		v.Items[i] = frontier.Item{Index: i + 1, Entry: l.entry(i)}
 	}
 	return v
 }
