@@ -413,7 +413,7 @@ func cacheTime(h fetch.Header, max time.Duration) time.Duration {
 
 const (
 	robotsOverhead = 256      // what an origin takes beside its name and rules, bytes
-	leastRobots    = 64 << 20 // what the rules of all may take at least, bytes
+	leastRobots    = 16 << 20 // what the rules of all may take at least, bytes
 )
 
 // robotsCache remembers rules by origin, in this process only; the shard keeps
@@ -432,9 +432,14 @@ type robotsEntry struct {
 	bytes   int
 }
 
+// mostRobots is what the cache takes at most, bytes: some hundred thousand origins.
+// Rules of others are asked of their shard, many at a time, which takes it 2 us each;
+// most sites of a wide crawl are visited once, and would only fill the memory.
+const mostRobots = 64 << 20
+
 // newRobotsCache returns a cache that takes up to a sixteenth of the memory.
 func newRobotsCache(memory int64) *robotsCache {
-	return &robotsCache{origins: make(map[string]robotsEntry), most: int(max(leastRobots, memory/16))}
+	return &robotsCache{origins: make(map[string]robotsEntry), most: int(min(max(leastRobots, memory/16), mostRobots))}
 }
 
 // get returns the rules of origin for agent, nil when they are not there.
