@@ -256,12 +256,13 @@ func (p *Plan) lent() float64 {
 	return min(a.Sites, p.Peak*max(a.interval()*p.visit(), a.Latency))
 }
 
-// garbage is how far memory grows before it is collected, by Go's default GOGC.
-const garbage = 2
+// garbage is how far memory grows before it is collected, by Go's default GOGC, and
+// embeddedGarbage by that of a fetcher that holds the crawl.
+const garbage, embeddedGarbage = 2, 1.5
 
 // openLeast and openMost bound the pages that a fetcher holds while they wait, a
 // sixteenth of its memory.
-const openLeast, openMost = 16 << 20, 64 << 20
+const openLeast, openMost = 16 << 20, 32 << 20
 
 // redisBound is that the masters' processors hold a crawl up.
 const redisBound = "Redis"
@@ -292,14 +293,15 @@ func (p *Plan) fetchers(c *costs, spread sizes) {
 	f.Connections = min(f.InFlight+kept/f.Count, 0.8*a.Files)
 	f.Files = f.Connections + 64
 	f.Opened, f.Bits = p.Peak*a.Fresh/f.Count, p.Peak*a.Wire*8/f.Count
-	held := f.Workers*c.inFlight + f.Connections*c.idle + p.lent()/f.Count*c.lent
+	held, room := f.Workers*c.inFlight+f.Connections*c.idle+p.lent()/f.Count*c.lent, float64(garbage)
 	if a.Embedded {
+		room = embeddedGarbage
 		held += a.Queued*c.memEntry + a.Sites*c.memSite + a.Again*c.again
 	}
 	if p.Bound == redisBound { // pages wait for it with all their links
 		held += min(max(openLeast, a.Memory/16), openMost)
 	}
-	f.Memory = c.resident + garbage*held
+	f.Memory = c.resident + room*held
 	if f.Memory > a.Memory {
 		p.breaks("a fetcher needs %s, its machine has %s", Bytes(f.Memory), Bytes(a.Memory))
 	}

@@ -317,7 +317,7 @@ func TestAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if embedded {
-				return p.Fetchers.Memory / garbage
+				return p.Fetchers.Memory / embeddedGarbage
 			}
 			return p.Redis.Memory * p.Redis.Masters / (1 + a.Room)
 		}

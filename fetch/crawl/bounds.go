@@ -115,9 +115,11 @@ func (b *budget) holds() bool {
 	return b.limit > 0 && b.held > b.settled+b.open
 }
 
-// flow bounds the bytes of pages that wait for the sink or for a slow shard, and of
-// those that requests under way are likely to bring. Above the bound no request
-// starts; open pages go on.
+// flow bounds the bytes of pages that wait for the sink or for a slow shard. Above
+// the bound no request starts; open pages go on. What requests under way are likely
+// to bring counts too, up to a quarter of the bound: near it few start at a time, and
+// where nothing waits any number may be under way, however slow sites are and however
+// large their pages.
 type flow struct {
 	max    int64
 	onOpen func() // called when pages take less than the bound again
@@ -201,7 +203,7 @@ func (f *flow) add(n int64) {
 }
 
 // hasRoom reports whether one more request may start. Called with mu.
-func (f *flow) hasRoom() bool { return f.bytes+f.underway*f.usual < f.max }
+func (f *flow) hasRoom() bool { return f.bytes+min(f.underway*f.usual, f.max/4) < f.max }
 
 // serve lets those in who come first. Called with mu.
 func (f *flow) serve() {
@@ -217,6 +219,13 @@ func (f *flow) blocked() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.bytes >= f.max
+}
+
+// holdsUp reports whether requests wait for pages to go on.
+func (f *flow) holdsUp() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bytes >= f.max || len(f.line) > 0
 }
 
 // isHalf reports whether pages hold half of what they may, or more.

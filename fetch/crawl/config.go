@@ -30,7 +30,7 @@ type Config struct {
 	MaxVisits    int           // sites lent at once, default what an eighth of Memory holds, 4 KB each
 	Lease        time.Duration // of a visit, extended every third of it; default 60 s
 	Linger       time.Duration // how long a batch waits for company, 0 for an in-process frontier
-	OpenBytes    int64         // pages that wait for sink and shards, and that requests under way bring, default a sixteenth of Memory, 16 to 32 MB
+	OpenBytes    int64         // pages that wait for sink and shards, default a sixteenth of Memory, 16 to 32 MB
 	KnownURLs    int           // size of the cache of known URLs, default 1 M (8 bytes each)
 	MaxLinks     int           // links taken from one page, default 20,000
 	MaxTries     int           // fetches of one URL at most, default 4

@@ -416,6 +416,11 @@ func checkIdle(t *testing.T, c *Crawler) {
 	if n := c.flow.held(); n != 0 {
 		t.Errorf("flow control counts %d bytes at the end", n)
 	}
+	c.flow.mu.Lock()
+	if f := c.flow; f.underway != 0 || len(f.line) != 0 {
+		t.Errorf("flow control counts %d requests under way and %d in line at the end", f.underway, len(f.line))
+	}
+	c.flow.mu.Unlock()
 	for name, n := range map[string]int64{"visits": c.visits.Load(), "reserved": c.reserved.Load(),
 		"recording": c.recording.Load(), "admitting": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.agenda.hungry.Load())} {
 		if n != 0 {

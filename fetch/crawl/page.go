@@ -397,7 +397,7 @@ func (w *worker) recordExchange(err error) {
 // recordAnswer fills in what a complete answer says.
 func (w *worker) recordAnswer() {
 	r, resp, wanted := &w.rec, &w.resp, w.crawler.cfg.Fields
-	if resp.Bytes > 0 {
+	if w.digest != nil {
 		r.Digest = w.digest.text()
 	}
 	if w.scan {

@@ -67,7 +67,7 @@ func (w *worker) fetchedNow(failed bool) (now frontier.Fetched, unchanged bool) 
 		return now, true
 	case resp.Location != "" && resp.Status >= 300 && resp.Status < 400:
 		now.Digest = xxhash.Sum64String(resp.Location)
-	case resp.Bytes > 0:
+	case w.digest != nil:
 		now.Digest = w.digest.start()
 	}
 	if now.Digest == 0 && last.Digest == 0 {

@@ -82,7 +82,7 @@ func (c *Crawler) findBottleneck() {
 		name = limitHandler
 	case short != "":
 		name = short
-	case c.flow.blocked(), c.anyFull(), c.anySlow():
+	case c.flow.holdsUp(), c.anyFull(), c.anySlow():
 		name = limitRedis
 	case busyCPU:
 		name = limitCPU
@@ -121,7 +121,7 @@ func (bn *bottleneck) cpuBusy() bool {
 // sinkStalls reports whether pages wait for the sink, or for the overflow: most
 // of those that fill the flow, or most workers.
 func (c *Crawler) sinkStalls() bool {
-	return c.cfg.Sink.Err() != nil || c.overflowStalled() != nil || c.flow.blocked() && c.recording.Load() > c.admitting.Load() || 2*c.writing.Load() > int64(c.agenda.size)
+	return c.cfg.Sink.Err() != nil || c.overflowStalled() != nil || c.flow.holdsUp() && c.recording.Load() > c.admitting.Load() || 2*c.writing.Load() > int64(c.agenda.size)
 }
 
 // slowCall is how long a shard may take to answer a tick without being called
