@@ -276,8 +276,13 @@ func TestMissing(t *testing.T) {
 		t.Error(err)
 	}
 	a.Embedded, a.Masters = true, 0
-	if _, err := New(a, bench(t, a)); err != nil {
-		t.Error(err)
+	p, err := New(a, bench(t, a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// GOGC is 50 there: half as much again as is held.
+	if f := p.Fetchers; !about(f.Memory, 1+1.5*(f.Workers+f.Connections+p.lent()+p.Asked.Queued+a.Sites), 100) {
+		t.Errorf("a fetcher that holds the crawl takes %.1f bytes: %+v", f.Memory, f)
 	}
 	if _, err := ReadUnits("empty", strings.NewReader("PASS\n")); err == nil {
 		t.Error("an empty file has units")
