@@ -100,7 +100,7 @@ func New(cfg Config) (*Crawler, error) {
 		return nil, err
 	}
 	cfg.fillDefaults()
-	c := &Crawler{cfg: cfg, robots: newRobotsCache(cfg.Memory), aside: newAsideLog(), deadSites: newDeadSites(cfg.GiveUp, cfg.Memory), count: newCounters(), stopping: make(chan struct{}),
+	c := &Crawler{cfg: cfg, robots: newRobotsCache(), aside: newAsideLog(), deadSites: newDeadSites(cfg.GiveUp, cfg.Memory), count: newCounters(), stopping: make(chan struct{}),
 		known: newKnownURLs(cfg.KnownURLs)}
 	if cfg.Overflow != nil {
 		c.written = newKnownURLs(cfg.KnownURLs)

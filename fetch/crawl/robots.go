@@ -411,10 +411,8 @@ func cacheTime(h fetch.Header, max time.Duration) time.Duration {
 	return max
 }
 
-const (
-	robotsOverhead = 256      // what an origin takes beside its name and rules, bytes
-	leastRobots    = 16 << 20 // what the rules of all may take at least, bytes
-)
+// robotsOverhead is what an origin takes beside its name and rules, bytes.
+const robotsOverhead = 256
 
 // robotsCache remembers rules by origin, in this process only; the shard keeps
 // them for the fleet.
@@ -437,9 +435,9 @@ type robotsEntry struct {
 // most sites of a wide crawl are visited once, and would only fill the memory.
 const mostRobots = 64 << 20
 
-// newRobotsCache returns a cache that takes up to a sixteenth of the memory.
-func newRobotsCache(memory int64) *robotsCache {
-	return &robotsCache{origins: make(map[string]robotsEntry), most: int(min(max(leastRobots, memory/16), mostRobots))}
+// newRobotsCache returns an empty cache.
+func newRobotsCache() *robotsCache {
+	return &robotsCache{origins: make(map[string]robotsEntry), most: mostRobots}
 }
 
 // get returns the rules of origin for agent, nil when they are not there.

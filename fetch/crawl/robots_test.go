@@ -274,7 +274,7 @@ func TestCacheTime(t *testing.T) {
 // TestRobotsCacheBound: rules take bounded memory, whatever sites serve, and a
 // few huge ones leave most of the others where they are.
 func TestRobotsCacheBound(t *testing.T) {
-	rc := newRobotsCache(0)
+	rc := newRobotsCache()
 	small := robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine")
 	file := []byte("User-agent: *\n")
 	for i := range 60_000 {
