@@ -147,7 +147,7 @@ func shown(t *testing.T, tool, redis, url string) string {
 			t.Fatalf("no page: %s", p.log)
 		}
 	}
-	for _, path := range []string{"", "api/now", "api/dead?cause=redirect_loop", "api/stopped", "api/site?site=127.0.0.1", "api/why?url=" + url} {
+	for _, path := range []string{"", "api/now", "api/dead?cause=redirect_loop", "api/stopped", "api/sites?site=127.0.0.1", "api/why?url=" + url} {
 		resp, err := http.Get("http://" + at.FindStringSubmatch(p.log.String())[1] + "/" + path)
 		if err != nil {
 			t.Fatal(err)
