@@ -125,19 +125,28 @@ func (p Plan) differs(have Info) string {
 	return ""
 }
 
-// Set names the filters of one shard.
+// Set names the filters of one shard: those of URLs, or the one of contents.
 type Set struct {
-	Shard int
-	Keys  shard.Keys
-	Plan  Plan
-	Each  int // keys of each filter, 1 or more
+	Shard    int
+	Keys     shard.Keys
+	Plan     Plan
+	Each     int  // keys of each filter
+	Contents bool // it is that of contents
+}
+
+// Key is the i-th key of filter j, be there so many or not.
+func (s Set) Key(j, i int) string {
+	if s.Contents {
+		return s.Keys.Contents(i)
+	}
+	return s.Keys.FilterKey(j, i)
 }
 
 // Filter are the keys of filter j, the one that is added to last.
 func (s Set) Filter(j int) []string {
 	keys := make([]string, s.Each)
 	for i := range keys {
-		keys[i] = s.Keys.FilterKey(j, i)
+		keys[i] = s.Key(j, i)
 	}
 	return keys
 }
@@ -147,7 +156,7 @@ func (s Set) All() []string {
 	keys := make([]string, 0, s.Each*s.Plan.Filters)
 	for i := range s.Each {
 		for j := range s.Plan.Filters {
-			keys = append(keys, s.Keys.FilterKey(j, i))
+			keys = append(keys, s.Key(j, i))
 		}
 	}
 	return keys

@@ -56,13 +56,35 @@ func NewPlan(urls int64, rate float64, shards int) (Plan, error) {
 		return Plan{}, err
 	}
 	perShard := (urls + int64(shards) - 1) / int64(shards)
-	most := min(maxURLs, int64(MaxKeyBytes*8/bitsPerURL(rate*tightening)))
+	most := mostURLs(rate)
 	filters := (perShard + most - 1) / most
-	p := Plan{Shards: shards, Filters: int(filters), Capacity: max((perShard+filters-1)/filters, minURLs), ErrorRate: rate, Expansion: 2}
-	if p.FilterBytes() >= evenBytes {
+	p := Plan{Shards: shards, Filters: int(filters), Capacity: max((perShard+filters-1)/filters, minURLs), ErrorRate: rate}
+	return p.growing(), nil
+}
+
+// mostURLs is how many URLs the first layer of a filter may be planned for.
+func mostURLs(rate float64) int64 {
+	return min(maxURLs, int64(MaxKeyBytes*8/bitsPerURL(rate*tightening)))
+}
+
+// growing chooses the size of further layers.
+func (p Plan) growing() Plan {
+	if p.Expansion = 2; p.FilterBytes() >= evenBytes {
 		p.Expansion = 1
 	}
-	return p, nil
+	return p
+}
+
+// PerContent is how many items the content of a page is in a filter: its digest, and
+// that with the URL that brought it.
+const PerContent = 2
+
+// Contents lays out the filter of contents, one a shard, for as many pages as this
+// plan has URLs. Where they do not fit in the first key it gets further ones as
+// they come.
+func (p Plan) Contents() Plan {
+	items := PerContent * p.Capacity * int64(p.Filters)
+	return Plan{Shards: p.Shards, Filters: 1, Capacity: min(items, mostURLs(p.ErrorRate)), ErrorRate: p.ErrorRate}.growing()
 }
 
 // Filter says which filter of its shard a fingerprint belongs to:

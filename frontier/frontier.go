@@ -27,6 +27,7 @@ import (
 type Frontier interface {
 	Crawl
 	Queue
+	Contents
 	Rules
 	Desk
 	Counts

@@ -43,6 +43,7 @@ type Settings struct {
 	MemoryLow      int           `json:"memory_low"`              // below which they are let in again, 0 = 5 below MemoryHigh; nothing without it
 	Referrer       bool          `json:"referrer"`                // URLs carry the page that linked to them to their records
 	Digest         string        `json:"digest"`                  // of pages: xxh3, sha256, none; "" = sha256
+	Duplicates     string        `json:"duplicates,omitempty"`    // what is done about pages whose content another URL brought: off, mark, skip; "" = off
 	Recrawl        []string      `json:"recrawl,omitempty"`       // REGEX=INTERVAL[..MAX], the first match counts: how often pages are fetched again
 	RecrawlShare   int           `json:"recrawl_share,omitempty"` // per cent of a visit that they have while new URLs are there
 	Cookies        string        `json:"cookies,omitempty"`       // off, site: whether a site gets back the cookies that it sets; "" = off
@@ -69,6 +70,9 @@ const (
 // DigestKind is the kind of digest that records have: that of a crawl from before
 // there was a choice is SHA-256.
 func (s *Settings) DigestKind() string { return cmp.Or(s.Digest, DigestSHA256) }
+
+// DuplicatesRule is what is done about pages whose content another URL brought.
+func (s *Settings) DuplicatesRule() string { return cmp.Or(s.Duplicates, DuplicatesOff) }
 
 // DefaultSettings is what a crawl has of which nothing else was said.
 func DefaultSettings() Settings {
@@ -103,6 +107,13 @@ func (s *Settings) Validate() error {
 	oneOf("robots", s.Robots, "obey", "ignore")
 	oneOf("digest", s.DigestKind(), DigestXXH3, DigestSHA256, DigestNone)
 	oneOf("cookies", cmp.Or(s.Cookies, CookiesOff), CookiesOff, CookiesSite)
+	oneOf("duplicates", s.DuplicatesRule(), DuplicatesOff, DuplicatesMark, DuplicatesSkip)
+	switch {
+	case s.DuplicatesRule() == DuplicatesSkip && s.DigestKind() != DigestSHA256:
+		bad("duplicates is skip and digest %s: who can make two contents of one digest could have the links of another's page left out; set digest to sha256, or duplicates to mark", s.DigestKind())
+	case s.DuplicatesRule() == DuplicatesMark && s.DigestKind() == DigestNone:
+		bad("duplicates is mark and digest none: contents are told apart by their digests; set digest to xxh3 or sha256")
+	}
 	if s.Delay < 0 {
 		bad("delay is %v, must not be negative", s.Delay)
 	}

@@ -36,6 +36,15 @@ func (k Keys) FilterKey(j, i int) string {
 	return k.Filter(j) + ":" + strconv.Itoa(i)
 }
 
+// Contents is the i-th key of the Bloom filter of pages' contents. meta says how
+// many there are.
+func (k Keys) Contents(i int) string {
+	if i == 0 {
+		return k.prefix + "contents"
+	}
+	return k.prefix + "contents:" + strconv.Itoa(i)
+}
+
 // Probes is a hash: per filter what probing has found out about it.
 func (k Keys) Probes() string { return k.prefix + "probes" }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
@@ -71,7 +72,11 @@ func showFilters(w io.Writer, list []redis.FilterState) {
 		if s.Fill >= minFill {
 			bits = fmt.Sprintf("%.1f", s.BitsPerURL)
 		}
-		row(w, s.Shard, s.Filter, s.Items, s.Capacity, fmt.Sprintf("%.1f%%", 100*s.Fill), s.Layers, boot.Bytes(uint64(s.Bytes)), bits, probes, measured, lost)
+		name := any(s.Filter)
+		if s.Filter == redis.ContentsFilter {
+			name = "contents"
+		}
+		row(w, s.Shard, name, s.Items, s.Capacity, fmt.Sprintf("%.1f%%", 100*s.Fill), s.Layers, boot.Bytes(uint64(s.Bytes)), bits, probes, measured, lost)
 	}
 	for _, s := range list {
 		if s.Stuck {
@@ -90,6 +95,9 @@ func showFilters(w io.Writer, list []redis.FilterState) {
 func dumpName(dir string, k int) string {
 	return filepath.Join(dir, fmt.Sprintf("shard-%04d.bloom", k))
 }
+
+// contentsName is the file of one shard's contents, beside that of its URLs.
+func contentsName(name string) string { return strings.TrimSuffix(name, ".bloom") + ".contents.bloom" }
 
 // checkShard refuses a --shard that the crawl does not have.
 func checkShard(f frontier.Operated, k int) error {
@@ -141,7 +149,12 @@ func (c *bloomDumpCmd) Run(env *boot.Env, g *cli) error {
 		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 			return err
 		}
-		n, err := c.each(f, c.Dir, "dumped", func(k int, name string) error { return dumpShard(ctx, f, k, name) })
+		n, err := c.each(f, c.Dir, "dumped", func(k int, name string) error {
+			if err := dumpContents(ctx, f, k, contentsName(name)); err != nil {
+				return err
+			}
+			return dumpFile(name, func(w io.Writer) error { return f.DumpFilters(ctx, k, w) })
+		})
 		if err != nil {
 			return err
 		}
@@ -151,14 +164,28 @@ func (c *bloomDumpCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-// dumpShard writes beside the name, to a file that no other dump has, and renames
+// dumpContents writes the filter of contents of a shard that has one. Without one
+// there is no file.
+func dumpContents(ctx context.Context, f *redis.Frontier, k int, name string) error {
+	there := false
+	err := dumpFile(name, func(w io.Writer) (err error) {
+		there, err = f.DumpContents(ctx, k, w)
+		return err
+	})
+	if err == nil && !there {
+		err = os.Remove(name)
+	}
+	return err
+}
+
+// dumpFile writes beside the name, to a file that no other dump has, and renames
 // it in the end.
-func dumpShard(ctx context.Context, f *redis.Frontier, k int, name string) error {
+func dumpFile(name string, dump func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {
 		return err
 	}
-	err = f.DumpFilters(ctx, k, file)
+	err = dump(file)
 	if err == nil {
 		err = file.Sync()
 	}
@@ -177,7 +204,16 @@ type bloomLoadCmd struct {
 // Run loads shards in order, up to the first that fails. One whose file is damaged keeps the filters it has.
 func (c *bloomLoadCmd) Run(env *boot.Env, g *cli) error {
 	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
-		n, err := c.each(f, c.Dir, "loaded", func(k int, name string) error { return loadShard(ctx, f, k, name, c.Force) })
+		n, err := c.each(f, c.Dir, "loaded", func(k int, name string) error {
+			if err := loadFile(name, func(r io.Reader) error { return f.LoadFilters(ctx, k, r, c.Force) }); err != nil {
+				return err
+			}
+			err := loadFile(contentsName(name), func(r io.Reader) error { return f.LoadContents(ctx, k, r, c.Force) })
+			if errors.Is(err, fs.ErrNotExist) { // nobody looked for duplicates
+				return nil
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -187,7 +223,7 @@ func (c *bloomLoadCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-func loadShard(ctx context.Context, f *redis.Frontier, k int, name string, force bool) error {
+func loadFile(name string, load func(io.Reader) error) error {
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w; `frontier bloom dump` writes it", err)
@@ -196,7 +232,7 @@ func loadShard(ctx context.Context, f *redis.Frontier, k int, name string, force
 		return err
 	}
 	defer file.Close()
-	if err := f.LoadFilters(ctx, k, file, force); err != nil {
+	if err := load(file); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

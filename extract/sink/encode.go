@@ -130,6 +130,9 @@ func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 	if r.Unchanged {
 		dst = append(dst, `,"unchanged":true`...)
 	}
+	if r.Duplicate {
+		dst = append(dst, `,"duplicate":true`...)
+	}
 	dst = optText(dst, `,"etag":`, r.ETag)
 	dst = optText(dst, `,"last_modified":`, r.Modified)
 	if len(r.Items) > 0 {

@@ -40,6 +40,7 @@ type Record struct {
 	Meta        json.RawMessage `json:"meta,omitempty"`
 	Digest      string          `json:"digest,omitempty"`    // xxh3:… or sha256:… of the decoded body
 	Unchanged   bool            `json:"unchanged,omitempty"` // it was fetched before, and is as it was
+	Duplicate   bool            `json:"duplicate,omitempty"` // another URL brought the same content before, where the crawl looks for that
 	ETag        string          `json:"etag,omitempty"`
 	Modified    string          `json:"last_modified,omitempty"`
 	Items       []Item          `json:"items,omitempty"`  // what handlers made of the page

@@ -7,12 +7,12 @@
 // keeps the site's clock and waits for its next request (nextRequest):
 // robots.txt, the clock, a free worker. A worker makes one request at a time
 // and owns all memory that one needs. What is left when a body has ended is
-// small (page): its record goes to the sink, its candidates to their shards
+// small (page): its content may be compared with those of others (asker), its record goes to the sink, its candidates to their shards
 // (admitter), and when all have answered, its outcome goes back with its visit
 // (settler).
 //
 // So a URL passes through the files in this order: shardloop, visit, robots,
-// worker, page, admit, settle; the others hold what these ask.
+// worker, page, duplicates, admit, settle; the others hold what these ask.
 //
 // A crash loses nothing: what was not settled comes back when its lease ends.
 // Pages whose record reached the sink and that were not settled are fetched
@@ -37,6 +37,7 @@ import (
 type Frontier interface {
 	frontier.Crawl
 	frontier.Queue
+	frontier.Contents
 	frontier.Rules
 	frontier.Counts
 	frontier.Pages
@@ -189,6 +190,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	for _, l := range c.loops {
 		loops.Go(func() { l.run(c.ctx) })
 		rear.Go(func() { l.admitter.run(back) })
+		rear.Go(func() { l.asker.run(back) })
 		rear.Go(func() { l.settler.run(back) })
 		rear.Go(func() { l.rules.run(back) })
 	}

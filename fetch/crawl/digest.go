@@ -57,9 +57,8 @@ func (d *digest) start() uint64 {
 	return 0
 }
 
-// text is the digest as records have it, such as sha256:… in hexadecimal digits;
-// empty for none.
-func (d *digest) text() string {
+// bytes is the whole digest, valid until the next page; nil for none.
+func (d *digest) bytes() []byte {
 	switch d.kind {
 	case frontier.DigestXXH3:
 		sum := d.xxh.Sum128().Bytes()
@@ -67,9 +66,19 @@ func (d *digest) text() string {
 	case frontier.DigestSHA256:
 		d.sum = d.sha.Sum(d.sum[:0])
 	default:
+		return nil
+	}
+	return d.sum
+}
+
+// text is the digest as records have it, such as sha256:… in hexadecimal digits;
+// empty for none.
+func (d *digest) text() string {
+	sum := d.bytes()
+	if sum == nil {
 		return ""
 	}
 	d.shown = append(append(d.shown[:0], d.kind...), ':')
-	d.shown = hex.AppendEncode(d.shown, d.sum)
+	d.shown = hex.AppendEncode(d.shown, sum)
 	return string(d.shown)
 }

@@ -287,6 +287,7 @@ func (c *Crawler) handle(ctx context.Context, p *Page) {
 	c.handling.end(p, err)
 	p.page.dropRecord = p.dropped && err == nil
 	if err == nil {
+		p.page.added = len(p.page.candidates) - p.links
 		p.Record.Items = p.items
 		c.handling.items.Add(len(p.items))
 		return

@@ -68,6 +68,9 @@ type counters struct {
 	same     *metrics.Counter // pages fetched again that did not change
 	seconds  *metrics.PrometheusHistogram
 
+	duplicates *metrics.Counter // pages whose content another URL brought before
+	unasked    *metrics.Counter // pages whose content was not asked for, its shard being silent
+
 	refusals [refusals]*metrics.Counter
 	returned atomic.Uint64 // pages that went back: a candidate of theirs found no room until the crawler stopped
 
@@ -87,20 +90,22 @@ func newCounters() *counters {
 	s := metrics.NewSet()
 	cs := &counters{
 		set: s, start: time.Now(),
-		bytes:    s.NewCounter("seine_crawl_body_bytes_total"),
-		wire:     s.NewCounter("seine_crawl_wire_bytes_total"),
-		links:    s.NewCounter("seine_crawl_links_total"),
-		known:    s.NewCounter("seine_crawl_links_known_total"),
-		gone:     s.NewCounter("seine_crawl_outcomes_gone_total"),
-		notAcked: s.NewCounter("seine_crawl_admissions_not_acked_total"),
-		overflow: s.NewCounter("seine_crawl_overflow_candidates_total"),
-		retries:  s.NewCounter(`seine_crawl_outcomes_total{kind="retry"}`),
-		requeues: s.NewCounter(`seine_crawl_outcomes_total{kind="requeue"}`),
-		done:     s.NewCounter(`seine_crawl_outcomes_total{kind="done"}`),
-		dead:     s.NewCounter(`seine_crawl_outcomes_total{kind="dead"}`),
-		same:     s.NewCounter("seine_crawl_pages_unchanged_total"),
-		seconds:  s.NewPrometheusHistogramExt("seine_crawl_fetch_seconds", metrics.ExponentialBuckets(1e-3, 2, 17)),
-		causes:   make(map[string]*failures),
+		bytes:      s.NewCounter("seine_crawl_body_bytes_total"),
+		wire:       s.NewCounter("seine_crawl_wire_bytes_total"),
+		links:      s.NewCounter("seine_crawl_links_total"),
+		known:      s.NewCounter("seine_crawl_links_known_total"),
+		gone:       s.NewCounter("seine_crawl_outcomes_gone_total"),
+		notAcked:   s.NewCounter("seine_crawl_admissions_not_acked_total"),
+		overflow:   s.NewCounter("seine_crawl_overflow_candidates_total"),
+		retries:    s.NewCounter(`seine_crawl_outcomes_total{kind="retry"}`),
+		requeues:   s.NewCounter(`seine_crawl_outcomes_total{kind="requeue"}`),
+		done:       s.NewCounter(`seine_crawl_outcomes_total{kind="done"}`),
+		dead:       s.NewCounter(`seine_crawl_outcomes_total{kind="dead"}`),
+		same:       s.NewCounter("seine_crawl_pages_unchanged_total"),
+		duplicates: s.NewCounter("seine_crawl_pages_duplicate_total"),
+		unasked:    s.NewCounter("seine_crawl_pages_unasked_total"),
+		seconds:    s.NewPrometheusHistogramExt("seine_crawl_fetch_seconds", metrics.ExponentialBuckets(1e-3, 2, 17)),
+		causes:     make(map[string]*failures),
 	}
 	for i := range cs.classes {
 		cs.classes[i] = s.NewCounter(fmt.Sprintf(`seine_crawl_pages_total{class="%s"}`, className(i)))

@@ -21,7 +21,8 @@ import (
 	"seine/frontier/canon"
 )
 
-// page is a fetched URL on its way to being settled: first its record reaches
+// page is a fetched URL on its way to being settled: where the crawl looks for
+// duplicates it first waits to be told whether it is one (question); its record reaches
 // the sink, then verdicts come on its candidates, then its outcome is settled. A
 // crash before the last step brings the URL back, so sinks see a record at least
 // once.
@@ -41,6 +42,7 @@ type page struct {
 	facts      frontier.Facts
 	seen       atomic.Int64 // candidates that were known
 	dropRecord bool         // its handler wants none
+	added      int          // of candidates, those that its handler added, the last
 }
 
 const (
@@ -165,6 +167,10 @@ func (w *worker) conclude(r reply, err error) {
 	w.crawler.flow.end(p.size)
 	if n := len(p.candidates); n > 0 {
 		w.brought = n
+	}
+	if w.takesPart() {
+		w.compare()
+		return
 	}
 	p.write(&w.rec)
 }

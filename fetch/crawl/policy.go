@@ -16,6 +16,7 @@ type policy struct {
 	scope    *frontier.Scope
 	classify func(url []byte) (class uint8, ok bool)        // by the crawl's rules
 	recrawl  func(url []byte) (r frontier.Recrawl, ok bool) // nil: nothing is fetched again
+	looks    bool                                           // the contents of pages are compared
 	follow   extract.Kinds
 	scanners sync.Pool // of *extract.Page, made by these rules
 }
@@ -40,6 +41,7 @@ const (
 	refusedOver
 	refusedForeign
 	refusedHandler
+	refusedDuplicate
 	refusals
 )
 
@@ -47,7 +49,7 @@ const (
 var refusalNames [refusals]string = frontier.ReasonNames
 
 func newPolicy(s *frontier.Settings) (*policy, error) {
-	pol := &policy{settings: s}
+	pol := &policy{settings: s, looks: s.DuplicatesRule() != frontier.DuplicatesOff}
 	var err error
 	if pol.scope, err = frontier.NewScope(s); err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ type shardLoop struct {
 	overflow *overflowQueue // nil without an overflow
 	admitter *admitter
 	settler  *settler
+	asker    *asker
 	rules    *rulesKeeper
 
 	verdicts [4]*metrics.Counter // by frontier.Verdict
@@ -64,6 +65,7 @@ func newShardLoop(c *Crawler, k int) *shardLoop {
 	l.overflow = newOverflowQueue(l)
 	l.admitter = newAdmitter(l)
 	l.settler = newSettler(l)
+	l.asker = newAsker(l)
 	l.rules = &rulesKeeper{loop: l, wake: make(chan struct{}, 1)}
 	return l
 }

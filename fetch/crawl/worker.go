@@ -57,6 +57,7 @@ type worker struct {
 	name     string // of the page, see shown
 	src      source
 	scan     bool          // the body goes through the scanner
+	listing  bool          // as a sitemap or feed
 	scanner  *extract.Page // one of policy's, while a body comes and until its page is sent on
 	digest   *digest       // one of the crawler's, likewise; nil where no body came
 	brought  int           // candidates of the last page that had some
@@ -186,13 +187,14 @@ func (w *worker) Begin(r *fetch.Response) bool {
 	if w.scanner, _ = w.policy.scanners.Get().(*extract.Page); w.scanner == nil {
 		w.scanner = w.crawler.newScanner(w.policy)
 	}
+	w.listing = w.item.Sitemap || w.policy.settings.Sitemaps && isSitemap(&w.url, r.Type)
 	w.scanner.Reset(extract.Doc{
 		Base:        &w.url,
 		ContentType: r.Type,
 		Link:        r.Header.Values("Link"),
 		Refresh:     r.Header.Values("Refresh"),
 		Robots:      r.Header.Values("X-Robots-Tag"),
-		Sitemap:     w.item.Sitemap || w.policy.settings.Sitemaps && isSitemap(&w.url, r.Type),
+		Sitemap:     w.listing,
 		SitemapOf:   w.src.host,
 	}, w.onLink)
 	return true

@@ -117,7 +117,10 @@ func checkAll(ctx context.Context, f *redis.Frontier, k int, urls bool, sum *Rep
 	for _, key := range c.lost {
 		c.report.fault(key, "the filter is missing: nothing is admitted until it is restored from a dump (frontier bloom load); without one, create the crawl anew and seed it")
 	}
-	for _, step := range []func(context.Context) error{c.checkFilters, c.gather, c.checkSites, c.checkLeases, c.checkDead, c.checkProbes, c.checkURLs} {
+	if c.contents, err = f.ContentSet(ctx, k); err != nil {
+		return nil, err
+	}
+	for _, step := range []func(context.Context) error{c.checkFilters, c.checkContents, c.gather, c.checkSites, c.checkLeases, c.checkDead, c.checkProbes, c.checkURLs} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -132,23 +135,24 @@ func checkAll(ctx context.Context, f *redis.Frontier, k int, urls bool, sum *Rep
 
 // checker is one check on its way.
 type checker struct {
-	f       *redis.Frontier
-	client  *shard.Client
-	k       int
-	keys    shard.Keys
-	urls    bool
-	report  *Report
-	sum     *Report // what a repair did, nil = only look
-	todo    todo
-	sites   map[string]bool   // found by their keys or in a zset
-	visits  map[string]bool   // tokens found by their v
-	leases  []frontier.Lease  // each once
-	leased  map[string]bool   // tokens of leases
-	holders map[string]string // token -> site that names it
-	causes  map[string]int64  // of dead lists, with their lengths
-	filters bloom.Set
-	epoch   string   // of the shard, "" when it is missing
-	lost    []string // keys of filters that are missing
+	f        *redis.Frontier
+	client   *shard.Client
+	k        int
+	keys     shard.Keys
+	urls     bool
+	report   *Report
+	sum      *Report // what a repair did, nil = only look
+	todo     todo
+	sites    map[string]bool   // found by their keys or in a zset
+	visits   map[string]bool   // tokens found by their v
+	leases   []frontier.Lease  // each once
+	leased   map[string]bool   // tokens of leases
+	holders  map[string]string // token -> site that names it
+	causes   map[string]int64  // of dead lists, with their lengths
+	filters  bloom.Set
+	epoch    string    // of the shard, "" when it is missing
+	lost     []string  // keys of filters that are missing
+	contents bloom.Set // the filter of contents, of no key where there is none
 
 	parser *canon.Parser
 	url    canon.URL

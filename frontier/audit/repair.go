@@ -11,6 +11,7 @@ import (
 
 	"errors"
 
+	"seine/bloom"
 	"seine/frontier"
 	"seine/frontier/redis"
 	"seine/shard"
@@ -118,14 +119,17 @@ func (c *checker) mendMeta(ctx context.Context) error {
 		if root.Paused {
 			paused = "1"
 		}
-		each, err := c.f.FoundKeys(ctx, c.k)
+		each, contents, err := c.f.FoundKeys(ctx, c.k)
 		if err != nil {
 			return err
 		}
 		// Without knowing whether rules bind, admission looks for them.
-		set := shard.Fields{"epoch", cmp.Or(c.epoch, c.f.EpochOf(each)), "rev", root.Rev, "paused", paused, "ruled", "1"}
+		set := shard.Fields{"epoch", cmp.Or(c.epoch, c.f.EpochOf(each, contents)), "rev", root.Rev, "paused", paused, "ruled", "1"}
 		if each > 1 {
 			set = append(set, "keys", strconv.Itoa(each))
+		}
+		if contents > 0 {
+			set = append(set, "contents", strconv.Itoa(contents))
 		}
 		ok, err := c.client.CompareAndSet(ctx, c.k, meta, c.todo.meta, set)
 		if err != nil {
@@ -293,23 +297,55 @@ func (c *checker) checkTypes(ctx context.Context) error {
 	})
 }
 
-// checkFilters looks for filters that are none, and for those that cannot move. What
-// a module calls its own type is its business.
+// checkFilters looks for filters that are none, and for those that cannot move.
 func (c *checker) checkFilters(ctx context.Context) error {
-	for _, key := range c.filters.All() {
+	strange, err := c.noFilters(ctx, c.filters)
+	c.lost = append(c.lost, strange...)
+	if err != nil || strange != nil { // asked how large it is it would be an error
+		return err
+	}
+	return c.checkStuck(ctx, c.filters)
+}
+
+// checkContents is checkFilters of the filter of contents. One that is missing is
+// made anew when somebody asks, and is no fault.
+func (c *checker) checkContents(ctx context.Context) error {
+	if c.contents.Each == 0 {
+		return nil
+	}
+	strange, err := c.noFilters(ctx, c.contents)
+	if err != nil || strange != nil {
+		return err
+	}
+	lost, err := c.f.LostFilters(ctx, c.contents)
+	if err != nil {
+		return err
+	}
+	for _, key := range lost {
+		c.report.note(key + ": this key of the filter of contents is missing; it is made anew, empty, when a fetcher asks, and pages that it held pass for first ones once more")
+	}
+	return c.checkStuck(ctx, c.contents)
+}
+
+// noFilters names keys of filters that are of another type. What a module calls its
+// own type is its business.
+func (c *checker) noFilters(ctx context.Context, set bloom.Set) (strange []string, err error) {
+	for _, key := range set.All() {
 		kind, err := c.kindOf(ctx, key)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if slices.Contains([]string{"string", "list", "set", "zset", "hash", "stream"}, kind) {
-			c.lost = append(c.lost, key)
+			strange = append(strange, key)
 			c.isStrange(key, kind, "a Bloom filter")
 		}
 	}
-	if c.todo.strange != nil { // asked how large it is it would be an error
-		return nil
-	}
-	stuck, err := c.f.Stuck(ctx, c.filters)
+	return strange, nil
+}
+
+// checkStuck tells of keys of filters that cannot move.
+func (c *checker) checkStuck(ctx context.Context, set bloom.Set) error {
+	stuck, err := c.f.Stuck(ctx, set)
 	if err != nil {
 		return err
 	}

@@ -26,12 +26,13 @@ type File struct {
 
 // Saved counts what a shard holds.
 type Saved struct {
-	Known   int64 `json:"known"` // URLs and requests for them
-	Queued  int64 `json:"queued"`
-	Waiting int64 `json:"waiting"`
-	Again   int64 `json:"again"`
-	Done    int64 `json:"done"`
-	Dead    int64 `json:"dead"`
+	Known    int64 `json:"known"`    // URLs and requests for them
+	Contents int64 `json:"contents"` // of pages, each once
+	Queued   int64 `json:"queued"`
+	Waiting  int64 `json:"waiting"`
+	Again    int64 `json:"again"`
+	Done     int64 `json:"done"`
+	Dead     int64 `json:"dead"`
 }
 
 // faultsMost is how many faults a check tells of.
@@ -74,7 +75,7 @@ func (d *dir) check() (*Checked, error) {
 		return nil, err
 	}
 	for _, p := range f.states {
-		c.Shards = append(c.Shards, Saved{Known: int64(p.known.n), Queued: p.stats.Queued, Waiting: p.stats.Waiting, Again: p.stats.Again, Done: p.stats.Done, Dead: p.stats.Dead})
+		c.Shards = append(c.Shards, Saved{Known: int64(p.known.n), Contents: p.contents.n, Queued: p.stats.Queued, Waiting: p.stats.Waiting, Again: p.stats.Again, Done: p.stats.Done, Dead: p.stats.Dead})
 		c.content(p)
 	}
 	return c, nil

@@ -19,6 +19,7 @@ const (
 	keyCounters = 'c' // -> time and counters
 	keySite     = 's' // site -> its clock and marks, and what it is lent with
 	keyKnown    = 'k' // fingerprint -> nothing
+	keyContent  = 'b' // digest, and the same of digest and URL -> nothing
 	keyEntry    = 'q' // site, 0, class, number -> entry; numbers are the order of a list
 	keyRetry    = 'w' // site, 0, number -> due time, entry
 	keyAgain    = 'a' // site, 0, what it is known by -> due time, entry

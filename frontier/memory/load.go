@@ -38,6 +38,7 @@ func (l *loader) load() error {
 		{keyCounters, l.loadCounters},
 		{keySite, l.loadSite},
 		{keyKnown, l.loadKnown},
+		{keyContent, l.loadContent},
 		{keySum, l.loadSum},
 		{keySeed, l.loadSeed},
 		{keyLetter, l.loadLetter}, // before what may be added to them

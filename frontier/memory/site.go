@@ -33,20 +33,21 @@ type shardState struct {
 	quiet int64 // until then no expired token is named
 	turn  int   // ticks that named due sites
 
-	known   known
-	sites   map[string]*site
-	heaps   [places]heap[*site]
-	leases  map[string]*lease
-	expiry  heap[*lease]
-	dead    map[string]*letters
-	rules   map[string]*siteRules
-	sums    map[string]int64      // for reports
-	seeds   map[string]string     // what became of the first
-	gone    [2][]frontier.TopSite // sites that are forgotten, the first by pages and by dead
-	words   map[string]string     // that many sites share
-	stats   frontier.ShardStats
-	scratch []byte
-	batch   batch
+	known    known
+	contents contents
+	sites    map[string]*site
+	heaps    [places]heap[*site]
+	leases   map[string]*lease
+	expiry   heap[*lease]
+	dead     map[string]*letters
+	rules    map[string]*siteRules
+	sums     map[string]int64      // for reports
+	seeds    map[string]string     // what became of the first
+	gone     [2][]frontier.TopSite // sites that are forgotten, the first by pages and by dead
+	words    map[string]string     // that many sites share
+	stats    frontier.ShardStats
+	scratch  []byte
+	batch    batch
 
 	tx          *store.Batch // what this call changes in the store; nil when nothing is kept on disk
 	changes     []*site      // whose records it changes

@@ -26,7 +26,7 @@ func (f *Frontier) withFilters(use func(*bloom.Filters, bloom.Plan) error) error
 // FilterState is one filter of a shard.
 type FilterState struct {
 	Shard  int `json:"shard"`
-	Filter int `json:"filter"`
+	Filter int `json:"filter"` // -1: that of contents, whose items are two a page
 	bloom.Info
 	Fill       float64       `json:"fill"`             // above 1 it grew past its plan
 	BitsPerURL float64       `json:"bits_per_url"`     // 0 when empty
@@ -78,11 +78,42 @@ func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, erro
 				s.Fill, s.BitsPerURL = s.Info.Fill(), s.Info.BitsPerURL()
 				list = append(list, s)
 			}
+			s, err := f.contentState(ctx, filters, k, probes)
+			if err != nil {
+				return err
+			}
+			list = append(list, s...)
 		}
 		return nil
 	})
 	return list, err
 }
+
+// contentState is the state of the filter of contents of shard k, none where there is
+// none, or nothing of it: it is made anew then.
+func (f *Frontier) contentState(ctx context.Context, filters *bloom.Filters, k, probes int) ([]FilterState, error) {
+	set, err := f.ContentSet(ctx, k)
+	if err != nil || set.Each == 0 {
+		return nil, err
+	}
+	s := FilterState{Shard: k, Filter: ContentsFilter, Promised: set.Plan.ErrorRate, IdealBits: set.Plan.IdealBits()}
+	if probes > 0 {
+		s.Probe = new(bloom.Probe)
+		s.Info, *s.Probe, err = filters.Measure(ctx, k, probes, set.Filter(0)...)
+		s.Over = s.Probe.Exceeds(s.Promised)
+	} else {
+		s.Info, err = filters.Info(ctx, k, set.Filter(0)...)
+	}
+	if errors.Is(err, bloom.ErrMissing) {
+		return nil, nil
+	}
+	s.Stuck = s.Largest > f.stuckBytes()
+	s.Fill, s.BitsPerURL = s.Info.Fill(), s.Info.BitsPerURL()
+	return []FilterState{s}, err
+}
+
+// ContentsFilter is the number that a filter of contents has among FilterStates.
+const ContentsFilter = -1
 
 // overFilters are those of some shards with a filter that errs more often than the crawl
 // allows, as probing found, and what of that cannot be read. Cost: one call a
@@ -183,7 +214,36 @@ func (f *Frontier) LoadFilters(ctx context.Context, k int, r io.Reader, force bo
 			if err := f.raise(ctx, k); err != nil {
 				return err
 			}
-			return f.setEach(ctx, k, set.Each, each)
+			return f.setEach(ctx, &f.urls, k, set.Each, each)
+		})
+	})
+}
+
+// DumpContents writes the filter of contents of shard k to w, and says whether there
+// is one.
+func (f *Frontier) DumpContents(ctx context.Context, k int, w io.Writer) (there bool, err error) {
+	set, err := f.ContentSet(ctx, k)
+	if err != nil || set.Each == 0 {
+		return false, err
+	}
+	return true, f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+		return filters.Dump(ctx, set, w)
+	})
+}
+
+// LoadContents reads a dump of the filter of contents of shard k. One that holds
+// contents is replaced by force only.
+func (f *Frontier) LoadContents(ctx context.Context, k int, r io.Reader, force bool) error {
+	if err := f.raise(ctx, k); err != nil {
+		return err
+	}
+	set, err := f.ContentSet(ctx, k)
+	if err != nil {
+		return err
+	}
+	return f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+		return filters.Load(ctx, set, r, force, func(each int) error {
+			return f.setEach(ctx, &f.contents, k, set.Each, each)
 		})
 	})
 }
@@ -215,6 +275,9 @@ func (f *Frontier) Places(ctx context.Context) ([]Place, error) {
 		list[k].ShardStats = stats[k]
 	}
 	for _, s := range filters {
+		if s.Filter == ContentsFilter {
+			continue
+		}
 		p := &list[s.Shard]
 		p.Filters++
 		p.FilterItems += s.Items

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"seine/bloom"
 	"seine/frontier"
@@ -30,19 +31,52 @@ func (f *Frontier) grownEpoch() string { return f.epoch + ":2" }
 // owns says whether a shard with this epoch is one of this creation of the crawl.
 func (f *Frontier) owns(epoch string) bool { return epoch == f.epoch || epoch == f.grownEpoch() }
 
-// FilterSet names the filters of shard k as they are now. Cost: one call.
-func (f *Frontier) FilterSet(ctx context.Context, k int) (bloom.Set, error) {
+// family is what every shard has filters of: known URLs, or contents of pages.
+type family struct {
+	field string         // of meta, says how many keys each filter has
+	each  []atomic.Int64 // by shard: the same as last heard; 0 = 1
+}
+
+// least is how many keys a filter has where meta does not say: that of contents is
+// made when the first are asked for.
+func (f *Frontier) least(fam *family) int {
+	if fam == &f.contents {
+		return 0
+	}
+	return 1
+}
+
+// set names the filters of a family in shard k, each of so many keys.
+func (f *Frontier) set(fam *family, k, each int) (bloom.Set, error) {
 	plan, err := planOf(f.layout)
+	s := bloom.Set{Shard: k, Keys: f.keys[k], Plan: plan, Each: each}
+	if fam == &f.contents && err == nil {
+		s.Plan, s.Contents = plan.Contents(), true
+	}
+	return s, err
+}
+
+// setNow is set with as many keys as there are now. Cost: one call.
+func (f *Frontier) setNow(ctx context.Context, fam *family, k int) (bloom.Set, error) {
+	raw, err := f.client.Do(ctx, k, f.keys[k].Meta(), "HGET", f.keys[k].Meta(), fam.field)
 	if err != nil {
 		return bloom.Set{}, err
 	}
-	raw, err := f.client.Do(ctx, k, f.keys[k].Meta(), "HGET", f.keys[k].Meta(), "keys")
-	if err != nil {
-		return bloom.Set{}, err
-	}
-	each := max(int(shard.Int(raw)), 1)
-	f.each[k].Store(int64(each))
-	return bloom.Set{Shard: k, Keys: f.keys[k], Plan: plan, Each: each}, nil
+	each := max(int(shard.Int(raw)), f.least(fam))
+	fam.each[k].Store(int64(each))
+	return f.set(fam, k, each)
+}
+
+// FilterSet names the filters of known URLs of shard k as they are now. Cost: one
+// call.
+func (f *Frontier) FilterSet(ctx context.Context, k int) (bloom.Set, error) {
+	return f.setNow(ctx, &f.urls, k)
+}
+
+// ContentSet names the filter of contents of shard k as it is now; it has no key
+// where nobody asked for duplicates yet. Cost: one call.
+func (f *Frontier) ContentSet(ctx context.Context, k int) (bloom.Set, error) {
+	return f.setNow(ctx, &f.contents, k)
 }
 
 // roomTries bounds how often a call is made again because filters got further keys.
@@ -53,12 +87,13 @@ const roomTries = 20
 // filter has, and how many URLs the last of them may hold by the plan (0: what it
 // has room for; -1: what it has no room for is to be refused), and returns the reply
 // and the keys that it declared. Where Redis is too full for further keys it
-// refuses. ErrLostFilter names a key that is missing.
-func (f *Frontier) withRoom(ctx context.Context, k int, op string, call func(each int, room int64) (reply any, keys []string, err error)) error {
+// refuses. ErrLostFilter names a key that is missing; that of contents is made anew,
+// for without it copies pass for new and nothing is lost.
+func (f *Frontier) withRoom(ctx context.Context, fam *family, k int, op string, call func(each int, room int64) (reply any, keys []string, err error)) error {
 	full := false
 	for range roomTries {
-		each := max(int(f.each[k].Load()), 1)
-		reply, keys, err := call(each, f.room(each, full))
+		each := max(int(fam.each[k].Load()), 1)
+		reply, keys, err := call(each, f.room(fam, each, full))
 		if err == nil {
 			err = f.refusal(k, op, reply)
 		}
@@ -68,14 +103,25 @@ func (f *Frontier) withRoom(ctx context.Context, k int, op string, call func(eac
 		text, _ := reply.(string)
 		switch word, number, _ := strings.Cut(text, " "); word {
 		case "!keys":
-			f.each[k].Store(shard.Int(number))
+			fam.each[k].Store(shard.Int(number))
+			if shard.Int(number) == 0 {
+				if err := f.makeContents(ctx, k, 0); err != nil {
+					return err
+				}
+			}
 		case "!grow":
-			if err := f.grow(ctx, k, each); isFull(err) {
+			if err := f.grow(ctx, fam, k, each); isFull(err) {
 				full = true
 			} else if err != nil {
 				return err
 			}
 		case "!lost":
+			if fam == &f.contents {
+				if err := f.makeContents(ctx, k, each); err != nil {
+					return err
+				}
+				continue
+			}
 			at := min(8+shard.Int(number), int64(len(keys)-1)) // the filters come after KEYS[9]
 			return &shard.Error{Shard: k, Op: op, Err: fmt.Errorf("%w: %s; restore it with `frontier bloom load DIR --shard %d`", frontier.ErrLostFilter, keys[at], k)}
 		default:
@@ -85,42 +131,58 @@ func (f *Frontier) withRoom(ctx context.Context, k int, op string, call func(eac
 	return &shard.Error{Shard: k, Op: op, Err: fmt.Errorf("frontier: the filters got further keys %d times during one call; programs of a crawl must have the same settings", roomTries)}
 }
 
-// room is how many URLs the last of so many keys may hold. full: there is no room
+// room is how many items the last of so many keys may hold. full: there is no room
 // for further keys.
-func (f *Frontier) room(each int, full bool) int64 {
-	plan, err := planOf(f.layout)
+func (f *Frontier) room(fam *family, each int, full bool) int64 {
+	set, err := f.set(fam, 0, each)
 	switch {
 	case full:
 		return -1
 	case each > 1 || err != nil: // a further key does not grow
 		return 0
 	}
-	return plan.Room(f.cfg.MaxFilter)
+	return set.Plan.Room(f.cfg.MaxFilter)
 }
 
-// grow gives every filter of shard k, which has so many keys, a further one. It may
-// run in many programs at once, and again after it broke off. Cost: a few calls and
-// two a filter, and the memory of the new keys.
-func (f *Frontier) grow(ctx context.Context, k, each int) error {
+// grow gives every filter of a family in shard k, which has so many keys, a further
+// one. It may run in many programs at once, and again after it broke off. Cost: a few
+// calls and two a filter, and the memory of the new keys.
+func (f *Frontier) grow(ctx context.Context, fam *family, k, each int) error {
 	if err := f.raise(ctx, k); err != nil {
 		return err
 	}
-	err := f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
-		for j := range f.layout.Filters {
-			first, err := filters.Info(ctx, k, f.keys[k].Filter(j))
-			if err != nil {
-				return lost(err)
+	if err := f.reserveKeys(ctx, fam, k, each, each+1); err != nil {
+		return err
+	}
+	return f.setEach(ctx, fam, k, each, each+1)
+}
+
+// reserveKeys reserves those keys of a family's filters in shard k, but for those
+// that are there.
+func (f *Frontier) reserveKeys(ctx context.Context, fam *family, k, from, to int) error {
+	set, err := f.set(fam, k, to)
+	if err != nil {
+		return err
+	}
+	return f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+		for j := range set.Plan.Filters {
+			if from == 0 {
+				if err := filters.Reserve(ctx, k, set.Key(j, 0), set.Plan); err != nil {
+					return err
+				}
 			}
-			if err := filters.Reserve(ctx, k, f.keys[k].FilterKey(j, each), plan.Further(first.Layers, each, f.cfg.MaxFilter)); err != nil {
-				return err
+			for i := max(from, 1); i < to; i++ {
+				first, err := filters.Info(ctx, k, set.Key(j, 0))
+				if err != nil {
+					return lost(err)
+				}
+				if err := filters.Reserve(ctx, k, set.Key(j, i), set.Plan.Further(first.Layers, i, f.cfg.MaxFilter)); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return f.setEach(ctx, k, each, each+1)
 }
 
 // raise makes shard k one of format 2, after the root: from then on no program of
@@ -160,17 +222,17 @@ func (f *Frontier) raiseFor(ctx context.Context, k int) error {
 	return err
 }
 
-// setEach says in the meta of shard k, which is of format 2, that each filter has
-// to keys, unless it does not say from any more.
-func (f *Frontier) setEach(ctx context.Context, k, from, to int) error {
+// setEach says in the meta of shard k, which is of format 2, that each filter of a
+// family has to keys, unless it does not say from any more.
+func (f *Frontier) setEach(ctx context.Context, fam *family, k, from, to int) error {
 	field := func(n int) string {
-		if n == 1 {
+		if n == f.least(fam) {
 			return ""
 		}
 		return strconv.Itoa(n)
 	}
 	_, err := f.client.CompareAndSet(ctx, k, f.keys[k].Meta(),
-		shard.Fields{"epoch", f.grownEpoch(), "keys", field(from)}, shard.Fields{"keys", field(to)})
+		shard.Fields{"epoch", f.grownEpoch(), fam.field, field(from)}, shard.Fields{fam.field, field(to)})
 	return err
 }
 
@@ -180,7 +242,7 @@ func (f *Frontier) setEach(ctx context.Context, k, from, to int) error {
 // is an error that names OOM. Cost: one call.
 func (f *Frontier) Remember(ctx context.Context, k, j int, prints []any) (refused []bool, err error) {
 	var reply any
-	err = f.withRoom(ctx, k, "remember", func(each int, room int64) (any, []string, error) {
+	err = f.withRoom(ctx, &f.urls, k, "remember", func(each int, room int64) (any, []string, error) {
 		if room < 0 {
 			return nil, nil, &shard.Error{Shard: k, Op: "remember", Err: errNoRoom}
 		}
@@ -208,17 +270,27 @@ func (f *Frontier) Remember(ctx context.Context, k, j int, prints []any) (refuse
 // errNoRoom: a filter needs another key and Redis has no memory for it.
 var errNoRoom = errors.New("frontier: OOM: there is no memory for a further key of a filter")
 
-// FoundKeys is how many keys some filter of shard k has by what is there, for a
-// shard whose meta lost the number. Cost: a call a key of a filter.
-func (f *Frontier) FoundKeys(ctx context.Context, k int) (each int, err error) {
-	for each = 1; ; each++ {
+// FoundKeys is how many keys some filter of shard k, and that of contents, have by
+// what is there, for a shard whose meta lost the numbers. Cost: a call a key.
+func (f *Frontier) FoundKeys(ctx context.Context, k int) (each, contents int, err error) {
+	if each, err = f.foundKeys(ctx, &f.urls, k); err == nil {
+		contents, err = f.foundKeys(ctx, &f.contents, k)
+	}
+	return each, contents, err
+}
+
+// foundKeys is FoundKeys of a family.
+func (f *Frontier) foundKeys(ctx context.Context, fam *family, k int) (each int, err error) {
+	set, err := f.set(fam, k, 0)
+	for each = f.least(fam); err == nil; each++ {
 		all := []any{"EXISTS"}
-		for j := range f.layout.Filters {
-			all = append(all, f.keys[k].FilterKey(j, each))
+		for j := range set.Plan.Filters {
+			all = append(all, set.Key(j, each))
 		}
-		there, err := f.client.Do(ctx, k, f.keys[k].Meta(), all...)
-		if err != nil || shard.Int(there) == 0 {
-			return each, err
+		var there any
+		if there, err = f.client.Do(ctx, k, f.keys[k].Meta(), all...); err == nil && shard.Int(there) == 0 {
+			break
 		}
 	}
+	return each, err
 }

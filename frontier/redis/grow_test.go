@@ -179,8 +179,8 @@ func TestFiltersGrowWhileSlotsMove(t *testing.T) {
 		}
 	}
 	s := as(t, programs[0])
-	if n := admitted.Load(); n != urls || moves < 3 || s.each[0].Load() < 4 {
-		t.Errorf("%d URLs were admitted, want %d; %d moves, %d keys", n, urls, moves, s.each[0].Load())
+	if n := admitted.Load(); n != urls || moves < 3 || s.urls.each[0].Load() < 4 {
+		t.Errorf("%d URLs were admitted, want %d; %d moves, %d keys", n, urls, moves, s.urls.each[0].Load())
 	}
 	if got := s.count(0, urls); got != "s" {
 		t.Errorf("verdicts %s, want that all are seen", got)
@@ -228,7 +228,7 @@ func TestJoinOldCrawl(t *testing.T) {
 		t.Errorf("%+v, %v, want that the filter cannot move", c, err)
 	}
 	for at := 9000; ; at += 100 {
-		if young.count(at, at+100); young.each[0].Load() > 1 {
+		if young.count(at, at+100); young.urls.each[0].Load() > 1 {
 			break
 		}
 		if at > 20_000 {

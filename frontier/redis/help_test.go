@@ -253,7 +253,7 @@ func (s *stand) alter(site string, c frontier.SiteChange) {
 // Grow gives every filter of every shard another key, before any is full.
 func (f *Frontier) Grow(ctx context.Context) error {
 	for k := range f.keys {
-		if err := f.grow(ctx, k, max(int(f.each[k].Load()), 1)); err != nil {
+		if err := f.grow(ctx, &f.urls, k, max(int(f.urls.each[k].Load()), 1)); err != nil {
 			return err
 		}
 		if _, err := f.FilterSet(ctx, k); err != nil {

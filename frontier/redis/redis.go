@@ -6,6 +6,7 @@
 //
 //   - Admit makes candidates known: what is new goes from the filter into the
 //     queue of its site and class, unless memory is scarce and that queue long.
+//   - Duplicates says which contents of pages came before, and remembers new ones.
 //   - Tick names sites that are due, each with a ticket: a claim on the site
 //     that holds for a few seconds.
 //   - Visit turns tickets into visits: some URLs of the site, lent with the
@@ -107,7 +108,8 @@ type Frontier struct {
 	process    string     // makes tokens of this process differ from those of others
 	run        runner     // client.Run, or what a test puts in its place
 	tokens     atomic.Uint64
-	each       []atomic.Int64                        // by shard: how many keys each filter has, as last heard; 0 = 1
+	urls       family                                // filters of what is known
+	contents   family                                // the filter of contents
 	raised     []atomic.Uint64                       // by shard: 1 + client.Epoch when it was of format 2
 	longest    []atomic.Uint32                       // by shard: the longest queue of its master, as Stats last saw it
 	recent     atomic.Pointer[[]frontier.ShardStats] // as RecentStats last saw them
@@ -123,7 +125,9 @@ type runner func(ctx context.Context, k int, s *shard.Script, keys []string, arg
 func attach(client *shard.Client, crawl string, layout frontier.Layout, epoch string) *Frontier {
 	f := &Frontier{client: client, crawl: crawl, layout: layout, epoch: epoch, shards: shard.NewMap(layout.Shards)}
 	f.cfg, f.longest = Config{}.complete(), make([]atomic.Uint32, layout.Shards)
-	f.each, f.unasked, f.raised = make([]atomic.Int64, layout.Shards), make([]atomic.Bool, layout.Shards), make([]atomic.Uint64, layout.Shards)
+	f.urls = family{field: "keys", each: make([]atomic.Int64, layout.Shards)}
+	f.contents = family{field: "contents", each: make([]atomic.Int64, layout.Shards)}
+	f.unasked, f.raised = make([]atomic.Bool, layout.Shards), make([]atomic.Uint64, layout.Shards)
 	f.process, f.run = strings.ToLower(rand.Text()[:11]), client.Run
 	for k := range layout.Shards {
 		keys := shard.KeysOf(crawl, f.shards.Tag(k))

@@ -17,9 +17,10 @@ func (f *Frontier) Crawl() string { return f.crawl }
 // Owns says whether a shard with this epoch is one of this creation of the crawl.
 func (f *Frontier) Owns(epoch string) bool { return f.owns(epoch) }
 
-// EpochOf is the epoch of a shard whose filters have so many keys.
-func (f *Frontier) EpochOf(each int) string {
-	if each > 1 {
+// EpochOf is the epoch of a shard whose filters, and that of contents, have so many
+// keys.
+func (f *Frontier) EpochOf(each, contents int) string {
+	if each > 1 || contents > 0 {
 		return f.grownEpoch()
 	}
 	return f.epoch

@@ -55,6 +55,8 @@ type CrawlFlags struct {
 	Recrawl      []string `group:"again" sep:"none" placeholder:"REGEX=INTERVAL[..MAX]" help:"Fetch pages whose URLs match again after INTERVAL; after half as long again when they did not change, up to MAX, after half as long when they did, down to INTERVAL. The first match counts. Repeatable."`
 	RecrawlShare *int     `group:"again" placeholder:"PCT" help:"Per cent of a visit that pages to be fetched again have while new URLs are there (0: what those leave)."`
 
+	Duplicates *string `group:"again" placeholder:"RULE" help:"Pages whose content another URL brought before: off, mark (their records say so) or skip (and their links are not followed; needs --digest sha256) (off)."`
+
 	MemoryHigh *int `group:"scope" placeholder:"PCT" help:"Above so many per cent of Redis's maxmemory turn away links of the sites with the longest queues, 0 never (0). They are lost, or kept with --overflow."`
 	MemoryLow  *int `group:"scope" placeholder:"PCT" help:"Below it let them in again (5 below --memory-high)."`
 
@@ -111,6 +113,7 @@ func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	set(&s.Referrer, c.Referrer)
 	set(&s.Digest, c.Digest)
 	set(&s.Cookies, c.Cookies)
+	set(&s.Duplicates, c.Duplicates)
 	set(&s.RecrawlShare, c.RecrawlShare)
 	set(&s.MemoryHigh, c.MemoryHigh)
 	set(&s.MemoryLow, c.MemoryLow)

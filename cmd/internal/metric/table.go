@@ -16,6 +16,8 @@ var Table = []Row{
 	{"seine_crawl_answers_total", counter, []string{"code"}, "Answers by status code; codes that nobody registered are other."},
 	{"seine_crawl_media_total", counter, []string{"kind"}, "Answers of class 2xx by the kind of their content."},
 	{"seine_crawl_pages_unchanged_total", counter, nil, "Pages fetched again that were as they had been."},
+	{"seine_crawl_pages_duplicate_total", counter, nil, "Pages whose content another URL brought before."},
+	{"seine_crawl_pages_unasked_total", counter, nil, "Pages whose content was not compared, for its shard was silent."},
 	{"seine_crawl_outcomes_total", counter, []string{"kind"}, "Settled URLs by what became of them."},
 	{"seine_crawl_outcomes_gone_total", counter, nil, "Outcomes that came too late: the visit was taken back, or they had counted before."},
 	{"seine_crawl_failures_total", counter, []string{"cause", "kind"}, "URLs that failed, by cause and by what follows: retry or dead."},

@@ -130,6 +130,9 @@ func (wt *watcher) readFills(ctx context.Context) []fill {
 	}
 	fills := make([]fill, f.Shards())
 	for _, s := range list {
+		if s.Filter == redis.ContentsFilter {
+			continue
+		}
 		to := &fills[s.Shard]
 		to.Shard, to.Fill, to.Rate = s.Shard, max(to.Fill, s.Fill), max(to.Rate, s.Live.Rate)
 		to.Probed = to.Probed || s.Live.All.N > 0

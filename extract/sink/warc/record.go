@@ -118,6 +118,9 @@ func (w *writer) response(r *sink.Record, main id, date time.Time) (seen *source
 		w.text("WARC-Truncated", e.Cut)
 	}
 	if same {
+		// Without WARC-Refers-To-Date, which must be the WARC-Date of the record that is
+		// meant: with a URL stands when its last fetch ended, in seconds, and that may
+		// have been a revisit itself.
 		w.text("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/server-not-modified")
 		w.text("WARC-Refers-To-Target-URI", r.URL)
 	} else if whole {

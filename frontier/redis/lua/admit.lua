@@ -24,7 +24,7 @@ local push, most = ARGV[2], tonumber(ARGV[3])
 local low, high, elsewhere = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local each, most_known = tonumber(ARGV[7]), tonumber(ARGV[8])
 local filters, runs, n, capped = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12] == '1'
-local unfit = undeclared(each, filters)
+local unfit = undeclared(tonumber(keys) or 1, each, filters)
 if unfit then return unfit end
 
 -- Where the parts of run r and candidate i are: ARGV[SITE + r], ARGV[ENTRY + i].

@@ -1,7 +1,8 @@
 -- filters: how filters are asked and added to. All filters of a shard have the
 -- same number of keys, for a key must stay small enough to move: the last takes
 -- what is new, and what any of them holds is known.
--- KEYS[1]  meta: keys, how many keys each filter has, 1 when it does not say
+-- KEYS[1]  meta: keys, how many keys each filter of URLs has, 1 when it does not say;
+--          contents, the same of that of contents, 0
 -- KEYS[+]  where the script says: the filters, all keys of each in turn
 -- ARGV[1]  epoch
 -- ARGV[+]  where the script says: how many keys of each filter are declared; URLs
@@ -13,9 +14,9 @@
 -- Repeat   reads only
 
 -- undeclared is the reply of a script that has too few keys of filters, too many, or
--- one that is missing. They start at KEYS[10].
-local function undeclared(each, filters)
-  local there, declared = tonumber(keys) or 1, each * filters
+-- one that is missing. They start at KEYS[10]; there is how many each should have.
+local function undeclared(there, each, filters)
+  local declared = each * filters
   if there ~= each then return '!keys ' .. there end
   if call('EXISTS', unpack(KEYS, 10, 9 + declared)) == declared then return end
   for c = 1, declared do

@@ -10,7 +10,7 @@
 local each, most = tonumber(ARGV[2]), tonumber(ARGV[3])
 local FIRST_PRINT = 4
 
-local unfit = undeclared(each, 1)
+local unfit = undeclared(tonumber(keys) or 1, each, 1)
 if unfit then return unfit end
 
 local LAST = KEYS[9 + each]
