@@ -7,9 +7,9 @@
 // keeps the site's clock and waits for its next request (nextRequest):
 // robots.txt, the clock, a free worker. A worker makes one request at a time
 // and owns all memory that one needs. What is left when a body has ended is
-// small (page): its content may be compared with those of others (asker), its record goes to the sink, its candidates to their shards
-// (admitter), and when all have answered, its outcome goes back with its visit
-// (settler).
+// small (page): its content may be compared with those of others (asker), its
+// record goes to the sink, its candidates to their shards (admitter), and when all
+// have answered, its outcome goes back with its visit (settler).
 //
 // So a URL passes through the files in this order: shardloop, visit, robots,
 // worker, page, duplicates, admit, settle; the others hold what these ask.

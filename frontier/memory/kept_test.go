@@ -62,7 +62,7 @@ func (p *shardState) dump() string {
 	sort.Strings(out)
 	s := p.stats
 	s.Queued, s.Lost, s.Open = s.Queued+s.Open, s.Lost+s.Open, 0
-	return strings.Join(out, "\n") + fmt.Sprintf("\n%+v %d", s, p.known.n)
+	return strings.Join(out, "\n") + fmt.Sprintf("\n%+v %d %d", s, p.known.n, p.contents.n)
 }
 
 // sameState fails unless the store of f says what f says.
