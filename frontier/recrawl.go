@@ -11,6 +11,14 @@ import (
 // waits half as long again the next time, what did half as long, from Min to Max.
 type Recrawl struct{ Min, Max time.Duration }
 
+// String is the interval, or from which to which it is.
+func (r Recrawl) String() string {
+	if r.Min == r.Max {
+		return r.Min.String()
+	}
+	return fmt.Sprintf("%v to %v", r.Min, r.Max)
+}
+
 // Next is when a URL is fetched again that was fetched now: last is from the last
 // fetch to this one as it was chosen, 0 when this is the first.
 func (r Recrawl) Next(last time.Duration, unchanged bool) time.Duration {

@@ -34,7 +34,7 @@ func (w *asking) explain(s *frontier.Settings) {
 	case a.Dead != nil:
 		w.conclude(StateDead, fmt.Sprintf("given up: %s%s", a.Dead.Cause, colon(a.Dead.Text)))
 	case a.Known.Yes:
-		w.explainKnown()
+		w.explainKnown(s)
 	default:
 		w.explainUnknown(s)
 	}
@@ -58,12 +58,17 @@ func (w *asking) explainQueued(s *frontier.Settings) {
 }
 
 // explainKnown: the shard knows the URL, and it was found nowhere.
-func (w *asking) explainKnown() {
+func (w *asking) explainKnown(s *frontier.Settings) {
 	if !w.looked || !w.buried {
 		w.conclude(StateKnown, "known, and not among what was looked at: queued farther behind, given up longer ago, or fetched")
 		return
 	}
 	why := "fetched: it is known, and neither queued nor given up; records say what it was"
+	if again, err := frontier.Recrawler(s.Recrawl); err == nil && again != nil {
+		if r, ok := again(w.url.Fetch()); ok {
+			why += fmt.Sprintf("; by --recrawl it is fetched again when its interval of %v is over", r)
+		}
+	}
 	if !w.a.Known.Exact {
 		w.note("a filter is wrong about one in %.0f URLs that it was never told of: such a URL would be held for fetched, too", 1/w.a.Known.Rate)
 	}
