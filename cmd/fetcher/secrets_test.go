@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"seine/shard/shardtest"
 )
@@ -176,10 +177,18 @@ func content(t *testing.T, path string) []byte {
 	}
 	defer f.Close()
 	var r io.Reader = f
-	if strings.HasSuffix(path, ".gz") {
+	switch filepath.Ext(path) {
+	case ".gz":
 		if r, err = gzip.NewReader(f); err != nil {
 			t.Fatal(err)
 		}
+	case ".zst":
+		d, err := zstd.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		r = d
 	}
 	all, err := io.ReadAll(r)
 	if err != nil {

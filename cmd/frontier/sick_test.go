@@ -52,7 +52,7 @@ func TestVerbsBesideASilentMaster(t *testing.T) {
 	}
 }
 
-// A shard whose master takes no writes, or takes nobody, is not ready, and stats says
+// A shard whose master takes no writes is not ready, and stats says
 // why; the others are shown beside it.
 func TestStatsOfRefusingMasters(t *testing.T) {
 	s := shardtest.Masters(t, 3)
