@@ -73,7 +73,7 @@ func TestRoles(t *testing.T) {
 		dump := t.TempDir()
 
 		seed.refused(3, "seed --crawl news --shards 2"+urls, "user news-seed")
-		operate.ok("create --crawl news --shards 2 --plan-urls 100 --delay 1ms")
+		operate.ok("create --crawl news --shards 2 --plan-urls 100 --delay 1ms --duplicates mark")
 		operate.refused(3, "create --crawl other --shards 2", "user news-operate")
 		seed.ok("seed --crawl news --ack replica"+urls, "admitted 2")
 
