@@ -420,7 +420,7 @@ func TestWatch(t *testing.T) {
 	fetcher := func(name string, args ...string) *program {
 		return run(t, filepath.Join(bin(t), "fetcher"), append(append(args, "--out", filepath.Join(dir, name)), way...)...)
 	}
-	settings := []string{"--scope", "any", "--delay", "100ms", "--jitter", "0"}
+	settings := []string{"--scope", "any", "--delay", "100ms", "--jitter", "0", "--max-pages", "1000000"} // with a bound the endless web has an end
 	var seeds []string
 	for i := range sites {
 		seeds = append(seeds, "--seed", fmt.Sprintf("http://s%d.example/p/1", i))
