@@ -102,7 +102,7 @@ func price(a Asked, machine string, c *costs, spread sizes, calls pair) (*Plan, 
 	p.time(spread, redis)
 	p.fetchers(c, spread)
 	if !a.Embedded {
-		if err := p.redis(c, redis); err != nil {
+		if err := p.redis(c, spread, redis); err != nil {
 			return nil, err
 		}
 	}
@@ -311,12 +311,12 @@ func (p *Plan) fetchers(c *costs, spread sizes) {
 }
 
 // redis sizes the masters.
-func (p *Plan) redis(c *costs, page float64) error {
+func (p *Plan) redis(c *costs, spread sizes, page float64) error {
 	a := &p.Asked
 	r := &Redis{Page: page}
 	p.Redis = r
 	kinds := []Part{
-		{"queues", p.queueBytes(c)},
+		{"queues", p.queueBytes(c, spread)},
 		{"sites", min(a.Sites, a.Queued) * max(0, c.site-c.plain)},
 		{"robots.txt rules", min(a.Sites, p.Peak*86400) * c.rule},
 		{"leases", p.lent() * c.lease},
@@ -365,9 +365,9 @@ const plainBytes = 2 * 16 << 10
 
 // queueBytes is what the queues take in Redis. A site's share of the queued URLs is
 // that of the pages.
-func (p *Plan) queueBytes(c *costs) (bytes float64) {
+func (p *Plan) queueBytes(c *costs, spread sizes) (bytes float64) {
 	queued := p.Asked.Queued / p.Asked.Pages
-	newSizes(&p.Asked).each(func(from, to, sites float64) bool {
+	spread.each(func(from, to, sites float64) bool {
 		each := c.entry
 		if from*queued*c.plain < plainBytes {
 			each = c.plain

@@ -8,21 +8,11 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"seine/frontier"
 	"seine/frontier/canon"
+	"seine/frontier/frontiertest"
 )
-
-// words make paths as sites have them.
-var words = strings.Fields(`about account archive article autumn basic blog books camera catalog category city classic
-	coffee comment contact cotton design detail download editor energy event family feature fiction finance forest garden
-	gallery green guide health history home house image index item journal kitchen landscape leather library light list
-	local machine magazine market member metal modern mountain music nature network news number office online orange
-	outdoor page paper partner people photo planet policy press price product profile project question radio recipe
-	record report review river school science search season section series service shop silver single space special
-	sport standard station storage story street studio summer support system table technology theatre thread topic
-	travel university update user vintage water weather weekend window winter wooden world`)
 
 // exponent: the r-th largest site has r^-exponent of the URLs of the largest.
 const exponent = 0.8
@@ -129,7 +119,7 @@ func (p *part) write(name string, hash uint64, i uint32) {
 		if b > 2 {
 			mark = '-'
 		}
-		t = append(append(t, mark), words[from%256*uint64(len(words))/256]...)
+		t = append(append(t, mark), frontiertest.Words[from%256*uint64(len(frontiertest.Words))/256]...)
 	}
 	t = append(strconv.AppendUint(append(t, '-'), uint64(100_000+7*i), 10), ".html"...)
 	p.text = t

@@ -57,21 +57,18 @@ func (m *moving) move(ctx context.Context, k int) {
 	}
 }
 
-// TestExportOfLiveCrawl: an export has each URL that is not done when it ends,
-// however visits move URLs meanwhile.
-func TestExportOfLiveCrawl(t *testing.T) {
+// seeded is a crawl of one shard with n seeds.
+func seeded(t *testing.T, n int, name func(i int) string) *memory.Frontier {
 	f, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: 1}, Settings: frontier.DefaultSettings()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { f.Close() })
 	seeder, err := frontier.NewSeeder(f, frontier.SeedConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const urls = 5000
-	name := func(i int) string { return fmt.Sprintf("https://a.example/%d", i) }
-	for i := range urls {
+	for i := range n {
 		if err := seeder.Add(t.Context(), name(i)); err != nil {
 			t.Fatal(err)
 		}
@@ -79,6 +76,15 @@ func TestExportOfLiveCrawl(t *testing.T) {
 	if err := seeder.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+// TestExportOfLiveCrawl: an export has each URL that is not done when it ends,
+// however visits move URLs meanwhile.
+func TestExportOfLiveCrawl(t *testing.T) {
+	const urls = 5000
+	name := func(i int) string { return fmt.Sprintf("https://a.example/%d", i) }
+	f := seeded(t, urls, name)
 	m := &moving{Frontier: f, t: t, done: map[string]bool{}}
 	got := map[string]bool{}
 	if _, err := Export(t.Context(), m, func(e *Exported) error { got[e.URL] = true; return nil }); err != nil {
@@ -113,26 +119,8 @@ func (c *counting) Entries(ctx context.Context, k int, at frontier.EntryPlace, o
 // TestExportOfManySites: sites are asked after a hundred at a time, a small site takes
 // one call for its queue, and those of a site stay together and in order.
 func TestExportOfManySites(t *testing.T) {
-	f, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: 1}, Settings: frontier.DefaultSettings()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	seeder, err := frontier.NewSeeder(f, frontier.SeedConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	const sites, each = 250, 3
-	for i := range each {
-		for s := range sites {
-			if err := seeder.Add(t.Context(), fmt.Sprintf("https://s%03d.example/%d", s, i)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := seeder.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	f := seeded(t, sites*each, func(i int) string { return fmt.Sprintf("https://s%03d.example/%d", i%sites, i/sites) })
 	c := &counting{Frontier: f}
 	n := 0
 	left, err := Export(t.Context(), c, func(e *Exported) error {

@@ -11,25 +11,16 @@ import (
 
 	"seine/frontier"
 	"seine/frontier/canon"
+	"seine/frontier/frontiertest"
 	"seine/shard"
 )
-
-// words make paths as sites have them.
-var words = strings.Fields(`about account archive article autumn basic blog books camera catalog category city classic
-	coffee comment contact cotton design detail download editor energy event family feature fiction finance forest garden
-	gallery green guide health history home house image index item journal kitchen landscape leather library light list
-	local machine magazine market member metal modern mountain music nature network news number office online orange
-	outdoor page paper partner people photo planet policy press price product profile project question radio recipe
-	record report review river school science search season section series service shop silver single space special
-	sport standard station storage story street studio summer support system table technology theatre thread topic
-	travel university update user vintage water weather weekend window winter wooden world`)
 
 // urlOf is the i-th URL of a site, about 92 bytes, in the order in which a
 // crawl meets them: pages of one section together.
 func urlOf(site string, i int) string {
 	r := rand.New(rand.NewPCG(uint64(i), uint64(len(site))))
 	section := rand.New(rand.NewPCG(uint64(i/12), 7))
-	w := func(r *rand.Rand) string { return words[r.IntN(len(words))] }
+	w := func(r *rand.Rand) string { return frontiertest.Words[r.IntN(len(frontiertest.Words))] }
 	return fmt.Sprintf("https://www.%s/%s/%s/%s-%s-%s-%s-%s-%d.html", site, w(section), w(section), w(r), w(r), w(r), w(r), w(r), 100000+7*i)
 }
 
@@ -38,7 +29,9 @@ func benchCandidate(site string, i int) frontier.Candidate {
 	return frontier.Candidate{URL: url, Site: site, Fingerprint: canon.FingerprintOf([]byte(site), []byte(url)), Priority: 2, Depth: uint32(2 + i/5000)}
 }
 
-func siteName(i int) string { return words[i%len(words)] + "-" + strconv.Itoa(i) + ".example" }
+func siteName(i int) string {
+	return frontiertest.Words[i%len(frontiertest.Words)] + "-" + strconv.Itoa(i) + ".example"
+}
 
 // cpu is the processor time of the server.
 func (s *stand) cpu() time.Duration {

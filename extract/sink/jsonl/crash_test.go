@@ -2,17 +2,17 @@ package jsonl
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"seine/extract/sink/sinktest"
 )
 
 // Cut at every length, a file opens again with what was whole, and goes on.
@@ -97,12 +97,7 @@ func TestGzipOfOtherPrograms(t *testing.T) {
 // A file that may not grow stands for a full disk: the write ends in its
 // middle, is taken back, and goes through when there is room.
 func TestDiskFull(t *testing.T) {
-	if os.Getenv("SEINE_TEST_FULL") == "" { // in a process of its own: the limit holds for all that it writes
-		cmd := exec.Command(os.Args[0], "-test.run=^TestDiskFull$", "-test.v")
-		cmd.Env = append(os.Environ(), "SEINE_TEST_FULL=1")
-		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: TestDiskFull")) {
-			t.Fatalf("%v\n%s", err, out)
-		}
+	if !sinktest.Alone(t) {
 		return
 	}
 	for _, name := range kinds {
@@ -111,7 +106,7 @@ func TestDiskFull(t *testing.T) {
 			s := open(t, Config{Path: path, Linger: -1})
 			put(t, s, 0, 20)
 			st, _ := os.Stat(path)
-			limitFileSize(t, uint64(st.Size())+50)
+			sinktest.LimitFileSize(t, uint64(st.Size())+50)
 			got := make(chan error, 20)
 			for i := 20; i < 40; i++ {
 				s.Write(record(i), func(err error) { got <- err })
@@ -121,7 +116,7 @@ func TestDiskFull(t *testing.T) {
 				t.Errorf("Err: %v", s.Err())
 			}
 			wantCount(t, urls(t, path), 20) // nothing half
-			limitFileSize(t, ^uint64(0))
+			sinktest.LimitFileSize(t, ^uint64(0))
 			for range 20 {
 				if err := <-got; err != nil {
 					t.Error(err)
@@ -132,7 +127,7 @@ func TestDiskFull(t *testing.T) {
 			}
 			// And closed while full, what waits fails and nothing half is left.
 			st, _ = os.Stat(path)
-			limitFileSize(t, uint64(st.Size())+50)
+			sinktest.LimitFileSize(t, uint64(st.Size())+50)
 			s.Write(record(40), func(err error) { got <- err })
 			until(t, func() bool { return s.Err() != nil })
 			if err := s.Close(); !errors.Is(err, syscall.EFBIG) {
@@ -157,26 +152,6 @@ func TestDeviceFull(t *testing.T) {
 	if err := s.Close(); !errors.Is(err, syscall.ENOSPC) || !errors.Is(<-got, syscall.ENOSPC) {
 		t.Error(err)
 	}
-}
-
-// limitFileSize bounds the size of files that this process writes, for a test.
-func limitFileSize(t *testing.T, n uint64) {
-	t.Helper()
-	var old syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
-		t.Fatal(err)
-	}
-	signal.Ignore(syscall.SIGXFSZ)
-	now := old
-	now.Cur = min(n, old.Max)
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &now); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		old.Cur = old.Max
-		_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old)
-		signal.Reset(syscall.SIGXFSZ)
-	})
 }
 
 // until waits for a state that must come.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"seine/extract/sink/frame"
+	"seine/extract/sink/sinktest"
 )
 
 // linesOf reads the lines of every file of a directory, and their names.
@@ -99,12 +99,7 @@ func TestLines(t *testing.T) {
 // What a full disk took of a frame is taken back; the lines wait and are written
 // when there is room.
 func TestLinesDiskFull(t *testing.T) {
-	if os.Getenv("SEINE_TEST_FULL") == "" { // in a process of its own, as TestDiskFull
-		cmd := exec.Command(os.Args[0], "-test.run=^TestLinesDiskFull$", "-test.v")
-		cmd.Env = append(os.Environ(), "SEINE_TEST_FULL=1")
-		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: TestLinesDiskFull")) {
-			t.Fatalf("%v\n%s", err, out)
-		}
+	if !sinktest.Alone(t) {
 		return
 	}
 	dir := t.TempDir()
@@ -117,7 +112,7 @@ func TestLinesDiskFull(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	limitFileSize(t, 60)
+	sinktest.LimitFileSize(t, 60)
 	var big bytes.Buffer
 	for i := range 100 {
 		fmt.Fprintf(&big, "%x\n", uint64(i+1)*0x9e3779b97f4a7c15)
@@ -130,7 +125,7 @@ func TestLinesDiskFull(t *testing.T) {
 	if lines, names := linesOf(t, dir); len(lines) != 1 || !strings.HasSuffix(names[0], OpenEnd) {
 		t.Errorf("%q in %q", lines, names)
 	}
-	limitFileSize(t, math.MaxInt64)
+	sinktest.LimitFileSize(t, math.MaxInt64)
 	if err := <-done; err != nil || l.Err() != nil {
 		t.Error(err, l.Err())
 	}

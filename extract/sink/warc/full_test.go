@@ -3,11 +3,8 @@
 package warc
 
 import (
-	"bytes"
 	"errors"
 	"os"
-	"os/exec"
-	"os/signal"
 	"syscall"
 	"testing"
 	"time"
@@ -18,15 +15,9 @@ import (
 // A file that may not grow stands for a full disk: the write ends in its middle, is
 // taken back, and goes through when there is room; nothing is missing or there twice.
 func TestDiskFull(t *testing.T) {
-	if os.Getenv("SEINE_TEST_FULL") == "" { // in a process of its own: the limit holds for all that it writes
-		cmd := exec.Command(os.Args[0], "-test.run=^TestDiskFull$", "-test.v")
-		cmd.Env = append(os.Environ(), "SEINE_TEST_FULL=1")
-		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: TestDiskFull")) {
-			t.Fatalf("%v\n%s", err, out)
-		}
+	if !sinktest.Alone(t) {
 		return
 	}
-	signal.Ignore(syscall.SIGXFSZ)
 	for _, k := range kinds {
 		dir := t.TempDir()
 		s := open(t, Config{Dir: dir, Prefix: "crawl", Kind: k})
@@ -35,7 +26,7 @@ func TestDiskFull(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		limitFileSize(t, uint64(st.Size())+50)
+		sinktest.LimitFileSize(t, uint64(st.Size())+50)
 		got := make(chan error, 9)
 		for i := 1; i < 10; i++ {
 			s.Write(sinktest.Record(i), func(err error) { got <- err })
@@ -51,7 +42,7 @@ func TestDiskFull(t *testing.T) {
 		if len(got) > 0 {
 			t.Error("a record is in a file that cannot take it")
 		}
-		limitFileSize(t, ^uint64(0))
+		sinktest.LimitFileSize(t, ^uint64(0))
 		for range 9 {
 			if err := <-got; err != nil {
 				t.Error(err)
@@ -72,18 +63,5 @@ func TestDiskFull(t *testing.T) {
 				t.Errorf("%s: record %d is there %d times", k, i, n)
 			}
 		}
-	}
-}
-
-// limitFileSize bounds what files of this process may grow to.
-func limitFileSize(t *testing.T, n uint64) {
-	t.Helper()
-	var limit syscall.Rlimit
-	err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit)
-	if limit.Cur = min(n, limit.Max); err == nil {
-		err = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
