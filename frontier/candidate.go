@@ -23,6 +23,10 @@ func (c *Candidate) Entry() Entry {
 		Referrer: c.Referrer, From: c.From}
 }
 
+// Begins says whether reports tell of a URL as a seed: one that links led to, or a
+// redirect, is none, nor is a sitemap.
+func (e *Entry) Begins() bool { return e.Seed && e.Depth == 0 && e.Redirects == 0 && !e.Sitemap }
+
 // Maker makes candidates of texts, such as seeds and elements of a feed, by
 // the key and site rules of one crawl. One per goroutine.
 type Maker struct {

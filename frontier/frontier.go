@@ -61,6 +61,8 @@ type Queue interface {
 	// error the verdicts say nothing and the batch may be sent again; with
 	// ErrNotAcked they are filled, but may be lost with the master.
 	Admit(ctx context.Context, shard int, batch []Candidate, verdicts []Verdict) error
+	// NoteSeeds is as of Admitter.
+	NoteSeeds(ctx context.Context, shard int, urls []string) error
 	// Tick extends the leases of a fetcher and names those that are gone, names
 	// sites that are due, and leases that nobody extended. Where the server's clock
 	// was set back it lets the time of the shard go on.
@@ -131,10 +133,14 @@ type Membership interface {
 	// Announce says that a member is at work and returns how many are. Call it
 	// every AnnounceEvery.
 	Announce(context.Context, Member) (live int, err error)
-	// Leave takes a member off the list.
-	Leave(ctx context.Context, id string) error
+	// Leave takes a member off the list. Its Ended stays on record.
+	Leave(context.Context, Member) error
 	// Members lists who is at work, by kind and start.
 	Members(context.Context) ([]Member, error)
+	// Runs are the last RunsKept runs of fetchers, those of members at work among them,
+	// as they were when they were heard of first or, where they ended with a word, last;
+	// ordered by that time, which is Seen, the last first.
+	Runs(context.Context) ([]Member, error)
 }
 
 // Pages hands out the page limit of a crawl, Settings.MaxPages, in pieces: a fleet

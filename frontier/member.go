@@ -41,8 +41,18 @@ type Member struct {
 	Visits  int       `json:"visits"`            // out now
 	Limit   string    `json:"limit,omitempty"`   // what limits it now
 	Tokens  string    `json:"tokens,omitempty"`  // set by Announce: how the tokens of its visits begin
+	Ended   string    `json:"ended,omitempty"`   // how its run ended, a word of its own; "" = it goes on, or vanished
 	Seeding bool      `json:"seeding,omitempty"` // it admits seeds: the crawl is not finished, whatever its kind
 }
+
+// EndFinished is how a run ended that left nothing to do.
+const EndFinished = "finished"
+
+// RunsKept is how many runs of fetchers stay on record.
+const RunsKept = 100
+
+// OnRecord says whether the run of a member stays on record: those that fetch.
+func (m *Member) OnRecord() bool { return m.Kind != KindSeeder }
 
 // Fleet is what the members of a crawl say together.
 type Fleet struct {
@@ -78,7 +88,6 @@ type Attendance struct {
 	f    Membership
 	now  func() Member
 	told func(live int)
-	id   string
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 }
@@ -89,7 +98,7 @@ type Attendance struct {
 // tells whether the outage is over. now and told run on another goroutine.
 func Attend(ctx context.Context, f Membership, now func() Member, told func(live int)) (*Attendance, error) {
 	inner, stop := context.WithCancel(ctx)
-	a := &Attendance{f: f, now: now, told: told, id: now().ID, stop: stop}
+	a := &Attendance{f: f, now: now, told: told, stop: stop}
 	first, cancel := context.WithTimeout(ctx, AnnounceEvery)
 	err := a.Announce(first)
 	cancel()
@@ -123,12 +132,14 @@ func (a *Attendance) Announce(ctx context.Context) error {
 	return err
 }
 
-// Leave takes the member off the list.
-func (a *Attendance) Leave(ctx context.Context) error {
+// Leave takes the member off the list; ended is how its run ended.
+func (a *Attendance) Leave(ctx context.Context, ended string) error {
 	a.stop()
 	a.wg.Wait()
-	if err := a.f.Leave(ctx, a.id); err != nil {
-		return fmt.Errorf("frontier: leaving the list of members, which forgets %s by itself after %v: %w", a.id, LiveFor, err)
+	m := a.now()
+	m.Ended = ended
+	if err := a.f.Leave(ctx, m); err != nil {
+		return fmt.Errorf("frontier: leaving the list of members, which forgets %s by itself after %v: %w", m.ID, LiveFor, err)
 	}
 	return nil
 }

@@ -20,6 +20,9 @@ type Admitter interface {
 	Layout() Layout
 	Settings() *Settings
 	Admit(ctx context.Context, shard int, batch []Candidate, verdicts []Verdict) error
+	// NoteSeeds puts seeds that were admitted on the list of those whose fate reports
+	// tell, while that has fewer than SeedsKept: URLs without credentials.
+	NoteSeeds(ctx context.Context, shard int, urls []string) error
 }
 
 // SeedConfig says how a Seeder admits.
@@ -62,6 +65,7 @@ type Seeder struct {
 // seedShard is what waits for one shard.
 type seedShard struct {
 	pending []Candidate
+	noted   int           // how many are on the list of seeds by our word
 	busy    chan struct{} // closed when what was handed over before has its place; nil: nothing was
 }
 
@@ -242,6 +246,7 @@ func (s *Seeder) place(ctx context.Context, k int, batch []Candidate) error {
 			return why
 		default:
 			before = nil
+			s.note(ctx, k, batch, verdicts)
 			if batch = s.count(batch, verdicts, !waited); len(batch) == 0 {
 				return nil
 			}
@@ -254,6 +259,23 @@ func (s *Seeder) place(ctx context.Context, k int, batch []Candidate) error {
 		pause = min(2*pause, s.cfg.MaxPause)
 	}
 	return nil
+}
+
+// note has the first seeds of shard k that were admitted listed. They are in the
+// crawl: that reports cannot tell of one before it is settled is no reason to fail.
+func (s *Seeder) note(ctx context.Context, k int, batch []Candidate, verdicts []Verdict) {
+	noted := &s.shards[k].noted
+	var urls []string
+	for i := range batch {
+		e := batch[i].Entry()
+		if *noted < SeedsKept && verdicts[i] == Admitted && e.Begins() {
+			urls = append(urls, ShownURL(batch[i].URL))
+			*noted++
+		}
+	}
+	if len(urls) > 0 {
+		_ = s.to.NoteSeeds(ctx, k, urls)
+	}
 }
 
 func (s *Seeder) tellWait(why error, left int) {

@@ -29,6 +29,8 @@ func (*roomy) Layout() Layout              { return Layout{Shards: 2}.Complete()
 func (*roomy) Settings() *Settings         { return &Settings{Priority: []string{"/7$=3"}} }
 func (*roomy) Of(fp canon.Fingerprint) int { return int(fp.Site >> 63) }
 
+func (*roomy) NoteSeeds(context.Context, int, []string) error { return nil }
+
 func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Verdict) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,7 +39,7 @@ var ReasonNames = [Reasons]string{"", ReasonScope, ReasonDepth, ReasonRule, Reas
 // Sums are what a shard summed up of the outcomes that it settled, each once.
 type Sums struct {
 	Counts map[string]int64  // by the names of Settlement.Sum
-	Seeds  map[string]string // what became of the first SeedsKept seeds
+	Seeds  map[string]string // what became of the first SeedsKept seeds, as of Outcome.Fate; "" = not tried yet
 	Pages  []TopSite         // sites with most pages, the first first
 	Dead   []TopSite         // sites with most dead URLs
 }
@@ -130,12 +130,18 @@ func SumName(kind, name, detail string) string {
 	return kind + name
 }
 
-// Settles says whether nothing more comes of the URL for now.
-func (o *Outcome) Settles() bool { return o.Kind == Done || o.Kind == Again || o.Kind == Dead }
+// OfSeed says whether an outcome tells what became of a seed.
+func (o *Outcome) OfSeed() bool { return o.Facts != nil && o.Facts.Seed != "" && o.Kind != Requeue }
 
-// Fate is what became of a URL in a word: a status, or the cause of its death.
+// FateWaits begins the fate of a URL that waits to be tried again; the cause follows.
+const FateWaits = "waiting: "
+
+// Fate is what became of a URL in a word: a status, or the cause of its death, or
+// that it waits.
 func (o *Outcome) Fate() string {
 	switch {
+	case o.Kind == Retry:
+		return FateWaits + o.Cause
 	case o.Kind == Dead:
 		return o.Cause
 	case o.Facts != nil && o.Facts.Status > 0:

@@ -12,6 +12,11 @@ func LiveInfoKey(crawl string) string { return beside(LiveKey(crawl), "info") }
 // LiveGoneKey holds those that vanished lately, in the slot of LiveKey.
 func LiveGoneKey(crawl string) string { return beside(LiveKey(crawl), "gone") }
 
+// RunsKey holds the runs of fetchers that are on record, and RunsInfoKey what is known of
+// each, in the slot of LiveKey.
+func RunsKey(crawl string) string     { return beside(LiveKey(crawl), "runs") }
+func RunsInfoKey(crawl string) string { return beside(LiveKey(crawl), "runs:info") }
+
 // PagesKey holds the books of the page limit, in the slot of LiveKey.
 func PagesKey(crawl string) string { return beside(LiveKey(crawl), "pages") }
 

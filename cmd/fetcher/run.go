@@ -73,7 +73,8 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Withdraw()) }()
+	ended := "with an error"
+	defer func() { err = errors.Join(err, f.WithdrawAs(ended)) }()
 	seeds, err := g.beginSeeding(env, f)
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	defer seeds.onFault(c.Stop)()
 	err = g.crawl(env, c)
 	last := c.Progress()
-	ended := g.howEnded(env, &last, err)
+	ended = g.howEnded(env, &last, err)
 	screen.Summary(last, ended)
 	g.report(env, f, ended)
 	if err == nil && env.Stop.Err() == nil {
@@ -108,14 +109,8 @@ func (g *grammar) howEnded(env *boot.Env, p *crawl.Progress, err error) string {
 		return "with an error"
 	case env.Stop.Err() != nil:
 		return "by a signal"
-	case p.Ended == crawl.EndMaxPages:
-		return "--max-pages reached"
-	case p.Ended == crawl.EndIdle:
-		return "--idle-timeout reached"
-	case p.Ended == crawl.EndFinished:
-		return "finished"
 	}
-	return "--max-time reached"
+	return cmp.Or(p.Ended, "--max-time reached")
 }
 
 // reportTime bounds how long a report is waited for, listMost the lines of each of
@@ -125,23 +120,24 @@ const (
 	listMost   = 5
 )
 
-// report shows what became of a crawl that is this process's alone: of all its runs,
-// while the summary tells of this one.
+// report shows what became of a crawl that is this process's alone, once that has left
+// it: of all its runs, while the summary tells of this one.
 func (g *grammar) report(env *boot.Env, f *fetcher.Fetcher, ended string) {
 	if !g.Embedded {
 		return
 	}
 	ctx, cancel := context.WithTimeout(env.Abort, reportTime)
 	defer cancel()
-	r, err := ask.Report(ctx, f)
+	err := f.WithdrawAs(ended)
+	var r *ask.Summary
+	if err == nil {
+		r, err = ask.Report(ctx, f)
+	}
 	if err != nil {
 		env.Log.Warn("no report of the whole crawl", "err", err)
 		return
 	}
-	if left := r.Total.Queued + r.Total.Waiting + r.Total.Open; left > 0 {
-		ended += ", " + boot.Number(left, "URL") + " left"
-	}
-	r.Crawl, r.Ended = cmp.Or(g.State, "embedded"), ended
+	r.Crawl = cmp.Or(g.State, "embedded")
 	fmt.Fprintln(env.Err)
 	w := tabwriter.NewWriter(env.Err, 0, 0, 2, ' ', 0)
 	boot.ShowReport(w, r, listMost)

@@ -125,7 +125,7 @@ func TestExporter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer member.Leave(context.Background())
+	defer member.Leave(context.Background(), "")
 	until("a fetcher", `seine_frontier_programs{crawl="mine",kind="fetcher"} 1`, `seine_frontier_fetchers_limited_by{crawl="mine",bound="cpu"} 1`,
 		`seine_frontier_program_versions{crawl="mine",version="v9.9"} 1`, `seine_frontier_pages_per_second{crawl="mine"} 12.5`)
 

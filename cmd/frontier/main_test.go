@@ -259,7 +259,7 @@ func TestMembersAreShownAndProtect(t *testing.T) {
 	}
 	d.ok("stats", "fetcher", "v9.9", "12.5")
 	d.refused(3, "delete seine --yes", "stop them first")
-	if err := member.Leave(t.Context()); err != nil {
+	if err := member.Leave(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	d.ok("delete seine --yes")

@@ -50,12 +50,12 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 	settle("a.example", frontier.Outcome{Index: 1, Facts: page(200, "html", "http://a.example/")})
 	d.ok("seed --seed http://b.example/ --seed http://b.example/2"+at, "admitted 2")
 	settle("b.example", frontier.Outcome{Index: 1, Kind: frontier.Dead, Cause: "status", Text: "Not Found", Facts: page(503, "", "http://b.example/")},
-		frontier.Outcome{Index: 2, Kind: frontier.Retry, Cause: "timeout", NotBefore: time.Hour})
+		frontier.Outcome{Index: 2, Kind: frontier.Retry, Cause: "timeout", NotBefore: time.Hour, Facts: &frontier.Facts{Seed: "http://b.example/2"}})
 
 	r := &ask.Summary{}
 	d.json(r, "report"+at)
 	want := &ask.Summary{
-		Crawl: r.Crawl, Ended: "nobody works on it, 1 URLs are left", Began: r.Began, Total: r.Total, Bytes: 200,
+		Crawl: r.Crawl, Ended: "nobody works on it, 1 URL is left", Fetchers: map[string]int{}, Began: r.Began, Total: r.Total, Bytes: 200,
 		Codes:   []ask.Count{{Name: "200", URLs: 1, Bytes: 100}, {Name: "503", URLs: 1, Bytes: 100}},
 		Media:   []ask.Count{{Name: "html", URLs: 1, Bytes: 100}},
 		Causes:  []ask.Count{{Name: "status", URLs: 1}},
@@ -63,7 +63,7 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 		Sites:   []ask.Count{{Name: "2xx", URLs: 1}, {Name: "timeout", URLs: 1}},
 		Links:   ask.Links{Found: 10, Duplicates: 4, Refused: []ask.Count{{Name: "scope", URLs: 2}}},
 		Seeds: ask.Seeds{Total: 2, Whole: true, Fates: []ask.Count{{Name: "200", URLs: 1}, {Name: "status", URLs: 1}},
-			List: []ask.Seed{{URL: "http://a.example/", Fate: "200"}, {URL: "http://b.example/", Fate: "status"}}},
+			List: []ask.Seed{{URL: "http://a.example/", Fate: "200"}, {URL: "http://b.example/", Fate: "status"}, {URL: "http://b.example/2", Fate: "waiting: timeout"}}, Left: 1},
 		Largest: []ask.Top{{Site: "a.example", Count: 1}},
 		Deadest: []ask.Top{{Site: "b.example", Count: 1}},
 	}
@@ -76,7 +76,7 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 	if r.Total.Done != 1 || r.Total.Dead != 1 {
 		t.Errorf("%+v", r.Total)
 	}
-	d.ok("report"+at, "2, all of them listed", "200 http://a.example/", "2 scope", "largest sites 1 a.example")
+	d.ok("report"+at, "2 settled, 1 not yet; all of them listed", "waiting: timeout http://b.example/2", "200 http://a.example/", "2 scope", "largest sites 1 a.example")
 
 	d.ok("sites --by dead"+at, "ready 0 1 0 1 0.00 3s adaptive 1 timeout", "a.example")
 	var list ask.SiteList

@@ -91,7 +91,7 @@ func (c *seedCmd) seed(env *boot.Env, g *cli, f frontier.Operated) error {
 	}
 	counts, err := c.SeedFlags.Admit(env, f, again)
 	// A stopped seeder still leaves, so that the crawl can end.
-	err = errors.Join(err, attendance.Leave(context.WithoutCancel(env.Abort)))
+	err = errors.Join(err, attendance.Leave(context.WithoutCancel(env.Abort), ""))
 	if all := counts.Admitted + counts.Seen + counts.Capped + counts.Bad; err == nil && counts.Bad > 0 {
 		err = fmt.Errorf("seed: %d of %s could not be taken, the others were; the warnings say which and why", counts.Bad, boot.Number(all, "seed"))
 	}

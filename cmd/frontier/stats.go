@@ -145,25 +145,16 @@ func showProgress(w io.Writer, p *ask.Progress) {
 	}
 	row(w, "rate", fmt.Sprintf("%.1f pages/s", p.Rate))
 	if len(p.Limits) > 0 {
-		row(w, "limited by", counted(p.Limits))
+		row(w, "limited by", boot.Counted(p.Limits))
 	}
 	if len(p.Versions) > 0 {
-		row(w, "versions", counted(p.Versions))
+		row(w, "versions", boot.Counted(p.Versions))
 	}
 	left := "unknown"
 	if p.ETA.Known {
 		left = p.ETA.Left.String()
 	}
 	row(w, "done in", fmt.Sprintf("%s, %s", left, strings.TrimPrefix(p.ETA.By, "unknown: ")))
-}
-
-// counted is the names of counts, most first: "3 politeness, 1 cpu".
-func counted(counts map[string]int) string {
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%d %s", counts[name], cmp.Or(name, "unknown"))
-	}
-	return strings.Join(names, ", ")
 }
 
 // showMembers shows who is live, and who was lost within the hour.

@@ -476,7 +476,7 @@ func (w *worker) noteFacts() {
 
 // seedOf is the URL of an item that was seeded, "" of any other.
 func seedOf(item *frontier.Item, url string) string {
-	if !item.Seed || item.Depth > 0 || item.Redirects > 0 || item.Sitemap {
+	if !item.Begins() {
 		return ""
 	}
 	return url
@@ -528,12 +528,12 @@ func (v *visit) endUnasked(item *frontier.Item, u *canon.URL, o frontier.Outcome
 		v.handleUnasked(item, u, p, &r)
 	}
 	v.logURL(&p.outcome, item, func([]byte) []byte { return []byte(r.URL) }, 0, 0)
+	p.facts.Seed = seedOf(item, r.URL)
+	p.outcome.Facts = &p.facts
 	if p.goesBack() {
 		v.settle(p.outcome)
 		return
 	}
-	p.facts.Seed = seedOf(item, r.URL)
-	p.outcome.Facts = &p.facts
 	p.write(&r)
 }
 

@@ -194,11 +194,11 @@ func (c *Crawler) quiet() bool {
 	return true
 }
 
-// Why a crawler ended by itself.
+// Why a crawler ended by itself, as reports say it.
 const (
-	EndFinished = "finished"     // nothing is left
-	EndMaxPages = "max-pages"    // the crawl is at its page limit
-	EndIdle     = "idle-timeout" // it had nothing to do for Config.IdleTimeout
+	EndFinished = frontier.EndFinished     // nothing is left
+	EndMaxPages = "--max-pages reached"    // the crawl is at its page limit
+	EndIdle     = "--idle-timeout reached" // it had nothing to do for Config.IdleTimeout
 )
 
 // mayEnd decides whether to end, and says why, "" = not yet; idle is for how long

@@ -292,9 +292,19 @@ func (f *Fetcher) WriteMetrics(w io.Writer) {
 // leaveTime bounds how long a program that ends waits to say so.
 const leaveTime = 2 * time.Second
 
-// Withdraw takes the fetcher off the members of the crawl, once its Crawler has ended.
-// It may be called again.
+// Withdraw takes the fetcher off the members of the crawl, once its Crawler has ended,
+// with how it ended, as Progress says; one that was stopped is said to be so. It may be
+// called again.
 func (f *Fetcher) Withdraw() error {
+	if f.crawler == nil {
+		return nil
+	}
+	return f.WithdrawAs(cmp.Or(f.crawler.Progress().Ended, "stopped"))
+}
+
+// WithdrawAs is Withdraw by one who knows better how it ended: the reports of the crawl
+// have that word.
+func (f *Fetcher) WithdrawAs(ended string) error {
 	member, stop := f.member, f.stop
 	f.member, f.stop = nil, nil
 	if member == nil {
@@ -302,7 +312,7 @@ func (f *Fetcher) Withdraw() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
-	err := member.Leave(ctx)
+	err := member.Leave(ctx, ended)
 	if stop != nil {
 		err = errors.Join(stop(), err)
 	}

@@ -38,6 +38,9 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 		if err != nil {
 			return err
 		}
+		if err := unsettled(ctx, f, k, sums.Seeds); err != nil {
+			return err
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		shards = append(shards, stats)
@@ -57,14 +60,16 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 	r.Seeds.Whole = r.Seeds.Whole && r.Unread == nil
 	r.count(counts)
 	for _, url := range slices.Sorted(maps.Keys(seeds)) {
+		if fate, _, waits := strings.Cut(seeds[url], ": "); waits || slices.Contains(unsettledFates, fate) {
+			r.Seeds.Left++
+		}
 		r.Seeds.List = append(r.Seeds.List, Seed{url, seeds[url]})
 	}
 	r.Largest, r.Deadest = firstOf(r.Largest), firstOf(r.Deadest)
 	if r.Began, err = f.Began(ctx); err != nil {
 		return nil, err
 	}
-	r.Ended, err = ending(ctx, f, &r.Total, settings)
-	if err != nil && r.Unread == nil {
+	if err := r.ending(ctx, f, settings); err != nil && r.Unread == nil {
 		return nil, err
 	}
 	return r, nil
@@ -129,7 +134,7 @@ func (r *Summary) count(counts map[string]int64) {
 	}
 	for _, list := range []*[]Count{&r.Codes, &r.Media, &r.Causes, &r.Retries, &r.Sites, &r.Links.Refused, &r.Seeds.Fates} {
 		*list = slices.DeleteFunc(*list, func(c Count) bool { return c.URLs == 0 })
-		slices.SortFunc(*list, func(a, b Count) int { return cmp.Or(cmp.Compare(b.URLs, a.URLs), cmp.Compare(a.Name, b.Name)) })
+		sortCounts(*list)
 	}
 }
 
@@ -155,6 +160,61 @@ func exactly(ctx context.Context, f frontier.Operated, k int, sums *frontier.Sum
 	return tallies, nil
 }
 
+// The fates of seeds that were not tried yet, by what their sites are.
+const (
+	fateQueued  = "queued"
+	fateLent    = "queued or in flight" // its site is lent
+	fatePaused  = "queued, its site is paused"
+	fateBlocked = "dropped, its site is blocked"
+	fateGone    = "not known" // its site has nothing left
+)
+
+var unsettledFates = []string{fateQueued, fateLent, fatePaused}
+
+// unsettled says of the seeds of shard k that were not tried yet what their sites
+// are.
+func unsettled(ctx context.Context, f frontier.Operated, k int, seeds map[string]string) error {
+	maker := frontier.NewMaker(f.Layout())
+	bySite := map[string][]string{}
+	for url, fate := range seeds {
+		if fate != "" {
+			continue
+		}
+		c, err := maker.Make(url)
+		if err != nil {
+			return err // it was made of such
+		}
+		bySite[c.Site] = append(bySite[c.Site], url)
+	}
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(bySite)), frontier.SitesMost) {
+		states, err := f.SiteStates(ctx, k, part)
+		if err != nil {
+			return err
+		}
+		for i := range states {
+			for _, url := range bySite[states[i].Site] {
+				seeds[url] = siteFate(&states[i])
+			}
+		}
+	}
+	return nil
+}
+
+// siteFate is the fate of a seed that was not tried yet.
+func siteFate(s *frontier.SiteState) string {
+	switch {
+	case s.Blocked != nil:
+		return fateBlocked
+	case s.Paused != nil:
+		return fatePaused
+	case s.Place == frontier.PlaceLent:
+		return fateLent
+	case s.Place == frontier.PlaceIdle:
+		return fateGone
+	}
+	return fateQueued
+}
+
 // tops are the sites of a list, with the counts that are known exactly.
 func tops(list []frontier.TopSite, exact map[string]frontier.Tally, count func(*frontier.Tally) int64) (out []Top) {
 	for _, t := range list {
@@ -176,25 +236,66 @@ func firstOf(list []Top) []Top {
 	return list[:min(len(list), frontier.TopKept)]
 }
 
-// ending says how a crawl ended, or that it has not.
-func ending(ctx context.Context, f frontier.Operated, t *frontier.ShardStats, set *frontier.Settings) (string, error) {
-	left := t.Queued + t.Waiting + t.Open
+// ending says in r how a crawl ended, or that it has not, and what its fetchers did.
+func (r *Summary) ending(ctx context.Context, f frontier.Operated, set *frontier.Settings) error {
 	short, cancel := context.WithTimeout(ctx, shardWait)
 	defer cancel()
 	members, errMembers := f.Members(short)
+	runs, errRuns := f.Runs(short)
 	done, errDone := f.Finished(short)
-	if err := errors.Join(errMembers, errDone); err != nil {
-		return "not known: " + err.Error(), err
+	if err := errors.Join(errMembers, errRuns, errDone); err != nil {
+		r.Ended = "not known: " + err.Error()
+		return err
+	}
+	last := r.fetchers(members, runs)
+	t := &r.Total
+	left := t.Queued + t.Waiting + t.Open
+	urls := fmt.Sprintf("%d URLs are left", left)
+	if left == 1 {
+		urls = "1 URL is left"
 	}
 	switch {
 	case set.MaxPages > 0 && t.Done+t.Dead >= set.MaxPages && left > 0:
-		return fmt.Sprintf("--max-pages %d is reached, %d URLs are left", set.MaxPages, left), nil
+		r.Ended = fmt.Sprintf("--max-pages %d is reached, %s", set.MaxPages, urls)
 	case done && left == 0:
-		return "finished: nothing is left", nil
+		r.Ended = "finished: nothing is left"
 	case done:
-		return fmt.Sprintf("finished but for %d URLs of paused sites", left), nil
-	case len(members) == 0:
-		return fmt.Sprintf("nobody works on it, %d URLs are left", left), nil
+		r.Ended = fmt.Sprintf("finished but for paused sites, %s", urls)
+	case len(members) > 0:
+		r.Ended = "it goes on: " + urls
+	case last == nil:
+		r.Ended = "nobody works on it, " + urls
+	case last.Ended == "":
+		r.Ended = fmt.Sprintf("its last fetcher (process %d on %s) vanished without a word, %s", last.PID, last.Host, urls)
+	case last.Ended == frontier.EndFinished:
+		r.Ended = "nobody works on what came after the last fetcher had finished, " + urls
+	default:
+		r.Ended = fmt.Sprintf("%s, %s", last.Ended, urls)
 	}
-	return fmt.Sprintf("it goes on: %d URLs are left", left), nil
+	return nil
+}
+
+// fetchers counts the runs on record by how they ended, and returns the one that
+// was the last to end, nil where none did.
+func (r *Summary) fetchers(members, runs []frontier.Member) (last *frontier.Member) {
+	live := map[string]bool{}
+	r.Fetchers = map[string]int{}
+	for i := range members {
+		live[members[i].ID] = true
+	}
+	for i := range runs {
+		how := runs[i].Ended
+		if how == "" && live[runs[i].ID] {
+			how = "at work"
+		} else if last == nil {
+			last = &runs[i]
+		}
+		r.Fetchers[cmp.Or(how, "vanished")]++
+	}
+	return last
+}
+
+// sortCounts puts the largest first.
+func sortCounts(list []Count) {
+	slices.SortFunc(list, func(a, b Count) int { return cmp.Or(cmp.Compare(b.URLs, a.URLs), cmp.Compare(a.Name, b.Name)) })
 }

@@ -29,21 +29,22 @@ type ETA struct {
 
 // Summary is what became of a whole crawl.
 type Summary struct {
-	Crawl   string              `json:"crawl"`
-	Ended   string              `json:"ended"` // how, or that it has not
-	Began   time.Time           `json:"began,omitzero"`
-	Total   frontier.ShardStats `json:"total"`
-	Bytes   int64               `json:"bytes"`   // of all pages, decoded
-	Codes   []Count             `json:"codes"`   // pages by status
-	Media   []Count             `json:"media"`   // pages by media type
-	Causes  []Count             `json:"causes"`  // dead URLs by cause, all that ever were
-	Retries []Count             `json:"retries"` // retries by cause
-	Sites   []Count             `json:"sites"`   // sites by what came of their last request
-	Links   Links               `json:"links"`
-	Seeds   Seeds               `json:"seeds"`
-	Largest []Top               `json:"largest"`          // sites with most pages
-	Deadest []Top               `json:"most_dead"`        // sites with most dead URLs
-	Unread  []string            `json:"unread,omitempty"` // shards that did not answer, and are not in it
+	Crawl    string              `json:"crawl"`
+	Ended    string              `json:"ended"` // how, or that it has not
+	Began    time.Time           `json:"began,omitzero"`
+	Total    frontier.ShardStats `json:"total"`
+	Bytes    int64               `json:"bytes"`   // of all pages, decoded
+	Codes    []Count             `json:"codes"`   // pages by status
+	Media    []Count             `json:"media"`   // pages by media type
+	Causes   []Count             `json:"causes"`  // dead URLs by cause, all that ever were
+	Retries  []Count             `json:"retries"` // retries by cause
+	Sites    []Count             `json:"sites"`   // sites by what came of their last request
+	Links    Links               `json:"links"`
+	Seeds    Seeds               `json:"seeds"`
+	Fetchers map[string]int      `json:"fetchers"`         // the last runs, frontier.RunsKept at most, by how they ended; "at work", "vanished"
+	Largest  []Top               `json:"largest"`          // sites with most pages
+	Deadest  []Top               `json:"most_dead"`        // sites with most dead URLs
+	Unread   []string            `json:"unread,omitempty"` // shards that did not answer, and are not in it
 }
 
 // Count is how often something was met.
@@ -65,13 +66,14 @@ type Seeds struct {
 	Total int64   `json:"total"` // that were settled, each as often as it was
 	Fates []Count `json:"fates"` // by status or cause
 	List  []Seed  `json:"list"`  // the first of each shard
+	Left  int64   `json:"left"`  // of List, that are not settled yet
 	Whole bool    `json:"whole"` // List has all of them
 }
 
 // Seed is what became of one seed.
 type Seed struct {
 	URL  string `json:"url"`  // without credentials
-	Fate string `json:"fate"` // a status or a cause
+	Fate string `json:"fate"` // a status or a cause; of one that is not settled what it waits for
 }
 
 // Top is one of the first of a list. Its count is short by at most Short.

@@ -138,11 +138,15 @@ func insightSums(k *kit) {
 	seed := page(200, "html", 100)
 	seed.Seed = "https://a.example/p0"
 	lost := &frontier.Facts{Seed: "https://a.example/p4"}
+	waits := &frontier.Facts{Seed: "https://a.example/p3"}
+	for range 2 {
+		k.must(k.f.NoteSeeds(k.ctx, k.shard(site), []string{"https://a.example/p0", "https://a.example/p3", "https://a.example/p7"}))
+	}
 	outcomes := []frontier.Outcome{
 		{Index: 1, Facts: seed},
 		{Index: 2, Facts: page(200, "html", 50)},
 		{Index: 3, Facts: page(404, "", 7)},
-		{Index: 4, Kind: frontier.Retry, NotBefore: time.Hour, Cause: "timeout"},
+		{Index: 4, Kind: frontier.Retry, NotBefore: time.Hour, Cause: "timeout", Facts: waits},
 		{Index: 5, Kind: frontier.Dead, Cause: "dns", Facts: lost},
 	}
 	for range 2 {
@@ -166,7 +170,10 @@ func insightSums(k *kit) {
 	}
 	got := sums()
 	same(k, "counts", fmt.Sprint(got.Counts), fmt.Sprint(want))
-	same(k, "seeds", fmt.Sprint(got.Seeds), fmt.Sprint(map[string]string{"https://a.example/p0": "200", "https://a.example/p4": "dns"}))
+	same(k, "seeds", fmt.Sprint(got.Seeds), fmt.Sprint(map[string]string{"https://a.example/p0": "200", "https://a.example/p3": "waiting: timeout",
+		"https://a.example/p4": "dns", "https://a.example/p7": ""}))
+	k.must(k.f.NoteSeeds(k.ctx, k.shard(site), []string{"https://a.example/p0", "https://a.example/p3"}))
+	same(k, "a fate that is told", sums().Seeds["https://a.example/p0"]+sums().Seeds["https://a.example/p3"], "200waiting: timeout")
 	sameList(k, "most pages", got.Pages, frontier.TopSite{Site: site, Count: 3})
 	sameList(k, "most dead", got.Dead, frontier.TopSite{Site: site, Count: 1})
 	t := k.state(site).Tally
@@ -183,6 +190,10 @@ func insightSums(k *kit) {
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Facts: page(503, "", 0), Kind: frontier.Again, NotBefore: time.Hour, Next: &frontier.Next{Entry: v.Items[0].Entry}})
 	s := sums()
 	same(k, "a site has one last answer", fmt.Sprint(s.Counts["site:dns"], s.Counts["site:5xx"], s.Counts["page:503"]), "0 1 1")
+	for i := range frontier.SeedsKept {
+		k.must(k.f.NoteSeeds(k.ctx, k.shard(site), []string{fmt.Sprintf("https://a.example/seed/%d", i)}))
+	}
+	same(k, "seeds are bounded", len(sums().Seeds), frontier.SeedsKept)
 }
 
 // insightSample: sites with work are named.

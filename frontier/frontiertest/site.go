@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"seine/frontier"
@@ -302,7 +303,7 @@ func crawlMembers(k *kit) {
 	k.must(err)
 	same(k, "finished with a seeder", done, false)
 	for range 2 {
-		k.must(k.f.Leave(k.ctx, "s"))
+		k.must(k.f.Leave(k.ctx, members[2]))
 	}
 	live, err := k.f.Announce(k.ctx, frontier.Member{ID: "f0", Kind: frontier.KindFetcher, Started: members[1].Started, Seeding: true})
 	k.must(err)
@@ -316,6 +317,7 @@ func crawlMembers(k *kit) {
 	done, err = k.f.Finished(k.ctx)
 	k.must(err)
 	same(k, "finished without", done, true)
+	crawlRuns(k, members)
 	if _, err := k.f.Announce(k.ctx, frontier.Member{Kind: frontier.KindFetcher}); err == nil {
 		k.Fatal("a member without an id was announced")
 	}
@@ -354,4 +356,41 @@ func crawlPages(k *kit) {
 	same(k, "a lower limit", hold(seq+2, 2, 50, 4), frontier.PageGrant{Held: 2})
 	g = hold(seq+3, 2, 50, 100)
 	same(k, "a higher limit", g.Held > 2 && g.Held+g.Left == 97, true)
+}
+
+// crawlRuns: runs of fetchers stay on record, those that end with how they did; the last
+// of them. Of members f1 and f0 are at work.
+func crawlRuns(k *kit, members []frontier.Member) {
+	runs := func() (list []string) {
+		k.Helper()
+		got, err := k.f.Runs(k.ctx)
+		k.must(err)
+		for i, r := range got {
+			list = append(list, r.ID+" "+r.Ended)
+			if i > 0 && r.Seen.After(got[i-1].Seen) {
+				k.Errorf("%s was heard of after %s", r.ID, got[i-1].ID)
+			}
+		}
+		return list
+	}
+	begun := runs()
+	slices.Sort(begun)
+	sameList(k, "runs that go on", begun, "f0 ", "f1 ")
+	k.advance(time.Second)
+	ends := members[0]
+	ends.Ended, ends.Pages = "by a signal", 9
+	for range 2 {
+		k.must(k.f.Leave(k.ctx, ends))
+	}
+	sameList(k, "one ended", runs(), "f1 by a signal", "f0 ")
+	got, err := k.f.Runs(k.ctx)
+	k.must(err)
+	same(k, "what is known of it", fmt.Sprint(got[0].Kind, got[0].Version, got[0].Host, got[0].Pages), "fetcherv1h9")
+	for i := range frontier.RunsKept {
+		id := fmt.Sprintf("g%d", i)
+		k.must(k.f.Leave(k.ctx, frontier.Member{ID: id, Kind: frontier.KindFetcher, Ended: "finished"}))
+	}
+	list := runs()
+	same(k, "as many as are kept", len(list), frontier.RunsKept)
+	same(k, "the oldest go", slices.Contains(list, "f0 ") || slices.Contains(list, "f1 by a signal"), false)
 }

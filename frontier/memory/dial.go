@@ -188,6 +188,11 @@ func (r *remote) DeadLetters(ctx context.Context, k int, cause string, offset, c
 	return get[[]frontier.DeadLetter](ctx, r, "DeadLetters", lettersArgs{k, cause, offset, count})
 }
 
+func (r *remote) NoteSeeds(ctx context.Context, k int, urls []string) error {
+	_, err := get[none](ctx, r, "NoteSeeds", noteArgs{k, urls})
+	return err
+}
+
 func (r *remote) DeadCounts(ctx context.Context, k int) (map[string]int64, error) {
 	return get[map[string]int64](ctx, r, "DeadCounts", k)
 }
@@ -216,9 +221,13 @@ func (r *remote) Announce(ctx context.Context, m frontier.Member) (live int, err
 	return get[int](ctx, r, "Announce", m)
 }
 
-func (r *remote) Leave(ctx context.Context, id string) error {
-	_, err := get[none](ctx, r, "Leave", id)
+func (r *remote) Leave(ctx context.Context, m frontier.Member) error {
+	_, err := get[none](ctx, r, "Leave", m)
 	return err
+}
+
+func (r *remote) Runs(ctx context.Context) ([]frontier.Member, error) {
+	return get[[]frontier.Member](ctx, r, "Runs", none{})
 }
 
 func (r *remote) Members(ctx context.Context) ([]frontier.Member, error) {

@@ -52,6 +52,32 @@ type dir struct {
 // crawlKey is where the crawl itself stands.
 var crawlKey = []byte("C")
 
+// runsKey is where the runs on record stand.
+var runsKey = []byte("R")
+
+// keepRuns stores the runs on record, with what is written next.
+func (d *dir) keepRuns(runs []frontier.Member) {
+	text, err := json.Marshal(runs)
+	if err != nil {
+		return // of texts and numbers it cannot fail
+	}
+	b := d.store.NewBatch()
+	b.Set(runsKey, text)
+	d.store.Add(b)
+}
+
+// readRuns reads them; of a crawl of an earlier version there are none.
+func (d *dir) readRuns() (runs []frontier.Member, err error) {
+	text, err := d.store.Get(runsKey)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &runs); err != nil {
+		return nil, fmt.Errorf("the runs on record cannot be read: %w", err)
+	}
+	return runs, nil
+}
+
 // crawl is what stands there.
 type crawl struct {
 	Format   int               `json:"format"`
@@ -180,6 +206,9 @@ func (d *dir) load(f *Frontier) error {
 		var err error
 		if loaders, err = d.loadShards(); err != nil {
 			return err
+		}
+		if f.runs, err = d.readRuns(); err != nil {
+			return d.named(err)
 		}
 	}
 	if err := d.begin(f.cfg); err != nil {

@@ -123,6 +123,7 @@ type Frontier struct {
 
 	membership sync.Mutex
 	members    map[string]frontier.Member
+	runs       []frontier.Member // of fetchers, the last first
 
 	pages pages
 

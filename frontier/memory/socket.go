@@ -52,6 +52,9 @@ var calls = map[string]call{
 		verdicts := make([]frontier.Verdict, len(a.Batch))
 		return verdicts, f.Admit(ctx, a.Shard, a.Batch, verdicts)
 	}),
+	"NoteSeeds": ask(func(ctx context.Context, f *Frontier, a noteArgs) (none, error) {
+		return none{}, f.NoteSeeds(ctx, a.Shard, a.URLs)
+	}),
 	"Pause": ask(func(ctx context.Context, f *Frontier, a pauseArgs) (none, error) {
 		return none{}, f.Pause(ctx, a.Shard, a.Paused)
 	}),
@@ -72,10 +75,13 @@ var calls = map[string]call{
 	"Stats":    ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.ShardStats, error) { return f.Stats(ctx) }),
 	"Finished": ask(func(ctx context.Context, f *Frontier, _ none) (bool, error) { return f.Finished(ctx) }),
 	"Announce": ask(func(ctx context.Context, f *Frontier, m frontier.Member) (int, error) { return f.Announce(ctx, m) }),
-	"Leave":    ask(func(ctx context.Context, f *Frontier, id string) (none, error) { return none{}, f.Leave(ctx, id) }),
-	"Members":  ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Member, error) { return f.Members(ctx) }),
-	"Met":      ask(func(ctx context.Context, f *Frontier, a metArgs) (bool, error) { return f.Met(ctx, a.Shard, a.Site) }),
-	"Stopped":  ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Stop, error) { return f.Stopped(ctx) }),
+	"Leave": ask(func(ctx context.Context, f *Frontier, m frontier.Member) (none, error) {
+		return none{}, f.Leave(ctx, m)
+	}),
+	"Runs":    ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Member, error) { return f.Runs(ctx) }),
+	"Members": ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Member, error) { return f.Members(ctx) }),
+	"Met":     ask(func(ctx context.Context, f *Frontier, a metArgs) (bool, error) { return f.Met(ctx, a.Shard, a.Site) }),
+	"Stopped": ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Stop, error) { return f.Stopped(ctx) }),
 	"Rules": ask(func(ctx context.Context, f *Frontier, a rulesArgs) ([]frontier.OriginRules, error) {
 		return a.Origins, f.Rules(ctx, a.Shard, a.Origins)
 	}),
@@ -118,6 +124,10 @@ type (
 	admitArgs struct {
 		Shard int
 		Batch []frontier.Candidate
+	}
+	noteArgs struct {
+		Shard int
+		URLs  []string
 	}
 	pauseArgs struct {
 		Shard  int

@@ -91,6 +91,9 @@ func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (int, error)
 		f.members = make(map[string]frontier.Member)
 	}
 	m.Seen, m.Tokens = f.cfg.Now(), f.run
+	if _, known := f.members[m.ID]; !known && m.OnRecord() && !slices.ContainsFunc(f.runs, func(r frontier.Member) bool { return r.ID == m.ID }) {
+		f.record(m)
+	}
 	f.members[m.ID] = m
 	live := 0
 	for _, m := range f.members {
@@ -116,11 +119,33 @@ func (f *Frontier) vanished() (list []frontier.Member) {
 }
 
 // Leave takes a member off the list.
-func (f *Frontier) Leave(ctx context.Context, id string) error {
+func (f *Frontier) Leave(ctx context.Context, m frontier.Member) error {
 	f.membership.Lock()
 	defer f.membership.Unlock()
-	delete(f.members, id)
+	delete(f.members, m.ID)
+	if m.OnRecord() {
+		m.Seen = f.cfg.Now()
+		f.record(m)
+	}
 	return ctx.Err()
+}
+
+// record puts a run in front of those on record, and into the store; membership is
+// held.
+func (f *Frontier) record(m frontier.Member) {
+	f.runs = slices.DeleteFunc(f.runs, func(r frontier.Member) bool { return r.ID == m.ID })
+	f.runs = slices.Insert(f.runs, 0, m)
+	f.runs = f.runs[:min(len(f.runs), frontier.RunsKept)]
+	if f.dir != nil {
+		f.dir.keepRuns(f.runs)
+	}
+}
+
+// Runs are the last runs of fetchers, the one heard of last first.
+func (f *Frontier) Runs(ctx context.Context) ([]frontier.Member, error) {
+	f.membership.Lock()
+	defer f.membership.Unlock()
+	return slices.Clone(f.runs), ctx.Err()
 }
 
 // Members lists who is at work, by kind and start.

@@ -22,7 +22,7 @@ type tally struct {
 func (p *shardState) sum(s *site, st *frontier.Settlement) {
 	st.Sum(func(kind, name, detail string, n int64) { p.addSum(frontier.SumName(kind, name, detail), n) })
 	for i := range st.Outcomes {
-		if o := &st.Outcomes[i]; o.Facts != nil && o.Facts.Seed != "" && o.Settles() {
+		if o := &st.Outcomes[i]; o.OfSeed() {
 			p.keepSeed(o.Facts.Seed, o.Fate())
 		}
 	}
@@ -67,6 +67,21 @@ func (p *shardState) addSum(name string, n int64) {
 		p.value = binary.AppendVarint(p.value[:0], p.sums[name])
 		p.tx.Set(append(p.newKey(keySum), name...), p.value)
 	}
+}
+
+// NoteSeeds puts seeds on the list of those whose fate is told.
+func (f *Frontier) NoteSeeds(ctx context.Context, k int, urls []string) error {
+	p, err := f.shard(ctx, k, "note seeds")
+	if err != nil {
+		return err
+	}
+	p.lock()
+	for _, url := range urls {
+		if _, known := p.seeds[url]; !known {
+			p.keepSeed(url, "")
+		}
+	}
+	return p.unlock("note seeds")
 }
 
 // keepSeed notes what became of one of the first seeds.

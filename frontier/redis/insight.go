@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,6 +104,16 @@ func (f *Frontier) Sums(ctx context.Context, k int) (*frontier.Sums, error) {
 	return s, err
 }
 
+// NoteSeeds puts seeds on the list of those whose fate is told. Cost: one small call.
+func (f *Frontier) NoteSeeds(ctx context.Context, k int, urls []string) error {
+	args := []any{frontier.SeedsKept}
+	for _, url := range urls {
+		args = append(args, url)
+	}
+	_, err := f.Call(ctx, k, noteScript, []string{f.keys[k].Seeds()}, args)
+	return err
+}
+
 // top reads a list of first sites, the first first.
 func (f *Frontier) top(ctx context.Context, k int, by string) ([]frontier.TopSite, error) {
 	key := f.keys[k].Top(by)
@@ -110,27 +121,42 @@ func (f *Frontier) top(ctx context.Context, k int, by string) ([]frontier.TopSit
 	if err != nil {
 		return nil, err
 	}
+	pairs, err := scored(raw)
+	if err != nil {
+		return nil, Malformed(k, "top", raw)
+	}
 	var list []frontier.TopSite
-	reply := shard.Array(raw)
-	for len(reply) > 0 {
-		if pair := shard.Array(reply[0]); len(pair) == 2 { // RESP3
-			list, reply = append(list, topSite(pair)), reply[1:]
-		} else if len(reply) > 1 {
-			list, reply = append(list, topSite(reply[:2])), reply[2:]
-		} else {
-			return nil, Malformed(k, "top", raw)
-		}
+	for _, p := range pairs {
+		list = append(list, frontier.TopSite{Site: p.member, Count: p.score})
 	}
 	return list, nil
 }
 
-// topSite reads a member and its score.
-func topSite(pair []any) frontier.TopSite {
-	t := frontier.TopSite{Site: shard.Text(pair[0]), Count: shard.Int(pair[1])}
-	if n, ok := pair[1].(float64); ok {
-		t.Count = int64(n)
+// pair is a member of a zset and its score.
+type pair struct {
+	member string
+	score  int64
+}
+
+// scored reads a reply WITHSCORES, in either protocol.
+func scored(raw any) (list []pair, err error) {
+	reply := shard.Array(raw)
+	for len(reply) > 0 {
+		two := shard.Array(reply[0])
+		if len(two) == 2 { // RESP3
+			reply = reply[1:]
+		} else if len(reply) > 1 {
+			two, reply = reply[:2], reply[2:]
+		} else {
+			return nil, errors.New("an odd number of texts")
+		}
+		p := pair{shard.Text(two[0]), shard.Int(two[1])}
+		if n, ok := two[1].(float64); ok {
+			p.score = int64(n)
+		}
+		list = append(list, p)
 	}
-	return t
+	return list, nil
 }
 
 // workPlaces are the zsets of shard k that its sites with work stand in, and that of

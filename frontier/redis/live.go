@@ -25,14 +25,53 @@ func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (live int, e
 	if err != nil {
 		return 0, err
 	}
-	reply, err := f.live(ctx, liveScript, m.ID, frontier.LiveFor.Milliseconds(), text)
+	reply, err := f.live(ctx, liveScript, m.ID, frontier.LiveFor.Milliseconds(), text, recorded(&m))
 	return int(shard.Int(reply)), err
 }
 
 // Leave takes a member off the list.
-func (f *Frontier) Leave(ctx context.Context, id string) error {
-	_, err := f.live(ctx, liveScript, id, 0, "")
+func (f *Frontier) Leave(ctx context.Context, m frontier.Member) error {
+	text, err := json.Marshal(m)
+	if err == nil {
+		_, err = f.live(ctx, liveScript, m.ID, 0, text, recorded(&m))
+	}
 	return err
+}
+
+// recorded says to live.lua whether a member's run is to be on record.
+func recorded(m *frontier.Member) int {
+	if m.OnRecord() {
+		return 1
+	}
+	return 0
+}
+
+// Runs are the last runs of fetchers, the one heard of last first. Cost: two calls,
+// O(RunsKept).
+func (f *Frontier) Runs(ctx context.Context) ([]frontier.Member, error) {
+	key := shard.RunsKey(f.crawl)
+	raw, err := f.client.Do(ctx, noShard, key, "ZRANGE", key, 0, -1, "REV", "WITHSCORES")
+	if err != nil {
+		return nil, err
+	}
+	known, err := f.client.Hash(ctx, noShard, shard.RunsInfoKey(f.crawl))
+	if err != nil {
+		return nil, err
+	}
+	pairs, err := scored(raw)
+	if err != nil {
+		return nil, Malformed(noShard, "runs", raw)
+	}
+	runs := make([]frontier.Member, 0, len(pairs))
+	for _, p := range pairs {
+		m := frontier.Member{}
+		if err := json.Unmarshal([]byte(known[p.member]), &m); err != nil {
+			m.Kind = "unknown" // of another version: it ran all the same
+		}
+		m.ID, m.Seen = p.member, time.UnixMilli(p.score).UTC()
+		runs = append(runs, m)
+	}
+	return runs, nil
 }
 
 // membersMost is how many programs one call shows: it keeps a call under a
@@ -104,6 +143,9 @@ func (f *Frontier) members(ctx context.Context, which string) ([]frontier.Member
 // live runs a script of the list.
 func (f *Frontier) live(ctx context.Context, s *shard.Script, args ...any) (any, error) {
 	keys := []string{shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl), shard.LiveGoneKey(f.crawl)}
+	if s == liveScript {
+		keys = append(keys, shard.RunsKey(f.crawl), shard.RunsInfoKey(f.crawl))
+	}
 	reply, err := f.client.Run(ctx, noShard, s, keys, args...)
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
 		err = cmp.Or(errors.Join(f.liveTypes(ctx, keys[0], "zset"), f.liveTypes(ctx, keys[1], "hash"), f.liveTypes(ctx, keys[2], "zset")), err)

@@ -42,7 +42,7 @@ func TestMembers(t *testing.T) {
 	if got != in {
 		t.Errorf("got %+v, want %+v", got, in)
 	}
-	if err := f.Leave(ctx, "x"); err != nil {
+	if err := f.Leave(ctx, frontier.Member{ID: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	// One that announced itself before the server's clock was set back by an hour
@@ -261,7 +261,7 @@ func TestListAndDelete(t *testing.T) {
 	if _, err := Delete(ctx, c, "a"); !errors.Is(err, frontier.ErrLive) {
 		t.Fatalf("deleted under a fetcher: %v", err)
 	}
-	f.Leave(ctx, "m")
+	f.Leave(ctx, frontier.Member{ID: "m"})
 	if n, err := Delete(ctx, c, "a"); n < 3600 || err != nil {
 		t.Fatal(n, err)
 	}

@@ -39,6 +39,7 @@ var (
 	lettersScript    = script("letters", allowOOM)
 	siteScript       = script("site", allowOOM)
 	reserveScript    = script("reserve", allowOOM)
+	noteScript       = script("note", "")
 	rulesScript      = script("rules", readOnly)
 	lookScript       = script("look", readOnly)
 	standingScript   = script("standing", readOnly)

@@ -53,7 +53,7 @@ func TestPagesOfAFleet(t *testing.T) {
 	}
 	// Half is settled in the shards; f0 is gone with what it holds, the others have settled theirs.
 	lost := members[0].held
-	if err := s.Leave(t.Context(), name(0)); err != nil {
+	if err := s.Leave(t.Context(), frontier.Member{ID: name(0)}); err != nil {
 		t.Fatal(err)
 	}
 	s.do("HINCRBY", s.keys[0].Stats(), "done", held()-lost)

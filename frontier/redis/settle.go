@@ -156,7 +156,7 @@ func (s *settling) addSums(st *frontier.Settlement) {
 	at, seeds := len(s.args), 0
 	s.args = append(s.args, nil)
 	for i := range st.Outcomes {
-		if o := &st.Outcomes[i]; o.Facts != nil && o.Facts.Seed != "" && o.Settles() {
+		if o := &st.Outcomes[i]; o.OfSeed() {
 			s.args = append(s.args, o.Facts.Seed, o.Fate())
 			seeds++
 		}

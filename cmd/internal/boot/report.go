@@ -1,8 +1,12 @@
 package boot
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"seine/frontier/ask"
@@ -15,6 +19,11 @@ func ShowReport(w io.Writer, r *ask.Summary, most int) {
 	if !r.Began.IsZero() {
 		fmt.Fprintf(w, "began\t%s, %s ago\n", r.Began.Format(time.RFC3339), time.Since(r.Began).Round(time.Second))
 	}
+	fetchers := "-"
+	if len(r.Fetchers) > 0 {
+		fetchers = Counted(r.Fetchers)
+	}
+	fmt.Fprintf(w, "fetchers\t%s\n", fetchers)
 	for _, text := range r.Unread {
 		fmt.Fprintf(w, "UNREAD\t%s\n", text)
 	}
@@ -25,7 +34,11 @@ func ShowReport(w io.Writer, r *ask.Summary, most int) {
 	if n := len(r.Seeds.List); !r.Seeds.Whole || n > most {
 		whole = fmt.Sprintf("the first %d listed", min(n, most))
 	}
-	fmt.Fprintf(w, "seeds\t%d, %s\n", r.Seeds.Total, whole)
+	settled := fmt.Sprintf("%d settled", r.Seeds.Total)
+	if r.Seeds.Left > 0 {
+		settled += fmt.Sprintf(", %d not yet", r.Seeds.Left)
+	}
+	fmt.Fprintf(w, "seeds\t%s; %s\n", settled, whole)
 	for _, list := range []struct {
 		name   string
 		counts []ask.Count
@@ -68,4 +81,13 @@ func showCounts(w io.Writer, name string, counts []ask.Count, most int) {
 		}
 		fmt.Fprintf(w, "%s\t%s\n", head(name, i), text)
 	}
+}
+
+// Counted is the names of counts, most first: "3 politeness, 1 cpu".
+func Counted(counts map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d %s", counts[name], cmp.Or(name, "unknown"))
+	}
+	return strings.Join(names, ", ")
 }

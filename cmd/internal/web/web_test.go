@@ -186,7 +186,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer member.Leave(context.Background())
+	defer member.Leave(context.Background(), "")
 	const hostile = `<script>document.title="owned"</script><img src=x onerror=alert(1)>`
 	s.admit(t, "https://user:secret@dead.example/%3Cb%3E")
 	s.bury(t, hostile)

@@ -2,16 +2,20 @@
 -- KEYS[1]  live, a zset of ids by deadline
 -- KEYS[2]  what is known of each, a hash
 -- KEYS[3]  those that vanished, as KEYS[1]
+-- KEYS[4]  the runs on record, a zset of ids by when each was heard of first or, once it
+--          has ended, last
+-- KEYS[5]  what is known of each of them, a hash
 -- ARGV[1]  id of the program
 -- ARGV[2]  ms until its deadline, 0 = take it off
 -- ARGV[3]  what is known of it
+-- ARGV[4]  1: its run is to be on record, when it comes and when it is taken off; else 0
 -- Reply    how many programs are there
 -- Cost     O(log programs); what is over goes to KEYS[3], and from there after an hour,
---          or where they are more than a thousand; so many at a time
+--          or where they are more than a thousand; so many at a time; O(log runs) when a run is put on record
 -- Repeat   the deadline moves on; a late copy is over by itself
 local call = redis.call
-local LIVE, INFO, GONE = KEYS[1], KEYS[2], KEYS[3]
-local id, ttl, known = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local LIVE, INFO, GONE, RUNS, RUNINFO = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, ttl, known, recorded = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
 
 local function int(x) return string.format('%.0f', x) end
 local time = call('TIME')
@@ -37,16 +41,31 @@ if more > 0 then forget(call('ZRANGE', GONE, 0, math.min(more, MOST) - 1)) end
 call('ZREM', GONE, id)
 call('PEXPIRE', GONE, HOUR)
 
+-- record keeps what is known of a run, of the last of them.
+local KEPT = 100 -- as RunsKept in Go
+local function record()
+  call('ZADD', RUNS, int(now), id)
+  call('HSET', RUNINFO, id, known)
+  local over = call('ZCARD', RUNS) - KEPT
+  if over <= 0 then return end
+  for _, old in ipairs(call('ZRANGE', RUNS, 0, over - 1)) do
+    call('ZREM', RUNS, old)
+    call('HDEL', RUNINFO, old)
+  end
+end
+
 if ttl > 0 then
   -- A clock that was set back lets nobody live longer.
   for _, other in ipairs(call('ZRANGE', LIVE, '(' .. deadline, '+inf', 'BYSCORE', 'LIMIT', 0, 1000)) do
     call('ZADD', LIVE, deadline, other)
   end
-  call('ZADD', LIVE, deadline, id)
+  local came = call('ZADD', LIVE, deadline, id) == 1
   call('HSET', INFO, id, known)
-  for _, key in ipairs(KEYS) do call('PEXPIRE', key, HOUR + ttl) end
+  for _, key in ipairs {LIVE, INFO, GONE} do call('PEXPIRE', key, HOUR + ttl) end
+  if came and recorded and not call('ZSCORE', RUNS, id) then record() end
 else
   call('ZREM', LIVE, id)
   call('HDEL', INFO, id)
+  if recorded then record() end
 end
 return call('ZCOUNT', LIVE, '(' .. int(now), '+inf')

@@ -3,7 +3,7 @@
 -- first sites by these. A settlement counts whole, when all of its outcomes take
 -- effect, or not at all.
 -- KEYS[10]  the sums, a hash of counters
--- KEYS[11]  what became of seeds, a hash
+-- KEYS[11]  what became of seeds, a hash; note puts them there
 -- KEYS[12..14] the first sites by pages, by dead URLs and by queue, zsets
 -- ARGV[+]   at the end of a settlement: what came of the last request, '' = nothing;
 --           pages; dead URLs; how many seeds, and per seed its URL and its fate; and
