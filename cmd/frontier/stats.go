@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -82,7 +81,11 @@ func showReport(w io.Writer, r *frontier.Report) {
 			row(w, "SILENT", fmt.Sprintf("shard %d does not answer and is not counted", s.Shard))
 		}
 		if s := &r.Shards[i]; s.Fault != "" {
-			row(w, "REFUSED", fmt.Sprintf("shard %d by %s: %s", s.Shard, cmp.Or(s.Master, "its master"), s.Fault))
+			by := ""
+			if s.Master != "" {
+				by = " by " + s.Master
+			}
+			row(w, "REFUSED", fmt.Sprintf("shard %d%s: %s", s.Shard, by, s.Fault))
 		}
 	}
 	for _, key := range r.Lost {

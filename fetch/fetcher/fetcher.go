@@ -209,6 +209,15 @@ func (f *Fetcher) SetSeeding(ctx context.Context, seeds bool) error {
 	return f.member.Announce(ctx)
 }
 
+// Fault is why the directory of a crawl takes no writes now, as on a full disk, nil =
+// it does; of shards in Redis the Crawler's Ready tells.
+func (f *Fetcher) Fault() error {
+	if q, here := f.queue.(*memory.Frontier); here {
+		return q.Fault()
+	}
+	return nil
+}
+
 // linger is how long batches to Redis wait for company: the server's cost of a
 // call is shared by what it carries.
 const linger = 2 * time.Millisecond

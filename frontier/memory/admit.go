@@ -40,7 +40,7 @@ func (f *Frontier) Admit(ctx context.Context, k int, candidates []frontier.Candi
 	}
 	p.lock()
 	p.admit(candidates, verdicts)
-	return p.unlock("admit")
+	return p.unlock(ctx, "admit")
 }
 
 func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.Verdict) {

@@ -118,7 +118,7 @@ func (f *Frontier) Renew(ctx context.Context, k int, renewals []frontier.Renewal
 			p.place(s)
 		}
 	}
-	return p.unlock("renew")
+	return p.unlock(ctx, "renew")
 }
 
 // keepAgain stores a URL that is fetched again.

@@ -16,7 +16,7 @@ func (f *Frontier) Alter(ctx context.Context, k int, name string, change frontie
 	}
 	p.lock()
 	p.alter(name, &change)
-	return p.unlock("alter")
+	return p.unlock(ctx, "alter")
 }
 
 func (p *shardState) alter(name string, change *frontier.SiteChange) {

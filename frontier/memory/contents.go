@@ -28,7 +28,7 @@ func (f *Frontier) Duplicates(ctx context.Context, k int, contents []frontier.Co
 			p.keepContent(c)
 		}
 	}
-	return p.unlock("duplicates")
+	return p.unlock(ctx, "duplicates")
 }
 
 // contents are those of a shard: digests, and with them the URLs that brought them.

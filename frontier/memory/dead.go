@@ -123,7 +123,7 @@ func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier
 			n++
 		}
 	}
-	return n, p.unlock(op)
+	return n, p.unlock(ctx, op)
 }
 
 // exhume takes one letter out; false when it is not there or stays.

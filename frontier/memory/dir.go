@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -220,12 +221,12 @@ func (d *dir) load(f *Frontier) error {
 	for _, l := range loaders {
 		l.finish()
 	}
-	if err := d.keep(f.settings.Load(), false); err != nil {
+	if err := d.keep(atOnce(), f.settings.Load(), false); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
 	for _, p := range f.states {
 		p.lock()
-		if err := p.unlock("open"); err != nil {
+		if err := p.unlock(atOnce(), "open"); err != nil {
 			return err
 		}
 	}
@@ -249,8 +250,8 @@ func (d *dir) loadShards() (list []*loader, err error) {
 	return list, nil
 }
 
-// keep stores what the crawl is, on the disk.
-func (d *dir) keep(s *frontier.Settings, closed bool) error {
+// keep stores what the crawl is, on the disk; it waits for a full one until ctx ends.
+func (d *dir) keep(ctx context.Context, s *frontier.Settings, closed bool) error {
 	c := crawl{Format: formatVersion, Layout: d.f.layout, Settings: *s, Rev: s.Rev, Closed: closed, Began: d.f.began}
 	for k, p := range d.f.states {
 		p.mu.Lock()
@@ -265,10 +266,17 @@ func (d *dir) keep(s *frontier.Settings, closed bool) error {
 	}
 	b := d.store.NewBatch()
 	b.Set(crawlKey, text)
-	if err := d.store.Wait(d.store.Add(b)); err != nil {
+	if err := d.store.Await(ctx, d.store.Add(b)); err != nil {
 		return err
 	}
 	return d.store.Sync()
+}
+
+// atOnce is over: a full disk is not waited for.
+func atOnce() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }
 
 // close stores what is not stored yet, and that the crawl was closed.
@@ -279,7 +287,7 @@ func (d *dir) close() error {
 			p.flush()
 			p.mu.Unlock()
 		}
-		d.err = d.keep(d.f.settings.Load(), true)
+		d.err = d.keep(atOnce(), d.f.settings.Load(), true)
 		d.err = errors.Join(d.err, d.abandon())
 	})
 	return d.err

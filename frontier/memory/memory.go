@@ -22,7 +22,7 @@
 // queues. The first of each visit is marked as lost once more, for it may be what
 // killed the process: it is lent alone next time, and from the second mark on as
 // VisitLimits.Safe allows. After Close nothing is marked. While the disk is full
-// calls fail and are to be repeated; after a sync that failed all do, and the next
+// calls wait for room until their ctx ends; after a sync that failed all fail, and the next
 // process goes on from what the disk has.
 package memory
 
@@ -235,7 +235,7 @@ func (f *Frontier) Set(ctx context.Context, change func(*frontier.Settings) erro
 		return nil, nil, err
 	}
 	settings.Rev++
-	if err := f.keep(&settings); err != nil {
+	if err := f.keep(ctx, &settings); err != nil {
 		return nil, nil, err
 	}
 	return before, &settings, nil
@@ -261,13 +261,13 @@ func (f *Frontier) Pause(ctx context.Context, k int, paused bool) error {
 	}
 	settings := *f.settings.Load()
 	settings.Rev++
-	return f.keep(&settings)
+	return f.keep(ctx, &settings)
 }
 
 // keep takes settings over, on disk too.
-func (f *Frontier) keep(s *frontier.Settings) error {
+func (f *Frontier) keep(ctx context.Context, s *frontier.Settings) error {
 	if f.dir != nil {
-		if err := f.dir.keep(s, false); err != nil {
+		if err := f.dir.keep(ctx, s, false); err != nil {
 			return fmt.Errorf("memory: settings: %w", err)
 		}
 	}

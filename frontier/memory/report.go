@@ -62,6 +62,15 @@ func boolOf(v bool) int {
 // Began is when the crawl was created; not known of a directory of an earlier version.
 func (f *Frontier) Began(ctx context.Context) (time.Time, error) { return f.began, ctx.Err() }
 
+// Fault is why the directory of the crawl takes no writes now, nil = it does, or there is
+// none. What waits for a full disk is written when it has room.
+func (f *Frontier) Fault() error {
+	if f.dir == nil {
+		return nil
+	}
+	return f.dir.store.Fault()
+}
+
 // Report reads the whole state of the crawl, named by its directory.
 func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	settings := f.settings.Load()
@@ -69,6 +78,11 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	var err error
 	if r.Shards, err = f.Stats(ctx); err != nil {
 		return nil, err
+	}
+	if err := f.Fault(); err != nil {
+		for k := range r.Shards {
+			r.Shards[k].Fault = err.Error()
+		}
 	}
 	r.Total = frontier.Total(r.Shards)
 	paused, err := f.PausedShards(ctx)

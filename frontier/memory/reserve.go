@@ -25,7 +25,7 @@ func (f *Frontier) Reserve(ctx context.Context, k int, req frontier.ReserveReque
 	}
 	p.lock()
 	r := p.reserve(p.site(req.Site), req)
-	return r, p.unlock("reserve")
+	return r, p.unlock(ctx, "reserve")
 }
 
 func (p *shardState) reserve(s *site, req frontier.ReserveRequest) frontier.Reservation {

@@ -28,7 +28,7 @@ func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Set
 		}
 		out[i] = p.settle(l, st)
 	}
-	return out, p.unlock("settle")
+	return out, p.unlock(ctx, "settle")
 }
 
 func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled {
@@ -179,7 +179,7 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 	}
 	p.lock()
 	if p.now < p.quiet || p.now-p.tick > f.cfg.Lease.Milliseconds()/3 {
-		return 0, p.unlock("reap")
+		return 0, p.unlock(ctx, "reap")
 	}
 	n := 0
 	for i := range expired {
@@ -191,7 +191,7 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 		p.takeBack(l, delay)
 		n++
 	}
-	return n, p.unlock("reap")
+	return n, p.unlock(ctx, "reap")
 }
 
 // takeBack ends a lease. What is open returns to the front of its queues, marked

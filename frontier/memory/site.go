@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"time"
@@ -138,14 +139,14 @@ func (p *shardState) lock() {
 
 // unlock gives the shard back and waits until the store has all that was done,
 // by others too: what they did may show in the answer.
-func (p *shardState) unlock(op string) error {
+func (p *shardState) unlock(ctx context.Context, op string) error {
 	if p.tx == nil {
 		p.mu.Unlock()
 		return nil
 	}
 	last := p.flush()
 	p.mu.Unlock()
-	if err := p.f.dir.store.Wait(last); err != nil {
+	if err := p.f.dir.store.Await(ctx, last); err != nil {
 		return &shard.Error{Shard: p.k, Op: op, Err: err}
 	}
 	return nil

@@ -81,7 +81,7 @@ func (f *Frontier) NoteSeeds(ctx context.Context, k int, urls []string) error {
 			p.keepSeed(url, "")
 		}
 	}
-	return p.unlock("note seeds")
+	return p.unlock(ctx, "note seeds")
 }
 
 // keepSeed notes what became of one of the first seeds.

@@ -37,7 +37,7 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 		safe = safe || v.LastChance()
 		out = append(out, v)
 	}
-	return out, p.unlock("visit")
+	return out, p.unlock(ctx, "visit")
 }
 
 // claimed returns the site of a ticket that is good.

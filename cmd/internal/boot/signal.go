@@ -18,6 +18,7 @@ func Signals(parent context.Context) (stop, abort context.Context, done func()) 
 	stop, stopNow := context.WithCancelCause(abort)
 	heard := make(chan os.Signal, 2)
 	signal.Notify(heard, os.Interrupt, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGXFSZ) // a file that may not grow is waited for, as a full disk is
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -63,6 +64,38 @@ func (s *Store) Wait(number uint64) error {
 			return ErrFull
 		}
 		s.done.Wait()
+	}
+	return s.lost
+}
+
+// Await is Wait that waits for a full disk too, until ctx ends: then it is ErrFull.
+func (s *Store) Await(ctx context.Context, number uint64) error {
+	err := s.Wait(number)
+	if err != ErrFull {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.done.Broadcast()
+	})()
+	for err == ErrFull && ctx.Err() == nil {
+		s.mu.Lock()
+		for s.full && ctx.Err() == nil {
+			s.done.Wait()
+		}
+		s.mu.Unlock()
+		err = s.Wait(number)
+	}
+	return err
+}
+
+// Fault is why nothing is written now, nil = it is: ErrFull, or a LostError for good.
+func (s *Store) Fault() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil && s.full {
+		return ErrFull
 	}
 	return s.lost
 }

@@ -31,15 +31,21 @@ type files struct {
 // lookEvery is how often a full disk is tried again.
 const lookEvery = time.Second
 
+// noRoom says whether a write failed for want of room: of the disk's, or of what the
+// user or the process may have of it.
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
+
 // patiently calls do until the disk has room for it, or the store is closed.
 func (f *files) patiently(do func() error) error {
 	err := do()
-	if !errors.Is(err, syscall.ENOSPC) {
+	if !noRoom(err) {
 		return err
 	}
 	f.setFull(true)
 	f.s.cfg.Logger.Warn("the disk is full: the crawl waits for room", "dir", f.s.cfg.Dir)
-	for errors.Is(err, syscall.ENOSPC) {
+	for noRoom(err) {
 		select {
 		case <-f.s.stop:
 			return err
