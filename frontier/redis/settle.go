@@ -47,6 +47,7 @@ type settling struct {
 	k      int
 	causes []string
 	keys   []string
+	leases []any // token and site of each settlement
 	args   []any
 	sent   [][]int   // per settlement: the places of the outcomes that were sent
 	counts []counter // of the call
@@ -108,7 +109,8 @@ func (s *settling) add(st *frontier.Settlement) {
 		sent = append(sent, i)
 	}
 	s.sent = append(s.sent, sent)
-	s.args = append(s.args, st.Token, st.Site, len(sent))
+	s.leases = append(s.leases, st.Token, st.Site)
+	s.args = append(s.args, len(sent))
 	flags := len(s.args)
 	s.args = append(s.args, 0)
 	if r := st.Free; r != nil {
@@ -189,14 +191,15 @@ func (s *settling) sum(kind, name, detail string, n int64) {
 	s.text = append(strconv.AppendInt(s.text, n, 10), ' ')
 }
 
-// totals puts the counts of the call before its settlements.
+// totals puts the counts of the call and its leases before its settlements.
 func (s *settling) totals() []any {
-	args := make([]any, 0, len(s.args)+2*len(s.counts)+1)
+	args := make([]any, 0, len(s.args)+2*len(s.counts)+len(s.leases)+2)
 	args = append(args, s.args[:3]...)
 	args = append(args, len(s.counts))
 	for _, c := range s.counts {
 		args = append(args, frontier.SumName(c.kind, c.name, c.detail), c.n)
 	}
+	args = append(append(args, len(s.sent)), s.leases...)
 	return append(args, s.args[3:]...)
 }
 

@@ -10,7 +10,7 @@
 -- join moves up to n retries that are due to their queues, and returns the better
 -- of class p and the best of theirs.
 local function join(block, n, p)
-  local due = call('ZRANGE', KEYS[block + RETRIES], '-inf', int(NOW), 'BYSCORE', 'LIMIT', 0, n)
+  local due = call('ZRANGE', KEYS[block + RETRIES], '-inf', int(NOW), 'BYSCORE', 'LIMIT', '0', int(n))
   if due[1] then call('ZREM', KEYS[block + RETRIES], unpack(due)) end
   for _, entry in ipairs(due) do
     call('RPUSH', KEYS[block + QUEUE + class(entry)], entry)
@@ -25,7 +25,7 @@ end
 -- entry that was lost goes alone: unless it is the first, it goes back, with all
 -- that follows it.
 local function take(block, p, n, got)
-  local entries = call('LPOP', KEYS[block + QUEUE + p], n)
+  local entries = call('LPOP', KEYS[block + QUEUE + p], int(n))
   if not entries then return false end
   for i, entry in ipairs(entries) do
     local was_lost = losses(entry) > 0
@@ -50,7 +50,7 @@ end
 -- renew adds up to n entries that are due to be fetched again, the longest due
 -- first.
 local function renew(block, n, got)
-  local due = call('ZRANGE', KEYS[block + AGAIN], '-inf', int(NOW), 'BYSCORE', 'LIMIT', 0, n)
+  local due = call('ZRANGE', KEYS[block + AGAIN], '-inf', int(NOW), 'BYSCORE', 'LIMIT', '0', int(n))
   if not due[1] then return end
   local before = #got
   for _, entry in ipairs(call('HMGET', KEYS[block + KEPT], unpack(due))) do
@@ -76,4 +76,13 @@ local function choose(block, p, k, visits)
     if not full and #got < k then full = take(block, better, k - #got, got) end
   end
   return got
+end
+
+-- gather takes up to k entries of all that waits, and returns how many of them were
+-- queued.
+local function gather(block, p, k, visits, share)
+  local got = choose(block, join(block, k, p), k - reserved(block, k, visits, share), visits)
+  local queued = #got
+  if queued < k and not got.alone then renew(block, k - queued, got) end
+  return got, queued
 end

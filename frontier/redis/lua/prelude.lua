@@ -35,8 +35,9 @@ local time = call('TIME')
 local CLOCK = time[1] * 1000 + math.floor(time[2] / 1000) + ahead
 local NOW = math.max(CLOCK, tick)
 
--- int formats a whole number as every server and client reads it.
-local function int(x) return string.format('%.0f', x) end
+-- int formats a whole number as every server and client reads it. A script that
+-- hands a number to a command pays for all of its 17 digits.
+local function int(x) return string.format('%d', x) end
 
 -- An entry starts with its version, its class, and how often its fetcher was lost.
 local function class(entry) return string.byte(entry, 2) - 48 end
@@ -52,9 +53,10 @@ local function count()
 end
 
 -- place puts a site where the ready rule wants it. absent says that it stands in
--- none of the zsets, as one that was lent.
-local function place(block, site, absent)
-  local s = call('HMGET', KEYS[block], 'clock', 'token', 'paused')
+-- none of the zsets, as one that was lent; s is its clock, token and paused, where the
+-- caller knows them.
+local function place(block, site, absent, s)
+  s = s or call('HMGET', KEYS[block], 'clock', 'token', 'paused')
   local clock, token, held = tonumber(s[1]) or 0, s[2], s[3]
 
   local zset, due

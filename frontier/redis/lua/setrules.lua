@@ -24,7 +24,7 @@ for a = 3, #ARGV, 3 do
     bytes = #origin + #value
     is_new = true
   end
-  local set = redis.pcall('HSET', key, origin, value, 'bytes', bytes)
+  local set = redis.pcall('HSET', key, origin, value, 'bytes', int(bytes))
   if type(set) == 'table' then
     if string.find(set.err, 'OOM', 1, true) then return 0 end
     return set

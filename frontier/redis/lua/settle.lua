@@ -8,8 +8,9 @@
 -- ARGV[3]      letters that a dead list may hold
 -- ARGV[4]      URLs of a site that may wait to be fetched again
 -- ARGV[5..]    how many counters of sums the call has, and per counter its name and
---              what all settlements add to it; then per settlement: token, site, how
---              many outcomes, 1 if the site is free, and 2 more if its cookies follow;
+--              what all settlements add to it; then how many settlements, and per
+--              settlement its token and its site; then per settlement: how many
+--              outcomes, 1 if the site is free, and 2 more if its cookies follow;
 --              if free: ms until it may be asked again, delay ms, why, failures; the
 --              cookies; then the indexes of the outcomes,
 --              each once; then what became of each: done, requeue, retry or (as it is)
@@ -38,16 +39,6 @@ local function mark(entry, p, attempts)
   return string.sub(entry, 1, 1) .. string.char(48 + p, 48, attempts) .. string.sub(entry, 5)
 end
 
--- keep has an entry fetched again, unless its site has too many of them.
-local function keep(block, wait, id, entry)
-  if call('ZCARD', KEYS[block + AGAIN]) >= most_again and not call('ZSCORE', KEYS[block + AGAIN], id) then
-    tally('forgone', 1)
-    return
-  end
-  tally('again', call('ZADD', KEYS[block + AGAIN], int(NOW + wait), id))
-  call('HSET', KEYS[block + KEPT], id, entry)
-end
-
 -- finish does what each outcome asks, and says which were still open, and whether
 -- the site got anything back. A blocked site gets nothing.
 local function finish(block, entries, indexes, blocked)
@@ -70,7 +61,7 @@ local function finish(block, entries, indexes, blocked)
         tally('done', 1)
       elseif id then
         tally('done', 1)
-        if not blocked then keep(block, wait, id, kept) end
+        if not blocked then keep(block, wait, id, kept, most_again) end
         touched = not blocked
       elseif kind == 'dead' then
         bury(KEYS[DEAD + cause], letter_head .. mark(entry, p, math.min(255, attempts + tries)), most)
@@ -97,9 +88,16 @@ local function finish(block, entries, indexes, blocked)
   return table.concat(letters), touched
 end
 
+local tokens, sites, members = {}, {}, {} -- of the settlements
+for i = 1, tonumber(next_arg()) do
+  tokens[i], sites[i] = next_arg(), next_arg()
+  members[i] = tokens[i] .. ' ' .. sites[i]
+end
+local leases, ended = call('ZMSCORE', LEASES, unpack(members)), {} -- when they end, by settlement; those that end now, and by member
+
 local reply, block, last_block, last_site = {}, 15 + causes, nil, nil
-while ARGV[at + 1] do
-  local token, site, n, flags = next_arg(), next_arg(), tonumber(next_arg()), tonumber(next_arg())
+for i, token in ipairs(tokens) do
+  local n, flags = tonumber(next_arg()), tonumber(next_arg())
   local is_free, remain, delay, why, failures = flags % 2 == 1, nil, nil, nil, nil
   if is_free then
     remain, delay, why, failures = tonumber(next_arg()), next_arg(), next_arg(), next_arg()
@@ -108,37 +106,42 @@ while ARGV[at + 1] do
   local indexes = {unpack(ARGV, at + 1, at + n)}
   at = at + n
 
-  local member, visit = token .. ' ' .. site, KEYS[block + VISIT]
-  local leased = call('ZSCORE', LEASES, member)
-  local lent, clock, blocked, line, stays, entries = nil, nil, nil, nil, nil, {}
-  if leased then
-    local s = call('HMGET', KEYS[block], 'token', 'clock', 'blocked', 'line', unpack(STAYS))
-    lent, clock, blocked, line = s[1], tonumber(s[2]) or 0, s[3], tonumber(s[4]) or 0
-    stays = s[5] or s[6] or s[7] or s[8] or s[9]
-    if n > 0 then
-      entries = call('HMGET', visit, unpack(indexes))
-      call('HDEL', visit, unpack(indexes))
-    end
+  local site, member, visit = sites[i], members[i], KEYS[block + VISIT]
+  local s = call('HMGET', KEYS[block], 'token', 'clock', 'line', 'got', unpack(STAYS))
+  local lent, clock, line, got = s[1], tonumber(s[2]) or 0, tonumber(s[3]) or 0, s[4]
+  local stays, blocked, held = s[5] or s[6] or s[7] or s[8] or s[9], s[7], s[9]
+  local entries = {}
+  local leased = leases[i] and not ended[member]
+  if leased and n > 0 then
+    entries = call('HMGET', visit, unpack(indexes))
+    call('HDEL', visit, unpack(indexes))
   end
 
   local letters, touched = finish(block, entries, indexes, blocked)
   reply[#reply + 1] = letters
-  take_sums(next_arg, leased and not string.find(letters, '0', 1, true), lent or clock ~= 0, block, site)
+  got = take_sums(next_arg, leased and not string.find(letters, '0', 1, true), lent or clock ~= 0, site, got)
   if leased then
     local mine = lent == token
     local freed = mine and is_free
     if cookies and mine and (freed or string.find(letters, '1', 1, true)) then keep_cookies(block, cookies) end
     if freed then
       if line > NOW then remain = math.max(remain, REST) end -- for those who wait to reserve
-      release(block, math.max(clock, NOW + 1 + remain), stays, delay, why, failures)
+      clock = math.max(clock, NOW + 1 + remain)
+      release(block, clock, stays, delay, why, failures, got)
+    elseif got then
+      call('HSET', KEYS[block], 'got', got)
     end
-    if (freed or not mine) and call('EXISTS', visit) == 0 then call('ZREM', LEASES, member) end
-    if freed or touched and not mine then place(block, site, freed) end
+
+    local empty = freed and call('EXISTS', visit, unpack(KEYS, block + QUEUE, block + AGAIN)) == 0 -- as most sites then are
+    if empty or (freed or not mine) and call('EXISTS', visit) == 0 then ended[#ended + 1], ended[member] = member, true end
+    if not empty and (freed or touched and not mine) then place(block, site, freed, freed and {clock, false, held}) end
     if freed or string.find(letters, '1', 1, true) then last_block, last_site = block, site end -- not for a late copy
   end
   block = block + 9
 end
+if ended[1] then call('ZREM', LEASES, unpack(ended)) end
 if last_site then look_at_queue(last_block, last_site) end
+keep_seeds()
 count_sums(6, counters)
 count()
 return reply

@@ -43,40 +43,50 @@ end
 -- class_of is what sites are counted by: 2xx for a status, else the cause.
 local function class_of(last) return #last == 3 and string.gsub(last, '^(%d)%d%d$', '%1xx') or last end
 
--- tally_site notes what came of a site, in its s, which is there.
-local function tally_site(block, site, last, pages, dead)
+-- tally_site returns what now came of a site of which got came before, nil if nothing
+-- new did. Its s is there, and keeps it.
+local function tally_site(site, got, last, pages, dead)
   if last == '' and pages + dead == 0 then return end
-  local got = call('HGET', KEYS[block], 'got') or ''
-  local had_pages, had_dead, since, before = string.match(got, '^(%d+) (%d+) (%d+) (.*)$')
+  local had_pages, had_dead, since, before = string.match(got or '', '^(%d+) (%d+) (%d+) (.*)$')
   since = since or int(math.floor(NOW / 1000))
   if last == '' then last = before or '' end
   local all_pages, all_dead = (had_pages or 0) + pages, (had_dead or 0) + dead
 
-  call('HSET', KEYS[block], 'got', all_pages .. ' ' .. all_dead .. ' ' .. since .. ' ' .. last)
   enlist(PAGES, site, all_pages, pages)
   enlist(DEADEST, site, all_dead, dead)
   if before ~= last and last ~= '' then
     sum('site:' .. class_of(last), 1)
     if before and before ~= '' then sum('site:' .. class_of(before), -1) end
   end
+  return string.format('%d %d %s %s', all_pages, all_dead, since, last)
 end
 
 -- parts is what whole settlements add to the counters of the call; unless any is
 -- broken, together they are its totals.
 local parts, broken = {}, false
+local seeds, fates = {}, {} -- of whole settlements
 
--- take_sums reads the end of a settlement, and counts it if it is whole.
-local function take_sums(next_arg, whole, there, block, site)
+-- take_sums reads the end of a settlement, counts it if it is whole, and returns what
+-- tally_site does where the s of the site is there.
+local function take_sums(next_arg, whole, there, site, got)
   local last, pages, dead = next_arg(), tonumber(next_arg()), tonumber(next_arg())
   for _ = 1, tonumber(next_arg()) do
     local url, fate = next_arg(), next_arg()
-    if whole and (call('HLEN', SEEDS) < SEEDS_KEPT or call('HEXISTS', SEEDS, url) == 1) then
-      call('HSET', SEEDS, url, fate)
-    end
+    if whole then seeds[#seeds + 1], fates[#fates + 1] = url, fate end
   end
   local counts = next_arg()
   if whole then parts[#parts + 1] = counts else broken = true end
-  if whole and there then tally_site(block, site, last, pages, dead) end
+  if whole and there then return tally_site(site, got, last, pages, dead) end
+end
+
+-- keep_seeds writes what became of seeds: of the first ones, and of these what is new.
+local function keep_seeds()
+  if not seeds[1] then return end
+  local room, there = SEEDS_KEPT - call('HLEN', SEEDS), {}
+  if room < #seeds then there = call('HMGET', SEEDS, unpack(seeds)) end
+  for i, url in ipairs(seeds) do
+    if room > 0 or there[i] then room = room - call('HSET', SEEDS, url, fates[i]) end
+  end
 end
 
 -- look_at_queue keeps the list of the longest queues: of a site now and then.

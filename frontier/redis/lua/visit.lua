@@ -34,7 +34,19 @@ local function heads_last_chance(block, p)
   return false
 end
 
-local reply = {}
+-- What the tickets' sites have in their classes, asked for a class at once.
+local scores, lent_of = {}, {} -- by class: scores by site; sites that are lent now
+for p = 0, 3 do
+  local sites = {}
+  for a = 9, #ARGV, 4 do
+    if tonumber(ARGV[a + 2]) == p then sites[#sites + 1] = ARGV[a] end
+  end
+  scores[p], lent_of[p] = {}, {}
+  for i, score in ipairs(sites[1] and call('ZMSCORE', KEYS[READY + p], unpack(sites)) or {}) do scores[p][sites[i]] = score end
+end
+
+local reply, leases = {}, {}
+local deadline = int(NOW + lease)
 local block = 10
 for a = 9, #ARGV, 4 do
   local site, token = ARGV[a], ARGV[a + 1]
@@ -45,45 +57,48 @@ for a = 9, #ARGV, 4 do
   local override, visits, held, version, cookies = s[6], tonumber(s[7]) or 0, s[8], s[9], s[10]
 
   local open -- {index, entry, ...}
-  if call('ZSCORE', LEASES, member) then
-    open = call('HGETALL', KEYS[block + VISIT]) -- a repeat
+  if lent or held or (tonumber(clock) or 0) > NOW or tonumber(scores[p][site] or -1) ~= ticket then
+    if call('ZSCORE', LEASES, member) then open = call('HGETALL', KEYS[block + VISIT]) end -- a repeat
+  else
+    local between = tonumber(delay) or 0
+    if between <= 0 then between = default_delay end
+    local k = most
+    if between <= 0 then
+      k = most_undelayed
+    elseif span > 0 then
+      k = math.max(1, math.min(most, math.floor(span / between)))
+    end
 
-  elseif not lent and not held and (tonumber(clock) or 0) <= NOW
-    and tonumber(call('ZSCORE', KEYS[READY + p], site) or -1) == ticket then
+    local got, spared = {}, false
+    if call('EXISTS', unpack(KEYS, block + QUEUE, block + AGAIN)) == 1 then take(block, p, k, got) end -- nothing else of most sites waits
+    local queued = #got
+    if queued == 0 then
+      spared = safe and heads_last_chance(block, p)
+      if not spared then got, queued = gather(block, p, k, visits, share) end
+    elseif safe and last_chance(got[1]) then
+      spared = true
+      call('LPUSH', KEYS[block + QUEUE + p], got[1])
+    end
 
-    if safe and heads_last_chance(block, p) then
+    if spared then
       call('ZADD', KEYS[READY + p], int(NOW + 1000), site)
+    elseif got[1] then
+      open = {}
+      for i, entry in ipairs(got) do
+        open[2 * i - 1] = int(i)
+        open[2 * i] = entry
+      end
+      call('HSET', KEYS[block + VISIT], unpack(open))
+      call('HSET', KEYS[block], 'token', token, 'turn', int((visits + 1) % 8))
+      if clock or version then call('PERSIST', KEYS[block]) end
+      leases[#leases + 1] = deadline
+      leases[#leases + 1] = member
+      table.insert(lent_of[p], site)
+      tally('queued', -queued)
+      tally('open', #got)
+      tally('visits', 1) -- what goes and comes back leaves a trace
     else
-      local between = tonumber(delay) or 0
-      if between <= 0 then between = default_delay end
-      local k = most
-      if between <= 0 then
-        k = most_undelayed
-      elseif span > 0 then
-        k = math.max(1, math.min(most, math.floor(span / between)))
-      end
-
-      local best = join(block, k, p)
-      local got = choose(block, best, k - reserved(block, k, visits, share), visits)
-      local queued = #got
-      if queued < k and not got.alone then renew(block, k - queued, got) end
-      if got[1] then
-        open = {}
-        for i, entry in ipairs(got) do
-          open[2 * i - 1] = i
-          open[2 * i] = entry
-        end
-        call('HSET', KEYS[block + VISIT], unpack(open))
-        call('HSET', KEYS[block], 'token', token, 'turn', (visits + 1) % 8)
-        if clock or version then call('PERSIST', KEYS[block]) end
-        call('ZADD', LEASES, int(NOW + lease), member)
-        call('ZREM', KEYS[READY + p], site)
-        tally('queued', -queued)
-        tally('open', #got)
-        tally('visits', 1) -- what goes and comes back leaves a trace
-      else
-        place(block, site)
-      end
+      place(block, site)
     end
   end
 
@@ -95,6 +110,10 @@ for a = 9, #ARGV, 4 do
     reply[#reply + 1] = ''
   end
   block = block + 9
+end
+if leases[1] then call('ZADD', LEASES, unpack(leases)) end
+for p = 0, 3 do
+  if lent_of[p][1] then call('ZREM', KEYS[READY + p], unpack(lent_of[p])) end
 end
 count()
 return reply
