@@ -104,7 +104,12 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 
 // howEnded says how a run ended.
 func (g *grammar) howEnded(env *boot.Env, p *crawl.Progress, err error) string {
+	cut := errors.Is(err, errGrace) || errors.Is(err, errOpen)
 	switch {
+	case cut && env.Stop.Err() != nil:
+		return "by a signal, and --grace ran out"
+	case cut:
+		return "--max-time reached, and --grace ran out"
 	case err != nil:
 		return "with an error"
 	case env.Stop.Err() != nil:
@@ -162,7 +167,7 @@ func allFailed(p *crawl.Progress) error {
 		why = append(why, fmt.Sprintf("%s %d", cause, n))
 	}
 	slices.Sort(why)
-	return fmt.Errorf("fetcher: every seed failed, there is no page among %d URLs (%s); their records say more", tried, strings.Join(why, ", "))
+	return fmt.Errorf("fetcher: every seed failed, there is no page among %s (%s); their records say more", boot.Number(int64(tried), "URL"), strings.Join(why, ", "))
 }
 
 // crawl runs the crawler between signals and time limits.
@@ -171,6 +176,7 @@ func (g *grammar) crawl(env *boot.Env, c *crawl.Crawler) error {
 	defer cut(nil)
 	end := func() {
 		c.Stop()
+		env.Log.Info("stopping: requests under way end, the rest goes back; a second signal aborts", "requests", c.Progress().Requests, "grace", g.Grace)
 		time.AfterFunc(g.Grace, func() {
 			if c.Progress().Requests > 0 {
 				cut(errGrace)

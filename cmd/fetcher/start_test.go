@@ -35,7 +35,7 @@ func TestWrongFlagsEndWithTwo(t *testing.T) {
 	}
 	for flags, want := range map[string]string{
 		"--embedded":                         "nothing to crawl",
-		"--embedded --file " + file:          "all 2 are bad",
+		"--embedded --file " + file:          "2 seeds, all bad",
 		"--embedded --seed http://u:pw@[b/":  "xxxxx@",
 		"--embedded --redis h:1":             "--redis is for a crawl in Redis",
 		"--embedded --memory-high 85":        "--memory-high is for a crawl in Redis",
@@ -115,11 +115,11 @@ func TestEverySeedFailed(t *testing.T) {
 	}))
 	defer srv.Close()
 	for seeds, want := range map[string]string{
-		"/gone":           "1 URLs (4xx 1)",
+		"/gone":           "1 URL (4xx 1)",
 		"/private /gone":  "2 URLs (4xx 1, robots 1)",
 		"/moved":          "2 URLs (3xx 1, 4xx 1)",
 		"/gone / /moved":  "",
-		"http://[::1]:1/": "1 URLs (connect",
+		"http://[::1]:1/": "1 URL (connect",
 	} {
 		args := []string{"--embedded", "--delay", "0s", "--attempts", "1", "--max-time", "1m", "--allow-net", "127.0.0.0/8,::1/128"}
 		for seed := range strings.FieldsSeq(seeds) {
@@ -170,8 +170,11 @@ func TestGraceRunsOut(t *testing.T) {
 		p := start(t, append(strings.Fields(flags), "--embedded", "--grace", "10ms", "--seed", srv.URL+"/")...)
 		<-asked
 		p.cmd.Process.Signal(syscall.SIGTERM)
-		if err := p.cmd.Wait(); err == nil || !strings.Contains(p.log.String(), want) {
-			t.Errorf("%s: %v: %s", flags, err, p.log)
+		err := p.cmd.Wait()
+		for _, want := range []string{want, "stopping: requests under way end", "requests=1 grace=10ms", ": by a signal, and --grace ran out, "} {
+			if err == nil || !strings.Contains(p.log.String(), want) {
+				t.Errorf("%s: %v: no %q in %s", flags, err, want, p.log)
+			}
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (c *cli) showLetter(w io.Writer, out *json.Encoder, l letter) error {
 	if c.JSON {
 		return out.Encode(l)
 	}
-	_, err := fmt.Fprintf(w, "%s\t%q\t%d attempts\tdepth %d\t%q\n", l.Cause, l.URL, l.Attempts, l.Depth, l.Error)
+	_, err := fmt.Fprintf(w, "%s\t%q\t%s\tdepth %d\t%q\n", l.Cause, l.URL, boot.Number(int64(l.Attempts), "attempt"), l.Depth, l.Error)
 	return err
 }
 

@@ -28,7 +28,7 @@ func TestWebOfState(t *testing.T) {
 		for path, want := range map[string]string{
 			"":                              "<!doctype html>",
 			"api/now":                       `"known":2`,
-			"api/why?url=http://a.example/": "not fetched yet: 0 URLs of its site are before it",
+			"api/why?url=http://a.example/": "not fetched yet: it is the next of its site",
 			"api/why?url=http://b.example/": "given up: timeout: too slow",
 			"api/sites":                     `"site":"a.example"`,
 			"api/dead?cause=timeout":        "too slow",

@@ -74,10 +74,12 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	}
 	why("http://a.example/a.pdf", ask.StateRefused, "--skip-ext pdf", "seed is fetched all the same")
 	why("http://a.example/1", ask.StateUndiscovered, "nobody seeded it", "nothing of its site is queued")
+	why("http://192.168.1.1/", ask.StateUndiscovered, "nobody seeded it", "its address is not public: only fetchers whose --allow-net names it")
 	why("http://b.example/1 --from http://a.example/", ask.StateRefused, "a link to it on http://a.example/ is refused by --scope site")
 
 	d.ok("seed --seed http://user:secret@a.example/0 --seed http://a.example/1 --seed http://a.example/2 --seed http://a.example/3"+at, "admitted 4")
-	why("http://user:secret@a.example/0", ask.StateQueued, "0 URLs of its site are before it", "its site is due now", "admitted")
+	why("http://user:secret@a.example/0", ask.StateQueued, "it is the next of its site", "its site is due now", "admitted")
+	why("http://a.example/1", ask.StateQueued, "not fetched yet: 1 URL of its site is before it, 1s (setting)")
 	a = why("http://a.example/%33", ask.StateQueued, "3 URLs of its site are before it, 3s at a delay of 1s (setting)", "class 0, 3 before it")
 	if a.Queued.Before != 3 || a.Clock.Queued != 4 || a.Clock.Admitted != 4 || a.Clock.Cap != 6 {
 		t.Errorf("%+v %+v", a.Queued, a.Clock)
@@ -111,7 +113,7 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	outcomes := []frontier.Outcome{
 		{Index: 1, Kind: frontier.Done},
 		{Index: 2, Kind: frontier.Retry, NotBefore: time.Hour, Cause: "status"},
-		{Index: 3, Kind: frontier.Dead, Cause: "timeout", Text: "too slow"},
+		{Index: 3, Kind: frontier.Dead, Cause: "timeout", Text: "fetch: timeout: too slow"},
 	}
 	free := &frontier.Release{Delay: 7 * time.Second, Remain: time.Minute, Why: "adaptive", Failures: 2}
 	if _, err := f.Settle(ctx, k, []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Free: free}}); err != nil {
@@ -125,6 +127,16 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	why("http://a.example/3", ask.StateQueued, "delay 7s (adaptive)", "its site is due in")
 	d.ok("seed --seed http://a.example/4 --seed http://a.example/5"+at, "admitted 2")
 	why("http://a.example/6", ask.StateCapped, "site a.example has 6 URLs of the 6 that it may have")
+
+	d.ok("seed --seed http://c.example/1 --seed http://c.example/2"+at, "admitted 2")
+	v = lend(t, f, "c.example", 1)
+	free = &frontier.Release{Delay: time.Second, Why: "setting"}
+	if _, err := f.Settle(ctx, frontier.ShardOf(f, "c.example"), []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Free: free}}); err != nil {
+		t.Fatal(err)
+	}
+	d.ok("set --site c.example --delay 9s"+at, "9s")
+	lend(t, f, "c.example", 1)
+	why("http://c.example/2", ask.StateLent, "delay 1s (setting)", "the settings have a delay of 9s for its site by now")
 
 	var many []string
 	for i := range 1200 {

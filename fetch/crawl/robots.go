@@ -370,6 +370,9 @@ func (h *robotsBody) Write(p []byte) (int, error) {
 func (w *worker) rulesFailed(v *visit, item *frontier.Item, err error) bool {
 	c := w.crawler
 	class, retry := errorClass(err)
+	if errors.Is(err, errRobotsServer) {
+		class = causeStatus
+	}
 	switch {
 	case v.ctx.Err() != nil || c.isStopping() || fetch.Local(class): // it says nothing about the site
 		v.finish()

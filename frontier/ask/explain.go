@@ -32,7 +32,7 @@ func (w *asking) explain(s *frontier.Settings) {
 			w.conclude(StateWaiting, fmt.Sprintf("not fetched yet: it waits for %v, for no fault of its own%s%s", max(a.Wait.Left, c.Due), comma(a.Wait.Why), w.halted()))
 		}
 	case a.Dead != nil:
-		w.conclude(StateDead, fmt.Sprintf("given up: %s%s", a.Dead.Cause, colon(a.Dead.Text)))
+		w.conclude(StateDead, "given up: "+a.Dead.reason())
 	case a.Known.Yes:
 		w.explainKnown(s)
 	default:
@@ -50,7 +50,14 @@ func (w *asking) explainQueued(s *frontier.Settings) {
 	case c.Due > 0:
 		when = fmt.Sprintf("its site is due in %v", c.Due)
 	}
-	why := fmt.Sprintf("not fetched yet: %d URLs of its site are before it, %v at a delay of %v (%s); %s", a.Queued.Before, a.Queued.Takes, c.Delay, c.Reason, when)
+	before := "it is the next of its site"
+	switch n := a.Queued.Before; {
+	case n == 1:
+		before = fmt.Sprintf("1 URL of its site is before it, %v (%s)", c.Delay, c.Reason)
+	case n > 1:
+		before = fmt.Sprintf("%d URLs of its site are before it, %v at a delay of %v (%s)", n, a.Queued.Takes, c.Delay, c.Reason)
+	}
+	why := fmt.Sprintf("not fetched yet: %s; %s", before, when)
 	if c.Paused != "" {
 		why = fmt.Sprintf("not fetched: site %s is paused %s", a.Site, c.Paused)
 	}
@@ -70,7 +77,7 @@ func (w *asking) explainKnown(s *frontier.Settings) {
 		}
 	}
 	if !w.a.Known.Exact {
-		w.note("a filter is wrong about one in %.0f URLs that it was never told of: such a URL would be held for fetched, too", 1/w.a.Known.Rate)
+		w.note("a URL that the filter errs about would be held for fetched, too")
 	}
 	w.conclude(StateDone, why)
 }
@@ -124,7 +131,27 @@ func trouble(s *frontier.SiteState) string {
 	if s.Failures == 0 {
 		return ""
 	}
-	return fmt.Sprintf("its site failed %d times in a row", s.Failures)
+	return "its site failed " + times(s.Failures)
+}
+
+// times is how often something failed in a row.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times in a row", n)
+}
+
+// reason is why a URL was given up: its text has the cause, or begins with it.
+func (d *Dead) reason() string {
+	switch text := strings.TrimPrefix(d.Text, "fetch: "+d.Cause+": "); {
+	case text == "":
+		return d.Cause
+	case strings.HasPrefix(text, d.Cause):
+		return text
+	default:
+		return d.Cause + ": " + text
+	}
 }
 
 func comma(text string) string {
@@ -132,11 +159,4 @@ func comma(text string) string {
 		return ""
 	}
 	return ", " + text
-}
-
-func colon(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ": " + text
 }

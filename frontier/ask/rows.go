@@ -66,7 +66,7 @@ func knownText(k *Known) string {
 	case k.Exact:
 		return "yes"
 	}
-	return fmt.Sprintf("yes, by a filter that is wrong about %.2g of all URLs it never saw", k.Rate)
+	return fmt.Sprintf("yes, says a filter that errs about one in %.0f URLs it never saw", 1/k.Rate)
 }
 
 func scopeText(s *Scope) string {
@@ -114,7 +114,7 @@ func (c *Clock) rows() []Row {
 	}
 	work := fmt.Sprintf("%d queued, %d waiting", c.Queued, c.Waiting)
 	if c.Failures > 0 {
-		work += fmt.Sprintf("; %d failures in a row", c.Failures)
+		work += "; failed " + times(c.Failures)
 	}
 	if c.Cap > 0 {
 		work += fmt.Sprintf("; %d of at most %d admitted", c.Admitted, c.Cap)

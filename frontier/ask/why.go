@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -61,6 +62,7 @@ func Why(ctx context.Context, f frontier.Operated, q WhyQuery) (*Answer, error) 
 		}
 	}
 	w.explain(settings)
+	w.remark(settings)
 	return w.a, nil
 }
 
@@ -68,6 +70,19 @@ func (w *asking) conclude(state, why string) { w.a.State, w.a.Why = state, why }
 
 func (w *asking) note(format string, args ...any) {
 	w.a.Notes = append(w.a.Notes, fmt.Sprintf(format, args...))
+}
+
+// remark notes what else decides, and does not show in what was found.
+func (w *asking) remark(s *frontier.Settings) {
+	if c := w.a.Clock; c != nil && c.Place == string(frontier.PlaceLent) && (c.Reason == "setting" || c.Reason == "override") {
+		if d := Span(s.DelayOf(w.a.Site)); d != c.Delay {
+			w.note("the settings have a delay of %v for its site by now; its next visit has it", d)
+		}
+	}
+	host := strings.Trim(string(w.url.Host()), "[]")
+	if a, err := netip.ParseAddr(host); err == nil && (a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast()) {
+		w.note("its address is not public: only fetchers whose --allow-net names it fetch it, others give it up (guard)")
+	}
 }
 
 // lookAtShard reads the shard's counts.

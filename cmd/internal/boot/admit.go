@@ -59,7 +59,7 @@ func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontie
 	}
 	counts := seeder.Counts()
 	if err == nil && counts.Bad > 0 && counts.Admitted+counts.Seen+counts.Capped == 0 {
-		err = Usage("no seed is a URL to crawl, all %d are bad; give whole URLs such as https://example.com/", counts.Bad)
+		err = Usage("no seed is a URL to crawl: %s, all bad; give whole URLs such as https://example.com/", Number(counts.Bad, "seed"))
 	}
 	return counts, err
 }

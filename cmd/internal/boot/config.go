@@ -197,7 +197,7 @@ func (f *file) Validate(app *kong.Application) error {
 		return nil
 	}
 	slices.Sort(unknown)
-	return fmt.Errorf("config: %s: unknown key %s", f.path, strings.Join(unknown, ", "))
+	return fmt.Errorf("config: %s: unknown key %s; keys are names of flags without the dashes, as --help has them, and sites and fields", f.path, strings.Join(unknown, ", "))
 }
 
 func collect(node *kong.Node, known map[string]bool) {

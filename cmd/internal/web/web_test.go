@@ -182,7 +182,13 @@ func TestPage(t *testing.T) {
 	s := open(t, server, 24, true)
 	m := frontier.NewMember(frontier.KindFetcher, "v1.2.3")
 	m.Rate, m.Limit, m.Pages, m.Bytes = 12.5, "politeness", 1234, 5_000_000
-	member, err := frontier.Attend(t.Context(), s.f, func() frontier.Member { return m }, nil)
+	begun := time.Now()
+	member, err := frontier.Attend(t.Context(), s.f, func() frontier.Member {
+		grown := m
+		grown.Pages += int64(time.Since(begun).Seconds() * m.Rate)
+		grown.Bytes += int64(time.Since(begun).Seconds() * 250e3)
+		return grown
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +209,7 @@ func TestPage(t *testing.T) {
 		until("the fetcher", has("fetchers", "v1.2.3")),
 		until("settings", has("settings", "max_crawl_delay")),
 		until("filters", has("shards", "0.0%")),
-		until("curves", `document.querySelectorAll("#charts polyline").length >= 4`),
+		until("curves of several readings", `points.length >= 4 && [...document.querySelectorAll("#charts figure")].every(f => f.querySelector("polyline")?.getAttribute("points").split(" ").length >= 3)`),
 		until("cause", has("causes", "tls 1")),
 		chromedp.Click(`#causes button`, chromedp.ByQuery),
 		until("a text of the web is text", has("letters", hostile)),
@@ -211,7 +217,7 @@ func TestPage(t *testing.T) {
 		until("no credentials", `!document.body.textContent.includes("secret")`),
 		chromedp.SetValue(`#why input`, "https://b.example/x", chromedp.ByQuery),
 		chromedp.Click(`#why button`, chromedp.ByQuery),
-		until("why", has("answer", "not fetched yet: 0 URLs of its site are before it")),
+		until("why", has("answer", "not fetched yet: it is the next of its site")),
 		until("the first sites", has("sites", "c.example")),
 		chromedp.SetValue(`#site input`, "b.example", chromedp.ByQuery),
 		chromedp.Click(`#site button`, chromedp.ByQuery),

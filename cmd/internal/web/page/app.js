@@ -48,9 +48,9 @@ async function change(body) {
 }
 const act = (text, body) => el("button", { class: "small", onclick: () => change(body()) }, text);
 function table(id, head, rows) {
-  const numeric = head.map(h => h.startsWith("#"));
-  const cells = (tag, row) => el("tr", {}, ...row.map((v, i) => el(tag, { class: numeric[i] ? "n" : "t" }, v)));
-  $(id).replaceChildren(...(rows.length ? [el("thead", {}, cells("th", head.map(h => h.replace("#", "")))), el("tbody", {}, ...rows.map(r => cells("td", r)))] : []));
+  const kinds = head.map(h => h.startsWith("#") ? "n" : h.startsWith("~") ? "t" : "w"); // numbers, texts of any length, words
+  const cells = (tag, row) => el("tr", {}, ...row.map((v, i) => el(tag, { class: kinds[i] }, v)));
+  $(id).replaceChildren(...(rows.length ? [el("thead", {}, cells("th", head.map(h => h.replace(/^[#~]/, "")))), el("tbody", {}, ...rows.map(r => cells("td", r)))] : []));
 }
 
 const charts = {
@@ -112,12 +112,12 @@ function show(s) {
   const fill = k => (s.filters || [])[k];
   table("shards", ["#shard", "master", "#slot", "#sites", "#queued", "#in flight", "#known", "#done", "#dead", "#filter", "#false positives", "#memory", "state", ...(changes ? [""] : [])], r.shards.map(k =>
     [k.shard, k.master, k.slot, n(k.ready + k.held + k.leases), n(k.queued), n(k.open), n(k.known), n(k.done), n(k.dead), fill(k.shard) ? (100 * fill(k.shard).fill).toFixed(1) + "%" : "–",
-      fill(k.shard)?.probed ? fill(k.shard).rate.toExponential(1) : "–",
+      fill(k.shard)?.probed ? fill(k.shard).rate ? fill(k.shard).rate.toExponential(1) : "0" : "–",
       k.memory.limit ? (100 * k.memory.used / k.memory.limit).toFixed(1) + "% of " + bytes(k.memory.limit) : k.memory.used ? bytes(k.memory.used) : "–",
       el("span", { class: k.silent || k.fault ? "bad" : k.paused ? "warn" : "good" }, k.silent ? "silent" : k.fault ? "no writes" : k.paused ? "paused" : "ready"),
       ...(changes ? [k.paused ? act("Resume", () => ({ do: "resume", shard: k.shard })) : act("Pause", () => ({ do: "pause", shard: k.shard }))] : [])]));
   showCauses(r.dead || {});
-  table("settings", ["setting", "value"], [...Object.entries(r.settings).map(([k, v]) => [k, shownValue(v)]), ...Object.entries(r.layout).map(([k, v]) => ["layout: " + k, shownValue(v)])]);
+  table("settings", ["setting", "~value"], [...Object.entries(r.settings).map(([k, v]) => [k, shownValue(v)]), ...Object.entries(r.layout).map(([k, v]) => ["layout: " + k, shownValue(v)])]);
 }
 const shownValue = v => v === "" ? "–" : typeof v === "object" ? JSON.stringify(v) : v;
 function showCauses(dead) {
@@ -131,14 +131,14 @@ async function showLetters(of) {
   cause = of;
   try {
     const list = await call("api/dead?cause=" + encodeURIComponent(of));
-    table("letters", ["URL", "text", "#attempts", "#depth", ...(changes ? [""] : [])], list.map(d => [d.url, d.text, d.attempts, d.depth, ...(changes ? [act("Retry", () => ({ do: "retry", cause: d.cause, id: d.id }))] : [])]));
+    table("letters", ["~URL", "~text", "#attempts", "#depth", ...(changes ? [""] : [])], list.map(d => [d.url, d.text, d.attempts, d.depth, ...(changes ? [act("Retry", () => ({ do: "retry", cause: d.cause, id: d.id }))] : [])]));
   } catch (e) { say(e.message); }
   refresh();
 }
 async function showStopped() {
   try {
     const list = await call("api/stopped");
-    table("stopped", ["site", "state", "since", "reason", ...(changes ? [""] : [])], list.map(s => [s.site, s.blocked ? "blocked" : "paused", new Date(s.since).toLocaleString(), s.reason || "",
+    table("stopped", ["site", "state", "since", "~reason", ...(changes ? [""] : [])], list.map(s => [s.site, s.blocked ? "blocked" : "paused", new Date(s.since).toLocaleString(), s.reason || "",
       ...(changes ? [act(s.blocked ? "Unblock" : "Resume", () => ({ do: s.blocked ? "unblock" : "resume", site: s.site }))] : [])]));
   } catch { } // the reading of the crawl tells it
 }
@@ -154,7 +154,7 @@ let sitesBy = "queued", siteOne = "";
 async function showSites() {
   try {
     const list = await call("api/sites?by=" + sitesBy + "&site=" + encodeURIComponent(siteOne));
-    table("sites", ["site", "#shard", "state", "#queued", "#wait", "#pages", "#dead", "#pages/s", "#delay", "reason", "#failed", "last", "#age", "#left"], list.sites.map(s =>
+    table("sites", ["~site", "#shard", "state", "#queued", "#wait", "#pages", "#dead", "#pages/s", "#delay", "reason", "#failed", "last", "#age", "#left"], list.sites.map(s =>
       [el("button", { class: "link", onclick: () => pickSite(s.site) }, s.site), s.shard, s.place, n(s.queued), n(s.waiting), n(s.pages), n(s.dead), short(s.rate), s.delay, s.reason, n(s.failures), s.last || "–", s.age, s.left]));
     $("sitesnote").textContent = siteOne ? "" : (list.unread || []).join("; ") || (list.sites.length ? list.exact ? "" : `Of ${n(list.with_work)} sites with work ${n(list.looked)} were looked at.` : "No site has work.");
   } catch (e) { table("sites", [], []); $("sitesnote").textContent = e.message; }
