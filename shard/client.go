@@ -126,7 +126,7 @@ func (c *Client) openAny(ctx context.Context) (err error, final bool) {
 		}
 		f, _ := classify(err)
 		final = final || f == permanent
-		faults = append(faults, fmt.Errorf("%s: %w", addr, c.allowed(err)))
+		faults = append(faults, fmt.Errorf("%s: %w", addr, c.allowed(nil, err)))
 	}
 	return errors.Join(faults...), final
 }

@@ -37,6 +37,8 @@ var (
 	ErrUnfit = errors.New("shard: server not fit for a crawl")
 	// ErrForbidden: our user of Redis may not do what is asked.
 	ErrForbidden = errors.New("shard: not allowed")
+	// ErrLogin: a server asks for a password, or for another one.
+	ErrLogin = errors.New("shard: not logged in")
 )
 
 // fault is how a failed try is gone on from.
@@ -97,8 +99,18 @@ func classify(err error) (f fault, addr string) {
 // a command of a script: Redis 7.0 and Valkey have their own words for the last.
 var refusals = []string{"NOPERM", "The user executing the script", "ACL failure in script"}
 
-// allowed names the user in an error that says what it may not do.
-func (c *Client) allowed(err error) error {
+// logins are how servers say that nobody is logged in. The last is their answer to a
+// call of more than ten words, which comes before they look at it.
+var logins = []string{"NOAUTH", "WRONGPASS", "Protocol error: unauthenticated"}
+
+// allowed names the user in an error that says what it may not do, and the server in one
+// that says that nobody is logged in there.
+func (c *Client) allowed(n *redis.Client, err error) error {
+	for _, prefix := range logins {
+		if redis.HasErrorPrefix(err, prefix) && n != nil {
+			return fmt.Errorf("%w to %s, which asks for a password: %w", ErrLogin, n.Options().Addr, err)
+		}
+	}
 	for _, prefix := range refusals {
 		if redis.HasErrorPrefix(err, prefix) {
 			return fmt.Errorf("%w: the user %s of Redis may not do this; log in as one of another role (see deploy/acl): %w", ErrForbidden, or(c.cfg.Username, "default"), err)

@@ -87,7 +87,7 @@ func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *
 		}
 		asking = f == ask
 		if f == permanent {
-			return &Error{Shard: k, Op: op, Err: c.allowed(err)}
+			return &Error{Shard: k, Op: op, Err: c.allowed(n, err)}
 		}
 		c.retries[f].Inc()
 		c.tellWait(ctx, k, op, key, n, began, err)

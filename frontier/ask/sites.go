@@ -106,7 +106,8 @@ func eachShard(ctx context.Context, shards int, do func(ctx context.Context, k i
 	wg.Wait()
 	for k, err := range errs {
 		if err != nil {
-			unread = append(unread, fmt.Sprintf("shard %d: %v", k, err))
+			text, of := err.Error(), fmt.Sprintf("shard %d: ", k)
+			unread = append(unread, of+strings.TrimPrefix(text, of))
 		}
 	}
 	return unread

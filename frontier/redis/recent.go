@@ -126,7 +126,7 @@ func (f *Frontier) statsOf(ctx context.Context, wait time.Duration, beside bool)
 			continue
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case short.Err() == nil && !beside, errors.Is(err, frontier.ErrStale):
+		case short.Err() == nil && !beside, errors.Is(err, frontier.ErrStale), errors.Is(err, shard.ErrLogin):
 			return nil, err
 		}
 		if last != nil {

@@ -14,7 +14,7 @@ import (
 func advice(err error) string {
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "NOAUTH"), strings.Contains(text, "WRONGPASS"):
+	case strings.Contains(text, "NOAUTH"), strings.Contains(text, "WRONGPASS"), errors.Is(err, shard.ErrLogin):
 		return "; give Redis's password in " + passwordEnv + " or --redis-password-file"
 	case errors.Is(err, frontier.ErrLayout) && strings.Contains(text, "shards: the crawl has"):
 		return "; leave --shards out, for the crawl knows its number, which is fixed"

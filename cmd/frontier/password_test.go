@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"seine/shard/shardtest"
+)
+
+// TestOneMasterWantsAPassword: a cluster of which one master asks for a password is told
+// of with that master's address and how to give one, and nothing is shown as if it were
+// all.
+func TestOneMasterWantsAPassword(t *testing.T) {
+	s := shardtest.Start(t, shardtest.Config{Masters: 6})
+	d := sit(t, s)
+	d.ok("create --shards 6 --plan-urls 1k")
+	n := s.Nodes[3]
+	c := n.Client()
+	if err := c.ConfigSet(t.Context(), "requirepass", "geheim").Err(); err != nil {
+		t.Fatal(err)
+	}
+	d.in = ""
+	for i := range 60 {
+		d.in += fmt.Sprintf("http://s%d.example/\n", i)
+	}
+	told := []string{"not logged in to " + n.Addr + ", which asks for a password", "SEINE_REDIS_PASSWORD", "--redis-password-file"}
+	for _, command := range []string{"stats", "stats --json", "seed --file -", "check"} {
+		code, _, errs := d.run(strings.Fields(command)...)
+		for _, want := range told {
+			if code != 1 || !strings.Contains(errs, want) {
+				t.Errorf("%s: code %d, no %q in %s", command, code, want, errs)
+			}
+		}
+	}
+	d.ok("report", "UNREAD shard 3: stats: shard: "+told[0])
+}
