@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -87,35 +88,41 @@ type probe struct {
 	err  error
 }
 
-// startProbe uses so many connections: a server of several workers gives them to
-// any of these.
+// startProbe asks so many times at once: a server of several workers gives
+// connections to any of these. Half of them connect anew each time.
 func startProbe(port, connections int) *probe {
 	p := &probe{end: make(chan struct{})}
-	for range connections {
-		p.done.Go(func() { p.run(port) })
+	for i := range connections {
+		p.done.Go(func() { p.run(port, byte(i), i%2 == 0) })
 	}
 	return p
 }
 
-func (p *probe) run(port int) {
-	client := http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
+// run asks 127.0.number.x, where x changes for who connects anew: there are ports
+// for some 470 connections a second to one address.
+func (p *probe) run(port int, number byte, anew bool) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: anew}, Timeout: time.Minute}
 	defer client.CloseIdleConnections()
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
-	for {
+	for x := byte(1); ; {
 		select {
 		case <-p.end:
 			return
 		case <-tick.C:
 		}
-		answer, err := client.Get(fmt.Sprintf("http://%s:%d%s%d", netip.AddrFrom4([4]byte{127, 0, 0, 1}), port, probePath, time.Now().UnixNano()))
+		answer, err := client.Get(fmt.Sprintf("http://%s:%d%s%d", netip.AddrFrom4([4]byte{127, 0, number, x}), port, probePath, time.Now().UnixNano()))
 		if err != nil {
 			p.mu.Lock()
 			p.err = fmt.Errorf("probe: %w", err)
 			p.mu.Unlock()
 			return
 		}
+		io.Copy(io.Discard, answer.Body) //nolint:errcheck // else the connection is not kept
 		answer.Body.Close()
+		if anew {
+			x = x%250 + 1
+		}
 	}
 }
 
@@ -125,45 +132,58 @@ func (p *probe) stop() error {
 	return p.err
 }
 
-// lateness is how late each worker of a server was, by its process id.
-type lateness map[int][]lag
-
-// lag is one probe: sent at, seen so much later.
-type lag struct {
-	at   time.Time // it was seen
-	late time.Duration
+// way is how a request comes to its server: to a worker, by its process id, on a
+// connection that is to be accepted first or on one that the worker knows. Requests
+// of one way are seen in the order they came in, as the kernel hands them out.
+type way struct {
+	worker int
+	first  bool
 }
 
-func (l lateness) add(worker int, at time.Time, sent string) error {
+// lateness is the probes of each way.
+type lateness map[way][]sighting
+
+// sighting is one probe.
+type sighting struct {
+	at, sent time.Time // it was seen; it, or one seen before, was sent last
+}
+
+func (l lateness) add(w way, at time.Time, sent string) error {
 	ns, err := strconv.ParseInt(sent, 10, 64)
 	if err != nil {
 		return fmt.Errorf("probe %q: %w", sent, err)
 	}
-	l[worker] = append(l[worker], lag{at, max(0, at.Sub(time.Unix(0, ns)))})
+	l[w] = append(l[w], sighting{at, time.Unix(0, ns)})
 	return nil
 }
 
 func (l lateness) sort() {
-	for _, lags := range l {
-		slices.SortFunc(lags, func(a, b lag) int { return a.at.Compare(b.at) })
+	for _, seen := range l {
+		slices.SortFunc(seen, func(a, b sighting) int { return a.at.Compare(b.at) })
+		for i := 1; i < len(seen); i++ {
+			if seen[i-1].sent.After(seen[i].sent) {
+				seen[i].sent = seen[i-1].sent
+			}
+		}
 	}
 }
 
-// near is how far a probe may be from a request that it speaks for.
-const near = 5 * probeEvery
+// near is how late a request may have been at most to be judged.
+const near = 250 * time.Millisecond
 
-// at is how late a worker was at most about a time: as late as the probes on
-// both sides, and a millisecond, the unit of the log. Without them it is not
-// known, which is negative.
-func (l lateness) at(worker int, at time.Time) time.Duration {
-	lags := l[worker]
-	i, _ := slices.BinarySearchFunc(lags, at, func(a lag, t time.Time) int { return a.at.Compare(t) })
-	if i == 0 || i == len(lags) {
+// at is how late a request was at most that was seen at a time: a probe that was
+// seen before it came before it, and was sent before; and a millisecond, the unit
+// of the log. Without such a probe soon before it is not known, which is negative.
+// Nor is it after the last one: then nobody asked any more.
+func (l lateness) at(w way, at time.Time) time.Duration {
+	seen := l[w]
+	i, _ := slices.BinarySearchFunc(seen, at, func(s sighting, t time.Time) int { return s.at.Compare(t) })
+	if i == 0 || i == len(seen) {
 		return -1
 	}
-	before, after := lags[i-1], lags[i]
-	if at.Sub(before.at) > near+before.late || after.at.Sub(at) > near+after.late {
+	late := at.Sub(seen[i-1].sent) + time.Millisecond
+	if late > near {
 		return -1
 	}
-	return max(before.late, after.late) + time.Millisecond
+	return late
 }

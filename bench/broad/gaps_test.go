@@ -51,26 +51,37 @@ func TestAsked(t *testing.T) {
 
 func TestLateness(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
-	l := make(lateness)
-	for _, p := range []lag{{at(60 * ms), 30 * ms}, {at(0), 10 * ms}, {at(time.Second), 0}} {
-		if err := l.add(7, p.at, strconv.FormatInt(p.at.Add(-p.late).UnixNano(), 10)); err != nil {
+	l, kept, first := make(lateness), way{worker: 7}, way{worker: 7, first: true}
+	for _, p := range []struct {
+		way
+		seen, sent time.Duration
+	}{
+		{kept, 60 * ms, 30 * ms}, {kept, 0, -10 * ms},
+		{kept, 160 * ms, 150 * ms}, {kept, 160 * ms, 70 * ms}, {kept, 170 * ms, 140 * ms}, // it stood still from 70 ms on
+		{kept, time.Second, time.Second},
+		{first, 150 * ms, 5 * ms}, {first, 180 * ms, 175 * ms},
+	} {
+		if err := l.add(p.way, at(p.seen), strconv.FormatInt(at(p.sent).UnixNano(), 10)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	l.sort()
 	for _, c := range []struct {
-		what   string
-		worker int
-		at     time.Duration
-		want   time.Duration
+		what string
+		way  way
+		at   time.Duration
+		want time.Duration
 	}{
-		{"as late as the later probe", 7, 20 * ms, 31 * ms},
-		{"probes too far", 7, 500 * ms, -1},
-		{"before all", 7, -ms, -1},
-		{"after all", 7, 2 * time.Second, -1},
-		{"of another worker", 8, 20 * ms, -1},
+		{"since the probe before was sent", kept, 20 * ms, 31 * ms},
+		{"probes seen at once say nothing of each other", kept, 160 * ms, 131 * ms},
+		{"any probe before may be the last one sent", kept, 175 * ms, 26 * ms},
+		{"those whose connection waits wait longer", first, 170 * ms, 166 * ms},
+		{"probes too far", kept, 500 * ms, -1},
+		{"before all", kept, -ms, -1},
+		{"after all", kept, 2 * time.Second, -1},
+		{"of another worker", way{worker: 8}, 20 * ms, -1},
 	} {
-		if got := l.at(c.worker, at(c.at)); got != c.want {
+		if got := l.at(c.way, at(c.at)); got != c.want {
 			t.Errorf("%s: %v, not %v", c.what, got, c.want)
 		}
 	}

@@ -75,19 +75,20 @@ func (q *quick) stop() ([]hit, error) {
 		return nil, err
 	}
 	var hits []hit
-	var workers []int // of the hits
+	var ways []way // of the hits
 	known := make(lateness)
 	err = q.server.EachSeen(func(s nginx.Seen) error {
+		w := way{s.Worker, s.First}
 		if sent, ok := strings.CutPrefix(s.Path, probePath); ok {
-			return known.add(s.Worker, s.At, sent)
+			return known.add(w, s.At, sent)
 		}
 		hits = append(hits, hit{site: s.Site, at: s.At, page: s.Path != "/robots.txt"})
-		workers = append(workers, s.Worker)
+		ways = append(ways, w)
 		return nil
 	})
 	known.sort()
 	for i := range hits {
-		hits[i].late = known.at(workers[i], hits[i].at)
+		hits[i].late = known.at(ways[i], hits[i].at)
 	}
 	return hits, err
 }

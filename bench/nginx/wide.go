@@ -41,7 +41,7 @@ worker_rlimit_nofile %d;
 events { worker_connections %d; multi_accept on; }
 http {
   default_type text/html;
-  log_format seen '$server_addr $msec $pid $request_uri';
+  log_format seen '$server_addr $msec $pid $connection_requests $request_uri';
   access_log access.log seen buffer=256k flush=1s;
   log_not_found off;
   %s
@@ -63,6 +63,7 @@ type Seen struct {
 	Site   netip.Addr
 	At     time.Time // what nginx took for now when it had answered, in milliseconds
 	Worker int       // process id
+	First  bool      // of its connection, which had to be accepted before
 	Path   string
 }
 
@@ -94,8 +95,8 @@ func (s *Server) EachSeen(f func(Seen) error) error {
 }
 
 func parseSeen(line string) (Seen, error) {
-	part := strings.SplitN(line, " ", 4)
-	if len(part) != 4 {
+	part := strings.SplitN(line, " ", 5)
+	if len(part) != 5 {
 		return Seen{}, fmt.Errorf("nginx: access log holds %q", line)
 	}
 	site, err1 := netip.ParseAddr(part[0])
@@ -105,5 +106,5 @@ func parseSeen(line string) (Seen, error) {
 	if err1 != nil || err2 != nil || err3 != nil || len(ms) != 3 {
 		return Seen{}, fmt.Errorf("nginx: access log holds %q", line)
 	}
-	return Seen{site, time.UnixMilli(at), worker, part[3]}, nil
+	return Seen{site, time.UnixMilli(at), worker, part[3] == "1", part[4]}, nil
 }
