@@ -5,9 +5,39 @@ import "bytes"
 // leap is the hot loop: it steps over tags that mean nothing to us, and the
 // text behind them, while nothing but links is to be noticed. It starts at the
 // '<' at b[i] and returns the offset of the first '<' that needs a closer
-// look, len(b) when there is none. Eight bytes are looked at in one go.
+// look, len(b) when there is none.
 func (m *markup) leap(b []byte, i int) int {
-	for i+24 <= len(b) {
+	if markFast == nil {
+		return m.leapBytes(b, i)
+	}
+	for x := &m.index; x.reach(b, i, &m.names.needles); {
+		at, found := x.find(i)
+		if i = at; !found {
+			x.forget()
+			continue
+		}
+		if i+stepBytes > len(b) {
+			return i
+		}
+		end := m.step(b, i)
+		if end == 0 {
+			return i
+		}
+		i = end
+	}
+	n := bytes.IndexByte(b[i:], '<')
+	if n < 0 {
+		return len(b)
+	}
+	return m.leapBytes(b, i+n)
+}
+
+// stepBytes is what step looks at without asking whether it is there.
+const stepBytes = 24
+
+// leapBytes is leap without marks. Eight bytes are looked at in one go.
+func (m *markup) leapBytes(b []byte, i int) int {
+	for i+stepBytes <= len(b) {
 		// Where the next '<' is does not depend on where this tag ends, so the
 		// processor looks for both at once. That the tag ends first is checked.
 		next := bytes.IndexByte(b[i+2:], '<') + i + 2

@@ -28,6 +28,8 @@ type markup struct {
 	quiet bool // nothing but links is to be noticed: the hot loop may skip
 	xhtml bool // elements may close themselves, CDATA is everywhere
 
+	index index // of the chunk, for the hot loop
+
 	part []byte // a token cut by the end of a chunk, MaxTag bytes at most
 	over bool   // part was cut at MaxTag
 	walk walker // where part is in its tag
@@ -87,6 +89,7 @@ func (m *markup) close() {
 
 // data reads text and tags until the mode changes or b ends, and returns the rest.
 func (m *markup) data(b []byte) []byte {
+	m.index.forget()
 	for i := 0; ; {
 		n := next(b, i, '<') - i
 		if n < 0 {

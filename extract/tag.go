@@ -186,7 +186,7 @@ func namesOf(cfg *Config) *names {
 
 // newNames builds the table of elements for the kinds of link that are wanted.
 func newNames(cfg *Config) *names {
-	n := &names{}
+	n := &names{needles: newNeedles()}
 	addAll := func(list string, flags tagFlags) {
 		for name := range strings.FieldsSeq(list) {
 			n.add(name, tagOther, flags)
@@ -333,6 +333,8 @@ const (
 type names struct {
 	slots [512]element
 	hot   [1 << hotBits]uint64 // keys of those that must not be leapt over, without collisions
+
+	needles needles // that find those
 }
 
 // hotBits and hotFactor spread the short names of all elements that may be hot
@@ -394,6 +396,9 @@ func (n *names) add(name string, el tagID, flags tagFlags) {
 	e.key, e.flags = key, e.flags|flags
 	if el != tagOther {
 		e.el = el
+	}
+	if flags&(flagLook|flagRule) != 0 {
+		n.needles.add(name)
 	}
 }
 

@@ -1,0 +1,105 @@
+//go:build !purego
+
+#include "textflag.h"
+
+// What needles holds, 32 bytes each.
+#define lower   (5*32)(DX) // the bit of lower case, and the highest white space
+#define letterA (6*32)(DX)
+#define letters (7*32)(DX)
+#define slash   (8*32)(DX)
+#define nibble  (9*32)(DX)
+#define low1    (10*32)(DX)
+#define high1   (11*32)(DX)
+#define low2    (12*32)(DX)
+#define high2   (13*32)(DX)
+
+// JOIN puts the marks of Y6 and Y7 into AX.
+#define JOIN \
+	VPMOVMSKB Y6, AX \
+	VPMOVMSKB Y7, BX \
+	SHLQ      $32, BX \
+	ORQ       BX, AX
+
+// EQUAL marks the bytes of the block, Y4 and Y5, that are the nth needle.
+#define EQUAL(n) \
+	VMOVDQU  (n*32)(DX), Y8 \
+	VPCMPEQB Y4, Y8, Y6 \
+	VPCMPEQB Y5, Y8, Y7
+
+// SORT leaves of the sets in y those that have the bytes of Y8 in them.
+#define SORT(low, high, y) \
+	VPAND   nibble, Y8, Y9 \
+	VMOVDQU low, Y10 \
+	VPSHUFB Y9, Y10, Y10 \
+	VPAND   Y10, y, y \
+	VPSRLW  $4, Y8, Y9 \
+	VPAND   nibble, Y9, Y9 \
+	VMOVDQU high, Y10 \
+	VPSHUFB Y9, Y10, Y10 \
+	VPAND   Y10, y, y
+
+// DULL marks in y the bytes from at on that are followed by a slash, or by a
+// letter and a byte that together are in no set.
+#define DULL(at, y) \
+	VMOVDQU  (at+1)(SI), Y8 \
+	VPCMPEQB slash, Y8, Y11 \
+	VPOR     lower, Y8, Y8 \
+	VPSUBB   letterA, Y8, Y9 \
+	VPMINUB  letters, Y9, Y10 \
+	VPCMPEQB Y9, Y10, Y10 \
+	VPOR     Y10, Y11, Y11 \
+	VPCMPEQB y, y, y \
+	SORT(low1, high1, y) \
+	VMOVDQU  (at+2)(SI), Y8 \
+	VPOR     lower, Y8, Y8 \
+	SORT(low2, high2, y) \
+	VPXOR    Y10, Y10, Y10 \
+	VPCMPEQB Y10, y, y \
+	VPAND    Y11, y, y
+
+// func markAVX2(dst *marks, src *byte, blocks int, with *needles)
+TEXT ·markAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	MOVQ with+24(FP), DX
+
+block:
+	VMOVDQU (SI), Y4
+	VMOVDQU 32(SI), Y5
+
+	EQUAL(0)
+	JOIN
+	MOVQ AX, 0(DI)
+	EQUAL(1)
+	JOIN
+	MOVQ AX, 8(DI)
+	EQUAL(2)
+	JOIN
+	MOVQ AX, 16(DI)
+	EQUAL(3)
+	JOIN
+	MOVQ AX, 24(DI)
+
+	EQUAL(4)
+	VMOVDQU  lower, Y8
+	VPMINUB  Y4, Y8, Y9
+	VPCMPEQB Y4, Y9, Y9
+	VPOR     Y9, Y6, Y6
+	VPMINUB  Y5, Y8, Y9
+	VPCMPEQB Y5, Y9, Y9
+	VPOR     Y9, Y7, Y7
+	JOIN
+	MOVQ AX, 32(DI)
+
+	DULL(0, Y6)
+	DULL(32, Y7)
+	JOIN
+	MOVQ AX, 40(DI)
+
+	ADDQ $64, SI
+	ADDQ $48, DI
+	DECQ CX
+	JNZ  block
+	VZEROUPPER
+	RET

@@ -1,0 +1,152 @@
+package extract
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// withoutMarks runs f with the scanner as it is where there are no marks.
+func withoutMarks(t testing.TB, f func()) {
+	t.Helper()
+	if markFast == nil {
+		t.Skip("SKIPPED: nothing marks here")
+	}
+	mark := markFast
+	defer func() { markFast = mark }()
+	markFast = nil
+	f()
+}
+
+// alike fails unless body gives the same with marks and without.
+func alike(t testing.TB, s *Scanner, name string, body []byte) {
+	t.Helper()
+	got, want := trace(s, benchDoc, [][]byte{body}), ""
+	withoutMarks(t, func() { want = trace(s, benchDoc, [][]byte{body}) })
+	if got != want {
+		t.Fatalf("%s: %.3000q\nwith marks\n%.3000s\nwithout\n%.3000s", name, body, got, want)
+	}
+}
+
+func TestMarksChangeNothing(t *testing.T) {
+	s, small := NewScanner(Config{}), NewScanner(Config{Kinds: All &^ Of(CSS), MaxTag: 256})
+	for i := range corpora {
+		t.Run(corpora[i].name, func(t *testing.T) {
+			for _, p := range corpus(t, i) {
+				alike(t, s, p.name, p.body)
+				alike(t, small, p.name, p.body)
+			}
+		})
+	}
+}
+
+// markPieces are what hides where a tag ends, and what does not.
+var markPieces = strings.Split(`<p>|</p>|<p |</p |<span class="n">x</span>|<a href="/x">|<a href='/y' title="`+"|\"|'|=|>|<|/| |\n|\t|=\"|=\"\"|='|\"=|\" |x=\"<p>\"|x=y|"+
+	`<li>|<link rel=next href=/l>|<abbr title="a > b">|<td a="'">|<td a='"'>|</td a="'>|<b =">|<i a="b"c="d>e">|<!-- " -->|<!-- ' >-->|<?x "|<1|<`+"\x0f"+`|`+
+	`words and more words|long words that go on for more than a block of sixty-four bytes, as words do in text|&amp;|é`, "|")
+
+func TestMarksChangeNothingInSoup(t *testing.T) {
+	s, small := NewScanner(Config{}), NewScanner(Config{MaxTag: 256})
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 4_000 {
+		body := make([]byte, 0, 4<<10)
+		for range 20 + rng.IntN(200) {
+			body = append(body, markPieces[rng.IntN(len(markPieces))]...)
+		}
+		alike(t, s, "soup", body)
+		alike(t, small, "soup", body)
+	}
+}
+
+func FuzzMarks(f *testing.F) {
+	for _, c := range htmlCases {
+		f.Add([]byte(strings.Repeat(c.body+" <p>", 1+200/len(c.body))), uint8(7))
+	}
+	f.Add([]byte(strings.Join(markPieces, "")), uint8(0))
+	s := NewScanner(Config{MaxTag: 256})
+	f.Fuzz(func(t *testing.T, body []byte, shift uint8) {
+		alike(t, s, "fuzzed", append([]byte(strings.Repeat("x", int(shift)%blockBytes)), body...))
+	})
+}
+
+// Marks are those of the bytes, one by one.
+func TestMarks(t *testing.T) {
+	if markFast == nil {
+		t.Skip("SKIPPED: nothing marks here")
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	n := newNames(&Config{Kinds: All})
+	for range 2_000 {
+		dst := make([]marks, rng.IntN(maxBlocks+1))
+		b := make([]byte, len(dst)*blockBytes+aheadBytes)
+		for i := range b {
+			if b[i] = byte(rng.Uint32()); rng.IntN(2) == 0 {
+				b[i] = "<>\"'= \t/ab"[rng.IntN(10)]
+			}
+		}
+		markFast(dst, b, &n.needles)
+		for i, c := range b[:len(dst)*blockBytes] {
+			m, bit := dst[i/blockBytes], i%blockBytes
+			for _, x := range []struct {
+				name string
+				mask uint64
+				want bool
+			}{
+				{"open", m.open, c == '<'}, {"close", m.close, c == '>'}, {"double", m.double, c == '"'},
+				{"single", m.single, c == '\''}, {"before", m.before, c == '=' || c <= ' '},
+			} {
+				if got := x.mask>>bit&1 != 0; got != x.want {
+					t.Fatalf("byte %d of %q: %s is %t", i, b, x.name, got)
+				}
+			}
+		}
+	}
+}
+
+// No tag is dull whose name begins as that of one worth a look does; those that
+// pages are full of are.
+func TestDullTags(t *testing.T) {
+	if markFast == nil {
+		t.Skip("SKIPPED: nothing marks here")
+	}
+	const elements = `a area audio base blockquote body del embed frame html iframe image img input ins link math meta noembed noframes
+		object plaintext q script source style svg table tbody td template textarea tfoot th thead title tr track video xmp`
+	var b [blockBytes + aheadBytes]byte
+	var dst [1]marks
+	for _, cfg := range []Config{{Kinds: Navigation}, {Kinds: All}} {
+		n := newNames(&cfg)
+		dull := func(tag string) bool {
+			copy(b[copy(b[:], tag):], "    ")
+			markFast(dst[:], b[:], &n.needles)
+			return dst[0].dull&1 != 0
+		}
+		hot := map[string]bool{}
+		for name := range strings.FieldsSeq(elements) {
+			if e := n.find(nameKey([]byte(name))); e == nil || e.flags&(flagLook|flagRule) == 0 {
+				continue
+			}
+			for _, end := range []string{">", "/", " ", "\t", "\n", "\f", "\r"} {
+				hot[(name + end)[:2]] = true
+			}
+		}
+		for c := range 256 {
+			for d := range 256 {
+				two := []byte{byte(c), byte(d)}
+				fold := strings.ToLower(string(two))
+				if (c != '/' && !isLetter(byte(c)) || hot[fold]) && dull("<"+string(two)) {
+					t.Fatalf("a tag that begins with %q is dull", two)
+				}
+			}
+		}
+		for _, tag := range []string{"</", "<p>", "<p ", "<span", "<code", "<div", "<dd", "<dt", "<em", "<EM", "<ul", "<pre"} {
+			if cfg.Kinds == Navigation && !dull(tag) {
+				t.Errorf("%q is not dull", tag)
+			}
+		}
+		for _, e := range n.slots {
+			if e.flags&(flagLook|flagRule) != 0 && e.key>>63 == 0 && !hot[string([]byte{byte(e.key), byte(e.key >> 8)})] && byte(e.key>>8) != 0 {
+				t.Errorf("an element that begins with %q is not in the test", []byte{byte(e.key), byte(e.key >> 8)})
+			}
+		}
+	}
+}
