@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,6 +26,7 @@ type Client struct {
 	block     []byte      // the same as bytes
 
 	exchanges sync.Pool
+	readers   sync.Pool // of *bufio.Reader, readBuffer each
 	chunks    sync.Pool // of *[chunkSize]byte
 	closing   sync.Once
 	stop      chan struct{}
@@ -68,7 +70,8 @@ func New(cfg Config) (*Client, error) {
 	for _, kv := range c.own {
 		c.block = appendLine(c.block, kv[0], kv[1])
 	}
-	c.exchanges.New = func() any { return newExchange(c) }
+	c.exchanges.New = func() any { return &exchange{c: c} }
+	c.readers.New = func() any { return bufio.NewReaderSize(nil, readBuffer) }
 	c.chunks.New = func() any { return new([chunkSize]byte) }
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_open_connections`, func() float64 { n, _ := c.pool.room(); return float64(n) })
@@ -115,7 +118,8 @@ func (c *Client) janitor() {
 // what came before and resp is filled in beside the error.
 //
 // When ctx ends Do returns at once and closes the connection. A Do under way
-// holds 4 KiB of buffer (up to twice Config.MaxHeader where a header needs it), 16 KiB
+// holds no buffer until the answer begins (over TLS that of its connection), then
+// 4 KiB (up to twice Config.MaxHeader where a header needs it), 16 KiB
 // more while a body comes, and the windows of its decoders (up
 // to 8 MiB for zstd, 16 MiB for br). In the usual case (a kept connection, a
 // type already seen) it allocates only for ctx.

@@ -106,6 +106,18 @@ func (c *conn) arm() error {
 	return c.Conn.SetReadDeadline(c.armed)
 }
 
+// wait waits for the first byte of an answer without a buffer for it, under the
+// deadline set by begin; the read that follows says what went wrong. TLS holds
+// buffers of its own, and may hold bytes that the socket does not show.
+func (c *conn) wait() {
+	if c.Conn != c.raw || c.err != nil {
+		return
+	}
+	if err := c.probe.wait(); err != nil {
+		c.err = &net.OpError{Op: "read", Net: "tcp", Source: c.raw.LocalAddr(), Addr: c.raw.RemoteAddr(), Err: err}
+	}
+}
+
 // Read reads under the deadlines and remembers what went wrong.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.err != nil {

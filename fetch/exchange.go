@@ -22,7 +22,7 @@ type exchange struct {
 	px     *proxy
 	out    []byte        // the request
 	in     *bufio.Reader // over the connection; larger than readBuffer where a header needs it
-	small  *bufio.Reader // in, of readBuffer
+	small  *bufio.Reader // in, of readBuffer; one of the client's, while an answer comes
 	chunk  []byte        // what the Handler sees; while a body comes
 	framed framed
 	wire   wire
@@ -40,19 +40,30 @@ const (
 	maxDrain   = 32 << 10 // an unwanted rest is read up to here to keep the connection
 )
 
-func newExchange(c *Client) *exchange {
-	in := bufio.NewReaderSize(nil, readBuffer)
-	return &exchange{c: c, in: in, small: in}
-}
-
 // release lets go of everything that belonged to one fetch.
 func (x *exchange) release() {
 	x.t, x.px, x.framed, x.wire, x.sent, x.tap = target{}, nil, framed{}, wire{}, nil, nil
-	x.in = x.small
-	x.in.Reset(nil)
+	x.letGoOfBuffer()
 	if cap(x.out) > maxPoolOut {
 		x.out = nil
 	}
+}
+
+// takeBuffer readies a buffer for an answer on cn.
+func (x *exchange) takeBuffer(cn *conn) {
+	if x.small == nil {
+		x.small = x.c.readers.Get().(*bufio.Reader)
+	}
+	x.in = x.small
+	x.in.Reset(cn)
+}
+
+func (x *exchange) letGoOfBuffer() {
+	if x.small != nil {
+		x.small.Reset(nil)
+		x.c.readers.Put(x.small)
+	}
+	x.in, x.small = nil, nil
 }
 
 // run is one Do: a connection, the exchange on it, and once more on a new one
@@ -93,6 +104,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 			c.m.stale.Inc()
 			cn.close()
 			cn = nil
+			x.letGoOfBuffer()
 			continue
 		}
 		now := time.Now()
@@ -171,8 +183,6 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 		defer func() { reuse = stop() && reuse }() // aborted: closed, or about to be
 	}
 	c.m.requests.Inc()
-	x.in = x.small
-	x.in.Reset(cn)
 	whole := false // the body was read to its end
 	resp.Start = time.Now()
 	err = cn.begin(resp.Start, total, c.cfg.FirstByteTimeout, c.cfg.ReadTimeout, maxIn(x.max, c.cfg.MaxHeader))
@@ -190,6 +200,8 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	if x.sent != nil {
 		x.sent()
 	}
+	cn.wait()
+	x.takeBuffer(cn)
 	hd := headerOf(resp)
 	fr, err := x.readHead(cn, &hd.f)
 	if cn.in > 0 {

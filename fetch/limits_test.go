@@ -189,11 +189,7 @@ func TestHeaderLimits(t *testing.T) {
 			s := answers(t, tc.answer, false)
 			c := newClient(t, func(cfg *Config) { cfg.MaxHeader, cfg.MaxHeaderCount = limit, 100 })
 			if small {
-				c.exchanges.New = func() any {
-					x := newExchange(c)
-					x.small = bufio.NewReaderSize(nil, 4*limit)
-					return x
-				}
+				c.readers.New = func() any { return bufio.NewReaderSize(nil, 4*limit) }
 			}
 			_, h, err := get(c, s.url)
 			if class(err) != tc.class || (h.began == 1) != (tc.class == "") {
