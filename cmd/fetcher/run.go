@@ -345,7 +345,7 @@ func (g *grammar) monitor(env *boot.Env, f *fetcher.Fetcher, c *crawl.Crawler, o
 	if g.MetricsAddr == "" {
 		return func() {}, nil
 	}
-	ready := func(ctx context.Context) error { return errors.Join(f.Fault(), c.Ready(ctx), out.Err()) }
+	ready := func(ctx context.Context) error { return errors.Join(c.Ready(ctx), out.Err()) }
 	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Pprof: g.Pprof, Ready: ready, Note: c.Paused, Write: func(page io.Writer) {
 		metric.Page(page, g.Crawl, func(w io.Writer) {
 			boot.WriteBuild(w, "fetcher")

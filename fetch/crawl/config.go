@@ -48,6 +48,7 @@ type Config struct {
 	Exchanges    bool                       // records carry their Exchange, for outputs that archive; costs the memory of a body a worker
 	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
 	Elapsed      func() time.Duration       // a clock that runs on while the machine sleeps, and that nobody sets; default the system's
+	Fault        func() error               // why what keeps the crawl takes no writes, as on a full disk; nil: never
 	Epoch        func(shard int) uint64     // rises when a shard may have lost acknowledged admissions, nil: never
 	Report       func(Progress)             // called every ReportEvery while the crawler runs, or nil
 	ReportEvery  time.Duration              // default 10 s

@@ -118,10 +118,18 @@ func (bn *bottleneck) cpuBusy() bool {
 	return float64(spent) > 0.85*float64(wall)*float64(runtime.GOMAXPROCS(0))
 }
 
-// sinkStalls reports whether pages wait for the sink, or for the overflow: most
-// of those that fill the flow, or most workers.
+// sinkStalls reports whether pages wait for the sink, the overflow or the disk that
+// keeps the crawl: most of those that fill the flow, or most workers.
 func (c *Crawler) sinkStalls() bool {
-	return c.cfg.Sink.Err() != nil || c.overflowStalled() != nil || c.flow.holdsUp() && c.recording.Load() > c.admitting.Load() || 2*c.writing.Load() > int64(c.agenda.size)
+	return c.cfg.Sink.Err() != nil || c.unkept() != nil || c.overflowStalled() != nil || c.flow.holdsUp() && c.recording.Load() > c.admitting.Load() || 2*c.writing.Load() > int64(c.agenda.size)
+}
+
+// unkept is why what keeps the crawl takes no writes.
+func (c *Crawler) unkept() error {
+	if c.cfg.Fault == nil {
+		return nil
+	}
+	return c.cfg.Fault()
 }
 
 // slowCall is how long a shard may take to answer a tick without being called
@@ -427,6 +435,7 @@ func (c *Crawler) Ready(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("crawl: sites of shard %d are due and no page ended for %s", l.shard, ended.Round(time.Second)))
 		}
 	}
+	errs = append(errs, c.unkept())
 	if err := c.overflowStalled(); err != nil {
 		errs = append(errs, fmt.Errorf("crawl: candidates that find no room cannot be written: %w", err))
 	}

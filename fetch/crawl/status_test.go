@@ -83,6 +83,9 @@ func TestLimitedBy(t *testing.T) {
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
 		{"a sink that cannot write", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) { r.store.stalled = true }},
+		{"a full disk under the crawl itself", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
+			r.cfg.Fault = func() error { return syscall.ENOSPC }
+		}},
 		{"a sink that is slow", limitSink, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
 			r.store.hold, r.cfg.OpenBytes = true, 1000
 			for i := range 60 {

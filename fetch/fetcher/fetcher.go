@@ -209,15 +209,6 @@ func (f *Fetcher) SetSeeding(ctx context.Context, seeds bool) error {
 	return f.member.Announce(ctx)
 }
 
-// Fault is why the directory of a crawl takes no writes now, as on a full disk, nil =
-// it does; of shards in Redis the Crawler's Ready tells.
-func (f *Fetcher) Fault() error {
-	if q, here := f.queue.(*memory.Frontier); here {
-		return q.Fault()
-	}
-	return nil
-}
-
 // linger is how long batches to Redis wait for company: the server's cost of a
 // call is shared by what it carries.
 const linger = 2 * time.Millisecond
@@ -241,6 +232,9 @@ func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 	}
 	if cfg.Accepts == nil {
 		cfg.Accepts = f.client.Accepts
+	}
+	if q, here := f.queue.(*memory.Frontier); here {
+		cfg.Fault = q.Fault
 	}
 	if cfg.Exact = f.servers == nil; !cfg.Exact {
 		cfg.Epoch, cfg.Linger = f.servers.Epoch, cmp.Or(cfg.Linger, linger)
