@@ -33,6 +33,6 @@ func (c *createCmd) Run(env *boot.Env, g *cli) error {
 	}
 	layout := f.Layout()
 	return g.answer(env, map[string]any{"crawl": g.Crawl, "layout": layout, "settings": f.Settings().Masked()}, func(w io.Writer) {
-		fmt.Fprintf(w, "created %s: %d shards, filters for %d URLs at %g\n", g.Crawl, layout.Shards, layout.PlanURLs, layout.ErrorRate)
+		fmt.Fprintf(w, "created %s: %s, filters for %d URLs at %g\n", g.Crawl, boot.Number(int64(layout.Shards), "shard"), layout.PlanURLs, layout.ErrorRate)
 	})
 }

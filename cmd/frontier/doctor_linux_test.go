@@ -43,7 +43,7 @@ func TestDoctorOfThisMachine(t *testing.T) {
 		{"ports", own, "ports", "", fmt.Sprintf("%d to %d for outgoing connections, %d to one address", from, to, to-from+1)},
 		{"few ports", "echo 30000 39999 >/proc/sys/net/ipv4/ip_local_port_range && " + own, "ports", shard.Warn, "30000 to 39999 for outgoing connections, 10000 to one address"},
 		{"memory", "GOMAXPROCS=3 GOMEMLIMIT=2GiB " + own, "memory", shard.OK, "2.00 GiB, 3 processors"},
-		{"little memory", "GOMAXPROCS=1 GOMEMLIMIT=128MiB " + own, "memory", shard.Warn, "0.12 GiB, 1 processors"},
+		{"little memory", "GOMAXPROCS=1 GOMEMLIMIT=128MiB " + own, "memory", shard.Warn, "0.12 GiB, 1 processor"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := []string{"sh", "-c", c.shell, tool, "doctor", "--redis", "127.0.0.1:1", "--json"}

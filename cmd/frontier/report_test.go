@@ -63,7 +63,7 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 		Sites:   []ask.Count{{Name: "2xx", URLs: 1}, {Name: "timeout", URLs: 1}},
 		Links:   ask.Links{Found: 10, Duplicates: 4, Refused: []ask.Count{{Name: "scope", URLs: 2}}},
 		Seeds: ask.Seeds{Total: 2, Whole: true, Fates: []ask.Count{{Name: "200", URLs: 1}, {Name: "status", URLs: 1}},
-			List: []ask.Seed{{URL: "http://a.example/", Fate: "200"}, {URL: "http://b.example/", Fate: "status"}, {URL: "http://b.example/2", Fate: "waiting: timeout"}}, Left: 1},
+			List: []ask.Seed{{URL: "http://b.example/", Fate: "status"}, {URL: "http://b.example/2", Fate: "waiting: timeout"}, {URL: "http://a.example/", Fate: "200"}}, Left: 1},
 		Largest: []ask.Top{{Site: "a.example", Count: 1}},
 		Deadest: []ask.Top{{Site: "b.example", Count: 1}},
 	}

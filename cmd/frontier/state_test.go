@@ -55,7 +55,7 @@ func TestVerbsOnState(t *testing.T) {
 
 func verbsOn(t *testing.T, d *desk, dir string) {
 	at := " --state " + dir
-	d.ok("stats"+at, dir+", ready, 1 shards", "known URLs 3", "timeout 1")
+	d.ok("stats"+at, dir+", ready, 1 shard", "known URLs 3", "timeout 1")
 	d.ok("list"+at, "ready 1")
 	d.ok("set"+at+" --delay 3s", "delay 2s 3s")
 	d.refused(3, "seed"+at+" --delay 5s --seed http://c.example/", "frontier set --state "+dir+" --delay")

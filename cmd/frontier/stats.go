@@ -75,7 +75,7 @@ func (c *statsCmd) show(ctx context.Context, env *boot.Env, g *cli, f frontier.O
 
 func showReport(w io.Writer, r *frontier.Report) {
 	t := r.Total
-	row(w, "crawl", fmt.Sprintf("%s, %s, %d shards", r.Crawl, r.State, r.Layout.Shards))
+	row(w, "crawl", fmt.Sprintf("%s, %s, %s", r.Crawl, r.State, boot.Number(int64(r.Layout.Shards), "shard")))
 	for i := range r.Shards {
 		if s := &r.Shards[i]; s.Silent {
 			row(w, "SILENT", fmt.Sprintf("shard %d does not answer and is not counted", s.Shard))

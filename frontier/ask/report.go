@@ -65,6 +65,7 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 		}
 		r.Seeds.List = append(r.Seeds.List, Seed{url, seeds[url]})
 	}
+	slices.SortStableFunc(r.Seeds.List, func(a, b Seed) int { return cmp.Compare(a.worked(), b.worked()) })
 	r.Largest, r.Deadest = firstOf(r.Largest), firstOf(r.Deadest)
 	if r.Began, err = f.Began(ctx); err != nil {
 		return nil, err
@@ -73,6 +74,14 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// worked is 1 for a seed that led to a page: people look for the others.
+func (s *Seed) worked() int {
+	if len(s.Fate) == 3 && s.Fate[0] == '2' {
+		return 1
+	}
+	return 0
 }
 
 // count sorts the counts of all shards into the lists of a report.

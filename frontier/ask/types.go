@@ -65,7 +65,7 @@ type Links struct {
 type Seeds struct {
 	Total int64   `json:"total"` // that were settled, each as often as it was
 	Fates []Count `json:"fates"` // by status or cause
-	List  []Seed  `json:"list"`  // the first of each shard
+	List  []Seed  `json:"list"`  // the first of each shard; those with no page first
 	Left  int64   `json:"left"`  // of List, that are not settled yet
 	Whole bool    `json:"whole"` // List has all of them
 }

@@ -94,7 +94,11 @@ func memory(bytes int64) shard.Finding {
 	if bytes != 0 && bytes < memoryLeast {
 		level = shard.Warn
 	}
-	found := fmt.Sprintf("%.2f GiB, %d processors", float64(bytes)/(1<<30), runtime.GOMAXPROCS(0))
+	processors := "1 processor"
+	if n := runtime.GOMAXPROCS(0); n > 1 {
+		processors = fmt.Sprintf("%d processors", n)
+	}
+	found := fmt.Sprintf("%.2f GiB, %s", float64(bytes)/(1<<30), processors)
 	return finding(level, "memory", found, "give the process 512 MiB or more, or fetch with a lower --concurrency")
 }
 
