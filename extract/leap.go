@@ -7,7 +7,7 @@ import "bytes"
 // '<' at b[i] and returns the offset of the first '<' that needs a closer
 // look, len(b) when there is none.
 func (m *markup) leap(b []byte, i int) int {
-	if markFast == nil {
+	if mark == nil {
 		return m.leapBytes(b, i)
 	}
 	for x := &m.index; x.reach(b, i, &m.names.needles); {

@@ -18,6 +18,19 @@ const (
 	maxBlocks = 16
 )
 
+// marker marks as many blocks of b as dst has; b is aheadBytes longer.
+type marker func(dst []marks, b []byte, with *needles)
+
+// mark is the quickest marker, nil where there is none.
+var mark = quickest(markers())
+
+func quickest(all []marker) marker {
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
+}
+
 // needles are what marks tell, each in all bytes of a vector, and the sets that
 // the first two bytes of an element's name are looked up in: which of eight sets
 // have a byte with this low half, and which with this high half. Bytes are in a
@@ -79,7 +92,7 @@ func (x *index) reach(b []byte, i int, with *needles) bool {
 		return false
 	}
 	x.start, x.end = i, i+n*blockBytes
-	markFast(x.blocks[:n], b[i:], with)
+	mark(x.blocks[:n], b[i:], with)
 	return true
 }
 

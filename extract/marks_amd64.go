@@ -4,17 +4,23 @@ package extract
 
 import "golang.org/x/sys/cpu"
 
-// markFast marks as many blocks of b as dst has; b is markedBytes longer. It is
-// nil where the processor has nothing quick for it.
-var markFast = quickest()
-
-func quickest() func(dst []marks, b []byte, with *needles) {
-	if !cpu.X86.HasAVX2 {
-		return nil
+// markers are the ways to mark that this processor has, the quickest first. 512
+// bits are not worth it where they slow the processor down, as before AVX512-VBMI2.
+func markers() (all []marker) {
+	if cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI2 {
+		all = append(all, markAll(markAVX512))
 	}
+	if cpu.X86.HasAVX2 {
+		all = append(all, markAll(markAVX2))
+	}
+	return all
+}
+
+// markAll is a marker that calls mark for what is there.
+func markAll(mark func(dst *marks, src *byte, blocks int, with *needles)) marker {
 	return func(dst []marks, b []byte, with *needles) {
 		if len(dst) > 0 && len(b) >= blockBytes*len(dst)+aheadBytes {
-			markAVX2(&dst[0], &b[0], len(dst), with)
+			mark(&dst[0], &b[0], len(dst), with)
 		}
 	}
 }
@@ -24,3 +30,8 @@ func quickest() func(dst []marks, b []byte, with *needles) {
 //
 //go:noescape
 func markAVX2(dst *marks, src *byte, blocks int, with *needles)
+
+// markAVX512 does what markAVX2 does.
+//
+//go:noescape
+func markAVX512(dst *marks, src *byte, blocks int, with *needles)

@@ -103,3 +103,77 @@ block:
 	JNZ  block
 	VZEROUPPER
 	RET
+
+// ALL puts a byte of needles into every byte of z.
+#define ALL(n, z) VPBROADCASTB (n*32)(DX), z
+
+// WIDE marks the bytes of the block, Z31, that are those of z.
+#define WIDE(z, at) \
+	VPCMPEQB z, Z31, K1 \
+	KMOVQ    K1, AX \
+	MOVQ     AX, at(DI)
+
+// HALVES leaves in y the sets that the bytes of Z29 are in, by their halves.
+#define HALVES(low, high, y) \
+	VPANDQ  Z9, Z29, Z28 \
+	VPSHUFB Z28, low, y \
+	VPSRLW  $4, Z29, Z28 \
+	VPANDQ  Z9, Z28, Z28 \
+	VPSHUFB Z28, high, Z28 \
+	VPANDQ  Z28, y, y
+
+// func markAVX512(dst *marks, src *byte, blocks int, with *needles)
+TEXT ·markAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	MOVQ with+24(FP), DX
+	ALL(0, Z0)
+	ALL(1, Z1)
+	ALL(2, Z2)
+	ALL(3, Z3)
+	ALL(4, Z4)
+	ALL(5, Z5)
+	ALL(6, Z6)
+	ALL(7, Z7)
+	ALL(8, Z8)
+	ALL(9, Z9)
+	VBROADCASTI64X4 low1, Z10
+	VBROADCASTI64X4 high1, Z11
+	VBROADCASTI64X4 low2, Z12
+	VBROADCASTI64X4 high2, Z13
+
+wide:
+	VMOVDQU64 (SI), Z31
+	WIDE(Z0, 0)
+	WIDE(Z1, 8)
+	WIDE(Z2, 16)
+	WIDE(Z3, 24)
+
+	VPCMPEQB Z4, Z31, K1
+	VPCMPUB  $2, Z5, Z31, K2 // at most
+	KORQ     K1, K2, K1
+	KMOVQ    K1, AX
+	MOVQ     AX, 32(DI)
+
+	VMOVDQU64 1(SI), Z29
+	VPCMPEQB  Z8, Z29, K1
+	VPORQ     Z5, Z29, Z29
+	VPSUBB    Z6, Z29, Z30
+	VPCMPUB   $2, Z7, Z30, K2
+	KORQ      K1, K2, K1
+	HALVES(Z10, Z11, Z30)
+	VMOVDQU64 2(SI), Z29
+	VPORQ     Z5, Z29, Z29
+	HALVES(Z12, Z13, Z27)
+	VPTESTNMB Z30, Z27, K2 // in no set with both
+	KANDQ     K1, K2, K1
+	KMOVQ     K1, AX
+	MOVQ      AX, 40(DI)
+
+	ADDQ $64, SI
+	ADDQ $48, DI
+	DECQ CX
+	JNZ  wide
+	VZEROUPPER
+	RET

@@ -6,25 +6,28 @@ import (
 	"testing"
 )
 
-// withoutMarks runs f with the scanner as it is where there are no marks.
-func withoutMarks(t testing.TB, f func()) {
+// markersOf are the markers that there are here.
+func markersOf(t testing.TB) []marker {
 	t.Helper()
-	if markFast == nil {
+	all := markers()
+	if len(all) == 0 {
 		t.Skip("SKIPPED: nothing marks here")
 	}
-	mark := markFast
-	defer func() { markFast = mark }()
-	markFast = nil
-	f()
+	return all
 }
 
-// alike fails unless body gives the same with marks and without.
+// alike fails unless body gives the same without marks and with those of each
+// marker.
 func alike(t testing.TB, s *Scanner, name string, body []byte) {
 	t.Helper()
-	got, want := trace(s, benchDoc, [][]byte{body}), ""
-	withoutMarks(t, func() { want = trace(s, benchDoc, [][]byte{body}) })
-	if got != want {
-		t.Fatalf("%s: %.3000q\nwith marks\n%.3000s\nwithout\n%.3000s", name, body, got, want)
+	defer func(m marker) { mark = m }(mark)
+	mark = nil
+	want := trace(s, benchDoc, [][]byte{body})
+	for i, m := range markersOf(t) {
+		mark = m
+		if got := trace(s, benchDoc, [][]byte{body}); got != want {
+			t.Fatalf("%s: %.3000q\nby marker %d\n%.3000s\nwithout\n%.3000s", name, body, i, got, want)
+		}
 	}
 }
 
@@ -71,9 +74,7 @@ func FuzzMarks(f *testing.F) {
 
 // Marks are those of the bytes, one by one.
 func TestMarks(t *testing.T) {
-	if markFast == nil {
-		t.Skip("SKIPPED: nothing marks here")
-	}
+	all := markersOf(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	n := newNames(&Config{Kinds: All})
 	for range 2_000 {
@@ -84,7 +85,7 @@ func TestMarks(t *testing.T) {
 				b[i] = "<>\"'= \t/ab"[rng.IntN(10)]
 			}
 		}
-		markFast(dst, b, &n.needles)
+		all[rng.IntN(len(all))](dst, b, &n.needles)
 		for i, c := range b[:len(dst)*blockBytes] {
 			m, bit := dst[i/blockBytes], i%blockBytes
 			for _, x := range []struct {
@@ -106,9 +107,12 @@ func TestMarks(t *testing.T) {
 // No tag is dull whose name begins as that of one worth a look does; those that
 // pages are full of are.
 func TestDullTags(t *testing.T) {
-	if markFast == nil {
-		t.Skip("SKIPPED: nothing marks here")
+	for _, m := range markersOf(t) {
+		dullTags(t, m)
 	}
+}
+
+func dullTags(t *testing.T, mark marker) {
 	const elements = `a area audio base blockquote body del embed frame html iframe image img input ins link math meta noembed noframes
 		object plaintext q script source style svg table tbody td template textarea tfoot th thead title tr track video xmp`
 	var b [blockBytes + aheadBytes]byte
@@ -117,7 +121,7 @@ func TestDullTags(t *testing.T) {
 		n := newNames(&cfg)
 		dull := func(tag string) bool {
 			copy(b[copy(b[:], tag):], "    ")
-			markFast(dst[:], b[:], &n.needles)
+			mark(dst[:], b[:], &n.needles)
 			return dst[0].dull&1 != 0
 		}
 		hot := map[string]bool{}

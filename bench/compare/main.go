@@ -46,7 +46,7 @@ type web struct {
 	sites      int // so many that a crawl takes 20 s and more
 }
 
-var webs = []web{{"postgresql", nginx.PostgresDoc, 320}, {"python", nginx.PythonDoc, 240}}
+var webs = []web{{"postgresql", nginx.PostgresDoc, 480}, {"python", nginx.PythonDoc, 480}}
 
 // perSite is how many requests a site gets at once, from everybody.
 const perSite = 4
