@@ -15,7 +15,7 @@ import (
 	"seine/shard/shardtest"
 )
 
-// The roles of deploy/acl, as README has them.
+// The roles of deploy/acl, as deploy/README.md has them.
 var roles = []string{"read", "seed", "fetch", "operate"}
 
 // acl writes an ACL file of all roles for a crawl, and of a default user who may

@@ -43,7 +43,7 @@ type panel struct {
 	stat    bool   // one number; else lines over time
 	limits  []float64
 	low     bool     // what is below the limit is wrong; else what is above
-	alerts  []string // whose lines of the README it shows
+	alerts  []string // whose lines of deploy/README.md it shows
 	targets []target
 }
 
@@ -56,7 +56,7 @@ var short = strings.NewReplacer(`{$c`, `{crawl="$crawl"`, `{$s`, `{crawl="$crawl
 // object is an object of JSON, written by its keys in order.
 type object = map[string]any
 
-// runbook is the panel of the overview that has all lines of the README on alerts.
+// runbook is the panel of the overview that has all lines of deploy/README.md on alerts.
 const runbook = 100
 
 // render is the JSON of a dashboard, a line for each panel.
@@ -193,15 +193,15 @@ func rules(t *testing.T) (all []rule) {
 	return all
 }
 
-// runbookLines are the README's lines by alert.
+// runbookLines are the lines of deploy/README.md by alert.
 func runbookLines(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^#### (Seine\w+)\n\n(.+)\n`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^### (Seine\w+)\n\n(.+)\n`).FindAllStringSubmatch(string(text), -1) {
 		lines[m[1]] = m[2]
 	}
 	return lines

@@ -42,10 +42,10 @@ type rule struct {
 	Annotations map[string]string
 }
 
-// Every alert is of one crawl, has a severity, a summary, a line in the README and
+// Every alert is of one crawl, has a severity, a summary, a line in deploy/README.md and
 // tests that show it firing and not firing, and reads metrics that there are.
 func TestAlertsAreWhole(t *testing.T) {
-	readme := read(t, "../../../README.md")
+	readme := read(t, filepath.Join(deploy, "README.md"))
 	tests := read(t, filepath.Join(deploy, "alerts_test.yaml"))
 	var file struct {
 		Groups []struct{ Rules []rule }
@@ -63,8 +63,8 @@ func TestAlertsAreWhole(t *testing.T) {
 			if !strings.HasPrefix(r.Annotations["summary"], "{{ $labels.crawl }}: ") {
 				t.Errorf("%s does not begin with its crawl: %q", r.Alert, r.Annotations["summary"])
 			}
-			if r.Annotations["runbook"] != "README.md#"+strings.ToLower(r.Alert) || !strings.Contains(readme, "\n#### "+r.Alert+"\n") {
-				t.Errorf("%s has no line in the README: %q", r.Alert, r.Annotations["runbook"])
+			if r.Annotations["runbook"] != "deploy/README.md#"+strings.ToLower(r.Alert) || !strings.Contains(readme, "\n### "+r.Alert+"\n") {
+				t.Errorf("%s has no line in deploy/README.md: %q", r.Alert, r.Annotations["runbook"])
 			}
 			if !strings.Contains(tests, "alertname: "+r.Alert+"\n") || !strings.Contains(tests, "{alertname: "+r.Alert+", eval_time: ") {
 				t.Errorf("%s is not shown firing and not firing", r.Alert)
@@ -72,8 +72,8 @@ func TestAlertsAreWhole(t *testing.T) {
 			checkNames(t, r.Alert, r.Expr)
 		}
 	}
-	if told := strings.Count(readme, "\n#### Seine"); told != n {
-		t.Errorf("%d alerts, the README has %d", n, told)
+	if told := strings.Count(readme, "\n### Seine"); told != n {
+		t.Errorf("%d alerts, deploy/README.md has %d", n, told)
 	}
 }
 
