@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 	"time"
 
@@ -19,16 +18,44 @@ const (
 	rulesSweep = 4
 )
 
-// siteRules are the rules of robots.txt by origin, of one site.
+// siteRules are the rules of robots.txt by origin, of one site. Most sites have one
+// origin: only further ones take a map.
 type siteRules struct {
-	origins map[string]originRules
-	bytes   int
-	until   time.Time // when the last of them holds no longer
+	origin string
+	first  originRules
+	more   map[string]originRules
+	bytes  int
+	until  int64 // milliseconds: when the last of them holds no longer
 }
 
 type originRules struct {
-	rules []byte
-	until time.Time
+	rules string
+	until int64 // milliseconds
+}
+
+// of is what is kept of an origin, zero where nothing is.
+func (s *siteRules) of(origin string) originRules {
+	if s.origin == origin {
+		return s.first
+	}
+	return s.more[origin]
+}
+
+// set keeps the rules of an origin.
+func (s *siteRules) set(origin string, r originRules) {
+	if old := s.of(origin); old.until > 0 {
+		s.bytes -= len(origin) + len(old.rules)
+	}
+	s.bytes += len(origin) + len(r.rules)
+	s.until = max(s.until, r.until)
+	if s.origin == "" || s.origin == origin {
+		s.origin, s.first = origin, r
+		return
+	}
+	if s.more == nil {
+		s.more = make(map[string]originRules)
+	}
+	s.more[origin] = r
 }
 
 // Rules fills in what SetRules stored of each origin, Rules and TTL; TTL is 0
@@ -40,13 +67,13 @@ func (f *Frontier) Rules(ctx context.Context, k int, origins []frontier.OriginRu
 	}
 	p.lock()
 	defer p.mu.Unlock()
-	now := f.cfg.Now()
+	now := f.cfg.Now().UnixMilli()
 	for i := range origins {
 		o := &origins[i]
 		o.Rules, o.TTL = nil, 0
 		if s := p.rules[o.Site]; s != nil {
-			if r, ok := s.origins[o.Origin]; ok && r.until.After(now) {
-				o.Rules, o.TTL = bytes.Clone(r.rules), r.until.Sub(now)
+			if r := s.of(o.Origin); r.until > now {
+				o.Rules, o.TTL = []byte(r.rules), time.Duration(r.until-now)*time.Millisecond
 			}
 		}
 	}
@@ -63,42 +90,34 @@ func (f *Frontier) SetRules(ctx context.Context, k int, origins []frontier.Origi
 	}
 	p.lock()
 	defer p.mu.Unlock()
-	now := f.cfg.Now()
+	now := f.cfg.Now().UnixMilli()
 	for i := range origins {
 		p.sweepRules(now)
 		if o := &origins[i]; len(o.Rules) <= maxOriginRules && o.TTL > 0 {
-			p.setRules(o, now.Add(o.TTL))
+			p.setRules(o, now+o.TTL.Milliseconds())
 		}
 	}
 	return nil
 }
 
-func (p *shardState) setRules(o *frontier.OriginRules, until time.Time) {
+func (p *shardState) setRules(o *frontier.OriginRules, until int64) {
 	s := p.rules[o.Site]
-	bytesOf := len(o.Origin) + len(o.Rules)
-	if s == nil || s.bytes+bytesOf > maxSiteRules {
-		s = &siteRules{origins: make(map[string]originRules)}
+	if s == nil || s.bytes+len(o.Origin)+len(o.Rules) > maxSiteRules {
+		s = &siteRules{}
 		p.rules[o.Site] = s
 	}
-	if old, ok := s.origins[o.Origin]; ok {
-		s.bytes -= len(o.Origin) + len(old.rules)
-	}
-	s.origins[o.Origin] = originRules{bytes.Clone(o.Rules), until}
-	s.bytes += bytesOf
-	if until.After(s.until) {
-		s.until = until
-	}
+	s.set(o.Origin, originRules{string(o.Rules), until})
 }
 
 // sweepRules forgets sites whose rules are too old, of a few that stand at
 // random, as map order is.
-func (p *shardState) sweepRules(now time.Time) {
+func (p *shardState) sweepRules(now int64) {
 	n := 0
 	for site, s := range p.rules {
 		if n++; n > rulesSweep {
 			return
 		}
-		if !s.until.After(now) {
+		if s.until <= now {
 			delete(p.rules, site)
 		}
 	}
