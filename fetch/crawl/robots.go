@@ -65,8 +65,8 @@ func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 	looked := make(map[string]bool) // origins
 	for _, v := range visits {
 		origin := "" // of the URL before: most of a visit have one
-		for i := range v.lent.Items {
-			url := v.lent.Items[i].URL
+		for i := range v.urls {
+			url := v.urls[i].url
 			if origin != "" && isOf(url, origin) {
 				continue
 			}

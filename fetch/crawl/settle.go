@@ -9,10 +9,10 @@ import (
 )
 
 // requeue gives URLs back that were not tried.
-func (v *visit) requeue(items []frontier.Item) {
+func (v *visit) requeue(urls []lentURL) {
 	v.mu.Lock()
-	for i := range items {
-		v.outcomes = append(v.outcomes, frontier.Outcome{Index: items[i].Index, Kind: frontier.Requeue})
+	for i := range urls {
+		v.outcomes = append(v.outcomes, frontier.Outcome{Index: int(urls[i].index), Kind: frontier.Requeue})
 	}
 	v.mu.Unlock()
 	v.loop.settler.add(v)

@@ -340,7 +340,7 @@ func (l *shardLoop) drop(v *visit) {
 	l.mu.Unlock()
 	if there {
 		l.crawler.visits.Add(-1)
-		if v.lent.LastChance() {
+		if v.lent.lastChance {
 			l.crawler.lossPermit.giveBack()
 		}
 		l.crawler.notifyHungry()

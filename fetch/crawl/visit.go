@@ -19,8 +19,13 @@ import (
 // settler. The site is freed as soon as its last request ended; the visit lives
 // on, and its lease with it, until its last URL is settled.
 type visit struct {
-	loop   *shardLoop
-	lent   frontier.Visit
+	loop *shardLoop
+	lent struct { // of frontier.Visit, what counts to its end
+		frontier.Lease
+		Override   string
+		lastChance bool
+	}
+	urls   []lentURL
 	ctx    context.Context // ends when the lease is lost or the program is
 	cancel context.CancelFunc
 	at     time.Time     // of its next request, while it stands in the agenda
@@ -33,7 +38,7 @@ type visit struct {
 	rules  rulesHop // how far the way to its rules of robots.txt is
 
 	mu       sync.Mutex
-	next     int // of lent.Items: that starts next
+	next     int // of urls: that starts next
 	underway int
 	parked   bool // no starter: as many requests are under way as may be, or all have started
 	over     bool // no further request starts
@@ -55,7 +60,8 @@ type visit struct {
 type deadSite struct{ cause, text string }
 
 func newVisit(l *shardLoop, lent frontier.Visit, deadline time.Duration) *visit {
-	v := &visit{loop: l, lent: lent, deadline: deadline, open: len(lent.Items)}
+	v := &visit{loop: l, urls: lentURLs(lent.Items), deadline: deadline, open: len(lent.Items)}
+	v.lent.Lease, v.lent.Override, v.lent.lastChance = lent.Lease, lent.Override, lent.LastChance()
 	v.ctx, v.cancel = context.WithCancel(l.crawler.ctx)
 	v.clock = siteClock{failures: lent.Failures}
 	if lent.Why == whyAdaptive {
@@ -216,7 +222,8 @@ func isAddress(host []byte) bool {
 }
 
 // starts is the URL that the visit asks for next, nil when none is to be asked for
-// any more. It waits until there is room for what its page may bring.
+// any more: the worker's own, until its next one. It waits until there is room for
+// what its page may bring.
 func (w *worker) starts(v *visit) *frontier.Item {
 	c := w.crawler
 	if v.ctx.Err() != nil || c.isStopping() {
@@ -227,10 +234,11 @@ func (w *worker) starts(v *visit) *frontier.Item {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.next >= len(v.lent.Items) {
+	if v.next >= len(v.urls) {
 		return nil
 	}
-	return &v.lent.Items[v.next]
+	v.urls[v.next].item(&w.lent)
+	return &w.lent
 }
 
 // started counts the next URL as under way, or, without a request, as passed.
@@ -291,8 +299,8 @@ func (v *visit) ended() {
 // asked for goes back, and the site is free when its last request ended.
 func (v *visit) finish() {
 	v.mu.Lock()
-	rest := v.lent.Items[v.next:]
-	v.next = len(v.lent.Items)
+	rest := v.urls[v.next:]
+	v.next = len(v.urls)
 	v.over = true
 	last := v.underway == 0
 	v.mu.Unlock()
@@ -424,7 +432,7 @@ func (v *visit) refused(began time.Time, f failure) {
 		giveUp = v.clock.next // it is asked once more
 	}
 	if c.aside.add(f, v.clock.failures == asideAfter, giveUp) {
-		said := []any{"cause", f.cause, "site", v.lent.Site, "urls", len(v.lent.Items), "err", f.text, "again_in", time.Until(v.clock.next).Round(time.Second)}
+		said := []any{"cause", f.cause, "site", v.lent.Site, "urls", len(v.urls), "err", f.text, "again_in", time.Until(v.clock.next).Round(time.Second)}
 		if c.cfg.ExitWhenDone {
 			said = append(said, "given_up_in", time.Until(giveUp).Round(time.Second))
 		}

@@ -52,6 +52,7 @@ type worker struct {
 	// Of the page being fetched:
 	policy   *policy
 	visit    *visit
+	lent     frontier.Item // of the visit, see starts
 	item     *frontier.Item
 	page     *page
 	name     string // of the page, see shown
