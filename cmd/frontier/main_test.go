@@ -440,3 +440,14 @@ func TestServersThatAreNotFit(t *testing.T) {
 	d.addr = "127.0.0.1:1"
 	d.refused(1, "stats", "127.0.0.1:1")
 }
+
+// What is missing on the command line is named, and where it is explained.
+func TestMissingWords(t *testing.T) {
+	d := &desk{t: t, addr: "127.0.0.1:1"}
+	for command, want := range map[string]string{
+		"export": "argument <file.zst> is missing; --help", "why": "argument <url> is missing; --help",
+		"dead": `"retry", "drop", "feed"; --help lists them all`,
+	} {
+		d.refused(2, command, want)
+	}
+}

@@ -34,6 +34,7 @@ var (
 	noValue  = regexp.MustCompile(`^(\S+): expected \S+ value but got "(.*?)" \(.*$`)
 	missing  = regexp.MustCompile(`^(\S+): missing value, .*$`)
 	stranger = regexp.MustCompile(`^unexpected argument (\S+)`)
+	lacking  = regexp.MustCompile(`^expected "(<.+>)"`)
 )
 
 // rephrase says what is wrong with a command line in the user's words; the parser
@@ -48,6 +49,12 @@ func rephrase(err error) error {
 	}
 	if m := missing.FindStringSubmatch(text); m != nil {
 		return errors.New(m[1] + " needs a value")
+	}
+	if strings.HasPrefix(text, "expected one of ") {
+		return errors.New(text + "; --help lists them all")
+	}
+	if m := lacking.FindStringSubmatch(text); m != nil {
+		return errors.New("argument " + m[1] + " is missing; --help says what it is")
 	}
 	if m := stranger.FindStringSubmatch(text); m != nil && looksLikeURL(m[1]) {
 		shown := frontier.HideCredentials(m[1])
