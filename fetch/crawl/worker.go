@@ -25,7 +25,7 @@ type urlReader struct {
 }
 
 func (c *Crawler) newURLReader() *urlReader {
-	return &urlReader{parser: canon.NewParser(c.cfg.Canon), sites: canon.NewSites(c.cfg.Frontier.Layout().LimitBy)}
+	return &urlReader{parser: canon.NewParser(c.cfg.Canon), sites: canon.NewFewSites(c.cfg.Frontier.Layout().LimitBy)}
 }
 
 // read parses a stored URL into u.url.

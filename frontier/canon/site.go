@@ -65,7 +65,7 @@ const siteSlots = 32
 type Sites struct {
 	rule  LimitBy
 	last  int
-	slots [siteSlots]siteSlot
+	slots []siteSlot // a power of two
 }
 
 type siteSlot struct {
@@ -74,7 +74,11 @@ type siteSlot struct {
 }
 
 // NewSites returns a cache for rule, of some 2 KB.
-func NewSites(rule LimitBy) *Sites { return &Sites{rule: rule} }
+func NewSites(rule LimitBy) *Sites { return &Sites{rule: rule, slots: make([]siteSlot, siteSlots)} }
+
+// NewFewSites is NewSites for one that meets one or two hosts at a time, of some
+// 200 bytes.
+func NewFewSites(rule LimitBy) *Sites { return &Sites{rule: rule, slots: make([]siteSlot, 4)} }
 
 // Of returns the site of host, as URL.Host has it. It allocates only when the
 // host is new to the cache.
@@ -82,7 +86,7 @@ func (s *Sites) Of(host []byte) Site {
 	if e := &s.slots[s.last]; string(e.host) == string(host) && e.site.Name != "" {
 		return e.site
 	}
-	s.last = int(xxhash.Sum64(host) % siteSlots)
+	s.last = int(xxhash.Sum64(host) & uint64(len(s.slots)-1))
 	e := &s.slots[s.last]
 	if string(e.host) != string(host) || e.site.Name == "" {
 		name := s.rule.SiteOf(string(host))
