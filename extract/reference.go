@@ -23,12 +23,13 @@ func (d *decoder) release() { d.scratch = d.scratch[:0] }
 
 // plain tells whether b means itself: ASCII without '&', CR and NUL.
 func plain(b []byte) bool {
-	for len(b) >= 8 {
-		w := load(b, 0)
-		if (w|equal(w, '&')|equal(w, '\r')|zeroBytes(w))&highs != 0 {
-			return false
+	if len(b) >= 8 {
+		for i := 0; i+8 < len(b); i += 8 {
+			if !plainWord(load(b, i)) {
+				return false
+			}
 		}
-		b = b[8:]
+		return plainWord(load(b, len(b)-8))
 	}
 	for _, c := range b {
 		if c >= 0x80 || c == '&' || c == '\r' || c == 0 {
@@ -36,6 +37,11 @@ func plain(b []byte) bool {
 		}
 	}
 	return true
+}
+
+// plainWord is plain for eight bytes.
+func plainWord(w uint64) bool {
+	return (w|equal(w, '&')|equal(w, '\r')|zeroBytes(w))&highs == 0
 }
 
 // attribute decodes an attribute's value: b itself when there is nothing to
