@@ -175,7 +175,7 @@ func (a *attrs) quick(b []byte, i, max int) int {
 		return i
 	}
 	w := load(b, i+1)
-	stop := equal(w, '=') | equal(w, '>') | below(w, '0')
+	stop := equal(w|ones*3, '?') | below(w, '0') // '?' of '<', '=', '>' and '?'
 	n := first(stop)
 	if stop == 0 || n == 0 || b[i+1+n] != '=' {
 		return i
