@@ -17,36 +17,40 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+
+	"seine/frontier"
 )
 
 // Asked is what a plan is asked for. Shares are from 0 to 1.
 type Asked struct {
-	Pages    float64   `json:"pages"`              // to fetch
-	Days     float64   `json:"days"`               // in which; 0: as long as it takes
-	Sites    float64   `json:"sites"`              // that these are spread over
-	Exponent float64   `json:"exponent"`           // the r-th largest site has r^-exponent of the pages of the largest
-	Sizes    []float64 `json:"-"`                  // pages of each site instead, in any order
-	Known    float64   `json:"known"`              // URLs in the end; 0: pages x links x new
-	Queued   float64   `json:"queued"`             // URLs at most; 0: what is known and not fetched, or a quarter of the pages
-	Again    float64   `json:"again"`              // URLs that wait to be fetched again, at most
-	Links    float64   `json:"links_a_page"`       //
-	New      float64   `json:"new_share"`          // of the links
-	Own      float64   `json:"own_share"`          // of the links, that lead to their page's site
-	Cached   float64   `json:"cached_share"`       // of the links to known URLs, that a fetcher need not ask Redis about
-	Page     float64   `json:"page_bytes"`         //
-	Wire     float64   `json:"wire_bytes"`         // of a page; fewer than its bytes are inflated
-	TLS      float64   `json:"tls_share"`          // of the fetches
-	Fresh    float64   `json:"fresh_share"`        // of the fetches, that open a connection
-	Resumed  float64   `json:"resumed_share"`      // of the fresh TLS connections, that resume a session
-	Retried  float64   `json:"retried_share"`      // of the fetches
-	Latency  float64   `json:"latency_seconds"`    // of a fetch
-	Delay    float64   `json:"delay_seconds"`      // between requests to a site
-	Jitter   float64   `json:"jitter"`             //
-	PerSite  float64   `json:"requests_a_site"`    // at once
-	Digest   string    `json:"digest"`             // kind
-	Records  string    `json:"records"`            // plain, gzip or zstd
-	Rate     float64   `json:"error_rate"`         // of the filters
-	Embedded bool      `json:"embedded,omitempty"` // one process, no Redis
+	Pages      float64   `json:"pages"`              // to fetch
+	Days       float64   `json:"days"`               // in which; 0: as long as it takes
+	Sites      float64   `json:"sites"`              // that these are spread over
+	Exponent   float64   `json:"exponent"`           // the r-th largest site has r^-exponent of the pages of the largest
+	Sizes      []float64 `json:"-"`                  // pages of each site instead, in any order
+	Known      float64   `json:"known"`              // URLs in the end; 0: pages x links x new
+	Queued     float64   `json:"queued"`             // URLs at most; 0: what is known and not fetched, or a quarter of the pages
+	Again      float64   `json:"again"`              // URLs that wait to be fetched again, at most
+	Links      float64   `json:"links_a_page"`       //
+	New        float64   `json:"new_share"`          // of the links
+	Own        float64   `json:"own_share"`          // of the links, that lead to their page's site
+	Cached     float64   `json:"cached_share"`       // of the links to known URLs, that a fetcher need not ask Redis about
+	Page       float64   `json:"page_bytes"`         //
+	Wire       float64   `json:"wire_bytes"`         // of a page; fewer than its bytes are inflated
+	TLS        float64   `json:"tls_share"`          // of the fetches
+	Fresh      float64   `json:"fresh_share"`        // of the fetches, that open a connection
+	Resumed    float64   `json:"resumed_share"`      // of the fresh TLS connections, that resume a session
+	Retried    float64   `json:"retried_share"`      // of the fetches
+	Latency    float64   `json:"latency_seconds"`    // of a fetch
+	Delay      float64   `json:"delay_seconds"`      // between requests to a site
+	Jitter     float64   `json:"jitter"`             //
+	PerSite    float64   `json:"requests_a_site"`    // at once
+	Digest     string    `json:"digest"`             // kind
+	Duplicates string    `json:"duplicates"`         // what is done about pages of known content: off, mark or skip
+	Records    string    `json:"records"`            // plain, gzip or zstd
+	Rate       float64   `json:"error_rate"`         // of the filters
+	Embedded   bool      `json:"embedded,omitempty"` // one process, no Redis
 
 	Fetchers     float64 `json:"fetchers"`            // 0: as many as it takes
 	Masters      float64 `json:"masters"`             // 0: as many as it takes
@@ -73,7 +77,7 @@ type Prices struct {
 // Default is a broad crawl of which only pages and sites are not said.
 func Default() Asked {
 	return Asked{Exponent: 0.8, Links: 60, New: 0.03, Own: 0.8, Cached: 0.8, Page: 44 << 10, Wire: 12 << 10, TLS: 0.9, Fresh: 0.3,
-		Latency: 0.5, Delay: 1, Jitter: 0.5, PerSite: 1, Digest: "xxh3", Records: "plain", Rate: 1e-6,
+		Latency: 0.5, Delay: 1, Jitter: 0.5, PerSite: 1, Digest: "xxh3", Duplicates: frontier.DuplicatesOff, Records: "plain", Rate: 1e-6,
 		Cores: 4, Memory: 8e9, Files: 65536, MasterMemory: 16e9, Room: 0.5, Load: 0.7, Link: 1e9, Clients: 10000, NodeTimeout: 15}
 }
 
@@ -98,6 +102,12 @@ func (a *Asked) Validate() error {
 		if !(v.v >= v.min && v.v <= v.max) {
 			fault("%s is %g, must be %g .. %g", v.name, v.v, v.min, v.max)
 		}
+	}
+	if !slices.Contains([]string{"", frontier.DuplicatesOff, frontier.DuplicatesMark, frontier.DuplicatesSkip}, a.Duplicates) {
+		fault("duplicates %q: off, mark or skip", a.Duplicates)
+	}
+	if a.Duplicates == frontier.DuplicatesSkip && a.Digest != "sha256" {
+		fault("to skip duplicates takes digests of kind sha256, not %s", a.Digest)
 	}
 	if a.Pages < a.Sites {
 		fault("%g pages on %g sites: a site has at least one", a.Pages, a.Sites)
@@ -129,6 +139,9 @@ func (a *Asked) Complete() {
 		a.Fetchers = 1
 	}
 }
+
+// remembers reports whether contents of pages are remembered.
+func (a *Asked) remembers() bool { return a.Duplicates != "" && a.Duplicates != frontier.DuplicatesOff }
 
 // interval is how far apart requests to a site are, in seconds.
 func (a *Asked) interval() float64 {

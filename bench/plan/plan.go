@@ -170,7 +170,7 @@ func (p *Plan) fetcherCost(c *costs, calls float64) {
 		{"robots.txt", sites * (c.fetchOf(1) + opened)},
 	}
 	if !a.Embedded {
-		p.Parts = append(p.Parts, Part{"Redis client", calls + p.lend(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(a.Retried)).client})
+		p.Parts = append(p.Parts, Part{"Redis client", calls + p.lend(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(a.Retried)).plus(c.duplicates).client})
 	}
 	for _, part := range p.Parts {
 		p.Page += part.Cost
@@ -182,7 +182,7 @@ func (p *Plan) redisCost(c *costs) float64 {
 	if p.Asked.Embedded {
 		return 0
 	}
-	return p.lend(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(p.Asked.Retried)).redis
+	return p.lend(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(p.Asked.Retried)).plus(c.duplicates).redis
 }
 
 // time finds the rate that machines must reach, or that those given do, and what
@@ -296,7 +296,7 @@ func (p *Plan) fetchers(c *costs, spread sizes) {
 	held, room := f.Workers*c.inFlight+f.Connections*c.idle+p.lent()/f.Count*c.lent, float64(garbage)
 	if a.Embedded {
 		room = embeddedGarbage
-		held += a.Queued*c.memEntry + a.Sites*c.memSite + a.Again*c.again
+		held += a.Queued*c.memEntry + a.Sites*c.memSite + a.Again*c.again + a.Pages*c.content
 	}
 	if p.Bound == redisBound { // pages wait for it with all their links
 		held += min(max(openLeast, a.Memory/16), openMost)
@@ -323,6 +323,9 @@ func (p *Plan) redis(c *costs, spread sizes, page float64) error {
 	}
 	if a.Again > 0 {
 		kinds = append(kinds, Part{"to be fetched again", a.Again * c.again})
+	}
+	if a.remembers() { // the filter of contents is made for as many pages as there are URLs
+		kinds = append(kinds, Part{"contents", a.Known * c.content})
 	}
 	data := 0.0
 	for _, k := range kinds {
@@ -425,6 +428,9 @@ func (p *Plan) cost() {
 func (p *Plan) commands() {
 	a := &p.Asked
 	polite := fmt.Sprintf("--delay %s --jitter %g --per-site %g", seconds(a.Delay), a.Jitter, a.PerSite)
+	if a.remembers() {
+		polite += " --digest " + a.Digest + " --duplicates " + a.Duplicates
+	}
 	if a.Embedded {
 		p.Commands = []string{fmt.Sprintf("fetcher --embedded --state DIR --file SEEDS --out pages.jsonl --concurrency %.0f %s", p.Fetchers.Workers, polite)}
 		return

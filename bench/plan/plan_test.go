@@ -332,6 +332,56 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// Contents of pages that are remembered take memory and, in Redis, time, by the units
+// that the program brings along; a lower rate of errors takes more.
+func TestDuplicates(t *testing.T) {
+	u, err := Measured()
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned := func(embedded bool, rule string, rate float64) *Plan {
+		a := small()
+		a.Embedded, a.Duplicates, a.Rate, a.Known, a.Queued = embedded, rule, rate, 2e6, 1e4
+		if a.Digest = "sha256"; embedded {
+			a.Masters = 0
+		}
+		p, err := New(a, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	off, mark := planned(false, "off", 1e-6), planned(false, "mark", 1e-6)
+	of := func(p *Plan) (bytes float64) {
+		for _, k := range p.Redis.Kinds {
+			if k.Name == "contents" {
+				bytes = k.Cost
+			}
+		}
+		return bytes
+	}
+	if per := of(mark) / 2e6; of(off) != 0 || per < 7.5 || per > 9.5 || mark.Redis.Page < off.Redis.Page+1 || mark.Page <= off.Page {
+		t.Errorf("%.1f bytes a page without, %.1f with; Redis %.1f and %.1f us", of(off)/2e6, per, off.Redis.Page, mark.Redis.Page)
+	}
+	if ratio := of(planned(false, "mark", 1e-9)) / of(mark); !about(ratio, 1.5, 100) {
+		t.Errorf("at a thousandth of the rate %.2f times the memory", ratio)
+	}
+	if run := strings.Join(mark.Commands, " "); !strings.Contains(run, "--digest sha256 --duplicates mark") {
+		t.Error(run)
+	}
+	more := planned(true, "skip", 1e-6).Fetchers.Memory - planned(true, "off", 1e-6).Fetchers.Memory
+	if per := more / embeddedGarbage / 100_000; per < 32 || per > 60 {
+		t.Errorf("embedded %.1f bytes a page", per)
+	}
+	a := small()
+	if a.Duplicates = "skip"; a.Validate() == nil {
+		t.Error("xxh3 is enough to skip pages")
+	}
+	if a.Duplicates = "some"; a.Validate() == nil {
+		t.Error("any rule is taken")
+	}
+}
+
 // The ends of a queue are not compressed: in many short queues URLs take more than in
 // few long ones.
 func TestQueues(t *testing.T) {

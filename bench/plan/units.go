@@ -11,6 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"seine/bench/results"
+	"seine/bloom"
 )
 
 // Units are measured costs: the medians of what Go benchmarks reported.
@@ -122,6 +123,8 @@ type costs struct {
 	site, lease, rule         float64 // in Redis
 	memEntry, memSite         float64 // embedded
 	again                     float64 // of a URL that waits to be fetched again, wherever
+	content                   float64 // of the content of a page, wherever
+	duplicates                pair    // asking whether it came before
 }
 
 // pair is what a call costs Redis and its caller.
@@ -134,6 +137,9 @@ func mix(a, b pair, share float64) pair { return a.times(share).plus(b.times(1 -
 
 // fetchKB are the sizes of pages whose fetch is measured.
 var fetchKB = [4]float64{1, 16, 64, 256}
+
+// contentRate is the error rate at which the filter of contents is measured.
+const contentRate = 1e-6
 
 // newCosts looks up what a crawl of this kind needs.
 func newCosts(u *Units, a *Asked) (*costs, error) {
@@ -161,6 +167,13 @@ func newCosts(u *Units, a *Asked) (*costs, error) {
 		c.again = l.get("frontier/memory", "Again", "bytes/URL")
 	} else if a.Again > 0 {
 		c.again = l.get("frontier/redis", "AgainBytes", "bytes/URL")
+	}
+	if a.remembers() && a.Embedded {
+		c.content = l.get("frontier/memory", "Contents", "bytes/page")
+	} else if a.remembers() {
+		const at = "Duplicates"
+		c.content = l.get("frontier/redis", at, "bytes/page") * bloom.Plan{ErrorRate: a.Rate}.IdealBits() / bloom.Plan{ErrorRate: contentRate}.IdealBits()
+		c.duplicates = pair{l.get("frontier/redis", at, "redis-us/page"), l.get("frontier/redis", at, "client-us/page")}
 	}
 	if a.Embedded {
 		c.memEntry, c.memSite = l.get("frontier/memory", "Queued", "bytes/URL"), l.get("frontier/memory", "Sites", "bytes/site")

@@ -20,32 +20,33 @@ type planCmd struct {
 	Bench string `type:"path" placeholder:"FILE" help:"Unit costs: output of go test -run '^$$' -bench . ./... on a machine like yours; - is stdin (those in bench/results)."`
 	From  string `placeholder:"CRAWL" help:"Take pages, sites, known and queued URLs from a running crawl."`
 
-	Pages     float64       `placeholder:"N" help:"Pages to fetch, such as 1e9."`
-	Days      float64       `placeholder:"N" help:"In so many days; without it as long as it takes."`
-	Sites     float64       `placeholder:"N" help:"Sites that the pages are spread over."`
-	Exponent  float64       `default:"0.8" placeholder:"X" help:"The r-th largest site has r^-X of the pages of the largest, 0 all the same (${default})."`
-	SiteSizes string        `type:"path" placeholder:"FILE" help:"Pages of each site instead, a number a line."`
-	Known     float64       `placeholder:"N" help:"URLs known in the end (pages x links x new)."`
-	Queued    float64       `placeholder:"N" help:"URLs queued at most (those known and not fetched, at least a quarter of the pages)."`
-	Again     float64       `placeholder:"N" help:"URLs that wait to be fetched again, as --recrawl says (none)."`
-	Links     float64       `default:"60" placeholder:"N" help:"Links of a page (${default})."`
-	New       float64       `default:"0.03" placeholder:"F" help:"Share of the links that is new (${default})."`
-	Own       float64       `default:"0.8" placeholder:"F" help:"Share of the links that leads to their page's site (${default})."`
-	Cached    float64       `default:"0.8" placeholder:"F" help:"Share of the known links that a fetcher remembers (${default})."`
-	PageBytes float64       `default:"45056" placeholder:"N" help:"Bytes of a page (${default})."`
-	WireBytes float64       `default:"12288" placeholder:"N" help:"Bytes of it on the wire (${default})."`
-	TLS       float64       `name:"tls" default:"0.9" placeholder:"F" help:"Share of https (${default})."`
-	Fresh     float64       `default:"0.3" placeholder:"F" help:"Share of the fetches that open a connection (${default})."`
-	Resumed   float64       `default:"0" placeholder:"F" help:"Share of these that resume a TLS session (${default})."`
-	Retried   float64       `default:"0" placeholder:"F" help:"Share of the fetches that is tried again (${default})."`
-	Latency   time.Duration `default:"500ms" placeholder:"D" help:"Time of a fetch (${default})."`
-	Delay     time.Duration `default:"1s" placeholder:"D" help:"Between requests to a site (${default})."`
-	Jitter    float64       `default:"0.5" placeholder:"F" help:"Delays are stretched by up to this (${default})."`
-	PerSite   float64       `default:"1" placeholder:"N" help:"Requests to a site at once (${default})."`
-	Digest    string        `default:"xxh3" placeholder:"KIND" help:"Digest of pages (${default})."`
-	Records   string        `default:"plain" placeholder:"KIND" help:"Records: plain, gzip or zstd (${default})."`
-	ErrorRate float64       `default:"1e-6" placeholder:"P" help:"False positives of the filters (${default})."`
-	Embedded  bool          `help:"One process, without Redis."`
+	Pages      float64       `placeholder:"N" help:"Pages to fetch, such as 1e9."`
+	Days       float64       `placeholder:"N" help:"In so many days; without it as long as it takes."`
+	Sites      float64       `placeholder:"N" help:"Sites that the pages are spread over."`
+	Exponent   float64       `default:"0.8" placeholder:"X" help:"The r-th largest site has r^-X of the pages of the largest, 0 all the same (${default})."`
+	SiteSizes  string        `type:"path" placeholder:"FILE" help:"Pages of each site instead, a number a line."`
+	Known      float64       `placeholder:"N" help:"URLs known in the end (pages x links x new)."`
+	Queued     float64       `placeholder:"N" help:"URLs queued at most (those known and not fetched, at least a quarter of the pages)."`
+	Again      float64       `placeholder:"N" help:"URLs that wait to be fetched again, as --recrawl says (none)."`
+	Links      float64       `default:"60" placeholder:"N" help:"Links of a page (${default})."`
+	New        float64       `default:"0.03" placeholder:"F" help:"Share of the links that is new (${default})."`
+	Own        float64       `default:"0.8" placeholder:"F" help:"Share of the links that leads to their page's site (${default})."`
+	Cached     float64       `default:"0.8" placeholder:"F" help:"Share of the known links that a fetcher remembers (${default})."`
+	PageBytes  float64       `default:"45056" placeholder:"N" help:"Bytes of a page (${default})."`
+	WireBytes  float64       `default:"12288" placeholder:"N" help:"Bytes of it on the wire (${default})."`
+	TLS        float64       `name:"tls" default:"0.9" placeholder:"F" help:"Share of https (${default})."`
+	Fresh      float64       `default:"0.3" placeholder:"F" help:"Share of the fetches that open a connection (${default})."`
+	Resumed    float64       `default:"0" placeholder:"F" help:"Share of these that resume a TLS session (${default})."`
+	Retried    float64       `default:"0" placeholder:"F" help:"Share of the fetches that is tried again (${default})."`
+	Latency    time.Duration `default:"500ms" placeholder:"D" help:"Time of a fetch (${default})."`
+	Delay      time.Duration `default:"1s" placeholder:"D" help:"Between requests to a site (${default})."`
+	Jitter     float64       `default:"0.5" placeholder:"F" help:"Delays are stretched by up to this (${default})."`
+	PerSite    float64       `default:"1" placeholder:"N" help:"Requests to a site at once (${default})."`
+	Digest     string        `default:"xxh3" placeholder:"KIND" help:"Digest of pages (${default})."`
+	Duplicates string        `default:"off" placeholder:"RULE" help:"Pages whose content another URL brought before: off, mark or skip (${default})."`
+	Records    string        `default:"plain" placeholder:"KIND" help:"Records: plain, gzip or zstd (${default})."`
+	ErrorRate  float64       `default:"1e-6" placeholder:"P" help:"False positives of the filters (${default})."`
+	Embedded   bool          `help:"One process, without Redis."`
 
 	Fetchers     float64   `placeholder:"N" help:"Fetchers that there are (as many as it takes)."`
 	Masters      float64   `placeholder:"N" help:"Redis masters that there are (as many as it takes)."`
@@ -96,7 +97,7 @@ func (c *planCmd) toAsked() plan.Asked {
 		Links: c.Links, New: c.New, Own: c.Own, Cached: c.Cached, Page: c.PageBytes, Wire: c.WireBytes,
 		TLS: c.TLS, Fresh: c.Fresh, Resumed: c.Resumed, Retried: c.Retried,
 		Latency: c.Latency.Seconds(), Delay: c.Delay.Seconds(), Jitter: c.Jitter, PerSite: c.PerSite,
-		Digest: c.Digest, Records: c.Records, Rate: c.ErrorRate, Embedded: c.Embedded,
+		Digest: c.Digest, Duplicates: c.Duplicates, Records: c.Records, Rate: c.ErrorRate, Embedded: c.Embedded,
 		Fetchers: c.Fetchers, Masters: c.Masters, Cores: c.Cores, Memory: float64(c.Memory), Files: c.Files,
 		MasterMemory: float64(c.MasterMemory), Room: c.Room, Load: c.Load, Link: c.LinkSpeed,
 		Clients: c.MaxClients, NodeTimeout: c.NodeTimeout,

@@ -2,6 +2,8 @@ package memory
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"runtime"
 	"strconv"
 	"testing"
@@ -134,6 +136,29 @@ func BenchmarkSites(b *testing.B) {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/sites, "bytes/site")
+		runtime.KeepAlive(f)
+	}
+}
+
+// BenchmarkContents is the memory of the content of a page.
+func BenchmarkContents(b *testing.B) {
+	for b.Loop() {
+		f, _ := New(Config{})
+		const pages = 500_000
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		answer := make([]bool, 1)
+		for i := range pages {
+			sum := sha256.Sum256(fmt.Append(nil, "text", i))
+			c := frontier.NewContent(sum[:], fmt.Append(nil, "http://a.example/", i))
+			if err := f.Duplicates(b.Context(), f.Of(c.Digest), []frontier.Content{c}, answer); err != nil {
+				b.Fatal(err)
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/pages, "bytes/page")
 		runtime.KeepAlive(f)
 	}
 }

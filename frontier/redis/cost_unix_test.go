@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"seine/frontier"
+	"seine/shard"
+	"seine/shard/shardtest"
 )
 
 // costs adds up processor time of the server and of this process over calls.
@@ -219,4 +221,41 @@ func BenchmarkRules(b *testing.B) {
 	}
 	b.ReportMetric(float64(s.used()-before)/float64(n), "bytes/site")
 	c.report(b, "site")
+}
+
+// BenchmarkDuplicates is what contents of pages that are new cost, in calls of 64, and
+// what the filter takes of memory that remembers them, a page that it is made for.
+func BenchmarkDuplicates(b *testing.B) {
+	const planned, each = 1_000_000, 64
+	client, err := shard.Open(b.Context(), shard.Config{Addrs: shardtest.One(b).Addrs})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { client.Close() })
+	f, err := Create(b.Context(), client, "crawl", frontier.Layout{Shards: 1, PlanURLs: planned, ErrorRate: 1e-6}, frontier.DefaultSettings())
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := as(b, f)
+	answers := make([]bool, each)
+	ask := func(list []frontier.Content) {
+		if err := f.Duplicates(b.Context(), 0, list, answers); err != nil {
+			b.Fatal(err)
+		}
+	}
+	before := s.used()
+	ask(contentsOf("a.example", 0, each)) // makes the filter
+	bytes := s.used() - before
+	c, n := costs{s: s}, each
+	for b.Loop() {
+		list := contentsOf("a.example", n, n+16*each)
+		n += 16 * each
+		c.of(16*each, func() {
+			for i := 0; i < len(list); i += each {
+				ask(list[i : i+each])
+			}
+		})
+	}
+	b.ReportMetric(float64(bytes)/planned, "bytes/page")
+	c.report(b, "page")
 }

@@ -49,7 +49,7 @@ func programsOf(t *testing.T, s *shardtest.Server, programs int, rate float64) [
 }
 
 // as is a stand of a program.
-func as(t *testing.T, f *Frontier) *stand {
+func as(t testing.TB, f *Frontier) *stand {
 	return &stand{Frontier: f, rdb: f.client.Redis(), t: t}
 }
 
