@@ -77,6 +77,8 @@ func TestRoles(t *testing.T) {
 		operate.refused(3, "create --crawl other --shards 2", "user news-operate")
 		seed.ok("seed --crawl news --ack replica"+urls, "admitted 2")
 
+		read.ok("report --crawl news", "seeds 0 settled, 2 not yet; all of them listed", "queued "+web.URL+"/dead")
+
 		run := func(role string) (code int, log string) {
 			cmd := exec.Command(fetcher, "--crawl", "news", "--redis", d.as("news", role).addr, "--out", filepath.Join(t.TempDir(), "out.jsonl"),
 				"--allow-net", "127.0.0.0/8", "--exit-when-done", "--ack", "replica", "--lease", "5s")
@@ -93,6 +95,8 @@ func TestRoles(t *testing.T) {
 		}
 
 		read.ok("stats --crawl news", "done 31", "dead 1")
+		read.ok("report --crawl news", "finished: nothing is left", "fetchers 1 finished", "seeds 2 settled; all of them listed", "200 "+web.URL+"/")
+		read.ok("sites --crawl news", "127.0.0.1")
 		read.ok("list", "news ready")
 		read.ok("shards --crawl news")
 		read.ok("dead list --crawl news", "/dead")

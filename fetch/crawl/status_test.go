@@ -21,6 +21,7 @@ import (
 
 // TestLimitedBy: each bound is named in a situation where it holds.
 func TestLimitedBy(t *testing.T) {
+	tested := map[string]bool{limitCPU: true, limitHandler: true} // by TestLimitedByCPU and TestHandlerHangs
 	for _, c := range []struct {
 		name, want string
 		set        func(r *rig, m *meddler, w *web, end <-chan struct{})
@@ -94,6 +95,7 @@ func TestLimitedBy(t *testing.T) {
 			}
 		}},
 	} {
+		tested[c.want] = true
 		t.Run(c.name, func(t *testing.T) {
 			w := newWeb(t)
 			r := newRig(t, w, func(s *frontier.Settings) {
@@ -120,6 +122,11 @@ func TestLimitedBy(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+	for _, name := range limitNames {
+		if !tested[name] {
+			t.Errorf("no situation is bound by %s", name)
+		}
 	}
 }
 

@@ -62,7 +62,14 @@ func (f *Frontier) sharedReading(ctx context.Context) (stats []frontier.ShardSta
 	if stats = f.readRecent(raw); stats != nil {
 		return stats, false, nil
 	}
+	if f.readsOnly.Load() {
+		return nil, true, nil
+	}
 	won, err := f.client.Do(ctx, noShard, claim, "SET", claim, 1, "NX", "PX", recentWait.Milliseconds())
+	if errors.Is(err, shard.ErrForbidden) { // who may only read counts for itself
+		f.readsOnly.Store(true)
+		return nil, true, nil
+	}
 	if isFull(err) {
 		err = nil
 	}
@@ -70,8 +77,11 @@ func (f *Frontier) sharedReading(ctx context.Context) (stats []frontier.ShardSta
 }
 
 // shareReading lets a reading serve every program. Where the master that keeps it
-// is full or silent, each reads for itself.
+// is full or silent, or this program may only read, each reads for itself.
 func (f *Frontier) shareReading(ctx context.Context, stats []frontier.ShardStats) error {
+	if f.readsOnly.Load() {
+		return nil
+	}
 	text, err := json.Marshal(recentStats{f.epoch, stats})
 	if err != nil {
 		return err
