@@ -164,6 +164,7 @@ type Visit struct {
 	Delay    time.Duration // delay as the last visit left it, 0 = none yet
 	Why      string        // reasons of the delay as the last visit left them
 	Failures int           // fetches failed in a row
+	First    bool          // the site has no clock: nobody asked it in the last day, and nothing that holds for a day is kept of it
 	Override string        // per-site settings as JSON, or ""
 	Cookies  string        // as Settlement.Cookies left them, "" = none
 }

@@ -64,6 +64,9 @@ func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 	var ask []frontier.OriginRules
 	looked := make(map[string]bool) // origins
 	for _, v := range visits {
+		if v.lent.First {
+			continue // rules hold for a day at most
+		}
 		origin := "" // of the URL before: most of a visit have one
 		for i := range v.urls {
 			url := v.urls[i].url

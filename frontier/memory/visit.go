@@ -176,7 +176,7 @@ func visitOf(p *shardState, l *lease, deadline time.Time) frontier.Visit {
 	v := frontier.Visit{
 		Lease: frontier.Lease{Token: l.token, Site: s.name},
 		Shard: p.k, Deadline: deadline,
-		Delay: s.delay, Why: s.why(), Failures: int(s.failures),
+		Delay: s.delay, Why: s.why(), Failures: int(s.failures), First: s.clock == 0,
 		Items: make([]frontier.Item, len(l.records)),
 	}
 	if s.extra != nil {

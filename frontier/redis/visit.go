@@ -81,7 +81,8 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 // parseVisit reads delay, why, failures, override, the items and cookies.
 func parseVisit(l frontier.Lease, r []any) (frontier.Visit, error) {
 	v := frontier.Visit{Lease: l, Why: shard.Text(r[1]), Override: shard.Text(r[3]), Items: make([]frontier.Item, 0, (len(r)-4)/2)}
-	delay, _ := strconv.ParseInt(shard.Text(r[0]), 10, 64) // "" = none yet
+	v.First = shard.Text(r[0]) == ""
+	delay, _ := strconv.ParseInt(shard.Text(r[0]), 10, 64)
 	v.Delay = time.Duration(delay) * time.Millisecond
 	v.Failures, _ = strconv.Atoi(shard.Text(r[2]))
 	for r = r[4:]; len(r) >= 2; r = r[2:] {

@@ -159,7 +159,7 @@ func TestVisitCarries(t *testing.T) {
 		Priority: 1, Depth: 300, Redirects: 2, Seed: true, Meta: `{"job": "x	y"}`}
 	s.admit(append(candidates("a.example", 1, 3), seed)...)
 	v := s.lend(1)
-	if v.Delay != 0 || v.Why != "" || v.Failures != 0 || v.Override != "" {
+	if !v.First || v.Delay != 0 || v.Why != "" || v.Failures != 0 || v.Override != "" {
 		t.Errorf("first visit: %+v", v)
 	}
 	want := frontier.Entry{URL: seed.URL, Priority: 1, Depth: 300, Redirects: 2, Seed: true, Meta: seed.Meta}
@@ -171,12 +171,12 @@ func TestVisitCarries(t *testing.T) {
 	st.Free = &frontier.Release{Delay: 1500*time.Millisecond + time.Microsecond, Why: "robots", Failures: 4}
 	s.settle(st)
 	v = s.lend(1)
-	if v.Delay != 1501*time.Millisecond || v.Why != "robots" || v.Failures != 4 || v.Override != `{"delay":"3s"}` {
+	if v.First || v.Delay != 1501*time.Millisecond || v.Why != "robots" || v.Failures != 4 || v.Override != `{"delay":"3s"}` {
 		t.Errorf("second visit: %+v", v)
 	}
 	s.settle(all(v, frontier.Done))
 	v = s.lend(1)
-	if v.Why != "" || v.Failures != 0 || v.Delay != 0 {
+	if v.First || v.Why != "" || v.Failures != 0 || v.Delay != 0 {
 		t.Errorf("third visit: %+v", v)
 	}
 }

@@ -12,9 +12,9 @@
 -- ARGV[8]       per cent of a visit that URLs due to be fetched again have while
 --               others are there
 -- ARGV[9..]     per site 4: site, token, class, ticket
--- Reply         per site '' when nothing was lent, else {delay ms, why, failures
---               in a row, override, index, entry, index, entry, ...}, and at the
---               end its cookies, if it has any
+-- Reply         per site '' when nothing was lent, else {delay ms, '' = it has no clock
+--               either, why, failures in a row, override, index, entry, index, entry,
+--               ...}, and at the end its cookies, if it has any
 -- Cost          O(URLs + log sites) per site
 -- Repeat        a token that has its lease already gets what is still open of
 --               it; a ticket is good once, for lending takes its site away
@@ -105,7 +105,7 @@ for a = 9, #ARGV, 4 do
   if open then
     safe = safe or last_chance(open[2])
     if cookies then open[#open + 1] = cookies end
-    reply[#reply + 1] = {delay or '', why or '', failures or '', override or '', unpack(open)}
+    reply[#reply + 1] = {delay or clock and '0' or '', why or '', failures or '', override or '', unpack(open)}
   else
     reply[#reply + 1] = ''
   end
