@@ -52,7 +52,7 @@ func (w *worker) check(v *visit, item *frontier.Item) step {
 	return stepAllowed
 }
 
-// loadRules brings the rules of the origins of new visits into this process, as far
+// loadRules brings the rules of the origins of visits into this process, as far
 // as the shard has them.
 func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 	c := l.crawler
@@ -64,9 +64,6 @@ func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 	var ask []frontier.OriginRules
 	looked := make(map[string]bool) // origins
 	for _, v := range visits {
-		if v.lent.First {
-			continue // rules hold for a day at most
-		}
 		origin := "" // of the URL before: most of a visit have one
 		for i := range v.urls {
 			url := v.urls[i].url

@@ -250,17 +250,21 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 		return 0, err
 	}
 	fresh := make([]*visit, 0, len(visits))
+	var met []*visit // whose site somebody asked before: of others the shard has no rules, which hold for a day at most
 	for _, lent := range visits {
 		v := newVisit(l, lent, at+lent.Deadline.Sub(asked))
 		v.usual, v.until = s.VisitURLs, at+visitSpan
 		fresh = append(fresh, v)
+		if !lent.First {
+			met = append(met, v)
+		}
 		l.mu.Lock()
 		l.visits[lent.Token] = v
 		l.mu.Unlock()
 		l.crawler.visits.Add(1)
 		l.crawler.visiting.Add(1)
 	}
-	err = l.loadRules(ctx, fresh)
+	err = l.loadRules(ctx, met)
 	for _, v := range fresh {
 		l.crawler.agenda.put(v, time.Time{})
 	}
