@@ -127,6 +127,25 @@ func TestTLSKeepAlive(t *testing.T) {
 	}
 }
 
+// TestStart: a request counts from when it went out, however long its connection took
+// before: delays of sites are counted from then.
+func TestStart(t *testing.T) {
+	var shaken atomic.Pointer[time.Time]
+	s := serveTLS(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := time.Now()
+		shaken.Store(&now)
+		return &tls.Config{Certificates: []tls.Certificate{selfSigned("127.0.0.1")}}, nil
+	}}, nil)
+	c := newClient(t, func(cfg *Config) { cfg.InsecureSkipVerify = true })
+	resp, _, err := get(c, s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Start.Before(*shaken.Load()) {
+		t.Errorf("counts from %v before the connection stood", shaken.Load().Sub(resp.Start))
+	}
+}
+
 func TestBadCAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	os.WriteFile(file, []byte("nothing"), 0o600)
