@@ -258,7 +258,7 @@ func (p *Plan) lent() float64 {
 
 // garbage is how far memory grows before it is collected, by Go's default GOGC, and
 // embeddedGarbage by that of a fetcher that holds the crawl.
-const garbage, embeddedGarbage = 2, 1.5
+const garbage, embeddedGarbage = 2, 1.4
 
 // openLeast and openMost bound the pages that a fetcher holds while they wait, a
 // sixteenth of its memory.

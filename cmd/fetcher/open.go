@@ -14,7 +14,7 @@ import (
 // embeddedGC is Go's GOGC of a fetcher that holds the crawl, where the environment
 // has none. What a frontier holds has few pointers, so it is cheap to collect and
 // dear to have room for twice.
-const embeddedGC = 50
+const embeddedGC = 40
 
 // open opens the crawl, in this process or in Redis.
 func (g *grammar) open(env *boot.Env) (*fetcher.Fetcher, error) {
