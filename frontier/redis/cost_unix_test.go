@@ -259,3 +259,31 @@ func BenchmarkDuplicates(b *testing.B) {
 	b.ReportMetric(float64(bytes)/planned, "bytes/page")
 	c.report(b, "page")
 }
+
+// BenchmarkTick is what a tick costs Redis: of a fetcher that has nothing, on a shard
+// where nothing is due, and of one that extends as many leases as a call takes.
+func BenchmarkTick(b *testing.B) {
+	for _, leases := range []int{0, tickMost} {
+		b.Run(fmt.Sprintf("%d leases", leases), func(b *testing.B) {
+			s := benchStand(b)
+			var held []frontier.Lease
+			for site := range leases {
+				s.admit(benchCandidate(siteName(site), 1))
+			}
+			for len(held) < leases {
+				for _, v := range s.visit(frontier.VisitLimits{URLs: 1}, s.tick(frontier.TickRequest{Want: 100}).Due...) {
+					held = append(held, v.Lease)
+				}
+			}
+			c := costs{s: s}
+			for b.Loop() {
+				c.of(200, func() {
+					for range 200 {
+						s.tick(frontier.TickRequest{Want: 1, MaxExpired: 10, Extend: held})
+					}
+				})
+			}
+			c.report(b, "tick")
+		})
+	}
+}
