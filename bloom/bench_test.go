@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,6 +9,30 @@ import (
 	"seine/bloom"
 	"seine/shard/shardtest"
 )
+
+// What a filter takes of the server for each URL: full as planned, and grown to
+// four times that.
+func BenchmarkFilterBits(b *testing.B) {
+	for _, rate := range []float64{1e-4, 1e-6, 1e-8} {
+		for _, times := range []int{1, 4} {
+			b.Run(fmt.Sprintf("%g/%d_times_the_plan", rate, times), func(b *testing.B) {
+				const planned = 20_000
+				s := newShelf(b, shardtest.One(b), bloom.Plan{Shards: 1, Filters: 1, Capacity: planned, ErrorRate: rate, Expansion: 2})
+				key := s.keys.Filter(0)
+				for b.Loop() {
+					if _, err := s.client.Do(within(b), 0, key, "DEL", key); err != nil {
+						b.Fatal(err)
+					}
+					if err := s.filters.Reserve(within(b), 0, key, s.plan); err != nil {
+						b.Fatal(err)
+					}
+					s.each("BF.MADD", 0, times*planned)
+				}
+				b.ReportMetric(float64(s.info(0).Bytes)*8/float64(times*planned), "bits/URL")
+			})
+		}
+	}
+}
 
 // What probing costs the server: CPU and memory of 1,000 random fingerprints, the
 // most that a shard is asked for in a second, at the default rate.
