@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"strings"
@@ -186,5 +188,44 @@ func TestUseAfterClose(t *testing.T) {
 	c.Close()
 	if _, _, err := get(c, "http://192.0.2.1/"); class(err) != ClassCanceled {
 		t.Error(err)
+	}
+}
+
+// TestNoBufferWhileWaiting: requests whose answers have not begun hold no buffer, and
+// read them all the same when they come.
+func TestNoBufferWhileWaiting(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("sockets cannot be waited for here")
+	}
+	const requests = 20
+	asked, release := make(chan struct{}, requests), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-release
+		fmt.Fprint(w, "hello")
+	}))
+	t.Cleanup(s.Close)
+	var taken atomic.Int32
+	c := newClient(t, func(cfg *Config) { cfg.MaxConnsPerHost = requests })
+	take := c.readers.New
+	c.readers.New = func() any { taken.Add(1); return take() }
+	var all sync.WaitGroup
+	for range requests {
+		all.Go(func() {
+			if _, h, err := get(c, s.URL); err != nil || string(h.body) != "hello" {
+				t.Error(err)
+			}
+		})
+	}
+	for range requests {
+		<-asked
+	}
+	if n := taken.Load(); n != 0 {
+		t.Errorf("%d buffers are held by %d requests that wait", n, requests)
+	}
+	close(release)
+	all.Wait()
+	if taken.Load() == 0 {
+		t.Error("nobody read")
 	}
 }
