@@ -213,7 +213,7 @@ func (p *Plan) time(spread sizes, redis float64) {
 		switch {
 		case !possible:
 			p.Why = fmt.Sprintf("the largest site has %.0f pages, which at one in %.3g s take %s", spread.largest, interval, span(least))
-			p.Nearest = fmt.Sprintf("--days %.2f, or --max-per-site %.0f of the crawl", math.Ceil(least/864)/100, math.Floor(a.Days*86400/interval))
+			p.Nearest = fmt.Sprintf("--days %.2f, or --max-per-site %.0f of the crawl", math.Ceil(least*nearly/864)/100, math.Floor(a.Days*86400/interval))
 			enough, _ := spread.rateFor(interval, least*nearly)
 			rate = min(rate, enough)
 		case wanted > rate:
