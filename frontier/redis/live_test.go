@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"seine/frontier"
 	"seine/shard"
 	"seine/shard/shardtest"
@@ -128,6 +130,37 @@ func TestFinishedLooksAtEverything(t *testing.T) {
 	finished(true, "with a fetcher live")
 	f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder})
 	finished(false, "with a seeder live")
+}
+
+// late has each call of a client take longer, as a network does.
+type late time.Duration
+
+func (late) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (l late) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		time.Sleep(time.Duration(l))
+		return next(ctx, cmd)
+	}
+}
+
+func (l late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		time.Sleep(time.Duration(l))
+		return next(ctx, cmds)
+	}
+}
+
+// Shards are asked side by side whether a crawl is finished: one after the other, 256
+// of them that answer after 50 ms would take 25 s to be looked at twice.
+func TestFinishedOfManySlowShards(t *testing.T) {
+	f := create(t, connect(t), "a", 256)
+	f.client.Redis().AddHook(late(50 * time.Millisecond))
+	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+	defer cancel()
+	if done, err := f.Finished(ctx); !done || err != nil {
+		t.Errorf("finished %v, %v", done, err)
+	}
 }
 
 func TestStats(t *testing.T) {
