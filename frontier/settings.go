@@ -91,6 +91,20 @@ func (s *Settings) CrawlDelayCap() time.Duration {
 	return cmp.Or(s.MaxCrawlDelay, DefaultMaxCrawlDelay)
 }
 
+// ValidateDuplicates says what is wrong with Duplicates, or with Digest beside it.
+func (s *Settings) ValidateDuplicates() error {
+	rule, kind := s.DuplicatesRule(), s.DigestKind()
+	switch {
+	case !slices.Contains([]string{DuplicatesOff, DuplicatesMark, DuplicatesSkip}, rule):
+		return fmt.Errorf("frontier: settings: duplicates is %q, must be one of %s, %s, %s", rule, DuplicatesOff, DuplicatesMark, DuplicatesSkip)
+	case rule == DuplicatesSkip && kind != DigestSHA256:
+		return fmt.Errorf("frontier: settings: duplicates is skip and digest %s: who can make two contents of one digest could have the links of another's page left out; set digest to sha256, or duplicates to mark", kind)
+	case rule == DuplicatesMark && kind == DigestNone:
+		return errors.New("frontier: settings: duplicates is mark and digest none: contents are told apart by their digests; set digest to xxh3 or sha256")
+	}
+	return nil
+}
+
 // Validate joins all faults of the settings.
 func (s *Settings) Validate() error {
 	var faults []error
@@ -107,12 +121,8 @@ func (s *Settings) Validate() error {
 	oneOf("robots", s.Robots, "obey", "ignore")
 	oneOf("digest", s.DigestKind(), DigestXXH3, DigestSHA256, DigestNone)
 	oneOf("cookies", cmp.Or(s.Cookies, CookiesOff), CookiesOff, CookiesSite)
-	oneOf("duplicates", s.DuplicatesRule(), DuplicatesOff, DuplicatesMark, DuplicatesSkip)
-	switch {
-	case s.DuplicatesRule() == DuplicatesSkip && s.DigestKind() != DigestSHA256:
-		bad("duplicates is skip and digest %s: who can make two contents of one digest could have the links of another's page left out; set digest to sha256, or duplicates to mark", s.DigestKind())
-	case s.DuplicatesRule() == DuplicatesMark && s.DigestKind() == DigestNone:
-		bad("duplicates is mark and digest none: contents are told apart by their digests; set digest to xxh3 or sha256")
+	if err := s.ValidateDuplicates(); err != nil {
+		faults = append(faults, err)
 	}
 	if s.Delay < 0 {
 		bad("delay is %v, must not be negative", s.Delay)

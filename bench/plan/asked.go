@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"seine/frontier"
 )
@@ -103,11 +102,8 @@ func (a *Asked) Validate() error {
 			fault("%s is %g, must be %g .. %g", v.name, v.v, v.min, v.max)
 		}
 	}
-	if !slices.Contains([]string{"", frontier.DuplicatesOff, frontier.DuplicatesMark, frontier.DuplicatesSkip}, a.Duplicates) {
-		fault("duplicates %q: off, mark or skip", a.Duplicates)
-	}
-	if a.Duplicates == frontier.DuplicatesSkip && a.Digest != "sha256" {
-		fault("to skip duplicates takes digests of kind sha256, not %s", a.Digest)
+	if err := a.settings().ValidateDuplicates(); err != nil {
+		errs = append(errs, err)
 	}
 	if a.Pages < a.Sites {
 		fault("%g pages on %g sites: a site has at least one", a.Pages, a.Sites)
@@ -140,8 +136,13 @@ func (a *Asked) Complete() {
 	}
 }
 
+// settings are those of the crawl that decide about contents of pages.
+func (a *Asked) settings() *frontier.Settings {
+	return &frontier.Settings{Digest: a.Digest, Duplicates: a.Duplicates}
+}
+
 // remembers reports whether contents of pages are remembered.
-func (a *Asked) remembers() bool { return a.Duplicates != "" && a.Duplicates != frontier.DuplicatesOff }
+func (a *Asked) remembers() bool { return a.settings().DuplicatesRule() != frontier.DuplicatesOff }
 
 // interval is how far apart requests to a site are, in seconds.
 func (a *Asked) interval() float64 {

@@ -20,6 +20,7 @@ func TestPlan(t *testing.T) {
 	d.refused(2, "plan", "--pages")
 	d.ok("plan --pages 1e6 --sites 1e4 --duplicates mark", "contents 1", "--duplicates mark")
 	d.refused(2, "plan --pages 1e6 --sites 1e4 --duplicates skip", "sha256")
+	d.refused(2, "plan --pages 1e6 --sites 1e4 --duplicates mark --digest none", "digest none")
 	d.refused(2, "plan --pages 5 --sites 10", "at least one")
 	var p plan.Plan
 	if d.json(&p, "plan --pages 1e6 --sites 1e4"); p.Asked.Pages != 1e6 || p.Seconds < 100 || p.Redis == nil {
