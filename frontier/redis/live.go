@@ -25,7 +25,7 @@ func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (live int, e
 	if err != nil {
 		return 0, err
 	}
-	reply, err := f.live(ctx, liveScript, m.ID, frontier.LiveFor.Milliseconds(), text, recorded(&m))
+	reply, err := f.live(ctx, liveScript, m.ID, frontier.LiveFor.Milliseconds(), text, runsKept(&m))
 	return int(shard.Int(reply)), err
 }
 
@@ -33,15 +33,15 @@ func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (live int, e
 func (f *Frontier) Leave(ctx context.Context, m frontier.Member) error {
 	text, err := json.Marshal(m)
 	if err == nil {
-		_, err = f.live(ctx, liveScript, m.ID, 0, text, recorded(&m))
+		_, err = f.live(ctx, liveScript, m.ID, 0, text, runsKept(&m))
 	}
 	return err
 }
 
-// recorded says to live.lua whether a member's run is to be on record.
-func recorded(m *frontier.Member) int {
+// runsKept is how many runs stay on record with a member's, 0 where its own does not.
+func runsKept(m *frontier.Member) int {
 	if m.OnRecord() {
-		return 1
+		return frontier.RunsKept
 	}
 	return 0
 }

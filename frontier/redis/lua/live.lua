@@ -8,14 +8,15 @@
 -- ARGV[1]  id of the program
 -- ARGV[2]  ms until its deadline, 0 = take it off
 -- ARGV[3]  what is known of it
--- ARGV[4]  1: its run is to be on record, when it comes and when it is taken off; else 0
+-- ARGV[4]  how many runs stay on record, its own among them when it comes and when it
+--          is taken off; 0 = its own does not
 -- Reply    how many programs are there
 -- Cost     O(log programs); what is over goes to KEYS[3], and from there after an hour,
 --          or where they are more than a thousand; so many at a time; O(log runs) when a run is put on record
 -- Repeat   the deadline moves on; a late copy is over by itself
 local call = redis.call
 local LIVE, INFO, GONE, RUNS, RUNINFO = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, ttl, known, recorded = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
+local id, ttl, known, kept = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 
 local function int(x) return string.format('%.0f', x) end
 local time = call('TIME')
@@ -42,11 +43,10 @@ call('ZREM', GONE, id)
 call('PEXPIRE', GONE, HOUR)
 
 -- record keeps what is known of a run, of the last of them.
-local KEPT = 100 -- as RunsKept in Go
 local function record()
   call('ZADD', RUNS, int(now), id)
   call('HSET', RUNINFO, id, known)
-  local over = call('ZCARD', RUNS) - KEPT
+  local over = call('ZCARD', RUNS) - kept
   if over <= 0 then return end
   for _, old in ipairs(call('ZRANGE', RUNS, 0, over - 1)) do
     call('ZREM', RUNS, old)
@@ -62,10 +62,10 @@ if ttl > 0 then
   local came = call('ZADD', LIVE, deadline, id) == 1
   call('HSET', INFO, id, known)
   for _, key in ipairs {LIVE, INFO, GONE} do call('PEXPIRE', key, HOUR + ttl) end
-  if came and recorded and not call('ZSCORE', RUNS, id) then record() end
+  if came and kept > 0 and not call('ZSCORE', RUNS, id) then record() end
 else
   call('ZREM', LIVE, id)
   call('HDEL', INFO, id)
-  if recorded then record() end
+  if kept > 0 then record() end
 end
 return call('ZCOUNT', LIVE, '(' .. int(now), '+inf')
