@@ -175,7 +175,7 @@ func (a *attrs) quick(b []byte, i, max int) int {
 		return i
 	}
 	w := load(b, i+1)
-	stop := equal(w|ones*3, '?') | below(w, '0') // '?' of '<', '=', '>' and '?'
+	stop := endOfAttr(w)
 	n := first(stop)
 	if stop == 0 || n == 0 || b[i+1+n] != '=' {
 		return i
@@ -196,6 +196,12 @@ func (a *attrs) quick(b []byte, i, max int) int {
 		}
 	}
 	return to + 1
+}
+
+// endOfAttr marks the byte of w that ends a plain attribute's name, or the one at which it
+// is no plain name.
+func endOfAttr(w uint64) uint64 {
+	return equal(w|ones*3, '?') | below(w, '0') // '?' of '<', '=', '>' and '?'
 }
 
 // shortAttr recognizes the name of an attribute of up to seven bytes by its key.

@@ -110,7 +110,7 @@ func (m *markup) link(b []byte, i int, key uint64, n uint, c byte) int {
 func skipQuick(b []byte, i int) int {
 	if i+24 <= len(b) && b[i] == ' ' {
 		w := load(b, i+1)
-		stop := equal(w, '=') | equal(w, '>') | below(w, '0')
+		stop := endOfAttr(w)
 		n := first(stop)
 		if q := i + n + 2; stop != 0 && n > 0 && b[q-1] == '=' && b[q] == '"' {
 			if q = next(b, q+1, '"'); q < 0 {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"seine/cmd/internal/boot"
 	"seine/fetch"
 	"seine/fetch/resolver"
 	"seine/shard"
@@ -94,11 +95,7 @@ func memory(bytes int64) shard.Finding {
 	if bytes != 0 && bytes < memoryLeast {
 		level = shard.Warn
 	}
-	processors := "1 processor"
-	if n := runtime.GOMAXPROCS(0); n > 1 {
-		processors = fmt.Sprintf("%d processors", n)
-	}
-	found := fmt.Sprintf("%.2f GiB, %s", float64(bytes)/(1<<30), processors)
+	found := fmt.Sprintf("%.2f GiB, %s", float64(bytes)/(1<<30), boot.Number(int64(runtime.GOMAXPROCS(0)), "processor"))
 	return finding(level, "memory", found, "give the process 512 MiB or more, or fetch with a lower --concurrency")
 }
 
