@@ -60,6 +60,17 @@ type stand struct {
 	lone   uint32 // sites that measurements made
 }
 
+// addrs is where programs find the servers.
+func (s *stand) addrs() []string {
+	if s.watched() {
+		return []string{s.server.SentinelURL()}
+	}
+	return s.server.Addrs
+}
+
+// watched reports whether sentinels watch the server and its replica.
+func (s *stand) watched() bool { return len(s.server.Watch) > 0 }
+
 // master is the server that has a shard.
 func (s *stand) master(k int) *shardtest.Node {
 	addr, err := s.client.Owner(s.t.Context(), s.f.Keys(k).Meta())

@@ -11,7 +11,7 @@
 // often a filter was wrong. On the full crawl it then runs a fetcher, whose pages
 // nginx serves on loopback addresses, `frontier check`, a restart from the
 // append-only file and from a snapshot, the move of a slot, and the death of a master
-// with a replica.
+// with a replica, in a cluster or watched by sentinels.
 //
 // Without flags it is small, for every run of the tests; scripts/bench-scale runs
 // the large form. The test needs Linux: it looks at /proc.

@@ -27,6 +27,7 @@ import (
 var (
 	urls      = flag.Int64("urls", 60_000, "URLs to be known in the end")
 	masters   = flag.Int("masters", 3, "masters of the cluster, with a shard each; 1 is a single server")
+	replica   = flag.Bool("replica", false, "give the single server a replica, and three sentinels that watch both")
 	crawlS    = flag.Duration("crawl", 2*time.Second, "how long a fetcher works on it")
 	timeout   = flag.Duration("node-timeout", 2*time.Second, "of the cluster")
 	spare     = flag.Int64("spare", 1<<30, "bytes of memory that stay available; growing stops there")
@@ -73,8 +74,14 @@ func (b *bench) say(format string, args ...any) {
 // perSite is how many URLs there are for each site.
 const perSite = 200
 
-// TestScale grows a crawl, measures it on the way, and tries on it what operators do.
-func TestScale(t *testing.T) {
+// TestScale grows the crawl that the flags ask for, measures it on the way, and tries
+// on it what operators do.
+func TestScale(t *testing.T) { scale(t, *masters, *replica) }
+
+// TestScaleWithReplica is TestScale on one server with a replica.
+func TestScaleWithReplica(t *testing.T) { scale(t, 1, true) }
+
+func scale(t *testing.T, masters int, replica bool) {
 	b := &bench{dir: t.TempDir(), out: io.Discard}
 	if *outFile != "" {
 		f, err := os.OpenFile(*outFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -91,16 +98,23 @@ func TestScale(t *testing.T) {
 	t.Cleanup(server.Stop)
 
 	config := shardtest.Config{NodeTimeout: *timeout, StartTimeout: 10 * time.Minute, Directives: directives}
-	if *masters > 1 {
-		config.Masters = *masters
+	args, servers := fmt.Sprintf("--urls %d --masters %d", *urls, masters), fmt.Sprintf("%d masters", masters)
+	switch {
+	case masters > 1:
+		config.Masters = masters
+	case replica:
+		config.Replicas, config.Sentinels = 1, 3
+		args, servers = args+" --replica", "one server with a replica, watched by three sentinels"
+	default:
+		servers = "one server"
 	}
-	b.stand = open(t, config, *urls, *masters, server.Port)
+	b.stand = open(t, config, *urls, masters, server.Port)
 	b.control = open(t, shardtest.Config{Directives: directives}, max(*urls/200, 20_000), 1, server.Port)
 	if err := b.control.grow(t.Context(), max(*urls/200, 20_000)); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprint(b.out, machine.Head(fmt.Sprintf("scripts/bench-scale --urls %d --masters %d", *urls, *masters), true))
-	b.say("%d masters, %d sites with sizes by rank^-%g; persistence off while it grows\n", *masters, b.sites, exponent)
+	fmt.Fprint(b.out, machine.Head("scripts/bench-scale "+args, true))
+	b.say("%s, %d sites with sizes by rank^-%g; persistence off while it grows\n", servers, b.sites, exponent)
 	b.steps()
 	for _, try := range []struct {
 		name string
@@ -126,7 +140,7 @@ var directives = []string{"list-max-listpack-size -3", "lazyfree-lazy-user-del y
 // too.
 func open(t *testing.T, config shardtest.Config, urls int64, shards, port int) *stand {
 	s := &stand{t: t, server: shardtest.Start(t, config), sites: int(max(urls/perSite, 100))}
-	client, err := shard.Open(t.Context(), shard.Config{Addrs: s.server.Addrs})
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: s.addrs()})
 	if err != nil {
 		t.Fatal(err)
 	}
