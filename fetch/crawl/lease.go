@@ -42,21 +42,19 @@ func (w *leaseWatch) begin(m leaseMark) {
 
 // mark is to be taken before a tick and handed to answered.
 func (l *shardLoop) mark() leaseMark {
-	m := leaseMark{at: l.crawler.cfg.Elapsed()}
-	if l.crawler.cfg.Epoch != nil {
-		m.epoch = l.crawler.cfg.Epoch(l.shard)
-	}
+	m := leaseMark{at: l.crawler.cfg.Elapsed(), epoch: l.checkEpoch()}
 	l.leases.mu.Lock()
 	m.doubts = l.leases.doubts
 	l.leases.mu.Unlock()
 	return m
 }
 
-// reliable reports whether the leases can be relied on at m.
-func (w *leaseWatch) reliable(m leaseMark, lease time.Duration) bool {
+// reliable reports whether the leases can be relied on at a time, over the
+// connection of an epoch.
+func (w *leaseWatch) reliable(at time.Duration, epoch uint64, lease time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return m.at-w.ticked <= lease/3 && m.epoch == w.epoch && m.doubts == w.named
+	return at-w.ticked <= lease/3 && epoch == w.epoch && w.doubts == w.named
 }
 
 // doubt says that a lease is gone.
@@ -76,8 +74,8 @@ func (w *leaseWatch) answered(m leaseMark, named bool) {
 	}
 }
 
-// reliesOnLeases reports whether a request may start by what is known of the
-// leases of the shard. A tick is due when it may not.
-func (l *shardLoop) reliesOnLeases() bool {
-	return l.leases.reliable(l.mark(), l.crawler.cfg.Lease)
+// reliesOnLeases reports whether a request may start at now, by Config.Elapsed, by
+// what is known of the leases of the shard. A tick is due when it may not.
+func (l *shardLoop) reliesOnLeases(now time.Duration) bool {
+	return l.leases.reliable(now, l.checkEpoch(), l.crawler.cfg.Lease)
 }

@@ -82,6 +82,9 @@ func (w *worker) fetchedNow(failed bool) (now frontier.Fetched, unchanged bool) 
 func (w *worker) planNext(err error) {
 	o := &w.page.outcome
 	failed := o.Kind == frontier.Dead
+	if w.policy.recrawl == nil && !w.isAgain() {
+		return
+	}
 	if failed && (!w.isAgain() || !mayPass(o.Cause, err)) {
 		return
 	}

@@ -107,7 +107,7 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	l.began = time.Now()
 	l.asking.Store(l.began.UnixMilli())
 	var held []*visit
-	named := mark.at-l.extended >= l.crawler.cfg.Lease/3 || !l.leases.reliable(mark, l.crawler.cfg.Lease)
+	named := mark.at-l.extended >= l.crawler.cfg.Lease/3 || !l.leases.reliable(mark.at, mark.epoch, l.crawler.cfg.Lease)
 	if named {
 		held = l.held()
 		for _, v := range held {
@@ -225,7 +225,7 @@ func (l *shardLoop) awaitWork(ctx context.Context, d time.Duration) {
 			return
 		case <-l.wake:
 		}
-		if !l.hungry.Load() || l.crawler.isStopping() || !l.reliesOnLeases() {
+		if !l.hungry.Load() || l.crawler.isStopping() || !l.reliesOnLeases(l.crawler.cfg.Elapsed()) {
 			sleep(ctx, l.crawler.stopping, min(d, l.crawler.cfg.Linger-time.Since(l.began)))
 			return
 		}
@@ -284,7 +284,7 @@ func (l *shardLoop) park(v *visit) {
 	l.mu.Lock()
 	l.parked = append(l.parked, v)
 	l.mu.Unlock()
-	if l.reliesOnLeases() || l.crawler.isStopping() || l.crawler.ctx.Err() != nil {
+	if l.reliesOnLeases(l.crawler.cfg.Elapsed()) || l.crawler.isStopping() || l.crawler.ctx.Err() != nil {
 		l.unpark()
 		return
 	}

@@ -91,12 +91,12 @@ func (w *worker) serve(v *visit) {
 	c := w.crawler
 	defer w.leave()
 	for {
-		item := w.starts(v)
+		item, now := w.starts(v)
 		if item == nil {
 			v.finish()
 			return
 		}
-		if !v.loop.reliesOnLeases() {
+		if !v.loop.reliesOnLeases(now) {
 			v.loop.park(v)
 			return
 		}
@@ -223,22 +223,23 @@ func isAddress(host []byte) bool {
 
 // starts is the URL that the visit asks for next, nil when none is to be asked for
 // any more: the worker's own, until its next one. It waits until there is room for
-// what its page may bring.
-func (w *worker) starts(v *visit) *frontier.Item {
+// what its page may bring; now is the time after that, by Config.Elapsed.
+func (w *worker) starts(v *visit) (item *frontier.Item, now time.Duration) {
 	c := w.crawler
 	if v.ctx.Err() != nil || c.isStopping() {
-		return nil
+		return nil, 0
 	}
-	if w.entered = w.entered || c.flow.enter(v.ctx, c.stopping); !w.entered || !v.mayStart() {
-		return nil
+	if w.entered = w.entered || c.flow.enter(v.ctx, c.stopping); !w.entered {
+		return nil, 0
 	}
+	now = c.cfg.Elapsed()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.next >= len(v.urls) {
-		return nil
+	if v.next >= len(v.urls) || !v.mayStart(now) {
+		return nil, now
 	}
 	v.urls[v.next].item(&w.lent)
-	return &w.lent
+	return &w.lent, now
 }
 
 // started counts the next URL as under way, or, without a request, as passed.
@@ -320,20 +321,17 @@ func (w *worker) leave() {
 	}
 }
 
-// mayStart reports whether the visit may start another request: the lease has
+// mayStart reports whether the visit may start another request at now, by
+// Config.Elapsed: the lease has
 // room, the site is not set aside, and a visit that is long for want of a delay not
 // slow all the same. A quarter of the
 // lease must be left, so that the request is on the wire before anybody else
-// may ask the site, however long name and connection take.
-func (v *visit) mayStart() bool {
-	c := v.loop.crawler
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	now := c.cfg.Elapsed()
+// may ask the site, however long name and connection take. Called with mu.
+func (v *visit) mayStart(now time.Duration) bool {
 	if v.next >= v.usual && now > v.until {
 		return false
 	}
-	return !v.aside && v.deadline-now > c.cfg.Lease/4
+	return !v.aside && v.deadline-now > v.loop.crawler.cfg.Lease/4
 }
 
 func (v *visit) untilNext() time.Duration {
