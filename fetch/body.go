@@ -3,6 +3,7 @@ package fetch
 import (
 	"errors"
 	"io"
+	"math"
 )
 
 // maxWire is how much of a compressed body, or between two codings, is read
@@ -15,7 +16,7 @@ func maxIn(max int64, header int) int64 { return 2*maxWire(max) + int64(header) 
 // wire is a body as the connection gives it: counted, cut one byte after its
 // limit, its errors remembered apart from those of decoders above it.
 type wire struct {
-	r      io.Reader
+	r      *framed
 	n, max int64
 	err    error
 }
@@ -25,71 +26,95 @@ var (
 	errBodyLimit = errors.New("body after inflating is larger than allowed")
 )
 
-func (w *wire) Read(p []byte) (int, error) {
+// next is the next piece of the body, at most so many bytes: good until the next
+// call.
+func (w *wire) next(most int) ([]byte, error) {
 	if w.err != nil {
-		return 0, w.err
+		return nil, w.err
 	}
-	if room := w.max - w.n + 1; int64(len(p)) > room {
-		p = p[:room] // one byte more than allowed shows that there is more
+	room := w.max - w.n
+	b, err := w.r.next(int(min(int64(most), room+1))) // one byte more than allowed shows that there is more
+	if int64(len(b)) > room {
+		b, err = b[:room], errWireLimit
 	}
-	n, err := w.r.Read(p)
-	if w.n+int64(n) > w.max {
-		n, err = int(w.max-w.n), errWireLimit
-	}
-	w.n += int64(n)
+	w.n += int64(len(b))
 	w.err = err
-	return n, err
+	return b, err
+}
+
+// Read is next into p.
+func (w *wire) Read(p []byte) (int, error) {
+	b, err := w.next(len(p))
+	return copy(p, b), err
 }
 
 // drain reads up to limit bytes more and says whether the body ended there.
-func (w *wire) drain(buf []byte, limit int64) bool {
+func (w *wire) drain(limit int) bool {
 	for w.err == nil && limit > 0 {
-		n, _ := w.Read(buf)
-		limit -= int64(n)
+		b, _ := w.next(limit)
+		limit -= len(b)
 	}
 	return w.err == io.EOF
+}
+
+// piecewise is a body that comes piece by piece, each at most so many bytes and good
+// until the next call.
+type piecewise interface {
+	next(most int) ([]byte, error)
+}
+
+// copied is a body read into memory of its own, as one is that has to be decoded
+// or looked at before anybody gets it.
+type copied struct {
+	src  io.Reader
+	buf  []byte
+	held int   // bytes of buf that are read already
+	err  error // what met them
+}
+
+// fill reads until n bytes are held or the source ends, and returns them.
+func (c *copied) fill(n int) []byte {
+	for c.held < n && c.err == nil {
+		var k int
+		k, c.err = c.src.Read(c.buf[c.held:])
+		c.held += k
+	}
+	return c.buf[:min(c.held, n)]
+}
+
+func (c *copied) next(most int) (b []byte, err error) {
+	if c.held == 0 && c.err == nil {
+		c.held, c.err = c.src.Read(c.buf[:min(len(c.buf), most)])
+	}
+	b, c.held = c.buf[:c.held], 0
+	return b, c.err
 }
 
 // handlerError carries an error of the Handler through the reading code.
 type handlerError struct{ error }
 
-// deliver gives a decoded body to h in chunks, at most limit bytes of it, and
-// says how much. first holds bytes read before. nil is a clean end.
-func deliver(h Handler, src io.Reader, buf []byte, held int, heldErr error, limit int64) (int64, error) {
-	var total int64
-	n, err := held, heldErr
-	for {
-		if n > 0 {
-			over := total+int64(n) > limit
-			if over {
-				n = int(limit - total)
-			}
-			if n > 0 {
-				if _, werr := h.Write(buf[:n]); werr != nil {
-					return total, &handlerError{werr}
-				}
-				total += int64(n)
-			}
-			if over {
-				return total, errBodyLimit
-			}
+// deliver gives a decoded body to h piece by piece, at most limit bytes of it, and
+// says how much. nil is a clean end.
+func deliver(h Handler, body piecewise, limit int64) (int64, error) {
+	for total := int64(0); ; {
+		b, err := body.next(math.MaxInt)
+		over := int64(len(b)) > limit-total
+		if over {
+			b = b[:limit-total]
 		}
-		if err == io.EOF {
+		if len(b) > 0 {
+			if _, werr := h.Write(b); werr != nil {
+				return total, &handlerError{werr}
+			}
+			total += int64(len(b))
+		}
+		switch {
+		case over:
+			return total, errBodyLimit
+		case err == io.EOF:
 			return total, nil
-		}
-		if err != nil {
+		case err != nil:
 			return total, err
 		}
-		n, err = src.Read(buf)
 	}
-}
-
-// fill reads until buf holds n bytes or the source ends.
-func fill(src io.Reader, buf []byte, n int) (held int, err error) {
-	for held < n && err == nil {
-		var k int
-		k, err = src.Read(buf[held:])
-		held += k
-	}
-	return held, err
 }

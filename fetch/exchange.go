@@ -20,10 +20,13 @@ type exchange struct {
 	c      *Client
 	t      target
 	px     *proxy
-	out    []byte        // the request
-	in     *bufio.Reader // over the connection; larger than readBuffer where a header needs it
-	small  *bufio.Reader // in, of readBuffer; one of the client's, while an answer comes
-	chunk  []byte        // what the Handler sees; while a body comes
+	out    []byte // the request
+	cn     *conn
+	in     *bufio.Reader        // over cn: small, wide, or larger than small where a header needs it
+	small  *bufio.Reader        // of readBuffer; one of the client's, while an answer comes
+	wide   *bufio.Reader        // of wideBuffer, likewise; nil until a body fills what it is read with
+	widen  func() *bufio.Reader // takeWideBuffer, made once
+	copied copied               // the body, where the Handler cannot have it as it lies in in
 	framed framed
 	wire   wire
 	stages []*stage
@@ -43,7 +46,7 @@ const (
 // release lets go of everything that belonged to one fetch.
 func (x *exchange) release() {
 	x.t, x.px, x.framed, x.wire, x.sent, x.tap = target{}, nil, framed{}, wire{}, nil, nil
-	x.letGoOfBuffer()
+	x.letGoOfBuffers()
 	if cap(x.out) > maxPoolOut {
 		x.out = nil
 	}
@@ -54,16 +57,29 @@ func (x *exchange) takeBuffer(cn *conn) {
 	if x.small == nil {
 		x.small = x.c.readers.Get().(*bufio.Reader)
 	}
-	x.in = x.small
+	x.cn, x.in = cn, x.small
 	x.in.Reset(cn)
 }
 
-func (x *exchange) letGoOfBuffer() {
+// takeWideBuffer has the rest of a body read in larger pieces. Nothing may be left
+// in the buffer before.
+func (x *exchange) takeWideBuffer() *bufio.Reader {
+	x.wide = x.c.wide.Get().(*bufio.Reader)
+	x.wide.Reset(x.cn)
+	x.in = x.wide
+	return x.in
+}
+
+func (x *exchange) letGoOfBuffers() {
 	if x.small != nil {
 		x.small.Reset(nil)
 		x.c.readers.Put(x.small)
 	}
-	x.in, x.small = nil, nil
+	if x.wide != nil {
+		x.wide.Reset(nil)
+		x.c.wide.Put(x.wide)
+	}
+	x.cn, x.in, x.small, x.wide = nil, nil, nil, nil
 }
 
 // run is one Do: a connection, the exchange on it, and once more on a new one
@@ -104,7 +120,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 			c.m.stale.Inc()
 			cn.close()
 			cn = nil
-			x.letGoOfBuffer()
+			x.letGoOfBuffers()
 			continue
 		}
 		now := time.Now()
@@ -219,7 +235,10 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	if x.tap != nil {
 		x.tap.head(x.in)
 	}
-	x.framed = framed{in: x.in, kind: fr.kind, left: fr.left, room: c.cfg.MaxHeader, mended: fr.mended}
+	x.framed = framed{
+		in: x.in, full: cn.in >= int64(x.in.Size()), widen: x.widen,
+		kind: fr.kind, left: fr.left, room: c.cfg.MaxHeader, mended: fr.mended,
+	}
 	reuse, err = x.body(ctx, cn, hd, &fr, resp, h)
 	if x.framed.mended != 0 {
 		c.m.mend(x.framed.mended)
@@ -296,10 +315,6 @@ func (x *exchange) body(ctx context.Context, cn *conn, hd *header, fr *framing, 
 		h.Begin(resp)
 		return true, nil
 	}
-	c := x.c
-	chunk := c.chunks.Get().(*[chunkSize]byte)
-	x.chunk = chunk[:]
-	defer func() { x.chunk = nil; c.chunks.Put(chunk) }()
 	x.wire = wire{r: &x.framed, max: x.max}
 	var src io.Reader = &x.wire
 	enc := fr.codings // transfer codings lie around those of the content
@@ -316,18 +331,23 @@ func (x *exchange) body(ctx context.Context, cn *conn, hd *header, fr *framing, 
 			x.wire.max = maxWire(x.max)
 		}
 	}
-	held, heldErr := 0, error(nil)
+	var whole piecewise = &x.wire
+	if len(x.stages) > 0 || resp.Type == "" {
+		chunk := x.c.chunks.Get().(*[chunkSize]byte)
+		x.copied = copied{src: src, buf: chunk[:]}
+		defer func() { x.copied = copied{}; x.c.chunks.Put(chunk) }()
+		whole = &x.copied
+	}
 	if resp.Type == "" {
-		held, heldErr = fill(src, x.chunk, sniffLen)
-		if held > 0 {
-			resp.Sniffed = Sniff(x.chunk[:min(held, sniffLen)])
+		if start := x.copied.fill(sniffLen); len(start) > 0 {
+			resp.Sniffed = Sniff(start)
 			resp.Type = withCharset(resp.Sniffed, resp.ContentType)
 		}
 	}
 	if !h.Begin(resp) {
-		return (fr.kind == inChunks || fr.left <= maxDrain && fr.kind == byLength) && x.wire.drain(x.chunk, maxDrain), nil
+		return (fr.kind == inChunks || fr.left <= maxDrain && fr.kind == byLength) && x.wire.drain(maxDrain), nil
 	}
-	resp.Bytes, err = deliver(h, src, x.chunk, held, heldErr, x.max)
+	resp.Bytes, err = deliver(h, whole, x.max)
 	resp.WireBytes = x.wire.n
 	return x.finish(ctx, cn, fr, resp, err)
 }
@@ -335,7 +355,7 @@ func (x *exchange) body(ctx context.Context, cn *conn, hd *header, fr *framing, 
 // finish judges how a body ended.
 func (x *exchange) finish(ctx context.Context, cn *conn, fr *framing, resp *Response, err error) (reuse bool, _ error) {
 	if err == nil {
-		return x.wire.drain(x.chunk, maxDrain), nil
+		return x.wire.drain(maxDrain), nil
 	}
 	if theirs, ok := err.(*handlerError); ok {
 		return false, theirs.error

@@ -55,6 +55,8 @@ func framingOf(h *fasthttp.ResponseHeader) framing {
 // its own says that what came is no body.
 type framed struct {
 	in     *bufio.Reader
+	full   bool                 // the last read filled in
+	widen  func() *bufio.Reader // what to read on with then, or nil
 	kind   framingKind
 	left   int64 // bytes of the body, or of the chunk
 	inside bool  // a chunk was begun: its line end comes next
@@ -68,37 +70,59 @@ var (
 	errTrailers  = errors.New("trailers larger than a header may be")
 )
 
-func (f *framed) Read(p []byte) (n int, err error) {
+// next is what has come of the body, at most so many bytes, or waits for more: a
+// part of in's buffer, good until in is read again.
+func (f *framed) next(most int) (b []byte, err error) {
 	if f.kind == maybeChunks {
 		f.kind = f.guess()
 	}
 	switch f.kind {
 	case untilClose:
-		return f.in.Read(p)
+		return f.take(most)
 	case noBody:
-		return 0, io.EOF
+		return nil, io.EOF
 	case inChunks:
 		if f.left == 0 {
 			if err := f.nextChunk(); err != nil {
-				return 0, cutShort(err)
+				return nil, cutShort(err)
 			}
 			if f.left == 0 {
 				f.kind = noBody
-				return 0, io.EOF
+				return nil, io.EOF
 			}
 		}
 	}
-	if int64(len(p)) > f.left {
-		p = p[:f.left]
-	}
-	if len(p) > 0 {
-		n, err = f.in.Read(p)
-		f.left -= int64(n)
+	if f.left > 0 {
+		b, err = f.take(int(min(int64(most), f.left)))
+		f.left -= int64(len(b))
 	}
 	if f.left == 0 && f.kind == byLength {
-		return n, io.EOF
+		return b, io.EOF
 	}
-	return n, cutShort(err)
+	return b, cutShort(err)
+}
+
+// take is what in holds, at most so many bytes, or what its next read brings. Who
+// fills the buffer is likely to have more.
+func (f *framed) take(most int) ([]byte, error) {
+	if f.in.Buffered() == 0 {
+		if f.widen != nil && f.full {
+			f.in, f.widen = f.widen(), nil
+		}
+		if _, err := f.in.Peek(1); err != nil {
+			return nil, err
+		}
+		f.full = f.in.Buffered() == f.in.Size()
+	}
+	b, _ := f.in.Peek(min(f.in.Buffered(), most))
+	f.in.Discard(len(b)) //nolint:errcheck // it is there
+	return b, nil
+}
+
+// Read is next into p.
+func (f *framed) Read(p []byte) (int, error) {
+	b, err := f.next(len(p))
+	return copy(p, b), err
 }
 
 // guess looks whether a body begins as one in chunks does.

@@ -341,3 +341,41 @@ func BenchmarkHead(b *testing.B) {
 		})
 	}
 }
+
+// TestWidens: a body that fills its buffer is read on in larger pieces, one that
+// trickles is not; both come whole, and no byte beyond.
+func TestWidens(t *testing.T) {
+	whole := strings.Repeat("0123456789abcdef", 20_000)
+	chunked := ""
+	for rest := whole; rest != ""; rest = rest[min(len(rest), 30_011):] {
+		piece := rest[:min(len(rest), 30_011)]
+		chunked += fmt.Sprintf("%x\r\n%s\r\n", len(piece), piece)
+	}
+	for step, widened := range map[int]bool{1 << 20: true, 1000: false} {
+		for _, tc := range []struct {
+			sent string
+			f    framed
+		}{
+			{whole + "more", framed{kind: byLength, left: int64(len(whole))}},
+			{chunked + "0\r\n\r\n" + "more", framed{kind: inChunks, room: 10}},
+			{whole, framed{kind: untilClose}},
+		} {
+			src, wide := &pieces{tc.sent, step}, false
+			f := tc.f
+			f.in = bufio.NewReaderSize(src, readBuffer)
+			f.widen = func() *bufio.Reader {
+				wide = true
+				return bufio.NewReaderSize(src, wideBuffer)
+			}
+			got, err := io.ReadAll(&f)
+			if err != nil || string(got) != whole || wide != widened {
+				t.Errorf("kind %d in steps of %d: %v, %d bytes of %d, widened: %v", f.kind, step, err, len(got), len(whole), wide)
+			}
+			if f.kind != untilClose {
+				if rest, err := io.ReadAll(io.MultiReader(f.in, src)); err != nil || string(rest) != "more" {
+					t.Errorf("kind %d in steps of %d: behind the body stands %d bytes", f.kind, step, len(rest))
+				}
+			}
+		}
+	}
+}
