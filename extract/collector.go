@@ -10,6 +10,7 @@ import (
 type collector struct {
 	cfg   *Config
 	emit  func(*Link)
+	met   func(raw []byte) bool // whether an anchor of this text, up to its fragment, repeats; nil: who knows
 	dec   decoder
 	facts Facts
 	link  Link
@@ -47,6 +48,22 @@ func (c *collector) keep(b []byte) []byte {
 	from := len(c.memory)
 	c.memory = append(c.memory, b...)
 	return c.memory[from:len(c.memory):len(c.memory)]
+}
+
+// repeated tells whether the anchor whose text is b[from:to] was met before, as
+// most are, without decoding it: false where it would have to be decoded to tell.
+func (c *collector) repeated(b []byte, from, to int) bool {
+	if c.met == nil {
+		return false
+	}
+	for i := from; i+8 <= len(b); i += 8 {
+		w := load(b, i)
+		if stop := ((w - ones*('&'+1)) | w) & highs; stop != 0 { // up to '&', or beyond ASCII: the first one is right
+			i += first(stop)
+			return (i == to || i < to && b[i] == '#') && c.met(b[from:i])
+		}
+	}
+	return false
 }
 
 // send hands a link on.

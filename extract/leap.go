@@ -100,7 +100,10 @@ func (m *markup) link(b []byte, i int, key uint64, n uint, c byte) int {
 	if end < 0 || end > m.cfg.MaxTag {
 		return 0
 	}
-	if m.attrs.seen != 0 {
+	if a := &m.attrs; a.seen != 0 {
+		if e.el == tagA && a.seen&(1<<attrHref|1<<attrRel) == 1<<attrHref && m.out.repeated(b, a.from[attrHref], a.to[attrHref]) {
+			return i + end
+		}
 		m.out.links(m, &tag{element: *e, b: b})
 	}
 	return i + end

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/japanese"
 
@@ -106,6 +106,9 @@ func NewPage(cfg PageConfig) *Page {
 	}
 	cfg.MaxLinks = cmp.Or(cfg.MaxLinks, 20_000)
 	p := &Page{cfg: cfg, scan: NewScanner(cfg.Config), parse: canon.NewParser(cfg.Canon), sites: canon.NewSites(cfg.LimitBy)}
+	if !cfg.Every {
+		p.scan.col.met = p.repeats
+	}
 	return p
 }
 
@@ -165,9 +168,9 @@ func (p *Page) take(l *Link) {
 	if i := bytes.IndexByte(raw, '#'); i >= 0 { // most repeats differ in the fragment only
 		raw = raw[:i]
 	}
-	key := xxhash.Sum64(raw)
+	key := xxh3.Hash(raw)
 	if l.Base != nil {
-		key ^= bits.RotateLeft64(xxhash.Sum64(l.Base), 1)
+		key ^= bits.RotateLeft64(xxh3.Hash(l.Base), 1)
 	}
 	if !p.raws.add(key, p.follows(l)) && !p.cfg.Every {
 		p.counts.Repeated++
@@ -185,6 +188,17 @@ func (p *Page) take(l *Link) {
 			p.resolve(l)
 		}
 	}
+}
+
+// repeats tells whether an anchor that says nothing of whether to follow it has a
+// text, up to its fragment, that was taken before. If so it is counted, and done with.
+func (p *Page) repeats(raw []byte) bool {
+	if p.full() || !p.raws.has(xxh3.Hash(raw), p.follow.Has(Anchor)) {
+		return false
+	}
+	p.counts.Links++
+	p.counts.Repeated++
+	return true
 }
 
 // full tells whether no more links are to be handed on. A sitemap has a bound of

@@ -8,34 +8,55 @@ type set struct {
 	n     int
 }
 
+// has tells whether add would have no news: h is there, as one to follow if
+// follow is true.
+func (s *set) has(h uint64, follow bool) bool {
+	if len(s.slots) == 0 {
+		return false
+	}
+	h = keyOf(h)
+	for i := s.home(h); ; i++ {
+		switch old := s.slots[i&(len(s.slots)-1)]; {
+		case old == 0:
+			return false
+		case old|1 == h:
+			return old&1 != 0 || !follow
+		}
+	}
+}
+
 // add puts h in and tells whether that is news: it was not there, or only as
 // one not to follow and follow is true.
 func (s *set) add(h uint64, follow bool) bool {
 	if 2*s.n >= len(s.slots) {
 		s.grow()
 	}
-	h |= 1
-	if h == 1 {
-		h = 3
-	}
-	mask := uint64(len(s.slots) - 1)
-	for i := h >> 1 * 0x9E3779B97F4A7C15 >> 20 & mask; ; i = (i + 1) & mask {
-		switch old := s.slots[i]; {
-		case old == 0:
-			s.slots[i] = h
+	h = keyOf(h)
+	for i := s.home(h); ; i++ {
+		switch slot := &s.slots[i&(len(s.slots)-1)]; {
+		case *slot == 0:
+			*slot = h
 			if !follow {
-				s.slots[i] = h &^ 1
+				*slot = h &^ 1
 			}
 			s.n++
 			return true
-		case old|1 == h:
-			if follow && old&1 == 0 {
-				s.slots[i] = h
+		case *slot|1 == h:
+			if follow && *slot&1 == 0 {
+				*slot = h
 				return true
 			}
 			return false
 		}
 	}
+}
+
+// keyOf is h with its flag up, and never 0 without it.
+func keyOf(h uint64) uint64 { return max(h|1, 3) }
+
+// home is where the search for a key begins.
+func (s *set) home(key uint64) int {
+	return int(key >> 1 * 0x9E3779B97F4A7C15 >> 20 & uint64(len(s.slots)-1))
 }
 
 func (s *set) grow() {
