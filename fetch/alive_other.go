@@ -12,4 +12,4 @@ func newProbe(net.Conn) *probe { return nil }
 
 func (p *probe) alive() bool { return true }
 
-func (p *probe) wait() error { return nil }
+func (p *probe) ask([]byte, func()) (written int) { return 0 }

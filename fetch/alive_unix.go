@@ -4,22 +4,21 @@ package fetch
 
 import (
 	"net"
-	"os"
 	"syscall"
 )
 
-// probe looks at a socket that nothing is read from. It is made once a connection,
-// so that looking costs one system call and no memory.
+// probe works on a socket below what package net offers. It is made once a connection,
+// so that each call costs one system call and no memory.
 type probe struct {
-	rc    syscall.RawConn
-	look  func(fd uintptr)
-	ready func(fd uintptr) bool
-	first bool          // ready was not called yet
-	seen  syscall.Errno // what the last look met
-}
+	rc   syscall.RawConn
+	look func(fd uintptr)
+	seen syscall.Errno // what the last look met
 
-// quiet says whether the last look saw nothing.
-func (p *probe) quiet() bool { return p.seen == syscall.EAGAIN || p.seen == syscall.EWOULDBLOCK }
+	step func(fd uintptr) bool
+	out  []byte // what step writes
+	sent func()
+	n    int // bytes of it that it wrote
+}
 
 func newProbe(nc net.Conn) *probe {
 	sc, ok := nc.(syscall.Conn)
@@ -36,13 +35,17 @@ func newProbe(nc net.Conn) *probe {
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		p.seen, _ = err.(syscall.Errno)
 	}
-	p.ready = func(fd uintptr) bool {
-		if !p.first {
+	p.step = func(fd uintptr) bool {
+		if p.out == nil { // it is the second time: something came, or may have
 			return true
 		}
-		p.first = false
-		p.look(fd)
-		return !p.quiet()
+		n, _ := syscall.Write(int(fd), p.out)
+		whole := n == len(p.out)
+		p.out, p.n = nil, max(n, 0)
+		if whole {
+			p.sent()
+		}
+		return !whole
 	}
 	return p
 }
@@ -54,20 +57,19 @@ func (p *probe) alive() bool {
 	if p == nil {
 		return true
 	}
-	return p.rc.Control(p.look) == nil && p.quiet()
+	return p.rc.Control(p.look) == nil && (p.seen == syscall.EAGAIN || p.seen == syscall.EWOULDBLOCK)
 }
 
-// wait returns when there is something to read, or a read would fail, or nobody
-// knows: no buffer is needed until then. The one look stands for the read that would
-// have found nothing, so waiting costs no further system call. An error that the look
-// took off the socket is returned; all others the next read meets.
-func (p *probe) wait() error {
+// ask writes a request, calls sent, and returns when there is something to read, or a read would
+// fail, or nobody knows. The poller was told before the write to tell what comes from now on, so nobody has to look
+// first whether the answer is there already. Where not all could be written at once,
+// for whatever reason, ask returns how much was, and the rest is for net.Conn.Write.
+func (p *probe) ask(request []byte, sent func()) (written int) {
 	if p == nil {
-		return nil
+		return 0
 	}
-	p.first, p.seen = true, 0
-	if p.rc.Read(p.ready) != nil || p.seen == 0 || p.quiet() {
-		return nil
-	}
-	return os.NewSyscallError("read", p.seen)
+	p.out, p.sent, p.n = request, sent, 0
+	p.rc.Read(p.step) //nolint:errcheck // the next read or write meets it too
+	p.out, p.sent = nil, nil
+	return p.n
 }

@@ -73,7 +73,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.exchanges.New = func() any {
 		x := &exchange{c: c}
-		x.widen = x.takeWideBuffer
+		x.widen, x.wentOut = x.takeWideBuffer, x.isOut
 		return x
 	}
 	c.readers.New = func() any { return bufio.NewReaderSize(nil, readBuffer) }
@@ -128,7 +128,7 @@ func (c *Client) janitor() {
 // 16 KiB (up to twice Config.MaxHeader where a header needs it), 64 KiB more while a
 // body comes so fast that it fills them, and, while one is decoded, 16 KiB and the windows of its
 // decoders (up to 8 MiB for zstd, 16 MiB for br). In the usual case (a kept connection, a
-// type already seen) it allocates only for ctx.
+// type already seen, the context of the request before) it allocates nothing.
 func (c *Client) Do(ctx context.Context, req *Request, resp *Response, h Handler) error {
 	*resp = Response{Header: resp.Header}
 	headerOf(resp).clear()

@@ -1,19 +1,20 @@
 package fetch
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"time"
 )
 
 // conn is one connection to a host with the deadlines of the exchange on it.
-// One exchange uses it at a time; only abort may be called from elsewhere.
+// One exchange uses it at a time; only ended may be called from elsewhere.
 type conn struct {
 	net.Conn          // TCP, or TLS over it
 	raw      net.Conn // the TCP connection below; closing it ends everything at once
-	abort    func()   // closes raw; made once, given to context.AfterFunc
 	probe    *probe   // looks at raw while it is idle
 	used     bool     // it has served an exchange before
 	extra    [1]byte  // what drained reads into
@@ -21,13 +22,20 @@ type conn struct {
 	// Of the running exchange.
 	total  time.Time     // the end of the exchange
 	idle   time.Duration // longest silence between two reads
-	armed  time.Time     // the read deadline as set
+	armed  time.Time     // the read deadline as set, maybe by an exchange before
+	writes time.Time     // the write deadline, likewise
 	first  time.Time     // when the first byte came
 	in     int64         // bytes read
 	maxIn  int64         // bytes at most, framing included
 	tap    *Wire         // sees what is read, or nil
 	err    error         // the first error reading or writing met
 	parked time.Time     // since when it is idle in the pool
+
+	mu      sync.Mutex
+	busy    bool            // an exchange is under way
+	aborted bool            // its context ended meanwhile
+	watched <-chan struct{} // of the context that is waited for; nil for none
+	unwatch func() bool
 
 	prev, next *conn // in the pool's list
 	home       *host
@@ -38,14 +46,65 @@ type conn struct {
 var errFlood = errors.New("far more bytes of framing than of body")
 
 func newConn(nc, raw net.Conn, p *pool) *conn {
-	return &conn{Conn: nc, raw: raw, abort: func() { raw.Close() }, probe: newProbe(raw), pool: p}
+	return &conn{Conn: nc, raw: raw, probe: newProbe(raw), pool: p}
 }
 
 // close drops the connection without the goodbye of TLS, which could block, and
 // gives back its room. It is called once.
 func (c *conn) close() {
+	c.mu.Lock()
+	c.unwatchLocked()
+	c.mu.Unlock()
 	c.raw.Close()
 	c.pool.unclaim(c.dropped)
+}
+
+// watch begins an exchange that the end of ctx ends at once. Most contexts come with
+// many requests, one after the other on the same connection: ctx stays watched when
+// the exchange is over, and the next one with it has nothing to do.
+func (c *conn) watch(ctx context.Context) {
+	done := ctx.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = true
+	if c.watched == done {
+		return
+	}
+	c.unwatchLocked()
+	if c.watched = done; done != nil {
+		c.unwatch = context.AfterFunc(ctx, func() { c.ended(done) })
+	}
+}
+
+// ended is called when a watched context ended: it closes the connection under an
+// exchange, and leaves an idle one alone.
+func (c *conn) ended(done <-chan struct{}) {
+	c.mu.Lock()
+	ours := c.watched == done
+	if ours {
+		c.watched, c.unwatch = nil, nil
+		c.aborted = c.busy
+	}
+	abort := ours && c.aborted
+	c.mu.Unlock()
+	if abort {
+		c.raw.Close()
+	}
+}
+
+// rest ends the exchange. It reports whether the connection outlived it.
+func (c *conn) rest() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = false
+	return !c.aborted
+}
+
+func (c *conn) unwatchLocked() {
+	if c.unwatch != nil {
+		c.unwatch()
+	}
+	c.watched, c.unwatch = nil, nil
 }
 
 // reset makes close free the port at once, instead of after a minute.
@@ -68,6 +127,7 @@ func (c *conn) drained() bool {
 	if c.Conn == c.raw {
 		return true
 	}
+	c.armed = longAgo
 	if c.Conn.SetReadDeadline(longAgo) != nil {
 		return false
 	}
@@ -79,15 +139,24 @@ func (c *conn) drained() bool {
 var longAgo = time.Unix(1, 0)
 
 // begin readies c for an exchange that ends at total and whose first byte must
-// come within first. Write and first read need no other deadline.
+// come within first. Write and first read need no other deadline. One that the exchange
+// before has set, and that leaves first to first*9/8, is left alone.
 func (c *conn) begin(now, total time.Time, first, idle time.Duration, maxIn int64) error {
 	c.total, c.idle, c.maxIn = total, idle, maxIn
 	c.first, c.in, c.err = time.Time{}, 0, nil
-	c.armed = now.Add(first + first/8) // often the read timeout: arm has nothing to do then
-	if total.Before(c.armed) {
-		c.armed = total
+	soonest, latest := now.Add(first), now.Add(first+first/8) // often the read timeout: arm has nothing to do then
+	if total.Before(latest) {
+		latest = total
 	}
-	c.err = c.Conn.SetDeadline(c.armed)
+	if total.Before(soonest) {
+		soonest = total
+	}
+	within := func(t time.Time) bool { return !t.Before(soonest) && !t.After(latest) }
+	if within(c.armed) && within(c.writes) {
+		return nil
+	}
+	c.armed, c.writes = latest, latest
+	c.err = c.Conn.SetDeadline(latest)
 	return c.err
 }
 
@@ -106,16 +175,21 @@ func (c *conn) arm() error {
 	return c.Conn.SetReadDeadline(c.armed)
 }
 
-// wait waits for the first byte of an answer without a buffer for it, under the
-// deadline set by begin; the read that follows says what went wrong. TLS holds
-// buffers of its own, and may hold bytes that the socket does not show.
-func (c *conn) wait() {
-	if c.Conn != c.raw || c.err != nil {
-		return
+// ask writes a request under the deadline set by begin, calls sent, and, but over
+// TLS, waits for the first byte of the answer without a buffer for it. The read that follows
+// says what went wrong with that. TLS holds buffers of its own, and may hold bytes that
+// the socket does not show.
+func (c *conn) ask(request []byte, sent func()) error {
+	written := 0
+	if c.Conn == c.raw {
+		if written = c.probe.ask(request, sent); written == len(request) {
+			return nil
+		}
 	}
-	if err := c.probe.wait(); err != nil {
-		c.err = &net.OpError{Op: "read", Net: "tcp", Source: c.raw.LocalAddr(), Addr: c.raw.RemoteAddr(), Err: err}
+	if _, c.err = c.Conn.Write(request[written:]); c.err == nil {
+		sent()
 	}
+	return c.err
 }
 
 // Read reads under the deadlines and remembers what went wrong.
@@ -140,14 +214,5 @@ func (c *conn) Read(p []byte) (int, error) {
 		err = errFlood
 	}
 	c.err = err
-	return n, err
-}
-
-// Write writes under the deadline set by begin.
-func (c *conn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	if err != nil {
-		c.err = err
-	}
 	return n, err
 }

@@ -17,25 +17,27 @@ import (
 // exchange is the working memory of one Do, pooled by the client: buffers and
 // the decoders of its body. Nothing in it outlives the Do.
 type exchange struct {
-	c      *Client
-	t      target
-	px     *proxy
-	out    []byte // the request
-	cn     *conn
-	in     *bufio.Reader        // over cn: small, wide, or larger than small where a header needs it
-	small  *bufio.Reader        // of readBuffer; one of the client's, while an answer comes
-	wide   *bufio.Reader        // of wideBuffer, likewise; nil until a body fills what it is read with
-	widen  func() *bufio.Reader // takeWideBuffer, made once
-	copied copied               // the body, where the Handler cannot have it as it lies in in
-	framed framed
-	wire   wire
-	stages []*stage
-	max    int64      // bytes of a decoded body
-	raw    bool       // Request.Raw
-	legacy bool       // Request.TLSLegacy, or Config's
-	sent   func()     // Request.Sent
-	addr   netip.Addr // Request.Addr
-	tap    *Wire      // Request.Wire
+	c       *Client
+	t       target
+	px      *proxy
+	out     []byte // the request
+	cn      *conn
+	in      *bufio.Reader        // over cn: small, wide, or larger than small where a header needs it
+	small   *bufio.Reader        // of readBuffer; one of the client's, while an answer comes
+	wide    *bufio.Reader        // of wideBuffer, likewise; nil until a body fills what it is read with
+	widen   func() *bufio.Reader // takeWideBuffer, made once
+	copied  copied               // the body, where the Handler cannot have it as it lies in in
+	framed  framed
+	wire    wire
+	stages  []*stage
+	max     int64      // bytes of a decoded body
+	raw     bool       // Request.Raw
+	legacy  bool       // Request.TLSLegacy, or Config's
+	sent    func()     // Request.Sent
+	start   *time.Time // Response.Start
+	wentOut func()     // isOut, made once
+	addr    netip.Addr // Request.Addr
+	tap     *Wire      // Request.Wire
 }
 
 const (
@@ -45,7 +47,7 @@ const (
 
 // release lets go of everything that belonged to one fetch.
 func (x *exchange) release() {
-	x.t, x.px, x.framed, x.wire, x.sent, x.tap = target{}, nil, framed{}, wire{}, nil, nil
+	x.t, x.px, x.framed, x.wire, x.sent, x.start, x.tap = target{}, nil, framed{}, wire{}, nil, nil, nil
 	x.letGoOfBuffers()
 	if cap(x.out) > maxPoolOut {
 		x.out = nil
@@ -194,29 +196,23 @@ func (x *exchange) open(ctx context.Context) (nc, raw net.Conn, err error) {
 // whether cn stands at the start of a next answer.
 func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, resp *Response, h Handler) (reuse bool, err error) {
 	c := x.c
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, cn.abort)
-		defer func() { reuse = stop() && reuse }() // aborted: closed, or about to be
-	}
+	cn.watch(ctx)
+	defer func() { reuse = cn.rest() && reuse }() // aborted: closed, or about to be
 	c.m.requests.Inc()
 	whole := false // the body was read to its end
 	resp.Start = time.Now()
+	x.start = &resp.Start
 	err = cn.begin(resp.Start, total, c.cfg.FirstByteTimeout, c.cfg.ReadTimeout, maxIn(x.max, c.cfg.MaxHeader))
 	if err == nil {
 		if x.tap != nil {
 			x.tap.begin(cn, x.out, x.px != nil)
 			defer func() { x.tap.end(cn, x.in, whole) }()
 		}
-		_, err = cn.Write(x.out)
-		resp.Start = time.Now() // what held us up before it was out brings the next request no closer
+		err = cn.ask(x.out, x.wentOut)
 	}
 	if err != nil {
 		return false, readFailure(ctx, cn, err, false)
 	}
-	if x.sent != nil {
-		x.sent()
-	}
-	cn.wait()
 	x.takeBuffer(cn)
 	hd := headerOf(resp)
 	fr, err := x.readHead(cn, &hd.f)
@@ -248,6 +244,14 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	}
 	whole = reuse
 	return reuse && cn.err == nil && !fr.last && x.framed.mended == 0 && x.in.Buffered() == 0 && cn.drained(), nil
+}
+
+// isOut is called when the request has been written.
+func (x *exchange) isOut() {
+	*x.start = time.Now() // what held us up before it was out brings the next request no closer
+	if x.sent != nil {
+		x.sent()
+	}
 }
 
 // readHead reads the header. Most fit the small buffer; one that does not gets
