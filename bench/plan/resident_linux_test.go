@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,12 +19,13 @@ import (
 	"seine/shard/shardtest"
 )
 
-// BenchmarkResident is the memory of a fetcher whose first request waits: the
-// program and what it holds from the start.
+// BenchmarkResident is the memory of a fetcher that has fetched some thousand pages,
+// and whose next request waits: the program, what it holds whatever it crawls, and
+// the garbage that it lets grow meanwhile.
 func BenchmarkResident(b *testing.B) {
 	bin := buildFetcher(b)
 	for b.Loop() {
-		pid := waiting(b, bin, "--embedded")
+		pid := waiting(b, 5000, bin, "--embedded", "--delay", "0s")
 		b.ReportMetric(rss(b, pid), "B/fetcher")
 	}
 }
@@ -45,7 +47,7 @@ func BenchmarkStanding(b *testing.B) {
 	}
 	program := buildFetcher(b)
 	empty := held()
-	pid := waiting(b, program, "--redis", strings.Join(server.Addrs, ","), "--shards", fmt.Sprint(masters), "--plan-urls", fmt.Sprint(masters))
+	pid := waiting(b, 0, program, "--redis", strings.Join(server.Addrs, ","), "--shards", fmt.Sprint(masters), "--plan-urls", fmt.Sprint(masters))
 	b.Run("shard", func(b *testing.B) { // by itself, for what clients print of the start would stand in its line
 		var redis time.Duration
 		for _, n := range server.Nodes {
@@ -74,15 +76,24 @@ func buildFetcher(b *testing.B) string {
 	return bin
 }
 
-// waiting runs a fetcher, until the benchmark ends, whose only request waits.
-func waiting(b *testing.B, bin string, args ...string) (pid int) {
+// waiting runs a fetcher, until the benchmark ends, which gets so many answers; what it
+// asks then waits.
+func waiting(b *testing.B, answers int64, bin string, args ...string) (pid int) {
 	asked, release := make(chan struct{}, 1), make(chan struct{})
-	web := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		select {
-		case asked <- struct{}{}:
-		default:
+	var requests atomic.Int64
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := requests.Add(1)
+		if n > answers {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			<-release
 		}
-		<-release
+		w.Header().Set("Content-Type", "text/html")
+		for i := range int64(2) { // more than are asked for
+			fmt.Fprintf(w, "<a href=/p%d>a page</a>", 2*n+i)
+		}
 	}))
 	args = append(args, "--seed", web.URL, "--allow-net", "127.0.0.0/8", "--out", filepath.Join(b.TempDir(), "out"))
 	cmd := exec.Command(bin, args...)
