@@ -117,11 +117,12 @@ func (a *attrs) put(name []byte, from, to int) {
 
 // parse reads the attributes of the tag that b starts with, from i, the end of
 // its name, and returns where the tag ends; -1 when b ends first. An attribute
-// that does not end before max is not kept.
-func (a *attrs) parse(b []byte, i, max int) int {
+// that does not end before max is not kept. Where x has marks, b starts at off of
+// the chunk that they are of.
+func (a *attrs) parse(b []byte, i, max int, x *index, off int) int {
 	a.seen, a.self = 0, false
 	for {
-		if n := a.quick(b, i, max); n != i {
+		if n := a.quick(b, i, max, x, off); n != i {
 			if n < 0 {
 				return -1
 			}
@@ -170,33 +171,46 @@ func (a *attrs) parse(b []byte, i, max int) int {
 // quick reads an attribute of the plain form at i, a space, a name, '=' and a
 // quoted value, and returns where it ends: i when it is not of that form, -1
 // when b ends first.
-func (a *attrs) quick(b []byte, i, max int) int {
+func (a *attrs) quick(b []byte, i, max int, x *index, off int) int {
 	if i+24 > len(b) || b[i] != ' ' {
 		return i
 	}
 	w := load(b, i+1)
-	stop := endOfAttr(w)
-	n := first(stop)
-	if stop == 0 || n == 0 || b[i+1+n] != '=' {
-		return i
+	from, id := i+len(` class="`), attrNone
+	switch {
+	case w<<8 == classIs<<8: // of anchors, most are these two
+	case w<<16 == hrefIs<<16:
+		from, id = i+len(` href="`), attrHref
+	default:
+		stop := endOfAttr(w)
+		n := first(stop)
+		if stop == 0 || n == 0 || b[i+1+n] != '=' {
+			return i
+		}
+		from = i + n + 3
+		if quote := b[from-1]; quote != '"' && quote != '\'' {
+			return i
+		}
+		id = shortAttr((w | ones*0x20) & (1<<(8*n&63) - 1))
 	}
-	from := i + n + 3
-	quote := b[from-1]
-	if quote != '"' && quote != '\'' {
-		return i
-	}
-	to := next(b, from, quote)
-	if to < 0 {
+	to := from
+	if n := x.quote(off + from); n >= 0 && b[from-1] == '"' {
+		to += n
+	} else if to = next(b, from, b[from-1]); to < 0 {
 		return -1
 	}
-	if to+1 < max {
-		if id := shortAttr((w | ones*0x20) & (1<<(8*n&63) - 1)); id != attrNone && a.seen>>id&1 == 0 {
-			a.seen |= 1 << id
-			a.from[id], a.to[id] = from, to
-		}
+	if to+1 < max && id != attrNone && a.seen>>id&1 == 0 {
+		a.seen |= 1 << id
+		a.from[id], a.to[id] = from, to
 	}
 	return to + 1
 }
+
+// How the attributes begin that most tags have, as load has it.
+const (
+	classIs = 'c' | 'l'<<8 | 'a'<<16 | 's'<<24 | 's'<<32 | '='<<40 | '"'<<48
+	hrefIs  = 'h' | 'r'<<8 | 'e'<<16 | 'f'<<24 | '='<<32 | '"'<<40
+)
 
 // endOfAttr marks the byte of w that ends a plain attribute's name, or the one at which it
 // is no plain name.

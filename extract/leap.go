@@ -96,7 +96,7 @@ func (m *markup) link(b []byte, i int, key uint64, n uint, c byte) int {
 		return 0
 	}
 	b = b[i:]
-	end := m.attrs.parse(b, int(n)+1, m.cfg.MaxTag)
+	end := m.attrs.parse(b, int(n)+1, m.cfg.MaxTag, &m.index, i)
 	if end < 0 || end > m.cfg.MaxTag {
 		return 0
 	}

@@ -136,3 +136,21 @@ func (x *index) find(i int) (int, bool) {
 	}
 	return x.end, false
 }
+
+// unmarked is the index of what has no marks.
+var unmarked index
+
+// quote returns how far behind i the first '"' is, i itself included, -1 when it
+// is not near or there are no marks.
+func (x *index) quote(i int) int {
+	at := uint(i - x.start)
+	w := at / blockBytes
+	if i+2*blockBytes > x.end {
+		return -1
+	}
+	m := x.blocks[w%maxBlocks].double>>(at%blockBytes) | x.blocks[(w+1)%maxBlocks].double<<(blockBytes-at%blockBytes)
+	if m == 0 {
+		return -1
+	}
+	return bits.TrailingZeros64(m)
+}

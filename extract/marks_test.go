@@ -154,3 +154,32 @@ func dullTags(t *testing.T, mark marker) {
 		}
 	}
 }
+
+// The quote that an index tells is the one that is there, or it tells none: of the
+// last blocks, of what is far, and before it has marks.
+func TestQuote(t *testing.T) {
+	markersOf(t)
+	n := newNames(&Config{})
+	b := []byte(strings.Repeat(strings.Repeat("x", 70)+`"`+strings.Repeat("y", 30)+`"`, 12))
+	var x index
+	if x.quote(0) != -1 {
+		t.Error("an index without marks tells of a quote")
+	}
+	const from = 5
+	if !x.reach(b, from, &n.needles) {
+		t.Fatal("nothing is marked")
+	}
+	told := 0
+	for i := from; i < x.end; i++ {
+		got, want := x.quote(i), strings.IndexByte(string(b[i:]), '"')
+		if got >= 0 {
+			told++
+		}
+		if near := want < blockBytes && i+2*blockBytes <= x.end; near && got != want || !near && got != -1 {
+			t.Fatalf("from byte %d on the quote is at %d, not %d", i, want, got)
+		}
+	}
+	if told < 500 {
+		t.Errorf("only %d quotes were told", told)
+	}
+}

@@ -45,7 +45,7 @@ func (m *markup) tag(b []byte, start bool) int {
 	case !start:
 		end = skipTag(b, i)
 	case t.flags&(flagLook|flagRule) != 0 || len(m.stack) > 0 || m.cfg.Kinds.Has(CSS) || m.xhtml:
-		end = m.attrs.parse(b, i, m.cfg.MaxTag)
+		end = m.attrs.parse(b, i, m.cfg.MaxTag, &unmarked, 0)
 	default:
 		end = skipTag(b, i)
 		m.attrs.seen, m.attrs.self = 0, false
