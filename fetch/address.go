@@ -45,7 +45,8 @@ func (c *Client) prepare(ctx context.Context, url string) (Reservation, *Error) 
 		return Reservation{}, nil // what a proxy lacks is for Do to tell
 	}
 	host, port := c.dialer.route(t.host, t.port)
-	addrs, err := c.dialer.permitted(ctx, strings.Clone(host), port)
+	var room [8]netip.AddrPort
+	addrs, err := c.dialer.permitted(ctx, host, port, room[:0])
 	if err != nil {
 		if ctx.Err() != nil {
 			return Reservation{}, ended(ctx, time.Now().Add(c.cfg.FetchTimeout))

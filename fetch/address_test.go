@@ -141,3 +141,22 @@ func (n noResolver) LookupNetIP(_ context.Context, _, name string) ([]addr, erro
 	n.t.Error("asked for", name)
 	return nil, nil
 }
+
+// TestPrepareAllocates nothing for an address or a known name.
+func TestPrepareAllocates(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	c := newClient(t, func(cfg *Config) {
+		cfg.Resolver = resolverFunc(func(context.Context, string) ([]addr, error) { return []addr{netip.MustParseAddr("8.8.8.8")}, nil })
+	})
+	for _, url := range []string{"http://127.0.0.1/", "http://known.example/"} {
+		if n := testing.AllocsPerRun(100, func() {
+			if _, err := c.Prepare(t.Context(), url); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 0 {
+			t.Errorf("%s: %v allocations", url, n)
+		}
+	}
+}

@@ -101,7 +101,7 @@ func (d *dialer) route(host string, port uint16) (string, uint16) {
 // connect, or local. The address first is tried first if it is one of the host's. Rules lead to another address, never past the guard.
 func (d *dialer) dial(ctx context.Context, host string, port uint16, first netip.Addr) (net.Conn, error) {
 	host, port = d.route(host, port)
-	addrs, refused := d.permitted(ctx, host, port)
+	addrs, refused := d.permitted(ctx, host, port, nil)
 	if refused != nil {
 		return nil, refused
 	}
@@ -116,13 +116,14 @@ func (d *dialer) dial(ctx context.Context, host string, port uint16, first netip
 	return nc, nil
 }
 
-// permitted are the addresses of a host that the guard lets through.
-func (d *dialer) permitted(ctx context.Context, host string, port uint16) ([]netip.AddrPort, *Error) {
-	addrs, fault := d.resolve(ctx, host)
+// permitted appends the addresses of a host that the guard lets through; an error
+// where there are none. It keeps nothing of host.
+func (d *dialer) permitted(ctx context.Context, host string, port uint16, public []netip.AddrPort) ([]netip.AddrPort, *Error) {
+	var literal [2]netip.Addr
+	addrs, fault := d.resolve(ctx, host, literal[:0])
 	if fault != nil {
 		return nil, fault
 	}
-	public := make([]netip.AddrPort, 0, len(addrs))
 	var refused error
 	for _, a := range addrs {
 		if err := d.guard.check(a); err != nil {
@@ -137,18 +138,27 @@ func (d *dialer) permitted(ctx context.Context, host string, port uint16) ([]net
 	return public, nil
 }
 
-func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, *Error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a}, nil
+// resolve returns the addresses of a host: those of a name are shared, and read
+// only; what is known without asking is appended to room.
+func (d *dialer) resolve(ctx context.Context, host string, room []netip.Addr) ([]netip.Addr, *Error) {
+	if looksNumeric(host) { // of any other ParseAddr makes an error
+		if a, err := netip.ParseAddr(host); err == nil {
+			return append(room, a), nil
+		}
 	}
 	if isLocalhost(host) {
-		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+		return append(room, netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()), nil
 	}
 	addrs, err := d.names.lookup(ctx, host)
 	if err != nil {
 		return nil, d.nameFailure(err)
 	}
 	return addrs, nil
+}
+
+// looksNumeric says whether a host may be an IP address, as no name of the public DNS does.
+func looksNumeric(host string) bool {
+	return strings.IndexByte(host, ':') >= 0 || host != "" && host[len(host)-1]-'0' <= 9
 }
 
 // nameFailure classes why a name was not resolved.

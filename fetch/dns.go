@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,9 +117,10 @@ func (n *names) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 		n.m.dnsHits.Inc()
 		return e.addrs, e.err
 	}
+	kept := strings.Clone(name) // it may be part of a URL
 	n.wg.Add(1)
-	ch := n.flight.DoChan(name, func() (any, error) {
-		e := n.resolve(name)
+	ch := n.flight.DoChan(kept, func() (any, error) {
+		e := n.resolve(kept)
 		return e, nil
 	})
 	done := func(r singleflight.Result) ([]netip.Addr, error) {

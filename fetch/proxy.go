@@ -264,7 +264,7 @@ func (d *dialer) guardLiteral(host string) error {
 
 // open connects without the guard, for proxies only.
 func (d *dialer) open(ctx context.Context, host string, port uint16) (net.Conn, error) {
-	addrs, fault := d.resolve(ctx, host)
+	addrs, fault := d.resolve(ctx, host, nil)
 	if fault != nil {
 		return nil, fault
 	}
