@@ -1,6 +1,9 @@
 package shard
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Keys builds every key name of one shard of one crawl. All share one hash
 // tag and so one slot. Sites, tokens and causes go into names as they are; a
@@ -84,6 +87,32 @@ func (k Keys) Again(site string) string { return k.prefix + "a:" + site }
 
 // Kept is a hash: the entries of the URLs in Again.
 func (k Keys) Kept(site string) string { return k.prefix + "e:" + site }
+
+// AppendSite appends Site, the Queues, Wait, Again and Kept of one site: parts of one
+// text, for nearly every call has those of many sites.
+func (k Keys) AppendSite(keys []string, site string) []string {
+	var text strings.Builder
+	text.Grow(8*(len(k.prefix)+2+len(site)) + 4*2)
+	begin := func(kind string) int {
+		at := text.Len()
+		text.WriteString(k.prefix)
+		text.WriteString(kind)
+		text.WriteString(site)
+		return at
+	}
+	end := func(at int) { keys = append(keys, text.String()[at:]) }
+	end(begin("s:"))
+	for class := range 4 {
+		at := begin("q:")
+		text.WriteByte(':')
+		text.WriteByte('0' + byte(class))
+		end(at)
+	}
+	end(begin("w:"))
+	end(begin("a:"))
+	end(begin("e:"))
+	return keys
+}
 
 // Visit is a hash: what is still open of one visit, index -> entry.
 func (k Keys) Visit(token string) string { return k.prefix + "v:" + token }

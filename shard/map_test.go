@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -166,5 +167,20 @@ func BenchmarkOf(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		f.Site += uint64(m.Of(f))
+	}
+}
+
+// The keys of a site are parts of one text, and each as it is named alone.
+func TestAppendSite(t *testing.T) {
+	k := shard.KeysOf("crawl", "1.3")
+	for _, site := range []string{"", "a.example", "[::1]", strings.Repeat("long", 100)} {
+		want := []string{"before", k.Site(site), k.Queue(site, 0), k.Queue(site, 1), k.Queue(site, 2), k.Queue(site, 3), k.Wait(site), k.Again(site), k.Kept(site)}
+		if got := k.AppendSite([]string{"before"}, site); !slices.Equal(got, want) {
+			t.Errorf("keys %q of site %q, want %q", got, site, want)
+		}
+	}
+	keys := make([]string, 0, 8)
+	if n := testing.AllocsPerRun(100, func() { keys = k.AppendSite(keys[:0], "a.example") }); n > 1 {
+		t.Errorf("%v allocations for the keys of a site, want one", n)
 	}
 }

@@ -56,7 +56,7 @@ func callSeconds() []float64 { return metrics.ExponentialBuckets(1e-4, 2, 18) }
 // int64, string, nil or []any of these. It repeats the call through moves,
 // failovers and broken connections until ctx ends, so a script must have the
 // same effect run twice. All keys must share one slot. args are strings,
-// []byte, numbers or booleans, not kept. Errors are *Error; an error of the
+// []byte, numbers, booleans, pointers to these or encoding.BinaryMarshaler, not kept. Errors are *Error; an error of the
 // script itself is returned at once.
 func (c *Client) Run(ctx context.Context, k int, s *Script, keys []string, args ...any) (any, error) {
 	start := time.Now()
@@ -169,8 +169,8 @@ func (c *Client) Do(ctx context.Context, k int, key string, args ...any) (any, e
 func (s *Script) words(keys []string, args []any) []any {
 	words := make([]any, 0, 3+len(keys)+len(args))
 	words = append(words, "evalsha", s.sha, len(keys))
-	for _, key := range keys {
-		words = append(words, key)
+	for i := range keys {
+		words = append(words, &keys[i]) // a pointer needs no memory of its own there
 	}
 	return append(words, args...)
 }

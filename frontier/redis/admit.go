@@ -127,11 +127,19 @@ type admission struct {
 	filters []int // the filters they fall in
 	runs    []run
 
-	text []byte // what args are parts of
+	text  []byte  // what pieces are parts of
+	parts []piece // that args point to
 
 	keys []string
 	args []any
 }
+
+// piece is an argument that is part of a text. A pointer to one needs no memory of its
+// own among the arguments of a call.
+type piece []byte
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (p *piece) MarshalBinary() ([]byte, error) { return *p, nil }
 
 // run is as many candidates as follow each other of one site, class and filter.
 type run struct {
@@ -218,7 +226,7 @@ func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen
 	low, high, longest := f.marks(k, settings)
 	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, low, high, longest, each, room, len(a.filters), len(a.runs), len(a.placed), capped, f.cfg.MaxListBytes)
 	for _, r := range a.runs {
-		a.args = append(a.args, r.first.Site)
+		a.args = append(a.args, &r.first.Site)
 	}
 	for _, r := range a.runs {
 		a.args = append(a.args, r.size)
@@ -271,6 +279,7 @@ func (a *admission) place(batch []frontier.Candidate, chosen []int, filters int)
 // and, when some are wanted again, its plain fingerprint.
 func (a *admission) write(batch []frontier.Candidate, again bool) {
 	a.text = a.text[:0]
+	a.parts = slices.Grow(a.parts[:0], 3*len(a.placed)) // they stay where they are
 	for _, i := range a.placed {
 		print := batch[i].Fingerprint
 		if batch[i].Again != "" {
@@ -298,6 +307,7 @@ func (a *admission) write(batch []frontier.Candidate, again bool) {
 // arg adds as an argument what longer has more than text. Where text moved, earlier
 // arguments stay where they were.
 func (a *admission) arg(longer []byte) {
-	a.args = append(a.args, longer[len(a.text):len(longer):len(longer)])
+	a.parts = append(a.parts, longer[len(a.text):len(longer):len(longer)])
+	a.args = append(a.args, &a.parts[len(a.parts)-1])
 	a.text = longer
 }

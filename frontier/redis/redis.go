@@ -163,16 +163,24 @@ func (f *Frontier) Settings() *frontier.Settings { return f.settings.Load() }
 // Call runs a script of shard k. keys are those after KEYS[9], args those after
 // ARGV[1].
 func (f *Frontier) Call(ctx context.Context, k int, s *shard.Script, keys []string, args []any) (any, error) {
+	all := append(f.sharedKeys(make([]string, 0, sharedMost+len(keys)), k, s), keys...)
+	return f.callWhole(ctx, k, s, all, append([]any{f.epoch}, args...))
+}
+
+// callWhole is Call with KEYS and ARGV from the first on.
+func (f *Frontier) callWhole(ctx context.Context, k int, s *shard.Script, keys []string, args []any) (any, error) {
 	if err := f.awaitRights(ctx, k); err != nil {
 		return nil, err
 	}
-	all := append(f.sharedKeys(make([]string, 0, 9+len(keys)), k, s), keys...)
-	reply, err := f.run(ctx, k, s, all, append([]any{f.epoch}, args...)...)
+	reply, err := f.run(ctx, k, s, keys, args...)
 	if err != nil {
 		return nil, err
 	}
 	return reply, f.refusal(k, s.Name, reply)
 }
+
+// sharedMost is how many keys all scripts have.
+const sharedMost = 9
 
 // sharedKeys appends KEYS[1..9] of a script. The last never exists; it bears the
 // name of the script for those who read SLOWLOG.
@@ -194,8 +202,7 @@ const SiteKeys = 8
 // AppendSite appends the keys that scripts know a site by: s, q of each class, w,
 // a, e.
 func (f *Frontier) AppendSite(keys []string, k int, site string) []string {
-	n := f.keys[k]
-	return append(keys, n.Site(site), n.Queue(site, 0), n.Queue(site, 1), n.Queue(site, 2), n.Queue(site, 3), n.Wait(site), n.Again(site), n.Kept(site))
+	return f.keys[k].AppendSite(keys, site)
 }
 
 // token names a visit. It is unlike any other token of this or another process,

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"bytes"
 	"context"
+	"encoding"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -59,8 +60,13 @@ func words(cmd goredis.Cmder) []any {
 		switch v := arg.(type) {
 		case string:
 			arg = strings.Clone(v)
+		case *string:
+			arg = strings.Clone(*v)
 		case []byte:
 			arg = bytes.Clone(v)
+		case encoding.BinaryMarshaler:
+			part, _ := v.MarshalBinary() // a part of the caller's memory
+			arg = bytes.Clone(part)
 		}
 		out = append(out, arg)
 	}

@@ -56,8 +56,11 @@ type settling struct {
 
 func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
 	n := f.keys[k]
-	s := settling{f: f, k: k, keys: []string{n.Sums(), n.Seeds(), n.Top("pages"), n.Top("dead"), n.Top("queued")}}
+	s := settling{f: f, k: k, keys: make([]string, 0, sharedMost+5+(SiteKeys+1)*len(settlements))}
+	s.keys = append(f.sharedKeys(s.keys, k, settleScript), n.Sums(), n.Seeds(), n.Top("pages"), n.Top("dead"), n.Top("queued"))
+	outcomes := 0
 	for i := range settlements {
+		outcomes += len(settlements[i].Outcomes)
 		for _, o := range settlements[i].Outcomes {
 			if o.Kind == frontier.Again {
 				if err := f.raiseFor(ctx, k); err != nil {
@@ -70,11 +73,12 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 			}
 		}
 	}
+	s.args = make([]any, 0, 4+16*len(settlements)+2*outcomes)
 	s.args = append(s.args, len(s.causes), f.cfg.MaxDead, f.cfg.MaxAgain)
 	for i := range settlements {
 		s.add(&settlements[i])
 	}
-	raw, err := f.Call(ctx, k, settleScript, s.keys, s.totals())
+	raw, err := f.callWhole(ctx, k, settleScript, s.keys, s.totals())
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +113,7 @@ func (s *settling) add(st *frontier.Settlement) {
 		sent = append(sent, i)
 	}
 	s.sent = append(s.sent, sent)
-	s.leases = append(s.leases, st.Token, st.Site)
+	s.leases = append(s.leases, &st.Token, &st.Site)
 	s.args = append(s.args, len(sent))
 	flags := len(s.args)
 	s.args = append(s.args, 0)
@@ -193,8 +197,8 @@ func (s *settling) sum(kind, name, detail string, n int64) {
 
 // totals puts the counts of the call and its leases before its settlements.
 func (s *settling) totals() []any {
-	args := make([]any, 0, len(s.args)+2*len(s.counts)+len(s.leases)+2)
-	args = append(args, s.args[:3]...)
+	args := make([]any, 0, len(s.args)+2*len(s.counts)+len(s.leases)+3)
+	args = append(append(args, s.f.epoch), s.args[:3]...)
 	args = append(args, len(s.counts))
 	for _, c := range s.counts {
 		args = append(args, frontier.SumName(c.kind, c.name, c.detail), c.n)

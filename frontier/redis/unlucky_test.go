@@ -50,8 +50,13 @@ func (d *driver) repeat(ctx context.Context, k int, s *shard.Script, keys []stri
 func cloneArgs(args []any) []any {
 	args = slices.Clone(args)
 	for i := range args {
-		if b, ok := args[i].([]byte); ok {
-			args[i] = slices.Clone(b)
+		switch arg := args[i].(type) {
+		case []byte:
+			args[i] = slices.Clone(arg)
+		case *string:
+			args[i] = *arg
+		case *piece:
+			args[i] = slices.Clone([]byte(*arg))
 		}
 	}
 	return args
