@@ -488,3 +488,47 @@ func TestValidate(t *testing.T) {
 		t.Error("an empty config is taken")
 	}
 }
+
+// Outcomes wait for more of their visit, but not what frees a site or ends a visit.
+func TestOutcomesWait(t *testing.T) {
+	s := &settler{wake: make(chan struct{}, 1), hold: time.Hour}
+	a, b, c := &visit{}, &visit{}, &visit{}
+	check := func(waits bool, want ...*visit) {
+		t.Helper()
+		got, next := s.take(nil)
+		if !slices.Equal(got, want) || next > 0 != waits {
+			t.Errorf("took %v, the next in %v; want %v and one that waits: %v", got, next, want, waits)
+		}
+	}
+	check(false)
+	s.add(a, false)
+	s.add(b, false)
+	s.add(b, false)
+	check(true)
+	s.add(c, true)
+	s.add(a, true)
+	s.add(a, false)
+	check(true, c, a)
+	s.add(a, false) // anew, behind b
+	check(true)
+	s.hold = time.Nanosecond
+	check(false, b, a)
+	s.hold = time.Hour
+	s.add(b, false)
+	s.add(b, true)
+	check(false, b)
+	var all []*visit
+	for i := range maxSettle + 1 {
+		all = append(all, &visit{})
+		s.add(all[i], i == maxSettle)
+	}
+	s.hold = time.Nanosecond
+	got, _ := s.take(nil)
+	rest, next := s.take(nil)
+	if got[0] != all[maxSettle] || len(got) != maxSettle || len(rest) != 1 || next != 0 {
+		t.Errorf("took %d and %d visits, want the urgent one first and %d in one call", len(got), len(rest), maxSettle)
+	}
+	s.hold = 0
+	s.add(a, false)
+	check(false, a)
+}
