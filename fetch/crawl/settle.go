@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"seine/frontier"
 )
@@ -15,112 +14,59 @@ func (v *visit) requeue(urls []lentURL) {
 	for i := range urls {
 		v.outcomes = append(v.outcomes, frontier.Outcome{Index: int(urls[i].index), Kind: frontier.Requeue})
 	}
-	v.missing -= len(urls)
-	all := v.missing <= 0
 	v.mu.Unlock()
-	v.loop.settler.add(v, all)
+	v.loop.settler.add(v)
 }
 
 // settle records what became of one URL.
 func (v *visit) settle(o frontier.Outcome) {
 	v.mu.Lock()
 	v.outcomes = append(v.outcomes, o)
-	v.missing--
-	all := v.missing <= 0
 	v.mu.Unlock()
-	v.loop.settler.add(v, all)
+	v.loop.settler.add(v)
 }
 
-const (
-	// maxSettle bounds the visits of one settle call.
-	maxSettle = 64
-	// settleHold is how long outcomes wait for further ones of their visit: a
-	// settlement costs the shard what six outcomes do. Nobody waits for them; it
-	// bounds what a fetcher that is killed has fetched in vain.
-	settleHold = 250 * time.Millisecond
-)
+// maxSettle bounds the visits of one settle call.
+const maxSettle = 64
 
 // settler gathers what became of the URLs of many visits of one shard and
-// settles them in groups: while one call is under way the next group grows. A site
-// that is free and the last outcomes of a visit go at once, others when more of
-// their visit have come or settleHold is over.
+// settles them in groups: while one call is under way the next group grows.
 type settler struct {
 	loop *shardLoop
 	wake chan struct{}
-	hold time.Duration // settleHold, 0 for a frontier that batches save nothing of
 
-	mu     sync.Mutex
-	urgent []*visit
-	held   []heldVisit // by since; those that became urgent, or were taken as such, stand here too
+	mu    sync.Mutex
+	dirty []*visit
 }
 
-// heldVisit is a visit whose outcomes wait for more.
-type heldVisit struct {
-	visit *visit
-	since time.Time
-}
+func newSettler(l *shardLoop) *settler { return &settler{loop: l, wake: make(chan struct{}, 1)} }
 
-func newSettler(l *shardLoop) *settler {
-	s := &settler{loop: l, wake: make(chan struct{}, 1)}
-	if l.crawler.cfg.Linger > 0 {
-		s.hold = settleHold
-	}
-	return s
-}
-
-// add puts a visit in line, once; urgent says that it is to wait for nothing more.
-func (s *settler) add(v *visit, urgent bool) {
+// add puts a visit in line, once.
+func (s *settler) add(v *visit) {
 	s.mu.Lock()
-	wake := false
-	switch urgent = urgent || s.hold == 0; {
-	case urgent && !v.urgent:
-		v.urgent = true
-		s.urgent = append(s.urgent, v)
-		wake = true
-	case !urgent && !v.urgent && v.held.IsZero():
-		v.held = time.Now()
-		s.held = append(s.held, heldVisit{v, v.held})
-		wake = len(s.held) == 1
+	if !v.dirty {
+		v.dirty = true
+		s.dirty = append(s.dirty, v)
 	}
 	s.mu.Unlock()
-	if !wake {
-		return
-	}
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// take takes the visits of one call: those that are urgent, then those that waited
-// long enough. next is how long until the first of the others has, 0 = there are none.
-func (s *settler) take(group []*visit) (_ []*visit, next time.Duration) {
+func (s *settler) take(group []*visit) []*visit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(len(s.urgent), maxSettle)
-	group = append(group[:0], s.urgent[:n]...)
-	rest := copy(s.urgent, s.urgent[n:])
-	clear(s.urgent[rest:])
-	s.urgent = s.urgent[:rest]
+	n := min(len(s.dirty), maxSettle)
+	group = append(group[:0], s.dirty[:n]...)
+	rest := copy(s.dirty, s.dirty[n:])
+	clear(s.dirty[rest:])
+	s.dirty = s.dirty[:rest]
 	for _, v := range group {
-		v.urgent, v.held = false, time.Time{}
+		v.dirty = false
 	}
-	now, passed := time.Now(), 0
-	for _, h := range s.held {
-		if v := h.visit; !v.urgent && v.held.Equal(h.since) {
-			if next = s.hold - now.Sub(h.since); next > 0 || len(group) == maxSettle {
-				break
-			}
-			v.held = time.Time{}
-			group = append(group, v)
-		}
-		passed++
-	}
-	clear(s.held[:passed])
-	if s.held = s.held[passed:]; len(s.held) == 0 {
-		s.held, next = nil, 0 // its front is not used again
-	}
-	return group, next
+	return group
 }
 
 // run settles until ctx ends.
@@ -128,14 +74,16 @@ func (s *settler) run(ctx context.Context) {
 	var (
 		group []*visit
 		batch []frontier.Settlement
-		next  time.Duration
 	)
 	for {
-		if group, next = s.take(group); len(group) == 0 {
-			if !s.await(ctx, next) {
+		if group = s.take(group); len(group) == 0 {
+			select {
+			case <-s.wake:
+				sleep(ctx, nil, s.loop.crawler.cfg.Linger)
+				continue
+			case <-ctx.Done():
 				return
 			}
-			continue
 		}
 		batch = batch[:0]
 		for _, v := range group {
@@ -148,25 +96,6 @@ func (s *settler) run(ctx context.Context) {
 		}
 		s.apply(group, batch, settled)
 	}
-}
-
-// await waits until a visit came, or for next unless that is 0. It reports whether
-// ctx goes on.
-func (s *settler) await(ctx context.Context, next time.Duration) bool {
-	var ripe <-chan time.Time
-	if next > 0 {
-		t := time.NewTimer(next)
-		defer t.Stop()
-		ripe = t.C
-	}
-	select {
-	case <-s.wake:
-		sleep(ctx, nil, s.loop.crawler.cfg.Linger)
-	case <-ripe:
-	case <-ctx.Done():
-		return false
-	}
-	return true
 }
 
 // settlement takes what the visit has to say.

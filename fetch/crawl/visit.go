@@ -53,18 +53,14 @@ type visit struct {
 	outcomes []frontier.Outcome
 	free     *frontier.Release
 	freed    bool // the site is given back
-	missing  int  // URLs without an outcome
-
-	// Of the settler, guarded by its lock:
-	urgent bool      // it stands there, to wait for nothing more
-	held   time.Time // since when outcomes of it wait for more, zero = none do
+	dirty    bool // waits in the settler; guarded by the settler's lock
 }
 
 // deadSite is why the URLs of a site end without being asked for.
 type deadSite struct{ cause, text string }
 
 func newVisit(l *shardLoop, lent frontier.Visit, deadline time.Duration) *visit {
-	v := &visit{loop: l, urls: lentURLs(lent.Items), deadline: deadline, open: len(lent.Items), missing: len(lent.Items)}
+	v := &visit{loop: l, urls: lentURLs(lent.Items), deadline: deadline, open: len(lent.Items)}
 	v.lent.Lease, v.lent.Override, v.lent.lastChance = lent.Lease, lent.Override, lent.LastChance()
 	v.ctx, v.cancel = context.WithCancel(l.crawler.ctx)
 	v.clock = siteClock{failures: lent.Failures}
@@ -491,7 +487,7 @@ func (v *visit) release() {
 		Failures: v.clock.failures,
 	}
 	v.mu.Unlock()
-	v.loop.settler.add(v, true)
+	v.loop.settler.add(v)
 	v.loop.crawler.visiting.Done()
 }
 

@@ -69,7 +69,7 @@ func cloneArgs(args []any) []any {
 func (d *driver) lateVisit(ctx context.Context, k int, s *shard.Script, keys []string, args ...any) (any, error) {
 	var tokens []string
 	var open []map[string]string // by index
-	for i := 10; i < len(args); i += 4 {
+	for i := 9; i < len(args); i += 4 {
 		token := args[i].(string)
 		entries, err := d.client.Hash(ctx, k, d.keys[k].Visit(token))
 		if err != nil {

@@ -10,14 +10,11 @@ import (
 	"seine/shard"
 )
 
-// The bounds of one call.
+// visitMost is how many URLs the sites of one call may have together, and
+// visitURLs how many a visit may have.
 const (
-	visitMost = 256 // URLs that its sites may have together
-	// undelayedMost is the same where sites have no delay: the first have long visits
-	// then. A visit costs the shard what twenty URLs do, so long ones are cheaper than
-	// many, and of so many the script stays under a millisecond.
-	undelayedMost = 2 * visitMost
-	visitURLs     = 1000 // URLs that one visit may have
+	visitMost = 256
+	visitURLs = 1000
 )
 
 // Visit turns tickets of Tick into visits and returns those that were granted.
@@ -29,7 +26,7 @@ const (
 // server for a visit and half of one for each URL.
 func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error) {
 	limits.URLs = max(1, min(limits.URLs, visitURLs))
-	limits.Undelayed = max(limits.URLs, min(limits.Undelayed, visitURLs))
+	limits.Undelayed = max(limits.URLs, min(limits.Undelayed, visitMost/max(1, len(tickets))))
 	var visits []frontier.Visit
 	for part := range slices.Chunk(tickets, max(1, visitMost/limits.URLs)) {
 		deadline := time.Now().Add(f.cfg.Lease)
@@ -51,16 +48,16 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	if limits.Safe {
 		safe = 1
 	}
-	keys := f.sharedKeys(make([]string, 0, sharedMost+(SiteKeys+1)*len(tickets)), k, visitScript)
+	keys := make([]string, 0, 9+(SiteKeys+1)*len(tickets))
 	leases := make([]frontier.Lease, len(tickets))
-	args := make([]any, 0, 9+4*len(tickets))
-	args = append(args, f.epoch, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Undelayed, max(0, undelayedMost-limits.URLs*len(tickets)), limits.Span.Milliseconds(), Milliseconds(limits.Delay), safe, max(0, min(limits.Share, 100)))
+	args := make([]any, 0, 6+4*len(tickets))
+	args = append(args, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Undelayed, limits.Span.Milliseconds(), Milliseconds(limits.Delay), safe, max(0, min(limits.Share, 100)))
 	for i, t := range tickets {
 		leases[i] = frontier.Lease{Token: f.token(t.Site), Site: t.Site}
 		keys = append(f.AppendSite(keys, k, t.Site), f.keys[k].Visit(leases[i].Token))
-		args = append(args, &leases[i].Site, &leases[i].Token, min(t.Class, 3), &tickets[i].Score)
+		args = append(args, t.Site, leases[i].Token, min(t.Class, 3), t.Score)
 	}
-	raw, err := f.callWhole(ctx, k, visitScript, keys, args)
+	raw, err := f.Call(ctx, k, visitScript, keys, args)
 	if err != nil {
 		return nil, err
 	}

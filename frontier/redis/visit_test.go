@@ -19,38 +19,6 @@ func pages(v frontier.Visit) string {
 	return strings.Join(list, " ")
 }
 
-// Of sites without a delay the first of a call have long visits, and the others
-// what sites with one have, so that the call stays short.
-func TestVisitLongFirst(t *testing.T) {
-	s := one(t)
-	const each = undelayedMost * 3 / 4
-	for i := range 3 {
-		s.admit(candidates(fmt.Sprintf("s%d.example", i), 0, each)...)
-	}
-	s.pass(0, 2*time.Millisecond)
-	r := s.tick(frontier.TickRequest{Want: 3})
-	var lent []int
-	limits := frontier.VisitLimits{URLs: 8, Undelayed: each}
-	for _, v := range s.visit(limits, r.Due...) {
-		lent = append(lent, len(v.Items))
-	}
-	if want := []int{each, undelayedMost - each - 8, 8}; !slices.Equal(lent, want) {
-		t.Errorf("lent %d URLs, want %d", lent, want)
-	}
-	s.reset(t)
-	for i := range 2 {
-		s.admit(candidates(fmt.Sprintf("s%d.example", i), 0, 9)...)
-	}
-	s.pass(0, 2*time.Millisecond)
-	r = s.tick(frontier.TickRequest{Want: 2})
-	limits.Delay = time.Second
-	for _, v := range s.visit(limits, r.Due...) {
-		if len(v.Items) != 8 {
-			t.Errorf("a site with a delay was lent with %d URLs", len(v.Items))
-		}
-	}
-}
-
 // TestVisit is the truth table of lending: one site, what it has, what is lent.
 func TestVisit(t *testing.T) {
 	const a = "a.example"

@@ -4,25 +4,23 @@
 -- ARGV[1]       epoch
 -- ARGV[2]       lease, ms
 -- ARGV[3]       URLs that a visit may have
--- ARGV[4..5]    the same, where the site has no delay, and how many more than
---               ARGV[3] each all such sites may have together
--- ARGV[6]       span, ms, that a visit may last at its site's delay, 0 = any
--- ARGV[7]       delay, ms, of a site that has none of its own
--- ARGV[8]       1: no URL that was lost twice is lent, 0: one at most; the sites of
+-- ARGV[4]       the same, where the site has no delay
+-- ARGV[5]       span, ms, that a visit may last at its site's delay, 0 = any
+-- ARGV[6]       delay, ms, of a site that has none of its own
+-- ARGV[7]       1: no URL that was lost twice is lent, 0: one at most; the sites of
 --               others are due again in a second and their tickets void
--- ARGV[9]       per cent of a visit that URLs due to be fetched again have while
+-- ARGV[8]       per cent of a visit that URLs due to be fetched again have while
 --               others are there
--- ARGV[10..]    per site 4: site, token, class, ticket
+-- ARGV[9..]     per site 4: site, token, class, ticket
 -- Reply         per site '' when nothing was lent, else {delay ms, '' = it has no clock
 --               either, why, failures in a row, override, index, entry, index, entry,
 --               ...}, and at the end its cookies, if it has any
 -- Cost          O(URLs + log sites) per site
 -- Repeat        a token that has its lease already gets what is still open of
 --               it; a ticket is good once, for lending takes its site away
-local lease, most, most_undelayed, spare = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local span, default_delay = tonumber(ARGV[6]), tonumber(ARGV[7])
-local safe, share = ARGV[8] == '1', tonumber(ARGV[9]) / 100
-local FIRST_SITE = 10
+local lease, most, most_undelayed = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local span, default_delay = tonumber(ARGV[5]), tonumber(ARGV[6])
+local safe, share = ARGV[7] == '1', tonumber(ARGV[8]) / 100
 
 -- last_chance: the entry dies if its fetcher is lost once more.
 local function last_chance(entry) return entry and losses(entry) >= 2 end
@@ -40,7 +38,7 @@ end
 local scores, lent_of = {}, {} -- by class: scores by site; sites that are lent now
 for p = 0, 3 do
   local sites = {}
-  for a = FIRST_SITE, #ARGV, 4 do
+  for a = 9, #ARGV, 4 do
     if tonumber(ARGV[a + 2]) == p then sites[#sites + 1] = ARGV[a] end
   end
   scores[p], lent_of[p] = {}, {}
@@ -50,7 +48,7 @@ end
 local reply, leases = {}, {}
 local deadline = int(NOW + lease)
 local block = 10
-for a = FIRST_SITE, #ARGV, 4 do
+for a = 9, #ARGV, 4 do
   local site, token = ARGV[a], ARGV[a + 1]
   local p, ticket = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
   local member = token .. ' ' .. site
@@ -66,7 +64,7 @@ for a = FIRST_SITE, #ARGV, 4 do
     if between <= 0 then between = default_delay end
     local k = most
     if between <= 0 then
-      k = math.max(most, math.min(most_undelayed, most + spare))
+      k = most_undelayed
     elseif span > 0 then
       k = math.max(1, math.min(most, math.floor(span / between)))
     end
@@ -85,7 +83,6 @@ for a = FIRST_SITE, #ARGV, 4 do
     if spared then
       call('ZADD', KEYS[READY + p], int(NOW + 1000), site)
     elseif got[1] then
-      if between <= 0 then spare = spare - math.max(0, #got - most) end
       open = {}
       for i, entry in ipairs(got) do
         open[2 * i - 1] = int(i)
