@@ -24,6 +24,7 @@ for i = 1, letters do
   if front[i] ~= ARGV[PER_LETTER * i - 1] then return -1 end
 end
 call('LTRIM', DEAD, letters, -1)
+local others = call('LLEN', DEAD) > 0 -- if not and all stay, a repeat finds what it found
 
 local revived, forgotten, block = 0, 0, 11
 for a = 3, #ARGV, PER_LETTER do
@@ -51,5 +52,5 @@ tally('queued', revived)
 tally('forgotten', forgotten)
 if revived > 0 then tally('admits', 1) end
 count()
-if revived + forgotten > 0 then call('HSET', META, 'letters', id .. ' ' .. revived + forgotten) end
+if revived + forgotten > 0 or others then call('HSET', META, 'letters', id .. ' ' .. revived + forgotten) end
 return revived + forgotten
