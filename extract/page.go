@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/zeebo/xxh3"
+	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/japanese"
 
@@ -168,9 +168,9 @@ func (p *Page) take(l *Link) {
 	if i := bytes.IndexByte(raw, '#'); i >= 0 { // most repeats differ in the fragment only
 		raw = raw[:i]
 	}
-	key := xxh3.Hash(raw)
+	key := xxhash.Sum64(raw)
 	if l.Base != nil {
-		key ^= bits.RotateLeft64(xxh3.Hash(l.Base), 1)
+		key ^= bits.RotateLeft64(xxhash.Sum64(l.Base), 1)
 	}
 	if !p.raws.add(key, p.follows(l)) && !p.cfg.Every {
 		p.counts.Repeated++
@@ -193,7 +193,7 @@ func (p *Page) take(l *Link) {
 // repeats tells whether an anchor that says nothing of whether to follow it has a
 // text, up to its fragment, that was taken before. If so it is counted, and done with.
 func (p *Page) repeats(raw []byte) bool {
-	if p.full() || !p.raws.has(xxh3.Hash(raw), p.follow.Has(Anchor)) {
+	if p.full() || !p.raws.has(xxhash.Sum64(raw), p.follow.Has(Anchor)) {
 		return false
 	}
 	p.counts.Links++

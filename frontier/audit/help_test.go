@@ -64,7 +64,10 @@ func (w *wire) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 		if w.on == nil || cmd.Name() != "evalsha" || len(args) < 12 {
 			return next(ctx, cmd)
 		}
-		_, script, _ := strings.Cut(fmt.Sprint(args[11]), ":never:")
+		script := ""
+		if key, ok := args[11].(*string); ok {
+			_, script, _ = strings.Cut(*key, ":never:")
+		}
 		return w.on(script, args[2].(int), func() error { return next(ctx, cmd) }, func() { next(ctx, goredis.NewCmd(ctx, args...)) })
 	}
 }
