@@ -42,13 +42,18 @@ func newProbe(nc net.Conn) *probe {
 		n, _ := syscall.Write(int(fd), p.out)
 		whole := n == len(p.out)
 		p.out, p.n = nil, max(n, 0)
-		if whole {
-			p.sent()
+		if !whole {
+			return true
 		}
-		return !whole
+		p.sent()
+		p.look(fd) // the poller does not tell of what was there before it was asked
+		return !p.quiet()
 	}
 	return p
 }
+
+// quiet says whether the last look saw nothing.
+func (p *probe) quiet() bool { return p.seen == syscall.EAGAIN || p.seen == syscall.EWOULDBLOCK }
 
 // alive says whether nothing happened to an idle connection: neither closed by
 // the server nor bytes there that nobody asked for, which the next exchange
@@ -57,13 +62,12 @@ func (p *probe) alive() bool {
 	if p == nil {
 		return true
 	}
-	return p.rc.Control(p.look) == nil && (p.seen == syscall.EAGAIN || p.seen == syscall.EWOULDBLOCK)
+	return p.rc.Control(p.look) == nil && p.quiet()
 }
 
-// ask writes a request, calls sent, and returns when there is something to read, or a read would
-// fail, or nobody knows. The poller was told before the write to tell what comes from now on, so nobody has to look
-// first whether the answer is there already. Where not all could be written at once,
-// for whatever reason, ask returns how much was, and the rest is for net.Conn.Write.
+// ask writes a request, calls sent, and returns when there is something to read, or a
+// read would fail, or nobody knows. Where not all could be written at once, for
+// whatever reason, ask returns how much was, and the rest is for net.Conn.Write.
 func (p *probe) ask(request []byte, sent func()) (written int) {
 	if p == nil {
 		return 0

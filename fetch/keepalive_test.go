@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestReuse(t *testing.T) {
@@ -253,6 +254,41 @@ func TestCancel(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
+}
+
+// TestEarlyAnswer: what a server sent before it was asked is met at once, though the
+// poller told of it before: a byte is left of what woke a reader.
+func TestEarlyAnswer(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	for range 5 {
+		nc, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		peer, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer peer.Close()
+		sent := time.AfterFunc(5*time.Millisecond, func() { io.WriteString(peer, "ab") }) // most likely the reader sleeps by then
+		defer sent.Stop()
+		var b [1]byte
+		if _, err := io.ReadFull(nc, b[:]); err != nil {
+			t.Fatal(err)
+		}
+		c, now := newConn(nc, nc, nil), time.Now()
+		if err := errors.Join(c.begin(now, now.Add(time.Minute), time.Second, time.Second, 100), c.ask([]byte("request"), func() {})); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Read(b[:]); n != 1 || b[0] != 'b' || err != nil {
+			t.Fatalf("read %q, %v", b[:n], err)
+		}
+	}
 }
 
 // TestContexts: the end of a context ends the exchange that came with it, whatever
