@@ -45,7 +45,7 @@ func TestRepeatsChangeNothing(t *testing.T) {
 		texts := strings.Fields(`x /x /x#f x# #f /x"y /x'y /x&amp;y /x&y /x%20y /é /xé#f /x#é&amp; /x&#35;f . ./x //h/x http://h/x?q javascript:x ` +
 			`a-text/that-is-longer/than-words-of/eight-bytes.html a-text/that-is-longer/than-words-of/eight-bytes.html#f`)
 		texts = append(texts, "", " /x", "/x ", "/x y", "/x\ry", "/x\x00y", "/x\ny#f")
-		forms := []string{`<a href="%s">`, `<a href='%s'>`, `<a href=%s>`, `<A class="c" HREF = "%s" id=x>`, `<a rel=nofollow href="%s">`, `<link rel=next href="%s">`, `<area href="%s">`}
+		forms := []string{`<a href="%s">`, `<a href='%s'>`, `<a href=%s>`, `<A class="c" HREF = "%s" id=x>`, `<a rel=nofollow href="%s">`, `<a href="%s" style="background:url(y.png)">`, `<link rel=next href="%s">`, `<area href="%s">`}
 		for range 500 {
 			var body []byte
 			for range 40 {

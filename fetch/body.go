@@ -42,6 +42,9 @@ func (w *wire) next(most int) ([]byte, error) {
 	return b, err
 }
 
+// piece is next, of any size.
+func (w *wire) piece() ([]byte, error) { return w.next(math.MaxInt) }
+
 // Read is next into p.
 func (w *wire) Read(p []byte) (int, error) {
 	b, err := w.next(len(p))
@@ -57,10 +60,9 @@ func (w *wire) drain(limit int) bool {
 	return w.err == io.EOF
 }
 
-// piecewise is a body that comes piece by piece, each at most so many bytes and good
-// until the next call.
+// piecewise is a body that comes piece by piece, each good until the next call.
 type piecewise interface {
-	next(most int) ([]byte, error)
+	piece() ([]byte, error)
 }
 
 // copied is a body read into memory of its own, as one is that has to be decoded
@@ -82,9 +84,9 @@ func (c *copied) fill(n int) []byte {
 	return c.buf[:min(c.held, n)]
 }
 
-func (c *copied) next(most int) (b []byte, err error) {
+func (c *copied) piece() (b []byte, err error) {
 	if c.held == 0 && c.err == nil {
-		c.held, c.err = c.src.Read(c.buf[:min(len(c.buf), most)])
+		c.held, c.err = c.src.Read(c.buf)
 	}
 	b, c.held = c.buf[:c.held], 0
 	return b, c.err
@@ -97,7 +99,7 @@ type handlerError struct{ error }
 // says how much. nil is a clean end.
 func deliver(h Handler, body piecewise, limit int64) (int64, error) {
 	for total := int64(0); ; {
-		b, err := body.next(math.MaxInt)
+		b, err := body.piece()
 		over := int64(len(b)) > limit-total
 		if over {
 			b = b[:limit-total]

@@ -126,9 +126,10 @@ func (c *Client) janitor() {
 // When ctx ends Do returns at once and closes the connection. A Do under way
 // holds no buffer until the answer begins (over TLS that of its connection), then
 // 16 KiB (up to twice Config.MaxHeader where a header needs it), 64 KiB more while a
-// body comes so fast that it fills them, and, while one is decoded, 16 KiB and the windows of its
-// decoders (up to 8 MiB for zstd, 16 MiB for br). In the usual case (a kept connection, a
-// type already seen, the context of the request before) it allocates nothing.
+// body comes so fast that it fills them, and, while one is decoded, 16 KiB and the
+// windows of its decoders (up to 8 MiB for zstd, 16 MiB for br). In the usual case (a
+// kept connection, a type already seen, the context of the request before) it
+// allocates nothing.
 func (c *Client) Do(ctx context.Context, req *Request, resp *Response, h Handler) error {
 	*resp = Response{Header: resp.Header}
 	headerOf(resp).clear()

@@ -15,7 +15,7 @@ import (
 type conn struct {
 	net.Conn          // TCP, or TLS over it
 	raw      net.Conn // the TCP connection below; closing it ends everything at once
-	probe    *probe   // looks at raw while it is idle
+	probe    *probe   // looks at raw while it is idle, and writes requests to it
 	used     bool     // it has served an exchange before
 	extra    [1]byte  // what drained reads into
 
@@ -176,9 +176,9 @@ func (c *conn) arm() error {
 }
 
 // ask writes a request under the deadline set by begin, calls sent, and, but over
-// TLS, waits for the first byte of the answer without a buffer for it. The read that follows
-// says what went wrong with that. TLS holds buffers of its own, and may hold bytes that
-// the socket does not show.
+// TLS, waits for the first byte of the answer without a buffer for it. The read that
+// follows says what went wrong with that. TLS holds buffers of its own, and may hold
+// bytes that the socket does not show.
 func (c *conn) ask(request []byte, sent func()) error {
 	written := 0
 	if c.Conn == c.raw {

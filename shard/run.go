@@ -56,8 +56,8 @@ func callSeconds() []float64 { return metrics.ExponentialBuckets(1e-4, 2, 18) }
 // int64, string, nil or []any of these. It repeats the call through moves,
 // failovers and broken connections until ctx ends, so a script must have the
 // same effect run twice. All keys must share one slot. args are strings,
-// []byte, numbers, booleans, pointers to these or encoding.BinaryMarshaler, not kept. Errors are *Error; an error of the
-// script itself is returned at once.
+// []byte, numbers, booleans, pointers to these or encoding.BinaryMarshaler, not kept.
+// Errors are *Error; an error of the script itself is returned at once.
 func (c *Client) Run(ctx context.Context, k int, s *Script, keys []string, args ...any) (any, error) {
 	start := time.Now()
 	words := s.words(keys, args)

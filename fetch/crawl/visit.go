@@ -322,11 +322,10 @@ func (w *worker) leave() {
 }
 
 // mayStart reports whether the visit may start another request at now, by
-// Config.Elapsed: the lease has
-// room, the site is not set aside, and a visit that is long for want of a delay not
-// slow all the same. A quarter of the
-// lease must be left, so that the request is on the wire before anybody else
-// may ask the site, however long name and connection take. Called with mu.
+// Config.Elapsed: the lease has room, the site is not set aside, and a visit that is
+// long for want of a delay not slow all the same. A quarter of the lease must be left,
+// so that the request is on the wire before anybody else may ask the site, however
+// long name and connection take. Called with mu.
 func (v *visit) mayStart(now time.Duration) bool {
 	if v.next >= v.usual && now > v.until {
 		return false

@@ -163,7 +163,7 @@ func (f *Frontier) Settings() *frontier.Settings { return f.settings.Load() }
 // Call runs a script of shard k. keys are those after KEYS[9], args those after
 // ARGV[1].
 func (f *Frontier) Call(ctx context.Context, k int, s *shard.Script, keys []string, args []any) (any, error) {
-	all := append(f.sharedKeys(make([]string, 0, sharedMost+len(keys)), k, s), keys...)
+	all := append(f.sharedKeys(make([]string, 0, preludeKeys+len(keys)), k, s), keys...)
 	return f.callWhole(ctx, k, s, all, append([]any{f.epoch}, args...))
 }
 
@@ -179,8 +179,8 @@ func (f *Frontier) callWhole(ctx context.Context, k int, s *shard.Script, keys [
 	return reply, f.refusal(k, s.Name, reply)
 }
 
-// sharedMost is how many keys all scripts have.
-const sharedMost = 9
+// preludeKeys is how many keys the prelude of each script has, see sharedKeys.
+const preludeKeys = 9
 
 // sharedKeys appends KEYS[1..9] of a script. The last never exists; it bears the
 // name of the script for those who read SLOWLOG.

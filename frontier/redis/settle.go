@@ -56,7 +56,7 @@ type settling struct {
 
 func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
 	n := f.keys[k]
-	s := settling{f: f, k: k, keys: make([]string, 0, sharedMost+5+(SiteKeys+1)*len(settlements))}
+	s := settling{f: f, k: k, keys: make([]string, 0, preludeKeys+5+(SiteKeys+1)*len(settlements))}
 	s.keys = append(f.sharedKeys(s.keys, k, settleScript), n.Sums(), n.Seeds(), n.Top("pages"), n.Top("dead"), n.Top("queued"))
 	outcomes := 0
 	for i := range settlements {
@@ -73,7 +73,7 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 			}
 		}
 	}
-	s.args = make([]any, 0, 4+16*len(settlements)+2*outcomes)
+	s.args = make([]any, 0, 4+16*len(settlements)+2*outcomes) // about what add appends
 	s.args = append(s.args, len(s.causes), f.cfg.MaxDead, f.cfg.MaxAgain)
 	for i := range settlements {
 		s.add(&settlements[i])

@@ -48,7 +48,7 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	if limits.Safe {
 		safe = 1
 	}
-	keys := make([]string, 0, 9+(SiteKeys+1)*len(tickets))
+	keys := make([]string, 0, (SiteKeys+1)*len(tickets))
 	leases := make([]frontier.Lease, len(tickets))
 	args := make([]any, 0, 6+4*len(tickets))
 	args = append(args, f.cfg.Lease.Milliseconds(), limits.URLs, limits.Undelayed, limits.Span.Milliseconds(), Milliseconds(limits.Delay), safe, max(0, min(limits.Share, 100)))
