@@ -10,7 +10,12 @@ func (m *markup) leap(b []byte, i int) int {
 	if mark == nil {
 		return m.leapBytes(b, i)
 	}
-	for x := &m.index; x.reach(b, i, &m.names.needles); {
+	x := &m.index
+	if x.inside(i) { // what they took for a tag was none
+		x.forget()
+		x.mark(b, i, 2, &m.names.needles)
+	}
+	for x.reach(b, i, &m.names.needles) {
 		at, found := x.find(i)
 		if i = at; !found {
 			x.forget()

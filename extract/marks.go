@@ -2,24 +2,32 @@ package extract
 
 import "math/bits"
 
-// marks have a bit for each byte of a block, the lowest for the first.
-type marks struct {
-	open, close    uint64 // '<' and '>'
-	double, single uint64 // quotes
-	before         uint64 // what a quote that begins a value may come behind: '=', white space
-	dull           uint64 // whether a tag that begins here bears no link and changes nothing; unsure is no
+// tags have a bit for each byte of a block, the lowest for the first. Where a tag
+// begins, it ends at the first '>', unless that is in a quoted value. It is in none
+// when all quotes of the tag before it are double ones, and the last of them begins
+// no value, for a '=' and white space alone may precede one that does. Other tags
+// are in doubt, those that go on for a whole block, so that one that is not is
+// shorter than two, less than any MaxTag, and those that may bear a link or change
+// something.
+type tags struct {
+	begin  uint64 // each '<' of a tag
+	inside uint64 // from each of these to the '>'
+	doubt  uint64 // what makes a tag worth a look
+	double uint64 // quotes
 }
 
 const (
 	blockBytes = 64
-	aheadBytes = 2 // that dull looks at behind a block
+	aheadBytes = 2 // that are looked at behind a block
 	// maxBlocks are marked in one go: enough that the call weighs nothing, and so
 	// few that marks of what turns out to be a script weigh nothing either.
 	maxBlocks = 16
 )
 
-// marker marks as many blocks of b as dst has; b is aheadBytes longer.
-type marker func(dst []marks, b []byte, with *needles)
+// marker marks as many blocks of b as dst has; b is aheadBytes longer, and no tag is
+// open where it begins. It returns which blocks have doubts, the lowest bit for the
+// first.
+type marker func(dst []tags, b []byte, with *needles) (doubtful uint64)
 
 // mark is the quickest marker, nil where there is none.
 var mark = quickest(markers())
@@ -76,7 +84,9 @@ func (n *needles) put(i int, c, set byte) {
 // index is the marks of a part of a chunk, from start to end.
 type index struct {
 	start, end int
-	blocks     [maxBlocks]marks
+	rest       int    // what to mark next: end, or the tag that is open there
+	doubtful   uint64 // blocks
+	tags       [maxBlocks]tags
 }
 
 // forget is for another chunk.
@@ -84,57 +94,52 @@ func (x *index) forget() { x.start, x.end = 0, 0 }
 
 // reach marks what of b stands at i, two blocks at least; false when b ends before.
 func (x *index) reach(b []byte, i int, with *needles) bool {
-	if i < x.end {
-		return true
-	}
-	n := min((len(b)-i-aheadBytes)/blockBytes, maxBlocks)
+	return i < x.end || x.mark(b, i, maxBlocks, with)
+}
+
+// mark marks what of b stands at i, two blocks at least and most at most; false when
+// b ends before.
+func (x *index) mark(b []byte, i, most int, with *needles) bool {
+	n := min((len(b)-i-aheadBytes)/blockBytes, most)
 	if n < 2 {
 		return false
 	}
 	x.start, x.end = i, i+n*blockBytes
-	mark(x.blocks[:n], b[i:], with)
+	x.doubtful = mark(x.tags[:n], b[i:], with)
+	x.rest = x.end
+	if last := &x.tags[n-1]; last.inside>>63 != 0 && last.begin != 0 { // without a begin there is a doubt before
+		x.rest += bits.Len64(last.begin) - 1 - blockBytes
+	}
 	return true
 }
 
-// find returns the first '<' from i on, where no tag is open, that is of no dull
-// tag or of one whose end is in doubt; false, and where to go on once more of the
-// chunk is marked, when there is none.
-//
-// A tag ends at the first '>', unless that is in a quoted value. It is in none
-// when all quotes of the tag before it are double ones, and the last of them
-// begins no value, for a '=' and white space alone may precede one that does.
-// Tags that go on for a whole block are in doubt, so a dull one is shorter than
-// two, less than any MaxTag. Sums find ends: a bit that is added to a run of ones
-// goes to where the run ends.
+// inside tells whether i is behind a '<' and not behind its '>', by the marks.
+func (x *index) inside(i int) bool {
+	at := uint(i - 1 - x.start)
+	return i > x.start && i <= x.end && x.tags[at/blockBytes%maxBlocks].inside>>(at%blockBytes)&1 != 0
+}
+
+// find returns the first '<' from i on, where no tag is open, that is of a tag in
+// doubt; false, and where to go on once more of the chunk is marked, when there is
+// none.
 func (x *index) find(i int) (int, bool) {
-	w := (i - x.start) / blockBytes
-	valid := ^uint64(0) << ((i - x.start) % blockBytes)
-	var inTag, begun, before uint64 // at the end of the last block
-	for at := x.start + w*blockBytes; at < x.end; at += blockBytes {
-		k := &x.blocks[(at-x.start)/blockBytes]
-		open := k.open & valid
-		ends, more := bits.Add64(open, ^k.close, inTag)
-		tag := ^(k.close | ends) // from each '<' to its '>'
-		double := k.double & tag
-		begin := double & (k.before<<1 | before)
-		last, run := bits.Add64(begin<<1, tag&^double, begun) // where what may be a value goes to
-		doubt := open&(ends|^k.dull) | k.single&tag | k.close&ends&last
-		if k.close == 0 {
-			doubt |= inTag // a long one
+	at := uint(i - x.start)
+	w := at / blockBytes % maxBlocks
+	doubt := x.tags[w].doubt >> (at % blockBytes) << (at % blockBytes)
+	if doubt == 0 {
+		later := x.doubtful >> (w + 1) << (w + 1)
+		if later == 0 {
+			return x.rest, false
 		}
-		if doubt != 0 {
-			n := bits.TrailingZeros64(doubt)
-			if own := open & (2<<n - 1) &^ (doubt & ends); own != 0 {
-				return at + bits.Len64(own) - 1, true
-			}
-			return at - blockBytes + bits.Len64(x.blocks[(at-x.start)/blockBytes-1].open) - 1, true
-		}
-		inTag, begun, before, valid = more, run|begin>>63, k.before>>63, ^uint64(0)
+		w = uint(bits.TrailingZeros64(later)) % maxBlocks
+		doubt = x.tags[w].doubt
 	}
-	if inTag != 0 {
-		return x.end - blockBytes + bits.Len64(x.blocks[(x.end-x.start)/blockBytes-1].open) - 1, false
+	begin := x.tags[w].begin & (doubt ^ (doubt - 1))
+	if begin == 0 { // in the block before
+		w--
+		begin = x.tags[w%maxBlocks].begin
 	}
-	return x.end, false
+	return x.start + int(w)*blockBytes + bits.Len64(begin) - 1, true
 }
 
 // unmarked is the index of what has no marks.
@@ -148,7 +153,7 @@ func (x *index) quote(i int) int {
 	if i+2*blockBytes > x.end {
 		return -1
 	}
-	m := x.blocks[w%maxBlocks].double>>(at%blockBytes) | x.blocks[(w+1)%maxBlocks].double<<(blockBytes-at%blockBytes)
+	m := x.tags[w%maxBlocks].double>>(at%blockBytes) | x.tags[(w+1)%maxBlocks].double<<(blockBytes-at%blockBytes)
 	if m == 0 {
 		return -1
 	}

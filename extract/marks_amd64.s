@@ -13,7 +13,79 @@
 #define low2    (12*32)(DX)
 #define high2   (13*32)(DX)
 
-// JOIN puts the marks of Y6 and Y7 into AX.
+// What is marked of a block: bytes by themselves, and each '<' that bears a link or
+// changes something, or may.
+#define open   0(SP)
+#define close  8(SP)
+#define double 16(SP)
+#define single 24(SP)
+#define before 32(SP) // what a quote that begins a value may come behind: '=', white space
+#define look   40(SP)
+
+// BEGIN readies what JUDGE keeps from block to block: R8 is whether a tag is open, R9
+// whether that may be in a value that has begun, R10 whether the last byte may come
+// before a value, R11 which blocks have doubts.
+#define BEGIN \
+	XORL R8, R8 \
+	XORL R9, R9 \
+	XORL R10, R10 \
+	XORL R11, R11
+
+// JUDGE tells the tags of a block by its marks. Sums find ends: a bit that is added to
+// a run of ones goes to where the run ends.
+#define JUDGE \
+	MOVQ    close, BX \
+	MOVQ    open, AX \
+	MOVQ    BX, R12 \
+	NOTQ    R12 \
+	ADDQ    AX, R12 \
+	ADDQ    R8, R12 \ // at each '>' that ends a tag, and at each '<' in one
+	XORL    R15, R15 \
+	TESTQ   BX, BX \
+	CMOVQEQ R8, R15 \ // a doubt: a long one
+	MOVQ    BX, R13 \
+	ORQ     R12, R13 \
+	NOTQ    R13 \ // in a tag, and no '<' in it
+	ANDQ    R12, BX \ // each '>' that ends a tag
+	ANDQ    AX, R12 \ // each '<' in one
+	ORQ     R12, R15 \
+	XORQ    R12, AX \
+	MOVQ    AX, 0(DI) \
+	ORQ     R13, R12 \
+	MOVQ    R12, 8(DI) \
+	SHRQ    $63, R12 \
+	MOVQ    R12, R8 \
+	ORQ     look, R15 \
+	MOVQ    single, AX \
+	ANDQ    R13, AX \
+	ORQ     AX, R15 \
+	MOVQ    before, AX \
+	LEAQ    (R10)(AX*2), R12 \
+	SHRQ    $63, AX \
+	MOVQ    AX, R10 \
+	MOVQ    double, AX \
+	MOVQ    AX, 24(DI) \
+	ANDQ    R13, R12 \
+	ANDQ    AX, R12 \ // each '"' that may begin a value
+	ANDNQ   R13, AX, AX \ // what may be in one
+	LEAQ    (R12)(R12*1), R13 \
+	ADDQ    R13, R9 \
+	ADDQ    AX, R9 \ // where what may be a value goes to
+	ANDQ    R9, BX \
+	ORQ     BX, R15 \
+	MOVQ    R15, 16(DI) \
+	MOVQ    R13, BX \
+	ANDQ    AX, BX \
+	ORQ     BX, R12 \
+	ORQ     AX, R13 \
+	ANDNQ   R13, R9, R13 \
+	ORQ     R13, R12 \
+	SHRQ    $63, R12 \
+	MOVQ    R12, R9 \
+	NEGQ    R15 \
+	RCRQ    $1, R11
+
+// JOIN puts the bytes of Y6 and Y7 that are marked into AX, a bit each.
 #define JOIN \
 	VPMOVMSKB Y6, AX \
 	VPMOVMSKB Y7, BX \
@@ -58,11 +130,12 @@
 	VPAND    Y11, y, y
 
 // func markAVX2(dst *marks, src *byte, blocks int, with *needles)
-TEXT ·markAVX2(SB), NOSPLIT, $0-32
+TEXT ·markAVX2(SB), NOSPLIT, $48-40
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ blocks+16(FP), CX
 	MOVQ with+24(FP), DX
+	BEGIN
 
 block:
 	VMOVDQU (SI), Y4
@@ -70,16 +143,16 @@ block:
 
 	EQUAL(0)
 	JOIN
-	MOVQ AX, 0(DI)
+	MOVQ AX, open
 	EQUAL(1)
 	JOIN
-	MOVQ AX, 8(DI)
+	MOVQ AX, close
 	EQUAL(2)
 	JOIN
-	MOVQ AX, 16(DI)
+	MOVQ AX, double
 	EQUAL(3)
 	JOIN
-	MOVQ AX, 24(DI)
+	MOVQ AX, single
 
 	EQUAL(4)
 	VMOVDQU  lower, Y8
@@ -90,28 +163,31 @@ block:
 	VPCMPEQB Y5, Y9, Y9
 	VPOR     Y9, Y7, Y7
 	JOIN
-	MOVQ AX, 32(DI)
+	MOVQ AX, before
 
 	DULL(0, Y6)
 	DULL(32, Y7)
 	JOIN
-	MOVQ AX, 40(DI)
+	NOTQ AX
+	ANDQ open, AX
+	MOVQ AX, look
 
+	JUDGE
 	ADDQ $64, SI
-	ADDQ $48, DI
+	ADDQ $32, DI
 	DECQ CX
 	JNZ  block
 	VZEROUPPER
+	MOVQ R11, doubtful+32(FP)
 	RET
 
 // ALL puts a byte of needles into every byte of z.
 #define ALL(n, z) VPBROADCASTB (n*32)(DX), z
 
 // WIDE marks the bytes of the block, Z31, that are those of z.
-#define WIDE(z, at) \
-	VPCMPEQB z, Z31, K1 \
-	KMOVQ    K1, AX \
-	MOVQ     AX, at(DI)
+#define WIDE(z, k, at) \
+	VPCMPEQB z, Z31, k \
+	KMOVQ    k, at
 
 // HALVES leaves in y the sets that the bytes of Z29 are in, by their halves.
 #define HALVES(low, high, y) \
@@ -123,11 +199,12 @@ block:
 	VPANDQ  Z28, y, y
 
 // func markAVX512(dst *marks, src *byte, blocks int, with *needles)
-TEXT ·markAVX512(SB), NOSPLIT, $0-32
+TEXT ·markAVX512(SB), NOSPLIT, $48-40
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ blocks+16(FP), CX
 	MOVQ with+24(FP), DX
+	BEGIN
 	ALL(0, Z0)
 	ALL(1, Z1)
 	ALL(2, Z2)
@@ -145,16 +222,15 @@ TEXT ·markAVX512(SB), NOSPLIT, $0-32
 
 wide:
 	VMOVDQU64 (SI), Z31
-	WIDE(Z0, 0)
-	WIDE(Z1, 8)
-	WIDE(Z2, 16)
-	WIDE(Z3, 24)
+	WIDE(Z0, K3, open)
+	WIDE(Z1, K1, close)
+	WIDE(Z2, K1, double)
+	WIDE(Z3, K1, single)
 
 	VPCMPEQB Z4, Z31, K1
 	VPCMPUB  $2, Z5, Z31, K2 // at most
 	KORQ     K1, K2, K1
-	KMOVQ    K1, AX
-	MOVQ     AX, 32(DI)
+	KMOVQ    K1, before
 
 	VMOVDQU64 1(SI), Z29
 	VPCMPEQB  Z8, Z29, K1
@@ -168,12 +244,14 @@ wide:
 	HALVES(Z12, Z13, Z27)
 	VPTESTNMB Z30, Z27, K2 // in no set with both
 	KANDQ     K1, K2, K1
-	KMOVQ     K1, AX
-	MOVQ      AX, 40(DI)
+	KANDNQ    K3, K1, K1
+	KMOVQ     K1, look
 
+	JUDGE
 	ADDQ $64, SI
-	ADDQ $48, DI
+	ADDQ $32, DI
 	DECQ CX
 	JNZ  wide
 	VZEROUPPER
+	MOVQ R11, doubtful+32(FP)
 	RET

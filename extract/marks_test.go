@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -72,36 +73,81 @@ func FuzzMarks(f *testing.F) {
 	})
 }
 
-// Marks are those of the bytes, one by one.
+// Tags are those that the bytes tell of one by one.
 func TestMarks(t *testing.T) {
-	all := markersOf(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	n := newNames(&Config{Kinds: All})
-	for range 2_000 {
-		dst := make([]marks, rng.IntN(maxBlocks+1))
-		b := make([]byte, len(dst)*blockBytes+aheadBytes)
-		for i := range b {
-			if b[i] = byte(rng.Uint32()); rng.IntN(2) == 0 {
-				b[i] = "<>\"'= \t/ab"[rng.IntN(10)]
-			}
-		}
-		all[rng.IntN(len(all))](dst, b, &n.needles)
-		for i, c := range b[:len(dst)*blockBytes] {
-			m, bit := dst[i/blockBytes], i%blockBytes
-			for _, x := range []struct {
-				name string
-				mask uint64
-				want bool
-			}{
-				{"open", m.open, c == '<'}, {"close", m.close, c == '>'}, {"double", m.double, c == '"'},
-				{"single", m.single, c == '\''}, {"before", m.before, c == '=' || c <= ' '},
-			} {
-				if got := x.mask>>bit&1 != 0; got != x.want {
-					t.Fatalf("byte %d of %q: %s is %t", i, b, x.name, got)
+	for _, m := range markersOf(t) {
+		for range 4_000 {
+			got := make([]tags, rng.IntN(maxBlocks+1))
+			b := make([]byte, len(got)*blockBytes+aheadBytes)
+			for i := range b {
+				if b[i] = byte(rng.Uint32()); rng.IntN(2) == 0 {
+					b[i] = "<>\"'= \t/ab"[rng.IntN(10)]
 				}
+				if rng.IntN(3) > 0 {
+					b[i] |= 0x40 // tags that go on
+				}
+			}
+			doubtful := m(got, b, &n.needles)
+			want := tagsOf(b, len(got), m, &n.needles)
+			for i := range got {
+				if got[i] != want[i] || doubtful>>i&1 != 0 != (want[i].doubt != 0) {
+					t.Fatalf("block %d of %q: %x, not %x; blocks with doubts %b", i, b, got[i], want[i], doubtful)
+				}
+			}
+			if doubtful>>len(got) != 0 {
+				t.Fatalf("%d blocks, those with doubts are %b", len(got), doubtful)
 			}
 		}
 	}
+}
+
+// tagsOf is what a marker tells of b, byte by byte; it is asked for single tags whether
+// they are dull.
+func tagsOf(b []byte, blocks int, m marker, with *needles) []tags {
+	all := make([]tags, blocks)
+	open, value := false, false
+	for i, c := range b[:blocks*blockBytes] {
+		k, bit := &all[i/blockBytes], uint64(1)<<(i%blockBytes)
+		if i%blockBytes == 0 && open && bytes.IndexByte(b[i:i+blockBytes], '>') < 0 {
+			k.doubt |= bit
+		}
+		switch {
+		case c == '<' && open:
+			k.doubt |= bit // enough for the rest of the tag
+			value = false
+		case c == '<':
+			k.begin |= bit
+			open, value = true, false
+		case c == '>':
+			if open && value {
+				k.doubt |= bit
+			}
+			open = false
+		case c == '\'' && open:
+			k.doubt |= bit
+		case c == '"':
+			k.double |= bit
+			value = open && i > 0 && (b[i-1] == '=' || b[i-1] <= ' ')
+		}
+		if c == '<' && !dull(m, string(b[i:i+3]), with) {
+			k.doubt |= bit
+		}
+		if open {
+			k.inside |= bit
+		}
+	}
+	return all
+}
+
+// dull tells whether a tag that begins so is passed over.
+func dull(m marker, tag string, with *needles) bool {
+	var b [blockBytes + aheadBytes]byte
+	var dst [1]tags
+	copy(b[copy(b[:], tag):], "    ")
+	m(dst[:], b[:], with)
+	return dst[0].doubt&1 == 0
 }
 
 // No tag is dull whose name begins as that of one worth a look does; those that
@@ -115,15 +161,9 @@ func TestDullTags(t *testing.T) {
 func dullTags(t *testing.T, mark marker) {
 	const elements = `a area audio base blockquote body del embed frame html iframe image img input ins link math meta noembed noframes
 		object plaintext q script source style svg table tbody td template textarea tfoot th thead title tr track video xmp`
-	var b [blockBytes + aheadBytes]byte
-	var dst [1]marks
 	for _, cfg := range []Config{{Kinds: Navigation}, {Kinds: All}} {
 		n := newNames(&cfg)
-		dull := func(tag string) bool {
-			copy(b[copy(b[:], tag):], "    ")
-			mark(dst[:], b[:], &n.needles)
-			return dst[0].dull&1 != 0
-		}
+		dull := func(tag string) bool { return dull(mark, tag, &n.needles) }
 		hot := map[string]bool{}
 		for name := range strings.FieldsSeq(elements) {
 			if e := n.find(nameKey([]byte(name))); e == nil || e.flags&(flagLook|flagRule) == 0 {

@@ -23,7 +23,7 @@ func TestMarksStayInside(t *testing.T) {
 	s := NewScanner(Config{})
 	for _, mark := range markersOf(t) {
 		for blocks := range maxBlocks + 1 {
-			mark(make([]marks, blocks), mem[page-blocks*blockBytes-aheadBytes:page], &n.needles)
+			mark(make([]tags, blocks), mem[page-blocks*blockBytes-aheadBytes:page], &n.needles)
 		}
 	}
 	s.Reset(benchDoc, func(*Link) {})

@@ -5,9 +5,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math/bits"
 
-	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/japanese"
 
@@ -77,6 +77,7 @@ type Page struct {
 	parse *canon.Parser
 	sites *canon.Sites
 	emit  func(*Found)
+	links func(*Link) // take, made once
 
 	base    canon.URL  // of a base element, or an xml:base
 	baseURL *canon.URL // what links are resolved with
@@ -106,6 +107,7 @@ func NewPage(cfg PageConfig) *Page {
 	}
 	cfg.MaxLinks = cmp.Or(cfg.MaxLinks, 20_000)
 	p := &Page{cfg: cfg, scan: NewScanner(cfg.Config), parse: canon.NewParser(cfg.Canon), sites: canon.NewSites(cfg.LimitBy)}
+	p.links = p.take
 	if !cfg.Every {
 		p.scan.col.met = p.repeats
 	}
@@ -131,7 +133,7 @@ func (p *Page) Reset(doc Doc, emit func(*Found)) {
 	p.seen.clear()
 	p.raws.clear()
 	p.queue.clear()
-	p.scan.Reset(doc, p.take)
+	p.scan.Reset(doc, p.links)
 }
 
 // Write takes the next bytes of the document; it never fails.
@@ -168,9 +170,9 @@ func (p *Page) take(l *Link) {
 	if i := bytes.IndexByte(raw, '#'); i >= 0 { // most repeats differ in the fragment only
 		raw = raw[:i]
 	}
-	key := xxhash.Sum64(raw)
+	key := maphash.Bytes(textSeed, raw)
 	if l.Base != nil {
-		key ^= bits.RotateLeft64(xxhash.Sum64(l.Base), 1)
+		key ^= bits.RotateLeft64(maphash.Bytes(textSeed, l.Base), 1)
 	}
 	if !p.raws.add(key, p.follows(l)) && !p.cfg.Every {
 		p.counts.Repeated++
@@ -193,7 +195,7 @@ func (p *Page) take(l *Link) {
 // repeats tells whether an anchor that says nothing of whether to follow it has a
 // text, up to its fragment, that was taken before. If so it is counted, and done with.
 func (p *Page) repeats(raw []byte) bool {
-	if p.full() || !p.raws.has(xxhash.Sum64(raw), p.follow.Has(Anchor)) {
+	if p.full() || !p.raws.has(maphash.Bytes(textSeed, raw), p.follow.Has(Anchor)) {
 		return false
 	}
 	p.counts.Links++
@@ -265,6 +267,9 @@ func (p *Page) resolve(l *Link) {
 	p.found = Found{Link: *l, URL: &p.url, Site: site.Name, Fingerprint: fp, Follow: follow && !foreign, Foreign: foreign}
 	p.emit(&p.found)
 }
+
+// textSeed is of this process, so that nobody can write links that hide others.
+var textSeed = maphash.MakeSeed()
 
 // maxRaws bounds the texts remembered, of which a page may hold any number that
 // are no URL. Forgetting them costs time only.

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // Authority says who named the encoding of a document.
@@ -45,6 +46,9 @@ const PrescanBytes = 1024
 // Lookup returns the encoding of a label and its WHATWG name in lower case;
 // unknown labels are nil and "".
 func Lookup(label string) (encoding.Encoding, string) {
+	if strings.EqualFold(label, "utf-8") { // most
+		return unicode.UTF8, "utf-8"
+	}
 	enc, err := htmlindex.Get(label)
 	if err != nil {
 		return nil, ""
