@@ -222,7 +222,7 @@ func endOfAttr(w uint64) uint64 {
 func shortAttr(key uint64) attrID {
 	const (
 		href, src, rel, typ = 'h' | 'r'<<8 | 'e'<<16 | 'f'<<24, 's' | 'r'<<8 | 'c'<<16, 'r' | 'e'<<8 | 'l'<<16, 't' | 'y'<<8 | 'p'<<16 | 'e'<<24
-		class, id           = 'c' | 'l'<<8 | 'a'<<16 | 's'<<24 | 's'<<32, 'i' | 'd'<<8
+		class, id, title    = 'c' | 'l'<<8 | 'a'<<16 | 's'<<24 | 's'<<32, 'i' | 'd'<<8, 't' | 'i'<<8 | 't'<<16 | 'l'<<24 | 'e'<<32
 	)
 	switch key {
 	case class, id:
@@ -235,6 +235,8 @@ func shortAttr(key uint64) attrID {
 		return attrSrc
 	case typ:
 		return attrType
+	case title:
+		return attrTitle
 	}
 	var name [8]byte
 	binary.LittleEndian.PutUint64(name[:], key)
