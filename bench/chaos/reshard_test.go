@@ -20,7 +20,7 @@ import (
 func TestShardsMoved(t *testing.T) {
 	// Else a master that gave its last slot away would follow who took it.
 	stay := []string{"cluster-allow-replica-migration no"}
-	w := build(t, setup{web: even, pages: either(10_000, 60_000), delay: 300 * time.Millisecond, redis: shardtest.Config{Masters: 6, Directives: stay}})
+	w := build(t, setup{web: even, pages: either(16_000, 60_000), delay: 300 * time.Millisecond, redis: shardtest.Config{Masters: 6, Directives: stay}})
 	w.start(3)
 	w.progress(either(300, 1000))
 	r := w.measureRates(either(4*time.Second, 20*time.Second))
