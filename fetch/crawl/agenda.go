@@ -26,18 +26,23 @@ type agenda struct {
 	ready    []*visit // the first at head
 	head     int
 	idle     []chan *visit // of workers that wait; the one that waits for least is asked first
+	rested   int           // of them, from the first on, that waited since the last sweep
+	sweeper  *time.Timer   // while there are workers
 	workers  int           // idle and busy
 	draining bool          // no visit waits for its time any more
+	closed   bool          // no worker waits for work any more
 	running  sync.WaitGroup
 }
 
-// idleWorker is how long a worker waits for work before it ends.
+// idleWorker is how long a worker waits for work before it ends, up to twice.
 const idleWorker = 10 * time.Second
 
 func newAgenda(size int, serve func(*worker, *visit), mk func() *worker, onRoom func()) *agenda {
 	a := &agenda{size: size, serve: serve, make: mk, onRoom: onRoom}
 	a.alarm = time.AfterFunc(time.Hour, a.due)
 	a.alarm.Stop()
+	a.sweeper = time.AfterFunc(time.Hour, a.sweep)
+	a.sweeper.Stop()
 	return a
 }
 
@@ -80,9 +85,13 @@ func (a *agenda) dispatch(v *visit) {
 	if n := len(a.idle); n > 0 {
 		a.idle[n-1] <- v // it has room for one
 		a.idle = a.idle[:n-1]
+		a.rested = min(a.rested, n-1)
 		return
 	}
 	if a.workers < a.size {
+		if a.workers == 0 {
+			a.sweeper.Reset(idleWorker)
+		}
 		a.workers++
 		a.running.Go(func() { a.work(v) })
 		return
@@ -93,16 +102,34 @@ func (a *agenda) dispatch(v *visit) {
 // work serves visits until there are none for a while.
 func (a *agenda) work(v *visit) {
 	w, own := a.make(), make(chan *visit, 1)
-	timer := time.NewTimer(idleWorker)
-	defer timer.Stop()
 	for v != nil {
 		a.serve(w, v)
-		v = a.next(own, timer)
+		v = a.next(own)
 	}
 }
 
+// sweep ends the workers that had nothing to do since the last sweep.
+func (a *agenda) sweep() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.endWorkers(a.rested)
+	if a.workers > 0 {
+		a.sweeper.Reset(idleWorker)
+	}
+}
+
+// endWorkers ends the n that wait for longest. Called with mu.
+func (a *agenda) endWorkers(n int) {
+	for _, own := range a.idle[:n] {
+		own <- nil // it has room for one
+	}
+	a.idle = slices.Delete(a.idle, 0, n)
+	a.workers -= n
+	a.rested = len(a.idle)
+}
+
 // next is the visit that a worker serves next, nil when it is to end.
-func (a *agenda) next(own chan *visit, timer *time.Timer) *visit {
+func (a *agenda) next(own chan *visit) *visit {
 	a.mu.Lock()
 	if a.head < len(a.ready) {
 		v := a.ready[a.head]
@@ -119,26 +146,15 @@ func (a *agenda) next(own chan *visit, timer *time.Timer) *visit {
 		return v
 	}
 	a.ready, a.head = a.ready[:0], 0
+	if a.closed {
+		a.workers--
+		a.mu.Unlock()
+		return nil
+	}
 	a.idle = append(a.idle, own)
 	a.mu.Unlock()
 	a.onRoom()
-	timer.Reset(idleWorker)
-	select {
-	case v := <-own:
-		return v
-	case <-timer.C:
-	}
-	a.mu.Lock()
-	at := slices.Index(a.idle, own)
-	if at >= 0 {
-		a.idle = slices.Delete(a.idle, at, at+1)
-		a.workers--
-	}
-	a.mu.Unlock()
-	if at < 0 {
-		return <-own // given at the last moment
-	}
-	return nil
+	return <-own
 }
 
 // drain lets no visit wait for its time any more: all are served, and end.
@@ -153,13 +169,10 @@ func (a *agenda) drain() {
 func (a *agenda) close() {
 	a.alarm.Stop()
 	a.mu.Lock()
-	idle := a.idle
-	a.idle = nil
-	a.workers -= len(idle)
+	a.closed = true
+	a.endWorkers(len(a.idle))
+	a.sweeper.Stop()
 	a.mu.Unlock()
-	for _, own := range idle {
-		own <- nil
-	}
 	a.running.Wait()
 }
 

@@ -324,6 +324,53 @@ func TestAgenda(t *testing.T) {
 	a.close()
 }
 
+// Workers end that had nothing to do from one sweep to the next; those that had
+// something stay, and the one that waits for least is asked first.
+func TestAgendaSweep(t *testing.T) {
+	hold := make(chan struct{})
+	served := make(chan *worker, 8)
+	a := newAgenda(4, func(w *worker, _ *visit) { served <- w; <-hold }, func() *worker { return new(worker) }, func() {})
+	idle := func() int { a.mu.Lock(); defer a.mu.Unlock(); return len(a.idle) }
+	workers := func() int { a.mu.Lock(); defer a.mu.Unlock(); return a.workers }
+	for range 4 {
+		a.put(&visit{}, time.Time{})
+		<-served
+	}
+	a.sweep()
+	if workers() != 4 {
+		t.Errorf("%d workers of 4 that are busy", workers())
+	}
+	for range 4 {
+		hold <- struct{}{}
+	}
+	until(t, "all wait", func() bool { return idle() == 4 })
+	a.sweep() // none waited when the last one was
+	if workers() != 4 {
+		t.Errorf("%d workers are left of 4 that have worked", workers())
+	}
+	a.put(&visit{}, time.Time{})
+	last := <-served
+	hold <- struct{}{}
+	until(t, "all wait again", func() bool { return idle() == 4 })
+	a.sweep()
+	if workers() != 1 || idle() != 1 {
+		t.Errorf("%d workers, %d idle, where one has worked", workers(), idle())
+	}
+	a.put(&visit{}, time.Time{})
+	if w := <-served; w != last {
+		t.Error("another one worked than the last")
+	}
+	closed := make(chan struct{})
+	go func() { a.close(); close(closed) }()
+	until(t, "it closes", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.closed })
+	hold <- struct{}{} // a worker that comes to wait only now ends too
+	<-closed
+	a.sweep()
+	if workers() != 0 || idle() != 0 {
+		t.Errorf("%d workers, %d idle, when it is closed", workers(), idle())
+	}
+}
+
 // A site that is lent costs little while it waits.
 func BenchmarkLentSite(b *testing.B) {
 	c := &Crawler{ctx: context.Background()}
