@@ -21,7 +21,7 @@ const (
 	aheadBytes = 2 // that are looked at behind a block
 	// maxBlocks are marked in one go: enough that the call weighs nothing, and so
 	// few that marks of what turns out to be a script weigh nothing either.
-	maxBlocks = 16
+	maxBlocks = 32
 )
 
 // marker marks as many blocks of b as dst has; b is aheadBytes longer, and no tag is
