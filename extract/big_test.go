@@ -23,6 +23,8 @@ func bigPages() []bigPage {
 		{"one attribute of 50 MB", "<a href=x><a href='", "abcdefghijklmnopqrstuvwxyz", "'><a href=y>", 50 << 20, 2},
 		{"one comment of 50 MB", "<a href=x><!--", "<a href=no> > - ", "--><a href=y>", 50 << 20, 2},
 		{"one script of 50 MB", "<a href=x><script>", "if (a < b) { '<a href=no>' } <!-- ", "</script><a href=no>--></script><a href=y>", 50 << 20, -1},
+		{"3 million comments", "", "<!-- --><p>", "<a href=x>", 33 << 20, 1},
+		{"3 million of what is no tag", "", "<1 a='< ", "<a href=x>", 24 << 20, 1},
 		{"a million of svg", "", "<svg>", "<a href=x>", 5 << 20, 1},
 		{"a million of div", "", "<div>", "<a href=x>", 5 << 20, 1},
 		{"a million of div in svg", "<svg><foreignObject>", "<div>", "<a href=x>", 5 << 20, 1},

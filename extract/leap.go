@@ -13,12 +13,10 @@ func (m *markup) leap(b []byte, i int) int {
 	x := &m.index
 	if x.inside(i) { // what they took for a tag was none
 		x.forget()
-		x.mark(b, i, 2, &m.names.needles)
 	}
 	for x.reach(b, i, &m.names.needles) {
 		at, found := x.find(i)
 		if i = at; !found {
-			x.forget()
 			continue
 		}
 		if i+stepBytes > len(b) {

@@ -2,13 +2,13 @@ package extract
 
 import "math/bits"
 
-// tags have a bit for each byte of a block, the lowest for the first. Where a tag
-// begins, it ends at the first '>', unless that is in a quoted value. It is in none
-// when all quotes of the tag before it are double ones, and the last of them begins
-// no value, for a '=' and white space alone may precede one that does. Other tags
-// are in doubt, those that go on for a whole block, so that one that is not is
-// shorter than two, less than any MaxTag, and those that may bear a link or change
-// something.
+// tags have a bit for each byte of a block, the lowest for the first. A tag ends at
+// the first '>', unless that is in a quoted value. It is in none when all quotes of the
+// tag before it are double ones, and the last of them begins no value, for a '=' and
+// white space alone may precede one that does. Other tags are in doubt; so are those
+// that go on for a whole block, so that one without doubts is shorter than two, less
+// than any MaxTag; and so are those whose name is, or may be, of an element that bears
+// a link or changes how the rest is read.
 type tags struct {
 	begin  uint64 // each '<' of a tag
 	inside uint64 // from each of these to the '>'
@@ -19,9 +19,8 @@ type tags struct {
 const (
 	blockBytes = 64
 	aheadBytes = 2 // that are looked at behind a block
-	// maxBlocks are marked in one go: enough that the call weighs nothing, and so
-	// few that marks of what turns out to be a script weigh nothing either.
-	maxBlocks = 32
+	minBlocks  = 2 // are marked in one go at first: a tag that has no end in them is in doubt
+	maxBlocks  = 32
 )
 
 // marker marks as many blocks of b as dst has; b is aheadBytes longer, and no tag is
@@ -84,31 +83,29 @@ func (n *needles) put(i int, c, set byte) {
 // index is the marks of a part of a chunk, from start to end.
 type index struct {
 	start, end int
-	rest       int    // what to mark next: end, or the tag that is open there
+	blocks     int    // to mark next, at most
 	doubtful   uint64 // blocks
 	tags       [maxBlocks]tags
 }
 
-// forget is for another chunk.
-func (x *index) forget() { x.start, x.end = 0, 0 }
+// forget is for another chunk, or where no marks are right.
+func (x *index) forget() { x.start, x.end, x.blocks = 0, 0, minBlocks }
 
-// reach marks what of b stands at i, two blocks at least; false when b ends before.
+// reach marks what of b stands at i; false when less than minBlocks do. It marks more
+// each time, so that it takes no longer than what there is between two scripts is long.
 func (x *index) reach(b []byte, i int, with *needles) bool {
-	return i < x.end || x.mark(b, i, maxBlocks, with)
-}
-
-// mark marks what of b stands at i, two blocks at least and most at most; false when
-// b ends before.
-func (x *index) mark(b []byte, i, most int, with *needles) bool {
-	n := min((len(b)-i-aheadBytes)/blockBytes, most)
-	if n < 2 {
+	if i < x.end {
+		return true
+	}
+	n := min((len(b)-i-aheadBytes)/blockBytes, x.blocks)
+	if n < minBlocks {
 		return false
 	}
+	x.blocks = min(2*x.blocks, maxBlocks)
 	x.start, x.end = i, i+n*blockBytes
 	x.doubtful = mark(x.tags[:n], b[i:], with)
-	x.rest = x.end
 	if last := &x.tags[n-1]; last.inside>>63 != 0 && last.begin != 0 { // without a begin there is a doubt before
-		x.rest += bits.Len64(last.begin) - 1 - blockBytes
+		x.end += bits.Len64(last.begin) - 1 - blockBytes // a tag that is open is marked whole next
 	}
 	return true
 }
@@ -120,8 +117,7 @@ func (x *index) inside(i int) bool {
 }
 
 // find returns the first '<' from i on, where no tag is open, that is of a tag in
-// doubt; false, and where to go on once more of the chunk is marked, when there is
-// none.
+// doubt; end and false when there is none.
 func (x *index) find(i int) (int, bool) {
 	at := uint(i - x.start)
 	w := at / blockBytes % maxBlocks
@@ -129,7 +125,7 @@ func (x *index) find(i int) (int, bool) {
 	if doubt == 0 {
 		later := x.doubtful >> (w + 1) << (w + 1)
 		if later == 0 {
-			return x.rest, false
+			return x.end, false
 		}
 		w = uint(bits.TrailingZeros64(later)) % maxBlocks
 		doubt = x.tags[w].doubt

@@ -201,7 +201,7 @@ func TestQuote(t *testing.T) {
 	markersOf(t)
 	n := newNames(&Config{})
 	b := []byte(strings.Repeat(strings.Repeat("x", 70)+`"`+strings.Repeat("y", 30)+`"`, 12))
-	var x index
+	x := index{blocks: maxBlocks}
 	if x.quote(0) != -1 {
 		t.Error("an index without marks tells of a quote")
 	}
