@@ -50,7 +50,7 @@ func newAgenda(size int, serve func(*worker, *visit), mk func() *worker, onRoom 
 func (a *agenda) put(v *visit, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.draining || !at.After(time.Now()) {
+	if a.draining || at.IsZero() || !at.After(time.Now()) {
 		a.dispatch(v)
 		return
 	}

@@ -340,12 +340,13 @@ func (w *worker) refuses(target *canon.URL, site string) refusal {
 // fillRecord fills the record of the page just fetched.
 func (w *worker) fillRecord(err error) {
 	r, resp := &w.rec, &w.resp
-	w.visit.fillRecord(r, w.item, &w.page.outcome)
+	at := resp.Start
+	if at.IsZero() {
+		at = time.Now()
+	}
+	w.visit.fillRecord(r, w.item, &w.page.outcome, at)
 	r.URL = w.shown()
 	r.Attempts++
-	if !resp.Start.IsZero() {
-		r.FetchedAt = resp.Start.UTC()
-	}
 	r.Status = resp.Status
 	r.ContentType = resp.ContentType
 	r.Bytes, r.WireBytes = resp.Bytes, resp.WireBytes
@@ -360,9 +361,9 @@ func (w *worker) fillRecord(err error) {
 }
 
 // fillRecord fills what a record says without a request.
-func (v *visit) fillRecord(r *sink.Record, item *frontier.Item, o *frontier.Outcome) {
+func (v *visit) fillRecord(r *sink.Record, item *frontier.Item, o *frontier.Outcome, at time.Time) {
 	r.V = sink.Version
-	r.FetchedAt = time.Now().UTC()
+	r.FetchedAt = at.UTC()
 	r.Depth = item.Depth
 	r.Site = v.lent.Site
 	r.Attempts = int(item.Attempts)
@@ -517,7 +518,7 @@ func (v *visit) endUnasked(item *frontier.Item, u *canon.URL, o frontier.Outcome
 	o.Tries = uint8(tries)
 	p := &page{visit: v, outcome: o}
 	var r sink.Record
-	v.fillRecord(&r, item, &o)
+	v.fillRecord(&r, item, &o, time.Now())
 	r.Attempts += tries
 	if u == nil {
 		r.URL = redacted(item.URL)

@@ -136,20 +136,23 @@ func (w *worker) ask(v *visit, item *frontier.Item) bool {
 		v.back()
 		return true
 	}
-	passed := false
-	w.visitURL(v, item, r.Addr, func() {
-		v.sent()
-		if !passed {
-			passed = true
-			v.passOn()
-		}
-	})
-	if passed {
+	w.passed = false
+	w.visitURL(v, item, r.Addr, w.onSent)
+	if w.passed {
 		v.ended()
 		return false
 	}
 	v.back() // it failed before anything was sent
 	return true
+}
+
+// sent is called each time a request has gone out beside which others may start.
+func (w *worker) sent() {
+	w.visit.sent()
+	if !w.passed {
+		w.passed = true
+		w.visit.passOn()
+	}
 }
 
 // naming is how a host's name is asked for before a worker is needed.

@@ -41,6 +41,7 @@ type worker struct {
 	crawler *Crawler
 	*urlReader
 	onLink func(*extract.Found) // w.found, made once
+	onSent func()               // w.sent, likewise
 
 	robotsBody []byte
 	req        fetch.Request
@@ -74,6 +75,7 @@ type worker struct {
 	known    int
 
 	entered bool // there is room for what its next request brings
+	passed  bool // the visit has another starter since the request went out
 }
 
 // maxKeptBody is the largest body buffer that a worker keeps for the next page.
@@ -81,7 +83,7 @@ const maxKeptBody = 1 << 20
 
 func (c *Crawler) newWorker() *worker {
 	w := &worker{crawler: c, urlReader: c.newURLReader()}
-	w.onLink = w.found
+	w.onLink, w.onSent = w.found, w.sent
 	return w
 }
 
@@ -280,7 +282,8 @@ func (w *worker) found(ln *extract.Found) {
 // shown is the URL of the page at hand as records have it, made once.
 func (w *worker) shown() string {
 	if w.name == "" {
-		w.name = string(w.url.AppendRedacted(nil))
+		var room [256]byte
+		w.name = string(w.url.AppendRedacted(room[:0]))
 	}
 	return w.name
 }
