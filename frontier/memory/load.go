@@ -149,7 +149,8 @@ func (l *loader) loadLent(s *site, r *reader) {
 
 func (l *loader) loadSum(key, value []byte) bool {
 	r := reader{b: value}
-	l.sums[string(key[3:])] = r.int()
+	n := r.int()
+	l.sums[string(key[3:])] = &n
 	return !r.bad
 }
 

@@ -42,7 +42,7 @@ type shardState struct {
 	expiry   heap[*lease]
 	dead     map[string]*letters
 	rules    map[string]*siteRules
-	sums     map[string]int64      // for reports
+	sums     map[string]*int64     // for reports
 	seeds    map[string]string     // what became of the first
 	gone     [2][]frontier.TopSite // sites that are forgotten, the first by pages and by dead
 	words    map[string]string     // that many sites share
@@ -64,7 +64,7 @@ func newShardState(f *Frontier, k int) *shardState {
 		leases: make(map[string]*lease),
 		dead:   make(map[string]*letters),
 		rules:  make(map[string]*siteRules),
-		sums:   make(map[string]int64),
+		sums:   make(map[string]*int64),
 		seeds:  make(map[string]string),
 		words:  make(map[string]string),
 		stats:  frontier.ShardStats{Shard: k, Slot: shardSlot(f, k)},

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"seine/frontier"
@@ -62,9 +63,14 @@ func (p *shardState) addSum(name string, n int64) {
 	if n == 0 {
 		return
 	}
-	p.sums[name] += n
+	sum := p.sums[name]
+	if sum == nil {
+		sum = new(int64)
+		p.sums[strings.Clone(name)] = sum // so that name itself may be a passing one
+	}
+	*sum += n
 	if p.tx != nil {
-		p.value = binary.AppendVarint(p.value[:0], p.sums[name])
+		p.value = binary.AppendVarint(p.value[:0], *sum)
 		p.tx.Set(append(p.newKey(keySum), name...), p.value)
 	}
 }
@@ -131,10 +137,10 @@ func (f *Frontier) Sums(ctx context.Context, k int) (*frontier.Sums, error) {
 	}
 	p.lock()
 	defer p.mu.Unlock()
-	sums := &frontier.Sums{Counts: maps.Clone(p.sums), Seeds: maps.Clone(p.seeds)}
-	for name, n := range sums.Counts {
-		if n == 0 {
-			delete(sums.Counts, name)
+	sums := &frontier.Sums{Counts: make(map[string]int64, len(p.sums)), Seeds: maps.Clone(p.seeds)}
+	for name, sum := range p.sums {
+		if *sum != 0 {
+			sums.Counts[name] = *sum
 		}
 	}
 	sums.Pages = p.firstSites(p.gone[0], func(s *site) int64 { return s.tally.pages })

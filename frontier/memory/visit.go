@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"seine/frontier"
@@ -153,6 +154,8 @@ func (p *shardState) pick(l *lease, most int) {
 // false means that nothing may follow.
 func (p *shardState) take(l *lease, class, most int) bool {
 	q := l.site.queues[class]
+	l.records = slices.Grow(l.records, min(most, q.n))
+	l.positions = slices.Grow(l.positions, min(most, q.n))
 	for n := 0; n < most && q.n > 0; n++ {
 		seq, rec := numberOf(q.peek())
 		lost := entryLost(rec) > 0
