@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 
@@ -59,5 +60,34 @@ func TestEpoch(t *testing.T) {
 	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A look for a known URL in a table that caches do not hold, and work of some 100 ns
+// behind it, which need not wait for the look.
+func BenchmarkKnown(b *testing.B) {
+	k := newKnownURLs(1 << 20)
+	known := make([]canon.Fingerprint, 1<<19)
+	for i := range known {
+		known[i] = canon.Fingerprint{Site: rand.Uint64(), Key: rand.Uint64()}
+		k.add(known[i], 0)
+	}
+	i, found, work := 0, 0, uint64(1)
+	for b.Loop() {
+		if k.has(known[i], 0) {
+			found++
+		}
+		if i++; i == len(known) {
+			i = 0
+		}
+		for range 100 {
+			work = work*6364136223846793005 + 1442695040888963407
+		}
+	}
+	if work == 0 {
+		b.Log(work)
+	}
+	if found < b.N*9/10 {
+		b.Errorf("%d of %d are known", found, b.N)
 	}
 }
