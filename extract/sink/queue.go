@@ -275,15 +275,10 @@ func (q *Queue) persist(b *Batch) error {
 		return err
 	}
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
-		last := false
-		select {
-		case <-q.closing:
-			last = true
-		default:
-		}
+		last := q.isClosing()
 		err := q.cfg.Commit(q.ctx, b)
 		if err == nil {
-			if last {
+			if q.isClosing() { // meanwhile, maybe: the next batch has as long as this one
 				q.hurry.Reset(patience)
 			}
 			return nil
@@ -305,6 +300,15 @@ func (q *Queue) persist(b *Batch) error {
 		case <-q.closing:
 			timer.Stop()
 		}
+	}
+}
+
+func (q *Queue) isClosing() bool {
+	select {
+	case <-q.closing:
+		return true
+	default:
+		return false
 	}
 }
 

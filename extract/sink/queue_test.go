@@ -91,23 +91,30 @@ func TestQueueCloseOfHangingCommit(t *testing.T) {
 
 // A long queue whose commits end one after the other is not cut short by Close.
 func TestQueueCloseOfLongQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := NewQueue(QueueConfig{Name: "test", BatchLen: 1, Commit: func(ctx context.Context, b *Batch) error {
-			select {
-			case <-time.After(patience * 3 / 4):
-			case <-ctx.Done():
+	for _, underway := range []bool{false, true} { // the first commit, when Close comes
+		synctest.Test(t, func(t *testing.T) { closeLongQueue(t, underway) })
+	}
+}
+
+func closeLongQueue(t *testing.T, underway bool) {
+	q := NewQueue(QueueConfig{Name: "test", BatchLen: 1, Commit: func(ctx context.Context, b *Batch) error {
+		select {
+		case <-time.After(patience * 3 / 4):
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}})
+	for range 10 {
+		q.Add(nil, []byte("entry"), func(err error) {
+			if err != nil {
+				t.Error(err)
 			}
-			return ctx.Err()
-		}})
-		for range 10 {
-			q.Add(nil, []byte("entry"), func(err error) {
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		if err := q.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+		})
+	}
+	if underway {
+		synctest.Wait()
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
 }
