@@ -35,7 +35,7 @@ type agenda struct {
 }
 
 // idleWorker is how long a worker waits for work before it ends, up to twice.
-const idleWorker = 10 * time.Second
+const idleWorker = 5 * time.Second
 
 func newAgenda(size int, serve func(*worker, *visit), mk func() *worker, onRoom func()) *agenda {
 	a := &agenda{size: size, serve: serve, make: mk, onRoom: onRoom}
