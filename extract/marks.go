@@ -20,7 +20,9 @@ const (
 	blockBytes = 64
 	aheadBytes = 2 // that are looked at behind a block
 	minBlocks  = 2 // are marked in one go at first: a tag that has no end in them is in doubt
-	maxBlocks  = 32
+	// maxBlocks are marked in one go: enough that the call weighs nothing. A marker tells
+	// of 64 at most which have doubts.
+	maxBlocks = 32
 )
 
 // marker marks as many blocks of b as dst has; b is aheadBytes longer, and no tag is
@@ -91,8 +93,9 @@ type index struct {
 // forget is for another chunk, or where no marks are right.
 func (x *index) forget() { x.start, x.end, x.blocks = 0, 0, minBlocks }
 
-// reach marks what of b stands at i; false when less than minBlocks do. It marks more
-// each time, so that it takes no longer than what there is between two scripts is long.
+// reach marks what of b stands at i; false when less than minBlocks do. It marks twice
+// as much each time: what turns out to be a script or a comment is marked in vain, and
+// that must cost no more than what was read before it.
 func (x *index) reach(b []byte, i int, with *needles) bool {
 	if i < x.end {
 		return true

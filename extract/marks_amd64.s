@@ -129,7 +129,7 @@
 	VPCMPEQB Y10, y, y \
 	VPAND    Y11, y, y
 
-// func markAVX2(dst *marks, src *byte, blocks int, with *needles)
+// func markAVX2(dst *tags, src *byte, blocks int, with *needles) (doubtful uint64)
 TEXT ·markAVX2(SB), NOSPLIT, $48-40
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
@@ -198,7 +198,7 @@ block:
 	VPSHUFB Z28, high, Z28 \
 	VPANDQ  Z28, y, y
 
-// func markAVX512(dst *marks, src *byte, blocks int, with *needles)
+// func markAVX512(dst *tags, src *byte, blocks int, with *needles) (doubtful uint64)
 TEXT ·markAVX512(SB), NOSPLIT, $48-40
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI

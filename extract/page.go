@@ -72,12 +72,12 @@ type Counts struct {
 // without it; where a base comes after all, Facts.LateBase says for how many it
 // was too late. Links of headers, sitemaps, feeds and style sheets do not wait.
 type Page struct {
-	cfg   PageConfig
-	scan  *Scanner
-	parse *canon.Parser
-	sites *canon.Sites
-	emit  func(*Found)
-	links func(*Link) // take, made once
+	cfg    PageConfig
+	scan   *Scanner
+	parse  *canon.Parser
+	sites  *canon.Sites
+	emit   func(*Found)
+	onLink func(*Link) // take, made once
 
 	base    canon.URL  // of a base element, or an xml:base
 	baseURL *canon.URL // what links are resolved with
@@ -107,7 +107,7 @@ func NewPage(cfg PageConfig) *Page {
 	}
 	cfg.MaxLinks = cmp.Or(cfg.MaxLinks, 20_000)
 	p := &Page{cfg: cfg, scan: NewScanner(cfg.Config), parse: canon.NewParser(cfg.Canon), sites: canon.NewSites(cfg.LimitBy)}
-	p.links = p.take
+	p.onLink = p.take
 	if !cfg.Every {
 		p.scan.col.met = p.repeats
 	}
@@ -133,7 +133,7 @@ func (p *Page) Reset(doc Doc, emit func(*Found)) {
 	p.seen.clear()
 	p.raws.clear()
 	p.queue.clear()
-	p.scan.Reset(doc, p.links)
+	p.scan.Reset(doc, p.onLink)
 }
 
 // Write takes the next bytes of the document; it never fails.

@@ -34,7 +34,8 @@ type agenda struct {
 	running  sync.WaitGroup
 }
 
-// idleWorker is how long a worker waits for work before it ends, up to twice.
+// idleWorker is the time between two sweeps: a worker ends when it had no work for that
+// long, or up to twice.
 const idleWorker = 5 * time.Second
 
 func newAgenda(size int, serve func(*worker, *visit), mk func() *worker, onRoom func()) *agenda {

@@ -360,7 +360,8 @@ func (w *worker) fillRecord(err error) {
 	}
 }
 
-// fillRecord fills what a record says without a request.
+// fillRecord fills what a record says without a request; at is when the URL was fetched,
+// or was not.
 func (v *visit) fillRecord(r *sink.Record, item *frontier.Item, o *frontier.Outcome, at time.Time) {
 	r.V = sink.Version
 	r.FetchedAt = at.UTC()
