@@ -182,6 +182,14 @@ func (p *planned) run(o options, want *plan.Plan, server *nginx.Server, dir stri
 		if masters, err = findMasters(o.redis); err != nil {
 			return got, err
 		}
+		for _, m := range masters { // of what a crawl takes, after another one too: scripts and, a megabyte, how long each command took
+			if _, err := m.do("script", "flush"); err != nil {
+				return got, err
+			}
+			if _, err := m.do("config", "resetstat"); err != nil {
+				return got, err
+			}
+		}
 		before = heldBy(masters)
 		c := &crawl{options: o, name: fmt.Sprintf("planned-%d-%d", os.Getpid(), time.Now().UnixNano())}
 		known := fmt.Sprint(pages * max(1, p.fresh))

@@ -197,14 +197,23 @@ func (m *master) memory() float64 {
 	return n
 }
 
+// do runs a command of Redis.
+func (m *master) do(args ...string) (string, error) {
+	host, port, _ := strings.Cut(m.addr, ":")
+	out, err := exec.Command("redis-cli", append([]string{"-e", "-h", host, "-p", port}, args...)...).Output()
+	if err != nil {
+		return "", fmt.Errorf("redis-cli at %s: %w", m.addr, err)
+	}
+	return string(out), nil
+}
+
 // info reads one number of INFO.
 func (m *master) info(section, name string) (float64, error) {
-	host, port, _ := strings.Cut(m.addr, ":")
-	out, err := exec.Command("redis-cli", "-h", host, "-p", port, "info", section).Output()
+	out, err := m.do("info", section)
 	if err != nil {
-		return 0, fmt.Errorf("redis-cli at %s: %w", m.addr, err)
+		return 0, err
 	}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
 			return strconv.ParseFloat(rest, 64)
 		}
