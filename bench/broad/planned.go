@@ -182,11 +182,8 @@ func (p *planned) run(o options, want *plan.Plan, server *nginx.Server, dir stri
 		if masters, err = findMasters(o.redis); err != nil {
 			return got, err
 		}
-		for _, m := range masters { // of what a crawl takes, after another one too: scripts and, a megabyte, how long each command took
-			if _, err := m.do("script", "flush"); err != nil {
-				return got, err
-			}
-			if _, err := m.do("config", "resetstat"); err != nil {
+		for _, m := range masters { // or it would count to the first crawl alone
+			if err := m.forget(); err != nil {
 				return got, err
 			}
 		}

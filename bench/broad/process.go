@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"seine/bench/machine"
 )
 
 // times is what a process has used of the processors.
@@ -197,23 +200,21 @@ func (m *master) memory() float64 {
 	return n
 }
 
-// do runs a command of Redis.
-func (m *master) do(args ...string) (string, error) {
-	host, port, _ := strings.Cut(m.addr, ":")
-	out, err := exec.Command("redis-cli", append([]string{"-e", "-h", host, "-p", port}, args...)...).Output()
-	if err != nil {
-		return "", fmt.Errorf("redis-cli at %s: %w", m.addr, err)
-	}
-	return string(out), nil
+// forget drops what a server keeps of crawls that are deleted: their scripts and, a
+// megabyte, how long each command took.
+func (m *master) forget() error {
+	_, scripts := machine.Redis(m.addr, "script", "flush")
+	_, times := machine.Redis(m.addr, "config", "resetstat")
+	return errors.Join(scripts, times)
 }
 
 // info reads one number of INFO.
 func (m *master) info(section, name string) (float64, error) {
-	out, err := m.do("info", section)
+	out, err := machine.Redis(m.addr, "info", section)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(out) {
+	for line := range strings.Lines(string(out)) {
 		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
 			return strconv.ParseFloat(rest, 64)
 		}

@@ -386,22 +386,18 @@ func (r *runner) wrk() (measure, error) {
 // redisCPU is the processor time that all masters have used.
 func (r *runner) redisCPU() (time.Duration, error) {
 	var total time.Duration
-	for addr := range strings.SplitSeq(r.redis, ",") {
-		host, port, _ := strings.Cut(addr, ":")
-		out, err := exec.Command("redis-cli", "-h", host, "-p", port, "info", "cpu").Output()
-		if err != nil {
-			return 0, fmt.Errorf("redis-cli: %w", err)
-		}
-		for line := range strings.Lines(string(out)) {
+	err := r.masters(func(reply []byte) error {
+		for line := range strings.Lines(string(reply)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 			if name == "used_cpu_sys" || name == "used_cpu_user" {
 				s, err := strconv.ParseFloat(value, 64)
 				if err != nil {
-					return 0, err
+					return err
 				}
 				total += time.Duration(s * float64(time.Second))
 			}
 		}
-	}
-	return total, nil
+		return nil
+	}, "info", "cpu")
+	return total, err
 }

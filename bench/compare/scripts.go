@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"seine/bench/machine"
 )
 
 // Redis counts all scripts as one command, EVALSHA. Its SLOWLOG tells them apart,
@@ -53,16 +53,12 @@ func (r *runner) usage() (u usage, err error) {
 // masters runs a command on all masters and hands on what each says.
 func (r *runner) masters(hand func(reply []byte) error, command ...string) error {
 	for addr := range strings.SplitSeq(r.redis, ",") {
-		host, port, err := net.SplitHostPort(addr)
+		reply, err := machine.Redis(addr, command...)
 		if err != nil {
 			return err
 		}
-		out, err := exec.Command("redis-cli", append([]string{"-e", "-h", host, "-p", port}, command...)...).Output()
-		if err == nil {
-			err = hand(out)
-		}
-		if err != nil {
-			return fmt.Errorf("redis-cli %s of %s: %w", strings.Join(command, " "), addr, err)
+		if err := hand(reply); err != nil {
+			return fmt.Errorf("redis-cli %s at %s: %w", strings.Join(command, " "), addr, err)
 		}
 	}
 	return nil

@@ -1,9 +1,11 @@
-// Package machine says what a file of results was measured with.
+// Package machine says what a file of results was measured with, and asks the Redis
+// servers that it was measured on.
 package machine
 
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -40,6 +42,20 @@ func Tee(file string) (out io.Writer, close func() error, err error) {
 		return nil, nil, err
 	}
 	return io.MultiWriter(os.Stdout, f), f.Close, nil
+}
+
+// Redis runs a command of redis-cli at a server's address and returns what it prints.
+// An error that the server answers is one too.
+func Redis(addr string, command ...string) ([]byte, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	out, err := exec.Command("redis-cli", append([]string{"-e", "-h", host, "-p", port}, command...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("redis-cli %s at %s: %w", strings.Join(command, " "), addr, err)
+	}
+	return out, nil
 }
 
 func cpuModel() string {

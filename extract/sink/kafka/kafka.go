@@ -73,25 +73,25 @@ var _ sink.Sink = (*Sink)(nil)
 
 // trouble keeps why brokers do not answer, for the client tries again without a
 // word: the last error of connecting, which says more than a connection's end, or
-// else of reading.
-type trouble struct{ last atomic.Pointer[error] }
+// else the first of reading.
+type trouble struct{ kept atomic.Pointer[error] }
 
 func (t *trouble) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	if err != nil {
-		t.last.Store(&err)
+		t.kept.Store(&err)
 	}
 }
 
 func (t *trouble) OnBrokerRead(b kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
 	if err != nil {
 		err = fmt.Errorf("reading from %s: %w", net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))), err)
-		t.last.CompareAndSwap(nil, &err)
+		t.kept.CompareAndSwap(nil, &err)
 	}
 }
 
 // take returns the error kept and forgets it.
 func (t *trouble) take() error {
-	if err := t.last.Swap(nil); err != nil {
+	if err := t.kept.Swap(nil); err != nil {
 		return *err
 	}
 	return errors.New("no broker said why")
@@ -237,7 +237,7 @@ func message(key, value []byte) *kgo.Record {
 func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
 	if s.batch != b {
 		s.batch = b
-		s.trouble.last.Store(nil) // of a batch before
+		s.trouble.kept.Store(nil) // it was of a batch before
 		for i := range b.Len() {
 			s.unsent = append(s.unsent, message(b.Entry(i)))
 		}

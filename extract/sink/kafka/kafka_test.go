@@ -3,6 +3,8 @@ package kafka
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -212,12 +214,10 @@ func TestRestart(t *testing.T) {
 	for round := 1; round <= rounds; round++ {
 		c.Close()
 		write(round)
-		refused := func() bool { err := s.Err(); return err != nil && strings.Contains(err.Error(), "connection refused") }
-		for deadline := time.Now().Add(time.Minute); !refused(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("Err does not tell: ", s.Err())
-			}
-		}
+		sinktest.Until(t, "Err tells of a refused connection", func() bool {
+			err := s.Err()
+			return err != nil && strings.Contains(err.Error(), "connection refused")
+		})
 		c = cluster(t, opts...)
 	}
 	if err := s.Close(); err != nil {
@@ -234,6 +234,32 @@ func TestRestart(t *testing.T) {
 	}
 	if len(seen) != each*(rounds+1) {
 		t.Errorf("%d of %d records", len(seen), each*(rounds+1))
+	}
+}
+
+// Why a broker does not answer is that it cannot be connected to, whenever the end
+// of a connection that stood before is read; by itself that end names its broker.
+func TestTrouble(t *testing.T) {
+	var of trouble
+	broker := kgo.BrokerMetadata{Host: "broker.example", Port: 9092}
+	refused := errors.New("connection refused")
+	read := func(err error) { of.OnBrokerRead(broker, 0, 0, 0, 0, err) }
+	connect := func(err error) { of.OnBrokerConnect(broker, 0, nil, err) }
+	for _, step := range []func(){
+		func() { read(io.EOF); connect(refused) },
+		func() { connect(refused); read(io.EOF); read(nil); connect(nil) },
+	} {
+		step()
+		if err := of.take(); !errors.Is(err, refused) {
+			t.Error(err)
+		}
+	}
+	read(io.EOF)
+	if err := of.take(); !errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "broker.example:9092") {
+		t.Error(err)
+	}
+	if err := of.take(); errors.Is(err, io.EOF) || errors.Is(err, refused) {
+		t.Error("it was told before: ", err)
 	}
 }
 

@@ -97,15 +97,6 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 // The crawl waits while consumers lag, and goes on when they pop, as scrapy-redis
 // does: nothing is missing, in order.
 func TestConsumersLag(t *testing.T) {
@@ -125,7 +116,7 @@ func TestConsumersLag(t *testing.T) {
 			})
 		}
 	}()
-	until(t, "it waits", func() bool { return errors.Is(s.Err(), errLag) })
+	sinktest.Until(t, "it waits", func() bool { return errors.Is(s.Err(), errLag) })
 	if held := c.Redis().MemoryUsage(context.Background(), "crawl:items").Val(); held > 2*bound {
 		t.Errorf("%d bytes", held)
 	}
@@ -150,7 +141,7 @@ func TestMemoryHigh(t *testing.T) {
 	server.Nodes[0].Do(t, "CONFIG", "SET", "maxmemory", "8mb")
 	done := make(chan error, 1)
 	s.Write(sinktest.Record(0), func(err error) { done <- err })
-	until(t, "it waits", func() bool { return errors.Is(s.Err(), errHigh) })
+	sinktest.Until(t, "it waits", func() bool { return errors.Is(s.Err(), errHigh) })
 	if n := c.Redis().Exists(context.Background(), "crawl:items").Val(); n != 0 {
 		t.Error("appended above the mark")
 	}
@@ -188,7 +179,7 @@ func TestKilledAndSlow(t *testing.T) {
 	}()
 	grows := func() {
 		from := s.QueueStats().Kept
-		until(t, "it writes", func() bool { return s.QueueStats().Kept > from+500 })
+		sinktest.Until(t, "it writes", func() bool { return s.QueueStats().Kept > from+500 })
 	}
 	for range 3 {
 		grows()
@@ -196,7 +187,7 @@ func TestKilledAndSlow(t *testing.T) {
 		node.Restart(t)
 		grows()
 		node.Stop(t)
-		until(t, "the queue is full", func() bool { return s.QueueStats().Pending > 40_000 })
+		sinktest.Until(t, "the queue is full", func() bool { return s.QueueStats().Pending > 40_000 })
 		time.Sleep(400 * time.Millisecond) // calls time out and are repeated
 		node.Cont(t)
 	}

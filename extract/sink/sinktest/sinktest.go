@@ -270,8 +270,8 @@ func twice(t *testing.T, o Target) {
 	want(t, o, 50, false)
 }
 
-// until waits for a state that must come.
-func until(t *testing.T, what string, ok func() bool) {
+// Until waits for a state that must come, a minute at most.
+func Until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -290,10 +290,10 @@ func broken(t *testing.T, o Target) {
 	write(t, s, 0, 20)()
 	mend := o.Break(t)
 	wait := write(t, s, 20, 200)
-	until(t, "Err tells", func() bool { return s.Err() != nil })
+	Until(t, "Err tells", func() bool { return s.Err() != nil })
 	mend()
 	wait()
-	until(t, "Err is nil", func() bool { return s.Err() == nil })
+	Until(t, "Err is nil", func() bool { return s.Err() == nil })
 	shut(t, s)
 	want(t, o, 200, false)
 }
@@ -311,7 +311,7 @@ func closeBroken(t *testing.T, o Target) {
 	for i := 20; i < 40; i++ {
 		s.Write(Record(i), func(err error) { mu.Lock(); errs = append(errs, err); mu.Unlock() })
 	}
-	until(t, "Err tells", func() bool { return s.Err() != nil })
+	Until(t, "Err tells", func() bool { return s.Err() != nil })
 	began := time.Now()
 	if err := s.Close(); err == nil {
 		t.Error("Close returned nil though records were lost")
