@@ -195,7 +195,7 @@ type Outcome struct {
 	NotBefore time.Duration // Retry, Again: from now
 	Next      *Next         // Again
 	Blameless bool          // Retry: for no reason of the URL's, so its class and attempts stay
-	Cause     string        // Retry, Dead: one of the causes of the README's table
+	Cause     string        // Retry, Dead: one of the causes in extract/sink/README.md
 	Text      string        // Dead: the last error, bounded by the caller
 	Tries     uint8         // Dead: fetches of this visit that it ends, 0 or 1
 	Facts     *Facts        // Done, Again, Dead: what reports count of it, nil = nothing

@@ -12,7 +12,7 @@ import (
 func (g *grammar) check(env *boot.Env) error {
 	err := errors.Join(g.NameFlag.Check(), g.CrawlFlags.Check(), g.ProcessFlags.Check(), g.FetchFlags.Check())
 	if err == nil && slices.Contains(env.Said, "out") && slices.ContainsFunc(g.Out, hasPassword) {
-		return boot.Usage("out: a password on the command line is seen by all users of the machine: put it into the environment or a file, see README")
+		return boot.Usage("out: a password on the command line is seen by all users of the machine: put it into the environment or a file, see extract/sink/README.md")
 	}
 	if err == nil {
 		_, err = g.destinations()

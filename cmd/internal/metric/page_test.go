@@ -65,9 +65,9 @@ func TestRuntime(t *testing.T) {
 	}
 }
 
-// The README has every metric with its labels, and no other.
+// deploy/README.md has every metric with its labels, and no other.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("../../../README.md")
+	text, err := os.ReadFile("../../../deploy/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestReadme(t *testing.T) {
 	_, section, found := strings.Cut(section, "| metric | what |")
 	section, _, _ = strings.Cut(section, "\n\n")
 	if !ok || !found {
-		t.Fatal("the README has no table of metrics")
+		t.Fatal("deploy/README.md has no table of metrics")
 	}
 	told := map[string][]string{} // labels by name
 	for row := range strings.Lines(section) {
@@ -87,7 +87,7 @@ func TestReadme(t *testing.T) {
 			names, labels := expand(m[1])
 			for _, name := range names {
 				if _, twice := told[name]; twice {
-					t.Errorf("the README has %s twice", name)
+					t.Errorf("deploy/README.md has %s twice", name)
 				}
 				told[name] = labels
 			}
@@ -96,9 +96,9 @@ func TestReadme(t *testing.T) {
 	for _, row := range metric.Table {
 		labels, ok := told[row.Name]
 		if !ok {
-			t.Errorf("the README lacks %s", row.Name)
+			t.Errorf("deploy/README.md lacks %s", row.Name)
 		} else if slices.Sort(labels); !slices.Equal(labels, slices.Sorted(slices.Values(row.Labels))) {
-			t.Errorf("%s has labels %v, in the README %v", row.Name, row.Labels, labels)
+			t.Errorf("%s has labels %v, in deploy/README.md %v", row.Name, row.Labels, labels)
 		}
 		if row.Help == "" || strings.ContainsAny(row.Help, "\n\\") {
 			t.Errorf("help of %s: %q", row.Name, row.Help)
@@ -106,7 +106,7 @@ func TestReadme(t *testing.T) {
 		delete(told, row.Name)
 	}
 	for name := range told {
-		t.Errorf("the README has %s, which there is not", name)
+		t.Errorf("deploy/README.md has %s, which there is not", name)
 	}
 }
 

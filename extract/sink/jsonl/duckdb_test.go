@@ -13,11 +13,11 @@ import (
 	"seine/extract/sink/sinktest"
 )
 
-// TestDuckDB: the queries that README shows run on files that this package wrote,
+// TestDuckDB: the queries that extract/sink/README.md shows run on files that this package wrote,
 // compressed or not.
 func TestDuckDB(t *testing.T) {
 	python := sinktest.Python(t)
-	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "README.md"))
+	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
