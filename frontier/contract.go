@@ -198,7 +198,7 @@ type Outcome struct {
 	Cause     string        // Retry, Dead: one of the causes in extract/sink/README.md
 	Text      string        // Dead: the last error, bounded by the caller
 	Tries     uint8         // Dead: fetches of this visit that it ends, 0 or 1
-	Facts     *Facts        // Done, Again, Dead: what reports count of it, nil = nothing
+	Facts     *Facts        // what reports count of it, nil = nothing; of a Retry only its status
 }
 
 // Next is a URL that is fetched again, as it will be lent then. A site has one of a

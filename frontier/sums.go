@@ -65,7 +65,7 @@ const TopStep = 16
 const (
 	SumPage    = "page:"    // status, and ":" and kind of content
 	SumBytes   = "bytes:"   // the same
-	SumRetry   = "retry:"   // cause
+	SumRetry   = "retry:"   // cause, and ":" and status where there was an answer
 	SumDead    = "gone:"    // cause; what died of lost fetchers is not in it
 	SumSeed    = "seed:"    // fate
 	SumRefused = "refused:" // reason
@@ -93,7 +93,11 @@ func (st *Settlement) Sum(add func(kind, name, detail string, n int64)) {
 		o := &st.Outcomes[i]
 		switch o.Kind {
 		case Retry:
-			add(SumRetry, o.Cause, "", 1)
+			detail := ""
+			if o.Facts != nil && o.Facts.Status > 0 {
+				detail = statusName(o.Facts.Status)
+			}
+			add(SumRetry, o.Cause, detail, 1)
 			continue
 		case Dead:
 			add(SumDead, o.Cause, "", 1)

@@ -14,8 +14,8 @@ import (
 	"seine/frontier"
 )
 
-// answers counts what sites answered: by status code, and the pages among that by
-// the kind of their content. Both are bounded, whatever sites send.
+// answers counts what sites answered to requests for pages and robots.txt: by status
+// code, and the pages of class 2xx by the kind of their content. Both are bounded, whatever sites send.
 type answers struct {
 	codes [600]atomic.Uint64 // 0 counts the codes that nobody registered
 	media [len(mediaKinds)]atomic.Uint64
@@ -60,18 +60,23 @@ func kindOf(mediaType string) int {
 // count takes in one answer, and returns its status and the kind of its content, ""
 // for none, in the small sets of frontier.Facts.
 func (a *answers) count(r *fetch.Response) (status int, media string) {
-	code := r.Status
-	status = code
-	if !registered(code) {
-		code, status = 0, frontier.StatusOther
-	}
-	a.codes[code].Add(1)
+	status = a.countCode(r.Status)
 	if r.Status >= 200 && r.Status < 300 {
 		kind := kindOf(r.Type)
 		a.media[kind].Add(1)
 		media = mediaKinds[kind]
 	}
 	return status, media
+}
+
+// countCode takes in the status of one answer, and returns it as frontier.Facts has it.
+func (a *answers) countCode(status int) int {
+	if !registered(status) {
+		a.codes[0].Add(1)
+		return frontier.StatusOther
+	}
+	a.codes[status].Add(1)
+	return status
 }
 
 // registered says whether a status code is one that is shown by itself: of

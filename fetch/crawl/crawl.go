@@ -89,6 +89,8 @@ type Crawler struct {
 	lastEnded    atomic.Int64 // when a request last ended, Unix ms
 	lastAnswered atomic.Int64 // when a site answered last, Unix ms
 	lastFailed   atomic.Int64 // and when one failed
+	lastServed   atomic.Int64 // when a site answered with what was asked for
+	lastRefused  atomic.Int64 // and when one refused, with a status that is tried again
 	visits       atomic.Int64 // visits not settled
 	writing      atomic.Int64 // records that the sink has not taken over yet
 	recording    atomic.Int64 // pages whose record is on its way to the sink
@@ -183,6 +185,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	defer context.AfterFunc(c.ctx, c.drain)()
 	c.lastEnded.Store(time.Now().UnixMilli())
 	c.lastAnswered.Store(time.Now().UnixMilli())
+	c.lastServed.Store(time.Now().UnixMilli())
 	c.pollCounters(c.ctx)
 	c.holdPages(c.ctx)                          // the page limit holds from the first page on
 	back, stopBack := context.WithCancel(c.ctx) // admitters and settlers outlive the shard loops

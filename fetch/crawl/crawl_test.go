@@ -301,9 +301,16 @@ func TestRetryAfter(t *testing.T) {
 	})
 	w.page("busy.example/p1")
 	r.seed("http://busy.example/p0")
-	r.run()
+	crawler := r.run()
 	if len(r.store.by(t)) != 2 {
 		t.Errorf("%d records", len(r.store.by(t)))
+	}
+	var page strings.Builder
+	crawler.WriteMetrics(&page)
+	for _, want := range []string{`answers_total{code="503"} 1`, `answers_total{code="200"} 2`, `pages_total{class="5xx"} 1`, `pages_total{class="2xx"} 2`} {
+		if !strings.Contains(page.String(), "seine_crawl_"+want+"\n") {
+			t.Errorf("%s is missing: an answer that is tried again counts too", want)
+		}
 	}
 	log := w.requests("busy.example", false)
 	if len(log) != 3 || log[1].at.Sub(log[0].at) < time.Second {

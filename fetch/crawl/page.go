@@ -147,6 +147,7 @@ func (w *worker) conclude(r reply, err error) {
 	}
 	w.takeCookies()
 	w.decide(&r, err)
+	w.countAnswer()
 	p.outcome.Tries = 1
 	if !p.goesBack() {
 		w.planNext(err)
@@ -453,14 +454,26 @@ func (w *worker) applyRules(encoding string) (made []byte) {
 	return result.AppendJSON(nil)
 }
 
-// noteFacts counts the answer of the page just fetched, and fills in what reports
-// count of it.
+// countAnswer counts the request just made, whatever becomes of its URL: a site that
+// refuses every request shows in the metrics. A request that this machine could not
+// make is none.
+func (w *worker) countAnswer() {
+	p, cs := w.page, w.crawler.count
+	if w.resp.Status > 0 {
+		p.facts.Status, p.facts.Media = cs.answers.count(&w.resp)
+	} else if p.outcome.Kind == frontier.Requeue {
+		return
+	}
+	cs.page(&w.resp)
+	if p.outcome.Kind == frontier.Retry && w.resp.Status > 0 {
+		p.outcome.Facts = &p.facts
+	}
+}
+
+// noteFacts fills in what reports count of the page just fetched.
 func (w *worker) noteFacts() {
 	f := &w.page.facts
 	f.Bytes, f.Seed = w.rec.Bytes, seedOf(w.item, w.rec.URL)
-	if w.resp.Status > 0 {
-		f.Status, f.Media = w.crawler.count.answers.count(&w.resp)
-	}
 	if w.scan {
 		n := w.scanner.Counts()
 		w.refused[refusedInvalid] += n.Invalid
@@ -484,10 +497,9 @@ func seedOf(item *frontier.Item, url string) string {
 	return url
 }
 
-// flushCounts counts the page just fetched and what became of its links.
+// flushCounts counts what became of the links of the page just fetched.
 func (w *worker) flushCounts() {
 	cs := w.crawler.count
-	cs.page(&w.resp)
 	cs.known.Add(w.known)
 	w.known = 0
 	cs.links.Add(int(w.page.facts.Links))

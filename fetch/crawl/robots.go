@@ -324,6 +324,9 @@ func (w *worker) requestRules(v *visit, addr netip.Addr, foreign bool) (err erro
 	if errors.Is(err, errRobotsEnough) {
 		err = nil
 	}
+	if err == nil {
+		w.crawler.count.answers.countCode(w.resp.Status)
+	}
 	v.requested(w.replyOf(began, err, false))
 	return err
 }

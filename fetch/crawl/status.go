@@ -19,6 +19,7 @@ const (
 	limitEmpty       = "empty"
 	limitPoliteness  = "politeness"
 	limitUnreachable = "unreachable" // no site answers
+	limitRefused     = "refused"     // all answers are refusals: 429, 503 and the like
 	limitWorkers     = "workers"     // all of --concurrency are busy
 	limitNetwork     = "network"     // answers are waited for
 	limitDNS         = "dns"
@@ -31,7 +32,7 @@ const (
 	limitHandler     = "handler" // workers wait for the Handler
 )
 
-var limitNames = []string{limitEmpty, limitPoliteness, limitUnreachable, limitWorkers, limitNetwork, limitDNS, limitFiles, limitPorts, limitCPU, limitRedis, limitMemory, limitSink, limitHandler}
+var limitNames = []string{limitEmpty, limitPoliteness, limitUnreachable, limitRefused, limitWorkers, limitNetwork, limitDNS, limitFiles, limitPorts, limitCPU, limitRedis, limitMemory, limitSink, limitHandler}
 
 // bottleneck is what bounds the rate, as found once a second.
 type bottleneck struct {
@@ -57,13 +58,21 @@ func (c *Crawler) Busy() bool {
 }
 
 // unreachable reports whether what was asked lately failed, all of it.
-func (c *Crawler) unreachable() bool {
-	answered, failed := c.lastAnswered.Load(), c.lastFailed.Load()
-	return failed > answered && time.Since(time.UnixMilli(answered)) > unreachableAfter
+func (c *Crawler) unreachable() bool { return onlyLately(&c.lastFailed, &c.lastAnswered) }
+
+// refused reports whether sites answered lately, and nothing but refusals.
+func (c *Crawler) refused() bool { return onlyLately(&c.lastRefused, &c.lastServed) }
+
+// onlyLately reports whether bad came last, and good, which are both Unix ms, not for
+// noneFor.
+func onlyLately(bad, good *atomic.Int64) bool {
+	last := good.Load()
+	return bad.Load() > last && time.Since(time.UnixMilli(last)) > noneFor
 }
 
-// unreachableAfter is for how long no site may have answered while others failed.
-const unreachableAfter = 5 * time.Second
+// noneFor is for how long no site may have answered, or served a page, while others
+// failed or refused.
+const noneFor = 5 * time.Second
 
 // findBottleneck looks from the back of a page's path to its front, and names
 // what holds up the rest.
@@ -73,7 +82,7 @@ func (c *Crawler) findBottleneck() {
 	if short == fetch.ClassResolver {
 		short = limitDNS
 	}
-	name := limitEmpty
+	var name string
 	handlers, hanging, _, _ := c.handling.now(time.Now())
 	switch {
 	case c.sinkStalls():
@@ -94,14 +103,26 @@ func (c *Crawler) findBottleneck() {
 		name = limitRedis
 	case hanging > 0, handlers > 0 && handlers == c.agenda.busy():
 		name = limitHandler
-	case c.unreachable():
-		name = limitUnreachable
-	case c.delayed() > 0, c.anyLater():
-		name = limitPoliteness
-	case c.agenda.busy() > 0:
-		name = limitNetwork
+	default:
+		name = c.limitOfSites()
 	}
 	c.bottleneck.now.Store(&name)
+}
+
+// limitOfSites is what bounds the rate where nothing on this side does.
+func (c *Crawler) limitOfSites() string {
+	waits, asks := c.delayed() > 0 || c.anyLater(), c.agenda.busy() > 0
+	switch {
+	case !waits && !asks:
+		return limitEmpty
+	case c.unreachable():
+		return limitUnreachable
+	case c.refused():
+		return limitRefused
+	case waits:
+		return limitPoliteness
+	}
+	return limitNetwork
 }
 
 // cpuBusy reports whether this process used 85% of the processors it may use

@@ -83,6 +83,14 @@ func TestLimitedBy(t *testing.T) {
 			r.cfg.Fetcher = deaf{}
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
+		{"all sites refuse", limitRefused, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+			w.rest(text(429, ""))
+			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
+		}},
+		{"all sites refuse robots.txt", limitRefused, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+			w.on("/robots.txt", text(503, ""))
+			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
+		}},
 		{"a sink that cannot write", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) { r.store.stalled = true }},
 		{"a full disk under the crawl itself", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
 			r.cfg.Fault = func() error { return syscall.ENOSPC }

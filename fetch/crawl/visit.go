@@ -401,6 +401,7 @@ func (v *visit) requested(r reply) {
 		v.clock.started(r.began, r.latency)
 	}
 	if r.answered {
+		c.lastServed.Store(now)
 		v.clock.answered()
 	}
 	if r.failure != nil {
@@ -413,6 +414,9 @@ func (v *visit) requested(r reply) {
 // time it comes back, another each time. Called with mu.
 func (v *visit) refused(began time.Time, f failure) {
 	c := v.loop.crawler
+	if f.cause == causeStatus {
+		c.lastRefused.Store(time.Now().UnixMilli())
+	}
 	v.clock.refused(began, f)
 	if v.clock.failures < asideAfter || v.aside {
 		return

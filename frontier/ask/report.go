@@ -111,7 +111,7 @@ func (r *Summary) count(counts map[string]int64) {
 		case frontier.SumDead:
 			r.Causes = append(r.Causes, Count{Name: rest, URLs: n})
 		case frontier.SumRetry:
-			r.Retries = append(r.Retries, Count{Name: rest, URLs: n})
+			r.Retries = append(r.Retries, Count{Name: strings.Replace(rest, ":", " ", 1), URLs: n})
 		case frontier.SumSite:
 			r.Sites = append(r.Sites, Count{Name: rest, URLs: n})
 		case frontier.SumRefused:

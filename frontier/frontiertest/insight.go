@@ -190,6 +190,12 @@ func insightSums(k *kit) {
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Facts: page(503, "", 0), Kind: frontier.Again, NotBefore: time.Hour, Next: &frontier.Next{Entry: v.Items[0].Entry}})
 	s := sums()
 	same(k, "a site has one last answer", fmt.Sprint(s.Counts["site:dns"], s.Counts["site:5xx"], s.Counts["page:503"]), "0 1 1")
+	k.advance(claimed)
+	v = k.lend(site, 1)
+	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Kind: frontier.Retry, NotBefore: time.Hour, Cause: "status", Facts: &frontier.Facts{Status: 429}})
+	s = sums()
+	same(k, "a refusal is counted by its status", fmt.Sprint(s.Counts["retry:status:429"], s.Counts["site:4xx"], s.Counts["site:5xx"], s.Counts["page:429"]), "1 1 0 0")
+	same(k, "and is the last answer", k.state(site).Tally.Last, "429")
 	for i := range frontier.SeedsKept {
 		k.must(k.f.NoteSeeds(k.ctx, k.shard(site), []string{fmt.Sprintf("https://a.example/seed/%d", i)}))
 	}

@@ -12,8 +12,8 @@ type Row struct {
 var Table = []Row{
 	{"seine_build_info", gauge, []string{"version", "goversion", "program"}, "1, of the version that runs."},
 
-	{"seine_crawl_pages_total", counter, []string{"class"}, "Requests for pages by class of their status, none without an answer."},
-	{"seine_crawl_answers_total", counter, []string{"code"}, "Answers by status code; codes that nobody registered are other."},
+	{"seine_crawl_pages_total", counter, []string{"class"}, "Requests for pages by class of their status, none without an answer; those that are tried again count too."},
+	{"seine_crawl_answers_total", counter, []string{"code"}, "Answers for pages and robots.txt by status code; codes that nobody registered are other."},
 	{"seine_crawl_media_total", counter, []string{"kind"}, "Answers of class 2xx by the kind of their content."},
 	{"seine_crawl_pages_unchanged_total", counter, nil, "Pages fetched again that were as they had been."},
 	{"seine_crawl_pages_duplicate_total", counter, nil, "Pages whose content another URL brought before."},
