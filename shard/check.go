@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,9 +36,9 @@ const checkWait = 5 * time.Second
 // is not judged.
 //
 // A master that does not answer in time is left for later, as are those that are
-// masters only later: from now on each is looked at before the first call to it,
-// and calls to one that is not fit wait until that is mended, which Config.Waits
-// is told of.
+// masters only later: from now on each is looked at before the first call to it, and
+// again after a connection to it broke, for it may have started anew. Calls to one
+// that is not fit wait until that is mended, which Config.Waits is told of.
 func (c *Client) Check(ctx context.Context) ([]Warning, error) {
 	c.judges.Store(true)
 	var mu sync.Mutex
@@ -47,6 +48,7 @@ func (c *Client) Check(ctx context.Context) ([]Warning, error) {
 		addr := n.Options().Addr
 		short, cancel := context.WithTimeout(ctx, checkWait)
 		defer cancel()
+		breaks := c.dialler.peer(addr).breaks.Load()
 		f, err := c.examine(short, n)
 		mu.Lock()
 		defer mu.Unlock()
@@ -56,9 +58,12 @@ func (c *Client) Check(ctx context.Context) ([]Warning, error) {
 			}
 			byText[w.What].Servers = append(byText[w.What].Servers, addr)
 		}
-		faults[addr] = errors.Join(f.faults...)
+		if f.master != "" && c.follows() { // it was replaced just now: its successor is judged before the first call
+			return ctx.Err()
+		}
+		faults[addr] = errors.Join(append(f.faults, f.replica(addr))...)
 		if err == nil && faults[addr] == nil {
-			c.fit.Store(addr, true)
+			c.fit.Store(addr, breaks)
 		}
 		return ctx.Err()
 	})
@@ -123,23 +128,31 @@ func (c *Client) warn(w Warning) {
 	}
 }
 
-// judge looks at a master before the first call to it, if Check was called.
+// follows reports whether the servers themselves tell which of them is master.
+func (c *Client) follows() bool { return c.cluster != nil || c.watch != nil }
+
+// judge looks at a master before the first call to it, and when it may have started
+// anew since, if Check was called.
 func (c *Client) judge(ctx context.Context, n *redis.Client) error {
 	if !c.judges.Load() {
 		return nil
 	}
 	addr := n.Options().Addr
-	if _, ok := c.fit.Load(addr); ok {
+	breaks := c.dialler.peer(addr).breaks.Load()
+	if at, ok := c.fit.Load(addr); ok && at == breaks {
 		return nil
 	}
 	f, err := c.examine(ctx, n)
-	if err == nil {
-		err = errors.Join(f.faults...)
-	}
 	if err != nil {
 		return err
 	}
-	if _, known := c.fit.LoadOrStore(addr, true); !known && c.cfg.Warns != nil {
+	if f.master != "" {
+		return fmt.Errorf("%w of %s", errReplica, f.master)
+	}
+	if err := errors.Join(f.faults...); err != nil {
+		return err
+	}
+	if _, known := c.fit.Swap(addr, breaks); !known && c.cfg.Warns != nil {
 		for _, w := range f.warnings {
 			if w.What == losable { // its replicas may be on their way, as it was not there just now
 				continue
@@ -155,6 +168,15 @@ func (c *Client) judge(ctx context.Context, n *redis.Client) error {
 type findings struct {
 	warnings []Warning // without Servers
 	faults   []error
+	master   string // address of its master, if it is a replica
+}
+
+// replica is the fault of a server at addr that is a replica, nil of a master.
+func (f *findings) replica(addr string) error {
+	if f.master == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is a replica; name its master %s instead", ErrUnfit, addr, f.master)
 }
 
 // losable is said of a server that keeps nothing.
@@ -182,7 +204,7 @@ func (c *Client) examine(ctx context.Context, n *redis.Client) (findings, error)
 		f.faults = append(f.faults, fmt.Errorf("%w: %s runs %s; Redis 7.0 or Valkey 7.2 is the oldest that works, upgrade it", ErrUnfit, addr, text))
 	}
 	if info["role"] == "slave" {
-		f.faults = append(f.faults, fmt.Errorf("%w: %s is a replica; name its master %s:%s instead", ErrUnfit, addr, info["master_host"], info["master_port"]))
+		f.master = net.JoinHostPort(info["master_host"], info["master_port"])
 	}
 	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" {
 		f.faults = append(f.faults, fmt.Errorf("%w: %s has maxmemory-policy %s and would throw parts of the crawl away; set maxmemory-policy noeviction", ErrUnfit, addr, p))

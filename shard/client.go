@@ -53,7 +53,7 @@ type Client struct {
 
 	epochs sync.Map    // shard number -> *epoch
 	judges atomic.Bool // Check was called: no master is worked on before it was found fit
-	fit    sync.Map    // addresses of masters that were
+	fit    sync.Map    // addresses of masters that were -> breaks of their peer then
 
 	mu    sync.Mutex
 	spare map[string]*redis.Client // by address, to nodes that a redirect named

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -56,9 +57,27 @@ func (f fault) String() string {
 	return [...]string{"permanent", "moved", "ask", "busy", "broken"}[f]
 }
 
-// passing are the error replies that end by themselves.
-var passing = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "MISCONF", "BUSY ",
-	"ERR max number of clients", "max number of clients"}
+// passing are the error replies that end by themselves, demotions aside: the cluster
+// changes, the server starts, its disk is full, or a script holds it up.
+var passing = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "NOREPLICAS", "MISCONF", "BUSY ",
+	"max number of clients", "Script attempted to execute a write command while the cluster is down",
+	"Script attempted to execute a command while the cluster is down", "Script killed by user"}
+
+// demotions are how a server says that it became a replica, before a call or during it:
+// a write there, a WAIT under way, a WAIT after that. CLIENT UNBLOCK ends a WAIT too.
+var demotions = []string{"READONLY", "UNBLOCKED", "WAIT cannot be used with replica"}
+
+// errReplica: a server that was taken for a master is a replica.
+var errReplica = errors.New("shard: the server is a replica")
+
+// isDemoted reports whether an error says that its server is a master no longer.
+func isDemoted(err error) bool { return errors.Is(err, errReplica) || hasAnyPrefix(err, demotions) }
+
+// hasAnyPrefix reports whether err is an error reply that begins with one of some
+// texts, after "ERR ".
+func hasAnyPrefix(err error, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return redis.HasErrorPrefix(err, p) })
+}
 
 // classify says what a failed try means, and for moved and ask the address of
 // the other node ("" when the reply has none).
@@ -76,10 +95,8 @@ func classify(err error) (f fault, addr string) {
 				return []fault{moved, ask}[i], addr
 			}
 		}
-		for _, prefix := range passing {
-			if strings.HasPrefix(text, prefix) {
-				return busy, ""
-			}
+		if hasAnyPrefix(err, passing) || hasAnyPrefix(err, demotions) {
+			return busy, ""
 		}
 		return permanent, ""
 	}
@@ -87,7 +104,7 @@ func classify(err error) (f fault, addr string) {
 	switch {
 	case errors.Is(err, redis.ErrClosed), errors.Is(err, errDatabase), errors.Is(err, errNoMaster), errors.As(err, &certificate):
 		return permanent, ""
-	case errors.Is(err, errLoading), errors.Is(err, ErrUnfit), errors.Is(err, ErrNoBloom): // until it is mended, or another is master
+	case errors.Is(err, errLoading), errors.Is(err, errReplica), errors.Is(err, ErrUnfit), errors.Is(err, ErrNoBloom): // until it is mended, or another is master
 		return busy, ""
 	case strings.HasPrefix(err.Error(), "redis: can't marshal"): // an argument of a type that has no wire form
 		return permanent, ""
@@ -106,15 +123,11 @@ var logins = []string{"NOAUTH", "WRONGPASS", "Protocol error: unauthenticated"}
 // allowed names the user in an error that says what it may not do, and the server in one
 // that says that nobody is logged in there.
 func (c *Client) allowed(n *redis.Client, err error) error {
-	for _, prefix := range logins {
-		if redis.HasErrorPrefix(err, prefix) && n != nil {
-			return fmt.Errorf("%w to %s, which asks for a password: %w", ErrLogin, n.Options().Addr, err)
-		}
+	if hasAnyPrefix(err, logins) && n != nil {
+		return fmt.Errorf("%w to %s, which asks for a password: %w", ErrLogin, n.Options().Addr, err)
 	}
-	for _, prefix := range refusals {
-		if redis.HasErrorPrefix(err, prefix) {
-			return fmt.Errorf("%w: the user %s of Redis may not do this; log in as one of another role (see deploy/acl): %w", ErrForbidden, or(c.cfg.Username, "default"), err)
-		}
+	if hasAnyPrefix(err, refusals) {
+		return fmt.Errorf("%w: the user %s of Redis may not do this; log in as one of another role (see deploy/acl): %w", ErrForbidden, or(c.cfg.Username, "default"), err)
 	}
 	return err
 }

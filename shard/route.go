@@ -82,7 +82,7 @@ func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *
 		if errors.Is(err, redis.ErrClosed) && !c.closed.Load() {
 			f, addr = broken, "" // go-redis closed a node that left the cluster
 		}
-		if redis.HasErrorPrefix(err, "READONLY") { // demoted: what answers to this address next is another master
+		if n != nil && isDemoted(err) { // what answers to this address next is another master
 			c.dialler.peer(n.Options().Addr).breaks.Add(1)
 		}
 		asking = f == ask

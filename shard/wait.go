@@ -43,6 +43,9 @@ func (w Wait) String() string {
 	if w.Shard >= 0 {
 		who += fmt.Sprintf(", master of shard %d", w.Shard)
 	}
+	if isDemoted(w.Err) {
+		return fmt.Sprintf("%s is a replica since a failover; this goes on by itself when the new master is known, or when it is master again", who)
+	}
 	if errors.Is(w.Err, ErrUnfit) || errors.Is(w.Err, ErrNoBloom) {
 		return fmt.Sprintf("%s is not fit for a crawl; nothing is done there until that is mended", who)
 	}
