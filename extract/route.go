@@ -2,7 +2,6 @@ package extract
 
 import (
 	"bytes"
-	"mime"
 	"strings"
 
 	"seine/extract/charset"
@@ -20,38 +19,6 @@ const (
 )
 
 func isMarkup(typ string) bool { return typ == "text/html" || typ == "application/xhtml+xml" }
-
-// headerType splits a Content-Type header into media type and charset, both
-// lower case; broken parameters do not hide the charset.
-func headerType(v string) (typ, label string) {
-	typ, params, err := mime.ParseMediaType(v)
-	if err == nil {
-		return typ, strings.ToLower(params["charset"])
-	}
-	typ, rest, _ := strings.Cut(strings.ToLower(v), ";")
-	if _, value, ok := strings.Cut(rest, "charset="); ok {
-		label = declaredLabel(value)
-	}
-	return strings.TrimSpace(typ), label
-}
-
-// declaredLabel reads the value of a charset parameter (MIME Sniffing, 4.4): up
-// to a semicolon, or a quoted string, whose end may be missing.
-func declaredLabel(v string) string {
-	quoted, ok := strings.CutPrefix(v, `"`)
-	if !ok {
-		v, _, _ = strings.Cut(v, ";")
-		return strings.TrimSpace(v)
-	}
-	var b strings.Builder
-	for i := 0; i < len(quoted) && quoted[i] != '"'; i++ {
-		if quoted[i] == '\\' && i+1 < len(quoted) {
-			i++
-		}
-		b.WriteByte(quoted[i])
-	}
-	return b.String()
-}
 
 // route says how the document that starts with b is read: by its media type,
 // where that tells; a sitemap by what it looks like, whatever its type.
@@ -77,7 +44,7 @@ func (s *Scanner) route(b []byte, unzipped bool) reader {
 			return readHTML
 		}
 		return readXML
-	case typ == "", typ == "unknown/unknown", typ == "application/unknown", typ == "*/*",
+	case typ == "", typ == "unknown/unknown", typ == "application/unknown",
 		unzipped && (typ == "application/gzip" || typ == "application/x-gzip" || typ == "application/octet-stream"):
 		if look == readLines {
 			return readNothing

@@ -1,6 +1,9 @@
 package extract
 
-import "seine/extract/charset"
+import (
+	"seine/extract/charset"
+	"seine/extract/mediatype"
+)
 
 // Scanner finds links and facts in the document that is written to it. One per
 // goroutine; made once and Reset for each document.
@@ -55,7 +58,7 @@ func (s *Scanner) Reset(doc Doc, emit func(*Link)) {
 	s.doc, s.read, s.wide = doc, readNothing, nil
 	if s.header != doc.ContentType || s.header == "" {
 		s.header, s.label = doc.ContentType, ""
-		typ, label := headerType(doc.ContentType)
+		typ, label := mediatype.Extract(doc.ContentType)
 		if s.typ = typ; label != "" {
 			_, s.label = charset.Lookup(label)
 		}

@@ -40,11 +40,13 @@ func TestReadType(t *testing.T) {
 		`text/html; charset="utf-8\`:                  `text/html`,
 		`text/html; a="b,c"; charset=x`:               "text/html;charset=x",
 		`text/html; a="b\",c"; charset=x, text/plain`: "text/plain",
-		`text/html; charset=""; charset=x`:            "text/html;charset=x",
+		`text/html; charset=""; charset=x`:            "text/html", // an empty one in quotes is declared
 		`text/html; charset="x" y; z=1`:               "text/html;charset=x",
 		`text/html; charset="a b"`:                    "text/html",
-		`,`:                                           "",
-		`"`:                                           "",
+		`text/html; charset=" utf-8 "`:                "text/html;charset=utf-8",
+		"text/html; charset=windows-1257, text/html":  "text/html;charset=windows-1257",
+		`,`: "",
+		`"`: "",
 	} {
 		if got := ReadType(v); got != want {
 			t.Errorf("%q: %q, want %q", v, got, want)
@@ -63,6 +65,7 @@ func TestTypeOfBody(t *testing.T) {
 	}{
 		{"Content-Type: text/html,text/html\r\n", words, "text/html", true},
 		{"Content-Type: text/html\r\nContent-Type: text/html; charset=koi8-r\r\n", words, "text/html;charset=koi8-r", true},
+		{"Content-Type: text/html; charset=windows-1257\r\nContent-Type: text/html\r\n", words, "text/html;charset=windows-1257", true},
 		{"Content-Type: text/html charset=koi8-r\r\n", html, "text/html;charset=koi8-r", true},
 		{"Content-Type: text/html charset=koi8-r\r\n", png, "image/png;charset=koi8-r", false},
 		{"Content-Type: */*\r\n", html, "text/html", true},

@@ -123,7 +123,9 @@ func (s *scan) look(b []byte) (end int) {
 			}
 		case !s.started:
 			s.started = true
-			s.odd = s.odd || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) || bytes.IndexByte(line, 0) >= 0
+			code, ok := bytes.CutPrefix(line, []byte("HTTP/1.1 "))
+			s.odd = s.odd || !ok || bytes.IndexByte(line, 0) >= 0 ||
+				len(code) == 0 || code[0] < '1' || code[0] > '9' // fasthttp makes 200 of status 000
 		default:
 			s.field(line)
 		}

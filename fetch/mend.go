@@ -115,6 +115,9 @@ func (m *mender) status(line []byte) (int, error) {
 		return 0, fmt.Errorf("%w: %q", errStatusLine, clipped(line))
 	}
 	status, _ := strconv.Atoi(code[:n])
+	if status < 100 {
+		return 0, errStatus
+	}
 	reason := strings.TrimLeft(code[n:], " \t")
 	switch {
 	case version == "HTTP/1.0":

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -148,9 +149,9 @@ func (j *Jar) put(c cookie, now int64) (changed bool) {
 	return true
 }
 
-// parse reads a Set-Cookie line as RFC 6265, section 5.2 and 5.3, has it. Name and
-// value are taken as they are; net/http reads the attributes, but would refuse names
-// and values that browsers take.
+// parse reads a Set-Cookie line as RFC 6265, sections 5.2 and 5.3, have it: of two
+// attributes of one name the last counts, and what an attribute cannot mean is as if
+// it were not there.
 func parse(line string, r Request, date string, now int64) (c cookie, ok bool) {
 	pair, attributes, _ := strings.Cut(line, ";")
 	name, value, ok := strings.Cut(pair, "=")
@@ -158,11 +159,34 @@ func parse(line string, r Request, date string, now int64) (c cookie, ok bool) {
 	if !ok || c.name == "" || strings.ContainsFunc(c.name+c.value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return c, false
 	}
-	a, err := http.ParseSetCookie("a=b;" + attributes)
-	if err != nil {
-		return c, false
+	domain, lives, untilDate := "", int64(-1), int64(-1) // seconds, -1 = not said
+	for attribute := range strings.SplitSeq(attributes, ";") {
+		name, value, _ := strings.Cut(attribute, "=")
+		value = strings.Trim(value, " \t")
+		switch strings.ToLower(strings.Trim(name, " \t")) {
+		case "domain":
+			if value != "" {
+				domain = strings.TrimPrefix(strings.ToLower(value), ".")
+			}
+		case "path":
+			c.path = value
+		case "secure":
+			c.secure = true
+		case "max-age":
+			if seconds, ok := maxAgeOf(value); ok {
+				lives = seconds
+			}
+		case "expires":
+			if t, ok := parseDate(value); ok {
+				from, err := http.ParseTime(date)
+				if err != nil {
+					from = time.Now()
+				}
+				untilDate = max(0, int64(t.Sub(from)/time.Second))
+			}
+		}
 	}
-	if domain := strings.TrimPrefix(strings.ToLower(a.Domain), "."); domain != "" {
+	if domain != "" {
 		switch {
 		case domain == r.Host:
 			_, err := netip.ParseAddr(strings.Trim(domain, "[]"))
@@ -173,19 +197,14 @@ func parse(line string, r Request, date string, now int64) (c cookie, ok bool) {
 			return c, false
 		}
 	}
-	if c.path = a.Path; !strings.HasPrefix(c.path, "/") {
+	if !strings.HasPrefix(c.path, "/") {
 		c.path = r.Path[:max(1, strings.LastIndexByte(r.Path, '/'))]
 	}
-	c.secure = a.Secure
-	switch expires := expiry(a); {
-	case a.MaxAge != 0:
-		c.expires = now + max(0, min(int64(a.MaxAge), maxAge))
-	case !expires.IsZero():
-		from, err := http.ParseTime(date)
-		if err != nil {
-			from = time.Now()
-		}
-		c.expires = now + max(0, min(int64(expires.Sub(from)/time.Second), maxAge))
+	if lives < 0 { // Max-Age wins
+		lives = untilDate
+	}
+	if lives >= 0 {
+		c.expires = now + min(lives, maxAge)
 	}
 	return c, true
 }
@@ -193,17 +212,18 @@ func parse(line string, r Request, date string, now int64) (c cookie, ok bool) {
 // maxAge bounds how long a cookie lives: ten years of seconds.
 const maxAge = 10 * 365 * 24 * 3600
 
-// expiry is the Expires of a cookie, zero for none. Beside the forms that net/http
-// reads there are those of other dates in HTTP, and that of Netscape's days.
-func expiry(a *http.Cookie) time.Time {
-	if !a.Expires.IsZero() || a.RawExpires == "" {
-		return a.Expires
+// maxAgeOf reads a Max-Age (RFC 6265, section 5.2.2), at least 0 and at most maxAge
+// seconds; ok is false where it is no number.
+func maxAgeOf(v string) (seconds int64, ok bool) {
+	digits := strings.TrimPrefix(v, "-")
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
 	}
-	if t, err := http.ParseTime(a.RawExpires); err == nil {
-		return t
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil && v == digits { // larger than any number
+		n = maxAge
 	}
-	t, _ := time.Parse("Mon, 02-Jan-06 15:04:05 MST", a.RawExpires)
-	return t
+	return max(0, min(n, maxAge)), true
 }
 
 // version begins the stored form of a jar: then per cookie name, value, host and

@@ -2,6 +2,7 @@ package cookie
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,14 @@ func TestHowLong(t *testing.T) {
 		{"Expires=Thu, 01-Jan-70 00:00:01 GMT", date, 0},
 		{"Expires=Thu, 01 Jan 2200 00:00:00 GMT", date, maxAge},
 		{"Expires=later", date, -1},
+		{`Expires="Thu, 01 Jan 2026 00:01:00 GMT"`, date, 60},
+		{"Expires=Thu, 01 Jan 2026 00:02:00 GMT; Expires=Thu, 01 Jan 2026 00:01:00 GMT", date, 60}, // the last counts
+		{"Expires=Thu, 01 Jan 2026 00:01:00 GMT; Expires=later", date, 60},
+		{"Max-Age=007", date, 7},
+		{"Max-Age=-99999999999999999999", date, 0},
+		{"Max-Age=99999999999999999999", date, maxAge},
+		{"Max-Age=+5", date, -1},
+		{"Max-Age=-", date, -1},
 		{"Expires=Thu, 01 Jan 1970 00:00:00 GMT; Max-Age=60", date, 60}, // Max-Age counts
 		{"Expires=" + time.Now().Add(time.Hour+time.Second/2).UTC().Format(time.RFC1123), "", 3600},
 	} {
@@ -115,6 +124,60 @@ func TestHowLong(t *testing.T) {
 			t.Errorf("%q: is gone", c.set)
 		case c.seconds > 0 && (!alive(c.seconds-1-slack) || alive(c.seconds+slack)):
 			t.Errorf("%q: does not live for %d s", c.set, c.seconds)
+		}
+	}
+}
+
+// TestDate holds the algorithm of RFC 6265, section 5.1.1, with the forms that servers
+// send to end a cookie.
+func TestDate(t *testing.T) {
+	past, err := os.ReadFile("../../../shared/testdata/webcases2/cookie-expires.txt")
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatal(err)
+	}
+	for form := range strings.Lines(string(past)) {
+		if d, ok := parseDate(strings.TrimRight(form, "\n")); !ok || d.Unix() > 1 || d.Unix() < 0 {
+			t.Errorf("%q: %v, %v", form, d, ok)
+		}
+	}
+	for form, want := range map[string]string{
+		"Thu, 01 Jan 1970 00:00:00 GMT":       "1970-01-01T00:00:00Z",
+		"Thu, 1 Jan 1970 00:00:00":            "1970-01-01T00:00:00Z",
+		"Thu, 01-Jan-1970 00:00:01 GMT":       "1970-01-01T00:00:01Z",
+		"thu, 01-jan-70 00:00:01 gmt":         "1970-01-01T00:00:01Z",
+		"Thu, 01 Jan 1970 0:0:0 GMT":          "1970-01-01T00:00:00Z",
+		"Thu Jan  1 00:00:00 1970":            "1970-01-01T00:00:00Z",
+		"Thursday, 01-January-1970 0:00:00 Z": "1970-01-01T00:00:00Z",
+		"1 Jan 1970 00:00:00 +0000":           "1970-01-01T00:00:00Z",
+		"1970 Jan 01 00:00:00":                "1970-01-01T00:00:00Z",
+		"Jan 01 1970 00:00:00":                "1970-01-01T00:00:00Z",
+		"00:00:00 01 1970 Jan":                "1970-01-01T00:00:00Z",
+		"01 Jan 69 00:00:00":                  "2069-01-01T00:00:00Z",
+		"01 Jan 1601 00:00:00":                "1601-01-01T00:00:00Z",
+		"29 Feb 2024 23:59:59x":               "2024-02-29T23:59:59Z",
+		"Thu,01/Jan/1970;00:00:00":            "1970-01-01T00:00:00Z",
+		"1st Jan 1970 00:00:00":               "1970-01-01T00:00:00Z",
+		"01 Jan 1600 00:00:00":                "",
+		"29 Feb 2023 00:00:00":                "",
+		"31 Apr 2023 00:00:00":                "",
+		"00 Jan 2023 00:00:00":                "",
+		"32 Jan 2023 00:00:00":                "",
+		"01 Jan 2023 24:00:00":                "",
+		"01 Jan 2023 00:60:00":                "",
+		"01 Jan 2023 00:00:60":                "",
+		"01 Jan 2023 00:00":                   "",
+		"01 Jan 2023 000:00:00":               "",
+		"01 anf 2023 00:00:00":                "",
+		"01 Jan 20233 00:00:00":               "",
+		"001 Jan 2023 00:00:00":               "", // 001 is the year, so no day is left
+		"2000-01-01":                          "",
+		"0":                                   "",
+		"-1":                                  "",
+		"":                                    "",
+	} {
+		d, ok := parseDate(form)
+		if got := d.Format(time.RFC3339); ok != (want != "") || ok && got != want {
+			t.Errorf("%q: %v %v, want %q", form, got, ok, want)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (w *worker) fetchedNow(failed bool) (now frontier.Fetched, unchanged bool) 
 	if resp.Header == nil {
 		return now, notModified
 	}
-	if tag := resp.Header.Get("ETag"); tag != "" && len(tag) <= maxETag {
+	if tag := resp.Header.Get("ETag"); isETag(tag) {
 		now.ETag = tag
 	}
 	if t, err := http.ParseTime(resp.Header.Get("Last-Modified")); err == nil && t.Unix() > 0 {
@@ -75,6 +75,12 @@ func (w *worker) fetchedNow(failed bool) (now frontier.Fetched, unchanged bool) 
 		return now, w.isAgain() && (sameTag || sameTime && now.ETag == last.ETag)
 	}
 	return now, w.isAgain() && now.Digest == last.Digest
+}
+
+// isETag reports whether an ETag can be sent back as a condition: If-None-Match reads
+// a bare * as any content there is (RFC 9110, section 13.1.2).
+func isETag(tag string) bool {
+	return tag != "" && len(tag) <= maxETag && tag != "*"
 }
 
 // planNext has the URL at hand fetched again when a rule of the crawl says so: what
