@@ -17,7 +17,7 @@ import (
 
 	"seine/bench/machine"
 	"seine/bench/nginx"
-	"seine/bench/plan"
+	"seine/frontier/plan"
 )
 
 // planned is a crawl that is planned from unit costs and then run.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"os"
@@ -10,14 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"seine/bench/plan"
 	"seine/cmd/internal/boot"
+	"seine/frontier/plan"
 	"seine/frontier/redis"
 )
 
 // planCmd asks for a plan. Its defaults are those of plan.Default.
 type planCmd struct {
-	Bench string `type:"path" placeholder:"FILE" help:"Unit costs: output of go test -run '^$$' -bench . ./... on a machine like yours; - is stdin (those in bench/results)."`
+	Bench string `type:"path" placeholder:"FILE" help:"Unit costs: output of go test -run '^$$' -bench . ./... on a machine like yours; - is stdin (those in cmd/frontier/units.txt)."`
 	From  string `placeholder:"CRAWL" help:"Take pages, sites, known and queued URLs from a running crawl."`
 
 	Pages      float64       `placeholder:"N" help:"Pages to fetch, such as 1e9."`
@@ -154,9 +155,14 @@ func (c *planCmd) readSizes(asked *plan.Asked) error {
 	return lines.Err()
 }
 
+// measuredUnits is the output of the benchmarks on the machine that it names; scripts/bench-units writes it.
+//
+//go:embed units.txt
+var measuredUnits string
+
 func (c *planCmd) units(env *boot.Env) (*plan.Units, error) {
 	if c.Bench == "" {
-		return plan.Measured()
+		return plan.ReadUnits("cmd/frontier/units.txt", strings.NewReader(measuredUnits))
 	}
 	in := io.Reader(env.In)
 	if c.Bench != "-" {

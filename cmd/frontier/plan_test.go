@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"seine/bench/plan"
+	"seine/frontier/plan"
 	"seine/shard/shardtest"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// layers says which packages of this module each may import. cmd and bench may
-// import all.
+// layers says which packages of this module each may import. cmd may import
+// all but bench, and bench may import all.
 var layers = map[string][]string{
 	"frontier/canon":        {},
 	"fetch/robots":          {},
@@ -24,6 +24,7 @@ var layers = map[string][]string{
 	"frontier/memory":       {"frontier", "frontier/memory/store", "shard", "frontier/canon"},
 	"frontier/memory/store": {},
 	"frontier/frontiertest": {"frontier", "frontier/canon"},
+	"frontier/plan":         {"frontier", "bloom"},
 	"frontier/ask":          {"frontier", "frontier/canon", "fetch/robots"},
 	"fetch":                 {"fetch/resolver", "extract/mediatype", "frontier/canon"},
 	"fetch/resolver":        {},
@@ -60,7 +61,7 @@ var vendors = map[string][]string{
 	"github.com/cockroachdb/":             {"frontier/memory/store"},
 	"golang.org/x/net/publicsuffix":       {"frontier/canon"},
 	"github.com/alecthomas/kong":          {"cmd/internal/boot", "cmd/frontier", "cmd/fetcher", "bench/web/synthweb"},
-	"golang.org/x/perf":                   {"bench/plan"},
+	"golang.org/x/perf":                   {"frontier/plan"},
 	"github.com/zeebo/xxh3":               {"fetch/crawl"},
 	"github.com/goccy/go-yaml":            {"cmd/internal/boot"},
 	"github.com/KimMachineGun/automeml":   {"cmd/internal/boot"},
@@ -96,6 +97,8 @@ func TestLayers(t *testing.T) {
 		for _, i := range p.Imports {
 			if own, ok := strings.CutPrefix(i, "seine/"); ok && inner && !slices.Contains(allowed, own) {
 				t.Errorf("%s imports %s", name, own)
+			} else if ok && strings.HasPrefix(name, "cmd/") && strings.HasPrefix(own, "bench/") {
+				t.Errorf("%s imports %s: the product needs nothing of the benchmarks", name, own)
 			}
 			for prefix, homes := range vendors {
 				if strings.HasPrefix(i, prefix) && !slices.Contains(homes, name) {

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"seine/bench/results"
 	"seine/bloom"
 )
 
@@ -67,11 +66,6 @@ func ReadUnits(name string, r io.Reader) (*Units, error) {
 	}
 	u.Machine = cmp.Or(strings.Join(machines, ", "), "a machine that the file does not name")
 	return u, nil
-}
-
-// Measured are the unit costs of bench/results, of the machine that they name.
-func Measured() (*Units, error) {
-	return ReadUnits("bench/results/units.txt", strings.NewReader(results.Units))
 }
 
 // lookup gathers what a plan takes from units, and what it does not find there.
@@ -162,7 +156,7 @@ func newCosts(u *Units, a *Asked) (*costs, error) {
 	c.record = us("extract/sink/jsonl", "Record/"+a.Records, "cpu-ns/record")
 	c.recordBytes = l.get("extract/sink/jsonl", "Record/"+a.Records, "file-B/record")
 	c.inFlight, c.idle = l.get("fetch", "InFlight", "B/request"), a.TLS*l.get("fetch", "IdleHosts/pool/https", "B/host")+(1-a.TLS)*l.get("fetch", "IdleHosts/pool/http", "B/host")
-	c.resident, c.lent = l.get("bench/plan", "Resident", "B/fetcher"), l.get("fetch/crawl", "LentSite", "B/site")
+	c.resident, c.lent = l.get("frontier/plan", "Resident", "B/fetcher"), l.get("fetch/crawl", "LentSite", "B/site")
 	if a.Again > 0 && a.Embedded {
 		c.again = l.get("frontier/memory", "Again", "bytes/URL")
 	} else if a.Again > 0 {
@@ -200,7 +194,7 @@ func (c *costs) redis(l *lookup) {
 	c.newOwn, c.newFar = both("URL/new/own=100%", "", "URL"), both("URL/new/own=0%", "", "URL")
 	c.seenOwn, c.seenFar = both("URL/seen/own=100%", "", "URL"), both("URL/seen/own=0%", "", "URL")
 	c.firstSite, c.rules = both("URL/first_of_its_site", "", "URL"), both("Rules", "", "site")
-	stand := func(per string) float64 { return l.get("bench/plan", "Standing/shard", per) }
+	stand := func(per string) float64 { return l.get("frontier/plan", "Standing/shard", per) }
 	c.standing = pair{stand("redis-us/s"), stand("client-us/s")}
 	c.standingRedis = stand("redis-B")
 	c.plain, c.entry = l.get(pkg, "EntryBytes/short", "bytes/entry"), l.get(pkg, "EntryBytes/nodes_-3", "bytes/entry")
