@@ -295,7 +295,7 @@ type ShardStats struct {
 	Paused    bool   `json:"paused"`
 	Silent    bool   `json:"silent,omitempty"` // RecentStats: it did not answer in time; the counts are older ones, or 0
 	Fault     string `json:"fault,omitempty"`  // Report: why it takes no writes, or, of one that is silent, refuses
-	Slot      int    `json:"slot"`
+	Slot      int    `json:"slot"`             // in Redis Cluster; 0 in one process
 	Master    string `json:"master"`
 	Memory    Memory `json:"memory"`
 }

@@ -51,12 +51,8 @@ func tag(k, n int) string {
 // Len is the number of shards.
 func (m Map) Len() int { return len(m.tags) }
 
-// Of returns the shard of a fingerprint: multiply-shift on its first half, so
-// that each of n shards splits into m of n*m.
-func (m Map) Of(f canon.Fingerprint) int {
-	hi, _ := bits.Mul64(f.Site, uint64(len(m.tags)))
-	return int(hi)
-}
+// Of returns the shard of a fingerprint.
+func (m Map) Of(f canon.Fingerprint) int { return f.Shard(len(m.tags)) }
 
 // FilterOf returns which of the n filters of its shard a fingerprint is in:
 // multiply-shift on its second half.

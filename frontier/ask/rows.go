@@ -24,9 +24,9 @@ func (a *Answer) Rows() []Row {
 	}
 	at := ""
 	if a.Master != "" {
-		at = " on " + a.Master
+		at = fmt.Sprintf(", slot %d on %s", a.Slot, a.Master)
 	}
-	row("site", "%s, shard %d, slot %d%s", a.Site, a.Shard, a.Slot, at)
+	row("site", "%s, shard %d%s", a.Site, a.Shard, at)
 	row("known", "%s", knownText(a.Known))
 	row("scope", "%s", scopeText(a.Scope))
 	row("robots.txt", "%s", robotsText(a.Robots))

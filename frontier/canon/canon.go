@@ -24,6 +24,7 @@ package canon
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -43,6 +44,13 @@ type Fingerprint struct {
 // FingerprintOf hashes a site and a key.
 func FingerprintOf(site, key []byte) Fingerprint {
 	return Fingerprint{Site: xxhash.Sum64(site), Key: xxhash.Sum64(key)}
+}
+
+// Shard is which of n shards owns f: multiply-shift on the site's half, so that each
+// of n shards splits into m of n*m.
+func (f Fingerprint) Shard(n int) int {
+	hi, _ := bits.Mul64(f.Site, uint64(n))
+	return int(hi)
 }
 
 // Append appends the 16 bytes of f, big endian, site first.

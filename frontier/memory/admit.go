@@ -31,7 +31,7 @@ func (f *Frontier) Admit(ctx context.Context, k int, candidates []frontier.Candi
 	}
 	for i := range candidates {
 		c := &candidates[i]
-		if own := f.shards.Of(c.Fingerprint); own != k {
+		if own := f.Of(c.Fingerprint); own != k {
 			return fmt.Errorf("memory: admit: candidate %d belongs to shard %d, not %d", i, own, k)
 		}
 		if c.Priority > 3 {

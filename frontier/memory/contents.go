@@ -18,7 +18,7 @@ func (f *Frontier) Duplicates(ctx context.Context, k int, contents []frontier.Co
 		return fmt.Errorf("memory: duplicates: %d answers for %d contents", len(duplicate), len(contents))
 	}
 	for i := range contents {
-		if own := f.shards.Of(contents[i].Digest); own != k {
+		if own := f.Of(contents[i].Digest); own != k {
 			return fmt.Errorf("memory: duplicates: content %d belongs to shard %d, not %d", i, own, k)
 		}
 	}

@@ -19,7 +19,6 @@ import (
 
 	"seine/frontier"
 	"seine/frontier/canon"
-	"seine/shard"
 )
 
 // openTries is how often Open looks again when a process that has the directory
@@ -62,7 +61,6 @@ func Open(ctx context.Context, path string, log *slog.Logger) (frontier.Operated
 type remote struct {
 	http     http.Client
 	layout   frontier.Layout
-	shards   shard.Map
 	settings atomic.Pointer[frontier.Settings]
 }
 
@@ -84,7 +82,7 @@ func dial(ctx context.Context, path string) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.layout, r.shards = d.Layout, shard.NewMap(d.Layout.Shards)
+	r.layout = d.Layout
 	r.take(d)
 	return r, nil
 }
@@ -132,7 +130,7 @@ func (r *remote) take(d described) *frontier.Settings {
 
 func (r *remote) Close() error                 { r.http.CloseIdleConnections(); return nil }
 func (r *remote) Shards() int                  { return r.layout.Shards }
-func (r *remote) Of(fp canon.Fingerprint) int  { return r.shards.Of(fp) }
+func (r *remote) Of(fp canon.Fingerprint) int  { return fp.Shard(r.layout.Shards) }
 func (r *remote) Layout() frontier.Layout      { return r.layout }
 func (r *remote) Settings() *frontier.Settings { return r.settings.Load() }
 func (r *remote) Refresh(ctx context.Context) (*frontier.Settings, error) {

@@ -41,7 +41,6 @@ import (
 
 	"seine/frontier"
 	"seine/frontier/canon"
-	"seine/shard"
 )
 
 // Config of a frontier; zero fields are the documented defaults.
@@ -115,7 +114,6 @@ type Frontier struct {
 	layout   frontier.Layout
 	settings atomic.Pointer[frontier.Settings]
 	changing sync.Mutex // held by Set and Pause
-	shards   shard.Map
 	states   []*shardState
 	began    time.Time // when it was created
 	run      string    // makes tokens of this process differ from those of others
@@ -179,7 +177,7 @@ func (f *Frontier) keepTime() {
 
 // build makes an empty crawl of f.
 func (f *Frontier) build(cfg Config) {
-	f.cfg, f.layout, f.shards = cfg, cfg.Layout, shard.NewMap(cfg.Layout.Shards)
+	f.cfg, f.layout = cfg, cfg.Layout
 	f.run = strings.ToLower(rand.Text()[:10])
 	f.settings.Store(&cfg.Settings)
 	for k := range cfg.Layout.Shards {
@@ -205,7 +203,7 @@ func (f *Frontier) Close() error {
 func (f *Frontier) Shards() int { return len(f.states) }
 
 // Of is the shard that owns a fingerprint.
-func (f *Frontier) Of(fp canon.Fingerprint) int { return f.shards.Of(fp) }
+func (f *Frontier) Of(fp canon.Fingerprint) int { return fp.Shard(len(f.states)) }
 
 // Layout is what the crawl is built on.
 func (f *Frontier) Layout() frontier.Layout { return f.layout }
@@ -295,7 +293,7 @@ func (f *Frontier) PausedShards(ctx context.Context) ([]int, error) {
 // shard returns shard k.
 func (f *Frontier) shard(ctx context.Context, k int, op string) (*shardState, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &shard.Error{Shard: k, Op: op, Err: err}
+		return nil, fmt.Errorf("frontier: shard %d: %s: %w", k, op, err)
 	}
 	if k < 0 || k >= len(f.states) {
 		return nil, fmt.Errorf("memory: %s: no shard %d in a crawl of %d shards", op, k, len(f.states))

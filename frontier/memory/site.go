@@ -2,13 +2,13 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"seine/frontier"
 	"seine/frontier/memory/store"
-	"seine/shard"
 )
 
 // The places of a site. The first four are the classes of the ready rule.
@@ -67,7 +67,7 @@ func newShardState(f *Frontier, k int) *shardState {
 		sums:   make(map[string]*int64),
 		seeds:  make(map[string]string),
 		words:  make(map[string]string),
-		stats:  frontier.ShardStats{Shard: k, Slot: shardSlot(f, k)},
+		stats:  frontier.ShardStats{Shard: k},
 	}
 }
 
@@ -147,7 +147,7 @@ func (p *shardState) unlock(ctx context.Context, op string) error {
 	last := p.flush()
 	p.mu.Unlock()
 	if err := p.f.dir.store.Await(ctx, last); err != nil {
-		return &shard.Error{Shard: p.k, Op: op, Err: err}
+		return fmt.Errorf("frontier: shard %d: %s: %w", p.k, op, err)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"seine/frontier"
-	"seine/shard"
 )
 
 // Stats counts every shard.
@@ -38,9 +37,6 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 	s.Leases = int64(len(p.leases))
 	return s, nil
 }
-
-// shardSlot is the slot that shard k would have in Redis Cluster.
-func shardSlot(f *Frontier, k int) int { return shard.Slot(f.shards.Tag(k)) }
 
 // Finished says whether nothing is left to do: no site in any ready class and
 // no visit out, on all shards at one moment, and no seeder at work. Paused

@@ -21,7 +21,7 @@ var layers = map[string][]string{
 	"frontier":              {"frontier/canon"},
 	"frontier/redis":        {"frontier", "bloom", "shard", "frontier/canon"},
 	"frontier/audit":        {"frontier", "frontier/redis", "bloom", "shard", "frontier/canon"},
-	"frontier/memory":       {"frontier", "frontier/memory/store", "shard", "frontier/canon"},
+	"frontier/memory":       {"frontier", "frontier/memory/store", "frontier/canon"},
 	"frontier/memory/store": {},
 	"frontier/frontiertest": {"frontier", "frontier/canon"},
 	"frontier/plan":         {"frontier", "bloom"},
