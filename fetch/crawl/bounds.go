@@ -120,12 +120,20 @@ func (b *budget) holds() bool {
 // to bring counts too, up to a quarter of the bound: near it few start at a time, and
 // where nothing waits any number may be under way, however slow sites are and however
 // large their pages.
+//
+// It bounds too how many pages wait for the sink, and for how long: a crash has them
+// fetched again.
 type flow struct {
-	max    int64
-	onOpen func() // called when pages take less than the bound again
+	max      int64
+	maxPages int           // that wait for the sink
+	maxWait  time.Duration // of the one that waits for longest
+	onOpen   func()        // called when requests may start again
 
 	mu       sync.Mutex
 	bytes    int64 // of pages
+	oldest   *page // of those that wait for the sink, see page.older
+	newest   *page
+	pages    int   // of them
 	underway int64 // requests that may start or have
 	usual    int64 // bytes of the page of one, by those that ended lately
 	line     []chan struct{}
@@ -136,8 +144,8 @@ const (
 	usualOver    = 16      // pages that flow.usual is a mean over
 )
 
-func newFlow(max int64, onOpen func()) *flow {
-	return &flow{max: max, onOpen: onOpen, usual: min(usualAtFirst, max)}
+func newFlow(cfg *Config, onOpen func()) *flow {
+	return &flow{max: cfg.OpenBytes, maxPages: cfg.SinkPages, maxWait: cfg.SinkWait, onOpen: onOpen, usual: min(usualAtFirst, cfg.OpenBytes)}
 }
 
 // enter returns true when there is room for a request, which counts from then on;
@@ -192,9 +200,9 @@ func (f *flow) add(n int64) {
 		return
 	}
 	f.mu.Lock()
-	was := f.bytes >= f.max
+	was := f.isFull()
 	f.bytes += n
-	opened := was && f.bytes < f.max
+	opened := was && !f.isFull()
 	f.serve()
 	f.mu.Unlock()
 	if opened {
@@ -202,8 +210,64 @@ func (f *flow) add(n int64) {
 	}
 }
 
+// writes counts a page that waits for the sink from now on.
+func (f *flow) writes(p *page) {
+	p.writtenAt = time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p.older = f.newest; p.older == nil {
+		f.oldest = p
+	} else {
+		p.older.newer = p
+	}
+	f.newest = p
+	f.pages++
+}
+
+// wrote says that a page waits for the sink no longer.
+func (f *flow) wrote(p *page) {
+	f.mu.Lock()
+	was := f.isFull()
+	if p.older == nil {
+		f.oldest = p.newer
+	} else {
+		p.older.newer = p.newer
+	}
+	if p.newer == nil {
+		f.newest = p.older
+	} else {
+		p.newer.older = p.older
+	}
+	p.older, p.newer = nil, nil
+	f.pages--
+	opened := was && !f.isFull()
+	f.serve()
+	f.mu.Unlock()
+	if opened {
+		f.onOpen()
+	}
+}
+
+// waiting is how many pages wait for the sink.
+func (f *flow) waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pages
+}
+
+// isFull reports whether pages take all that they may. Called with mu.
+func (f *flow) isFull() bool { return f.bytes >= f.max || f.sinkLags() }
+
+// sinkLags reports whether as many pages wait for the sink as may, or one as long as
+// it may. Called with mu.
+func (f *flow) sinkLags() bool {
+	return f.pages >= f.maxPages || f.oldest != nil && time.Since(f.oldest.writtenAt) >= f.maxWait
+}
+
 // hasRoom reports whether one more request may start. Called with mu.
-func (f *flow) hasRoom() bool { return f.bytes+min(f.underway*f.usual, f.max/4) < f.max }
+func (f *flow) hasRoom() bool {
+	return f.bytes+min(f.underway*f.usual, f.max/4) < f.max && !f.sinkLags()
+}
 
 // serve lets those in who come first. Called with mu.
 func (f *flow) serve() {
@@ -218,14 +282,14 @@ func (f *flow) serve() {
 func (f *flow) blocked() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.bytes >= f.max
+	return f.isFull()
 }
 
 // holdsUp reports whether requests wait for pages to go on.
 func (f *flow) holdsUp() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.bytes >= f.max || len(f.line) > 0
+	return f.isFull() || len(f.line) > 0
 }
 
 // isHalf reports whether pages hold half of what they may, or more.

@@ -31,6 +31,8 @@ type Config struct {
 	Lease        time.Duration // of a visit, extended every third of it; default 60 s
 	Linger       time.Duration // how long a batch waits for company, 0 for an in-process frontier
 	OpenBytes    int64         // pages that wait for sink and shards, default a sixteenth of Memory, 16 to 32 MB
+	SinkPages    int           // pages that wait for the sink, at which no request starts: a crash has them fetched again; default 1,000
+	SinkWait     time.Duration // how long one may wait for the sink before no request starts, default 5 s
 	KnownURLs    int           // size of the cache of known URLs, default 1 M (8 bytes each)
 	MaxLinks     int           // links taken from one page, default 20,000
 	MaxTries     int           // fetches of one URL at most, default 4
@@ -78,6 +80,8 @@ func (cfg *Config) fillDefaults() {
 	cfg.MaxVisits = cmp.Or(cfg.MaxVisits, int(max(1024, cfg.Memory/8/visitBytes)))
 	cfg.Lease = cmp.Or(cfg.Lease, time.Minute)
 	cfg.OpenBytes = cmp.Or(cfg.OpenBytes, min(max(16<<20, cfg.Memory/16), 32<<20))
+	cfg.SinkPages = cmp.Or(cfg.SinkPages, 1000)
+	cfg.SinkWait = cmp.Or(cfg.SinkWait, 5*time.Second)
 	cfg.KnownURLs = cmp.Or(cfg.KnownURLs, 1<<20)
 	cfg.MaxLinks = cmp.Or(cfg.MaxLinks, 20_000)
 	cfg.MaxTries = cmp.Or(cfg.MaxTries, 4)

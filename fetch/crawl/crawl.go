@@ -93,7 +93,6 @@ type Crawler struct {
 	lastRefused  atomic.Int64 // and when one refused, with a status that is tried again
 	visits       atomic.Int64 // visits not settled
 	writing      atomic.Int64 // records that the sink has not taken over yet
-	recording    atomic.Int64 // pages whose record is on its way to the sink
 	admitting    atomic.Int64 // pages whose candidates wait for verdicts
 }
 
@@ -112,7 +111,7 @@ func New(cfg Config) (*Crawler, error) {
 	if cfg.Handler != nil {
 		c.handling = newHandling(c.count.set)
 	}
-	c.flow = newFlow(cfg.OpenBytes, c.notifyHungry)
+	c.flow = newFlow(&c.cfg, c.notifyHungry)
 	c.budget.need = make(chan struct{}, 1)
 	pol, err := newPolicy(cfg.Frontier.Settings())
 	if err != nil {

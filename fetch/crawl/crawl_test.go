@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"seine/extract/fields"
 	"seine/extract/sink"
 	"seine/frontier"
+	"seine/frontier/memory"
 )
 
 // TestCrawl: every page of several sites once, each with its record.
@@ -396,6 +398,128 @@ func TestSinkBlocks(t *testing.T) {
 		t.Errorf("%d of 600 pages", n)
 	}
 	checkIdle(t, crawler)
+}
+
+// slowSink keeps one record at a time, in order, and each for so long. A process that
+// is killed loses those that wait.
+type slowSink struct {
+	*store
+	each    time.Duration
+	waiting chan func()
+	most    atomic.Int64 // records that waited at once
+	killed  atomic.Bool
+}
+
+func newSlowSink(t *testing.T, s *store, each time.Duration) *slowSink {
+	slow := &slowSink{store: s, each: each, waiting: make(chan func(), 10_000)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for keep := range slow.waiting {
+			time.Sleep(slow.each) // it is slow
+			if !slow.killed.Load() {
+				keep()
+			}
+		}
+	}()
+	t.Cleanup(func() { close(slow.waiting); <-ended })
+	return slow
+}
+
+func (s *slowSink) Write(r *sink.Record, done func(error)) {
+	rec := *r
+	s.waiting <- func() { s.store.add(rec); done(nil) }
+	s.most.Store(max(s.most.Load(), int64(len(s.waiting))))
+}
+
+// TestSlowSinkKilled: with an output that is slow, a fetcher that is killed again and
+// again has at most those pages fetched twice that were under way or waited for the
+// output, however many there are.
+func TestSlowSinkKilled(t *testing.T) {
+	const sites, pages, kills, workers, waiting = 30, 20, 4, 4, 20
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	s := frontier.DefaultSettings()
+	s.Delay, s.Jitter, s.Robots = 0, 0, "ignore"
+	var ahead atomic.Int64
+	began := time.Now()
+	q, err := memory.New(memory.Config{Layout: frontier.Layout{Shards: 2}, Settings: s, Now: func() time.Time {
+		return began.Add(time.Since(began) + time.Duration(ahead.Load()))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { q.Close() })
+	r.queue = q
+	r.cfg.Frontier, r.cfg.Concurrency, r.cfg.SinkPages = q, workers, waiting
+	for i := range sites {
+		host := fmt.Sprintf("s%d.example", i)
+		w.tree(host, pages)
+		r.seed("http://" + host + "/p0")
+	}
+	for range kills {
+		slow := newSlowSink(t, r.store, time.Millisecond)
+		r.cfg.Sink = slow
+		before := len(r.store.by(t))
+		ctx, kill := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		c := r.crawler()
+		go func() { ended <- c.Run(ctx) }()
+		until(t, "a part of the crawl is done", func() bool { return len(r.store.by(t)) >= before+60 })
+		slow.killed.Store(true)
+		kill()
+		<-ended
+		if n := slow.most.Load(); n < waiting/2 || n > waiting+workers {
+			t.Errorf("%d pages waited for the output at once, want about %d and at most %d", n, waiting, waiting+workers)
+		}
+		r.endLeases(&ahead)
+	}
+	r.cfg.Sink = r.store
+	r.run()
+	if n := len(r.store.by(t)); n != sites*pages {
+		t.Errorf("%d of %d pages have records", n, sites*pages)
+	}
+	extra := len(w.requests("", false)) - sites*pages
+	if most := kills * (2*workers + waiting); extra > most {
+		t.Errorf("%d pages were fetched twice after %d kills, want at most %d", extra, kills, most)
+	}
+	r.checkEmpty()
+}
+
+// TestSinkLags: no request starts while a page waits for the output for longer than
+// it may.
+func TestSinkLags(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	r.cfg.SinkWait = 20 * time.Millisecond
+	w.rest(text(200, "x"))
+	r.seed("http://s.example/first")
+	r.store.hold = true
+	c := r.crawler()
+	wait := r.start(c)
+	until(t, "a page waits for too long", c.flow.blocked)
+	until(t, "the sink is named", func() bool { return c.Progress().Limit == limitSink })
+	r.seed("http://s1.example/late", "http://s2.example/late", "http://s3.example/late")
+	for _, l := range c.loops {
+		for range 2 {
+			last := l.ticked.Load()
+			until(t, "a shard is asked again", func() bool { return l.ticked.Load() > last })
+		}
+	}
+	flushed := time.Now()
+	r.store.flush()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range w.requests("", false) {
+		if a.path == "/late" && a.at.Before(flushed) {
+			t.Errorf("%s was asked while a page waited for the output for too long", a.host)
+		}
+	}
+	if n := len(r.store.by(t)); n != 4 {
+		t.Errorf("%d of 4 pages", n)
+	}
+	checkIdle(t, c)
 }
 
 // TestRecordFields: optional fields, and those of a URL that was not asked for.

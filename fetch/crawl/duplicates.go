@@ -2,6 +2,8 @@ package crawl
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"strings"
 	"sync"
 	"time"
@@ -53,8 +55,9 @@ func isText(r *fetch.Response) bool {
 // compare sends the page at hand to the shard of its content, with its record. What that
 // shows of the worker's own memory goes along.
 func (w *worker) compare() {
-	q := &question{page: w.page, record: w.rec, skip: w.policy.settings.DuplicatesRule() == frontier.DuplicatesSkip,
-		content: frontier.NewContent(w.digest.bytes(), w.url.Key())}
+	skips := w.policy.settings.DuplicatesRule() == frontier.DuplicatesSkip
+	q := &question{page: w.page, record: w.rec, skip: skips && !w.item.Seed,
+		content: frontier.NewContent(w.contentDigest(skips), w.url.Key())}
 	if e := w.rec.Exchange; e != nil {
 		own := *e
 		q.record.Exchange = &own
@@ -65,6 +68,18 @@ func (w *worker) compare() {
 	p.size += q.size
 	p.charge(0)
 	w.crawler.loopOf(q.content.Digest).asker.add(q)
+}
+
+// contentDigest is what the content of the page at hand is known by. Where links of
+// duplicates are skipped, pages that differ in which links the crawl follows are no
+// duplicates: one at the greatest depth must not hide the links of another.
+func (w *worker) contentDigest(skips bool) []byte {
+	digest := w.digest.bytes()
+	if !skips || w.unfollowed == 0 {
+		return digest
+	}
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(digest, w.unfollowed))
+	return sum[:]
 }
 
 // sizeOf is about what a record that waits takes.

@@ -176,16 +176,7 @@ func TestDuplicatesKilled(t *testing.T) {
 					t.Fatal(err)
 				}
 				kill()
-				for shard := 0; shard < q.Shards() || r.stats().Leases > 0; shard++ { // its leases end
-					ahead.Add(int64(time.Second)) // more at once would be a gap in which nobody could extend
-					reply, err := q.Tick(t.Context(), shard%q.Shards(), frontier.TickRequest{MaxExpired: 100})
-					if err == nil {
-						_, err = q.Reap(t.Context(), shard%q.Shards(), reply.Expired)
-					}
-					if err != nil || shard > 1000 {
-						t.Fatal("the leases do not end: ", err)
-					}
-				}
+				r.endLeases(&ahead)
 				r.cfg.Frontier, r.cfg.Sink = q, r.store
 				r.run()
 				answers := map[string]map[bool]bool{}
@@ -213,6 +204,22 @@ func TestDuplicatesKilled(t *testing.T) {
 				}
 				r.checkEmpty()
 			})
+		}
+	}
+}
+
+// endLeases moves a clock ahead until the leases of a fetcher that was killed have ended.
+func (r *rig) endLeases(ahead *atomic.Int64) {
+	r.t.Helper()
+	q := r.queue
+	for shard := 0; shard < q.Shards() || r.stats().Leases > 0; shard++ {
+		ahead.Add(int64(time.Second)) // more at once would be a gap in which nobody could extend
+		reply, err := q.Tick(r.t.Context(), shard%q.Shards(), frontier.TickRequest{MaxExpired: 100})
+		if err == nil {
+			_, err = q.Reap(r.t.Context(), shard%q.Shards(), reply.Expired)
+		}
+		if err != nil || shard > 1000 {
+			r.t.Fatal("the leases do not end: ", err)
 		}
 	}
 }
@@ -254,4 +261,70 @@ type muteContents struct{ Frontier }
 func (m *muteContents) Duplicates(ctx context.Context, _ int, _ []frontier.Content, _ []bool) error {
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// TestDuplicatesUnfollowed: a page whose links the crawl does not follow hides no link
+// of another page with the same content.
+func TestDuplicatesUnfollowed(t *testing.T) {
+	const body = "<a href=http://b.example/next>the same</a>"
+	notAbove := func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("X-Robots-Tag", "nofollow")
+		same("text/html", body)(rw, r)
+	}
+	for name, c := range map[string]struct {
+		first func(*frontier.Candidate)
+		serve http.HandlerFunc
+	}{
+		"greatest depth": {func(c *frontier.Candidate) { c.URL, c.Depth = "http://b.example/first", 1 }, same("text/html", body)},
+		"out of scope":   {func(c *frontier.Candidate) {}, same("text/html", body)},
+		"nofollow":       {func(c *frontier.Candidate) { c.URL = "http://b.example/first" }, notAbove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, lookFor(frontier.DuplicatesSkip), func(t *testing.T, w *web, r *rig) {
+				if _, _, err := r.queue.Set(t.Context(), func(s *frontier.Settings) error { s.MaxDepth = 1; return nil }); err != nil {
+					t.Fatal(err)
+				}
+				w.on("/first", c.serve)
+				w.rest(same("text/html", body))
+				first := frontier.Candidate{URL: "http://a.example/first"}
+				c.first(&first)
+				r.admit(first.URL, func(c *frontier.Candidate) { c.Depth, c.Seed = first.Depth, false })
+				r.run()
+				if w.times("http://b.example/next") != 0 {
+					t.Fatal("the link of the first page was followed")
+				}
+				r.admit("http://b.example/second", func(c *frontier.Candidate) { c.Depth, c.Seed = 0, false })
+				r.run()
+				if w.times("http://b.example/next") != 1 {
+					t.Error("the link of the second page was not followed, though nobody followed it before")
+				}
+			})
+		})
+	}
+}
+
+// TestDuplicatesSeeds: the links of seeds are followed, whatever their content.
+func TestDuplicatesSeeds(t *testing.T) {
+	onBoth(t, lookFor(frontier.DuplicatesSkip), func(t *testing.T, w *web, r *rig) {
+		for _, p := range []string{"/1/", "/2/", "/3/"} {
+			w.on(p, same("text/html", "<a href=below>x</a>"))
+			w.on(p+"below", text(200, p))
+		}
+		r.seed("http://a.example/1/", "http://a.example/2/", "http://a.example/3/")
+		r.run()
+		duplicates := 0
+		for _, rec := range r.store.by(t) {
+			if rec.Duplicate {
+				duplicates++
+			}
+		}
+		for _, p := range []string{"/1/", "/2/", "/3/"} {
+			if w.times("http://a.example"+p+"below") != 1 {
+				t.Errorf("the link of the seed %s was not followed", p)
+			}
+		}
+		if duplicates != 2 {
+			t.Errorf("%d records say duplicate, want 2", duplicates)
+		}
+	})
 }

@@ -203,6 +203,9 @@ func (p *Page) RefuseLinks(match func(url string) bool) {
 // refused counts URLs that are not followed.
 func (p *Page) refused(r refusal, n int) {
 	if p.worker != nil {
+		if r == refusedHandler && n > 0 {
+			p.worker.unfollowed = p.worker.unfollowed*unfollowedPrime + p.worker.met + uint64(n)
+		}
 		p.worker.refused[r] += n
 		return
 	}

@@ -422,7 +422,7 @@ func checkIdle(t *testing.T, c *Crawler) {
 	}
 	c.flow.mu.Unlock()
 	for name, n := range map[string]int64{"visits": c.visits.Load(), "reserved": c.reserved.Load(),
-		"recording": c.recording.Load(), "admitting": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.agenda.hungry.Load())} {
+		"recording": int64(c.flow.waiting()), "admitting": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.agenda.hungry.Load())} {
 		if n != 0 {
 			t.Errorf("%s is %d at the end", name, n)
 		}

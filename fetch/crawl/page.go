@@ -43,6 +43,9 @@ type page struct {
 	seen       atomic.Int64 // candidates that were known
 	dropRecord bool         // its handler wants none
 	added      int          // of candidates, those that its handler added, the last
+
+	writtenAt    time.Time // when its record went to the sink
+	older, newer *page     // that wait for the sink, guarded by flow.mu
 }
 
 const (
@@ -515,7 +518,7 @@ func (w *worker) flushCounts() {
 func (p *page) write(r *sink.Record) {
 	c := p.visit.loop.crawler
 	p.charge(0)
-	c.recording.Add(1)
+	c.flow.writes(p)
 	if p.dropRecord {
 		p.recorded(nil)
 		return
@@ -578,7 +581,7 @@ func (v *visit) logURL(o *frontier.Outcome, item *frontier.Item, url func([]byte
 // back.
 func (p *page) recorded(err error) {
 	c := p.visit.loop.crawler
-	c.recording.Add(-1)
+	c.flow.wrote(p)
 	c.admitting.Add(1)
 	if err != nil {
 		c.endWith(fmt.Errorf("crawl: the sink lost a record, so its page was not settled: %w", err))

@@ -438,7 +438,7 @@ func TestKnown(t *testing.T) {
 
 func TestFlow(t *testing.T) {
 	opened := 0
-	f := newFlow(100, func() { opened++ })
+	f := newFlow(&Config{OpenBytes: 100, SinkPages: 1, SinkWait: time.Hour}, func() { opened++ })
 	stop := make(chan struct{})
 	f.add(99)
 	if f.blocked() || !f.enter(t.Context(), stop) {
@@ -479,7 +479,7 @@ func TestFlow(t *testing.T) {
 // TestFlowExpects: near the bound requests under way count as what their pages
 // usually come to; far from it any number may be under way, however large pages are.
 func TestFlowExpects(t *testing.T) {
-	f := newFlow(100<<10, func() {})
+	f := newFlow(&Config{OpenBytes: 100 << 10, SinkPages: 1, SinkWait: time.Hour}, func() {})
 	for range 200 { // pages of 10 KB
 		f.enter(t.Context(), nil)
 		f.add(10 << 10)
@@ -512,7 +512,7 @@ func TestFlowExpects(t *testing.T) {
 	if n := enterAll(100); n != 100 {
 		t.Errorf("%d more may start although no page waits", n)
 	}
-	f = newFlow(100, func() {})
+	f = newFlow(&Config{OpenBytes: 100, SinkPages: 1, SinkWait: time.Hour}, func() {})
 	f.enter(t.Context(), nil)
 	f.end(1 << 20)
 	if !f.hasRoom() {

@@ -51,28 +51,30 @@ type worker struct {
 	exchange   sink.Exchange
 
 	// Of the page being fetched:
-	policy   *policy
-	visit    *visit
-	lent     frontier.Item // of the visit, see starts
-	item     *frontier.Item
-	page     *page
-	name     string // of the page, see shown
-	src      source
-	scan     bool          // the body goes through the scanner
-	listing  bool          // as a sitemap or feed
-	scanner  *extract.Page // one of policy's, while a body comes and until its page is sent on
-	digest   *digest       // one of the crawler's, likewise; nil where no body came
-	brought  int           // candidates of the last page that had some
-	body     []byte
-	rules    fields.Rules // that make its fields
-	parsed   *fields.Page // the tree, once rules wanted it
-	linksOut []string     // links, where the record wants them
-	links    []foundLink  // where there is a Handler, and their text
-	linkText []byte
-	given    string // of its request, where the crawl keeps cookies: the Cookie header of the site's rule
-	asked    string // and the whole
-	refused  [refusals]int
-	known    int
+	policy     *policy
+	visit      *visit
+	lent       frontier.Item // of the visit, see starts
+	item       *frontier.Item
+	page       *page
+	name       string // of the page, see shown
+	src        source
+	scan       bool          // the body goes through the scanner
+	listing    bool          // as a sitemap or feed
+	scanner    *extract.Page // one of policy's, while a body comes and until its page is sent on
+	digest     *digest       // one of the crawler's, likewise; nil where no body came
+	brought    int           // candidates of the last page that had some
+	body       []byte
+	rules      fields.Rules // that make its fields
+	parsed     *fields.Page // the tree, once rules wanted it
+	linksOut   []string     // links, where the record wants them
+	links      []foundLink  // where there is a Handler, and their text
+	linkText   []byte
+	given      string // of its request, where the crawl keeps cookies: the Cookie header of the site's rule
+	asked      string // and the whole
+	refused    [refusals]int
+	known      int
+	met        uint64 // links of it that found was called with
+	unfollowed uint64 // which of them the crawl does not follow, 0 for none
 
 	entered bool // there is room for what its next request brings
 	passed  bool // the visit has another starter since the request went out
@@ -169,6 +171,7 @@ func (w *worker) begin(v *visit, item *frontier.Item) {
 	w.links, w.linkText = w.links[:0], w.linkText[:0]
 	w.scan = false
 	w.known = 0 // of a page that is to be fetched again, whose links count then
+	w.met, w.unfollowed = 0, 0
 	clear(w.refused[:])
 }
 
@@ -242,12 +245,13 @@ func (w *worker) found(ln *extract.Found) {
 		w.linkText = ln.URL.AppendRedacted(w.linkText)
 		w.links = append(w.links, foundLink{end: len(w.linkText), kind: ln.Kind, follow: ln.Follow})
 	}
+	w.met++
 	if ln.Foreign {
 		w.refused[refusedForeign]++
 		return
 	}
 	if !ln.Follow {
-		w.refused[refusedNofollow]++
+		w.refuseLink(refusedNofollow)
 		return
 	}
 	if ln.Kind == extract.Index {
@@ -255,11 +259,11 @@ func (w *worker) found(ln *extract.Found) {
 		return
 	}
 	if !w.policy.inScope(w.src, ln.URL, ln.Site) {
-		w.refused[refusedScope]++
+		w.refuseLink(refusedScope)
 		return
 	}
 	if r := w.policy.filter(ln.URL, w.item.Depth+1); r != accepted {
-		w.refused[r]++
+		w.refuseLink(r)
 		return
 	}
 	within := w.within(ln)
@@ -278,6 +282,16 @@ func (w *worker) found(ln *extract.Found) {
 		Priority: class, Depth: p.linkDepth, Referrer: p.referrer,
 	}, within)
 }
+
+// refuseLink counts the link at hand, which is not followed, and adds it to those
+// of the page.
+func (w *worker) refuseLink(r refusal) {
+	w.refused[r]++
+	w.unfollowed = w.unfollowed*unfollowedPrime + w.met
+}
+
+// unfollowedPrime is that of FNV-1a for 64 bits.
+const unfollowedPrime = 1099511628211
 
 // shown is the URL of the page at hand as records have it, made once.
 func (w *worker) shown() string {

@@ -22,12 +22,16 @@ func (s *SeedFlags) Any() bool { return len(s.Seed)+len(s.Sitemap)+len(s.File) >
 
 // ProcessFlags belong to one fetcher process, not to the crawl.
 type ProcessFlags struct {
-	Out         []string      `group:"output" sep:"none" placeholder:"OUTPUT" help:"Where records go; a page is settled when all outputs have it. A file: one JSON line each, added to what is there; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one. warc:DIR/PREFIX: WARC files; .zst behind it for zstd instead of gzip. postgres://USER@HOST/DB?table=NAME: rows of a table. redis: or redis://HOST?key=NAME: a list that consumers pop, CRAWL:items. kafka://HOST:PORT,…/TOPIC: messages, keyed by site. Repeatable."`
-	OutDrop     []string      `group:"output" placeholder:"NAME" help:"Outputs that may lose records when they are slow or broken, instead of holding the crawl; a name is what stands before the first colon, or jsonl."`
-	KeepSecrets bool          `group:"output" help:"Write the values of Authorization, Proxy-Authorization, Cookie and Set-Cookie too."`
-	Fields      []string      `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text, simhash. In the YAML file, rules may stand between them that make fields of pages."`
-	RotateSize  Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
-	RotateTime  time.Duration `least:"0s" group:"output" placeholder:"D" help:"Begin a new file after so long."`
+	Out         []string `group:"output" sep:"none" placeholder:"OUTPUT" help:"Where records go; a page is settled when all outputs have it. A file: one JSON line each, added to what is there; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one. warc:DIR/PREFIX: WARC files; .zst behind it for zstd instead of gzip. postgres://USER@HOST/DB?table=NAME: rows of a table. redis: or redis://HOST?key=NAME: a list that consumers pop, CRAWL:items. kafka://HOST:PORT,…/TOPIC: messages, keyed by site. Repeatable."`
+	OutDrop     []string `group:"output" placeholder:"NAME" help:"Outputs that may lose records when they are slow or broken, instead of holding the crawl; a name is what stands before the first colon, or jsonl."`
+	KeepSecrets bool     `group:"output" help:"Write the values of Authorization, Proxy-Authorization, Cookie and Set-Cookie too."`
+	Fields      []string `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text, simhash. In the YAML file, rules may stand between them that make fields of pages."`
+
+	OutPending     int           `least:"1" group:"output" default:"1000" placeholder:"N" help:"Fetched pages that may wait for outputs; at so many no request starts. After a crash they are fetched again (${default})."`
+	OutPendingTime time.Duration `least:"1ms" group:"output" default:"5s" placeholder:"D" help:"How long a fetched page may wait for outputs before no request starts (${default})."`
+
+	RotateSize Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
+	RotateTime time.Duration `least:"0s" group:"output" placeholder:"D" help:"Begin a new file after so long."`
 
 	OnRotate     string `group:"output" placeholder:"'COMMAND {}'" help:"Run this for every finished file of the outputs until it succeeds, {} being the file, as to bring files to object storage. Words are split at spaces; no shell."`
 	OnRotateJobs int    `least:"1" group:"output" default:"2" placeholder:"N" help:"Commands of --on-rotate that run side by side (${default})."`
