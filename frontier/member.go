@@ -45,6 +45,9 @@ type Member struct {
 	Seeding bool      `json:"seeding,omitempty"` // it admits seeds: the crawl is not finished, whatever its kind
 }
 
+// LimitReplica is Limit of a program whose new URLs no replica acknowledges.
+const LimitReplica = "replica"
+
 // EndFinished is how a run ended that left nothing to do.
 const EndFinished = "finished"
 

@@ -45,7 +45,7 @@ func (c *Client) Diagnose(ctx context.Context) []Finding {
 	err := c.eachMaster(ctx, func(ctx context.Context, n *redis.Client) error {
 		short, cancel := context.WithTimeout(ctx, checkWait)
 		defer cancel()
-		p := &patient{ctx: short, n: n}
+		p := &patient{ctx: short, n: n, sentinels: c.cfg.Master != ""}
 		p.examine()
 		mu.Lock()
 		defer mu.Unlock()
@@ -72,13 +72,14 @@ func (c *Client) Diagnose(ctx context.Context) []Finding {
 
 // patient is one master that is looked at.
 type patient struct {
-	ctx      context.Context
-	n        *redis.Client
-	info     map[string]string // INFO
-	set      map[string]string // CONFIG, nil where it is forbidden
-	skew     time.Duration     // of its clock, if told
-	told     bool
-	findings []Finding
+	ctx       context.Context
+	n         *redis.Client
+	sentinels bool              // watch it
+	info      map[string]string // INFO
+	set       map[string]string // CONFIG, nil where it is forbidden
+	skew      time.Duration     // of its clock, if told
+	told      bool
+	findings  []Finding
 }
 
 func (p *patient) note(level Level, what, found, do string, worst float64) {
@@ -160,7 +161,7 @@ func (p *patient) memory() {
 }
 
 func (p *patient) persistence() {
-	aof, replicas := p.info["aof_enabled"] == "1", p.of("connected_slaves")
+	aof, replicas := p.info["aof_enabled"] == "1", inStep(p.info)
 	switch {
 	case !aof && replicas == 0:
 		p.note(Warn, "persistence", "neither an append-only file nor a replica: the crawl is lost when the server ends", "set appendonly yes, or add replicas", 0)
@@ -174,12 +175,23 @@ func (p *patient) persistence() {
 			p.note(Fail, name, what+" failed", "give it room on its disk and see the server's log: writes may be refused until then", 0)
 		}
 	}
-	if p.info["cluster_enabled"] == "1" {
+	if p.info["cluster_enabled"] == "1" || p.sentinels {
 		p.judge(replicas == 0, Warn, "replicas", fmt.Sprint(replicas), "add one: without, its shards wait until the master itself is back", float64(-replicas))
 	}
 	if us := p.of("latest_fork_usec"); us > time.Second.Microseconds() {
 		p.note(Warn, "fork", fmt.Sprintf("the server stood still for %v to fork", time.Duration(us)*time.Microsecond), "more and smaller masters, and no transparent huge pages", float64(us))
 	}
+}
+
+// inStep is how many replicas of a master are connected and have its data, by its
+// INFO.
+func inStep(info map[string]string) (n int) {
+	for name, value := range info {
+		if strings.HasPrefix(name, "slave") && strings.Contains(value, "state=online") {
+			n++
+		}
+	}
+	return n
 }
 
 // connsOfProgram is how many connections a program has to a master at most.

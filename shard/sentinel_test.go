@@ -39,6 +39,17 @@ func TestSentinel(t *testing.T) {
 			return at
 		}
 		set("1")
+		replicas := func() string {
+			for _, f := range c.Diagnose(t.Context()) {
+				if f.What == "replicas" {
+					return string(f.Level) + " " + f.Found
+				}
+			}
+			return ""
+		}
+		if got := replicas(); got != "ok 1" {
+			t.Errorf("replicas: %q", got)
+		}
 		first := s.Master(t, nil)
 		if owner() != first.Addr {
 			t.Errorf("calls go to %s, the master is %s", owner(), first.Addr)
@@ -49,6 +60,9 @@ func TestSentinel(t *testing.T) {
 		second := s.Master(t, first)
 		if owner() != second.Addr || c.Epoch(0) == epoch {
 			t.Errorf("calls go to %s, the master is %s; epoch %d, before %d", owner(), second.Addr, c.Epoch(0), epoch)
+		}
+		if got := replicas(); got != "warn 0" {
+			t.Errorf("replicas, after one took over: %q", got)
 		}
 		s.Rejoin(t, first)
 

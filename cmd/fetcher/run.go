@@ -191,7 +191,7 @@ func (g *grammar) crawl(env *boot.Env, c *crawl.Crawler) error {
 	}
 	err := c.Run(ctx)
 	if n := c.Progress().Returned; n > 0 {
-		env.Log.Warn("pages went back and are fetched again, for candidates of theirs found no room; give Redis memory", "pages", n)
+		env.Log.Warn("pages went back and are fetched again, for Redis did not take new URLs of theirs; give it memory, or the replicas that --ack asks for", "pages", n)
 	}
 	if cause := context.Cause(ctx); cause == errGrace || cause == errOpen {
 		return fmt.Errorf("%w; %s", cause, g.cutURLs())

@@ -82,6 +82,8 @@ type admitter struct {
 	parkedCount int           // candidates that found no room
 	refusedAt   time.Time     // when candidates that do not ask again found none, and none was admitted since
 
+	unacked atomic.Int64 // since when no replica acknowledged an admission, Unix ms, 0 = one did
+
 	// Of the goroutine that admits:
 	epoch   uint64      // of the connection, before the last call
 	mute    atomic.Bool // the shard owes an answer for so long that nothing waits for it in memory alone
@@ -122,6 +124,15 @@ func (a *admitter) hasParked() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.parkedCount > 0
+}
+
+// unackedFor is for how long no replica has acknowledged admissions.
+func (a *admitter) unackedFor(now time.Time) time.Duration {
+	since := a.unacked.Load()
+	if since == 0 {
+		return 0
+	}
+	return now.Sub(time.UnixMilli(since))
 }
 
 // takeWaiting takes the candidates of one call, those that have waited longest,
@@ -345,15 +356,23 @@ func (a *admitter) park() {
 	}
 }
 
-// call admits one batch, again until a replica acknowledged it where asked.
+// call admits one batch, again until a replica acknowledged it where asked. While the
+// crawler stops it fails with errMute instead.
 func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
 	a.epoch = a.loop.checkEpoch()
 	for {
 		err := a.tryCall(ctx, batch, verdicts)
 		if !errors.Is(err, frontier.ErrNotAcked) {
+			if err == nil {
+				a.unacked.Store(0)
+			}
 			return err
 		}
 		a.loop.crawler.count.notAcked.Inc()
+		a.unacked.CompareAndSwap(0, time.Now().UnixMilli())
+		if a.loop.crawler.isStopping() {
+			return errMute
+		}
 		if !sleep(ctx, nil, 100*time.Millisecond) {
 			return ctx.Err()
 		}

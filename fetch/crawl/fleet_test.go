@@ -331,12 +331,47 @@ func TestNotAcked(t *testing.T) {
 	if s := r.stats(); s.Done != 0 || s.Open != 1 {
 		t.Errorf("settled without a replica: %+v", s)
 	}
+	until(t, "it is named", func() bool { return crawler.Progress().Limit == limitReplica })
+	if err := crawler.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "no replica of shard") || strings.Contains(err.Error(), "full") {
+		t.Errorf("ready: %v", err)
+	}
+	if s := crawler.situation(time.Now()); s.unacked != 1 || s.full != 0 {
+		t.Errorf("%d shards without replicas, %d full", s.unacked, s.full)
+	}
 	m.admit.Store(nil)
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.store.by(t)) != 2 {
 		t.Error("the link was not followed")
+	}
+	if err := crawler.Ready(t.Context()); err != nil {
+		t.Errorf("ready: %v", err)
+	}
+}
+
+// TestNotAckedStop: a crawler that stops while no replica acknowledges gives its pages
+// back.
+func TestNotAckedStop(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	m := meddle(r)
+	w.page("/", "/next")
+	r.seed("http://a.example/")
+	why := error(frontier.ErrNotAcked)
+	m.admit.Store(&why)
+	crawler := r.crawler()
+	wait := r.start(crawler)
+	until(t, "an admission is not acknowledged", func() bool { return crawler.count.notAcked.Get() > 0 })
+	crawler.Stop()
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.stats(); s.Done != 0 || s.Open != 0 || s.Queued != 1 {
+		t.Errorf("%+v", s)
+	}
+	if n := crawler.Progress().Returned; n != 1 {
+		t.Errorf("%d pages went back", n)
 	}
 }
 

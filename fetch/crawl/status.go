@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"math"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"seine/fetch"
+	"seine/frontier"
 )
 
 // What bounds a crawler's rate, as seine_crawl_limited_by names it.
@@ -27,12 +29,13 @@ const (
 	limitPorts       = fetch.ClassPorts
 	limitCPU         = "cpu"
 	limitRedis       = "redis"
+	limitReplica     = frontier.LimitReplica
 	limitMemory      = "memory" // more sites may not be lent at once
 	limitSink        = "sink"
 	limitHandler     = "handler" // workers wait for the Handler
 )
 
-var limitNames = []string{limitEmpty, limitPoliteness, limitUnreachable, limitRefused, limitWorkers, limitNetwork, limitDNS, limitFiles, limitPorts, limitCPU, limitRedis, limitMemory, limitSink, limitHandler}
+var limitNames = []string{limitEmpty, limitPoliteness, limitUnreachable, limitRefused, limitWorkers, limitNetwork, limitDNS, limitFiles, limitPorts, limitCPU, limitRedis, limitReplica, limitMemory, limitSink, limitHandler}
 
 // bottleneck is what bounds the rate, as found once a second.
 type bottleneck struct {
@@ -91,6 +94,8 @@ func (c *Crawler) findBottleneck() {
 		name = limitHandler
 	case short != "":
 		name = short
+	case c.anyUnacked():
+		name = limitReplica
 	case c.flow.holdsUp(), c.anyFull(), c.anySlow():
 		name = limitRedis
 	case busyCPU:
@@ -201,6 +206,15 @@ func (c *Crawler) anyFull() bool {
 	return false
 }
 
+// unackedAfter is for how long no replica may have acknowledged admissions.
+const unackedAfter = 2 * time.Second
+
+// anyUnacked reports whether pages wait for replicas to acknowledge their candidates.
+func (c *Crawler) anyUnacked() bool {
+	now := time.Now()
+	return slices.ContainsFunc(c.loops, func(l *shardLoop) bool { return l.admitter.unackedFor(now) > unackedAfter })
+}
+
 // anyLater reports whether a shard has sites that are due later.
 func (c *Crawler) anyLater() bool {
 	for _, l := range c.loops {
@@ -258,6 +272,7 @@ type situation struct {
 	at           time.Time
 	shards       int
 	silent, full int    // shards that do not answer, or have no room
+	unacked      int    // shards whose replicas acknowledge nothing
 	pressed      int    // shards whose memory is above the marks
 	paused       int    // shards that lend nothing, as their operator said
 	sink         error  // records cannot be written, or nil
@@ -276,6 +291,9 @@ func (c *Crawler) situation(at time.Time) situation {
 		}
 		if l.admitter.isFull() {
 			s.full++
+		}
+		if l.admitter.unackedFor(at) > unackedAfter {
+			s.unacked++
 		}
 	}
 	if stats := c.stats.Load(); stats != nil {
@@ -375,8 +393,8 @@ func (ps *pausedShards) update(n int, at time.Time) bool {
 
 // troubleLog is what the operator was told of.
 type troubleLog struct {
-	silent, full, pressed, sink, overflow, hanging trouble
-	paused                                         pausedShards
+	silent, full, unacked, pressed, sink, overflow, hanging trouble
+	paused                                                  pausedShards
 }
 
 // report logs what is new.
@@ -395,6 +413,11 @@ func (tl *troubleLog) report(log *slog.Logger, s situation) {
 		log.Warn("shards without room: new URLs "+does+", nothing is lost; give Redis memory", "shards", count(s.full))
 	} else if over {
 		log.Info("all shards have room again")
+	}
+	if grew, over := tl.unacked.update(s.unacked, s.at); grew {
+		log.Warn("no replica acknowledges new URLs; their pages wait, and nothing is lost; bring a replica of each master in step, or leave --ack out", "shards", count(s.unacked))
+	} else if over {
+		log.Info("replicas of all shards acknowledge new URLs again")
 	}
 	if grew, over := tl.pressed.update(s.pressed, s.at); grew {
 		log.Warn("shards above the memory mark: candidates of the sites with the longest queues are turned away there", "shards", count(s.pressed))
@@ -451,6 +474,9 @@ func (c *Crawler) Ready(ctx context.Context) error {
 		}
 		if l.admitter.isFull() {
 			errs = append(errs, fmt.Errorf("crawl: shard %d has no room: admission answers full%s", l.shard, c.overflowNote()))
+		}
+		if d := l.admitter.unackedFor(now); d > unackedAfter {
+			errs = append(errs, fmt.Errorf("crawl: no replica of shard %d has acknowledged new URLs for %s; its pages wait", l.shard, d.Round(time.Second)))
 		}
 		if l.hungry.Load() && !l.paused.Load() && ended > stallAfter {
 			errs = append(errs, fmt.Errorf("crawl: sites of shard %d are due and no page ended for %s", l.shard, ended.Round(time.Second)))

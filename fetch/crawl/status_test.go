@@ -69,6 +69,12 @@ func TestLimitedBy(t *testing.T) {
 		{"an overflow that cannot write, and that nothing waits for", limitEmpty, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
 			r.cfg.Overflow = &shelf{err: errors.New("no room")}
 		}},
+		{"no replica that acknowledges", limitReplica, func(r *rig, m *meddler, w *web, _ <-chan struct{}) {
+			err := error(frontier.ErrNotAcked)
+			m.admit.Store(&err)
+			w.page("a.example/", "/new")
+			r.seed("http://a.example/")
+		}},
 		{"no memory for more visits", limitMemory, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
 			r.cfg.MaxVisits = 3
 			for i := range 20 {
@@ -123,6 +129,7 @@ func TestLimitedBy(t *testing.T) {
 			until(t, c.want+" is named", func() bool { return steady(crawler, c.want) })
 			m.frozen.Store(false)
 			m.full.Store(false)
+			m.admit.Store(nil)
 			r.store.flush()
 			let()
 			crawler.Stop()
@@ -269,6 +276,7 @@ func TestTroubleIsToldWhenItBeginsGrowsAndEnds(t *testing.T) {
 	for name, of := range map[string]func(n int) situation{
 		"deaf":     func(n int) situation { return situation{silent: n} },
 		"full":     func(n int) situation { return situation{full: n} },
+		"unacked":  func(n int) situation { return situation{unacked: n} },
 		"pressed":  func(n int) situation { return situation{pressed: n} },
 		"sink":     func(n int) situation { return situation{sink: []error{nil, errors.New("no space")}[min(n, 1)]} },
 		"overflow": func(n int) situation { return situation{overflow: []error{nil, errors.New("no space")}[min(n, 1)]} },

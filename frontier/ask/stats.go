@@ -51,6 +51,9 @@ func troubles(r *frontier.Report) []string {
 			list = append(list, fmt.Sprintf("shard %d takes no writes: %s", s.Shard, s.Fault))
 		}
 	}
+	if n := frontier.FleetOf(r.Members).Limits[frontier.LimitReplica]; n > 0 {
+		list = append(list, fmt.Sprintf("fetchers whose new URLs no replica acknowledges: %d; bring a replica of each master in step, or leave --ack out", n))
+	}
 	return list
 }
 

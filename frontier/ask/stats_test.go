@@ -52,6 +52,14 @@ func TestStats(t *testing.T) {
 	if p.ETA.Left != Span(8*time.Second) || p.Rate != 0.5 || p.Limits["politeness"] != 1 || p.Versions["v1"] != 1 {
 		t.Errorf("%+v", p)
 	}
+	m.Limit = frontier.LimitReplica
+	if _, err := f.Announce(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Stats(t.Context(), f); err != nil || !strings.HasPrefix(p.State, "not ready: fetchers whose new URLs no replica acknowledges: 1;") {
+		t.Errorf("%v, %+v", err, p)
+	}
+	m.Limit = "politeness"
 	m.Rate = 100
 	if _, err := f.Announce(t.Context(), m); err != nil {
 		t.Fatal(err)
