@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // element is the JSON form of a feed's element. One with other keys is refused: who
@@ -156,6 +158,10 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 	if err != nil {
 		return FeedItem{}, err
 	}
+	e.URL = strings.TrimSpace(e.URL)
+	if err := checkText(e.URL); err != nil {
+		return FeedItem{}, err
+	}
 	c, err := m.Make(e.URL)
 	if err != nil {
 		return FeedItem{}, err
@@ -178,6 +184,27 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 		item.Again = SitemapRequest(cmp.Or(e.SitemapOf, string(m.url.Host())))
 	}
 	return item, nil
+}
+
+// Why the text of a URL is refused. What a browser would make of it is another URL
+// than the one that somebody meant.
+var (
+	errBreak   = errors.New("there is a line break inside the URL: give each URL an element of its own")
+	errControl = errors.New("there is a control byte inside the URL: escape it, such as %09 for a tab")
+	errNotUTF8 = errors.New("the URL is no UTF-8: convert it, or escape it as a browser would")
+)
+
+// checkText refuses the text of a URL that was put together or encoded by mistake.
+func checkText(url string) error {
+	switch {
+	case strings.ContainsAny(url, "\r\n"):
+		return errBreak
+	case strings.ContainsFunc(url, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return errControl
+	case strings.ContainsRune(url, utf8.RuneError): // or what decoders write for it, and for half a pair of surrogates
+		return errNotUTF8
+	}
+	return nil
 }
 
 // readElement reads the JSON of an element. One of another version is returned with
@@ -211,7 +238,8 @@ var elementKeys = func() string {
 }()
 
 // CompactMeta checks that meta is a JSON object of at most 16 KB, or nothing,
-// and returns it without blanks.
+// and returns it without blanks. What is no UTF-8 in it, and half a pair of
+// surrogates, which not all readers of JSON take, becomes U+FFFD.
 func CompactMeta(meta []byte) (string, error) {
 	if len(meta) == 0 || string(meta) == "null" {
 		return "", nil
@@ -223,5 +251,22 @@ func CompactMeta(meta []byte) (string, error) {
 	if b.Len() > maxMeta || b.Bytes()[0] != '{' {
 		return "", fmt.Errorf("meta must be a JSON object of at most %d bytes", maxMeta)
 	}
-	return b.String(), nil
+	return strings.ToValidUTF8(mendSurrogates(b.String()), "\ufffd"), nil
+}
+
+// escaped is what a backslash begins in a string of JSON. Of those only half a pair of
+// surrogates is six bytes long.
+var escaped = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u[dD][89a-fA-F]..|.)`)
+
+// mendSurrogates makes each half of a pair of surrogates U+FFFD where the other is not.
+func mendSurrogates(json string) string {
+	if !strings.Contains(json, `\ud`) && !strings.Contains(json, `\uD`) {
+		return json
+	}
+	return escaped.ReplaceAllStringFunc(json, func(s string) string {
+		if len(s) == len(`\ud800`) {
+			return `\ufffd`
+		}
+		return s
+	})
 }

@@ -94,6 +94,22 @@ func TestSeederLosesNothing(t *testing.T) {
 	}
 }
 
+func TestCompactMeta(t *testing.T) {
+	for meta, want := range map[string]string{
+		"":                                      "",
+		"null":                                  "",
+		` { "a" : 1.0 } `:                       `{"a":1.0}`,
+		`{"k":"v\ud800"}`:                       `{"k":"v\ufffd"}`,
+		`{"\uDFFF":"\udc00\ud83d\ude00\uD83D"}`: `{"\ufffd":"\ufffd\ud83d\ude00\ufffd"}`,
+		`{"k":"\\ud800\ud83dx\ude00"}`:          `{"k":"\\ud800\ufffdx\ufffd"}`,
+		"{\"k\":\"\xff\xfe\"}":                  "{\"k\":\"\ufffd\"}",
+	} {
+		if got, err := CompactMeta([]byte(meta)); err != nil || got != want {
+			t.Errorf("%s: %s %v, want %s", meta, got, err, want)
+		}
+	}
+}
+
 func TestSeederEndsWithItsContext(t *testing.T) {
 	r := &roomy{known: map[string]bool{}, full: 1 << 30}
 	ctx, cancel := context.WithCancelCause(t.Context())

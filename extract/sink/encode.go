@@ -80,9 +80,9 @@ func IsSecret(name string) bool {
 // and omission are those of the struct tags, values those of encoding/json
 // with these differences: the time is in UTC, C1 controls and DEL are escaped
 // (a terminal never gets a raw control byte), <, > and & are not, a number
-// that is none is 0, a Meta or Item that is not JSON becomes a string, and
-// secrets are empty. It
-// allocates nothing beyond dst.
+// that is none is 0, a Meta or Item that is not JSON becomes a string, half a
+// pair of surrogates in one becomes U+FFFD, and secrets are empty. It allocates
+// nothing beyond dst.
 func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 	dst = append(dst, `{"v":`...)
 	dst = strconv.AppendInt(dst, int64(r.V), 10)
@@ -243,11 +243,17 @@ func appendEscaped[T string | []byte](dst []byte, s T, quoted bool) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {
-			if plain[c] || (quoted && c == '\\') {
-				i++
+			if quoted && c == '\\' {
+				if n := surrogates(s[i:]); n == 1 {
+					dst = append(append(dst, s[start:i]...), `\ufffd`...)
+					i += len(`\ufffd`)
+					start = i
+				} else {
+					i += max(2, 6*n)
+				}
 				continue
 			}
-			if quoted && c == '"' { // can only follow its backslash
+			if plain[c] {
 				i++
 				continue
 			}
@@ -266,6 +272,24 @@ func appendEscaped[T string | []byte](dst []byte, s T, quoted bool) []byte {
 		i += n
 	}
 	return append(dst, s[start:]...)
+}
+
+// surrogates is how many escapes at the start of s are surrogates: two are a pair,
+// one is half a pair, which not all readers of JSON take.
+func surrogates[T string | []byte](s T) int {
+	switch {
+	case !isSurrogate(s, '8', 'f'):
+		return 0
+	case isSurrogate(s, '8', 'b') && isSurrogate(s[6:], 'c', 'f'):
+		return 2
+	}
+	return 1
+}
+
+// isSurrogate says whether s begins with the escape of a surrogate whose third digit
+// is one of those from low to high.
+func isSurrogate[T string | []byte](s T, low, high byte) bool {
+	return len(s) >= 6 && s[0] == '\\' && s[1] == 'u' && s[2]|0x20 == 'd' && s[3]|0x20 >= low && s[3]|0x20 <= high
 }
 
 func appendControl(dst []byte, c byte) []byte {

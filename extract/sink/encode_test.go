@@ -88,6 +88,9 @@ func TestAppendJSONDiffers(t *testing.T) {
 		{"not a number", Record{Seconds: math.NaN()}, `"seconds":0,`},
 		{"meta lines", Record{Meta: json.RawMessage(" {\n\"a b\" : \"c \\\" d\" ,\r\n\t\"e\":1 }\n")}, `"meta":{"a b":"c \" d","e":1}`},
 		{"meta no JSON", Record{Meta: json.RawMessage("{\"a\":\n")}, `"meta":"{\"a\":"`},
+		{"meta surrogates", Record{Meta: json.RawMessage(`{"\udfff":"\uD800\ud83d\uDE00x\ude00\ud83d\\ud83d\/"}`)}, `"meta":{"\ufffd":"\ufffd\ud83d\uDE00x\ufffd\ufffd\\ud83d\/"}`},
+		{"item surrogates", Record{Items: []Item{{Value: json.RawMessage(`"\ud800"`)}}}, `"value":"\ufffd"`},
+		{"field surrogates", Record{Fields: json.RawMessage(`{"a":"\ud800\ud800\udc00"}`)}, `"fields":{"a":"\ufffd\ud800\udc00"}`},
 		{"meta control", Record{Meta: json.RawMessage("\"\u009b\\\\\"")}, `"meta":"\u009b\\"`},
 	}
 	for _, c := range cases {

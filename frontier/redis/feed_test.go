@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +78,61 @@ func TestFeedElements(t *testing.T) {
 	}
 	if n, err := f.FeedLen(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d elements left: %v", n, err)
+	}
+}
+
+// TestFeedElementsRefused: what was put together or encoded by mistake is no URL. It
+// is kept with the reason.
+func TestFeedElementsRefused(t *testing.T) {
+	f := create(t, connect(t), "a", 2)
+	shared := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "testdata", "webcases2", name))
+		if os.IsNotExist(err) && os.Getenv("CI") == "" {
+			t.Skip("SKIPPED: no ../shared/testdata/webcases2 beside the repository")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for element, why := range map[string]string{
+		shared("feed-element-two-lines.txt"):       "line break",
+		shared("feed-element-latin1.txt"):          "no UTF-8",
+		"http://e.example/a\rb":                    "line break",
+		"http://e.example/a\tb":                    "control byte",
+		"http://e.example/a\x00b":                  "control byte",
+		"http://e.example/a\x7fb":                  "control byte",
+		"http://e.example/\xef\xbf\xbd":            "no UTF-8",
+		`{"url":"http://e.example/a\nb"}`:          "line break",
+		`{"url":"http://e.example/a\u0001b"}`:      "control byte",
+		`{"url":"http://e.example/a\ud800b"}`:      "no UTF-8",
+		`{"url":"http://e.example/a\udc00\ud800"}`: "no UTF-8",
+		"{\"url\":\"http://e.example/\xed\"}":      "no UTF-8",
+	} {
+		push(t, f, "a:feed", element)
+		var d drained
+		if n, err := f.DrainFeed(t.Context(), d.admit); err != nil || n != 1 || len(d.items) != 0 {
+			t.Errorf("%q: %d %v %v", element, n, d.items, err)
+		}
+		dead, err := f.DeadElements(t.Context(), 0, 100)
+		if err != nil || len(dead) == 0 {
+			t.Fatalf("%q: %v %v", element, dead, err)
+		}
+		var e struct{ Error string }
+		if err := json.Unmarshal([]byte(dead[len(dead)-1]), &e); err != nil || !strings.Contains(e.Error, why) {
+			t.Errorf("%q: %v, %v, want %q", element, e, err, why)
+		}
+	}
+	push(t, f, "a:feed", shared("feed-element-surrogate.json"), " http://e.example/a\n", `{"url":" http://e.example/b\n"}`,
+		"{\"url\":\"http://e.example/c\",\"meta\":{\"k\":\"\xed\"}}")
+	var d drained
+	if n, err := f.DrainFeed(t.Context(), d.admit); n != 4 || err != nil || len(d.items) != 4 {
+		t.Fatal(n, err, d.items)
+	}
+	for i, want := range []string{`http://example.com/p {"k":"v\ufffd"}`, "http://e.example/a ", "http://e.example/b ", "http://e.example/c {\"k\":\"\ufffd\"}"} {
+		if got := d.items[i].URL + " " + d.items[i].Meta; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
 
