@@ -469,8 +469,8 @@ func (c *collector) listText(b []byte, cdata bool) {
 	c.dec.release()
 }
 
-// maxLoc bounds a location; the protocol allows 2,048 bytes.
-const maxLoc = 8 << 10
+// maxLoc bounds a location: the protocol allows 2,048 bytes, crawls allow more.
+const maxLoc = canon.DefaultMaxLength
 
 // isWeb tells whether b starts like an address of the web.
 func isWeb(b []byte) bool {

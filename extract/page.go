@@ -60,7 +60,8 @@ type Counts struct {
 	Invalid  int // no URL
 	Other    int // not http or https
 	Foreign  int // a sitemap's locations on sites that did not submit it: found, not followed
-	Guarded  int // refused by a guard of canon: too long, too deep, repeats, parameters
+	TooLong  int // longer than PageConfig.Canon allows
+	Guarded  int // refused by another guard of canon: too deep, repeats, parameters
 }
 
 // Page takes a document in chunks and hands on the URLs that it links to: each
@@ -291,6 +292,8 @@ func (p *Page) refused(err error) {
 		p.counts.Other++
 	case errors.Is(err, canon.ErrInvalid):
 		p.counts.Invalid++
+	case errors.Is(err, canon.ErrTooLong):
+		p.counts.TooLong++
 	default:
 		p.counts.Guarded++
 	}

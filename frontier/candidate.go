@@ -30,6 +30,8 @@ func (e *Entry) Begins() bool { return e.Seed && e.Depth == 0 && e.Redirects == 
 // Maker makes candidates of texts, such as seeds and elements of a feed, by
 // the key and site rules of one crawl. One per goroutine.
 type Maker struct {
+	MaxURL int // bytes of the longest URL that it takes, Settings.LongestURL; 0 = the most that any crawl takes
+
 	parser *canon.Parser
 	sites  *canon.Sites
 	url    canon.URL
@@ -48,6 +50,9 @@ func NewMaker(layout Layout) *Maker {
 func (m *Maker) Make(raw string) (Candidate, error) {
 	if err := m.parser.Parse(&m.url, []byte(raw)); err != nil {
 		return Candidate{}, err
+	}
+	if n := len(m.url.Fetch()); m.MaxURL > 0 && n > m.MaxURL {
+		return Candidate{}, fmt.Errorf("%w: it has %d bytes, and the crawl takes %d (--max-url)", canon.ErrTooLong, n, m.MaxURL)
 	}
 	site, fingerprint := m.sites.Fingerprint(&m.url)
 	return Candidate{URL: string(m.url.Fetch()), Site: site.Name, Fingerprint: fingerprint, Seed: true}, nil

@@ -37,9 +37,9 @@ type element struct {
 
 // The bounds of an element.
 const (
-	maxElement = 64 << 10 // bytes
-	maxDepth   = 1 << 31  // its links must count on, not start at 0 again
-	maxMeta    = 16 << 10 // bytes of its meta
+	maxElement = 256 << 10 // bytes: three URLs and meta
+	maxDepth   = 1 << 31   // its links must count on, not start at 0 again
+	maxMeta    = 16 << 10  // bytes of its meta
 )
 
 // againAnew asks whoever reads an element for a request id of his own.

@@ -65,8 +65,11 @@ func (sc *Scope) Within(fromSite string, fromHost []byte, u *canon.URL, site str
 	}
 }
 
-// Judge applies depth and the rules that read the URL itself.
+// Judge applies length, depth and the rules that read the URL itself.
 func (sc *Scope) Judge(u *canon.URL, depth uint32) Ruling {
+	if sc.TooLong(u) {
+		return Ruling{Reason: ReasonTooLong}
+	}
 	if sc.settings.MaxDepth > 0 && depth > uint32(sc.settings.MaxDepth) {
 		return Ruling{Reason: ReasonDepth}
 	}
@@ -83,6 +86,9 @@ func (sc *Scope) Judge(u *canon.URL, depth uint32) Ruling {
 	}
 	return Ruling{}
 }
+
+// TooLong reports whether u is longer than the crawl takes.
+func (sc *Scope) TooLong(u *canon.URL) bool { return len(u.Fetch()) > sc.settings.LongestURL() }
 
 // Denies reports whether a rule of the crawl forbids u, and which.
 func (sc *Scope) Denies(u *canon.URL) (rule string, ok bool) { return match(sc.deny, u) }

@@ -116,6 +116,7 @@ func (s *Seeder) Add(ctx context.Context, text string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	s.maker.MaxURL = s.to.Settings().LongestURL()
 	item, err := s.maker.Element(text)
 	if err != nil {
 		s.bad++

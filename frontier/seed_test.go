@@ -22,11 +22,12 @@ type roomy struct {
 	calls int
 
 	refused map[string]bool
+	maxURL  int
 }
 
 func (*roomy) Shards() int                 { return 2 }
 func (*roomy) Layout() Layout              { return Layout{Shards: 2}.Complete() }
-func (*roomy) Settings() *Settings         { return &Settings{Priority: []string{"/7$=3"}} }
+func (r *roomy) Settings() *Settings       { return &Settings{Priority: []string{"/7$=3"}, MaxURL: r.maxURL} }
 func (*roomy) Of(fp canon.Fingerprint) int { return int(fp.Site >> 63) }
 
 func (*roomy) NoteSeeds(context.Context, int, []string) error { return nil }
@@ -107,6 +108,36 @@ func TestCompactMeta(t *testing.T) {
 		if got, err := CompactMeta([]byte(meta)); err != nil || got != want {
 			t.Errorf("%s: %s %v, want %s", meta, got, err, want)
 		}
+	}
+}
+
+// A seed that is too long is refused for that, and not for what its line looks like.
+func TestLongSeeds(t *testing.T) {
+	r := &roomy{known: map[string]bool{}, maxURL: 65536}
+	s, err := NewSeeder(r, SeedConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := func(n int) string { return "http://s.example/" + strings.Repeat("x", n-len("http://s.example/")) }
+	meta := `{"m":"` + strings.Repeat("y", 16000) + `"}`
+	for _, text := range []string{url(65536), fmt.Sprintf(`{"url":%q,"referrer":%q,"from":%q,"redirects":1,"meta":%s}`, url(65535), url(65535), url(65535), meta)} {
+		if err := s.Add(t.Context(), text); err != nil {
+			t.Errorf("%d bytes: %.200s", len(text), err)
+		}
+	}
+	for most, n := range map[int]int{65536: 65537, 2048: 2049, 0: 8193} {
+		r.maxURL = most
+		for _, text := range []string{url(n), `{"url":"` + url(n) + `"}`} {
+			if err := s.Add(t.Context(), text); !errors.Is(err, canon.ErrTooLong) {
+				t.Errorf("--max-url %d, %d bytes: %v", most, n, err)
+			}
+		}
+		if err := s.Add(t.Context(), url(n)); most < 65536 && !strings.Contains(err.Error(), fmt.Sprintf("it has %d bytes, and the crawl takes %d (--max-url)", n, r.Settings().LongestURL())) {
+			t.Error(err)
+		}
+	}
+	if err := s.Flush(t.Context()); err != nil || s.Counts().Admitted != 2 {
+		t.Errorf("%+v, %v", s.Counts(), err)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"seine/frontier/canon"
 )
 
 // Settings is what belongs to the crawl and may change while it runs. Running
@@ -25,6 +27,7 @@ type Settings struct {
 	MaxDepth       int           `json:"max_depth"`               // links from a seed, 0 = unlimited
 	MaxPages       int64         `json:"max_pages"`               // settled fetches, all shards, 0 = unlimited
 	MaxPerSite     int64         `json:"max_per_site"`            // URLs admitted a site, 0 = unlimited
+	MaxURL         int           `json:"max_url,omitempty"`       // bytes of the longest URL that is taken, 0 = DefaultMaxURL
 	Allow          []string      `json:"allow,omitempty"`         // a URL must match one, when there are any
 	Deny           []string      `json:"deny,omitempty"`          // and none of these
 	Priority       []string      `json:"priority,omitempty"`      // REGEX=0..3, the first match wins
@@ -78,7 +81,7 @@ func (s *Settings) DuplicatesRule() string { return cmp.Or(s.Duplicates, Duplica
 func DefaultSettings() Settings {
 	return Settings{
 		Delay: time.Second, Jitter: 0.5, PerSite: 1, VisitURLs: 8,
-		Scope: "site", Order: "breadth", Robots: "obey", MaxCrawlDelay: DefaultMaxCrawlDelay, Digest: DigestXXH3,
+		Scope: "site", Order: "breadth", Robots: "obey", MaxCrawlDelay: DefaultMaxCrawlDelay, MaxURL: DefaultMaxURL, Digest: DigestXXH3,
 	}
 }
 
@@ -90,6 +93,17 @@ const DefaultMaxCrawlDelay = 10 * time.Minute
 func (s *Settings) CrawlDelayCap() time.Duration {
 	return cmp.Or(s.MaxCrawlDelay, DefaultMaxCrawlDelay)
 }
+
+// The bounds of MaxURL in bytes, and what it is where nothing else is said.
+const (
+	LeastMaxURL   = 2 << 10
+	DefaultMaxURL = 8 << 10
+	MostMaxURL    = canon.DefaultMaxLength
+)
+
+// LongestURL is how many bytes a URL may have that is taken into the crawl. URLs
+// that are queued when it is lowered are fetched all the same.
+func (s *Settings) LongestURL() int { return cmp.Or(s.MaxURL, DefaultMaxURL) }
 
 // ValidateDuplicates says what is wrong with Duplicates, or with Digest beside it.
 func (s *Settings) ValidateDuplicates() error {
@@ -138,6 +152,9 @@ func (s *Settings) Validate() error {
 	}
 	if s.VisitURLs < 1 || s.VisitURLs > maxVisitURLs {
 		bad("visit-urls is %d, must be 1 to %d", s.VisitURLs, maxVisitURLs)
+	}
+	if s.MaxURL != 0 && (s.MaxURL < LeastMaxURL || s.MaxURL > MostMaxURL) {
+		bad("max-url is %d, must be %d to %d bytes", s.MaxURL, LeastMaxURL, MostMaxURL)
 	}
 	if s.MaxDepth < 0 || s.MaxPages < 0 || s.MaxPerSite < 0 {
 		bad("max-depth, max-pages and max-per-site must not be negative; 0 is unlimited")

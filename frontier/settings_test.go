@@ -47,6 +47,19 @@ func TestSettingsOfRobots(t *testing.T) {
 	}
 }
 
+func TestMaxURL(t *testing.T) {
+	for n, ok := range map[int]bool{0: true, 2048: true, 8192: true, 65536: true, 2047: false, 65537: false, -1: false} {
+		s := DefaultSettings()
+		s.MaxURL = n
+		if err := s.Validate(); (err == nil) != ok {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+	if s := DefaultSettings(); s.LongestURL() != 8192 || (&Settings{}).LongestURL() != 8192 {
+		t.Errorf("the default is %d", s.LongestURL())
+	}
+}
+
 // A crawl that was made when there was but one digest keeps it, whatever new ones
 // have.
 func TestDigestOfOldCrawls(t *testing.T) {

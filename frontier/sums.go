@@ -21,7 +21,7 @@ type Facts struct {
 const StatusOther = 999
 
 // Reasons is how many reasons there are for not following a link.
-const Reasons = 13
+const Reasons = 14
 
 // The reasons why a link was not followed, from 1 on, as metrics and reports name
 // them.
@@ -30,11 +30,12 @@ const (
 	ReasonDepth     = "depth"
 	ReasonRule      = "rule"
 	ReasonExtension = "extension"
+	ReasonTooLong   = "too_long"  // the URL is longer than Settings.MaxURL
 	ReasonDuplicate = "duplicate" // the page's content came before, under another URL
 )
 
 // ReasonNames are the reasons in the order of Facts.Refused; the first is none.
-var ReasonNames = [Reasons]string{"", ReasonScope, ReasonDepth, ReasonRule, ReasonExtension, "nofollow", "invalid", "scheme", "guard", "over", "foreign", "handler", ReasonDuplicate}
+var ReasonNames = [Reasons]string{"", ReasonScope, ReasonDepth, ReasonRule, ReasonExtension, "nofollow", "invalid", "scheme", "guard", "over", "foreign", "handler", ReasonDuplicate, ReasonTooLong}
 
 // Sums are what a shard summed up of the outcomes that it settled, each once.
 type Sums struct {

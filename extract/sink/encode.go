@@ -120,6 +120,7 @@ func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 	if r.Seen {
 		dst = append(dst, `,"location_seen":true`...)
 	}
+	dst = optText(dst, `,"location_refused":`, r.Refused)
 	dst = optText(dst, `,"from":`, r.From)
 	dst = optText(dst, `,"referrer":`, r.Referrer)
 	if len(r.Meta) > 0 {

@@ -33,10 +33,11 @@ type Record struct {
 	Error       *Error          `json:"error,omitempty"`
 	Attempts    int             `json:"attempts"`
 	Redirects   int             `json:"redirects,omitempty"`
-	Location    string          `json:"location,omitempty"`      // of a 3xx, resolved
-	Seen        bool            `json:"location_seen,omitempty"` // Location was known before; not set where that is not sure
-	From        string          `json:"from,omitempty"`          // URL that redirects to this one
-	Referrer    string          `json:"referrer,omitempty"`      // page that linked to it, where the crawl keeps that
+	Location    string          `json:"location,omitempty"`         // of a 3xx, resolved
+	Seen        bool            `json:"location_seen,omitempty"`    // Location was known before; not set where that is not sure
+	Refused     string          `json:"location_refused,omitempty"` // why Location is not followed: a reason as of links, such as too_long
+	From        string          `json:"from,omitempty"`             // URL that redirects to this one
+	Referrer    string          `json:"referrer,omitempty"`         // page that linked to it, where the crawl keeps that
 	Meta        json.RawMessage `json:"meta,omitempty"`
 	Digest      string          `json:"digest,omitempty"`    // xxh3:… or sha256:… of the decoded body
 	Unchanged   bool            `json:"unchanged,omitempty"` // it was fetched before, and is as it was

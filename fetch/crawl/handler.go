@@ -135,7 +135,7 @@ type Candidate struct {
 	Meta     any     // a JSON object of up to 16 KB that goes to the URL's record, or nil
 	Priority *uint8  // class, 0 (first) to 3; nil as the crawl's rules say
 	Depth    *uint32 // links from a seed; nil is one more than the page's
-	Seed     bool    // in scope wherever it leads; what is denied stays denied
+	Seed     bool    // in scope wherever it leads; what is denied or too long stays refused
 }
 
 // Add has a URL fetched, once in the whole crawl as any other: where it is known,
@@ -177,10 +177,7 @@ func (p *Page) Add(c Candidate) error {
 // refuses says why a URL that was added is not followed.
 func (p *Page) refuses(u *canon.URL, c *frontier.Candidate) refusal {
 	if c.Seed {
-		if p.policy.denies(u) {
-			return refusedRule
-		}
-		return accepted
+		return p.policy.bars(u)
 	}
 	src := source{site: p.page.visit.lent.Site, host: p.reader.url.Host()}
 	if !p.policy.inScope(src, u, c.Site) {

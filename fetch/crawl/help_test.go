@@ -168,7 +168,7 @@ func (w *web) client(t *testing.T) *fetch.Client {
 		t.Fatal(err)
 	}
 	c, err := fetch.New(fetch.Config{
-		UserAgent: "seine/test", AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		UserAgent: "seine/test", MaxHeader: 128 << 10, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		ConnectTo: []string{"::127.0.0.1:" + port}, FetchTimeout: 30 * time.Second, ReadTimeout: 30 * time.Second,
 	})
 	if err != nil {

@@ -258,7 +258,7 @@ func deadOutcome(item *frontier.Item, cause, text string) frontier.Outcome {
 func (w *worker) redirect() {
 	if err := w.parser.Resolve(&w.target, &w.url, []byte(w.resp.Location), nil); err != nil {
 		w.rec.Location = redacted(clip(w.resp.Location, maxErrorText))
-		w.refused[refusedInvalid]++
+		w.refuse(refusalOf(err))
 		return
 	}
 	w.rec.Location = string(w.target.AppendRedacted(nil))
@@ -288,7 +288,7 @@ func (w *worker) redirect() {
 		again = w.otherCookies()
 	}
 	if r := w.refuses(&w.target, site.Name); r != accepted {
-		w.refused[r]++
+		w.refuse(r)
 		return
 	}
 	if again == "" && !w.item.Sitemap && w.crawler.loopOf(fp).knows(fp) {
@@ -316,6 +316,12 @@ func (w *worker) redirect() {
 	w.page.add(c)
 }
 
+// refuse says that the target of a redirect is not followed.
+func (w *worker) refuse(r refusal) {
+	w.refused[r]++
+	w.rec.Refused = refusalNames[r]
+}
+
 // remember notes that the URL at hand, which redirects, is known, as all are that
 // are lent: a redirect from elsewhere to it is told as such. It returns its
 // fingerprint.
@@ -327,13 +333,10 @@ func (w *worker) remember() canon.Fingerprint {
 
 // refuses says why the target of a redirect is not followed. That of a seed is
 // in scope wherever it leads, as the seed is, and that of a sitemap; only what is
-// denied is refused.
+// denied or too long is refused.
 func (w *worker) refuses(target *canon.URL, site string) refusal {
 	if w.item.Seed || w.item.Sitemap {
-		if w.policy.denies(target) {
-			return refusedRule
-		}
-		return accepted
+		return w.policy.bars(target)
 	}
 	if !w.policy.inScope(w.src, target, site) {
 		return refusedScope
@@ -481,6 +484,7 @@ func (w *worker) noteFacts() {
 		n := w.scanner.Counts()
 		w.refused[refusedInvalid] += n.Invalid
 		w.refused[refusedScheme] += n.Other
+		w.refused[refusedTooLong] += n.TooLong
 		w.refused[refusedGuard] += n.Guarded
 		w.refused[refusedOver] += n.Over
 		f.Links = int64(n.Found)

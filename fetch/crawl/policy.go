@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"seine/extract"
@@ -42,6 +43,7 @@ const (
 	refusedForeign
 	refusedHandler
 	refusedDuplicate
+	refusedTooLong
 	refusals
 )
 
@@ -83,6 +85,8 @@ func (pol *policy) filter(u *canon.URL, depth uint32) refusal {
 	switch pol.scope.Judge(u, depth).Reason {
 	case "":
 		return accepted
+	case frontier.ReasonTooLong:
+		return refusedTooLong
 	case frontier.ReasonDepth:
 		return refusedDepth
 	case frontier.ReasonExtension:
@@ -92,10 +96,29 @@ func (pol *policy) filter(u *canon.URL, depth uint32) refusal {
 	}
 }
 
-// denies reports whether a rule of the crawl forbids u.
-func (pol *policy) denies(u *canon.URL) bool {
-	_, denied := pol.scope.Denies(u)
-	return denied
+// bars says why u is not followed though it is in scope wherever it leads: it is
+// too long, or a rule of the crawl forbids it.
+func (pol *policy) bars(u *canon.URL) refusal {
+	if pol.scope.TooLong(u) {
+		return refusedTooLong
+	}
+	if _, denied := pol.scope.Denies(u); denied {
+		return refusedRule
+	}
+	return accepted
+}
+
+// refusalOf is why a text is not followed that canon refuses.
+func refusalOf(err error) refusal {
+	switch {
+	case errors.Is(err, canon.ErrNotCrawlable):
+		return refusedScheme
+	case errors.Is(err, canon.ErrInvalid):
+		return refusedInvalid
+	case errors.Is(err, canon.ErrTooLong):
+		return refusedTooLong
+	}
+	return refusedGuard
 }
 
 // class is the priority of a link by the first rule that matches.

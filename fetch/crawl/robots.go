@@ -14,7 +14,6 @@ import (
 	"seine/fetch"
 	"seine/fetch/robots"
 	"seine/frontier"
-	"seine/frontier/canon"
 )
 
 const (
@@ -522,15 +521,11 @@ func (w *worker) sitemaps(origin string, rules *robots.Rules, pol *policy) (foun
 			continue
 		}
 		if err := w.parser.Resolve(&w.target, &w.base, []byte(text), nil); err != nil {
-			if errors.Is(err, canon.ErrNotCrawlable) {
-				count(refusedScheme)
-			} else {
-				count(refusedInvalid)
-			}
+			count(refusalOf(err))
 			continue
 		}
-		if pol.denies(&w.target) {
-			count(refusedRule)
+		if r := pol.bars(&w.target); r != accepted {
+			count(r)
 			continue
 		}
 		site, fp := w.sites.Fingerprint(&w.target)

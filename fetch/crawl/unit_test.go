@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,6 +41,9 @@ func TestPolicyFilter(t *testing.T) {
 		{"deny beats allow", func(s *frontier.Settings) { s.Allow, s.Deny = []string{"/x"}, []string{"a.ex"} }, "http://a.example/x", 0, refusedRule},
 		{"extension", func(s *frontier.Settings) { s.SkipExt = []string{".PDF"} }, "http://a.example/x.Pdf?y", 0, refusedExtension},
 		{"another extension", func(s *frontier.Settings) { s.SkipExt = []string{"pdf"} }, "http://a.example/x.pdf/y", 0, accepted},
+		{"as long as may be", func(*frontier.Settings) {}, "http://a.example/" + strings.Repeat("x", 8192-17), 0, accepted},
+		{"too long", func(*frontier.Settings) {}, "http://a.example/" + strings.Repeat("x", 8192-16), 0, refusedTooLong},
+		{"too long for this crawl", func(s *frontier.Settings) { s.MaxURL = 2048 }, "http://a.example/" + strings.Repeat("x", 2048-16), 0, refusedTooLong},
 		{"dot in a directory", func(s *frontier.Settings) { s.SkipExt = []string{"d/y"} }, "http://a.example/x.d/y", 0, accepted},
 	} {
 		s := frontier.DefaultSettings()

@@ -89,11 +89,17 @@ func (c *Crawler) newWorker() *worker {
 	return w
 }
 
+// leastMaxTag is how many bytes of a tag are read at least. A tag has room for a URL
+// as long as the crawl takes, entities and other attributes.
+const leastMaxTag = 64 << 10
+
 // newScanner returns the scanner of pages under the rules of pol.
 func (c *Crawler) newScanner(pol *policy) *extract.Page {
+	parsing := c.cfg.Canon
+	parsing.MaxLength = pol.settings.LongestURL()
 	return extract.NewPage(extract.PageConfig{
-		Config:         extract.Config{Robots: c.robotsAgent(), Text: c.cfg.Fields&(sink.FieldText|sink.FieldSimHash) != 0},
-		Canon:          c.cfg.Canon,
+		Config:         extract.Config{Robots: c.robotsAgent(), Text: c.cfg.Fields&(sink.FieldText|sink.FieldSimHash) != 0, MaxTag: max(leastMaxTag, 2*parsing.MaxLength)},
+		Canon:          parsing,
 		LimitBy:        c.cfg.Frontier.Layout().LimitBy,
 		Follow:         pol.follow,
 		IgnoreNofollow: pol.settings.IgnoreNofollow,
@@ -318,8 +324,8 @@ func (w *worker) foundSitemap(ln *extract.Found) {
 		w.refused[refusedDepth]++
 		return
 	}
-	if w.policy.denies(ln.URL) {
-		w.refused[refusedRule]++
+	if r := w.policy.bars(ln.URL); r != accepted {
+		w.refused[r]++
 		return
 	}
 	c := sitemapCandidate(ln.URL, ln.Site, ln.Fingerprint, w.src.host)

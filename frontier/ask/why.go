@@ -130,6 +130,8 @@ func (w *asking) judge(_ context.Context, s *frontier.Settings) error {
 func scopeOf(r frontier.Ruling, s *frontier.Settings) *Scope {
 	sc := &Scope{Follows: r.Reason == "", Reason: r.Reason}
 	switch {
+	case r.Reason == frontier.ReasonTooLong:
+		sc.Rule = fmt.Sprintf("--max-url %d", s.LongestURL())
 	case r.Reason == frontier.ReasonDepth:
 		sc.Rule = fmt.Sprintf("--max-depth %d", s.MaxDepth)
 	case r.Reason == frontier.ReasonExtension:

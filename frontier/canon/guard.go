@@ -30,7 +30,7 @@ func (p *Parser) guard(u *URL) error {
 // guardText refuses texts that cannot become a URL within the guards, and those
 // made to cost: the library's work grows with the square of a host, of the
 // signs "@" before it, and of the segments. Of a text within these bounds it
-// makes a millisecond at the very most.
+// makes two milliseconds for each 8 KB at the very most.
 func (p *Parser) guardText(text []byte) error {
 	if max := p.cfg.MaxLength; max > 0 {
 		scheme := schemeOf(text)

@@ -10,9 +10,10 @@ import (
 )
 
 // The defaults of Config. The real web stays far below them; what lies above
-// is nearly always a program that links to itself without end.
+// is nearly always a program that links to itself without end. The length is the
+// most that a crawl may allow; the crawl's own bound is a setting of it.
 const (
-	DefaultMaxLength   = 2048
+	DefaultMaxLength   = 64 << 10
 	DefaultMaxSegments = 32
 	DefaultMaxRepeats  = 2
 	DefaultMaxArgs     = 32
@@ -22,7 +23,7 @@ const (
 // switch a guard off. The guards keep a crawl out of endless webs; each has an
 // error of its own, so that callers can count what they refuse by name.
 type Config struct {
-	// MaxLength bounds the fetch form in bytes; 0 = 2048. ErrTooLong.
+	// MaxLength bounds the fetch form in bytes; 0 = 65,536. ErrTooLong.
 	MaxLength int
 	// MaxSegments bounds the segments of the path, "/a/b" has two; 0 = 32.
 	// ErrTooDeep.

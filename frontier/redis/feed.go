@@ -120,6 +120,7 @@ func (f *Frontier) drain(ctx context.Context, key string, admit func(context.Con
 	var items []frontier.FeedItem
 	var of []int // elements that items are
 	maker, again := frontier.NewMaker(f.layout), f.Settings().FeedAgain
+	maker.MaxURL = f.Settings().LongestURL()
 	for i := range elements {
 		e := &elements[i]
 		item, err := maker.Element(e.text)

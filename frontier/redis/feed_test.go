@@ -39,12 +39,12 @@ func TestFeedElements(t *testing.T) {
 		`{"url":"http://two.example/","priority":2,"depth":5,"meta":{"k": [1, 2]}}`,
 		`{"url":"http://three.example/","again":true}`,
 		"  http://four.example/#f \n",
-		"http://usr:sesame@[bad/", `{"url":`, `{"url":"http://e.example/","priority":4}`, `{"url":"http://e.example/","depth":4294967295}`, `{"url":"ftp://e.example/"}`, `{"url":"http://e.example/","method":"POST"}`,
-		`{"url":"http://e.example/","meta":[1]}`, "", strings.Repeat("x", 64<<10+1),
+		"http://e.example/"+strings.Repeat("x", 8192), "http://usr:sesame@[bad/", `{"url":`, `{"url":"http://e.example/","priority":4}`, `{"url":"http://e.example/","depth":4294967295}`, `{"url":"ftp://e.example/"}`, `{"url":"http://e.example/","method":"POST"}`,
+		`{"url":"http://e.example/","meta":[1]}`, "", strings.Repeat("x", 256<<10+1),
 	)
 	var d drained
 	n, err := f.DrainFeed(t.Context(), d.admit)
-	if err != nil || n != 13 {
+	if err != nil || n != 14 {
 		t.Fatal(n, err)
 	}
 	var got []string
@@ -67,7 +67,7 @@ func TestFeedElements(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	dead, err := f.DeadElements(t.Context(), 0, 100)
-	if err != nil || len(dead) != 9 {
+	if err != nil || len(dead) != 10 {
 		t.Fatalf("%d dead elements: %v", len(dead), err)
 	}
 	for _, text := range dead {

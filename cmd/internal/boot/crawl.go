@@ -43,6 +43,7 @@ type CrawlFlags struct {
 	MaxDepth       *int     `group:"scope" placeholder:"N" help:"Links from a seed, 0 unlimited (0)."`
 	MaxPages       *int64   `group:"scope" placeholder:"N" help:"Fetches of the whole crawl, 0 unlimited (0)."`
 	MaxPerSite     *int64   `group:"scope" placeholder:"N" help:"URLs admitted a site, 0 unlimited (0)."`
+	MaxURL         *int     `group:"scope" name:"max-url" placeholder:"BYTES" help:"Longest URL that is taken, 2048 to 65536 (8192). While it waits, a URL costs its length in memory of Redis."`
 	Allow          []string `group:"scope" sep:"none" placeholder:"REGEX" help:"Follow only URLs that match one of these. Repeatable."`
 	Deny           []string `group:"scope" sep:"none" placeholder:"REGEX" help:"Do not follow URLs that match; beats --allow. Repeatable."`
 	Priority       []string `group:"scope" sep:"none" placeholder:"REGEX=0..3" help:"Class of URLs that match, 0 first; the first match counts. Repeatable."`
@@ -109,6 +110,7 @@ func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	set(&s.MaxDepth, c.MaxDepth)
 	set(&s.MaxPages, c.MaxPages)
 	set(&s.MaxPerSite, c.MaxPerSite)
+	set(&s.MaxURL, c.MaxURL)
 	set(&s.Order, c.Order)
 	set(&s.Referrer, c.Referrer)
 	set(&s.Digest, c.Digest)

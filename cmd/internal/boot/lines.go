@@ -23,12 +23,12 @@ import (
 )
 
 // maxLine is how long a line of a file of URLs may be, bytes.
-const maxLine = 64 << 10
+const maxLine = 256 << 10
 
 // Why a line cannot be taken; the lines after it can. What a browser would make
 // of such a line is another URL than the one that somebody meant.
 var (
-	ErrLine  = errors.New("line is too long")
+	ErrLine  = errors.New("line is longer than 256 KB, which no URL and no element is")
 	errBlank = errors.New("there is a blank inside: give one URL a line, with %20 for a blank in it; a remark starts with #")
 	errNUL   = errors.New("there is a NUL inside, as in UTF-16 and UTF-32; convert the file, as iconv -t UTF-8 does")
 	errUTF8  = errors.New("this is no UTF-8; convert the file, as iconv -t UTF-8 does, or escape the URL as a browser would")

@@ -101,7 +101,7 @@ func TestLines(t *testing.T) {
 	}
 	want := []string{"--seed 1 http://s.example/ <nil>"}
 	for i := range 3 {
-		for _, line := range []string{"2 http://a.example/ <nil>", "4 http://b.example/#x <nil>", "5  line is too long", "6 no-end <nil>"} {
+		for _, line := range []string{"2 http://a.example/ <nil>", "4 http://b.example/#x <nil>", "5  line is longer than 256 KB, which no URL and no element is", "6 no-end <nil>"} {
 			want = append(want, fmt.Sprintf("%d:%s", i, line))
 		}
 	}

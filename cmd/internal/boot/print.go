@@ -50,7 +50,7 @@ func CrawlYAML(l frontier.Layout, s frontier.Settings, secrets bool) ([]byte, er
 		"limit-by": string(l.LimitBy), "plan-urls": l.PlanURLs, "error-rate": l.ErrorRate,
 		"strip-params": l.StripParams, "sort-query": l.SortQuery,
 	}
-	s.Digest, s.MaxCrawlDelay = s.DigestKind(), s.CrawlDelayCap()
+	s.Digest, s.MaxCrawlDelay, s.MaxURL = s.DigestKind(), s.CrawlDelayCap(), s.LongestURL()
 	defaults := frontier.DefaultSettings()
 	changes := frontier.Changes(&defaults, &s)
 	is := reflect.ValueOf(s)

@@ -31,7 +31,7 @@ var columns = []column{
 	plain("wire_bytes", "bigint"), plain("seconds", "double precision"), plain("title", "text"), plain("links", "integer"),
 	plain("truncated", "boolean"), plain("noindex", "boolean"),
 	{"error_class", "text", "j->'error'->>'class'"}, {"error_text", "text", "j->'error'->>'text'"},
-	plain("attempts", "integer"), plain("redirects", "integer"), plain("location", "text"), plain("location_seen", "boolean"),
+	plain("attempts", "integer"), plain("redirects", "integer"), plain("location", "text"), plain("location_seen", "boolean"), plain("location_refused", "text"),
 	plain("meta", "jsonb"), plain("digest", "text"), plain("etag", "text"), plain("last_modified", "text"), plain("items", "jsonb"),
 	plain("body", "text"), plain("headers", "jsonb"), plain("text", "text"),
 }
