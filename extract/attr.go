@@ -17,6 +17,8 @@ const (
 	attrSrc
 	attrSrcset
 	attrImageSrcset
+	attrDataSrc    // what scripts of lazy images make src
+	attrDataSrcset // and srcset
 	attrRel
 	attrType
 	attrContent
@@ -59,6 +61,10 @@ func attrOf(name []byte) attrID {
 		return attrSrcset
 	case "imagesrcset":
 		return attrImageSrcset
+	case "data-src":
+		return attrDataSrc
+	case "data-srcset":
+		return attrDataSrcset
 	case "rel":
 		return attrRel
 	case "type":

@@ -27,9 +27,9 @@ const (
 	Stylesheet             // link rel=stylesheet
 	Icon                   // link rel=icon, apple-touch-icon, mask-icon
 	Preload                // link rel=preload, modulepreload, prefetch
-	Image                  // img src, image src
-	Srcset                 // one candidate of a srcset or imagesrcset
-	Source                 // source src
+	Image                  // img src and data-src, image src
+	Srcset                 // one candidate of a srcset, data-srcset or imagesrcset
+	Source                 // source src and data-src
 	Video                  // video src and poster
 	Audio                  // audio src
 	Track                  // track src
@@ -120,7 +120,11 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("extract: no kind of link is called %q; say one of navigation, requisites, syndication, all, a, area, frame, iframe, refresh, canonical, next, prev, header, alternate, feed, img or another of the kinds in the reference", name)
+		all := []string{"navigation", "requisites", "syndication", "all"}
+		for k := range numKinds {
+			all = append(all, k.String())
+		}
+		return 0, fmt.Errorf("extract: no kind of link is called %q; there are %s", name, strings.Join(all, ", "))
 	}
 	if s == 0 {
 		s = Navigation

@@ -34,10 +34,14 @@ func (c *collector) links(m *markup, t *tag) {
 		c.one(m, t, Cite, attrCite)
 	case tagImg:
 		c.one(m, t, Image, attrSrc)
+		c.one(m, t, Image, attrDataSrc)
 		c.candidates(m, t, attrSrcset)
+		c.candidates(m, t, attrDataSrcset)
 	case tagSource:
 		c.one(m, t, Source, attrSrc)
+		c.one(m, t, Source, attrDataSrc)
 		c.candidates(m, t, attrSrcset)
+		c.candidates(m, t, attrDataSrcset)
 	case tagVideo:
 		c.one(m, t, Video, attrSrc)
 		c.one(m, t, Video, attrPoster)

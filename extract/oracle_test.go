@@ -100,7 +100,9 @@ func (o *oracle) element(n *html.Node) {
 	}
 	switch n.Data {
 	case "img", "source":
+		o.add(n, simple[n.Data].k, "data-src")
 		o.set(n, "srcset")
+		o.set(n, "data-srcset")
 	case "video":
 		o.add(n, Video, "poster")
 	case "input":

@@ -138,10 +138,10 @@ func TestAllKinds(t *testing.T) {
 <source src=19><track src=20></video><audio src=21></audio><embed src=22><object data=23></object><iframe src=24></iframe><frame src=25>
 <input type=IMAGE src=26><input src=no><blockquote cite=27><q cite=28></q><ins cite=29></ins><del cite=30></del></blockquote>
 <body background=31><table background=32><tr><td background=33></table><script src=34></script><svg><image href=35 xlink:href=36 /><use xlink:href=37 /></svg>
-<image src=38><area href=39><meta http-equiv=refresh content="1;40">`
+<image src=38><img src=data:, data-src=41 Data-Srcset="42 1x, 43 2x"><source data-src=44 data-srcset=45><p data-src=no><area href=39><meta http-equiv=refresh content="1;40">`
 	want := `canonical 1|prev 2|alternate 3|feed 4|stylesheet 5|icon 6|preload 9|srcset 7|srcset 8|sitemap 10|amphtml 11|link 12|img 13|srcset 14|srcset 15|srcset 16|` +
 		`video 17|video 18|source 19|track 20|audio 21|embed 22|object 23|iframe 24|frame 25|input 26|cite 27|cite 28|cite 29|cite 30|background 31|background 32|` +
-		`background 33|script 34|svg 35|svg 36|svg 37|img 38|area 39|refresh 40`
+		`background 33|script 34|svg 35|svg 36|svg 37|img 38|img data:,|img 41|srcset 42|srcset 43|source 44|srcset 45|area 39|refresh 40`
 	got, s := scanLinks(t, Config{Kinds: All}, Doc{}, body, 0)
 	if strings.Join(got, "|") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "|"), want)

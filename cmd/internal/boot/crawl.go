@@ -49,7 +49,7 @@ type CrawlFlags struct {
 	Priority       []string `group:"scope" sep:"none" placeholder:"REGEX=0..3" help:"Class of URLs that match, 0 first; the first match counts. Repeatable."`
 	Order          *string  `group:"scope" placeholder:"RULE" help:"Within a site: breadth or depth (breadth)."`
 	SkipExt        []string `group:"scope" placeholder:"EXT" help:"Extensions of paths that are not followed."`
-	Follow         []string `group:"scope" placeholder:"KIND" help:"Kinds of links that are followed (navigation)."`
+	Follow         []string `group:"scope" placeholder:"KIND" help:"Kinds of links that are followed (navigation). Sets: navigation (a, area, frame, iframe, refresh, canonical, next, prev, header), requisites (stylesheet, icon, preload, img, srcset, source, video, audio, track, embed, object, input, background, script, svg, css, import), syndication (loc, index, entry, enclosure, home), all. In no set but all: alternate, feed, amphtml, sitemap, link, cite, base. data-src and data-srcset of lazy images count as img, source and srcset."`
 	Sitemaps       *bool    `group:"scope" help:"Follow the sitemaps that robots.txt names."`
 	IgnoreNofollow *bool    `group:"scope" help:"Follow links that are marked nofollow."`
 

@@ -3,10 +3,12 @@ package boot
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"seine/extract"
 	"seine/frontier"
 )
 
@@ -71,6 +73,29 @@ func TestCompareNamesBothValues(t *testing.T) {
 		if c.Apply(&s); s.Deny != nil {
 			t.Error("an empty value does not empty a list")
 		}
+	}
+}
+
+// The help of --follow names the kinds of each set, and all others.
+func TestFollowHelp(t *testing.T) {
+	field, _ := reflect.TypeFor[CrawlFlags]().FieldByName("Follow")
+	help := field.Tag.Get("help")
+	var named extract.Kinds
+	for _, set := range []string{"navigation", "requisites", "syndication"} {
+		_, list, _ := strings.Cut(help, set+" (")
+		list, _, _ = strings.Cut(list, ")")
+		got, err := extract.ParseKinds(strings.Split(list, ", "))
+		want, _ := extract.ParseKinds([]string{set})
+		if err != nil || got != want {
+			t.Errorf("%s is said to be %s: %v", set, list, err)
+		}
+		named |= want
+	}
+	_, list, _ := strings.Cut(help, "In no set but all: ")
+	list, _, _ = strings.Cut(list, ".")
+	others, err := extract.ParseKinds(strings.Split(list, ", "))
+	if err != nil || others != extract.All&^named {
+		t.Errorf("in no set are said to be %s: %v", list, err)
 	}
 }
 
