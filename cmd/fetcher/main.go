@@ -16,7 +16,7 @@ type grammar struct {
 	boot.SeedFlags
 	boot.ProcessFlags
 	boot.FetchFlags
-	MaxLinks int `least:"1" group:"net" default:"20000" placeholder:"N" help:"Links taken from one page (${default})."`
+	MaxLinks int `least:"1" group:"net" default:"20000" placeholder:"N" help:"Most links taken from one page (${default})."`
 }
 
 func main() {

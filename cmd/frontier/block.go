@@ -12,8 +12,8 @@ import (
 
 type blockCmd struct {
 	Site   string `arg:"" optional:"" help:"The site, or a host of it."`
-	Reason string `placeholder:"TEXT" help:"Why: it is kept with the site and goes to the log; needed to block."`
-	List   bool   `help:"List the sites that are blocked or paused, since when and why, and the shards that are paused."`
+	Reason string `placeholder:"TEXT" help:"Reason of the block. It is stored with the site and logged. Needed to block."`
+	List   bool   `help:"List blocked and paused sites with time and reason, and paused shards."`
 }
 
 type unblockCmd struct {

@@ -16,13 +16,13 @@ import (
 )
 
 type bloomCmd struct {
-	Info bloomInfoCmd `cmd:"" help:"Show every filter, and measure its false positives."`
-	Dump bloomDumpCmd `cmd:"" help:"Write the filters to a directory, a file a shard."`
-	Load bloomLoadCmd `cmd:"" help:"Read filters that were dumped."`
+	Info bloomInfoCmd `cmd:"" help:"Show every filter and its measured rate of false positives."`
+	Dump bloomDumpCmd `cmd:"" help:"Write the filters to a directory, one file per shard."`
+	Load bloomLoadCmd `cmd:"" help:"Load filters that bloom dump wrote."`
 }
 
 type bloomInfoCmd struct {
-	Probe int `least:"0" placeholder:"N" help:"Ask each filter for N random fingerprints."`
+	Probe int `least:"0" placeholder:"N" help:"Probe each filter with N random fingerprints now."`
 }
 
 // Run shows the filters. It fails when some are missing, after it showed the
@@ -140,7 +140,7 @@ func (s someShards) each(f *redis.Frontier, dir, done string, do func(k int, nam
 
 type bloomDumpCmd struct {
 	someShards
-	Dir string `arg:"" help:"Directory, made if it is not there."`
+	Dir string `arg:"" help:"Directory; created if it does not exist."`
 }
 
 // Run dumps shards. A file that is there is complete.
@@ -197,8 +197,8 @@ func dumpFile(name string, dump func(io.Writer) error) error {
 
 type bloomLoadCmd struct {
 	someShards
-	Dir   string `arg:"" help:"Directory that dump wrote."`
-	Force bool   `help:"Replace filters that hold URLs: what was seen since the dump is forgotten, and fetched again when it is found again."`
+	Dir   string `arg:"" help:"Directory that bloom dump wrote."`
+	Force bool   `help:"Replace filters that hold URLs. The crawl forgets URLs seen since the dump and fetches them again if it finds them again."`
 }
 
 // Run loads shards in order, up to the first that fails. One whose file is damaged keeps the filters it has.

@@ -12,8 +12,8 @@ import (
 )
 
 type checkCmd struct {
-	URLs   bool `name:"urls" help:"Also look for every URL in its filter."`
-	Repair bool `help:"Mend what can be mended."`
+	URLs   bool `name:"urls" help:"Also check that the filter of each queued URL contains it."`
+	Repair bool `help:"Repair the faults that can be repaired."`
 }
 
 // Run checks every shard, mends it if asked to, and fails when faults are left.

@@ -20,14 +20,14 @@ type deadCmd struct {
 	Count deadCountCmd `cmd:"" help:"Count dead letters by cause."`
 	Retry deadRetryCmd `cmd:"" help:"Queue dead letters once more."`
 	Drop  deadDropCmd  `cmd:"" help:"Forget dead letters."`
-	Feed  deadFeedCmd  `cmd:"" help:"List elements of the feed that could not be read."`
+	Feed  deadFeedCmd  `cmd:"" help:"List refused elements of the feed."`
 }
 
 // choice is which dead letters.
 type choice struct {
-	Cause string `placeholder:"CAUSE" help:"Only this cause."`
+	Cause string `placeholder:"CAUSE" help:"Only dead letters of this cause."`
 	Site  string `placeholder:"SITE" help:"Only this site, or the site of this host."`
-	Limit int64  `least:"0" placeholder:"N" help:"At most so many."`
+	Limit int64  `least:"0" placeholder:"N" help:"Most dead letters."`
 }
 
 // causes are those that the worker and the shards name, beside the classes of
@@ -145,7 +145,7 @@ func (c *deadRetryCmd) Run(env *boot.Env, g *cli) error {
 
 type deadDropCmd struct {
 	choice
-	Yes bool `help:"Needed when neither cause nor site is given."`
+	Yes bool `help:"Confirm. Needed without --cause and --site."`
 }
 
 // Run forgets letters.
@@ -182,7 +182,7 @@ func (c choice) take(env *boot.Env, g *cli, word string, use func(frontier.Opera
 }
 
 type deadFeedCmd struct {
-	Limit int64 `least:"0" default:"100" placeholder:"N" help:"At most so many (${default})."`
+	Limit int64 `least:"0" default:"100" placeholder:"N" help:"Most lines of the answer (${default})."`
 }
 
 // Run lists bad elements of the feed, JSON a line each.

@@ -9,8 +9,8 @@ import (
 )
 
 type deleteCmd struct {
-	Name string `arg:"" name:"crawl" help:"The crawl; --crawl does not count here."`
-	Yes  bool   `help:"Really."`
+	Name string `arg:"" name:"crawl" help:"The crawl to delete; --crawl is ignored here."`
+	Yes  bool   `help:"Confirm."`
 }
 
 // Run deletes the crawl that is named.

@@ -16,7 +16,7 @@ import (
 
 // doctorCmd takes the fetcher's flags, so that it looks with a fetcher's eyes.
 type doctorCmd struct {
-	Reach string `placeholder:"URL" help:"Page to fetch, to try names and the way out (that of --contact)."`
+	Reach string `placeholder:"URL" help:"Web page to fetch as a test of DNS and network (that of --contact)."`
 	boot.FetchFlags
 }
 

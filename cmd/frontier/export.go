@@ -18,8 +18,8 @@ import (
 )
 
 type exportCmd struct {
-	File        string `arg:"" name:"file.zst" help:"File for the URLs; the settings go to FILE.yaml beside it."`
-	Credentials bool   `help:"With the credentials in URLs and settings, else neither has any."`
+	File        string `arg:"" name:"file.zst" help:"File for the URLs. The settings go to FILE.yaml beside it."`
+	Credentials bool   `help:"Include the credentials in URLs and settings."`
 }
 
 // Run writes the files; those that are there are complete.

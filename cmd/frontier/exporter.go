@@ -20,8 +20,8 @@ import (
 )
 
 type exporterCmd struct {
-	Listen string `default:"127.0.0.1:9109" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there (${default}); loopback when only a port is given."`
-	Due    string `placeholder:"DATE" help:"When the crawl is to be done, such as 2027-01-31 or 2027-01-31T18:00:00Z: an alert compares it with the estimate."`
+	Listen string `default:"127.0.0.1:9109" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz at this address; a port alone means loopback (${default})."`
+	Due    string `placeholder:"DATE" help:"Date by which the crawl must be done, such as 2027-01-31 or 2027-01-31T18:00:00Z. An alert compares it with the estimate."`
 }
 
 // due is when the crawl is to be done, zero where nobody said.

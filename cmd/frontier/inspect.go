@@ -13,18 +13,18 @@ import (
 )
 
 type inspectCmd struct {
-	Canon   inspectCanonCmd   `cmd:"" help:"Canonical forms of URLs: lines of URL TAB base in; fetch form (as it is sent, credentials too) TAB key, or ERR TAB reason, out."`
-	Links   inspectLinksCmd   `cmd:"" help:"Links of a document, a JSON line each: kind, raw, url, rel, follow."`
-	Charset inspectCharsetCmd `cmd:"" help:"Encoding that a document is read in, and what said so."`
-	Sitemap inspectSitemapCmd `cmd:"" help:"Locations of a sitemap or feed, a JSON line each."`
-	Page    inspectPageCmd    `cmd:"" help:"What a page says of itself, and its links, for reading."`
-	Fields  inspectFieldsCmd  `cmd:"" help:"What each rule of a YAML file makes of a page, a JSON line each: name, at, from, values or error."`
-	Robots  inspectRobotsCmd  `cmd:"" help:"What a robots.txt allows: URLs in; 1 or 0 a line out."`
+	Canon   inspectCanonCmd   `cmd:"" help:"Print canonical forms of URLs. It reads lines of URL TAB base. It writes fetch form TAB key, or ERR TAB reason. The fetch form includes credentials."`
+	Links   inspectLinksCmd   `cmd:"" help:"Print each link of a document as a JSON line: kind, raw, url, rel, follow."`
+	Charset inspectCharsetCmd `cmd:"" help:"Print the character encoding of a document and where it is declared."`
+	Sitemap inspectSitemapCmd `cmd:"" help:"Print each location of a sitemap or feed as a JSON line."`
+	Page    inspectPageCmd    `cmd:"" help:"Print the facts and links of a page for reading."`
+	Fields  inspectFieldsCmd  `cmd:"" help:"Print what each rule of a YAML file finds in a page as a JSON line: name, at, from, values or error."`
+	Robots  inspectRobotsCmd  `cmd:"" help:"Print whether a robots.txt allows each URL of stdin: 1 or 0."`
 }
 
 // document is a file to inspect, or stdin.
 type document struct {
-	File string `arg:"" optional:"" help:"The document; stdin when it is left out."`
+	File string `arg:"" optional:"" help:"The document (stdin)."`
 }
 
 // open returns the bytes of the document and the function that closes it.
@@ -41,7 +41,7 @@ func (d *document) open(env *boot.Env) (io.Reader, func() error, error) {
 
 // response is what a server would say of the document.
 type response struct {
-	ContentType string   `placeholder:"TYPE" help:"Content-Type header; without one the content decides."`
+	ContentType string   `placeholder:"TYPE" help:"Content-Type header (guessed from the content)."`
 	Header      []string `sep:"none" placeholder:"'NAME: VALUE'" help:"Link, Refresh, X-Robots-Tag or Content-Type header. Repeatable."`
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 type inspectCanonCmd struct {
-	StripParams bool `help:"As of a crawl with this key rule."`
-	SortQuery   bool `help:"As of a crawl with this key rule."`
+	StripParams bool `help:"Use this rule of a crawl."`
+	SortQuery   bool `help:"Use this rule of a crawl."`
 }
 
 // canonical is the answer to one line.

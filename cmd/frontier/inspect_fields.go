@@ -13,8 +13,8 @@ import (
 )
 
 type inspectFieldsCmd struct {
-	Rules string `required:"" placeholder:"FILE" help:"YAML file with the rules, under fields: as for the fetcher."`
-	Base  string `default:"http://localhost/" placeholder:"URL" help:"URL of the page, whose site says which rules are for it (${default})."`
+	Rules string `required:"" placeholder:"FILE" help:"YAML file with the rules under fields:, as for the fetcher."`
+	Base  string `default:"http://localhost/" placeholder:"URL" help:"URL of the page; its site decides which rules apply (${default})."`
 	response
 	document
 }

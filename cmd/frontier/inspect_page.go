@@ -15,7 +15,7 @@ import (
 type inspectPageCmd struct {
 	Target   string         `arg:"" help:"URL to fetch, or a file; - is stdin."`
 	Base     string         `default:"http://localhost/" placeholder:"URL" help:"URL of a page that is a file (${default})."`
-	AllowNet []netip.Prefix `placeholder:"CIDR" help:"Private networks that may be fetched from."`
+	AllowNet []netip.Prefix `placeholder:"CIDR" help:"Private networks from which Seine may fetch (none)."`
 	response
 }
 

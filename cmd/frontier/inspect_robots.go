@@ -16,7 +16,7 @@ import (
 
 type inspectRobotsCmd struct {
 	File          string        `required:"" placeholder:"FILE" help:"The robots.txt."`
-	Agent         string        `default:"seine" placeholder:"TOKEN" help:"User agent or its product token (${default})."`
+	Agent         string        `default:"seine" placeholder:"TOKEN" help:"User-Agent or its product token (${default})."`
 	MaxCrawlDelay time.Duration `least:"0s" placeholder:"D" help:"Longest Crawl-delay that the crawl honours (10m)."`
 	Explain       bool          `help:"Add TAB group TAB rule TAB line number."`
 }

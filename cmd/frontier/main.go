@@ -31,29 +31,29 @@ type cli struct {
 	boot.RedisFlags
 	boot.NameFlag
 	JSON  bool   `group:"program" help:"Answer in JSON."`
-	State string `group:"program" placeholder:"DIR" help:"The crawl that fetcher --embedded keeps in DIR, running or not, instead of one in Redis."`
+	State string `group:"program" placeholder:"DIR" help:"Work on the crawl that fetcher --embedded keeps in DIR, whether it runs or not, instead of one in Redis."`
 
 	Create   createCmd   `cmd:"" help:"Create a crawl."`
-	Seed     seedCmd     `cmd:"" help:"Feed URLs to start from."`
-	Stats    statsCmd    `cmd:"" help:"Show how far a crawl is and who works on it."`
-	List     listCmd     `cmd:"" help:"List the crawls of a Redis."`
-	Set      setCmd      `cmd:"" help:"Change settings; running fetchers follow within seconds."`
-	Shards   shardsCmd   `cmd:"" help:"Show the shards, where they are and how full."`
-	Export   exportCmd   `cmd:"" help:"Write what is left to fetch, and what died, to a file that seed --file takes."`
-	Why      whyCmd      `cmd:"" help:"Say why a URL was fetched, or was not."`
-	Sites    sitesCmd    `cmd:"" help:"Show the largest sites, or the slowest."`
-	Report   reportCmd   `cmd:"" help:"Show what became of a whole crawl."`
-	Pause    pauseCmd    `cmd:"" help:"Stop lending: the crawl, a shard or a site."`
-	Resume   resumeCmd   `cmd:"" help:"Take a pause back."`
-	Block    blockCmd    `cmd:"" help:"Drop a site's queue, for good, and admit nothing more of it."`
-	Unblock  unblockCmd  `cmd:"" help:"Admit a blocked site again; what block dropped stays dropped, and known: seed it with --again."`
-	Dead     deadCmd     `cmd:"" help:"List, count, retry or drop what was given up."`
-	Bloom    bloomCmd    `cmd:"" help:"Show, measure, dump or load the filters."`
-	Check    checkCmd    `cmd:"" help:"Compare the shards with the rules that hold them together."`
-	Doctor   doctorCmd   `cmd:"" help:"Look at the servers and at this machine, and say what to mend before a crawl runs."`
-	Inspect  inspectCmd  `cmd:"" help:"Show what a crawl would make of some input."`
-	Exporter exporterCmd `cmd:"" help:"Show a crawl to Prometheus, whether or not a fetcher lives."`
-	Web      webCmd      `cmd:"" help:"Show a crawl to people: a page with rates, shards, fetchers, sites, what is dead, and why."`
+	Seed     seedCmd     `cmd:"" help:"Queue URLs to start from. With --shards it creates the crawl if there is none."`
+	Stats    statsCmd    `cmd:"" help:"Show the progress of a crawl and its programs."`
+	List     listCmd     `cmd:"" help:"List the crawls in a Redis."`
+	Set      setCmd      `cmd:"" help:"Change settings. Running fetchers adopt them within seconds."`
+	Shards   shardsCmd   `cmd:"" help:"Show each shard, its server and how full it is."`
+	Export   exportCmd   `cmd:"" help:"Write the URLs that are left and the dead letters to a file that seed --file reads."`
+	Why      whyCmd      `cmd:"" help:"Explain why a URL was fetched or not."`
+	Sites    sitesCmd    `cmd:"" help:"Show the largest or slowest sites."`
+	Report   reportCmd   `cmd:"" help:"Show the totals of a whole crawl."`
+	Pause    pauseCmd    `cmd:"" help:"Stop leasing sites: of the crawl, a shard or one site."`
+	Resume   resumeCmd   `cmd:"" help:"Lease sites again after a pause."`
+	Block    blockCmd    `cmd:"" help:"Drop the queue of a site and admit no more of its URLs."`
+	Unblock  unblockCmd  `cmd:"" help:"Admit URLs of a blocked site again. The URLs that block dropped stay known: queue them with seed --again."`
+	Dead     deadCmd     `cmd:"" help:"List, count, retry or drop dead letters."`
+	Bloom    bloomCmd    `cmd:"" help:"Show, measure, dump or load the Bloom filters."`
+	Check    checkCmd    `cmd:"" help:"Check the data of every shard, and repair it."`
+	Doctor   doctorCmd   `cmd:"" help:"Check the servers and this machine before a crawl runs, and say what to change."`
+	Inspect  inspectCmd  `cmd:"" help:"Show how a crawl reads some input."`
+	Exporter exporterCmd `cmd:"" help:"Serve metrics of a crawl for Prometheus, even if no fetcher runs."`
+	Web      webCmd      `cmd:"" help:"Serve a web page with rates, shards, fetchers, sites and dead letters."`
 	Plan     planCmd     `cmd:"" help:"Plan machines, memory, time and cost of a crawl from measured unit costs."`
 	Delete   deleteCmd   `cmd:"" help:"Delete a crawl."`
 }

@@ -17,7 +17,7 @@ type target struct {
 
 type pauseCmd struct {
 	target
-	Reason string `placeholder:"TEXT" help:"Why a site is paused: it is kept and shown by block --list."`
+	Reason string `placeholder:"TEXT" help:"Reason of the pause of a site. block --list shows it."`
 }
 
 type resumeCmd struct{ target }

@@ -22,49 +22,49 @@ type planCmd struct {
 	From  string `placeholder:"CRAWL" help:"Take pages, sites, known and queued URLs from a running crawl."`
 
 	Pages      float64       `placeholder:"N" help:"Pages to fetch, such as 1e9."`
-	Days       float64       `placeholder:"N" help:"In so many days; without it as long as it takes."`
-	Sites      float64       `placeholder:"N" help:"Sites that the pages are spread over."`
-	Exponent   float64       `default:"0.8" placeholder:"X" help:"The r-th largest site has r^-X of the pages of the largest, 0 all the same (${default})."`
-	SiteSizes  string        `type:"path" placeholder:"FILE" help:"Pages of each site instead, a number a line."`
-	Known      float64       `placeholder:"N" help:"URLs known in the end (pages x links x new)."`
-	Queued     float64       `placeholder:"N" help:"URLs queued at most (those known and not fetched, at least a quarter of the pages)."`
-	Again      float64       `placeholder:"N" help:"URLs that wait to be fetched again, as --recrawl says (none)."`
+	Days       float64       `placeholder:"N" help:"Days that the crawl may take (as long as it takes)."`
+	Sites      float64       `placeholder:"N" help:"Number of sites."`
+	Exponent   float64       `default:"0.8" placeholder:"X" help:"The r-th largest site has r^-X of the pages of the largest; 0 means equal sites (${default})."`
+	SiteSizes  string        `type:"path" placeholder:"FILE" help:"File with the pages of each site, one number on a line, instead of --exponent."`
+	Known      float64       `placeholder:"N" help:"Known URLs at the end (pages x links x new)."`
+	Queued     float64       `placeholder:"N" help:"Most queued URLs (known minus fetched, at least a quarter of the pages)."`
+	Again      float64       `placeholder:"N" help:"URLs that wait for a recrawl (none)."`
 	Links      float64       `default:"60" placeholder:"N" help:"Links of a page (${default})."`
-	New        float64       `default:"0.03" placeholder:"F" help:"Share of the links that is new (${default})."`
-	Own        float64       `default:"0.8" placeholder:"F" help:"Share of the links that leads to their page's site (${default})."`
-	Cached     float64       `default:"0.8" placeholder:"F" help:"Share of the known links that a fetcher remembers (${default})."`
+	New        float64       `default:"0.03" placeholder:"F" help:"Share of links that are new (${default})."`
+	Own        float64       `default:"0.8" placeholder:"F" help:"Share of links that stay on the site (${default})."`
+	Cached     float64       `default:"0.8" placeholder:"F" help:"Share of known links that a fetcher finds in its own cache (${default})."`
 	PageBytes  float64       `default:"45056" placeholder:"N" help:"Bytes of a page (${default})."`
-	WireBytes  float64       `default:"12288" placeholder:"N" help:"Bytes of it on the wire (${default})."`
-	TLS        float64       `name:"tls" default:"0.9" placeholder:"F" help:"Share of https (${default})."`
-	Fresh      float64       `default:"0.3" placeholder:"F" help:"Share of the fetches that open a connection (${default})."`
-	Resumed    float64       `default:"0" placeholder:"F" help:"Share of these that resume a TLS session (${default})."`
-	Retried    float64       `default:"0" placeholder:"F" help:"Share of the fetches that is tried again (${default})."`
+	WireBytes  float64       `default:"12288" placeholder:"N" help:"Bytes of a page on the wire (${default})."`
+	TLS        float64       `name:"tls" default:"0.9" placeholder:"F" help:"Share of fetches over https (${default})."`
+	Fresh      float64       `default:"0.3" placeholder:"F" help:"Share of fetches that open a connection (${default})."`
+	Resumed    float64       `default:"0" placeholder:"F" help:"Share of new connections that resume a TLS session (${default})."`
+	Retried    float64       `default:"0" placeholder:"F" help:"Share of fetches that are tried again (${default})."`
 	Latency    time.Duration `default:"500ms" placeholder:"D" help:"Time of a fetch (${default})."`
-	Delay      time.Duration `default:"1s" placeholder:"D" help:"Between requests to a site (${default})."`
-	Jitter     float64       `default:"0.5" placeholder:"F" help:"Delays are stretched by up to this (${default})."`
+	Delay      time.Duration `default:"1s" placeholder:"D" help:"Delay between requests to a site (${default})."`
+	Jitter     float64       `default:"0.5" placeholder:"F" help:"Delays grow by a random share of up to this (${default})."`
 	PerSite    float64       `default:"1" placeholder:"N" help:"Requests to a site at once (${default})."`
 	Digest     string        `default:"xxh3" placeholder:"KIND" help:"Digest of pages (${default})."`
-	Duplicates string        `default:"off" placeholder:"RULE" help:"Pages whose content another URL brought before: off, mark or skip (${default})."`
-	Records    string        `default:"plain" placeholder:"KIND" help:"Records: plain, gzip or zstd (${default})."`
+	Duplicates string        `default:"off" placeholder:"RULE" help:"Handling of duplicate pages: off, mark or skip (${default})."`
+	Records    string        `default:"plain" placeholder:"KIND" help:"Compression of records: plain, gzip or zstd (${default})."`
 	ErrorRate  float64       `default:"1e-6" placeholder:"P" help:"False positives of the filters (${default})."`
 	Embedded   bool          `help:"One process, without Redis."`
 
-	Fetchers     float64   `placeholder:"N" help:"Fetchers that there are (as many as it takes)."`
-	Masters      float64   `placeholder:"N" help:"Redis masters that there are (as many as it takes)."`
+	Fetchers     float64   `placeholder:"N" help:"Number of fetchers (as many as needed)."`
+	Masters      float64   `placeholder:"N" help:"Number of Redis masters (as many as needed)."`
 	Cores        float64   `default:"4" placeholder:"N" help:"Processors of a fetcher's machine (${default})."`
-	Memory       boot.Size `default:"8G" placeholder:"BYTES" help:"Its memory (${default})."`
+	Memory       boot.Size `default:"8G" placeholder:"BYTES" help:"Memory of a fetcher's machine (${default})."`
 	Files        float64   `default:"65536" placeholder:"N" help:"Files that a fetcher may open (${default})."`
-	LinkSpeed    float64   `default:"1e9" placeholder:"BITS" help:"Bits a second of its network (${default})."`
+	LinkSpeed    float64   `default:"1e9" placeholder:"BITS" help:"Bits per second of a fetcher's network (${default})."`
 	MasterMemory boot.Size `default:"16G" placeholder:"BYTES" help:"Memory of a Redis master (${default})."`
-	Room         float64   `default:"0.5" placeholder:"F" help:"Share of Redis's data kept free for rewriting its file and for fragments (${default})."`
-	Load         float64   `default:"0.7" placeholder:"F" help:"Share of a processor or network that may be used (${default})."`
+	Room         float64   `default:"0.5" placeholder:"F" help:"Memory kept free in Redis for rewriting its file and for fragments, as a share of its data (${default})."`
+	Load         float64   `default:"0.7" placeholder:"F" help:"Highest load of a processor or network (${default})."`
 	MaxClients   float64   `default:"10000" placeholder:"N" help:"maxclients of a master (${default})."`
 	NodeTimeout  float64   `default:"15" placeholder:"SECONDS" help:"cluster-node-timeout of the masters (${default})."`
 
-	PriceFetcher float64 `placeholder:"X" help:"Price of a fetcher's machine an hour."`
-	PriceMaster  float64 `placeholder:"X" help:"Price of a master's machine an hour."`
-	PriceTraffic float64 `placeholder:"X" help:"Price of a GB on the wire."`
-	PriceDisk    float64 `placeholder:"X" help:"Price of a GB of records."`
+	PriceFetcher float64 `placeholder:"X" help:"Price per hour of a fetcher's machine."`
+	PriceMaster  float64 `placeholder:"X" help:"Price per hour of a master's machine."`
+	PriceTraffic float64 `placeholder:"X" help:"Price per GB on the wire."`
+	PriceDisk    float64 `placeholder:"X" help:"Price per GB of records."`
 }
 
 // Run prints the plan, also one that cannot be met, which it says.

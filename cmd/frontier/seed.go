@@ -16,8 +16,8 @@ import (
 type seedCmd struct {
 	boot.SeedFlags
 	boot.CrawlFlags
-	Again bool     `group:"input" help:"Queue URLs that are known once more."`
-	Files []string `arg:"" optional:"" name:"files" help:"More files, as a shell makes of --file DIR/*."`
+	Again bool     `group:"input" help:"Queue URLs even if they are known."`
+	Files []string `arg:"" optional:"" name:"files" help:"More files, because a shell expands --file DIR/* to several words."`
 }
 
 // Run admits the seeds. With --shards it creates the crawl if there is none.

@@ -14,7 +14,7 @@ import (
 
 type setCmd struct {
 	boot.CrawlFlags
-	Site string `group:"polite" placeholder:"SITE" help:"Change --delay, --per-site or --max-per-site of this site alone, 0 for those of the crawl."`
+	Site string `group:"polite" placeholder:"SITE" help:"Change --delay, --per-site or --max-per-site for this site alone. 0 restores the value of the crawl."`
 }
 
 // Run changes the settings that were given and shows each before and after.

@@ -11,9 +11,9 @@ import (
 )
 
 type sitesCmd struct {
-	By    string `enum:"queued,rate,dead,delay,age" default:"queued" help:"Order: ${enum}."`
+	By    string `enum:"queued,rate,dead,delay,age" default:"queued" placeholder:"ORDER" help:"Order: ${enum} (${default})."`
 	Site  string `placeholder:"SITE" help:"Only this site, or the site of this host."`
-	Limit int    `least:"1" default:"20" placeholder:"N" help:"At most so many (${default})."`
+	Limit int    `least:"1" default:"20" placeholder:"N" help:"Most lines of the answer (${default})."`
 }
 
 // Run shows the first sites of an order.

@@ -19,8 +19,8 @@ import (
 )
 
 type statsCmd struct {
-	Watch bool          `help:"Show it again until interrupted. A terminal is cleared before, else an empty line parts two answers."`
-	Every time.Duration `least:"100ms" default:"2s" placeholder:"D" help:"With --watch: wait so long between (${default})."`
+	Watch bool          `help:"Repeat until interrupted. It clears a terminal first. Elsewhere an empty line separates two answers."`
+	Every time.Duration `least:"100ms" default:"2s" placeholder:"D" help:"Interval of --watch (${default})."`
 }
 
 // Run shows totals, dead letters by cause and live programs.

@@ -9,7 +9,7 @@ import (
 )
 
 type webCmd struct {
-	Listen string `default:"127.0.0.1:9180" placeholder:"[HOST:]PORT" help:"Serve the page there (${default}); loopback when only a port is given."`
+	Listen string `default:"127.0.0.1:9180" placeholder:"[HOST:]PORT" help:"Serve the web page at this address; a port alone means loopback (${default})."`
 	boot.WebFlags
 }
 

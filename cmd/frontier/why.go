@@ -12,7 +12,7 @@ import (
 
 type whyCmd struct {
 	URL  string `arg:"" name:"url" help:"The URL."`
-	From string `placeholder:"PAGE" help:"Judge it as a link of this page."`
+	From string `placeholder:"PAGE" help:"Explain the URL as a link of this page."`
 }
 
 // Run says why a URL was fetched or was not: the conclusion first.

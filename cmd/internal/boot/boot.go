@@ -171,23 +171,31 @@ func (a *App) parse(args []string) (*kong.Context, *Common, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	parser, err := kong.New(a.Grammar, append(readers(),
-		kong.Name(a.Name), kong.Description(a.About), kong.Writers(a.Out, a.Err),
-		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.Vars{"version": a.Name + " " + Version()},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110, FlagsLast: true}),
-		kong.Help(printHelp),
-		kong.ExplicitGroups(groups),
-		kong.Resolvers(file, environ(a.Environ)),
-	)...)
+	parser, err := a.parser(kong.Resolvers(file, environ(a.Environ)))
 	if err != nil {
-		return nil, nil, fmt.Errorf("boot: %w", err)
+		return nil, nil, err
 	}
 	selected, err := parser.Parse(args)
 	if err != nil {
 		return nil, nil, rephrase(err)
 	}
 	return selected, carrier.common(), nil
+}
+
+// parser is kong's, for the flags and verbs of the program.
+func (a *App) parser(more ...kong.Option) (*kong.Kong, error) {
+	parser, err := kong.New(a.Grammar, append(append(readers(),
+		kong.Name(a.Name), kong.Description(a.About), kong.Writers(a.Out, a.Err),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Vars{"version": a.Name + " " + Version()},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110, FlagsLast: true}),
+		kong.Help(printHelp),
+		kong.ExplicitGroups(groups),
+	), more...)...)
+	if err != nil {
+		return nil, fmt.Errorf("boot: %w", err)
+	}
+	return parser, nil
 }
 
 // fail prints err, if any, and returns its exit code.

@@ -21,54 +21,54 @@ type NameFlag struct {
 // flag that is not given is nil, zero or an empty list: a new crawl takes the
 // default, a program that joins takes what the crawl has.
 type CrawlFlags struct {
-	Shards        int     `least:"1" group:"crawl" placeholder:"N" help:"Shards; given when the crawl is created, later checked. As many as masters, or a multiple."`
-	PlanURLs      Count   `least:"1" group:"crawl" name:"plan-urls" placeholder:"N" help:"URLs to plan filters for, such as 10M (10M)."`
-	ErrorRate     float64 `least:"1e-12" group:"crawl" placeholder:"P" help:"False positives of the filters a probe (1e-6)."`
-	LimitBy       string  `group:"crawl" enum:",site,host" default:"" placeholder:"RULE" help:"What is a site: registrable domain (site) or host (site)."`
-	StripParams   *bool   `group:"crawl" help:"URLs that differ in tracking parameters only are the same."`
-	SortQuery     *bool   `group:"crawl" help:"URLs that differ in the order of parameters only are the same."`
-	OtherSuffixes bool    `group:"crawl" help:"Go on with a crawl made with another public suffix list; hosts whose site changes are fetched anew."`
+	Shards        int     `least:"1" group:"crawl" placeholder:"N" help:"Number of shards: that of the masters, or a multiple. Needed to create a crawl, checked later."`
+	PlanURLs      Count   `least:"1" group:"crawl" name:"plan-urls" placeholder:"N" help:"URLs that the filters are sized for, such as 10M (10M)."`
+	ErrorRate     float64 `least:"1e-12" group:"crawl" placeholder:"P" help:"Probability that a filter takes a new URL for a known one (1e-6)."`
+	LimitBy       string  `group:"crawl" enum:",site,host" default:"" placeholder:"RULE" help:"Unit of politeness: site is the registrable domain, host is the host (site)."`
+	StripParams   *bool   `group:"crawl" help:"Treat URLs that differ only in tracking parameters as the same."`
+	SortQuery     *bool   `group:"crawl" help:"Treat URLs that differ only in the order of parameters as the same."`
+	OtherSuffixes bool    `group:"crawl" help:"Resume a crawl that was created with another public suffix list. Hosts whose site changes are fetched again."`
 
-	Delay         *time.Duration      `group:"polite" placeholder:"D" help:"From the start of one request to a site to the start of the next (1s)."`
-	Jitter        *float64            `group:"polite" placeholder:"F" help:"Delays are stretched by a random factor from 1 to 1 + F (0.5)."`
+	Delay         *time.Duration      `group:"polite" placeholder:"D" help:"Time from the start of one request to a site to the start of the next (1s)."`
+	Jitter        *float64            `group:"polite" placeholder:"F" help:"Multiply each delay by a random factor from 1 to 1 + F (0.5)."`
 	PerSite       *int                `group:"polite" placeholder:"N" help:"Requests to one site at once (1)."`
-	VisitURLs     *int                `group:"polite" name:"visit-urls" placeholder:"N" help:"URLs of a site lent at once (8)."`
+	VisitURLs     *int                `group:"polite" name:"visit-urls" placeholder:"N" help:"URLs leased per visit. A site without a delay gets up to the square of this, at most 256 (8)."`
 	UserAgent     *string             `group:"polite" placeholder:"TEXT" help:"User-Agent of requests (seine/VERSION)."`
-	Robots        *string             `group:"polite" placeholder:"RULE" help:"robots.txt: obey or ignore (obey)."`
-	RobotsAgent   *string             `group:"polite" placeholder:"TOKEN" help:"Our name in robots.txt (product of the user agent)."`
-	MaxCrawlDelay *time.Duration      `group:"polite" placeholder:"D" help:"Longest Crawl-delay of a robots.txt that is honoured (10m)."`
+	Robots        *string             `group:"polite" placeholder:"RULE" help:"What to do with robots.txt: obey or ignore (obey)."`
+	RobotsAgent   *string             `group:"polite" placeholder:"TOKEN" help:"Name of this crawler in robots.txt (the product in the User-Agent)."`
+	MaxCrawlDelay *time.Duration      `group:"polite" placeholder:"D" help:"Longest Crawl-delay of a robots.txt that the crawl honours (10m)."`
 	Sites         []frontier.SiteRule `group:"polite" hidden:"" sep:"none" help:"Settings of single sites, in the file only."`
 
-	Scope          *string  `group:"scope" placeholder:"RULE" help:"A link is followed to its page's site, its host, or any (site)."`
-	MaxDepth       *int     `group:"scope" placeholder:"N" help:"Links from a seed, 0 unlimited (0)."`
-	MaxPages       *int64   `group:"scope" placeholder:"N" help:"Fetches of the whole crawl, 0 unlimited (0)."`
-	MaxPerSite     *int64   `group:"scope" placeholder:"N" help:"URLs admitted a site, 0 unlimited (0)."`
-	MaxURL         *int     `group:"scope" name:"max-url" placeholder:"BYTES" help:"Longest URL that is taken, 2048 to 65536 (8192). While it waits, a URL costs its length in memory of Redis."`
-	Allow          []string `group:"scope" sep:"none" placeholder:"REGEX" help:"Follow only URLs that match one of these. Repeatable."`
-	Deny           []string `group:"scope" sep:"none" placeholder:"REGEX" help:"Do not follow URLs that match; beats --allow. Repeatable."`
-	Priority       []string `group:"scope" sep:"none" placeholder:"REGEX=0..3" help:"Class of URLs that match, 0 first; the first match counts. Repeatable."`
-	Order          *string  `group:"scope" placeholder:"RULE" help:"Within a site: breadth or depth (breadth)."`
-	SkipExt        []string `group:"scope" placeholder:"EXT" help:"Extensions of paths that are not followed."`
+	Scope          *string  `group:"scope" placeholder:"RULE" help:"Which links to follow: those to the site of the page, to its host, or any (site)."`
+	MaxDepth       *int     `group:"scope" placeholder:"N" help:"Most links between a seed and a page; 0 means no limit (0)."`
+	MaxPages       *int64   `group:"scope" placeholder:"N" help:"Most fetches of the whole crawl, over all fetchers; 0 means no limit (0)."`
+	MaxPerSite     *int64   `group:"scope" placeholder:"N" help:"Most URLs of one site that the crawl admits; 0 means no limit (0)."`
+	MaxURL         *int     `group:"scope" name:"max-url" placeholder:"BYTES" help:"Most bytes of a URL, 2048 to 65536 (8192). A queued URL costs its length in memory of Redis."`
+	Allow          []string `group:"scope" sep:"none" placeholder:"REGEX" help:"Follow only links whose URL matches one of these. A pattern may match any part of the URL. Repeatable."`
+	Deny           []string `group:"scope" sep:"none" placeholder:"REGEX" help:"Do not follow links whose URL matches. It beats --allow and does not apply to seeds. Repeatable."`
+	Priority       []string `group:"scope" sep:"none" placeholder:"REGEX=0..3" help:"Priority class of URLs that match; 0 goes first. The first match counts (1). Repeatable."`
+	Order          *string  `group:"scope" placeholder:"RULE" help:"Order within a site: breadth or depth (breadth)."`
+	SkipExt        []string `group:"scope" placeholder:"EXT" help:"Extensions of paths that are not followed, such as zip,exe (none)."`
 	Follow         []string `group:"scope" placeholder:"KIND" help:"Kinds of links that are followed (navigation). Sets: navigation (a, area, frame, iframe, refresh, canonical, next, prev, header), requisites (stylesheet, icon, preload, img, srcset, source, video, audio, track, embed, object, input, background, script, svg, css, import), syndication (loc, index, entry, enclosure, home), all. In no set but all: alternate, feed, amphtml, sitemap, link, cite, base. data-src and data-srcset of lazy images count as img, source and srcset."`
-	Sitemaps       *bool    `group:"scope" help:"Follow the sitemaps that robots.txt names."`
+	Sitemaps       *bool    `group:"scope" help:"Follow the sitemaps that robots.txt names, on any host, up to 50 MB and 50,000 URLs each."`
 	IgnoreNofollow *bool    `group:"scope" help:"Follow links that are marked nofollow."`
 
-	Recrawl      []string `group:"again" sep:"none" placeholder:"REGEX=INTERVAL[..MAX]" help:"Fetch pages whose URLs match again after INTERVAL; after half as long again when they did not change, up to MAX, after half as long when they did, down to INTERVAL. The first match counts. Repeatable."`
-	RecrawlShare *int     `group:"again" placeholder:"PCT" help:"Per cent of a visit that pages to be fetched again have while new URLs are there (0: what those leave)."`
+	Recrawl      []string `group:"again" sep:"none" placeholder:"REGEX=INTERVAL[..MAX]" help:"Fetch URLs that match again after INTERVAL. An unchanged page waits half as long again, up to MAX. A changed page waits half as long, down to INTERVAL. The first match counts. Repeatable."`
+	RecrawlShare *int     `group:"again" placeholder:"PCT" help:"Percentage of each visit that is kept for recrawls while the site has new URLs (0: new URLs go first)."`
 
-	Duplicates *string `group:"again" placeholder:"RULE" help:"Pages whose content another URL brought before: off, mark (their records say so) or skip (and their links are not followed; needs --digest sha256) (off)."`
+	Duplicates *string `group:"again" placeholder:"RULE" help:"What to do with pages whose content another URL had before: off; mark, a flag in the record; skip, do not follow their links either. skip needs --digest sha256 (off)."`
 
-	MemoryHigh *int `group:"scope" placeholder:"PCT" help:"Above so many per cent of Redis's maxmemory turn away links of the sites with the longest queues, 0 never (0). They are lost, or kept with --overflow."`
-	MemoryLow  *int `group:"scope" placeholder:"PCT" help:"Below it let them in again (5 below --memory-high)."`
+	MemoryHigh *int `group:"scope" placeholder:"PCT" help:"Above this percentage of maxmemory, refuse links to the sites with the longest queues; 0 means never (0). They are lost unless --overflow keeps them."`
+	MemoryLow  *int `group:"scope" placeholder:"PCT" help:"Below this percentage, accept such links again (5 less than --memory-high)."`
 
-	Referrer *bool `group:"output" help:"Records name the page that linked to theirs first."`
+	Referrer *bool `group:"output" help:"Add the page that first linked to this one to each record."`
 
-	Cookies *string `group:"polite" placeholder:"off|site" help:"Keep the cookies that a site sets, 4 KB at most, and send them back to it (off)."`
+	Cookies *string `group:"polite" placeholder:"off|site" help:"site: store the cookies that a site sets, at most 4 KB, and send them back to it (off)."`
 
-	Digest *string `group:"output" placeholder:"KIND" help:"Digest of pages in their records: xxh3, sha256 (against pages made to look the same), or none (xxh3)."`
+	Digest *string `group:"output" placeholder:"KIND" help:"Digest of each page in its record: xxh3, sha256 or none (xxh3). Only sha256 resists pages that are forged to look the same."`
 
-	FeedKey   *string `group:"input" placeholder:"KEY" help:"Redis list that URLs are fed through (CRAWL:feed)."`
-	FeedAgain *bool   `group:"input" help:"Fetch what the feed names though it is known."`
+	FeedKey   *string `group:"input" placeholder:"KEY" help:"Redis list from which fetchers take URLs while they run (CRAWL:feed)."`
+	FeedAgain *bool   `group:"input" help:"Fetch the URLs of the feed even if they are known."`
 }
 
 // ToLayout is the layout as far as it was given, with this program's versions:

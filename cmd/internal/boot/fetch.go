@@ -12,30 +12,30 @@ import (
 // FetchFlags say how one fetcher process fetches. Zero values are the defaults
 // of package fetch.
 type FetchFlags struct {
-	Contact string `group:"polite" placeholder:"URL" help:"Page or address to reach you, shown to sites in the User-Agent."`
+	Contact string `group:"polite" placeholder:"URL" help:"Web page or mail address where people reach you. It is part of the User-Agent."`
 
-	MaxBody        Size          `least:"1" group:"net" default:"10M" placeholder:"BYTES" help:"Body after inflating (${default})."`
-	MaxHeader      Size          `least:"1" group:"net" default:"32k" placeholder:"BYTES" help:"Header of a response (${default})."`
-	ConnectTimeout time.Duration `least:"1ms" group:"net" default:"10s" placeholder:"D" help:"Name, TCP and proxy together (${default})."`
-	ReadTimeout    time.Duration `least:"1ms" group:"net" default:"20s" placeholder:"D" help:"Silence between two reads (${default})."`
-	FetchTimeout   time.Duration `least:"1ms" group:"net" default:"60s" placeholder:"D" help:"All of one fetch (${default})."`
-	MaxRedirects   int           `least:"0" group:"net" default:"10" placeholder:"N" help:"Redirects followed from one URL, 0 none (${default})."`
+	MaxBody        Size          `least:"1" group:"net" default:"10M" placeholder:"BYTES" help:"Most bytes of a body after decompression (${default})."`
+	MaxHeader      Size          `least:"1" group:"net" default:"32k" placeholder:"BYTES" help:"Most bytes of a response header (${default})."`
+	ConnectTimeout time.Duration `least:"1ms" group:"net" default:"10s" placeholder:"D" help:"Time for name lookup, TCP and proxy together (${default})."`
+	ReadTimeout    time.Duration `least:"1ms" group:"net" default:"20s" placeholder:"D" help:"Longest time without a byte from the server (${default})."`
+	FetchTimeout   time.Duration `least:"1ms" group:"net" default:"60s" placeholder:"D" help:"Time for one whole fetch (${default})."`
+	MaxRedirects   int           `least:"0" group:"net" default:"10" placeholder:"N" help:"Redirects followed from one URL; 0 means none (${default})."`
 	AcceptTypes    []string      `group:"net" placeholder:"TYPE" help:"Media types whose bodies are read (HTML, XML, text)."`
 	FetchAll       bool          `group:"net" help:"Read bodies of every media type."`
 
-	AllowNet           []netip.Prefix `group:"net" placeholder:"CIDR" help:"Private networks that may be fetched from."`
-	ConnectTo          []string       `group:"net" placeholder:"HOST:PORT:ADDR:PORT" help:"Connect to ADDR for HOST, which may begin with *.; empty HOST or PORT is any."`
-	CA                 string         `group:"net" name:"ca" placeholder:"FILE" help:"PEM certificates to trust besides the system's."`
-	TLSLegacy          bool           `group:"net" name:"tls-legacy" help:"Offer RSA key exchange too, which some old servers need; for single sites: tls_legacy in the file."`
-	InsecureSkipVerify bool           `group:"net" help:"Do not verify certificates of sites. Anyone on the way can change what you fetch."`
-	Proxy              []string       `group:"net" sep:"none" placeholder:"URL" help:"http:// or socks5:// proxy with user and password; sites are spread over several. Better in the file or the environment. Repeatable."`
-	DNS                []string       `group:"net" name:"dns" placeholder:"SERVER" help:"DNS servers to ask, IP or IP:PORT (those of resolv.conf, with its search list)."`
-	NoProxy            string         `group:"net" placeholder:"HOSTS" help:"Hosts fetched without proxy, as in NO_PROXY; loopback addresses always are."`
+	AllowNet           []netip.Prefix `group:"net" placeholder:"CIDR" help:"Private networks from which Seine may fetch (none)."`
+	ConnectTo          []string       `group:"net" placeholder:"HOST:PORT:ADDR:PORT" help:"Connect to ADDR for HOST, as curl does. HOST may begin with *. and an empty HOST or PORT means any."`
+	CA                 string         `group:"net" name:"ca" placeholder:"FILE" help:"PEM certificates to trust besides those of the system."`
+	TLSLegacy          bool           `group:"net" name:"tls-legacy" help:"Offer RSA key exchange too, which some old servers need. For single sites use tls_legacy in the YAML file."`
+	InsecureSkipVerify bool           `group:"net" help:"Do not verify certificates of sites. Anyone on the path can then change what you fetch."`
+	Proxy              []string       `group:"net" sep:"none" placeholder:"URL" help:"http:// or socks5:// proxy, with user and password. Several proxies share the sites. Keep passwords in the file or the environment. Repeatable."`
+	DNS                []string       `group:"net" name:"dns" placeholder:"SERVER" help:"DNS servers, as IP or IP:PORT (those of resolv.conf, with its search list)."`
+	NoProxy            string         `group:"net" placeholder:"HOSTS" help:"Hosts fetched without a proxy, as in NO_PROXY. Loopback addresses never use one."`
 
-	PerAddress float64       `least:"0" group:"polite" default:"50" placeholder:"N" help:"Requests a second to one address for all hosts that share it; divided among the fetchers; 0 no bound (${default})."`
-	RetryCodes []int         `group:"polite" placeholder:"CODE" help:"Statuses that are tried again (408, 425, 429, 500, 502-504, 520-529)."`
-	Attempts   int           `least:"1" group:"polite" default:"4" placeholder:"N" help:"Fetches of one URL before it is given up (${default})."`
-	GiveUp     time.Duration `least:"1ms" group:"polite" default:"10m" placeholder:"D" help:"With --exit-when-done: a site that cannot be reached for so long is given up (${default})."`
+	PerAddress float64       `least:"0" group:"polite" default:"50" placeholder:"N" help:"Requests per second to one IP address, for all hosts behind it. The fetchers share it; 0 means no limit (${default})."`
+	RetryCodes []int         `group:"polite" placeholder:"CODE" help:"Statuses after which a URL is tried again (408, 425, 429, 500, 502-504, 520-529)."`
+	Attempts   int           `least:"1" group:"polite" default:"4" placeholder:"N" help:"Fetches of one URL before it becomes a dead letter (${default})."`
+	GiveUp     time.Duration `least:"1ms" group:"polite" default:"10m" placeholder:"D" help:"With --exit-when-done: give a site up after it was unreachable for this time (${default})."`
 }
 
 // Fetch makes the configuration of a fetcher. userAgent is the crawl's own,

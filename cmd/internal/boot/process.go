@@ -13,8 +13,8 @@ import (
 // SeedFlags name URLs to start from.
 type SeedFlags struct {
 	Seed    []string `group:"input" sep:"none" placeholder:"URL" help:"URL to start from. Repeatable."`
-	Sitemap []string `group:"input" sep:"none" placeholder:"URL" help:"Sitemap or feed to start from, read whatever its type; scope and rules bind the pages in it. Repeatable."`
-	File    []string `group:"input" sep:"none" placeholder:"FILE" help:"File of URLs, one a line, or JSON objects as in a feed; # for comments, gzip or zstd by content; - is stdin. Repeatable."`
+	Sitemap []string `group:"input" sep:"none" placeholder:"URL" help:"Sitemap or feed to start from, of any content type. Scope and rules apply to the pages in it. Repeatable."`
+	File    []string `group:"input" sep:"none" placeholder:"FILE" help:"File with a URL or a JSON element of the feed on each line. # begins a comment. It may be gzip or zstd; - is stdin. Repeatable."`
 }
 
 // Any reports whether there is anything to start from.
@@ -22,39 +22,39 @@ func (s *SeedFlags) Any() bool { return len(s.Seed)+len(s.Sitemap)+len(s.File) >
 
 // ProcessFlags belong to one fetcher process, not to the crawl.
 type ProcessFlags struct {
-	Out         []string `group:"output" sep:"none" placeholder:"OUTPUT" help:"Where records go; a page is settled when all outputs have it. A file: one JSON line each, added to what is there; .gz and .zst are compressed. - is stdout, the default with --embedded; a fleet fetcher needs one. warc:DIR/PREFIX: WARC files; .zst behind it for zstd instead of gzip. postgres://USER@HOST/DB?table=NAME: rows of a table. redis: or redis://HOST?key=NAME: a list that consumers pop, CRAWL:items. kafka://HOST:PORT,…/TOPIC: messages, keyed by site. Repeatable."`
-	OutDrop     []string `group:"output" placeholder:"NAME" help:"Outputs that may lose records when they are slow or broken, instead of holding the crawl; a name is what stands before the first colon, or jsonl."`
+	Out         []string `group:"output" sep:"none" placeholder:"OUTPUT" help:"Where records go. FILE: JSON lines, appended; FILE.gz and FILE.zst are compressed; - is stdout, the default with --embedded. warc:DIR/PREFIX: WARC files; a final .zst means zstd instead of gzip. postgres://USER@HOST/DB?table=NAME: rows of a table. redis: or redis://HOST?key=NAME: a list for consumers (CRAWL:items). kafka://HOST:PORT,…/TOPIC: messages with the site as key. A page is settled when all outputs have its record. Repeatable."`
+	OutDrop     []string `group:"output" placeholder:"NAME" help:"Outputs that may lose records when they are slow or broken. Without it the crawl waits. A name is the part before the first colon, or jsonl."`
 	KeepSecrets bool     `group:"output" help:"Write the values of Authorization, Proxy-Authorization, Cookie and Set-Cookie too."`
-	Fields      []string `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text, simhash. In the YAML file, rules may stand between them that make fields of pages."`
+	Fields      []string `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text, simhash. In the YAML file the list may also hold rules that extract fields from pages."`
 
-	OutPending     int           `least:"1" group:"output" default:"1000" placeholder:"N" help:"Fetched pages that may wait for outputs; at so many no request starts. After a crash they are fetched again (${default})."`
-	OutPendingTime time.Duration `least:"1ms" group:"output" default:"5s" placeholder:"D" help:"How long a fetched page may wait for outputs before no request starts (${default})."`
+	OutPending     int           `least:"1" group:"output" default:"1000" placeholder:"N" help:"Most fetched pages that wait for outputs. At this number no new request starts. After a crash Seine fetches them again (${default})."`
+	OutPendingTime time.Duration `least:"1ms" group:"output" default:"5s" placeholder:"D" help:"Longest time that a fetched page waits for outputs before no new request starts (${default})."`
 
-	RotateSize Size          `group:"output" placeholder:"BYTES" help:"Begin a new file after so much, such as 1G."`
-	RotateTime time.Duration `least:"0s" group:"output" placeholder:"D" help:"Begin a new file after so long."`
+	RotateSize Size          `group:"output" placeholder:"BYTES" help:"Start a new file after this many bytes, such as 1G (never)."`
+	RotateTime time.Duration `least:"0s" group:"output" placeholder:"D" help:"Start a new file after this time (never)."`
 
-	OnRotate     string `group:"output" placeholder:"'COMMAND {}'" help:"Run this for every finished file of the outputs until it succeeds, {} being the file, as to bring files to object storage. Words are split at spaces; no shell."`
-	OnRotateJobs int    `least:"1" group:"output" default:"2" placeholder:"N" help:"Commands of --on-rotate that run side by side (${default})."`
+	OnRotate     string `group:"output" placeholder:"'COMMAND {}'" help:"Run this command for every finished file until it succeeds; {} stands for the file. Use it to copy files to object storage. Words are split at spaces, without a shell."`
+	OnRotateJobs int    `least:"1" group:"output" default:"2" placeholder:"N" help:"Number of --on-rotate commands that run at once (${default})."`
 
-	Overflow string `group:"output" placeholder:"DIR" help:"When Redis is full, write the candidates (new URLs) that find no room to files there and go on; frontier seed --file DIR/* takes them back."`
+	Overflow string `group:"output" placeholder:"DIR" help:"When Redis is full, write new URLs to files in DIR and go on. frontier seed --file DIR/* queues them later."`
 
-	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis; needs --seed, --file, or a --state with work."`
-	State        string        `group:"run" placeholder:"DIR" help:"With --embedded: keep the crawl here and go on with it later."`
-	Concurrency  int           `least:"0" group:"run" placeholder:"N" help:"Fetches at once (0: 1,024 a processor, fewer where files or a sixteenth of the memory, 64 KB each, do not allow that)."`
-	MaxTime      time.Duration `least:"0s" group:"run" placeholder:"D" help:"Stop in order after so long."`
-	ExitWhenDone *bool         `group:"run" negatable:"" help:"End when nothing is left (with --embedded yes, else no; with --recrawl never)."`
-	IdleTimeout  time.Duration `least:"0s" group:"run" placeholder:"D" help:"End after so long without work."`
-	Grace        time.Duration `least:"0s" group:"run" default:"30s" placeholder:"D" help:"On a first signal, time for open fetches to end (${default})."`
-	MetricsAddr  string        `group:"run" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz there; loopback when only a port is given."`
-	Pprof        bool          `group:"run" help:"Serve profiles under /debug/pprof there too."`
-	Web          string        `group:"run" placeholder:"[HOST:]PORT" help:"With --embedded: serve a page for people there while it runs, as frontier web does; loopback when only a port is given."`
+	Embedded     bool          `group:"run" help:"Crawl in this process alone, without Redis. Needs --seed, --file or a --state with work."`
+	State        string        `group:"run" placeholder:"DIR" help:"With --embedded: keep the crawl in this directory. The next start resumes it."`
+	Concurrency  int           `least:"0" group:"run" placeholder:"N" help:"Workers: fetches at once. 0 means 1,024 per processor, but fewer if open files or a sixteenth of memory (64 KB each) do not suffice (0)."`
+	MaxTime      time.Duration `least:"0s" group:"run" placeholder:"D" help:"Stop gracefully after this time (never)."`
+	ExitWhenDone *bool         `group:"run" negatable:"" help:"Exit when no URL is left (yes with --embedded, else no; refused with --recrawl)."`
+	IdleTimeout  time.Duration `least:"0s" group:"run" placeholder:"D" help:"Exit after this time without work (never)."`
+	Grace        time.Duration `least:"0s" group:"run" default:"30s" placeholder:"D" help:"Time that open fetches have to end after a first signal (${default})."`
+	MetricsAddr  string        `group:"run" placeholder:"[HOST:]PORT" help:"Serve /metrics and /healthz at this address. A port alone means loopback (off)."`
+	Pprof        bool          `group:"run" help:"Also serve profiles at --metrics-addr under /debug/pprof."`
+	Web          string        `group:"run" placeholder:"[HOST:]PORT" help:"With --embedded: serve the web page of frontier web at this address. A port alone means loopback (off)."`
 	WebFlags
 }
 
 // WebFlags say who may do what on a page for people.
 type WebFlags struct {
-	AllowChanges bool   `group:"run" help:"Let whoever has the token pause, resume, block, retry and set on the page."`
-	WebTokenFile string `group:"run" placeholder:"FILE" help:"File with the token that changes need, and reading too where the page's address is not loopback."`
+	AllowChanges bool   `group:"run" help:"Let people with the token pause, resume, block, retry and change settings on the web page."`
+	WebTokenFile string `group:"run" placeholder:"FILE" help:"File with the token that changes need. Reading needs it too if the address of the web page is not loopback."`
 }
 
 // Token reads the token; "" when there is no file.

@@ -14,17 +14,17 @@ import (
 // RedisFlags say where Redis is and how to get in. Whether it is a cluster is
 // found out by asking it.
 type RedisFlags struct {
-	Redis                     string        `group:"redis" default:"127.0.0.1:6379" placeholder:"ADDR" help:"host:port,... or redis://[user:password@]host:port,...[/db], rediss:// for TLS: one server or some of a cluster (${default}); redis+sentinel://NAME@host:port,...: the server that sentinels watch as NAME. A password may also stand in SEINE_REDIS_PASSWORD."`
-	RedisPasswordFile         string        `group:"redis" placeholder:"FILE" help:"File with Redis's password."`
-	RedisUser                 string        `group:"redis" placeholder:"NAME" help:"User to log in as; one in the URL goes before it."`
-	RedisTLS                  bool          `group:"redis" name:"redis-tls" help:"Speak TLS, as with rediss://."`
-	RedisCA                   string        `group:"redis" name:"redis-ca" placeholder:"FILE" help:"PEM certificates to trust instead of the system's."`
+	Redis                     string        `group:"redis" default:"127.0.0.1:6379" placeholder:"ADDR" help:"One server, or some nodes of a cluster: host:port,… or redis://[user:password@]host:port,…[/db]; rediss:// for TLS (${default}). redis+sentinel://NAME@host:port,… names the server that sentinels watch as NAME. The password may be in SEINE_REDIS_PASSWORD."`
+	RedisPasswordFile         string        `group:"redis" placeholder:"FILE" help:"File with the password for Redis."`
+	RedisUser                 string        `group:"redis" placeholder:"NAME" help:"Redis user; a user in the URL of --redis takes precedence."`
+	RedisTLS                  bool          `group:"redis" name:"redis-tls" help:"Use TLS, as with rediss://."`
+	RedisCA                   string        `group:"redis" name:"redis-ca" placeholder:"FILE" help:"PEM certificates to trust instead of those of the system."`
 	RedisCert                 string        `group:"redis" placeholder:"FILE" help:"PEM certificate of this client."`
 	RedisKey                  string        `group:"redis" placeholder:"FILE" help:"PEM key of this client."`
-	RedisSentinelPasswordFile string        `group:"redis" placeholder:"FILE" help:"File with the password of sentinels, where they have one."`
-	RedisServerName           string        `group:"redis" placeholder:"NAME" help:"Name that the server's certificate must have."`
-	Ack                       string        `group:"redis" enum:"master,replica" default:"master" help:"What acknowledges an admission: the master, or a replica too (${default})."`
-	Lease                     time.Duration `least:"5s" group:"run" default:"60s" placeholder:"D" help:"How long a visit outlives its fetcher; the same for all programs of a crawl (${default})."`
+	RedisSentinelPasswordFile string        `group:"redis" placeholder:"FILE" help:"File with the password for the sentinels, if they have one."`
+	RedisServerName           string        `group:"redis" placeholder:"NAME" help:"Name that the certificate of the server must have."`
+	Ack                       string        `group:"redis" enum:"master,replica" default:"master" placeholder:"WHO" placeholder:"WHO" placeholder:"WHO" placeholder:"WHO" placeholder:"WHO" help:"Who must acknowledge an admission: the master, or a replica too (${default})."`
+	Lease                     time.Duration `least:"5s" group:"run" default:"60s" placeholder:"D" help:"Time after which the URLs of a killed fetcher return to the queue. Use the same value for all programs of a crawl (${default})."`
 }
 
 // Config makes the configuration of a client; name is shown in CLIENT LIST,
