@@ -198,6 +198,7 @@ type Outcome struct {
 	Cause     string        // Retry, Dead: one of the causes in extract/sink/README.md
 	Text      string        // Dead: the last error, bounded by the caller
 	Tries     uint8         // Dead: fetches of this visit that it ends, 0 or 1
+	Unasked   bool          // Dead: no request was made, so it takes no page of Settings.MaxPages
 	Facts     *Facts        // what reports count of it, nil = nothing; of a Retry only its status
 }
 
@@ -284,7 +285,8 @@ type ShardStats struct {
 	Forgone   int64  `json:"forgone"` // URLs that are not fetched again, for their site has too many that are
 	Retried   int64  `json:"retried"`
 	Dead      int64  `json:"dead"`
-	Lost      int64  `json:"lost"` // URLs that came back from reaped leases
+	Unasked   int64  `json:"unasked"` // of these, URLs that no request was made for, such as those that robots.txt disallows
+	Lost      int64  `json:"lost"`    // URLs that came back from reaped leases
 	Revived   int64  `json:"revived"`
 	Dropped   int64  `json:"dropped"`   // dead letters pushed out by newer ones
 	Forgotten int64  `json:"forgotten"` // dead letters that DropDead took away
@@ -310,6 +312,9 @@ type Memory struct {
 	Longest int64 `json:"longest"` // the longest queue that links were offered to lately; known only with marks
 }
 
+// Pages is how many pages of Settings.MaxPages are used up.
+func (s *ShardStats) Pages() int64 { return s.Done + s.Dead - s.Unasked }
+
 // Total adds up the shards of a crawl, but for the memory of their masters.
 func Total(shards []ShardStats) ShardStats {
 	var t ShardStats
@@ -328,6 +333,7 @@ func Total(shards []ShardStats) ShardStats {
 		t.Forgone += s.Forgone
 		t.Retried += s.Retried
 		t.Dead += s.Dead
+		t.Unasked += s.Unasked
 		t.Lost += s.Lost
 		t.Revived += s.Revived
 		t.Dropped += s.Dropped

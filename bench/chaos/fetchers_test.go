@@ -3,7 +3,9 @@
 package chaos
 
 import (
+	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,6 +68,32 @@ func TestFetchersStopped(t *testing.T) {
 	if v.repeats != 0 || v.Doubled.Count != 0 || v.lost != 0 {
 		t.Errorf("an orderly end repeats something:\n%s", v.Report)
 	}
+}
+
+// TestPageLimitAfterDeath: what a killed fetcher held of --max-pages comes back. The
+// others end with as many pages as the limit, and not before.
+func TestPageLimitAfterDeath(t *testing.T) {
+	limit := either(600, 3000)
+	w := build(t, setup{delay: 50 * time.Millisecond})
+	w.frontier("set", "--max-pages", strconv.Itoa(limit))
+	w.start(3)
+	w.until("a third of the pages", func() bool { return len(w.web.Log()) > limit/3 })
+	w.fetchers[1].kill()
+	w.blows++
+	for _, f := range w.fetchers {
+		if f.running() {
+			f.wait()
+			if !strings.Contains(f.said(), "--max-pages reached") {
+				t.Errorf("%s does not say why it ended:\n%s", f.name, f.tail())
+			}
+		}
+	}
+	s := w.stats()
+	w.note("pages of the limit", fmt.Sprint(s.Pages(), " of ", limit))
+	if s.Pages() != int64(limit) || s.Queued == 0 || s.Leases > 0 {
+		t.Errorf("the fleet ended at %d of %d pages: %+v", s.Pages(), limit, s)
+	}
+	w.print(w.rows)
 }
 
 // One page kills each fetcher that asks for it. After the third it is dead with

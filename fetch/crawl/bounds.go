@@ -25,6 +25,7 @@ type budget struct {
 	open    int64 // started and not settled
 	settled int64 // since there is a limit
 	seq     int64 // of the last claim
+	granter int64 // seq of the claim that held and left are the answer to
 	need    chan struct{}
 }
 
@@ -81,11 +82,13 @@ func (b *budget) claim(limit, more int64) (c frontier.PageClaim, ok bool) {
 	return frontier.PageClaim{Limit: limit, Seq: b.seq, Settled: b.settled, Want: b.settled + b.open + more}, true
 }
 
-// granted takes in what came of a claim.
-func (b *budget) granted(g frontier.PageGrant) {
+// granted takes in what came of a claim, unless a later one was answered before it.
+func (b *budget) granted(c frontier.PageClaim, g frontier.PageGrant) {
 	b.mu.Lock()
-	b.held, b.left = g.Held, g.Left
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	if c.Seq > b.granter {
+		b.granter, b.held, b.left = c.Seq, g.Held, g.Left
+	}
 }
 
 // mayBorrow reports whether pages may start, or a further piece may be had.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -650,6 +651,66 @@ func TestMaxPagesOfFleet(t *testing.T) {
 	}
 	if n := len(r.store.by(t)); n != 100 {
 		t.Errorf("%d pages, the limit is 100", n)
+	}
+}
+
+// bookkeeper hands out so many pages of the limit.
+type bookkeeper struct {
+	Frontier
+	held  atomic.Int64
+	looks atomic.Int64 // at the counters
+}
+
+func (b *bookkeeper) HoldPages(_ context.Context, c frontier.PageClaim) (frontier.PageGrant, error) {
+	held := max(c.Settled, min(c.Want, b.held.Load()))
+	return frontier.PageGrant{Held: held, Left: max(0, b.held.Load()-held)}, nil
+}
+
+func (b *bookkeeper) RecentStats(ctx context.Context) ([]frontier.ShardStats, error) {
+	b.looks.Add(1)
+	return b.Frontier.RecentStats(ctx)
+}
+
+// TestLimitNotReached: while a fetcher that died holds what is missing of the limit,
+// nobody calls it reached; when that comes back it is used. Where no URL is left for
+// it, the crawl is finished.
+func TestLimitNotReached(t *testing.T) {
+	for _, x := range []struct {
+		pages, want int
+		end         string
+	}{{40, 30, EndMaxPages}, {20, 20, EndFinished}} {
+		t.Run(x.end, func(t *testing.T) {
+			w := newWeb(t)
+			r := newRig(t, w, func(s *frontier.Settings) { s.MaxPages = 30 })
+			b := &bookkeeper{Frontier: r.queue}
+			b.held.Store(20)
+			r.cfg.Frontier, r.cfg.Exact = b, false
+			var log locked
+			r.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+			w.tree("a.example", x.pages)
+			w.on("/robots.txt", text(200, "User-agent: *\nDisallow: /forbidden/"))
+			for i := range 30 { // these use up nothing of the limit
+				r.seed(fmt.Sprintf("http://a.example/forbidden/%d", i))
+			}
+			r.seed("http://a.example/p0")
+			crawler := r.crawler()
+			wait := r.start(crawler)
+			if x.want > 20 {
+				until(t, "the pages it holds are settled", func() bool { s := r.stats(); return s.Pages() == 20 && crawler.quiet() })
+				from := b.looks.Load()
+				until(t, "it has looked whether the limit is reached", func() bool { return b.looks.Load() > from+4 || crawler.isStopping() })
+				if crawler.isStopping() || strings.Contains(log.String(), "has fetched its --max-pages") {
+					t.Errorf("20 of 30 pages are called the limit: %s", log.String())
+				}
+				b.held.Store(30)
+			}
+			if err := wait(); err != nil {
+				t.Fatal(err)
+			}
+			if s := r.stats(); s.Pages() != int64(x.want) || crawler.Progress().Ended != x.end {
+				t.Errorf("%+v, want %d pages; ended: %s", s, x.want, crawler.Progress().Ended)
+			}
+		})
 	}
 }
 

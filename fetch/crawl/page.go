@@ -642,6 +642,7 @@ func (p *page) settle() {
 	} else if p.counted {
 		c.budget.settle()
 	}
+	p.outcome.Unasked = !p.counted && p.outcome.Kind == frontier.Dead
 	p.facts.Known += p.seen.Load()
 	p.visit.settle(p.outcome)
 }

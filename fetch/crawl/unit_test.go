@@ -245,7 +245,7 @@ func TestBudget(t *testing.T) {
 	if !ok || c.Settled != 0 || c.Want != 10 || c.Seq != 1 {
 		t.Errorf("%+v", c)
 	}
-	b.granted(frontier.PageGrant{Held: 3, Left: 5})
+	b.granted(c, frontier.PageGrant{Held: 3, Left: 5})
 	for range 3 {
 		if !b.take() {
 			t.Fatal("a page that is held may not start")
@@ -259,10 +259,12 @@ func TestBudget(t *testing.T) {
 	if !b.take() {
 		t.Error("a page given back cannot start")
 	}
-	if c, _ := b.claim(100, 0); c.Settled != 1 || c.Want != 3 || c.Seq != 2 {
+	early := c
+	if c, _ = b.claim(100, 0); c.Settled != 1 || c.Want != 3 || c.Seq != 2 {
 		t.Errorf("%+v", c)
 	}
-	b.granted(frontier.PageGrant{Held: 3})
+	b.granted(c, frontier.PageGrant{Held: 3})
+	b.granted(early, frontier.PageGrant{Held: 9, Left: 9}) // its answer comes late
 	if !b.spent() || b.holds() {
 		t.Error("pages are left where none are")
 	}

@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"seine/frontier"
@@ -152,7 +153,7 @@ func (c *Crawler) holdPages(ctx context.Context) {
 		c.fail(short, err)
 		return
 	}
-	c.budget.granted(grant)
+	c.budget.granted(claim, grant)
 	if !could && c.budget.mayBorrow() {
 		c.notifyHungry()
 	}
@@ -207,11 +208,8 @@ func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) string {
 	if !c.quiet() {
 		return ""
 	}
-	if c.budget.spent() && (c.cfg.Exact || c.cfg.ExitWhenDone) {
-		if c.limitReached(ctx) {
-			return EndMaxPages
-		}
-		return ""
+	if c.budget.spent() && (c.cfg.Exact || c.cfg.ExitWhenDone) && c.limitReached(ctx) {
+		return EndMaxPages
 	}
 	if c.cfg.IdleTimeout > 0 && idle >= c.cfg.IdleTimeout {
 		return EndIdle
@@ -235,12 +233,12 @@ func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) string {
 // tellLimit says that the page limit is reached, and that there is room below it
 // again. Called by the watch.
 func (c *Crawler) tellLimit() {
-	spent := c.budget.spent() && c.quiet()
+	limit := c.policy.Load().settings.MaxPages
+	spent := c.budget.spent() && c.quiet() && c.settledPages() >= limit
 	if spent == c.toldLimit {
 		return
 	}
 	c.toldLimit = spent
-	limit := c.policy.Load().settings.MaxPages
 	if !spent {
 		c.cfg.Log.Info("pages are fetched again: the crawl is below its --max-pages", "max_pages", limit)
 		return
@@ -252,14 +250,26 @@ func (c *Crawler) tellLimit() {
 	c.cfg.Log.Info("the crawl has fetched its --max-pages: nothing more is fetched until `frontier set --max-pages` allows it", "max_pages", limit, "left", left)
 }
 
-// limitReached reports whether no page is left under the limit, whoever ends now:
-// while others have sites lent, or died with some, pages may come back.
+// settledPages is how many pages the crawl settled, as counted last; 0 while that is
+// not known or a shard was silent.
+func (c *Crawler) settledPages() int64 {
+	stats := c.stats.Load()
+	if stats == nil || slices.ContainsFunc(*stats, func(s frontier.ShardStats) bool { return s.Silent }) {
+		return 0
+	}
+	t := frontier.Total(*stats)
+	return t.Pages()
+}
+
+// limitReached reports whether no page is left under the limit, whoever ends now. The
+// shards count as many pages as the limit: what fetchers hold that died, or that may
+// still come back from others, is not fetched. Nobody has sites leased any more.
 func (c *Crawler) limitReached(ctx context.Context) bool {
 	if c.cfg.Exact {
 		return c.quiet() && c.budget.spent()
 	}
 	c.pollCounters(ctx)
-	if t := c.totals.Load(); t == nil || t.Leases > 0 {
+	if t := c.totals.Load(); t == nil || t.Leases > 0 || c.settledPages() < c.policy.Load().settings.MaxPages {
 		return false
 	}
 	c.holdPages(ctx)

@@ -264,12 +264,14 @@ func (r *Summary) ending(ctx context.Context, f frontier.Operated, set *frontier
 		urls = "1 URL is left"
 	}
 	switch {
-	case set.MaxPages > 0 && t.Done+t.Dead >= set.MaxPages && left > 0:
+	case set.MaxPages > 0 && t.Pages() >= set.MaxPages && left > 0:
 		r.Ended = fmt.Sprintf("--max-pages %d is reached, %s", set.MaxPages, urls)
 	case done && left == 0:
 		r.Ended = "finished: nothing is left"
-	case done:
+	case done && t.Held > 0:
 		r.Ended = fmt.Sprintf("finished but for paused sites, %s", urls)
+	case done:
+		r.Ended = fmt.Sprintf("finished, though counters say that %s: see `frontier check`", urls)
 	case len(members) > 0:
 		r.Ended = "it goes on: " + urls
 	case last == nil:

@@ -113,7 +113,7 @@ func (w *asking) atLimit(ctx context.Context, most int64) bool {
 		w.note("not known whether --max-pages is reached: %v", err)
 	}
 	t := frontier.Total(stats)
-	return t.Done+t.Dead >= most
+	return t.Pages() >= most
 }
 
 // judge asks the settings about a link to the URL on a page of its own host.

@@ -342,7 +342,7 @@ func (c *checker) pages(ctx context.Context, head, tail []any, each func(page []
 // URL moves; a repair expects each as it was read, so nothing that moves a URL
 // can come in between.
 var counters = [...]string{"visits", "queued", "waiting", "open", "known", "revived", "done", "dead", "merged", "blocked",
-	"missing", "dropped", "forgotten", "calls", "admits", "retried", "lost", "again", "renewed", "forgone"}
+	"missing", "dropped", "forgotten", "calls", "admits", "retried", "lost", "again", "renewed", "forgone", "unasked"}
 
 // stats is the hash of counters as it is stored.
 func (c *checker) stats(ctx context.Context) (map[string]string, error) {

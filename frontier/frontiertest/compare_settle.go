@@ -22,6 +22,7 @@ func (p *pair) outcome(rt *rapid.T, v frontier.Visit, index int) frontier.Outcom
 	case frontier.Dead:
 		o.Cause = rapid.SampledFrom([]string{"dns", "timeout"}).Draw(rt, "cause")
 		o.Text, o.Tries = fmt.Sprint("error ", p.made), rapid.Uint8Range(0, 1).Draw(rt, "tries")
+		o.Unasked = rapid.Bool().Draw(rt, "unasked")
 	}
 	return o
 }

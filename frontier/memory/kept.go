@@ -179,11 +179,10 @@ func (p *shardState) keepSite(s *site) {
 	s.stored = true
 }
 
-// counters are those that the store keeps, in the order it has them; what an earlier
-// version did not have is at the end.
+// counters are those that the store keeps, in the order it has them.
 func (p *shardState) counters() []*int64 {
 	s := &p.stats
-	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.Revived, &s.Dropped, &s.Blocked, &s.Renewed, &s.Forgotten}
+	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.Revived, &s.Dropped, &s.Blocked, &s.Renewed, &s.Forgotten, &s.Unasked}
 }
 
 // flush adds what changed since the last flush to the store, and names it for

@@ -29,7 +29,7 @@ func (f *Frontier) HoldPages(ctx context.Context, c frontier.PageClaim) (frontie
 			return frontier.PageGrant{}, err
 		}
 		t := frontier.Total(stats)
-		b.begun, b.taken, b.by = true, t.Done+t.Dead, make(map[string]holding)
+		b.begun, b.taken, b.by = true, t.Pages(), make(map[string]holding)
 	}
 	h := b.by[c.Fetcher]
 	if c.Seq > h.seq {

@@ -56,6 +56,9 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 			e.Lost = 0
 			e.Attempts = min(255-o.Tries, e.Attempts) + o.Tries
 			p.bury(s.name, o.Cause, oneLine(o.Text), e)
+			if o.Unasked {
+				p.stats.Unasked++
+			}
 		case frontier.Retry:
 			p.retry(s, l.entry(at), o.NotBefore, o.Blameless)
 			changed = true

@@ -168,7 +168,7 @@ func TestStats(t *testing.T) {
 	ctx := t.Context()
 	r := f.client.Redis()
 	r.HSet(ctx, f.keys[1].Stats(), "queued", 1, "waiting", 2, "open", 3, "admits", 4, "known", 5, "done", 6, "retried", 7,
-		"dead", 8, "lost", 9, "revived", 10, "dropped", 11, "turned", 12, "blocked", 13, "merged", 14, "missing", 15, "of tomorrow", 12)
+		"dead", 8, "lost", 9, "revived", 10, "dropped", 11, "turned", 12, "blocked", 13, "merged", 14, "missing", 15, "unasked", 3, "of tomorrow", 12)
 	r.ZAdd(ctx, f.keys[1].Ready(0), zAt("x", 1))
 	r.ZAdd(ctx, f.keys[1].Ready(2), zAt("y", 1))
 	r.ZAdd(ctx, f.keys[1].Held(), zAt("z", 1))
@@ -181,7 +181,7 @@ func TestStats(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := frontier.ShardStats{Shard: 1, Ready: 2, Held: 1, Leases: 1, Queued: 1, Waiting: 2, Open: 3, Admits: 4, Known: 5, Done: 6, Retried: 7,
-		Dead: 8, Lost: 9, Revived: 10, Dropped: 11, Turned: 12, Blocked: 13, Merged: 14, Missing: 15, Paused: true, Slot: shard.Slot(f.shards.Tag(1)), Master: list[1].Master, Memory: frontier.Memory{Used: list[1].Memory.Used}}
+		Dead: 8, Unasked: 3, Lost: 9, Revived: 10, Dropped: 11, Turned: 12, Blocked: 13, Merged: 14, Missing: 15, Paused: true, Slot: shard.Slot(f.shards.Tag(1)), Master: list[1].Master, Memory: frontier.Memory{Used: list[1].Memory.Used}}
 	if list[1] != want || list[1].Master == "" || want.Memory.Used == 0 || list[0].Queued != 0 {
 		t.Errorf("%+v", list)
 	}

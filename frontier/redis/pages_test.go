@@ -62,7 +62,10 @@ func TestPagesOfAFleet(t *testing.T) {
 	}
 	for i := 1; i < fetchers; i++ {
 		members[i].settled = members[i].held
-		claim(i, members[i].held)
+		g := claim(i, members[i].held)
+		if i == fetchers-1 && g.Left != lost { // by the very call that they came back with
+			t.Errorf("%d pages are left, want %d of the fetcher that is gone", g.Left, lost)
+		}
 	}
 	if g := claim(1, members[1].held); g.Left != lost {
 		t.Errorf("%d pages are left, want %d of the fetcher that is gone", g.Left, lost)

@@ -244,6 +244,8 @@ func counterOf(s *frontier.ShardStats, name string) *int64 {
 		return &s.Retried
 	case "dead":
 		return &s.Dead
+	case "unasked":
+		return &s.Unasked
 	case "lost":
 		return &s.Lost
 	case "revived":

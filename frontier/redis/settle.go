@@ -144,7 +144,11 @@ func (s *settling) add(st *frontier.Settlement) {
 			}
 			s.args = append(s.args, word, Milliseconds(o.NotBefore))
 		case frontier.Dead:
-			s.args = append(s.args, "dead", slices.Index(s.causes, o.Cause)+1, letterHead(st.Site, o.Text), o.Tries)
+			word := "dead"
+			if o.Unasked {
+				word = "unasked"
+			}
+			s.args = append(s.args, word, slices.Index(s.causes, o.Cause)+1, letterHead(st.Site, o.Text), o.Tries)
 		default:
 			s.args = append(s.args, "requeue")
 		}

@@ -14,7 +14,8 @@
 --              if free: ms until it may be asked again, delay ms, why, failures; the
 --              cookies; then the indexes of the outcomes,
 --              each once; then what became of each: done, requeue, retry or (as it is)
---              later and ms from now, or dead, its cause, 1 for KEYS[15], what comes
+--              later and ms from now, or dead (unasked: as dead, and no request was
+--              made for it), its cause, 1 for KEYS[15], what comes
 --              before the entry in its letter, and how many fetches it took here; or
 --              again: as done, and ms until then, what it is known by among those of its
 --              site, its entry then; then as in sums
@@ -44,7 +45,8 @@ end
 local function finish(block, entries, indexes, blocked)
   local letters, requeued, touched = {}, {}, false
   for i, index in ipairs(indexes) do
-    local kind = next_arg()
+    local kind, unasked = next_arg(), false
+    if kind == 'unasked' then kind, unasked = 'dead', true end
     local wait = (kind == 'retry' or kind == 'later' or kind == 'again') and tonumber(next_arg())
     local id = kind == 'again' and next_arg()
     local kept = kind == 'again' and next_arg()
@@ -65,6 +67,7 @@ local function finish(block, entries, indexes, blocked)
         touched = not blocked
       elseif kind == 'dead' then
         bury(KEYS[DEAD + cause], letter_head .. mark(entry, p, math.min(255, attempts + tries)), most)
+        if unasked then tally('unasked', 1) end
       elseif blocked then
         tally('blocked', 1)
       elseif wait then
