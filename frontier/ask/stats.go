@@ -104,7 +104,7 @@ func estimate(ctx context.Context, r *frontier.Report, longest func(context.Cont
 		eta.Left, eta.By = s.Left, fmt.Sprintf("%d URLs of %s at its delay of %v, if none are found", s.Queued+s.Waiting+s.Open, s.Site, s.Delay)
 	}
 	if most := r.Settings.MaxPages; most > 0 {
-		pages := max(0, most-r.Total.Done-r.Total.Dead)
+		pages := max(0, most-r.Total.Pages())
 		if span := spanOf(pages, fleet.Rate); !eta.Known || span < eta.Left {
 			eta = ETA{Known: true, Left: span, By: fmt.Sprintf("%d pages to --max-pages at %.1f a second", pages, fleet.Rate)}
 		}
