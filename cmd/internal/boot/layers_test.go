@@ -28,6 +28,7 @@ var layers = map[string][]string{
 	"frontier/ask":          {"frontier", "frontier/canon", "fetch/robots"},
 	"fetch":                 {"fetch/resolver", "extract/mediatype", "frontier/canon"},
 	"fetch/resolver":        {},
+	"fetch/inflate":         {},
 	"extract/fields":        {"extract/charset", "frontier/canon"},
 	"extract/simhash":       {},
 	"extract/charset":       {},

@@ -1,0 +1,251 @@
+package inflate
+
+// lensOrder is how the code lengths of the code of code lengths come (RFC 1951,
+// section 3.2.7).
+var lensOrder = [maxLens]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
+
+// codes are the code lengths of a dynamic block's two codes.
+type codes struct {
+	nlit, ndist, nlens int
+	have               int // of them, or of the lengths in their code
+	lens               [maxLits + maxDists]uint8
+}
+
+// blockHead reads what precedes a block's symbols or bytes.
+func (d *Decoder) blockHead() error {
+	switch d.state {
+	case inBlockHead:
+		if !d.need(3) {
+			return errInput
+		}
+		d.final = d.take(1) == 1
+		switch d.take(2) {
+		case 0:
+			d.take(d.nbits % 8)
+			d.state = inStoredHead
+		case 1:
+			d.useFixed()
+			d.state = inSymbols
+		case 2:
+			d.state = inTableHead
+		default:
+			return ErrCorrupt
+		}
+	case inStoredHead:
+		if !d.need(32) {
+			return errInput
+		}
+		v := d.take(32)
+		if v>>16 != ^v&0xffff {
+			return ErrCorrupt
+		}
+		d.left = int(v & 0xffff)
+		d.state = inStored
+	case inTableHead:
+		if !d.need(14) {
+			return errInput
+		}
+		d.nlit = 257 + int(d.take(5))
+		d.ndist = 1 + int(d.take(5))
+		d.nlens = 4 + int(d.take(4))
+		d.have = 0
+		if d.nlit > 286 || d.ndist > 30 {
+			return ErrCorrupt
+		}
+		clear(d.lens[:maxLens])
+		d.state = inCodeLens
+	case inCodeLens:
+		for ; d.have < d.nlens; d.have++ {
+			if !d.need(3) {
+				return errInput
+			}
+			d.lens[lensOrder[d.have]] = uint8(d.take(3))
+		}
+		d.fixed, d.have = false, 0
+		if !lensAlphabet.build(d.dist[:], lensRoot, d.lens[:maxLens]) {
+			return ErrCorrupt
+		}
+		d.state = inLens
+	case inLens:
+		return d.readLens()
+	}
+	return nil
+}
+
+// readLens reads the code lengths, and builds the tables of the block.
+func (d *Decoder) readLens() error {
+	all := d.nlit + d.ndist
+	for d.have < all {
+		enough := d.need(14) // a code and its extra bits
+		e := d.dist[d.bits&(1<<lensRoot-1)]
+		n, again, least := e.bits(), uint(0), 0
+		sym := uint8(e >> 16)
+		switch {
+		case e&isSpecial != 0:
+		case sym == 16:
+			again, least = 2, 3
+		case sym == 17:
+			again, least = 3, 3
+		case sym == 18:
+			again, least = 7, 11
+		}
+		if !enough && d.nbits < n+again {
+			return errInput
+		}
+		if e&isSpecial != 0 {
+			return ErrCorrupt
+		}
+		d.take(n)
+		if again == 0 {
+			d.lens[d.have] = sym
+			d.have++
+			continue
+		}
+		repeated := uint8(0)
+		if sym == 16 {
+			if d.have == 0 {
+				return ErrCorrupt
+			}
+			repeated = d.lens[d.have-1]
+		}
+		end := d.have + least + int(d.take(again))
+		if end > all {
+			return ErrCorrupt
+		}
+		for ; d.have < end; d.have++ {
+			d.lens[d.have] = repeated
+		}
+	}
+	if !litAlphabet.build(d.lit[:], litRoot, d.lens[:d.nlit]) ||
+		!distAlphabet.build(d.dist[:], distRoot, d.lens[d.nlit:all]) {
+		return ErrCorrupt
+	}
+	d.state = inSymbols
+	return nil
+}
+
+// useFixed builds the tables of fixed blocks (RFC 1951, section 3.2.6).
+func (d *Decoder) useFixed() {
+	if d.fixed {
+		return
+	}
+	l := d.lens[:maxLits]
+	for i := range l {
+		switch {
+		case i < 144:
+			l[i] = 8
+		case i < 256:
+			l[i] = 9
+		case i < 280:
+			l[i] = 7
+		default:
+			l[i] = 8
+		}
+	}
+	litAlphabet.build(d.lit[:], litRoot, l)
+	l = d.lens[:maxDists]
+	for i := range l {
+		l[i] = 5
+	}
+	distAlphabet.build(d.dist[:], distRoot, l)
+	d.fixed = true
+}
+
+// blockEnd goes to what follows a block.
+func (d *Decoder) blockEnd() {
+	if d.final {
+		d.blocksEnd()
+	} else {
+		d.state = inBlockHead
+	}
+}
+
+// stored copies the bytes of a stored block.
+func (d *Decoder) stored() error {
+	for ; d.left > 0 && d.nbits > 0; d.left-- { // first those that the bit buffer has
+		if d.out == len(d.buf) {
+			return ErrRoom
+		}
+		d.buf[d.out] = byte(d.take(8))
+		d.out++
+	}
+	n := copy(d.buf[d.out:], d.src[d.at:min(d.at+d.left, len(d.src))])
+	d.out += n
+	d.at += n
+	d.left -= n
+	if d.left == 0 {
+		d.blockEnd()
+		return nil
+	}
+	if d.out == len(d.buf) {
+		return ErrRoom
+	}
+	return errInput
+}
+
+// symbols decodes up to the end of the block.
+func (d *Decoder) symbols() error {
+	for {
+		d.fast()
+		if err := d.symbol(); err != nil {
+			return err
+		}
+		if d.state != inSymbols {
+			return nil
+		}
+	}
+}
+
+// symbol decodes one symbol, whole or not at all.
+func (d *Decoder) symbol() error {
+	d.need(48) // what the longest takes; it may be there without
+	b := d.bits
+	e := d.lit[b&(1<<litRoot-1)]
+	if e&isSubtable != 0 {
+		e = e.sub(d.lit[:], litRoot, b)
+	}
+	n := e.bits()
+	switch {
+	case n > d.nbits:
+		return errInput
+	case e&isLiteral != 0:
+		if d.out == len(d.buf) {
+			return ErrRoom
+		}
+		d.buf[d.out] = byte(e >> 16)
+		d.out++
+		d.take(n)
+		return nil
+	case e&isEnd != 0:
+		d.take(n)
+		d.blockEnd()
+		return nil
+	case e&isSpecial != 0:
+		return ErrCorrupt
+	}
+	length := e.value(b)
+	b >>= n
+	e = d.dist[b&(1<<distRoot-1)]
+	if e&isSubtable != 0 {
+		e = e.sub(d.dist[:], distRoot, b)
+	}
+	if n += e.bits(); n > d.nbits {
+		return errInput
+	}
+	if e&isSpecial != 0 {
+		return ErrCorrupt
+	}
+	dist := e.value(b)
+	if dist > d.out-d.begin {
+		return ErrCorrupt
+	}
+	if length > len(d.buf)-d.out {
+		return ErrRoom
+	}
+	for range length {
+		d.buf[d.out] = d.buf[d.out-dist]
+		d.out++
+	}
+	d.take(n)
+	return nil
+}

@@ -1,0 +1,289 @@
+package inflate
+
+import (
+	"bytes"
+	"encoding/hex"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Streams of many encoders decode to what the standard library makes of them,
+// wherever input and room end.
+func TestSplittings(t *testing.T) {
+	dst := make([]byte, 0, 1<<20)
+	var d Decoder
+	for _, s := range samples(t) {
+		compare(t, &d, s.format, s.packed, dst)
+		want, verdict := standard(s.format, s.packed)
+		if verdict != good {
+			t.Fatal(s.name, verdict)
+		}
+		check := func(name string, piece, room func() int) {
+			t.Helper()
+			if got, v, err := pieces(&d, s.format, s.packed, piece, room); v != good || !bytes.Equal(got, want) {
+				t.Fatalf("%s, %s: %v, %d of %d bytes", s.name, name, err, len(got), len(want))
+			}
+		}
+		ample := func() int { return maxPieceRoom }
+		for at := range places(len(s.packed)) {
+			first := true
+			check("in two at "+strconv.Itoa(at), func() int {
+				if first {
+					first = false
+					return at
+				}
+				return len(s.packed)
+			}, ample)
+		}
+		for _, size := range []int{1, 2, 3, 7, 8, 9, 15, 16, 17, 24, 25, 32, 33, 64} {
+			check("pieces of "+strconv.Itoa(size), func() int { return size }, ample)
+			check("room for "+strconv.Itoa(size), func() int { return 1 << 20 }, func() int { return MaxMatch - 1 + size })
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		for range 50 {
+			check("at random", func() int { return 1 + rng.IntN(1<<rng.IntN(14)) }, func() int { return MaxMatch + rng.IntN(1<<rng.IntN(14)) })
+		}
+	}
+}
+
+// Where a stream is cut, what precedes is decoded, and it is no whole stream.
+func TestTruncations(t *testing.T) {
+	dst := make([]byte, 0, 1<<20)
+	var d Decoder
+	for _, s := range samples(t) {
+		for n := range places(len(s.packed)) {
+			compare(t, &d, s.format, s.packed[:n], dst)
+		}
+	}
+	for _, s := range seeds(t) {
+		for n := range min(len(s.packed), 600) {
+			compare(t, &d, s.format, s.packed[:n], dst)
+		}
+	}
+}
+
+// mutationsEnv is how many mutations TestMutations makes. If it is set, other tests
+// look at each place of a stream, and not only at some. Minutes pass then.
+const mutationsEnv = "SEINE_INFLATE_MUTATIONS"
+
+// places are those of n where a test cuts.
+func places(n int) iter.Seq[int] {
+	step := 1
+	if os.Getenv(mutationsEnv) == "" {
+		step += n / 200
+	}
+	return func(yield func(int) bool) {
+		for i := 0; i < n && yield(i); i += step {
+		}
+	}
+}
+
+// Damaged streams have the verdict and the bytes of the standard library.
+func TestMutations(t *testing.T) {
+	mutations := 20_000
+	if s := os.Getenv(mutationsEnv); s != "" {
+		var err error
+		if mutations, err = strconv.Atoi(s); err != nil {
+			t.Fatal(mutationsEnv, err)
+		}
+	}
+	seeds := seeds(t)
+	dst := make([]byte, 0, 1<<20)
+	var d Decoder
+	rng := rand.New(rand.NewPCG(3, uint64(mutations)))
+	for range mutations {
+		s := seeds[rng.IntN(len(seeds))]
+		compare(t, &d, s.format, mutate(rng, s.packed, seeds[rng.IntN(len(seeds))].packed), dst)
+	}
+}
+
+// seeds are streams short enough that damage meets all of their parts.
+func seeds(tb testing.TB) []sample {
+	var all []sample
+	text := plainText(tb)
+	for i, size := range []int{0, 1, 20, 300, 2000, 9000} {
+		part := text[i*100:][:size]
+		for _, level := range []int{-2, 0, 1, 6, 9} {
+			for _, f := range []Format{Gzip, Deflate, Raw} {
+				all = append(all, sample{"", f, pack(tb, f, level, part)})
+			}
+		}
+	}
+	for range 3 { // as often as the others
+		for _, s := range handmade(tb) {
+			all = append(all, s, s)
+		}
+	}
+	return all
+}
+
+// mutate changes a few bits or bytes, mostly early ones, where headers and codes lie.
+func mutate(rng *rand.Rand, b, other []byte) []byte {
+	b = bytes.Clone(b)
+	for range 1 + rng.IntN(3) {
+		if len(b) == 0 {
+			return b
+		}
+		at := rng.IntN(len(b))
+		if rng.IntN(2) == 0 {
+			at = rng.IntN(min(len(b), 80))
+		}
+		switch rng.IntN(6) {
+		case 0, 1, 2:
+			b[at] ^= 1 << rng.IntN(8)
+		case 3:
+			b[at] = byte(rng.Uint32())
+		case 4:
+			b = append(b[:at], b[at+rng.IntN(min(4, len(b)-at)):]...)
+		case 5:
+			b = append(b[:at], other[min(at, len(other)):]...)
+		}
+	}
+	return b
+}
+
+// handmade are streams that encoders seldom write.
+func handmade(tb testing.TB) []sample {
+	var all []sample
+	for _, s := range []struct {
+		name   string
+		format Format
+		hex    string
+	}{
+		{"one distance code of one bit", Raw, "0dc081000000008020d6fd25ae18"},
+		{"no distance code, and a distance", Gzip, "1f8b08000000000000030dc0010900000080a0adfd3f91c445e598ad04000000"},
+		{"the header has a checksum", Gzip, "1f8b080200000000020325154b4c4a4ec48100d18ef6a81b000000"},
+	} {
+		b, err := hex.DecodeString(s.hex)
+		if err != nil {
+			tb.Fatal(s.name, err)
+		}
+		all = append(all, sample{s.name, s.format, b})
+	}
+	return all
+}
+
+// A body is judged by its own codes: a decoder that keeps the distance codes of the
+// body before accepts this one, which has none and uses one.
+func TestNothingOfTheStreamBefore(t *testing.T) {
+	body, err := hex.DecodeString("1f8b08000000000000030dc0010900000080a0adfd3f91c445e598ad04000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]byte, 0, 1<<20)
+	var fresh Decoder
+	want, _, wantErr := whole(&fresh, Gzip, body, dst)
+	want = bytes.Clone(want)
+	if wantErr != ErrCorrupt {
+		t.Fatal(wantErr)
+	}
+	for _, s := range samples(t) {
+		var d Decoder
+		if _, v, err := whole(&d, s.format, s.packed, dst); v != good {
+			t.Fatal(s.name, err)
+		}
+		if got, _, err := whole(&d, Gzip, body, dst); err != wantErr || !bytes.Equal(got, want) {
+			t.Fatalf("after %s: %v, %q, want %v, %q", s.name, err, got, wantErr, want)
+		}
+		// Nor of the member before.
+		if s.format == Gzip && s.name != "behind a member" {
+			if _, _, err := whole(&d, Gzip, append(bytes.Clone(s.packed), body...), dst); err != wantErr {
+				t.Fatalf("in a member after %s: %v", s.name, err)
+			}
+		}
+	}
+}
+
+// A match reaches back into its own member and to no other.
+func TestMatchStaysInItsMember(t *testing.T) {
+	var d Decoder
+	far := []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x03 | 0x80, 0x02, 0} // a fixed block whose first symbol is a match
+	body := append(pack(t, Gzip, 6, []byte("hello")), far...)
+	if got, _, err := whole(&d, Gzip, body, make([]byte, 0, 1000)); err != ErrCorrupt || string(got) != "hello" {
+		t.Errorf("%v, %q", err, got)
+	}
+}
+
+// What follows a stream is not taken.
+func TestBehindTheStream(t *testing.T) {
+	var d Decoder
+	for _, f := range []Format{Gzip, Deflate, Raw} {
+		packed := pack(t, f, 6, []byte("hello, hello, hello"))
+		for _, tail := range []string{"more", "\x1f\x8c", "\x00\x00\x00\x00\x00\x00\x00\x00\x00"} {
+			d.Reset(f)
+			out, n, err := d.Decode(make([]byte, 0, 1000), append(bytes.Clone(packed), tail...))
+			if err != io.EOF || n != len(packed) || string(out) != "hello, hello, hello" || d.End() != nil {
+				t.Errorf("format %d: %v at %d of %d, %q, %v", f, err, n, len(packed), out, d.End())
+			}
+		}
+	}
+}
+
+// A Stream hands everything on in pieces of at most its memory, and makes none
+// anew.
+func TestStream(t *testing.T) {
+	var s Stream
+	zeros := pack(t, Gzip, 9, make([]byte, 32<<20))
+	for _, c := range append(samples(t), sample{"bomb", Gzip, zeros}) {
+		want, _ := standard(c.format, c.packed)
+		decode := func(piece int, to func([]byte)) {
+			s.Reset(c.format)
+			for rest := c.packed; len(rest) > 0; {
+				next := rest[:min(piece, len(rest))]
+				for {
+					out, n, err := s.Next(next)
+					next, rest = next[n:], rest[n:]
+					to(out)
+					if err != nil {
+						rest = nil
+						break
+					}
+					if len(out) == 0 {
+						break
+					}
+				}
+			}
+		}
+		for _, piece := range []int{1, 1500, 1 << 20} {
+			var got []byte
+			decode(piece, func(b []byte) {
+				if len(b) > streamSize {
+					t.Fatal(len(b))
+				}
+				got = append(got, b...)
+			})
+			if s.End() != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s in pieces of %d: %v, %d of %d bytes", c.name, piece, s.End(), len(got), len(want))
+			}
+		}
+		if n := testing.AllocsPerRun(1, func() { decode(1500, func([]byte) {}) }); n > 0 {
+			t.Errorf("%s: %v allocations", c.name, n)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range seeds(f) {
+		f.Add(uint8(s.format), uint64(1), s.packed)
+	}
+	dst := make([]byte, 0, 1<<20)
+	f.Fuzz(func(t *testing.T, format uint8, seed uint64, src []byte) {
+		form := Format(format % 3)
+		var d Decoder
+		compare(t, &d, form, src, dst)
+		want, wants, err := whole(&d, form, src, dst)
+		if err == ErrRoom {
+			return
+		}
+		want = bytes.Clone(want)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		got, gots, err := pieces(&d, form, src, func() int { return 1 + rng.IntN(1<<rng.IntN(12)) }, func() int { return MaxMatch + rng.IntN(1<<rng.IntN(12)) })
+		if gots != wants || !bytes.Equal(got, want) {
+			t.Fatalf("%x in pieces: %s (%v) after %d bytes, whole: %s after %d", src, gots, err, len(got), wants, len(want))
+		}
+	})
+}
