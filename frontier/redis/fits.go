@@ -4,52 +4,68 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"seine/bloom"
 	"seine/shard"
 )
 
 // fits fails with shard.ErrUnfit where the filters of a crawl, which are reserved
-// when it is created, do not fit in what a master's maxmemory leaves. Filters that
-// are there already are part of what is used. A master that has no maxmemory, or
-// does not say, is not judged. Cost: a call a shard, and one more a filter where
-// a master has little room.
+// when it is created, do not fit in what a master's maxmemory leaves. Masters without
+// maxmemory share the memory of their machine. Filters that are there already are part
+// of what is used. A master that does not say is not judged. Cost: a call a shard, and
+// one more a filter where there is little room.
 func (f *Frontier) fits(ctx context.Context, plan bloom.Plan) error {
-	type master struct {
-		shards      []int
-		used, limit int64
-	}
-	masters := make(map[string]*master)
+	rooms, byMaster := map[string]*room{}, map[string]*room{}
 	for k := range f.keys {
 		addr, err := f.client.Owner(ctx, f.keys[k].Meta())
 		if err != nil {
 			return &shard.Error{Shard: k, Op: "create", Err: err}
 		}
-		m := masters[addr]
-		if m == nil {
-			m = &master{}
-			masters[addr] = m
-			if m.used, m.limit, err = f.memoryOf(ctx, k); err != nil {
+		r := byMaster[addr]
+		if r == nil {
+			m, err := f.memoryOf(ctx, k)
+			if err != nil {
 				return err
 			}
+			name, limit, of := addr, m.limit, "maxmemory"
+			if limit == 0 {
+				if host, _, err := net.SplitHostPort(addr); err == nil {
+					name = host
+				}
+				limit, of = m.machine, "memory, as no maxmemory is set,"
+			}
+			if r = rooms[name]; r == nil {
+				r = &room{name: name, of: of, limit: limit}
+				rooms[name] = r
+			}
+			r.used += m.used
+			byMaster[addr] = r
 		}
-		m.shards = append(m.shards, k)
+		r.shards = append(r.shards, k)
 	}
-	for addr, m := range masters {
-		filters := int64(len(m.shards) * plan.Filters)
-		if m.limit == 0 || m.used+filters*plan.FilterBytes() <= m.limit {
+	for _, r := range rooms {
+		filters := int64(len(r.shards) * plan.Filters)
+		if r.limit == 0 || r.used+filters*plan.FilterBytes() <= r.limit {
 			continue
 		}
-		there, err := f.filtersThere(ctx, m.shards, plan.Filters)
+		there, err := f.filtersThere(ctx, r.shards, plan.Filters)
 		if err != nil {
 			return err
 		}
-		if need := (filters - there) * plan.FilterBytes(); m.used+need > m.limit {
-			return fmt.Errorf("%w: %s has %d MB of its maxmemory %d MB left, and the filters of its %d shards take %d MB; plan for fewer URLs, raise maxmemory or add masters",
-				shard.ErrUnfit, addr, max(0, m.limit-m.used)>>20, m.limit>>20, len(m.shards), need>>20)
+		if need := (filters - there) * plan.FilterBytes(); r.used+need > r.limit {
+			return fmt.Errorf("%w: %s has %d MB of its %s %d MB left, and the filters of its %d shards take %d MB; plan for fewer URLs, raise maxmemory or add masters",
+				shard.ErrUnfit, r.name, max(0, r.limit-r.used)>>20, r.of, r.limit>>20, len(r.shards), need>>20)
 		}
 	}
 	return nil
+}
+
+// room is memory that the filters of some shards share.
+type room struct {
+	name, of    string // of a master or a machine; what bounds it
+	shards      []int
+	used, limit int64
 }
 
 // filtersThere counts filters that are there already.
@@ -67,16 +83,19 @@ func (f *Frontier) filtersThere(ctx context.Context, shards []int, filters int) 
 	return n, nil
 }
 
-// memoryOf is what the master of shard k uses, as it compares it with its limit; 0
-// where it does not say.
-func (f *Frontier) memoryOf(ctx context.Context, k int) (used, limit int64, err error) {
+// masterMemory is the memory of a master in bytes; 0 where it does not say.
+type masterMemory struct{ used, limit, machine int64 }
+
+// memoryOf is what the master of shard k uses, as it compares it with its limit, and
+// what its machine has.
+func (f *Frontier) memoryOf(ctx context.Context, k int) (m masterMemory, err error) {
 	reply, err := f.client.Do(ctx, k, f.keys[k].Meta(), "INFO", "memory")
 	if err != nil {
 		if errors.Is(err, shard.ErrForbidden) {
 			err = nil
 		}
-		return 0, 0, err
+		return m, err
 	}
 	info := shard.InfoFields(shard.Text(reply))
-	return shard.Int(info["used_memory"]) - shard.Int(info["mem_not_counted_for_evict"]), shard.Int(info["maxmemory"]), nil
+	return masterMemory{shard.Int(info["used_memory"]) - shard.Int(info["mem_not_counted_for_evict"]), shard.Int(info["maxmemory"]), shard.Int(info["total_system_memory"])}, nil
 }

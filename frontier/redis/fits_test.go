@@ -51,6 +51,30 @@ func TestCreateThatDoesNotFit(t *testing.T) {
 	}
 }
 
+// TestCreateThatDoesNotFitMachine: without maxmemory the plan is held against the memory
+// of the machine, which masters there share.
+func TestCreateThatDoesNotFitMachine(t *testing.T) {
+	for name, masters := range map[string]int{"one": 0, "cluster": 3} {
+		t.Run(name, func(t *testing.T) {
+			s := shardtest.Start(t, shardtest.Config{Masters: masters})
+			c, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			total := shard.Int(shard.InfoFields(c.Redis().Info(t.Context(), "memory").Val())["total_system_memory"])
+			layout := frontier.Layout{Shards: 3, PlanURLs: total / 3, ErrorRate: 1e-6} // half of it on each of three masters
+			_, err = Create(t.Context(), c, "a", layout, frontier.DefaultSettings())
+			if !errors.Is(err, shard.ErrUnfit) || !strings.Contains(err.Error(), "no maxmemory is set") {
+				t.Errorf("%v, want that it does not fit", err)
+			}
+			if there := c.Redis().Exists(t.Context(), shard.CrawlsKey()).Val(); there != 0 {
+				t.Error("it is on the list of crawls")
+			}
+		})
+	}
+}
+
 // TestCreateThatBreaksOff: it is listed and can be deleted.
 func TestCreateThatBreaksOff(t *testing.T) {
 	c := connect(t)
