@@ -324,29 +324,29 @@ func (s *Settings) UnmarshalJSON(b []byte) error {
 func (r SiteRule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		plainRule
-		Delay span `json:"delay,omitempty"`
-	}{plainRule(r), span(r.Delay)})
+		Delay *span `json:"delay,omitempty"`
+	}{plainRule(r), (*span)(r.Delay)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (r *SiteRule) UnmarshalJSON(b []byte) error {
 	v := struct {
 		*plainRule
-		Delay span `json:"delay"`
+		Delay *span `json:"delay"`
 	}{plainRule: (*plainRule)(r)}
 	if err := json.Unmarshal(b, &v); err != nil {
 		return err
 	}
-	r.Delay = time.Duration(v.Delay)
+	r.Delay = (*time.Duration)(v.Delay)
 	return nil
 }
 
 // SiteRule overrides settings for the sites that match; the first match wins.
 type SiteRule struct {
-	Match     string            `json:"match"` // host, or *.domain
-	Delay     time.Duration     `json:"delay,omitempty"`
-	PerSite   int               `json:"per_site,omitempty"`
-	MaxPages  int64             `json:"max_pages,omitempty"`
+	Match     string            `json:"match"`               // host, or *.domain
+	Delay     *time.Duration    `json:"delay,omitempty"`     // nil = the crawl's
+	PerSite   int               `json:"per_site,omitempty"`  // 0 = the crawl's
+	MaxPages  *int64            `json:"max_pages,omitempty"` // nil = the crawl's, 0 = any
 	Headers   map[string]string `json:"headers,omitempty"`
 	Auth      string            `json:"auth,omitempty"`       // user:password, never logged
 	TLSLegacy bool              `json:"tls_legacy,omitempty"` // key exchanges that only old servers need are offered
@@ -370,7 +370,7 @@ func (s *Settings) SetSite(site string, change func(*SiteRule)) {
 
 // isEmpty says whether the rule changes nothing.
 func (r *SiteRule) isEmpty() bool {
-	return r.Delay == 0 && r.PerSite == 0 && r.MaxPages == 0 && len(r.Headers) == 0 && r.Auth == "" && !r.TLSLegacy
+	return r.Delay == nil && r.PerSite == 0 && r.MaxPages == nil && len(r.Headers) == 0 && r.Auth == "" && !r.TLSLegacy
 }
 
 // Rule is the first rule for a site, nil when there is none.
@@ -386,8 +386,8 @@ func (s *Settings) Rule(site string) *SiteRule {
 // DelayOf is the delay of a site by the settings alone: its rule's, or the
 // crawl's.
 func (s *Settings) DelayOf(site string) time.Duration {
-	if r := s.Rule(site); r != nil && r.Delay > 0 {
-		return r.Delay
+	if r := s.Rule(site); r != nil && r.Delay != nil {
+		return *r.Delay
 	}
 	return s.Delay
 }
@@ -395,15 +395,15 @@ func (s *Settings) DelayOf(site string) time.Duration {
 // CapOf is how many URLs the settings let a site have, 0 = any: its rule's, or
 // the crawl's.
 func (s *Settings) CapOf(site string) int64 {
-	if r := s.Rule(site); r != nil && r.MaxPages > 0 {
-		return r.MaxPages
+	if r := s.Rule(site); r != nil && r.MaxPages != nil {
+		return *r.MaxPages
 	}
 	return s.MaxPerSite
 }
 
 // Caps says whether any site is capped by the settings.
 func (s *Settings) Caps() bool {
-	return s.MaxPerSite > 0 || slices.ContainsFunc(s.Sites, func(r SiteRule) bool { return r.MaxPages > 0 })
+	return s.MaxPerSite > 0 || slices.ContainsFunc(s.Sites, func(r SiteRule) bool { return r.MaxPages != nil && *r.MaxPages > 0 })
 }
 
 // matches says whether the rule, for a name or *.domain, is for a site.
@@ -420,7 +420,7 @@ func (r *SiteRule) validate() error {
 	switch {
 	case host == "" || strings.ContainsAny(host, "*/: \t") && !strings.HasPrefix(host, "["):
 		return fmt.Errorf("frontier: settings: sites: match is %q, must be a host or *.domain", r.Match)
-	case r.Delay < 0 || r.PerSite < 0 || r.MaxPages < 0:
+	case r.Delay != nil && *r.Delay < 0 || r.PerSite < 0 || r.MaxPages != nil && *r.MaxPages < 0:
 		return fmt.Errorf("frontier: settings: sites: %s: values must not be negative", r.Match)
 	case r.Auth != "" && !strings.Contains(r.Auth, ":"):
 		return fmt.Errorf("frontier: settings: sites: %s: auth must be user:password", r.Match)

@@ -13,7 +13,7 @@ import (
 func TestSettingsJSON(t *testing.T) {
 	s := DefaultSettings()
 	s.MaxCrawlDelay = 90 * time.Second
-	s.Sites = []SiteRule{{Match: "a.example", Delay: time.Minute, TLSLegacy: true}, {Match: "b.example"}}
+	s.Sites = []SiteRule{{Match: "a.example", Delay: new(time.Minute), TLSLegacy: true}, {Match: "b.example"}}
 	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)

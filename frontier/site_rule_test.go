@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 )
@@ -8,22 +9,30 @@ import (
 // TestSetSite: a site's own rule begins with what it had, and stands before others.
 func TestSetSite(t *testing.T) {
 	s := DefaultSettings()
-	s.Sites = []SiteRule{{Match: "*.example", Auth: "u:p", Delay: 2 * time.Second}}
+	s.Sites = []SiteRule{{Match: "*.example", Auth: "u:p", Delay: new(2 * time.Second)}}
 	old := s.Sites
-	s.SetSite("a.example", func(r *SiteRule) { r.Delay = 5 * time.Second })
+	s.SetSite("a.example", func(r *SiteRule) { r.Delay = new(5 * time.Second) })
 	if s.DelayOf("a.example") != 5*time.Second || s.Rule("a.example").Auth != "u:p" || s.DelayOf("b.example") != 2*time.Second || len(old) != 1 || old[0].Match != "*.example" {
 		t.Errorf("%+v", s.Sites)
 	}
 	s.SetSite("a.example", func(r *SiteRule) { r.PerSite = 3 })
-	if r := s.Rule("a.example"); len(s.Sites) != 2 || r.PerSite != 3 || r.Delay != 5*time.Second {
+	if r := s.Rule("a.example"); len(s.Sites) != 2 || r.PerSite != 3 || *r.Delay != 5*time.Second {
 		t.Errorf("%+v", s.Sites)
 	}
 	s.SetSite("a.example", func(r *SiteRule) { *r = SiteRule{Match: r.Match} })
 	if s.DelayOf("a.example") != s.Delay {
 		t.Errorf("the rule behind it came back: %+v", s.Sites)
 	}
-	s.SetSite("c.test", func(r *SiteRule) { r.MaxPages = 7 })
-	if s.SetSite("c.test", func(r *SiteRule) { r.MaxPages = 0 }); len(s.Sites) != 2 || s.Rule("c.test") != nil {
+	s.SetSite("a.example", func(r *SiteRule) { r.Delay, r.MaxPages = new(time.Duration(0)), new(int64(0)) })
+	s.MaxPerSite = 9
+	if text, err := json.Marshal(s.Sites[0]); err != nil || string(text) != `{"match":"a.example","max_pages":0,"delay":"0s"}` {
+		t.Errorf("%s %v", text, err)
+	}
+	if err := s.Validate(); err != nil || s.DelayOf("a.example") != 0 || s.CapOf("a.example") != 0 {
+		t.Errorf("no delay and no cap: %v, %d, %v", s.DelayOf("a.example"), s.CapOf("a.example"), err)
+	}
+	s.SetSite("c.test", func(r *SiteRule) { r.MaxPages = new(int64(7)) })
+	if s.SetSite("c.test", func(r *SiteRule) { r.MaxPages = nil }); len(s.Sites) != 2 || s.Rule("c.test") != nil {
 		t.Errorf("%+v", s.Sites)
 	}
 }

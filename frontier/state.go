@@ -26,8 +26,8 @@ type Report struct {
 // Listed is one crawl of a Redis.
 type Listed struct {
 	Crawl   string    `json:"crawl"`
-	State   string    `json:"state"`           // creating, ready, paused, deleting, unreadable
-	Fault   string    `json:"fault,omitempty"` // why it is unreadable
+	State   string    `json:"state"`           // creating, ready, paused, deleting, unreadable, forbidden
+	Fault   string    `json:"fault,omitempty"` // why it is unreadable or forbidden
 	Layout  Layout    `json:"layout"`
 	Created time.Time `json:"created"`
 }

@@ -80,7 +80,7 @@ func hasAnyPrefix(err error, prefixes []string) bool {
 }
 
 // classify says what a failed try means, and for moved and ask the address of
-// the other node ("" when the reply has none).
+// the other node: "" when the reply has none, without host when that is the one asked.
 func classify(err error) (f fault, addr string) {
 	var reply redis.Error
 	if errors.As(err, &reply) {
@@ -89,9 +89,6 @@ func classify(err error) (f fault, addr string) {
 			if rest, ok := strings.CutPrefix(text, prefix); ok {
 				_, addr, _ = strings.Cut(rest, " ")
 				addr, _, _ = strings.Cut(addr, " ")
-				if strings.HasPrefix(addr, ":") { // "same host as asked": only the slot table knows it
-					addr = ""
-				}
 				return []fault{moved, ask}[i], addr
 			}
 		}

@@ -79,6 +79,7 @@ func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *
 		}
 		var f fault
 		f, addr = classify(err)
+		addr = onHost(n, addr)
 		if errors.Is(err, redis.ErrClosed) && !c.closed.Load() {
 			f, addr = broken, "" // go-redis closed a node that left the cluster
 		}
@@ -157,7 +158,10 @@ func (c *Client) master(ctx context.Context, key string) (*redis.Client, error) 
 // newNode makes the connection to a node for go-redis' cluster client, which
 // goes on setting it up: until the slot table names it, it is not ours to use.
 func (c *Client) newNode(opt *redis.Options) *redis.Client {
-	return redis.NewClient(c.options(opt.Addr))
+	n := redis.NewClient(c.options(opt.Addr))
+	host, _, _ := net.SplitHostPort(opt.Addr)
+	n.AddHook(sameHost{host})
+	return n
 }
 
 // eachMaster calls f with every master, several at once.

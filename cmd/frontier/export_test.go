@@ -251,7 +251,7 @@ func TestExportOfState(t *testing.T) {
 	d.ok("export --credentials --state "+state+" "+file, fmt.Sprint("dead ", dead))
 	d.ok("seed --shards 3 --config "+config+" --file "+file, "admitted 475", "bad 0")
 	grown := d.open("seine")
-	if s := grown.Settings(); !grown.Layout().StripParams || len(s.Sites) != 1 || s.Sites[0].Auth != "me:hidden" || s.Sites[0].Headers["X-Key"] != "hidden" || s.Sites[0].Delay != 3*time.Second {
+	if s := grown.Settings(); !grown.Layout().StripParams || len(s.Sites) != 1 || s.Sites[0].Auth != "me:hidden" || s.Sites[0].Headers["X-Key"] != "hidden" || *s.Sites[0].Delay != 3*time.Second {
 		t.Errorf("%+v", s)
 	}
 	d.ok("export "+file, "queued 475")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"seine/cmd/internal/boot"
@@ -49,7 +50,11 @@ func showList(env *boot.Env, g *cli, list []frontier.Listed) error {
 			if !l.Created.IsZero() {
 				created = l.Created.Format(time.RFC3339)
 			}
-			row(w, l.Crawl, l.State, l.Layout.Shards, created)
+			shards := "-"
+			if l.Layout.Shards > 0 {
+				shards = strconv.Itoa(l.Layout.Shards)
+			}
+			row(w, l.Crawl, l.State, shards, created)
 		}
 		for _, l := range list {
 			if l.Fault != "" {

@@ -26,7 +26,7 @@ func TestLifeOfACrawl(t *testing.T) {
 	d.ok("create --shards 2 --plan-urls 10k --delay 250ms --deny x,y", "created seine: 2 shards, filters for 10000 URLs")
 	d.refused(3, "create --shards 2", "exists")
 	d.refused(3, "seed --shards 3 --seed http://a.example/", "shards: the crawl has 2, this program 3; leave --shards out")
-	d.refused(3, "seed --crawl other --seed http://a.example/", "seed --shards N makes it")
+	d.refused(3, "seed --crawl other --seed http://a.example/", "other; there is seine; --create makes a new one")
 	d.refused(2, "seed http://a.example/", "name URLs with --seed")
 	d.refused(3, "seed --delay 1s --seed http://a.example/", `the crawl has "250ms", given "1s"`)
 
@@ -40,7 +40,14 @@ func TestLifeOfACrawl(t *testing.T) {
 	d.ok("set --memory-low 70", "70")
 	d.refused(1, "set --memory-high 60", "memory-low is 70")
 	d.ok("set --memory-high 0 --memory-low 0", "85", "70")
-	d.refused(2, "set --shards 3", "fixed")
+	d.refused(2, "set --shards 3", "shards: the crawl has 2, this program 3; shards, limit-by")
+	d.refused(2, "set --strip-params", "the crawl has false, this program true; shards")
+	config := filepath.Join(t.TempDir(), "crawl.yaml")
+	if err := os.WriteFile(config, []byte("shards: 2\nlimit-by: site\nstrip-params: false\ndelay: 3s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.ok("set --config "+config, "delay 2s 3s")
+	d.ok("set --config "+config+" --delay 2s", "delay 3s 2s")
 	d.refused(2, "set --allow (", "missing closing )")
 	d.refused(2, "set --scope x", "scope is")
 	d.refused(2, "set --user-agent /1.0", "give the name with --robots-agent")
@@ -77,7 +84,13 @@ func TestLifeOfACrawl(t *testing.T) {
 	if s := d.open("seine").Settings(); len(s.Sites) != 1 || s.DelayOf("a.example") != 5*time.Second || s.CapOf("a.example") != 9 || s.Delay != 2*time.Second {
 		t.Errorf("%+v", s)
 	}
-	d.ok("set --site a.example --delay 0s --per-site 0 --max-per-site 0", "delay 5s 2s")
+	d.ok("set --site a.example --delay 0s", "delay 5s 0s per-site 3 3 max-per-site 9 9")
+	d.refused(2, "set --reset", "--site")
+	d.ok("set --site a.example --reset --delay 4s", "delay 0s 4s per-site 3 1 max-per-site 9 0")
+	d.ok("set --site a.example --reset", "delay 4s 2s per-site 1 1 max-per-site 0 0")
+	if s := d.open("seine").Settings(); len(s.Sites) != 0 {
+		t.Errorf("%+v", s.Sites)
+	}
 	d.ok("shards", "127.0.0.1:", "%")
 	var checks []audit.Report
 	if d.json(&checks, "check --urls"); len(checks) != 2 || checks[0].Faulted+checks[1].Faulted != 0 {
@@ -87,6 +100,29 @@ func TestLifeOfACrawl(t *testing.T) {
 	d.ok("delete seine --yes", "deleted seine")
 	d.refused(3, "stats", "no such crawl")
 	d.ok("list")
+}
+
+// TestSeedMakesTheCrawl: the first seeds need no plan. Beside other crawls a name may be
+// misspelt, so that is asked for.
+func TestSeedMakesTheCrawl(t *testing.T) {
+	for masters, shards := range map[int]int{0: 6, 4: 8} {
+		d := sit(t, shardtest.Start(t, shardtest.Config{Masters: masters}))
+		urls := filepath.Join(t.TempDir(), "urls.txt")
+		if err := os.WriteFile(urls, []byte("http://a.example/\nhttp://b.example/\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := d.run("seed", "--file", urls)
+		if code != 0 || !strings.Contains(errs, fmt.Sprintf("shards=%d plan_urls=10000000 error_rate=1e-06", shards)) || !strings.Contains(strings.Join(strings.Fields(out), " "), "admitted 2") {
+			t.Fatal(code, out, errs)
+		}
+		if n := d.open("seine").Shards(); n != shards {
+			t.Errorf("%d masters: %d shards, want %d", masters, n, shards)
+		}
+		d.refused(3, "seed --crawl siene --file "+urls, "there is seine; --create makes a new one")
+		d.ok("seed --crawl siene --create --plan-urls 5k --file "+urls, "admitted 2")
+		d.refused(3, "seed --crawl third --file "+urls, "there are seine, siene; --create makes a new one")
+		d.ok("seed --crawl siene --create --file "+urls, "seen 2")
+	}
 }
 
 func TestSeedFile(t *testing.T) {

@@ -6,21 +6,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"seine/cmd/internal/boot"
 	"seine/frontier"
 	"seine/frontier/memory"
 	"seine/frontier/redis"
+	"seine/shard"
 )
 
 type seedCmd struct {
 	boot.SeedFlags
 	boot.CrawlFlags
-	Again bool     `group:"input" help:"Queue URLs even if they are known."`
-	Files []string `arg:"" optional:"" name:"files" help:"More files, because a shell expands --file DIR/* to several words."`
+	Again  bool     `group:"input" help:"Queue URLs even if they are known."`
+	Create bool     `group:"crawl" help:"Make the crawl although others are there, and none of this name. The first crawl of a Redis is made without it."`
+	Files  []string `arg:"" optional:"" name:"files" help:"More files, because a shell expands --file DIR/* to several words."`
 }
 
-// Run admits the seeds. With --shards it creates the crawl if there is none.
+// Run admits the seeds. It creates the crawl if there is none.
 func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	if len(c.Files) > 0 && len(c.File) == 0 {
 		return boot.Usage("%q is neither flag nor verb; name URLs with --seed, files with --file", c.Files[0])
@@ -36,7 +40,8 @@ func (c *seedCmd) Run(env *boot.Env, g *cli) error {
 	return errors.Join(c.seed(env, g, f), end())
 }
 
-// open opens the crawl, and makes it where there is none: in Redis with --shards.
+// open opens the crawl, and makes it where there is none. Beside other crawls in Redis it
+// does so with --create or --shards only: the name may be misspelt.
 func (c *seedCmd) open(env *boot.Env, g *cli) (f frontier.Operated, end func() error, err error) {
 	if g.State != "" {
 		return c.openDir(env, g)
@@ -47,7 +52,7 @@ func (c *seedCmd) open(env *boot.Env, g *cli) (f frontier.Operated, end func() e
 	}
 	r, err := redis.OpenOrCreate(env.Stop, client, g.Crawl, c.ToLayout(), c.ToSettings())
 	if errors.Is(err, frontier.ErrNoCrawl) && c.Shards == 0 {
-		err = fmt.Errorf("%w; seed --shards N makes it, N being as many as masters or a multiple", err)
+		r, err = c.create(env, g, client, err)
 	}
 	if err == nil {
 		err = errors.Join(frontier.Compare(r.Settings(), c.Apply, ""), r.Configure(g.Frontier()), boot.WarnMarks(env.Stop, r, env.Log))
@@ -56,6 +61,41 @@ func (c *seedCmd) open(env *boot.Env, g *cli) (f frontier.Operated, end func() e
 		return nil, nil, errors.Join(err, client.Close())
 	}
 	return r, client.Close, nil
+}
+
+// leastShards is how many shards a crawl that seed makes has at least: it may grow to
+// as many masters.
+const leastShards = 6
+
+// create makes a crawl that was not found, with as many shards on each master, unless
+// others are there or its creation broke off.
+func (c *seedCmd) create(env *boot.Env, g *cli, client *shard.Client, missing error) (*redis.Frontier, error) {
+	names, err := redis.Names(env.Stop, client)
+	if errors.Is(err, shard.ErrForbidden) {
+		return nil, fmt.Errorf("%w; seed --shards N makes it", missing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(names, g.Crawl) {
+		return nil, missing
+	}
+	if len(names) > 0 && !c.Create {
+		there := map[bool]string{true: "is", false: "are"}[len(names) == 1]
+		return nil, fmt.Errorf("%w: %s; there %s %s; --create makes a new one", frontier.ErrNoCrawl, g.Crawl, there, strings.Join(names, ", "))
+	}
+	masters, err := client.Masters(env.Stop)
+	if err != nil {
+		return nil, err
+	}
+	layout := c.ToLayout()
+	layout.Shards = (leastShards + len(masters) - 1) / len(masters) * len(masters)
+	f, err := redis.OpenOrCreate(env.Stop, client, g.Crawl, layout, c.ToSettings())
+	if err == nil {
+		layout = f.Layout()
+		env.Log.Info("a new crawl begins", "crawl", g.Crawl, "shards", layout.Shards, "plan_urls", layout.PlanURLs, "error_rate", layout.ErrorRate)
+	}
+	return f, err
 }
 
 func (c *seedCmd) openDir(env *boot.Env, g *cli) (frontier.Operated, func() error, error) {

@@ -14,21 +14,25 @@ import (
 
 type setCmd struct {
 	boot.CrawlFlags
-	Site string `group:"polite" placeholder:"SITE" help:"Change --delay, --per-site or --max-per-site for this site alone. 0 restores the value of the crawl."`
+	Site  string `group:"polite" placeholder:"SITE" help:"Change --delay, --per-site or --max-per-site for this site alone."`
+	Reset bool   `group:"polite" help:"With --site: restore the values of the crawl."`
 }
 
 // Run changes the settings that were given and shows each before and after.
 func (c *setCmd) Run(env *boot.Env, g *cli) error {
-	if c.GivesLayout() {
-		return boot.Usage("shards, limit-by, plan-urls, error-rate, strip-params and sort-query are fixed when a crawl is created")
-	}
 	if slices.Contains(env.Said, "site") {
 		return c.setSite(env, g)
+	}
+	if c.Reset {
+		return boot.Usage("--reset is for one site: give --site too")
 	}
 	if err := c.Check(); err != nil {
 		return err
 	}
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
+		if err := c.SameLayout(f.Layout(), g.State != ""); err != nil {
+			return err
+		}
 		before, after, err := c.Store(ctx, f)
 		if err != nil {
 			return err
@@ -53,7 +57,7 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 }
 
 // besideSite are the flags that may stand beside --site and say nothing of it.
-var besideSite = []string{"site", "state", "crawl", "json", "config", "log-level", "log-format", "lease", "ack"}
+var besideSite = []string{"site", "reset", "state", "crawl", "json", "config", "log-level", "log-format", "lease", "ack"}
 
 // setSite changes what the crawl has for one site. Only the command line counts: the
 // file and the environment are about the crawl.
@@ -66,15 +70,15 @@ func (c *setCmd) setSite(env *boot.Env, g *cli) error {
 			return boot.Usage("--%s is of the whole crawl; of one site there are --%s", name, strings.Join(boot.SiteSettings, ", --"))
 		}
 	}
-	if given == 0 {
-		return boot.Usage("--site %s: nothing to set; give --%s", c.Site, strings.Join(boot.SiteSettings, ", --"))
+	if given == 0 && !c.Reset {
+		return boot.Usage("--site %s: nothing to set; give --%s, or --reset", c.Site, strings.Join(boot.SiteSettings, ", --"))
 	}
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		site, err := siteOf(f, c.Site)
 		if err != nil {
 			return err
 		}
-		before, after, err := c.StoreSite(ctx, f, site, env.Said)
+		before, after, err := c.StoreSite(ctx, f, site, env.Said, c.Reset)
 		if err != nil {
 			return err
 		}

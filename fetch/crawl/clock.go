@@ -35,7 +35,7 @@ const (
 // and what the site's answers ask for.
 type siteClock struct {
 	setting    time.Duration
-	override   time.Duration
+	override   *time.Duration // nil: none
 	crawlDelay time.Duration
 	crawlCap   time.Duration // the longest of these
 	adaptive   time.Duration
@@ -50,7 +50,7 @@ type siteClock struct {
 
 // set takes over what the crawl says, and a rule for this site if there is one.
 func (sc *siteClock) set(s *frontier.Settings, rule *frontier.SiteRule) {
-	sc.setting, sc.perSite, sc.jitter, sc.override = s.Delay, max(s.PerSite, 1), s.Jitter, 0
+	sc.setting, sc.perSite, sc.jitter, sc.override = s.Delay, max(s.PerSite, 1), s.Jitter, nil
 	sc.crawlCap = s.CrawlDelayCap()
 	if rule == nil {
 		return
@@ -85,8 +85,8 @@ func extraHeaders(agent string, rule *frontier.SiteRule) [][2]string {
 // delay is the promised distance between the starts of two requests.
 func (sc *siteClock) delay() (time.Duration, string) {
 	d, why := sc.setting, whySetting
-	if sc.override > 0 {
-		d, why = sc.override, whyOverride
+	if sc.override != nil {
+		d, why = *sc.override, whyOverride
 	}
 	if sc.crawlDelay > d {
 		d, why = sc.crawlDelay, whyCrawlDelay

@@ -156,7 +156,7 @@ func TestPoliteness(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) {
 		s.Delay, s.VisitURLs, s.Jitter = 50*time.Millisecond, 3, 0.5
-		s.Sites = []frontier.SiteRule{{Match: "slow.example", Delay: 150 * time.Millisecond}}
+		s.Sites = []frontier.SiteRule{{Match: "slow.example", Delay: new(150 * time.Millisecond)}}
 	})
 	for i := range 20 {
 		w.tree(fmt.Sprintf("s%d.example", i), 8)

@@ -115,8 +115,8 @@ func TestPaceDelay(t *testing.T) {
 		why  string
 	}{
 		{siteClock{setting: s}, s, whySetting},
-		{siteClock{setting: s, override: s / 5}, s / 5, whyOverride},
-		{siteClock{setting: s, override: s / 5, crawlDelay: 2 * s}, 2 * s, whyCrawlDelay},
+		{siteClock{setting: s, override: new(s / 5)}, s / 5, whyOverride},
+		{siteClock{setting: s, override: new(s / 5), crawlDelay: 2 * s}, 2 * s, whyCrawlDelay},
 		{siteClock{setting: s, crawlDelay: s / 2}, s, whySetting},
 		{siteClock{setting: s, crawlDelay: 2 * s, adaptive: 3 * s}, 3 * s, whyAdaptive},
 	} {

@@ -150,7 +150,7 @@ func admitCap(k *kit) {
 func admitCapOfRule(k *kit) {
 	k.set(func(s *frontier.Settings) {
 		s.MaxPerSite = 2
-		s.Sites = []frontier.SiteRule{{Match: "a.example", MaxPages: 1}, {Match: "*.example", MaxPages: 3}}
+		s.Sites = []frontier.SiteRule{{Match: "a.example", MaxPages: new(int64(1))}, {Match: "*.example", MaxPages: new(int64(3))}}
 	})
 	admitted := func(site string) (n int) {
 		for i := range 5 {

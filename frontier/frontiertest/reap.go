@@ -219,7 +219,7 @@ func reapFreed(k *kit) {
 // rule gives it, though no visit has left it one yet.
 func reapDelayOfRule(k *kit) {
 	k.set(func(s *frontier.Settings) {
-		s.Sites = []frontier.SiteRule{{Match: "a.example", Delay: time.Minute}, {Match: "*.example", Delay: time.Hour}}
+		s.Sites = []frontier.SiteRule{{Match: "a.example", Delay: new(time.Minute)}, {Match: "*.example", Delay: new(time.Hour)}}
 	})
 	k.fill("a.example", "p", 1, 1)
 	v := k.lend("a.example", 1)

@@ -45,7 +45,7 @@ func TestAdmit(t *testing.T) {
 			{name: "own cap", before: func() { s.alter(a, frontier.SiteChange{Cap: ptr(int64(2))}) }, batch: candidates(a, 0, 3), verdicts: "aac", repeated: "ssc", queue: "0 1", where: "2"},
 			{name: "cap of the settings", before: func() { s.settings.Store(&frontier.Settings{MaxPerSite: 2}) }, batch: append(candidates(a, 0, 3), candidates(b, 0, 2)...), verdicts: "aacaa", repeated: "sscss", queue: "0 1", where: "2"},
 			{name: "cap of a rule", before: func() {
-				s.settings.Store(&frontier.Settings{MaxPerSite: 9, Sites: []frontier.SiteRule{{Match: "*.example", MaxPages: 1}}})
+				s.settings.Store(&frontier.Settings{MaxPerSite: 9, Sites: []frontier.SiteRule{{Match: "*.example", MaxPages: new(int64(1))}}})
 			}, batch: candidates(a, 0, 2), verdicts: "ac", repeated: "sc", queue: "0", where: "2"},
 			{name: "own cap beats the settings", before: func() {
 				s.settings.Store(&frontier.Settings{MaxPerSite: 1})

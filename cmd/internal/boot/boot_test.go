@@ -62,6 +62,22 @@ func TestFlagsBeatEnvironmentBeatsFile(t *testing.T) {
 	}
 }
 
+// TestEmptyEnvironmentIsUnset: compose and units set variables that nobody gave a value.
+func TestEmptyEnvironmentIsUnset(t *testing.T) {
+	path := write(t, "delay: 3s\ndeny: [x]\n")
+	var g grammar
+	env := []string{"SEINE_CONFIG=" + path, "SEINE_DELAY=", "SEINE_DENY=", "SEINE_MAX_DEPTH=", "SEINE_PER_SITE=2", "SEINE_PER_SITE=", "SEINE_SITEMAPS=", "SEINE_REDIS="}
+	if code, _, e := run(t, &g, env); code != 0 || !g.ran {
+		t.Fatal(code, e)
+	}
+	if *g.Delay != 3*time.Second || len(g.Deny) != 1 || g.MaxDepth != nil || g.PerSite != nil || g.Sitemaps != nil {
+		t.Errorf("%v %v %v %v %v", *g.Delay, g.Deny, g.MaxDepth, g.PerSite, g.Sitemaps)
+	}
+	if code, _, e := run(t, &g, []string{"SEINE_CONFIG="}); code != 0 {
+		t.Error(code, e)
+	}
+}
+
 func TestListsAndTypes(t *testing.T) {
 	path := write(t, `
 allow: ["a,b", c]
@@ -87,7 +103,7 @@ sites:
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if s := g.Sites; len(s) != 1 || s[0].Match != "*.example.com" || s[0].Delay != 200*time.Millisecond || s[0].PerSite != 4 || s[0].Headers["X-A"] != "b" || s[0].Auth != "u:p" {
+	if s := g.Sites; len(s) != 1 || s[0].Match != "*.example.com" || *s[0].Delay != 200*time.Millisecond || s[0].PerSite != 4 || s[0].Headers["X-A"] != "b" || s[0].Auth != "u:p" {
 		t.Errorf("sites: %+v", s)
 	}
 }

@@ -41,11 +41,11 @@ func configPath(args, env []string) string {
 	return path
 }
 
-// lookup finds a variable; the last of a name counts.
+// lookup finds a variable; the last of a name counts. An empty one is unset.
 func lookup(env []string, name string) (string, bool) {
 	for _, kv := range slices.Backward(env) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			return v, true
+			return v, v != ""
 		}
 	}
 	return "", false

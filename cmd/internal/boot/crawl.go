@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -84,9 +85,28 @@ func (c *CrawlFlags) ToLayout() frontier.Layout {
 	return l
 }
 
-// GivesLayout says whether any flag of the layout was given.
-func (c *CrawlFlags) GivesLayout() bool {
-	return c.Shards != 0 || c.PlanURLs != 0 || c.ErrorRate != 0 || c.LimitBy != "" || c.StripParams != nil || c.SortQuery != nil
+// SameLayout refuses flags of the layout that differ from a crawl's: it is fixed. A
+// crawl in a directory has neither shards nor filters.
+func (c *CrawlFlags) SameLayout(has frontier.Layout, inDir bool) error {
+	want := c.ToLayout()
+	want.Format, want.Canon, want.Suffixes = 0, 0, ""
+	if inDir {
+		want.Shards, want.PlanURLs, want.ErrorRate = 0, 0, 0
+	}
+	err := has.Check(want)
+	for _, rule := range []struct {
+		name string
+		has  bool
+		want *bool
+	}{{"strip-params", has.StripParams, c.StripParams}, {"sort-query", has.SortQuery, c.SortQuery}} {
+		if err == nil && rule.want != nil && *rule.want != rule.has {
+			err = fmt.Errorf("%s: the crawl has %t, given %t", rule.name, rule.has, *rule.want)
+		}
+	}
+	if err != nil {
+		return Usage("%w; shards, limit-by, plan-urls, error-rate, strip-params and sort-query are fixed when a crawl is created", err)
+	}
+	return nil
 }
 
 // ToSettings is the defaults with what was given, for a new crawl.

@@ -106,14 +106,14 @@ func plain(name string, v any) any {
 // plainRule shows a site rule; values of headers may be secrets too.
 func plainRule(r frontier.SiteRule, secrets bool) map[string]any {
 	m := map[string]any{"match": r.Match}
-	if r.Delay != 0 {
+	if r.Delay != nil {
 		m["delay"] = r.Delay.String()
 	}
 	if r.PerSite != 0 {
 		m["per_site"] = r.PerSite
 	}
-	if r.MaxPages != 0 {
-		m["max_pages"] = r.MaxPages
+	if r.MaxPages != nil {
+		m["max_pages"] = *r.MaxPages
 	}
 	if r.TLSLegacy {
 		m["tls_legacy"] = true

@@ -26,19 +26,22 @@ func (c *CrawlFlags) Store(ctx context.Context, f frontier.Operated) (before, af
 	})
 }
 
-// StoreSite gives one site of a crawl those of SiteSettings that are named, and
-// returns the crawl's settings before and after.
-func (c *CrawlFlags) StoreSite(ctx context.Context, f frontier.Operated, site string, names []string) (before, after *frontier.Settings, err error) {
+// StoreSite gives one site of a crawl those of SiteSettings that are named, after a
+// reset those of the crawl else. It returns the crawl's settings before and after.
+func (c *CrawlFlags) StoreSite(ctx context.Context, f frontier.Operated, site string, names []string, reset bool) (before, after *frontier.Settings, err error) {
 	return f.Set(ctx, func(s *frontier.Settings) error {
 		s.SetSite(site, func(r *frontier.SiteRule) {
+			if reset {
+				r.Delay, r.PerSite, r.MaxPages = nil, 0, nil
+			}
 			for _, name := range names {
 				switch name {
 				case "delay":
-					r.Delay = *c.Delay
+					r.Delay = c.Delay
 				case "per-site":
 					r.PerSite = *c.PerSite
 				case "max-per-site":
-					r.MaxPages = *c.MaxPerSite
+					r.MaxPages = c.MaxPerSite
 				}
 			}
 		})

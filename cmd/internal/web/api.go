@@ -228,7 +228,7 @@ func (s *server) set(ctx context.Context, c change) (string, error) {
 		if !slices.Contains(boot.SiteSettings, c.Name) {
 			return "", fmt.Errorf("%w: %s is of the whole crawl; of one site there are %s", errAsked, c.Name, strings.Join(boot.SiteSettings, ", "))
 		}
-		_, _, err = flags.StoreSite(ctx, s.cfg.Frontier, site, []string{c.Name})
+		_, _, err = flags.StoreSite(ctx, s.cfg.Frontier, site, []string{c.Name}, false)
 		return fmt.Sprintf("set: %s of %s is %s", c.Name, site, c.Value), err
 	}
 	before, after, err := flags.Store(ctx, s.cfg.Frontier)
