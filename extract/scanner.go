@@ -50,9 +50,6 @@ func NewScanner(cfg Config) *Scanner {
 func (s *Scanner) Reset(doc Doc, emit func(*Link)) {
 	for i := range s.levels {
 		l := &s.levels[i]
-		if l.zipped {
-			l.zip.stop()
-		}
 		l.held, l.begun, l.zipped = l.held[:0], false, false
 	}
 	s.doc, s.read, s.wide = doc, readNothing, nil

@@ -45,12 +45,6 @@ func (w *wire) next(most int) ([]byte, error) {
 // piece is next, of any size.
 func (w *wire) piece() ([]byte, error) { return w.next(math.MaxInt) }
 
-// Read is next into p.
-func (w *wire) Read(p []byte) (int, error) {
-	b, err := w.next(len(p))
-	return copy(p, b), err
-}
-
 // drain reads up to limit bytes more and says whether the body ended there.
 func (w *wire) drain(limit int) bool {
 	for w.err == nil && limit > 0 {
@@ -65,31 +59,61 @@ type piecewise interface {
 	piece() ([]byte, error)
 }
 
-// copied is a body read into memory of its own, as one is that has to be decoded
-// or looked at before anybody gets it.
-type copied struct {
-	src  io.Reader
-	buf  []byte
-	held int   // bytes of buf that are read already
-	err  error // what met them
+// sniffed is a body whose start was looked at before anybody gets it.
+type sniffed struct {
+	src   piecewise
+	start [sniffLen]byte
+	held  int    // bytes of start that are there
+	rest  []byte // of the piece that start ends in
+	err   error  // what came with it
 }
 
-// fill reads until n bytes are held or the source ends, and returns them.
-func (c *copied) fill(n int) []byte {
-	for c.held < n && c.err == nil {
-		var k int
-		k, c.err = c.src.Read(c.buf[c.held:])
-		c.held += k
+// look reads the start of src, as much as Sniff looks at, and returns it.
+func (s *sniffed) look(src piecewise) []byte {
+	s.src, s.held, s.rest, s.err = src, 0, nil, nil
+	for s.held < len(s.start) && s.err == nil {
+		var b []byte
+		b, s.err = src.piece()
+		n := copy(s.start[s.held:], b)
+		s.held, s.rest = s.held+n, b[n:]
 	}
-	return c.buf[:min(c.held, n)]
+	return s.start[:s.held]
 }
 
-func (c *copied) piece() (b []byte, err error) {
-	if c.held == 0 && c.err == nil {
-		c.held, c.err = c.src.Read(c.buf)
+func (s *sniffed) piece() (b []byte, err error) {
+	switch {
+	case s.held > 0:
+		b, s.held = s.start[:s.held], 0
+		return b, nil
+	case len(s.rest) > 0:
+		b, s.rest = s.rest, nil
+		return b, nil
+	case s.err != nil:
+		return nil, s.err
 	}
-	b, c.held = c.buf[:c.held], 0
-	return b, c.err
+	return s.src.piece()
+}
+
+// letGo drops the body.
+func (s *sniffed) letGo() { s.src, s.rest, s.err = nil, nil, nil }
+
+// reading is a body for who reads it into memory of its own.
+type reading struct {
+	src  piecewise
+	rest []byte // of a piece
+	err  error  // what came with it
+}
+
+func (r *reading) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		r.rest, r.err = r.src.piece()
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
 }
 
 // handlerError carries an error of the Handler through the reading code.

@@ -28,7 +28,6 @@ type Client struct {
 	exchanges sync.Pool
 	readers   sync.Pool // of *bufio.Reader, readBuffer each
 	wide      sync.Pool // of *bufio.Reader, wideBuffer each
-	chunks    sync.Pool // of *[chunkSize]byte
 	closing   sync.Once
 	stop      chan struct{}
 	done      chan struct{}
@@ -78,7 +77,6 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.readers.New = func() any { return bufio.NewReaderSize(nil, readBuffer) }
 	c.wide.New = func() any { return bufio.NewReaderSize(nil, wideBuffer) }
-	c.chunks.New = func() any { return new([chunkSize]byte) }
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_open_connections`, func() float64 { n, _ := c.pool.room(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_connections_limit`, func() float64 { _, n := c.pool.room(); return float64(n) })
@@ -126,8 +124,8 @@ func (c *Client) janitor() {
 // When ctx ends Do returns at once and closes the connection. A Do under way
 // holds no buffer until the answer begins (over TLS that of its connection), then
 // 16 KiB (up to twice Config.MaxHeader where a header needs it), 64 KiB more while a
-// body comes so fast that it fills them, and, while one is decoded, 16 KiB and the
-// windows of its decoders (up to 8 MiB for zstd, 16 MiB for br). In the usual case (a
+// body comes so fast that it fills them, and, while one is decoded, its decoders:
+// 80 KiB for gzip and deflate, up to 8 MiB for zstd and 16 MiB for br. In the usual case (a
 // kept connection, a type already seen, the context of the request before) it
 // allocates nothing.
 func (c *Client) Do(ctx context.Context, req *Request, resp *Response, h Handler) error {

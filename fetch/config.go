@@ -67,7 +67,7 @@ type Config struct {
 const (
 	readBuffer = 16 << 10 // in front of a connection: the header, and the pieces of a body as it is handed on
 	wideBuffer = 64 << 10 // of a body that comes faster than that: fewer reads
-	chunkSize  = 16 << 10 // of a body that is decoded
+	chunkSize  = 16 << 10 // pieces of a body as decoders of br and zstd hand it on
 )
 
 // What one costs: an idle connection 1.2 KB here, some 9 KB under TLS, and the

@@ -2,23 +2,21 @@ package fetch
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"strings"
 	"sync"
 
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
+	"github.com/molecule-man/go-brrr"
+
+	"seine/fetch/inflate"
 )
 
 const (
 	maxStages  = 5       // encodings of one body, one in the other
 	zstdWindow = 8 << 20 // the most that RFC 9659 lets a server use
-	stageSize  = 4 << 10 // buffer in front of a decoder
+	stageSize  = 4 << 10 // what is read at once for br and zstd
 )
 
 // coding is a content coding (RFC 9110, section 8.4.1).
@@ -32,19 +30,24 @@ const (
 	codings
 )
 
-// stage is one decoder with its input buffer. Stages are pooled by coding and
-// hold memory of their window; reset drops everything of an earlier body.
+// stage is one decoder of a body. Stages are pooled by coding and hold memory of
+// their window; get drops everything of an earlier body.
 type stage struct {
 	coding coding
-	in     *bufio.Reader
-	out    io.Reader // nil until the first read chose it
-	left   int64     // bytes it may still yield
+	src    piecewise
+	begun  bool  // a byte of src came
+	left   int64 // bytes it may still yield
 	err    error
 
-	gzip *gzip.Reader
-	zlib io.ReadCloser
-	raw  io.ReadCloser
-	br   *brotli.Reader
+	flat *inflate.Stream // gzip and deflate
+	in   []byte          // what it has not taken of a piece of src
+	end  error           // what came with that piece
+
+	pull io.Reader     // br and zstd, over from; nil until the first byte of src came
+	from *bufio.Reader // over read
+	read reading       // over src
+	out  []byte        // a piece of pull
+	br   *brrr.Reader
 	zstd *zstd.Decoder
 }
 
@@ -53,20 +56,46 @@ var errStages = errors.New("too many content encodings")
 // decoders pools stages.
 type decoders struct{ pools [codings]sync.Pool }
 
-func (d *decoders) get(c coding, src io.Reader, max int64) *stage {
+func (d *decoders) get(c coding, src piecewise, max int64) *stage {
 	s, ok := d.pools[c].Get().(*stage)
 	if !ok {
-		s = &stage{coding: c, in: bufio.NewReaderSize(nil, stageSize)}
+		s = newStage(c)
 	}
-	s.in.Reset(src)
-	s.out, s.left, s.err = nil, max, nil
+	s.src, s.left = src, max
+	switch c {
+	case codingGzip:
+		s.flat.Reset(inflate.Gzip)
+	case codingDeflate:
+		s.flat.Reset(inflate.Deflate)
+	default:
+		s.read = reading{src: src}
+		s.from.Reset(&s.read)
+	}
 	return s
 }
 
+func newStage(c coding) *stage {
+	s := &stage{coding: c}
+	if c == codingGzip || c == codingDeflate {
+		s.flat = new(inflate.Stream)
+		return s
+	}
+	s.from, s.out = bufio.NewReaderSize(nil, stageSize), make([]byte, chunkSize)
+	return s
+}
+
+// put lets go of the body.
 func (d *decoders) put(s *stage) {
-	s.in.Reset(nil)
+	s.src, s.begun, s.err, s.in, s.end, s.pull = nil, false, nil, nil, nil, nil
+	if s.from != nil {
+		s.from.Reset(nil)
+		s.read = reading{}
+	}
+	if s.br != nil {
+		s.br.Reset(nil)
+	}
 	if s.zstd != nil {
-		s.zstd.Reset(nil) // lets go of the body
+		s.zstd.Reset(nil) //nolint:errcheck // nothing is read
 	}
 	d.pools[s.coding].Put(s)
 }
@@ -76,7 +105,7 @@ func (d *decoders) put(s *stage) {
 // browsers: the value is often a charset. Each stage yields at most max bytes:
 // under another, a few bytes on the wire could become any number that never
 // reach the Handler.
-func (d *decoders) open(stages []*stage, encoding string, src io.Reader, max int64) ([]*stage, io.Reader, error) {
+func (d *decoders) open(stages []*stage, encoding string, src piecewise, max int64) ([]*stage, piecewise, error) {
 	for encoding != "" {
 		name := encoding
 		if i := strings.LastIndexByte(encoding, ','); i >= 0 {
@@ -121,109 +150,75 @@ func codingOf(name string) (coding, bool) {
 	return 0, false
 }
 
-// Read decodes. An empty input is an empty body; bytes after the end of a gzip
-// or zlib stream are ignored.
-func (s *stage) Read(p []byte) (int, error) {
+// piece decodes. An empty input is an empty body; bytes after the end of a gzip or
+// zlib stream are ignored.
+func (s *stage) piece() (b []byte, err error) {
 	if s.err != nil {
-		return 0, s.err
+		return nil, s.err
 	}
-	if s.out == nil {
-		if s.err = s.start(); s.err != nil {
-			return 0, s.err
-		}
-	}
-	for {
-		n, err := s.out.Read(p)
-		if s.left -= int64(n); s.left < 0 {
-			s.err = errBodyLimit
-			return 0, s.err
-		}
-		if err == io.EOF && s.coding == codingGzip && s.member() {
-			if err = s.gzip.Reset(s.in); err == nil {
-				s.gzip.Multistream(false)
-				if n == 0 {
-					continue
-				}
-			}
-		}
-		s.err = err
-		return n, err
-	}
-}
-
-// member says whether another gzip member follows.
-func (s *stage) member() bool {
-	b, _ := s.in.Peek(2)
-	return len(b) == 2 && b[0] == 0x1f && b[1] == 0x8b
-}
-
-func (s *stage) start() error {
-	head, err := s.in.Peek(1)
-	if len(head) == 0 {
-		return err
-	}
-	switch s.coding {
-	case codingGzip:
-		err = s.startGzip()
-	case codingDeflate:
-		err = s.startDeflate()
-	case codingBrotli:
-		if s.br == nil {
-			s.br = brotli.NewReader(s.in)
-		} else {
-			err = s.br.Reset(s.in)
-		}
-		s.out = s.br
-	case codingZstd:
-		if s.zstd == nil {
-			s.zstd, err = zstd.NewReader(s.in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-				zstd.WithDecoderMaxWindow(zstdWindow), zstd.WithDecoderMaxMemory(zstdWindow))
-		} else {
-			err = s.zstd.Reset(s.in)
-		}
-		s.out = s.zstd
-	}
-	return unexpected(err)
-}
-
-func (s *stage) startGzip() (err error) {
-	if s.gzip == nil {
-		s.gzip = new(gzip.Reader)
-	}
-	if err = s.gzip.Reset(s.in); err == nil {
-		s.gzip.Multistream(false)
-	}
-	s.out = s.gzip
-	return err
-}
-
-// startDeflate tells zlib (RFC 1950), which the name means, from raw deflate
-// (RFC 1951), which some servers send, by the zlib header's checksum.
-func (s *stage) startDeflate() (err error) {
-	b, _ := s.in.Peek(2)
-	if len(b) == 2 && b[0]&0x0f == 8 && (uint(b[0])<<8|uint(b[1]))%31 == 0 {
-		if s.zlib == nil {
-			s.zlib, err = zlib.NewReader(s.in)
-		} else {
-			err = s.zlib.(zlib.Resetter).Reset(s.in, nil)
-		}
-		s.out = s.zlib
-		return err
-	}
-	if s.raw == nil {
-		s.raw = flate.NewReader(s.in)
+	if s.flat != nil {
+		b, s.err = s.inflated()
 	} else {
-		err = s.raw.(flate.Resetter).Reset(s.in, nil)
+		b, s.err = s.pulled()
 	}
-	s.out = s.raw
-	return err
+	if s.left -= int64(len(b)); s.left < 0 {
+		b, s.err = nil, errBodyLimit
+	}
+	return b, s.err
 }
 
-// unexpected turns the end of input inside a stream's head into a fault.
-func unexpected(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
+// inflated is the next piece of gzip or deflate.
+func (s *stage) inflated() ([]byte, error) {
+	for {
+		b, n, err := s.flat.Next(s.in)
+		s.in = s.in[n:]
+		switch {
+		case len(b) > 0 || err != nil:
+			return b, err
+		case s.end == nil:
+			s.in, s.end = s.src.piece()
+			s.begun = s.begun || len(s.in) > 0
+		case !s.begun:
+			return nil, s.end
+		case s.flat.End() == nil:
+			return nil, io.EOF
+		default:
+			return nil, cutShort(s.end)
+		}
 	}
+}
+
+// pulled is the next piece of br or zstd.
+func (s *stage) pulled() ([]byte, error) {
+	if s.pull == nil {
+		if head, err := s.from.Peek(1); len(head) == 0 {
+			return nil, err
+		}
+		if err := s.start(); err != nil {
+			return nil, cutShort(err)
+		}
+	}
+	n, err := s.pull.Read(s.out)
+	return s.out[:n], err
+}
+
+func (s *stage) start() (err error) {
+	if s.coding == codingBrotli {
+		if s.br == nil {
+			s.br = brrr.NewReader(s.from)
+		} else {
+			s.br.Reset(s.from)
+		}
+		s.pull = s.br
+		return nil
+	}
+	if s.zstd == nil {
+		s.zstd, err = zstd.NewReader(s.from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(zstdWindow), zstd.WithDecoderMaxMemory(zstdWindow))
+	} else {
+		err = s.zstd.Reset(s.from)
+	}
+	s.pull = s.zstd
 	return err
 }
 
@@ -241,13 +236,25 @@ func joined(codings, more string) string {
 // say that the body does not decode.
 func Decode(encoding string, body []byte, max int64) (decoded []byte, cut bool, err error) {
 	var d decoders
-	_, src, err := d.open(nil, encoding, bytes.NewReader(body), maxWire(max))
+	_, src, err := d.open(nil, encoding, &given{body}, maxWire(max))
 	if err != nil {
 		return nil, false, err
 	}
-	decoded, err = io.ReadAll(io.LimitReader(src, max+1))
-	if int64(len(decoded)) > max {
-		return decoded[:max], true, nil
+	for {
+		b, err := src.piece()
+		if decoded = append(decoded, b...); int64(len(decoded)) > max {
+			return decoded[:max], true, nil
+		}
+		if err == io.EOF {
+			return decoded, false, nil
+		}
+		if err != nil {
+			return decoded, false, err
+		}
 	}
-	return decoded, false, err
 }
+
+// given is a body that is there.
+type given struct{ b []byte }
+
+func (g *given) piece() ([]byte, error) { return g.b, io.EOF }

@@ -26,7 +26,7 @@ type exchange struct {
 	small   *bufio.Reader        // of readBuffer; one of the client's, while an answer comes
 	wide    *bufio.Reader        // of wideBuffer, likewise; nil until a body fills what it is read with
 	widen   func() *bufio.Reader // takeWideBuffer, made once
-	copied  copied               // the body, where the Handler cannot have it as it lies in in
+	sniffed sniffed              // the body, where its start says of what type it is
 	framed  framed
 	wire    wire
 	stages  []*stage
@@ -320,7 +320,7 @@ func (x *exchange) body(ctx context.Context, cn *conn, hd *header, fr *framing, 
 		return true, nil
 	}
 	x.wire = wire{r: &x.framed, max: x.max}
-	var src io.Reader = &x.wire
+	var src piecewise = &x.wire
 	enc := fr.codings // transfer codings lie around those of the content
 	if content := hd.f.ContentEncoding(); len(content) > 0 && !x.raw {
 		enc = joined(string(content), enc)
@@ -335,15 +335,10 @@ func (x *exchange) body(ctx context.Context, cn *conn, hd *header, fr *framing, 
 			x.wire.max = maxWire(x.max)
 		}
 	}
-	var whole piecewise = &x.wire
-	if len(x.stages) > 0 || resp.Type == "" {
-		chunk := x.c.chunks.Get().(*[chunkSize]byte)
-		x.copied = copied{src: src, buf: chunk[:]}
-		defer func() { x.copied = copied{}; x.c.chunks.Put(chunk) }()
-		whole = &x.copied
-	}
 	if resp.Type == "" {
-		if start := x.copied.fill(sniffLen); len(start) > 0 {
+		start := x.sniffed.look(src)
+		defer x.sniffed.letGo()
+		if src = &x.sniffed; len(start) > 0 {
 			resp.Sniffed = Sniff(start)
 			resp.Type = withCharset(resp.Sniffed, resp.ContentType)
 		}
@@ -351,7 +346,7 @@ func (x *exchange) body(ctx context.Context, cn *conn, hd *header, fr *framing, 
 	if !h.Begin(resp) {
 		return (fr.kind == inChunks || fr.left <= maxDrain && fr.kind == byLength) && x.wire.drain(maxDrain), nil
 	}
-	resp.Bytes, err = deliver(h, whole, x.max)
+	resp.Bytes, err = deliver(h, src, x.max)
 	resp.WireBytes = x.wire.n
 	return x.finish(ctx, cn, fr, resp, err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
+	"seine/fetch/inflate"
 	"seine/frontier"
 	"seine/shard"
 )
@@ -67,24 +68,37 @@ func (f *Frontier) Rules(ctx context.Context, k int, origins []frontier.OriginRu
 	return nil
 }
 
-// inflaters are readers of deflate, which take 40 KB each.
-var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+// inflaters take 80 KB each.
+var inflaters = sync.Pool{New: func() any { return new(inflate.Stream) }}
 
 // inflateRules returns nil for what another version stored: it is fetched anew.
 func inflateRules(stored string) ([]byte, error) {
 	if stored == "" {
 		return nil, nil
 	}
-	switch text := stored[1:]; stored[0] {
+	switch text := []byte(stored[1:]); stored[0] {
 	case rulesPlain:
-		return []byte(text), nil
+		return text, nil
 	case rulesDeflated:
-		r := inflaters.Get().(io.ReadCloser)
-		defer inflaters.Put(r)
-		if err := r.(flate.Resetter).Reset(strings.NewReader(text), nil); err != nil {
-			return nil, err
+		z := inflaters.Get().(*inflate.Stream)
+		defer inflaters.Put(z)
+		z.Reset(inflate.Raw)
+		var rules []byte
+		for {
+			out, n, err := z.Next(text)
+			rules = append(rules, out...)
+			text = text[n:]
+			switch {
+			case len(rules) >= maxInflated:
+				return rules[:maxInflated], nil
+			case err == io.EOF:
+				return rules, nil
+			case err != nil:
+				return nil, err
+			case len(out) == 0:
+				return nil, io.ErrUnexpectedEOF
+			}
 		}
-		return io.ReadAll(io.LimitReader(r, maxInflated))
 	}
 	return nil, nil
 }
