@@ -28,17 +28,17 @@ const readOnly = "#!lua flags=no-writes\n"
 // The scripts of a shard. What runs is the prelude and then the file; those that
 // look at memory have marks between.
 var (
-	admitScript      = script("admit", "", "marks", "filters", "bytes")
+	admitScript      = script("admit", "", "tries", "marks", "filters", "bytes")
 	rememberScript   = script("remember", "", "filters")
 	duplicatesScript = script("duplicates", "", "filters")
 	tickScript       = script("tick", allowOOM)
-	visitScript      = script("visit", allowOOM, "choose")
-	settleScript     = script("settle", allowOOM, "sums", "release")
-	renewScript      = script("renew", allowOOM)
-	reapScript       = script("reap", allowOOM)
-	lettersScript    = script("letters", allowOOM)
-	siteScript       = script("site", allowOOM)
-	reserveScript    = script("reserve", allowOOM)
+	visitScript      = script("visit", allowOOM, "tries", "choose")
+	settleScript     = script("settle", allowOOM, "tries", "sums", "release")
+	renewScript      = script("renew", allowOOM, "tries")
+	reapScript       = script("reap", allowOOM, "tries")
+	lettersScript    = script("letters", allowOOM, "tries")
+	siteScript       = script("site", allowOOM, "tries")
+	reserveScript    = script("reserve", allowOOM, "tries")
 	noteScript       = script("note", "")
 	rulesScript      = script("rules", readOnly)
 	lookScript       = script("look", readOnly)
@@ -91,8 +91,8 @@ const rightsWait = 5 * time.Second
 
 // rights fails with shard.ErrUnfit where our user of Redis may not run what
 // scripts do. A shard that does not answer now is asked before the first script
-// there. Rights taken away later are not noticed before they are missed. Cost: a
-// call a shard, side by side.
+// there. A right taken away later is missed before the first write of a script, see
+// lua/tries.lua. Cost: a call a shard, side by side.
 func (f *Frontier) rights(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, rightsWait)
 	defer cancel()
@@ -128,7 +128,7 @@ func (f *Frontier) rightsOn(ctx context.Context, k int) error {
 		return nil
 	}
 	slices.Sort(no)
-	return &shard.Error{Shard: k, Op: "open", Err: fmt.Errorf("%w: this user of Redis may not run %s on keys such as %s, and scripts would break off in the middle; allow it (ACL SETUSER … +%s)",
+	return &shard.Error{Shard: k, Op: "open", Err: fmt.Errorf("%w: this user of Redis may not run %s on keys such as %s, which scripts need; allow it (ACL SETUSER … +%s)",
 		shard.ErrUnfit, strings.Join(no, ", "), f.keys[k].Meta(), strings.ToLower(strings.Join(no, " +")))}
 }
 

@@ -10,8 +10,7 @@ import (
 	"seine/shard/shardtest"
 )
 
-// A user who may not run all that scripts do is refused before a script breaks
-// off in the middle, with a URL known and never queued.
+// A user who may not run all that scripts do is refused when a crawl is opened.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {

@@ -50,10 +50,10 @@ func (f *Frontier) Root(ctx context.Context, k int) (RootOf, error) {
 }
 
 // PreludeScript is a script that starts with the prelude of this package. reads
-// says that it only reads.
+// says that it only reads; else it can try what it needs before it writes.
 func PreludeScript(name string, file shard.ScriptPart, reads bool) *shard.Script {
 	if reads {
 		return shard.JoinScript(name, readOnly, part("prelude"), file)
 	}
-	return shard.JoinScript(name, allowOOM, part("prelude"), file)
+	return shard.JoinScript(name, allowOOM, part("prelude"), part("tries"), file)
 }

@@ -15,6 +15,7 @@
 local BROKEN, PLACE = KEYS[10], KEYS[11]
 local kind, entry, index = ARGV[2], ARGV[3], ARGV[4]
 
+try_all()
 local gone
 if kind == 'waiting' then
   gone = call('ZREM', PLACE, entry)

@@ -25,6 +25,10 @@ local s = call('HMGET', KEYS[BLOCK], 'token', 'clock', 'delay', 'blocked')
 local lent, clock, delay, blocked = s[1], tonumber(s[2]) or 0, tonumber(s[3]) or 0, s[4]
 if delay <= 0 then delay = default_delay end
 
+try_all()
+for _, name in ipairs {'HLEN', 'HKEYS', 'LLEN', 'ZCARD', 'UNLINK'} do call(name, NEVER) end
+call('HEXISTS', NEVER, '')
+
 local letters = {}
 for i = 1, #ARGV - FIRST_TOKEN + 1 do
   local token, visit = ARGV[FIRST_TOKEN + i - 1], KEYS[FIRST_VISIT + i - 1]

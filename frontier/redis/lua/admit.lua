@@ -66,7 +66,7 @@ local function site_of(r)
 end
 
 -- refused is the letter of what binds one more candidate of a run, nil if it fits.
-local lengths = {} -- of lists, by key
+local lengths, letters = {}, {} -- of lists, by key; of candidates
 local function refused(r)
   local key, site = KEYS[Q + r], binding and site_of(r)
   local length = lengths[key] or bounded and length_of(key, KEYS[S + r], ARGV[ENTRY + last[r]], most) or 0
@@ -81,7 +81,6 @@ local function refused(r)
 end
 
 -- Which are known, and which of the others fit.
-local letters = {}
 for f, list in ipairs(members) do
   known(list, LAST_OF + each * (f - 1) + 1, each, letters, NEW)
 end
@@ -91,7 +90,7 @@ if binding or bounded then
   end
 end
 
--- What each filter gets. It must not make a key of it larger than can be moved.
+-- What each filter gets: no key of it larger than can be moved.
 local news, adds, crowded = {}, {}, {}
 for f, list in ipairs(members) do
   news[f], adds[f] = fresh(list, letters, NEW, PLAIN)
@@ -99,15 +98,14 @@ for f, list in ipairs(members) do
   if crowded[f] and most_known >= 0 then return '!grow' end
 end
 
--- The first write of all: above maxmemory it is refused, and nothing is done.
-local first = redis.pcall('HINCRBY', STATS, 'calls', 1)
-local full = type(first) == 'table'
-if full and not string.find(first.err, 'OOM', 1, true) then return first end
+local full, failed = try_admit(push)
+if failed then return failed end
 
 for f, new in ipairs(news) do
   local added = {}
   if new[1] and not full and not crowded[f] then
     added = redis.pcall('BF.INSERT', KEYS[LAST_OF + each * f], 'NOCREATE', 'ITEMS', unpack(adds[f]))
+    if is_refused(added) then return added end
   end
   for x, i in ipairs(new) do letters[i] = type(added[x]) == 'number' and 'a' or 'f' end
 end
@@ -141,8 +139,9 @@ for key, entries in pairs(additions) do
   tally('known', added)
 end
 
-if changes.known then tally('admits', 1) end
 if not full then
+  tally('admits', changes.known and 1 or 0)
+  tally('calls', 1)
   count()
   if memory then remember(memory, lengths, NOW) end
 end

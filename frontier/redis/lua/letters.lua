@@ -23,6 +23,8 @@ local front = letters > 0 and call('LRANGE', DEAD, 0, letters - 1) or {}
 for i = 1, letters do
   if front[i] ~= ARGV[PER_LETTER * i - 1] then return -1 end
 end
+try_all()
+call('LLEN', NEVER)
 call('LTRIM', DEAD, letters, -1)
 local others = call('LLEN', DEAD) > 0 -- if not and all stay, a repeat finds what it found
 

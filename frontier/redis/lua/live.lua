@@ -23,9 +23,17 @@ local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local deadline = int(now + ttl)
 
+-- Rights that would be missed only after the first write.
+for _, name in ipairs {'ZREM', 'ZSCORE'} do call(name, LIVE, '') end
+call('ZCARD', LIVE)
+call('ZCOUNT', LIVE, 0, 0)
+call('ZADD', LIVE, 'XX', 0, '')
+call('HDEL', INFO, '')
+call('PEXPIRE', LIVE, 1, 'GT')
 -- Who is over without a word is kept beside for an hour, for those who ask.
 local HOUR, MOST = 3600000, 1000
 local over = call('ZRANGE', LIVE, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, MOST, 'WITHSCORES')
+call('HSET', INFO, id, known)
 for i = 1, #over, 2 do
   call('ZREM', LIVE, over[i])
   call('ZADD', GONE, over[i + 1], over[i])
@@ -60,7 +68,6 @@ if ttl > 0 then
     call('ZADD', LIVE, deadline, other)
   end
   local came = call('ZADD', LIVE, deadline, id) == 1
-  call('HSET', INFO, id, known)
   for _, key in ipairs {LIVE, INFO, GONE} do call('PEXPIRE', key, HOUR + ttl) end
   if came and kept > 0 and not call('ZSCORE', RUNS, id) then record() end
 else

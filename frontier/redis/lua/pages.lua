@@ -22,6 +22,7 @@ local b = call('HMGET', BOOKS, 'taken', 'held:' .. id, 'seq:' .. id)
 local taken, held, last = tonumber(b[1] or before), tonumber(b[2] or 0), tonumber(b[3] or 0)
 if not taken then return '!unset' end
 
+local mine = {} -- what this call writes, after all that it reads
 if seq > last then
   -- A piece is at most half of what is left for each: all end at about the same time.
   local left = math.max(0, limit - taken)
@@ -30,16 +31,17 @@ if seq > last then
 
   taken = taken - held + holds
   held = holds
-  call('HSET', BOOKS, 'taken', taken, 'held:' .. id, held, 'settled:' .. id, settled, 'seq:' .. id, seq)
+  mine = {taken = taken, ['held:' .. id] = held, ['settled:' .. id] = settled, ['seq:' .. id] = seq}
 end
 
 -- What fetchers hold that are gone is told from what others will still use; those
 -- that left nothing behind are forgotten when they are many.
-local quiet = 0
+local quiet, lapsed = 0, {}
 local many = call('HLEN', BOOKS) > 3000 + 6 * call('ZCARD', LIVE)
 if taken >= limit or many then
   local all, books = call('HGETALL', BOOKS), {}
   for i = 1, #all, 2 do books[all[i]] = all[i + 1] end
+  for name, value in pairs(mine) do books[name] = value end
 
   quiet = 1
   for name, pages in pairs(books) do
@@ -47,7 +49,12 @@ if taken >= limit or many then
     local open = who and tonumber(pages) > tonumber(books['settled:' .. who] or 0)
     local gone = who and not call('ZSCORE', LIVE, who)
     if open and not gone then quiet = 0 end
-    if many and gone and not open then call('HDEL', BOOKS, name, 'settled:' .. who, 'seq:' .. who) end
+    if many and gone and not open then lapsed[#lapsed + 1] = who end
   end
 end
+call('HDEL', BOOKS, '') -- the right to it, before the first write
+if mine.taken then
+  call('HSET', BOOKS, 'taken', taken, 'held:' .. id, held, 'settled:' .. id, settled, 'seq:' .. id, seq)
+end
+for _, who in ipairs(lapsed) do call('HDEL', BOOKS, 'held:' .. who, 'settled:' .. who, 'seq:' .. who) end
 return {held, math.max(0, limit - taken), taken, quiet}

@@ -13,6 +13,7 @@ local call = redis.call
 local FEED, NUMBER, LATE = KEYS[1], KEYS[2], KEYS[3]
 local want = tonumber(ARGV[1])
 
+local tail, late = call('LRANGE', FEED, -want, -1), call('LRANGE', LATE, 0, want - 1)
 local number = call('GET', NUMBER)
 if not number then
   local time = call('TIME')
@@ -20,8 +21,7 @@ if not number then
   call('SET', NUMBER, number)
 end
 
-local tail = call('LRANGE', FEED, -want, -1)
 local reply = {number, #tail}
 for i = #tail, 1, -1 do reply[#reply + 1] = tail[i] end
-for _, entry in ipairs(call('LRANGE', LATE, 0, want - 1)) do reply[#reply + 1] = entry end
+for _, entry in ipairs(late) do reply[#reply + 1] = entry end
 return reply

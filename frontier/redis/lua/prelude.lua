@@ -12,7 +12,7 @@
 -- Cost        O(1); place and rise O(log sites of the shard)
 -- Repeat      writes nothing by itself; place and rise set, they do not add
 local call, KEYS, ARGV = redis.call, KEYS, ARGV -- locals are faster than globals
-local META, STATS, LEASES = KEYS[1], KEYS[2], KEYS[3]
+local META, STATS, LEASES, NEVER = KEYS[1], KEYS[2], KEYS[3], KEYS[9]
 local READY, HELD = 4, 8 -- KEYS[READY + p] is ready of class p
 
 -- A site's block of keys starts with its s. KEYS[block + QUEUE + p] is its queue

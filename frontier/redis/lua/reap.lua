@@ -43,6 +43,8 @@ local function back(block, letter_head, blocked)
   tally('lost', #open)
 end
 
+try_all()
+call('HGETALL', NEVER)
 local reply = {}
 local block = 11
 for a = 4, #ARGV, 5 do

@@ -17,6 +17,9 @@ for i = 1, #all, 2 do
 end
 if taken ~= seen then return 0 end
 
+-- Rights that would be missed only after the first write.
+call('ZSCORE', LIVE, '')
+call('HDEL', BOOKS, '')
 if settled < tonumber(taken) then call('HSET', BOOKS, 'taken', settled) end
 for i = 1, #all, 2 do
   local who = string.match(all[i], '^held:(.*)$')

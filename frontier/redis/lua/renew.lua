@@ -15,6 +15,7 @@ local function next_arg()
   return ARGV[at]
 end
 
+try_site()
 local forward, block = 0, 10
 while ARGV[at + 1] do
   local site, n, moved = next_arg(), tonumber(next_arg()), 0

@@ -43,6 +43,7 @@ local function waits()
   return false
 end
 
+try_site()
 if lent or due > NOW + ahead_most or times + 0 >= most and waits() then
   local back = math.min(math.max(line, due, NOW + again), NOW + line_most)
   call('HSET', SITE, 'line', int(back + slack + delay))

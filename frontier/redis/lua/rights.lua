@@ -1,6 +1,6 @@
--- rights: tries every command that scripts use, on a key of its own. A user of
--- Redis who lacks one would have a script break off in the middle: a URL known
--- and never queued. Asking (acl_check_cmd) is no way: Redis 7.0 may crash.
+-- rights: tries every command that scripts use, on a key of its own, so that a user
+-- of Redis who lacks one is told at the start. Asking (acl_check_cmd) is no way: Redis
+-- 7.0 may crash.
 -- KEYS[1]  a name that is used for nothing else; gone afterwards
 -- KEYS[2]  never, as in the prelude: no script runs while the slot moves
 -- ARGV[1]  0

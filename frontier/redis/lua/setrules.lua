@@ -9,6 +9,13 @@
 -- Reply        1, or 0 when there was no room in Redis: the rest is not kept
 -- Cost         O(1) per origin; what is forgotten is freed in the background
 -- Repeat       sets again
+-- Rights that would be missed only after the first write, which is refused where
+-- there is no room.
+call('UNLINK', NEVER)
+call('PEXPIRE', NEVER, 1)
+local first = redis.pcall('HSET', META, 'epoch', epoch)
+if type(first) == 'table' then return string.find(first.err, 'OOM', 1, true) and 0 or first end
+
 local most = tonumber(ARGV[2])
 local k = 10
 for a = 3, #ARGV, 3 do
@@ -24,11 +31,7 @@ for a = 3, #ARGV, 3 do
     bytes = #origin + #value
     is_new = true
   end
-  local set = redis.pcall('HSET', key, origin, value, 'bytes', int(bytes))
-  if type(set) == 'table' then
-    if string.find(set.err, 'OOM', 1, true) then return 0 end
-    return set
-  end
+  call('HSET', key, origin, value, 'bytes', int(bytes))
 
   -- The longest of its rules decides how long the key stays, in the server's time.
   if is_new then

@@ -47,12 +47,10 @@ local function finish(block, entries, indexes, blocked)
   for i, index in ipairs(indexes) do
     local kind, unasked = next_arg(), false
     if kind == 'unasked' then kind, unasked = 'dead', true end
-    local wait = (kind == 'retry' or kind == 'later' or kind == 'again') and tonumber(next_arg())
-    local id = kind == 'again' and next_arg()
-    local kept = kind == 'again' and next_arg()
-    local cause = kind == 'dead' and tonumber(next_arg())
-    local letter_head = kind == 'dead' and next_arg()
-    local tries = kind == 'dead' and tonumber(next_arg())
+    local wait, id, kept, cause, letter_head, tries
+    if kind == 'retry' or kind == 'later' or kind == 'again' then wait = tonumber(next_arg()) end
+    if kind == 'again' then id, kept = next_arg(), next_arg() end
+    if kind == 'dead' then cause, letter_head, tries = tonumber(next_arg()), next_arg(), tonumber(next_arg()) end
 
     local entry = entries[i]
     letters[i] = entry and '1' or '0'
@@ -98,6 +96,8 @@ for i = 1, tonumber(next_arg()) do
 end
 local leases, ended = call('ZMSCORE', LEASES, unpack(members)), {} -- when they end, by settlement; those that end now, and by member
 
+try_all()
+try_sums()
 local reply, block, last_block, last_site = {}, 15 + causes, nil, nil
 for i, token in ipairs(tokens) do
   local n, flags = tonumber(next_arg()), tonumber(next_arg())

@@ -38,6 +38,11 @@ if block and lent then
   if not named then return '!open' end
 end
 
+try_all()
+call('HLEN', NEVER)
+call('LLEN', NEVER)
+call('ZCARD', NEVER)
+call('UNLINK', NEVER)
 call('HSET', SITE, 'version', version + 1)
 for name, value in pairs(set) do
   if value == '' then

@@ -15,6 +15,12 @@
 local SUMS, SEEDS, PAGES, DEADEST, LONGEST = KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local TOP, STEP, SEEDS_KEPT = 100, 16, 100 -- as TopKept, TopStep and SeedsKept in Go
 
+-- try_sums tries what is missed here, and in what keeps URLs to be fetched again,
+-- only after a write.
+local function try_sums()
+  for _, name in ipairs {'HLEN', 'LLEN', 'ZCARD'} do call(name, NEVER) end
+end
+
 local summed = {}
 local function sum(name, n) summed[name] = (summed[name] or 0) + n end
 

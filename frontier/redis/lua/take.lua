@@ -14,6 +14,12 @@ local call = redis.call
 local FEED, NUMBER, LATE = KEYS[1], KEYS[2], KEYS[3]
 if call('GET', NUMBER) ~= ARGV[1] then return -1 end
 
+-- Rights that would be missed only after the first write, which removes an element.
+call('INCRBY', NUMBER, 0)
+call('LTRIM', LATE, 0, -1)
+call('RPUSH', LATE, '')
+call('LTRIM', LATE, 0, -2)
+
 local n = tonumber(ARGV[2])
 for i = 3, n + 2 do call('LREM', FEED, -1, ARGV[i]) end
 if n > 0 then call('INCRBY', NUMBER, n) end

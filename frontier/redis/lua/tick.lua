@@ -23,6 +23,11 @@ local want, want_expired = tonumber(ARGV[4]), tonumber(ARGV[5])
 local standing, last, since = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local FIRST_LEASE = 9
 
+-- Rights that would be missed only after the first write.
+call('ZADD', NEVER, 'XX', 0, '')
+call('ZMSCORE', NEVER, '')
+call('ZRANGE', NEVER, 0, 0)
+
 -- Since anyone's last tick no more has passed than since the caller's; clocks may
 -- differ by a hundredth.
 local leapt = 0
@@ -120,7 +125,7 @@ if want > 0 and not paused then
   for z = READY, READY + 3 do
     if claims[z][1] then call('ZADD', KEYS[z], unpack(claims[z])) end
   end
-  if taken > 0 then call('HINCRBY', META, 'turn', 1) end
+  if taken > 0 then call('HSET', META, 'turn', int(turn + 1)) end
 end
 
 -- When the next one is due.

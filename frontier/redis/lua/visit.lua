@@ -45,6 +45,11 @@ for p = 0, 3 do
   for i, score in ipairs(sites[1] and call('ZMSCORE', KEYS[READY + p], unpack(sites)) or {}) do scores[p][sites[i]] = score end
 end
 
+try_all()
+call('HGETALL', NEVER)
+call('ZCOUNT', NEVER, 0, 0)
+call('LINDEX', NEVER, 0)
+call('LPOP', NEVER)
 local reply, leases = {}, {}
 local deadline = int(NOW + lease)
 local block = 10
