@@ -3,6 +3,7 @@
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TESTFLAGS   ?=
+VERSION     ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 .PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-broad bench-units bench-plan bench-scale profile chaos clean
@@ -11,7 +12,7 @@ help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 build: ## build bin/fetcher and bin/frontier
-	$(GO) build -o bin/ ./cmd/...
+	$(GO) build -trimpath -ldflags '-s -w -X seine/cmd/internal/boot.release=$(VERSION)' -o bin/ ./cmd/...
 
 demo: build ## crawl a synthetic web in process and check the result (no Redis, no network)
 	@$(GO) run ./bench/web/demo -fetcher bin/fetcher
