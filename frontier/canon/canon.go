@@ -32,7 +32,7 @@ import (
 // Version names the canonical form and the key rules of this package. It is
 // part of a crawl's layout: programs of different versions would disagree about
 // which URLs are known.
-const Version = 1
+const Version = 2
 
 // Fingerprint is the 128-bit identity of a URL: the hash of its site, which
 // picks the shard, and the hash of its key.

@@ -179,6 +179,61 @@ func TestKeyRules(t *testing.T) {
 	}
 }
 
+// TestSessions: session ids are told by their form, in the query and in the path.
+func TestSessions(t *testing.T) {
+	const id = "0a1B2c3D4e5F6g7H8i9J0k1L" // 24
+	for target, want := range map[string]string{
+		"/p?PHPSESSID=" + id:                              "/p",
+		"/p?a=1&phpsessid=" + id + "00&b=2":               "/p?a=1&b=2",
+		"/p?sid=" + id:                                    "/p",
+		"/p?SID=%30" + id[1:]:                             "/p",
+		"/p?sid=42":                                       "/p?sid=42",
+		"/p?sid=" + id[1:]:                                "/p?sid=" + id[1:],
+		"/p?sid=" + id + "-x":                             "/p?sid=" + id + "-x",
+		"/p?xsid=" + id:                                   "/p?xsid=" + id,
+		"/p?q=" + id:                                      "/p?q=" + id,
+		"/p?jsessionid=" + id + ".node1&x":                "/p?x",
+		"/p?ASPSESSIONIDABCDEFGH=" + id:                   "/p",
+		"/p?ASPSESSIONIDABCDEFG=" + id:                    "/p?ASPSESSIONIDABCDEFG=" + id,
+		"/p;jsessionid=" + id:                             "/p",
+		"/p;jsessionid=" + id + "!-12345!67?a=1":          "/p?a=1",
+		"/a;jsessionid=" + id + "/b;x=1;JSESSIONID=" + id: "/a/b;x=1",
+		"/p;jsessionid=" + id + ";x=1":                    "/p;x=1",
+		"/p;PHPSESSID=" + id:                              "/p",
+		"/p;sid=42":                                       "/p;sid=42",
+		"/p;jsessionid=" + id[1:]:                         "/p;jsessionid=" + id[1:],
+		"/p%3Bjsessionid=" + id:                           "/p%3Bjsessionid=" + id,
+		"/...;jsessionid=" + id:                           "/...",
+		"/a/..;jsessionid=" + id + "/b":                   "/a/..;jsessionid=" + id + "/b",
+		"/a/%2e;jsessionid=" + id:                         "/a/.;jsessionid=" + id,
+		"/p?CFID=12&CFTOKEN=34567890&a":                   "/p?a",
+		"/p?cftoken=0a-b1&a&cfid=12":                      "/p?a",
+		"/p?CFID=12&a":                                    "/p?CFID=12&a",
+		"/p?CFID=x&CFTOKEN=34567890":                      "/p?CFID=x&CFTOKEN=34567890",
+		"/p?CFTOKEN=34567890":                             "/p?CFTOKEN=34567890",
+		"/p;CFID=12;CFTOKEN=34567890":                     "/p",
+		"/p;CFID=12":                                      "/p;CFID=12",
+		"/(S(" + id + "))/p.aspx":                         "/p.aspx",
+		"/a/(S(" + id + "))/p.aspx?b":                     "/a/p.aspx?b",
+		"/(A(" + id + ")S(" + id + ")F(" + id + "))/p":    "/p",
+		"/(S(" + id + "))":                                "/",
+		"/a/(s(" + id + "))/":                             "/a/",
+		"/(S(" + id + "x))/p":                             "/(S(" + id + "x))/p",
+		"/(S(" + id + "))x/p":                             "/(S(" + id + "))x/p",
+		"/(" + id + ")/p":                                 "/(" + id + ")/p",
+		"/x(S(" + id + "))/p":                             "/x(S(" + id + "))/p",
+		"/(S(" + id + "))//(S(" + id + "))/p":             "//p",
+	} {
+		u := parse(t, NewParser(Config{StripParams: true}), "", "http://h"+target)
+		if got := string(u.Key()); got != "http://h"+want {
+			t.Errorf("%s: key %s, want http://h%s", target, got, want)
+		}
+		if got := string(u.Fetch()); got != "http://h"+target {
+			t.Errorf("key rules changed the fetch form to %s", got)
+		}
+	}
+}
+
 func TestLegacyQuery(t *testing.T) {
 	for _, c := range []struct {
 		enc        encoding.Encoding
@@ -223,7 +278,7 @@ func TestNoAllocations(t *testing.T) {
 	}); n > 1 { // the guard's exact count of "/a/a/a" makes one list
 		t.Errorf("%v allocations for %d links", n, len(raw))
 	}
-	p, arg := NewParser(Config{StripParams: true, SortQuery: true}), []byte("?c=%7e&utm_source=x&a=2&b&a=1")
+	p, arg := NewParser(Config{StripParams: true, SortQuery: true}), []byte("x;jsessionid=0a1B2c3D4e5F6g7H8i9J0k1L?c=%7e&utm_source=x&a=2&b&a=1&cfid=1&cftoken=2")
 	if n := testing.AllocsPerRun(100, func() {
 		if p.Resolve(&u, base, arg, nil) != nil || len(u.Key()) == 0 {
 			t.Error("no key")

@@ -71,6 +71,7 @@ var pieces = []string{
 	"/", "/", "/", "//", "\\", "?", "#", ":", "@", ".", "..", "%2e", "%2E", "a", "b", "Z", "0", "9", "1.2.3.4", "0x7", "h.de", "h.de.", "http:",
 	"https://", "HTTP://", "http://h", "80", "443", "8080", "%", "%4", "%41", "%7e", "%2f", "%25", "%3d", "%20", "&", "=", ";", "'", " ", "\t",
 	"\n", "é", "ß", "\xff", "\x00", "[", "]", "[::1]", "^", "|", "`", "{", "\"", "<", "~", "+", "-", "_", "utm_source=x", "xn--", "u:p@",
+	";jsessionid=0123456789abcdefghijklmn", "/(S(0123456789abcdefghijklmn))", "sid=0123456789abcdefghijklmn", ";cfid=1", "&cfid=1", "cftoken=2",
 }
 
 func genText(max int) *rapid.Generator[string] {

@@ -16,11 +16,14 @@ import (
 //
 // Segments that escapes would turn into "." or ".." cannot occur: parsing has
 // resolved them. Two more rules are opt-in, since they are guesses about the
-// site: dropping tracking parameters and sorting the query.
+// site: dropping tracking parameters and session ids, and sorting the query.
 
 // plainKey says that the key is the fetch form as it is.
 func (u *URL) plainKey() bool {
 	if u.flags&hasPercent != 0 || u.host != u.auth {
+		return false
+	}
+	if u.flags&stripParams != 0 && mayHoldSession(u.buf[u.path:u.query]) {
 		return false
 	}
 	return u.flags&(stripParams|sortQuery) == 0 || u.query == len(u.buf)
@@ -30,7 +33,11 @@ func (u *URL) plainKey() bool {
 func (u *URL) appendKey(dst []byte) []byte {
 	dst = append(dst, u.buf[:u.auth]...)
 	dst = append(dst, u.buf[u.host:u.path]...)
+	path := len(dst)
 	dst = appendDecoded(dst, u.buf[u.path:u.query])
+	if u.flags&stripParams != 0 {
+		dst = stripSessions(dst, path)
+	}
 	if u.query == len(u.buf) {
 		return dst
 	}
@@ -75,15 +82,26 @@ func appendDecoded(dst, s []byte) []byte {
 func arrange(b []byte, q int, rules flag) []byte {
 	var list [DefaultMaxArgs]span
 	pairs := list[:0]
+	id, token := false, false // of ColdFusion
 	for from, end := q+1, len(b); from <= end; {
 		to := end
 		if n := bytes.IndexByte(b[from:end], '&'); n >= 0 {
 			to = from + n
 		}
-		if rules&stripParams == 0 || !tracks(nameOf(b[from:to])) {
+		is := noSession
+		if rules&stripParams != 0 {
+			if is = sessionOf(b[from:to]); tracks(nameOf(b[from:to])) {
+				is = wholeSession
+			}
+		}
+		id, token = id || is == coldFusionID, token || is == coldFusionToken
+		if is != wholeSession {
 			pairs = append(pairs, span{from, to})
 		}
 		from = to + 1
+	}
+	if id && token {
+		pairs = slices.DeleteFunc(pairs, func(p span) bool { return sessionOf(b[p.from:p.to]) != noSession })
 	}
 	if len(pairs) == 0 {
 		return b[:q]
@@ -120,18 +138,23 @@ func nameOf(pair []byte) []byte {
 // vero_id, wickedid, oly_anon_id oly_enc_id, rb_clickid, s_cid.
 func tracks(name []byte) bool {
 	var low [16]byte // longer than any name of the list
-	n := copy(low[:], name)
-	for i, c := range low[:n] {
-		if class[c]&upper != 0 {
-			low[i] = c | 0x20
-		}
-	}
-	switch string(low[:n]) {
+	switch string(appendLower(low[:0], name)) {
 	case "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "srsltid", "_ga", "_gl",
 		"fbclid", "igshid", "msclkid", "yclid", "ysclid", "twclid", "ttclid", "li_fat_id", "epik",
 		"mc_cid", "mc_eid", "_hsenc", "_hsmi", "hsctatracking", "mkt_tok",
 		"vero_id", "wickedid", "oly_anon_id", "oly_enc_id", "rb_clickid", "s_cid":
 		return true
 	}
-	return bytes.HasPrefix(low[:n], []byte("utm_"))
+	return bytes.HasPrefix(low[:], []byte("utm_"))
+}
+
+// appendLower appends the start of name, as far as there is room, in lower case.
+func appendLower(dst, name []byte) []byte {
+	for _, c := range name[:min(len(name), cap(dst)-len(dst))] {
+		if class[c]&upper != 0 {
+			c |= 0x20
+		}
+		dst = append(dst, c)
+	}
+	return dst
 }

@@ -35,7 +35,7 @@ type Config struct {
 	// MaxArgs bounds the parameters of the query; 0 = 32. ErrTooManyArgs.
 	MaxArgs int
 
-	StripParams bool // key rule: drop tracking parameters
+	StripParams bool // key rule: drop tracking parameters and session ids
 	SortQuery   bool // key rule: sort the query by name, equal names as they stood
 }
 

@@ -26,7 +26,7 @@ type CrawlFlags struct {
 	PlanURLs      Count   `least:"1" group:"crawl" name:"plan-urls" placeholder:"N" help:"URLs that the filters are sized for, such as 10M (10M)."`
 	ErrorRate     float64 `least:"1e-12" group:"crawl" placeholder:"P" help:"Probability that a filter takes a new URL for a known one (1e-6)."`
 	LimitBy       string  `group:"crawl" enum:",site,host" default:"" placeholder:"RULE" help:"Unit of politeness: site is the registrable domain, host is the host (site)."`
-	StripParams   *bool   `group:"crawl" help:"Treat URLs that differ only in tracking parameters as the same."`
+	StripParams   *bool   `group:"crawl" help:"Treat URLs that differ only in tracking parameters and session ids as the same."`
 	SortQuery     *bool   `group:"crawl" help:"Treat URLs that differ only in the order of parameters as the same."`
 	OtherSuffixes bool    `group:"crawl" help:"Resume a crawl that was created with another public suffix list. Hosts whose site changes are fetched again."`
 
