@@ -56,21 +56,28 @@ func (c *Client) prepare(ctx context.Context, url string) (Reservation, *Error) 
 	return c.addresses.reserve(t.host, addrs, time.Now()), nil
 }
 
-// SetFetchers says how many fetchers work on the crawl, so that each keeps its
-// share of Config.PerAddress. Names spread evenly over fetchers, so shares add up
-// to about the whole.
-func (c *Client) SetFetchers(n int) { c.addresses.share(n) }
+// SetFetchers says how many fetchers work on the crawl, and how many of them are
+// crowded, with this one or without it, so that each keeps its share of
+// Config.PerAddress: together they stay below it. Crowded ones share what the others do
+// not need. Call it every few seconds: a larger share is taken at the third call in a
+// row that allows it, when the others have heard of it too.
+func (c *Client) SetFetchers(all, crowded int, self bool) { c.addresses.share(all, crowded, self) }
+
+// Crowded is how many hosts wait for their addresses now, and whether any did lately.
+func (c *Client) Crowded() (hosts int, lately bool) { return c.addresses.crowded() }
 
 // addresses spaces requests to one address out. A host that has its address for
 // itself is not held up: its site's delay is all that it asks for.
 type addresses struct {
 	rate float64 // requests a second to one address by all fetchers, 0 = no bound
 
-	mu    sync.Mutex
-	every time.Duration          // between two of ours
-	next  map[netip.Addr]turn    // when an address is free for other hosts
-	held  map[string]Reservation // by host, those whose time has not come
-	room  int                    // entries before the next sweep
+	mu     sync.Mutex
+	every  time.Duration          // between two of ours
+	waited time.Time              // when a host had to wait last
+	raises int                    // calls of share in a row that allow more than is taken
+	next   map[netip.Addr]turn    // when an address is free for other hosts
+	held   map[string]Reservation // by host, those whose time has not come
+	room   int                    // entries before the next sweep
 }
 
 // turn is who asks an address last, and when others may.
@@ -84,21 +91,41 @@ const (
 	heldFor = time.Minute
 	// leastSwept is what both maps may hold before anybody looks for old entries.
 	leastSwept = 1024
+	// crowdedFor is how long a fetcher is crowded after a host of it had to wait.
+	crowdedFor = 30 * time.Second
+	// leastShare is which part of an equal share fetchers keep that are not crowded.
+	leastShare = 10
+	// raiseAfter is how many calls of share allow more before it is taken.
+	raiseAfter = 3
 )
 
 func newAddresses(rate float64) *addresses {
 	a := &addresses{rate: rate, next: make(map[netip.Addr]turn), held: make(map[string]Reservation), room: leastSwept}
-	a.share(1)
+	a.share(1, 0, false)
 	return a
 }
 
-func (a *addresses) share(fetchers int) {
+func (a *addresses) share(all, crowded int, self bool) {
 	if a.rate <= 0 {
 		return
 	}
+	n, m := float64(max(all, 1)), float64(min(crowded, all))
+	part := 1 / n
+	switch {
+	case m > 0 && self:
+		part = (1 - (n-m)/n/leastShare) / m
+	case m > 0:
+		part = 1 / n / leastShare
+	}
+	every := time.Duration(float64(time.Second) / a.rate / part)
 	a.mu.Lock()
-	a.every = time.Duration(float64(max(fetchers, 1)) / a.rate * float64(time.Second))
-	a.mu.Unlock()
+	defer a.mu.Unlock()
+	if every >= a.every {
+		a.raises = 0
+	} else if a.raises++; a.raises < raiseAfter && a.every > 0 {
+		return
+	}
+	a.every, a.raises = every, 0
 }
 
 func (a *addresses) reserve(host string, addrs []netip.AddrPort, now time.Time) Reservation {
@@ -130,6 +157,7 @@ func (a *addresses) reserve(host string, addrs []netip.AddrPort, now time.Time) 
 		a.next[r.Addr] = turn{host, at}
 	}
 	if r.At.After(now) {
+		a.waited = now
 		if !ok {
 			a.held[host] = r
 		}
@@ -167,9 +195,9 @@ func (a *addresses) sweep(now time.Time) {
 	a.room = max(leastSwept, 2*(len(a.next)+len(a.held)))
 }
 
-// crowded is how many hosts wait for their addresses.
-func (a *addresses) crowded() int {
+// crowded is how many hosts wait for their addresses, and whether any did lately.
+func (a *addresses) crowded() (hosts int, lately bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.held)
+	return len(a.held), time.Since(a.waited) < crowdedFor
 }

@@ -64,7 +64,7 @@ func TestPerAddress(t *testing.T) {
 			t.Fatalf("request %d after %s", j, starts[j].Sub(began))
 		}
 	}
-	if n := c.addresses.crowded(); n != 0 || len(starts) != names {
+	if n, lately := c.addresses.crowded(); n != 0 || !lately || len(starts) != names {
 		t.Errorf("%d hosts still wait, %d were asked", n, len(starts))
 	}
 }
@@ -91,7 +91,7 @@ func TestReservations(t *testing.T) {
 	same("that which is free first", at("e", 0, one, two), "100ms 192.0.2.2")
 	same("its time has come", at("b", 150*time.Millisecond, one), "100ms 192.0.2.1")
 	same("used up", at("b", 150*time.Millisecond, one), "300ms 192.0.2.1")
-	a.share(5)
+	a.share(5, 0, false)
 	same("a fleet", at("f", 0, one), "400ms 192.0.2.1")
 	same("its share", at("g", 0, one), "900ms 192.0.2.1")
 	same("lost", at("c", 2*time.Minute, one), "2m0s 192.0.2.1")
@@ -105,6 +105,40 @@ func TestReservations(t *testing.T) {
 	if r := newAddresses(0).reserve("a", []netip.AddrPort{one}, now); r != (Reservation{}) {
 		t.Error("no bound", r)
 	}
+}
+
+// TestShares: fetchers that are crowded have what the others do not need, together
+// never more than the bound, and more only once all have heard of it.
+func TestShares(t *testing.T) {
+	const rate = 60.0
+	per := func(a *addresses) float64 { return 1 / a.every.Seconds() }
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if got < want*0.999 || got > want*1.001 {
+			t.Errorf("%s: %.2f a second, want %.2f", what, got, want)
+		}
+	}
+	one, others := newAddresses(rate), newAddresses(rate)
+	near("alone", per(one), 60)
+	one.share(3, 0, false)
+	near("nobody is crowded", per(one), 20)
+	for i := range raiseAfter {
+		near(fmt.Sprint("before all have heard, ", i), per(one), 20)
+		one.share(3, 1, true)
+		others.share(3, 1, false)
+	}
+	near("the crowded one", per(one), 56)
+	near("the others", per(others), 2)
+	near("together", per(one)+2*per(others), rate)
+	one.share(3, 2, true)
+	near("two are crowded", per(one), 29)
+	one.share(3, 3, true)
+	near("all are", per(one), 20)
+	for range 2 * raiseAfter {
+		one.share(3, 2, true)
+		one.share(3, 3, true) // in between
+	}
+	near("not in a row", per(one), 20)
 }
 
 // TestPrepareFails as Do would.

@@ -80,7 +80,7 @@ func New(cfg Config) (*Client, error) {
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_open_connections`, func() float64 { n, _ := c.pool.room(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_connections_limit`, func() float64 { _, n := c.pool.room(); return float64(n) })
-	cfg.Metrics.GetOrCreateGauge(`seine_fetch_crowded_hosts`, func() float64 { return float64(c.addresses.crowded()) })
+	cfg.Metrics.GetOrCreateGauge(`seine_fetch_crowded_hosts`, func() float64 { n, _ := c.addresses.crowded(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_hosts`, func() float64 { n, _ := c.pool.counts(); return float64(n) })
 	go c.janitor()
 	return c, nil

@@ -89,6 +89,7 @@ type Expired struct {
 type TickRequest struct {
 	Extend     []Lease       // leases of mine to extend by the lease duration
 	Want       int           // due sites wanted, 0 = none
+	Patience   time.Duration // of these, only those that have been due for so long: who holds much leaves fresh ones to others
 	MaxExpired int           // expired leases wanted at most, 0 = none
 	Standing   time.Duration // how long time may stand still, when the server's clock was set back, before it goes on all the same; 0 = as long as it takes. Nor does it leap by more, where Then tells
 	Then       int64         // TickReply.Now of the caller's last tick, 0 = it had none
@@ -100,7 +101,7 @@ type TickReply struct {
 	Gone    []Lease // of Extend: no longer mine, drop these visits at once
 	Due     []Ticket
 	Expired []Expired
-	Next    time.Duration // until the first site is due; 0 = now, <0 = no site waits
+	Next    time.Duration // until the first site is due, for so long as Patience says; 0 = now, <0 = no site waits
 	Rev     int64         // revision of the crawl's settings
 	Paused  bool          // the crawl or the shard is paused
 	Behind  time.Duration // time stood still so long, for the server's clock was set back; with Standing or more it goes on now

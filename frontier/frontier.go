@@ -130,9 +130,9 @@ type Counts interface {
 
 // Membership is the list of programs that are at work on a crawl.
 type Membership interface {
-	// Announce says that a member is at work and returns how many are. Call it
-	// every AnnounceEvery.
-	Announce(context.Context, Member) (live int, err error)
+	// Announce says that a member is at work and returns who is. Call it every
+	// AnnounceEvery.
+	Announce(context.Context, Member) (Present, error)
 	// Leave takes a member off the list. Its Ended stays on record.
 	Leave(context.Context, Member) error
 	// Members lists who is at work, by kind and start.

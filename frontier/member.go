@@ -42,7 +42,17 @@ type Member struct {
 	Limit   string    `json:"limit,omitempty"`   // what limits it now
 	Tokens  string    `json:"tokens,omitempty"`  // set by Announce: how the tokens of its visits begin
 	Ended   string    `json:"ended,omitempty"`   // how its run ended, a word of its own; "" = it goes on, or vanished
+	Crowded bool      `json:"crowded,omitempty"` // hosts wait for their share of an address, see Present
+	Room    bool      `json:"room,omitempty"`    // it could fetch more sites than it holds, and holds less than its fair share
 	Seeding bool      `json:"seeding,omitempty"` // it admits seeds: the crawl is not finished, whatever its kind
+}
+
+// Present is how many programs are at work on a crawl, and how many of them say so of
+// themselves.
+type Present struct {
+	Programs int
+	Crowded  int // as Member.Crowded
+	Room     int // as Member.Room
 }
 
 // LimitReplica is Limit of a program whose new URLs no replica acknowledges.
@@ -90,16 +100,16 @@ func NewMember(kind, version string) Member {
 type Attendance struct {
 	f    Membership
 	now  func() Member
-	told func(live int)
+	told func(Present, Member)
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 }
 
 // Attend announces a member now and then every AnnounceEvery, with what now
-// says of it by then. It waits for the first announcement no longer than that. told, unless it is nil, hears each time how many programs
-// are at work. An announcement that failed is forgotten: the next one, or Leave,
+// says of it by then. It waits for the first announcement no longer than that. told, unless it is nil, hears each time who
+// is at work, and what was announced. An announcement that failed is forgotten: the next one, or Leave,
 // tells whether the outage is over. now and told run on another goroutine.
-func Attend(ctx context.Context, f Membership, now func() Member, told func(live int)) (*Attendance, error) {
+func Attend(ctx context.Context, f Membership, now func() Member, told func(Present, Member)) (*Attendance, error) {
 	inner, stop := context.WithCancel(ctx)
 	a := &Attendance{f: f, now: now, told: told, stop: stop}
 	first, cancel := context.WithTimeout(ctx, AnnounceEvery)
@@ -128,9 +138,10 @@ func Attend(ctx context.Context, f Membership, now func() Member, told func(live
 
 // Announce tells at once what has changed.
 func (a *Attendance) Announce(ctx context.Context) error {
-	live, err := a.f.Announce(ctx, a.now())
+	m := a.now()
+	present, err := a.f.Announce(ctx, m)
 	if err == nil && a.told != nil {
-		a.told(live)
+		a.told(present, m)
 	}
 	return err
 }

@@ -12,6 +12,11 @@ func LiveInfoKey(crawl string) string { return beside(LiveKey(crawl), "info") }
 // LiveGoneKey holds those that vanished lately, in the slot of LiveKey.
 func LiveGoneKey(crawl string) string { return beside(LiveKey(crawl), "gone") }
 
+// LiveCrowdedKey and LiveRoomKey hold the members of LiveKey that say so of
+// themselves, in its slot.
+func LiveCrowdedKey(crawl string) string { return beside(LiveKey(crawl), "crowded") }
+func LiveRoomKey(crawl string) string    { return beside(LiveKey(crawl), "room") }
+
 // RunsKey holds the runs of fetchers that are on record, and RunsInfoKey what is known of
 // each, in the slot of LiveKey.
 func RunsKey(crawl string) string     { return beside(LiveKey(crawl), "runs") }

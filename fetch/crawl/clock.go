@@ -16,6 +16,7 @@ const (
 	whyOverride   = "override"
 	whyCrawlDelay = "crawl-delay"
 	whyAdaptive   = "adaptive"
+	whyAddress    = "address" // other hosts of its address are asked in between
 )
 
 const (

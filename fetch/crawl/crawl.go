@@ -23,6 +23,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,7 +48,8 @@ type Frontier interface {
 // out, before a worker is needed.
 type preparer interface {
 	Prepare(ctx context.Context, url string) (fetch.Reservation, error)
-	SetFetchers(n int)
+	SetFetchers(all, crowded int, self bool)
+	Crowded() (hosts int, lately bool)
 }
 
 // Crawler runs one fetcher's part of a crawl.
@@ -82,6 +84,7 @@ type Crawler struct {
 	fault        atomic.Pointer[error] // first error that made the crawler stop in order
 	renew        sync.Mutex
 	live         atomic.Int64   // programs at work on the crawl
+	othersRoom   atomic.Bool    // another fetcher could fetch more sites
 	seeding      atomic.Bool    // this process admits seeds
 	visiting     sync.WaitGroup // visits whose site is not free
 	reserved     atomic.Int64   // visits that shard loops mean to borrow
@@ -276,6 +279,40 @@ func (c *Crawler) short() string {
 func (c *Crawler) room() int {
 	reserved := int(c.reserved.Load())
 	return max(0, min(c.agenda.room(), c.cfg.MaxVisits-int(c.visits.Load()))-reserved)
+}
+
+// fairShare is how many sites this fetcher may hold while another has room.
+func (c *Crawler) fairShare() int64 {
+	t := c.totals.Load()
+	if t == nil {
+		return math.MaxInt64
+	}
+	return t.Leases/max(c.live.Load(), 1) + 1
+}
+
+// HasRoom reports whether this fetcher could fetch more sites, and holds less than its
+// fair share.
+func (c *Crawler) HasRoom() bool {
+	return c.mayBorrow() && c.room() > 0 && c.visits.Load() < c.fairShare()
+}
+
+// Crowded reports whether hosts waited lately for their share of an address.
+func (c *Crawler) Crowded() bool {
+	if c.preparer == nil {
+		return false
+	}
+	_, lately := c.preparer.Crowded()
+	return lately
+}
+
+// patience is for how long a site must have been due for this fetcher to take it: one
+// with more than its share leaves fresh ones to others that have room, for as long as
+// these may take to look.
+func (c *Crawler) patience() time.Duration {
+	if !c.othersRoom.Load() || c.visits.Load() < c.fairShare() {
+		return 0
+	}
+	return c.idlePause() + c.idleSpread()
 }
 
 // reserve takes half of the room for visits about to be borrowed; a shard loop

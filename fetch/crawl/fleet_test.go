@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -714,6 +715,90 @@ func TestLimitNotReached(t *testing.T) {
 	}
 }
 
+// TestVisitsAreSpread: a fetcher that holds more than its fair share of the sites
+// leaves them to others that have room.
+func TestVisitsAreSpread(t *testing.T) {
+	const sites, fetchers = 60, 3
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Delay, s.VisitURLs = 200*time.Millisecond, 2 })
+	r.cfg.Exact, r.cfg.ExitWhenDone, r.cfg.Concurrency = false, false, 100
+	for i := range sites {
+		w.tree(fmt.Sprintf("s%d.example", i), 100_000)
+		r.seed(fmt.Sprintf("http://s%d.example/p0", i))
+	}
+	var crawlers []*Crawler
+	var waits []func() error
+	start := func() {
+		crawlers = append(crawlers, r.crawler())
+		waits = append(waits, r.start(crawlers[len(crawlers)-1]))
+	}
+	// held is how many sites each holds, once all have heard of all.
+	held := func() (list []int64, all int64) {
+		present := frontier.Present{Programs: len(crawlers)}
+		self := make([]frontier.Member, len(crawlers))
+		for i, c := range crawlers {
+			if self[i].Room = c.HasRoom(); self[i].Room {
+				present.Room++
+			}
+		}
+		for i, c := range crawlers {
+			c.SetLive(present, self[i])
+			list = append(list, c.visits.Load())
+			all += list[i]
+		}
+		return list, all
+	}
+	start()
+	until(t, "the first fetcher holds the sites", func() bool { _, all := held(); return all > sites*3/4 })
+	for range fetchers - 1 {
+		start()
+	}
+	steady := 0
+	until(t, "the fetchers hold as many sites each", func() bool {
+		time.Sleep(50 * time.Millisecond) // between looks
+		list, all := held()
+		if all > sites/2 && slices.Max(list) <= all/fetchers+sites/10 {
+			steady++
+		} else {
+			steady = 0
+		}
+		return steady >= 10
+	})
+	for i, c := range crawlers {
+		c.Stop()
+		if err := waits[i](); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSharedAddress: a site whose requests wait for other hosts of its address says so,
+// with the pace that it has.
+func TestSharedAddress(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 10 * time.Millisecond })
+	r.cfg.Fetcher = w.client(t, 25)
+	for i := range 8 {
+		w.tree(fmt.Sprintf("s%d.example", i), 6)
+		r.seed(fmt.Sprintf("http://s%d.example/p0", i))
+	}
+	r.run()
+	bound := 0
+	for i := range 8 {
+		site := fmt.Sprintf("s%d.example", i)
+		states, err := r.queue.SiteStates(t.Context(), frontier.ShardOf(r.queue, site), []string{site})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := states[0]; s.Why == whyAddress && s.Delay > 100*time.Millisecond {
+			bound++
+		}
+	}
+	if bound == 0 {
+		t.Error("no site of eight on one address names it")
+	}
+}
+
 // TestLimits: the bounds that no other test meets.
 func TestLimits(t *testing.T) {
 	w := newWeb(t)
@@ -748,7 +833,7 @@ func TestIdleFleet(t *testing.T) {
 	r.cfg.ExitWhenDone = false
 	m := meddle(r)
 	crawler := r.crawler()
-	crawler.SetLive(1000)
+	crawler.SetLive(frontier.Present{Programs: 1000}, frontier.Member{})
 	wait := r.start(crawler)
 	shards := int64(r.cfg.Frontier.Shards())
 	until(t, "all shards were asked", func() bool { return m.ticks.Load() >= shards })
@@ -757,7 +842,7 @@ func TestIdleFleet(t *testing.T) {
 	if n := m.ticks.Load() - before; n > shards*int64(1+time.Since(began)/crawler.idlePause()) {
 		t.Errorf("%d ticks of %d shards in %v by one of 1,000 idle fetchers", n, shards, time.Since(began))
 	}
-	crawler.SetLive(1)
+	crawler.SetLive(frontier.Present{Programs: 1}, frontier.Member{})
 	r.seed("http://a.example/") // another fetcher would be told by the shard alone
 	crawler.Stop()
 	if err := wait(); err != nil {

@@ -161,14 +161,17 @@ func (w *web) checkGaps(t *testing.T, least time.Duration) {
 }
 
 // client fetches from the web under any host name.
-func (w *web) client(t *testing.T) *fetch.Client {
+func (w *web) client(t *testing.T, perAddress ...float64) *fetch.Client {
 	t.Helper()
 	_, port, err := net.SplitHostPort(w.srv.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
+	rate := 0.0
+	for _, rate = range perAddress {
+	}
 	c, err := fetch.New(fetch.Config{
-		UserAgent: "seine/test", MaxHeader: 128 << 10, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		UserAgent: "seine/test", PerAddress: rate, MaxHeader: 128 << 10, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		ConnectTo: []string{"::127.0.0.1:" + port}, FetchTimeout: 30 * time.Second, ReadTimeout: 30 * time.Second,
 	})
 	if err != nil {

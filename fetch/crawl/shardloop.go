@@ -103,7 +103,7 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	}
 	defer l.crawler.unreserve(want)
 	mark := l.mark()
-	req := frontier.TickRequest{Want: want, MaxExpired: maxExpired, Standing: standing, Then: l.then, Since: mark.at - l.thenAt}
+	req := frontier.TickRequest{Want: want, Patience: l.crawler.patience(), MaxExpired: maxExpired, Standing: standing, Then: l.then, Since: mark.at - l.thenAt}
 	l.began = time.Now()
 	l.asking.Store(l.began.UnixMilli())
 	var held []*visit

@@ -27,6 +27,7 @@ const (
 	limitDNS         = "dns"
 	limitFiles       = fetch.ClassFiles
 	limitPorts       = fetch.ClassPorts
+	limitAddress     = "address" // hosts wait for their share of an address
 	limitCPU         = "cpu"
 	limitRedis       = "redis"
 	limitReplica     = frontier.LimitReplica
@@ -35,7 +36,7 @@ const (
 	limitHandler     = "handler" // workers wait for the Handler
 )
 
-var limitNames = []string{limitEmpty, limitPoliteness, limitUnreachable, limitRefused, limitWorkers, limitNetwork, limitDNS, limitFiles, limitPorts, limitCPU, limitRedis, limitReplica, limitMemory, limitSink, limitHandler}
+var limitNames = []string{limitEmpty, limitPoliteness, limitAddress, limitUnreachable, limitRefused, limitWorkers, limitNetwork, limitDNS, limitFiles, limitPorts, limitCPU, limitRedis, limitReplica, limitMemory, limitSink, limitHandler}
 
 // bottleneck is what bounds the rate, as found once a second.
 type bottleneck struct {
@@ -124,10 +125,22 @@ func (c *Crawler) limitOfSites() string {
 		return limitUnreachable
 	case c.refused():
 		return limitRefused
+	case c.addressesBind():
+		return limitAddress
 	case waits:
 		return limitPoliteness
 	}
 	return limitNetwork
+}
+
+// addressesBind reports whether half of the visits that wait, or more, wait for their
+// share of an address.
+func (c *Crawler) addressesBind() bool {
+	if c.preparer == nil {
+		return false
+	}
+	hosts, _ := c.preparer.Crowded()
+	return hosts > 0 && 2*hosts >= c.delayed()
 }
 
 // cpuBusy reports whether this process used 85% of the processors it may use

@@ -97,6 +97,13 @@ func TestLimitedBy(t *testing.T) {
 			w.on("/robots.txt", text(503, ""))
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
+		{"hosts that share an address", limitAddress, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+			r.cfg.Fetcher = w.client(r.t, 2)
+			for i := range 20 {
+				w.tree(fmt.Sprintf("s%d.example", i), 40)
+				r.seed(fmt.Sprintf("http://s%d.example/p0", i))
+			}
+		}},
 		{"a sink that cannot write", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) { r.store.stalled = true }},
 		{"a full disk under the crawl itself", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
 			r.cfg.Fault = func() error { return syscall.ENOSPC }

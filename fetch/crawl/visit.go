@@ -52,8 +52,10 @@ type visit struct {
 	open     int           // URLs not settled yet
 	outcomes []frontier.Outcome
 	free     *frontier.Release
-	freed    bool // the site is given back
-	dirty    bool // waits in the settler; guarded by the settler's lock
+	freed    bool          // the site is given back
+	asked    int           // requests for pages
+	queued   time.Duration // that they waited for their share of an address, in all
+	dirty    bool          // waits in the settler; guarded by the settler's lock
 }
 
 // deadSite is why the URLs of a site end without being asked for.
@@ -199,7 +201,8 @@ func (w *worker) turn(v *visit, url string, host []byte, longest time.Duration) 
 	if r, err = c.preparer.Prepare(v.ctx, url); err != nil {
 		return r, true, err
 	}
-	if time.Until(r.At) > 0 {
+	if wait := time.Until(r.At); wait > 0 {
+		v.waitFor(wait)
 		c.agenda.put(v, r.At)
 		return r, false, nil
 	}
@@ -211,8 +214,18 @@ func (w *worker) turn(v *visit, url string, host []byte, longest time.Duration) 
 func (v *visit) name(url string) {
 	n := &v.naming
 	n.r, n.err = v.loop.crawler.preparer.Prepare(v.ctx, url)
-	n.reserved = n.err == nil && time.Until(n.r.At) <= 0
+	wait := time.Until(n.r.At)
+	if n.reserved = n.err == nil && wait <= 0; wait > 0 && n.err == nil {
+		v.waitFor(wait)
+	}
 	v.loop.crawler.agenda.put(v, n.r.At)
+}
+
+// waitFor notes that a request waits for its share of an address.
+func (v *visit) waitFor(d time.Duration) {
+	v.mu.Lock()
+	v.queued += d
+	v.mu.Unlock()
 }
 
 // isAddress reports whether a host is an IP address, in a URL's form.
@@ -251,6 +264,7 @@ func (v *visit) started(request bool) {
 	v.next++
 	if request {
 		v.underway++
+		v.asked++
 	}
 	v.mu.Unlock()
 }
@@ -486,6 +500,9 @@ func (v *visit) setDeadSite(d *deadSite) {
 func (v *visit) release() {
 	v.mu.Lock()
 	d, why := v.clock.delay()
+	if each := v.queued / time.Duration(max(v.asked, 1)); each > d && why != whyAdaptive {
+		d, why = d+each, whyAddress
+	}
 	v.free = &frontier.Release{
 		Remain:   max(0, time.Until(v.clock.next)),
 		Delay:    d,

@@ -108,12 +108,18 @@ func (c *Crawler) pollPause() time.Duration {
 // then, whether or not the list of programs says so.
 func (c *Crawler) SetSeeding(seeds bool) { c.seeding.Store(seeds) }
 
-// SetLive says how many programs are at work on the crawl: they share what an
-// address may be asked, and the idle ones look less often.
-func (c *Crawler) SetLive(n int) {
-	c.live.Store(int64(n))
+// SetLive says who is at work on the crawl, and what this fetcher said of itself: they
+// share what an address may be asked, none takes more than its share of the sites
+// while another has room, and the idle ones look less often.
+func (c *Crawler) SetLive(p frontier.Present, self frontier.Member) {
+	c.live.Store(int64(p.Programs))
+	others := p.Room
+	if self.Room {
+		others--
+	}
+	c.othersRoom.Store(others > 0)
 	if c.preparer != nil {
-		c.preparer.SetFetchers(n)
+		c.preparer.SetFetchers(p.Programs, p.Crowded, self.Crowded)
 	}
 }
 

@@ -250,7 +250,7 @@ func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 	self.ID = c.ID()
 	f.member, err = frontier.Attend(context.Background(), f.queue, func() frontier.Member {
 		p, m := c.Progress(), self
-		m.Rate, m.Growth, m.Pages, m.Bytes, m.Visits, m.Limit, m.Seeding = p.Rate, p.Growth, int64(p.Done+p.Dead), int64(p.Wire), int(p.Visits), p.Limit, f.seeding.Load()
+		m.Rate, m.Growth, m.Pages, m.Bytes, m.Visits, m.Limit, m.Seeding, m.Crowded, m.Room = p.Rate, p.Growth, int64(p.Done+p.Dead), int64(p.Wire), int(p.Visits), p.Limit, f.seeding.Load(), c.Crowded(), c.HasRoom()
 		return m
 	}, c.SetLive)
 	if err != nil {

@@ -113,7 +113,7 @@ type Robots struct {
 // Clock is a site's politeness as its shard keeps it.
 type Clock struct {
 	Delay    Span   `json:"delay"`
-	Reason   string `json:"reason"`             // setting, override, crawl-delay, adaptive
+	Reason   string `json:"reason"`             // setting, override, crawl-delay, adaptive; address: other hosts of its address are asked in between
 	Failures int    `json:"failures,omitempty"` // in a row
 	Next     Span   `json:"next"`               // until its next request may start; 0 or less: now
 	Due      Span   `json:"due"`                // until the site is due to be lent; 0 or less: for so long

@@ -56,6 +56,7 @@ var clauses = []struct {
 	{"tick/shares", tickShares},
 	{"tick/no class starves", tickNoClassStarves},
 	{"tick/next", tickNext},
+	{"tick/patience", tickPatience},
 	{"tick/extends", tickExtends},
 	{"tick/quiet after a gap", tickQuiet},
 	{"visit/ticket is exact", visitTicketExact},

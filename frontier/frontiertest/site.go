@@ -307,7 +307,22 @@ func crawlMembers(k *kit) {
 	}
 	live, err := k.f.Announce(k.ctx, frontier.Member{ID: "f0", Kind: frontier.KindFetcher, Started: members[1].Started, Seeding: true})
 	k.must(err)
-	same(k, "at work", live, 2)
+	same(k, "at work", live, frontier.Present{Programs: 2})
+	for _, m := range []frontier.Member{{Crowded: true, Room: true}, {Room: true}, {}} {
+		m.ID, m.Kind, m.Started = "f0", frontier.KindFetcher, members[1].Started
+		live, err := k.f.Announce(k.ctx, m)
+		k.must(err)
+		want := frontier.Present{Programs: 2}
+		if m.Crowded {
+			want.Crowded = 1
+		}
+		if m.Room {
+			want.Room = 1
+		}
+		same(k, "what it says of itself", live, want)
+	}
+	_, err = k.f.Announce(k.ctx, frontier.Member{ID: "f0", Kind: frontier.KindFetcher, Started: members[1].Started, Seeding: true})
+	k.must(err)
 	done, err = k.f.Finished(k.ctx)
 	k.must(err)
 	same(k, "finished while a fetcher seeds", done, false)

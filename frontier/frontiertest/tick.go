@@ -107,6 +107,20 @@ func tickNext(k *kit) {
 	same(k, "long after", next(), 0)
 }
 
+// tickPatience: who is patient is named no site that has just become due.
+func tickPatience(k *kit) {
+	const site = "a.example"
+	k.fill(site, "p", 1, 2)
+	v := k.lend(site, 1)
+	k.settle(v, &frontier.Release{Remain: 3 * time.Second}, all(v, frontier.Done)...)
+	k.advance(4 * time.Second)
+	reply := k.tick(site, frontier.TickRequest{Want: 1, Patience: 3 * time.Second})
+	same(k, "due for a second", len(reply.Due), 0)
+	same(k, "and then", reply.Next > time.Second && reply.Next <= 2*time.Second+2*time.Millisecond, true)
+	k.advance(2*time.Second + 2*time.Millisecond)
+	same(k, "due for three", len(k.tick(site, frontier.TickRequest{Want: 1, Patience: 3 * time.Second}).Due), 1)
+}
+
 // near allows what rounding up to milliseconds may add.
 func (k *kit) near(what string, got, want time.Duration) {
 	k.Helper()

@@ -215,8 +215,8 @@ func (r *remote) Finished(ctx context.Context) (bool, error) {
 	return get[bool](ctx, r, "Finished", none{})
 }
 
-func (r *remote) Announce(ctx context.Context, m frontier.Member) (live int, err error) {
-	return get[int](ctx, r, "Announce", m)
+func (r *remote) Announce(ctx context.Context, m frontier.Member) (frontier.Present, error) {
+	return get[frontier.Present](ctx, r, "Announce", m)
 }
 
 func (r *remote) Leave(ctx context.Context, m frontier.Member) error {

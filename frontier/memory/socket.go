@@ -74,7 +74,9 @@ var calls = map[string]call{
 	}),
 	"Stats":    ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.ShardStats, error) { return f.Stats(ctx) }),
 	"Finished": ask(func(ctx context.Context, f *Frontier, _ none) (bool, error) { return f.Finished(ctx) }),
-	"Announce": ask(func(ctx context.Context, f *Frontier, m frontier.Member) (int, error) { return f.Announce(ctx, m) }),
+	"Announce": ask(func(ctx context.Context, f *Frontier, m frontier.Member) (frontier.Present, error) {
+		return f.Announce(ctx, m)
+	}),
 	"Leave": ask(func(ctx context.Context, f *Frontier, m frontier.Member) (none, error) {
 		return none{}, f.Leave(ctx, m)
 	}),

@@ -73,13 +73,13 @@ func (f *Frontier) RecentStats(ctx context.Context) ([]frontier.ShardStats, erro
 	return f.Stats(ctx)
 }
 
-// Announce says that m is at work, for frontier.LiveFor, and returns how many are.
-func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (int, error) {
+// Announce says that m is at work, for frontier.LiveFor, and returns who is.
+func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (present frontier.Present, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return present, err
 	}
 	if m.ID == "" {
-		return 0, errors.New("memory: announce: a member needs an id")
+		return present, errors.New("memory: announce: a member needs an id")
 	}
 	f.membership.Lock()
 	defer f.membership.Unlock()
@@ -91,13 +91,19 @@ func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (int, error)
 		f.record(m)
 	}
 	f.members[m.ID] = m
-	live := 0
 	for _, m := range f.members {
-		if !m.Seen.Before(f.cfg.Now().Add(-frontier.LiveFor)) {
-			live++
+		if m.Seen.Before(f.cfg.Now().Add(-frontier.LiveFor)) {
+			continue
+		}
+		present.Programs++
+		if m.Crowded {
+			present.Crowded++
+		}
+		if m.Room {
+			present.Room++
 		}
 	}
-	return live, nil
+	return present, nil
 }
 
 // vanished lists who was heard of within an hour, and did not leave, the last first.

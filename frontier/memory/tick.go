@@ -59,9 +59,9 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 		reply.Expired = p.expired(req.MaxExpired)
 	}
 	if !reply.Paused {
-		reply.Due = p.due(req.Want)
+		reply.Due = p.due(req.Want, roundUp(req.Patience))
 	}
-	reply.Next = p.next()
+	reply.Next = p.next(roundUp(req.Patience))
 	p.forget(1000)
 	return reply, nil
 }
@@ -116,10 +116,10 @@ func (p *shardState) expired(most int) []frontier.Expired {
 	return out
 }
 
-// due claims up to want due sites: half of them from the best class that has
+// due claims up to want sites that have been due for ripe ms: half of them from the best class that has
 // any, the rest by time, so that no class starves. The odd one is by turns of
 // the one half and the other.
-func (p *shardState) due(want int) []frontier.Ticket {
+func (p *shardState) due(want int, ripe int64) []frontier.Ticket {
 	if want <= 0 {
 		return nil
 	}
@@ -133,10 +133,10 @@ func (p *shardState) due(want int) []frontier.Ticket {
 	}
 	half := (want + p.turn%2) / 2
 	for class := range 4 {
-		if !p.isDue(class) {
+		if !p.isDue(class, ripe) {
 			continue
 		}
-		for len(out) < half && p.isDue(class) {
+		for len(out) < half && p.isDue(class, ripe) {
 			take(class)
 		}
 		break
@@ -144,7 +144,7 @@ func (p *shardState) due(want int) []frontier.Ticket {
 	for len(out) < want {
 		first := -1
 		for class := range 4 {
-			if p.isDue(class) && (first < 0 || p.heaps[class][0].score < p.heaps[first][0].score) {
+			if p.isDue(class, ripe) && (first < 0 || p.heaps[class][0].score < p.heaps[first][0].score) {
 				first = class
 			}
 		}
@@ -159,13 +159,14 @@ func (p *shardState) due(want int) []frontier.Ticket {
 	return out
 }
 
-func (p *shardState) isDue(class int) bool {
+// isDue reports whether a site of a class has been due for ripe ms.
+func (p *shardState) isDue(class int, ripe int64) bool {
 	h := p.heaps[class]
-	return len(h) > 0 && h[0].score <= 2*p.now
+	return len(h) > 0 && h[0].score <= 2*(p.now-ripe)
 }
 
-// next is the time until the first site is due, rounded up, negative when none waits.
-func (p *shardState) next() time.Duration {
+// next is the time until the first site has been due for ripe ms, rounded up, negative when none waits.
+func (p *shardState) next(ripe int64) time.Duration {
 	first := int64(-1)
 	for class := range 4 {
 		if h := p.heaps[class]; len(h) > 0 && (first < 0 || h[0].score < first) {
@@ -175,7 +176,7 @@ func (p *shardState) next() time.Duration {
 	if first < 0 {
 		return -1
 	}
-	return max(0, time.Duration((first-2*p.now+1)/2)*time.Millisecond)
+	return max(0, time.Duration((first-2*(p.now-ripe)+1)/2)*time.Millisecond)
 }
 
 // formatScore and parseScore turn half milliseconds into the text of a ticket

@@ -97,7 +97,7 @@ func (f *Frontier) ownKeys() []string {
 	feed := shard.FeedKey(f.crawl)
 	return []string{
 		feed, shard.FeedSeqKey(feed), shard.FeedLockKey(feed), shard.FeedLateKey(feed), shard.DeadFeedKey(f.crawl),
-		shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl), shard.LiveGoneKey(f.crawl), shard.RunsKey(f.crawl), shard.RunsInfoKey(f.crawl), shard.PagesKey(f.crawl),
+		shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl), shard.LiveGoneKey(f.crawl), shard.LiveCrowdedKey(f.crawl), shard.LiveRoomKey(f.crawl), shard.RunsKey(f.crawl), shard.RunsInfoKey(f.crawl), shard.PagesKey(f.crawl),
 		shard.RecentKey(f.crawl), shard.RecentClaimKey(f.crawl),
 	}
 }

@@ -14,26 +14,34 @@ import (
 	"seine/shard"
 )
 
-// Announce says that m is at work and returns how many programs are. Call it
-// every AnnounceEvery. Cost: one small call, however many there are.
-func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (live int, err error) {
+// Announce says that m is at work and returns who is. Call it every AnnounceEvery.
+// Cost: one small call, however many there are.
+func (f *Frontier) Announce(ctx context.Context, m frontier.Member) (frontier.Present, error) {
+	var none frontier.Present
 	if m.ID == "" {
-		return 0, fmt.Errorf("frontier: announce: a member needs an id")
+		return none, fmt.Errorf("frontier: announce: a member needs an id")
 	}
 	m.Tokens = f.process
 	text, err := json.Marshal(m)
 	if err != nil {
-		return 0, err
+		return none, err
 	}
-	reply, err := f.live(ctx, liveScript, m.ID, frontier.LiveFor.Milliseconds(), text, runsKept(&m))
-	return int(shard.Int(reply)), err
+	reply, err := f.live(ctx, liveScript, m.ID, frontier.LiveFor.Milliseconds(), text, runsKept(&m), m.Crowded, m.Room)
+	if err != nil {
+		return none, err
+	}
+	n := shard.Array(reply)
+	if len(n) != 3 {
+		return none, Malformed(noShard, "live", reply)
+	}
+	return frontier.Present{Programs: int(shard.Int(n[0])), Crowded: int(shard.Int(n[1])), Room: int(shard.Int(n[2]))}, nil
 }
 
 // Leave takes a member off the list.
 func (f *Frontier) Leave(ctx context.Context, m frontier.Member) error {
 	text, err := json.Marshal(m)
 	if err == nil {
-		_, err = f.live(ctx, liveScript, m.ID, 0, text, runsKept(&m))
+		_, err = f.live(ctx, liveScript, m.ID, 0, text, runsKept(&m), false, false)
 	}
 	return err
 }
@@ -144,7 +152,7 @@ func (f *Frontier) members(ctx context.Context, which string) ([]frontier.Member
 func (f *Frontier) live(ctx context.Context, s *shard.Script, args ...any) (any, error) {
 	keys := []string{shard.LiveKey(f.crawl), shard.LiveInfoKey(f.crawl), shard.LiveGoneKey(f.crawl)}
 	if s == liveScript {
-		keys = append(keys, shard.RunsKey(f.crawl), shard.RunsInfoKey(f.crawl))
+		keys = append(keys, shard.RunsKey(f.crawl), shard.RunsInfoKey(f.crawl), shard.LiveCrowdedKey(f.crawl), shard.LiveRoomKey(f.crawl))
 	}
 	reply, err := f.client.Run(ctx, noShard, s, keys, args...)
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {

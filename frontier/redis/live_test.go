@@ -60,7 +60,7 @@ func TestMembers(t *testing.T) {
 	// hour; one that left is not.
 	f.client.Redis().ZAdd(ctx, shard.LiveKey("a"), zAt("w", float64(time.Now().Add(-30*time.Minute).UnixMilli())))
 	for range 2 {
-		if live, err := f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder}); live != 1 || err != nil {
+		if live, err := f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder}); live.Programs != 1 || err != nil {
 			t.Error(live, err)
 		}
 		r, err := f.Report(ctx)
@@ -72,7 +72,7 @@ func TestMembers(t *testing.T) {
 	if list, _ := f.Members(ctx); len(list) != 1 || list[0].ID != "s" {
 		t.Errorf("%+v", list)
 	}
-	if live, err := f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder}); live != 1 || err != nil {
+	if live, err := f.Announce(ctx, frontier.Member{ID: "s", Kind: frontier.KindSeeder}); live.Programs != 1 || err != nil {
 		t.Error(live, err)
 	}
 	if n := f.client.Redis().HLen(ctx, shard.LiveInfoKey("a")).Val(); n != 1 {
@@ -90,7 +90,7 @@ func TestVanishedAreBounded(t *testing.T) {
 		r.HSet(t.Context(), shard.LiveInfoKey("a"), id, `{"kind":"fetcher"}`)
 	}
 	for range 2 { // a thousand at a time
-		if live, err := f.Announce(t.Context(), frontier.Member{ID: "s", Kind: frontier.KindSeeder}); live != 1 || err != nil {
+		if live, err := f.Announce(t.Context(), frontier.Member{ID: "s", Kind: frontier.KindSeeder}); live.Programs != 1 || err != nil {
 			t.Fatal(live, err)
 		}
 	}
@@ -334,7 +334,7 @@ func TestManyMembers(t *testing.T) {
 	const many = 2*membersMost + 3
 	for i := range many {
 		live, err := f.Announce(ctx, frontier.Member{ID: strconv.Itoa(i), Kind: frontier.KindFetcher, Seeding: i == many-1})
-		if err != nil || live != i+1 {
+		if err != nil || live.Programs != i+1 {
 			t.Fatal(live, err)
 		}
 	}

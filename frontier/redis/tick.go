@@ -51,8 +51,8 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 }
 
 func (f *Frontier) tick(ctx context.Context, k int, req frontier.TickRequest) (frontier.TickReply, error) {
-	args := make([]any, 0, 7+len(req.Extend))
-	args = append(args, f.cfg.Lease.Milliseconds(), Milliseconds(f.cfg.Claim), max(0, min(req.Want, wantMost)), max(0, min(req.MaxExpired, expireMost)), Milliseconds(req.Standing), req.Then, Milliseconds(req.Since))
+	args := make([]any, 0, 8+len(req.Extend))
+	args = append(args, f.cfg.Lease.Milliseconds(), Milliseconds(f.cfg.Claim), max(0, min(req.Want, wantMost)), max(0, min(req.MaxExpired, expireMost)), Milliseconds(req.Standing), req.Then, Milliseconds(req.Since), Milliseconds(req.Patience))
 	for _, l := range req.Extend {
 		args = append(args, MemberOf(l))
 	}

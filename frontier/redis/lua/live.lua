@@ -5,12 +5,15 @@
 -- KEYS[4]  the runs on record, a zset of ids by when each was heard of first or, once it
 --          has ended, last
 -- KEYS[5]  what is known of each of them, a hash
+-- KEYS[6..7]  of KEYS[1] those with ARGV[5], and with ARGV[6]
 -- ARGV[1]  id of the program
 -- ARGV[2]  ms until its deadline, 0 = take it off
 -- ARGV[3]  what is known of it
 -- ARGV[4]  how many runs stay on record, its own among them when it comes and when it
 --          is taken off; 0 = its own does not
--- Reply    how many programs are there
+-- ARGV[5]  1 if its hosts wait for their share of an address
+-- ARGV[6]  1 if it has room for more sites
+-- Reply    {how many programs are there, how many of KEYS[6], and of KEYS[7]}
 -- Cost     O(log programs); what is over goes to KEYS[3], and from there after an hour,
 --          or where they are more than a thousand; so many at a time; O(log runs) when a run is put on record
 -- Repeat   the deadline moves on; a late copy is over by itself
@@ -62,6 +65,19 @@ local function record()
   end
 end
 
+-- say notes that the program is among those of a list, or is not.
+local function say(list, yes)
+  call('ZREMRANGEBYSCORE', list, '-inf', int(now))
+  if yes and ttl > 0 then
+    call('ZADD', list, deadline, id)
+    call('PEXPIRE', list, ttl)
+  else
+    call('ZREM', list, id)
+  end
+end
+say(KEYS[6], ARGV[5] == '1')
+say(KEYS[7], ARGV[6] == '1')
+
 if ttl > 0 then
   -- A clock that was set back lets nobody live longer.
   for _, other in ipairs(call('ZRANGE', LIVE, '(' .. deadline, '+inf', 'BYSCORE', 'LIMIT', 0, 1000)) do
@@ -75,4 +91,4 @@ else
   call('HDEL', INFO, id)
   if kept > 0 then record() end
 end
-return call('ZCOUNT', LIVE, '(' .. int(now), '+inf')
+return {call('ZCOUNT', LIVE, '(' .. int(now), '+inf'), call('ZCARD', KEYS[6]), call('ZCARD', KEYS[7])}

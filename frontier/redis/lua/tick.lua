@@ -9,10 +9,11 @@
 -- ARGV[6]     ms that time may stand still; longer, and the clock is moved on; 0 = never
 -- ARGV[7..8]  the time that the last tick of the caller was answered with, 0 = none;
 --             ms since, by the caller's clock
--- ARGV[9..]   leases to extend, 'token site' each
--- Reply       {places in ARGV[9..] of leases that are gone, counted from 1;
+-- ARGV[9]     ms that a site must have been due for to be named
+-- ARGV[10..]  leases to extend, 'token site' each
+-- Reply       {places in ARGV[10..] of leases that are gone, counted from 1;
 --             {site, class, ticket, ...}; {'token site', deadline ms, ...};
---             ms until a site is due, -1 = none waits; rev; paused, 1 or 0;
+--             ms until a site is due (and has been for ARGV[9]), -1 = none waits; rev; paused, 1 or 0;
 --             ms that time stood still, for the clock was set back; ms that the
 --             clock was set forward; the time}
 -- Cost        O((leases + wanted) log(sites + leases))
@@ -21,7 +22,8 @@
 local lease, claim = tonumber(ARGV[2]), tonumber(ARGV[3])
 local want, want_expired = tonumber(ARGV[4]), tonumber(ARGV[5])
 local standing, last, since = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local FIRST_LEASE = 9
+local patience = tonumber(ARGV[9])
+local FIRST_LEASE = 10
 
 -- Rights that would be missed only after the first write.
 call('ZADD', NEVER, 'XX', 0, '')
@@ -85,7 +87,7 @@ if want > 0 and not paused then
   local ticket = int(NOW + claim) .. '.5'
   local ready, at, claims = {}, {}, {} -- by zset: {site, score, ...}, the next of these, what is taken
   for z = READY, READY + 3 do
-    ready[z] = call('ZRANGE', KEYS[z], '-inf', int(NOW), 'BYSCORE', 'LIMIT', 0, want, 'WITHSCORES')
+    ready[z] = call('ZRANGE', KEYS[z], '-inf', int(NOW - patience), 'BYSCORE', 'LIMIT', 0, want, 'WITHSCORES')
     at[z] = 1
     claims[z] = {}
   end
@@ -133,7 +135,7 @@ local next = -1
 for z = READY, READY + 3 do
   local first = call('ZRANGE', KEYS[z], 0, 0, 'WITHSCORES')
   if first[1] then
-    local wait = math.max(0, math.ceil(tonumber(first[2]) - NOW))
+    local wait = math.max(0, math.ceil(tonumber(first[2]) - NOW + patience))
     if next < 0 or wait < next then next = wait end
   end
 end
