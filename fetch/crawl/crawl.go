@@ -23,7 +23,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,6 +83,7 @@ type Crawler struct {
 	fault        atomic.Pointer[error] // first error that made the crawler stop in order
 	renew        sync.Mutex
 	live         atomic.Int64   // programs at work on the crawl
+	leased       atomic.Int64   // sites that all fetchers held lately
 	othersRoom   atomic.Bool    // another fetcher could fetch more sites
 	seeding      atomic.Bool    // this process admits seeds
 	visiting     sync.WaitGroup // visits whose site is not free
@@ -282,13 +282,11 @@ func (c *Crawler) room() int {
 }
 
 // fairShare is how many sites this fetcher may hold while another has room.
-func (c *Crawler) fairShare() int64 {
-	t := c.totals.Load()
-	if t == nil {
-		return math.MaxInt64
-	}
-	return t.Leases/max(c.live.Load(), 1) + 1
-}
+func (c *Crawler) fairShare() int64 { return c.leased.Load()/max(c.live.Load(), 1) + 1 }
+
+// noteLeased takes in how many sites all fetchers hold. What they held before fades
+// over some seconds, for many visits may end together.
+func (c *Crawler) noteLeased(n int64) { c.leased.Store(max(n, c.leased.Load()*9/10)) }
 
 // HasRoom reports whether this fetcher could fetch more sites, and holds less than its
 // fair share.
@@ -305,14 +303,17 @@ func (c *Crawler) Crowded() bool {
 	return lately
 }
 
-// patience is for how long a site must have been due for this fetcher to take it: one
-// with more than its share leaves fresh ones to others that have room, for as long as
-// these may take to look.
-func (c *Crawler) patience() time.Duration {
-	if !c.othersRoom.Load() || c.visits.Load() < c.fairShare() {
-		return 0
+// takes is how many of the wanted sites this fetcher takes, and for how long each must
+// have been due: while others have room, it takes no more than its share of fresh ones,
+// and leaves the rest for as long as the others may take to look.
+func (c *Crawler) takes(want int) (int, time.Duration) {
+	if !c.othersRoom.Load() {
+		return want, 0
 	}
-	return c.idlePause() + c.idleSpread()
+	if left := c.fairShare() - c.visits.Load(); left > 0 {
+		return int(min(int64(want), left)), 0
+	}
+	return want, c.idlePause() + c.idleSpread()
 }
 
 // reserve takes half of the room for visits about to be borrowed; a shard loop

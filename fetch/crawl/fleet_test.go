@@ -757,12 +757,13 @@ func TestVisitsAreSpread(t *testing.T) {
 	until(t, "the fetchers hold as many sites each", func() bool {
 		time.Sleep(50 * time.Millisecond) // between looks
 		list, all := held()
-		if all > sites/2 && slices.Max(list) <= all/fetchers+sites/10 {
-			steady++
-		} else {
+		switch {
+		case slices.Max(list) > sites/fetchers+sites/10:
 			steady = 0
+		case all > sites/2:
+			steady++
 		}
-		return steady >= 10
+		return steady >= 20
 	})
 	for i, c := range crawlers {
 		c.Stop()

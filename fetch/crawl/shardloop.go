@@ -102,8 +102,9 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 		want = l.crawler.reserve()
 	}
 	defer l.crawler.unreserve(want)
+	takes, patience := l.crawler.takes(want)
 	mark := l.mark()
-	req := frontier.TickRequest{Want: want, Patience: l.crawler.patience(), MaxExpired: maxExpired, Standing: standing, Then: l.then, Since: mark.at - l.thenAt}
+	req := frontier.TickRequest{Want: takes, Patience: patience, MaxExpired: maxExpired, Standing: standing, Then: l.then, Since: mark.at - l.thenAt}
 	l.began = time.Now()
 	l.asking.Store(l.began.UnixMilli())
 	var held []*visit
@@ -155,7 +156,7 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	if reaped > 0 && len(reply.Expired) == maxExpired {
 		return 0, nil
 	}
-	return l.nextTick(want, len(reply.Due), &reply), nil
+	return l.nextTick(takes, len(reply.Due), &reply), nil
 }
 
 // standing is how long the time of a shard may stand still.

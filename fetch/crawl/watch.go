@@ -85,6 +85,7 @@ func (c *Crawler) readCounters(ctx context.Context) error {
 	t := frontier.Total(stats)
 	c.totals.Store(&t)
 	c.stats.Store(&stats)
+	c.noteLeased(t.Leases)
 	return nil
 }
 
