@@ -1,7 +1,11 @@
 package extract
 
 import (
+	"bytes"
+	"unicode/utf8"
+
 	"seine/extract/charset"
+	"seine/extract/simhash"
 	"seine/frontier/canon"
 )
 
@@ -21,8 +25,10 @@ type collector struct {
 	based   bool   // a base element with an address was met
 	pages   robots // what header and meta robots say, the strictest
 	memory  []byte // of facts
-	visible []byte // text, as written
+	visible []byte // text that is not decoded yet, as written
 	gap     bool   // white space is due in it
+	shown   bool   // some text was met
+	hash    simhash.Hash
 	css     sheet
 	list    listing
 	attrBuf []byte // a style attribute
@@ -38,7 +44,11 @@ func (c *collector) reset(emit func(*Link)) {
 	c.emit = emit
 	c.facts.reset()
 	c.capture, c.held, c.titled, c.based, c.gap, c.pages, c.headerCanonical = tagOther, c.held[:0], false, false, false, 0, ""
-	c.memory, c.visible = c.memory[:0], c.visible[:0]
+	if cap(c.visible) > maxKeptText {
+		c.visible = nil
+	}
+	c.memory, c.visible, c.shown = c.memory[:0], c.visible[:0], false
+	c.hash.Reset()
 	c.css.reset(c.cfg.MaxTag)
 	c.list.reset(c.cfg.MaxTag)
 }
@@ -77,10 +87,9 @@ func (c *collector) send(k Kind, raw []byte) {
 
 // text takes text outside of tags.
 func (c *collector) text(b []byte) {
-	if !c.cfg.Text || len(b) == 0 || len(c.visible) >= c.cfg.MaxText {
-		return
+	if c.cfg.wantsText() && len(b) > 0 && (c.cfg.SimHash || !c.facts.TextCut) {
+		c.appendText(b)
 	}
-	c.appendText(b)
 }
 
 // space says that a tag separates words.
@@ -144,33 +153,77 @@ func (c *collector) attr(m *markup, t *tag, id attrID) []byte {
 	return c.dec.attribute(t.b[m.attrs.from[id]:m.attrs.to[id]])
 }
 
-// appendText adds to the visible text, white space folded. It is decoded when
-// all of it is there.
+// textPiece is how much text is decoded at once, about.
+const textPiece = 32 << 10
+
+// appendText adds to the visible text, white space folded. It is decoded in pieces.
 func (c *collector) appendText(b []byte) {
 	for _, ch := range b {
 		switch {
 		case isSpace(ch):
 			c.gap = true
 			continue
-		case ch == 0 || len(c.visible) >= c.cfg.MaxText:
+		case ch == 0:
 			continue
 		case c.gap:
-			if c.gap = false; len(c.visible) > 0 {
+			c.gap = false
+			if len(c.visible) >= textPiece {
+				c.decodeText()
+			}
+			if c.shown {
 				c.visible = append(c.visible, ' ')
 			}
+		case len(c.visible) >= longestWord:
+			c.cutWord()
 		}
+		c.shown = true
 		c.visible = append(c.visible, ch)
 	}
 }
 
-// finishText decodes the visible text.
-func (c *collector) finishText() {
-	if len(c.visible) >= c.cfg.MaxText { // the bound may have cut a character
-		c.visible = charset.WholeRunes(c.visible)
+// longestWord is how much text may come without a space before it is cut.
+const longestWord = 16 * textPiece
+
+// cutWord decodes a text that no space parts: up to a byte below '0', which is no part
+// of a longer character in any encoding, and of a reference only where that begins.
+func (c *collector) cutWord() {
+	end := len(charset.WholeRunes(c.visible))
+	for i := len(c.visible) - 1; i > 0; i-- {
+		if ch := c.visible[i]; ch < '0' && ch != '#' {
+			end = i
+			break
+		}
 	}
-	if len(c.visible) > 0 {
-		c.facts.Text = append(c.facts.Text[:0], c.dec.text(c.visible)...)
-		c.facts.Text = trimTo(c.facts.Text, 0, c.cfg.MaxText)
-		c.dec.release()
+	rest := bytes.Clone(c.visible[end:])
+	c.visible = c.visible[:end]
+	c.decodeText()
+	c.visible = append(c.visible, rest...)
+}
+
+// decodeText decodes the visible text that was met since it was called last.
+func (c *collector) decodeText() {
+	if len(c.visible) == 0 {
+		return
+	}
+	text := c.dec.text(c.visible)
+	if c.cfg.SimHash {
+		c.hash.Write(text)
+	}
+	if f := &c.facts; c.cfg.Text && !f.TextCut {
+		f.TextCut = len(f.Text)+len(text) > c.cfg.MaxText
+		f.Text = append(f.Text, text[:min(len(text), c.cfg.MaxText-len(f.Text)+utf8.UTFMax)]...)
+		if f.TextCut {
+			f.Text = trimTo(f.Text, 0, c.cfg.MaxText)
+		}
+	}
+	c.visible = c.visible[:0]
+	c.dec.release()
+}
+
+// finishText ends the visible text.
+func (c *collector) finishText() {
+	c.decodeText()
+	if c.cfg.SimHash {
+		c.facts.SimHash = c.hash.Sum()
 	}
 }

@@ -62,8 +62,9 @@ type Config struct {
 	Kinds    Kinds  // links to look for, default Navigation; Base is always handed on
 	Robots   string // our name in robots meta tags and X-Robots-Tag, besides "robots"; default none
 	Text     bool   // collect the visible text
+	SimHash  bool   // make the simhash of all visible text
 	MaxTag   int    // bytes of one tag, of one token of a style sheet or sitemap; default 65536
-	MaxText  int    // bytes of visible text, default 65536
+	MaxText  int    // bytes of visible text, default 1048576
 	MaxTitle int    // bytes of title and description each, default 1024
 	MaxLocs  int    // locations of one sitemap or feed, default 50000 (sitemaps.org)
 	MaxBytes int64  // decoded bytes of one sitemap, and of any body that is gzip itself, default 52428800 (sitemaps.org)
@@ -90,6 +91,9 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// wantsText reports whether visible text is looked for.
+func (c *Config) wantsText() bool { return c.Text || c.SimHash }
+
 // withDefaults fills in what is zero.
 func (c Config) withDefaults() Config {
 	if c.Kinds == 0 {
@@ -97,7 +101,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Robots = strings.ToLower(c.Robots)
 	c.MaxTag = cmp.Or(c.MaxTag, 64<<10)
-	c.MaxText = cmp.Or(c.MaxText, 64<<10)
+	c.MaxText = cmp.Or(c.MaxText, 1<<20)
 	c.MaxTitle = cmp.Or(c.MaxTitle, 1<<10)
 	c.MaxLocs = cmp.Or(c.MaxLocs, 50_000)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 50<<20)

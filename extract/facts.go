@@ -17,7 +17,9 @@ type Facts struct {
 	Feeds       []FeedLink        // the first of them
 	NoIndex     bool              // robots meta or X-Robots-Tag
 	NoFollow    bool              // robots meta or X-Robots-Tag
-	Text        []byte            // visible text, with Config.Text
+	Text        []byte            // visible text, with Config.Text, as far as it was decoded
+	TextCut     bool              // the text goes on behind MaxText
+	SimHash     uint64            // of all visible text, with Config.SimHash; 0 without a word
 	Markup      bool              // it was read as HTML or XHTML, and was not gzip in itself
 	Cut         int               // tags and tokens longer than MaxTag
 	Truncated   bool              // a sitemap went over MaxLocs, it or what was gzipped over MaxBytes, or is broken
@@ -31,8 +33,14 @@ type FeedLink struct {
 // maxFeeds bounds Facts.Feeds.
 const maxFeeds = 16
 
+// maxKeptText is the largest text whose memory is kept for the next document.
+const maxKeptText = 128 << 10
+
 // reset empties f and keeps its memory.
 func (f *Facts) reset() {
+	if cap(f.Text) > maxKeptText {
+		f.Text = nil
+	}
 	*f = Facts{Feeds: f.Feeds[:0], Text: f.Text[:0]}
 }
 

@@ -54,7 +54,7 @@ func (m *markup) reset(xhtml bool) {
 
 // settle tells the hot loop whether it may skip what bears no link.
 func (m *markup) settle() {
-	m.quiet = len(m.stack) == 0 && m.template == 0 && !m.cfg.Text && m.cfg.Kinds&Of(CSS) == 0
+	m.quiet = len(m.stack) == 0 && m.template == 0 && !m.cfg.wantsText() && m.cfg.Kinds&Of(CSS) == 0
 }
 
 // write takes the next chunk.

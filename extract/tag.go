@@ -78,7 +78,7 @@ func (m *markup) start(t *tag) {
 	if t.flags&flagRule != 0 && !(m.xhtml && m.attrs.self) {
 		m.rule(t)
 	}
-	if m.cfg.Text && t.flags&flagInline == 0 {
+	if m.cfg.wantsText() && t.flags&flagInline == 0 {
 		m.out.space()
 	}
 	switch {
@@ -120,7 +120,7 @@ func (m *markup) end(t *tag) {
 	if len(m.stack) > 0 {
 		m.foreignEnd(t)
 	}
-	if m.cfg.Text && t.flags&flagInline == 0 {
+	if m.cfg.wantsText() && t.flags&flagInline == 0 {
 		m.out.space()
 	}
 	switch t.el {

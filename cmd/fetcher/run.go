@@ -66,7 +66,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	_ = f.SetSeeding(env.Stop, g.SeedFlags.Any()) // nobody is told before there is a crawler
 	c, err = f.Crawler(crawl.Config{
 		Sink: out, Exchanges: out.wire, Overflow: over.keeper(),
-		Concurrency: g.Concurrency, Memory: boot.Memory(), SinkPages: g.OutPending, SinkWait: g.OutPendingTime, MaxLinks: g.MaxLinks, MaxTries: g.Attempts, MaxRedirects: g.redirects(),
+		Concurrency: g.Concurrency, Memory: boot.Memory(), SinkPages: g.OutPending, SinkWait: g.OutPendingTime, MaxLinks: g.MaxLinks, MaxText: int(g.MaxText), MaxTries: g.Attempts, MaxRedirects: g.redirects(),
 		ExitWhenDone: ends, GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout, Fields: fields, Rules: rules, RetryCodes: g.RetryCodes,
 		Report: screen.Show, ReportEvery: screen.Every(),
 	})

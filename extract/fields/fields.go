@@ -48,11 +48,8 @@ type Rule struct {
 	Required bool   // a page without it is counted, and named by Result.Missing
 }
 
-// Bounds of what is kept of a page.
-const (
-	MaxValue  = 64 << 10 // bytes of one value
-	MaxValues = 1000     // values of a rule with All
-)
+// MaxValues is how many values of a rule with All are kept of a page.
+const MaxValues = 1000
 
 // Set is rules ready for use.
 type Set struct {
@@ -201,9 +198,10 @@ func matches(pattern, host string) bool {
 
 // Result is what rules made of a page.
 type Result struct {
-	Fields  []Field
-	Missing []string // names of required fields without a value
-	Tried   []Trial  // each rule in order, with Explain only
+	Fields    []Field
+	Missing   []string // names of required fields without a value
+	Truncated bool     // a value was cut, or left out, at Page.MaxText
+	Tried     []Trial  // each rule in order, with Explain only
 }
 
 // Field is a field with its value: a string, a json.Number, a bool, or with All
@@ -256,6 +254,7 @@ func (rs Rules) apply(p *Page, explain bool) Result {
 			r.count(len(values) > 0, err != nil)
 		}
 	}
+	out.Truncated = p.truncated
 	named := make(map[string]bool)
 	for _, r := range rs {
 		if !r.Required || have[r.Name] {

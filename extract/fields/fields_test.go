@@ -176,9 +176,41 @@ func TestEncodingAndBounds(t *testing.T) {
 	if got := string(r.AppendJSON(nil)); got != `{"a":"привет"}` {
 		t.Error(got)
 	}
-	r = set.For("", "").Apply(pageOf(t, "<b>x"+strings.Repeat("ä", MaxValue)+"</b>"+strings.Repeat("<i>y</i>", MaxValues+1), "utf-8"))
-	if long, all := r.Fields[0].Value.(string), r.Fields[1].Value.([]any); len(long) != MaxValue-1 || len(all) != MaxValues {
-		t.Errorf("%d bytes, %d values", len(long), len(all))
+	const most = 1 << 20 // bytes by default
+	r = set.For("", "").Apply(pageOf(t, "<b>x"+strings.Repeat("ä", most)+"</b>"+strings.Repeat("<i>y</i>", MaxValues+1), "utf-8"))
+	if long, all := r.Fields[0].Value.(string), r.Fields[1].Value.([]any); len(long) != most-1 || len(all) != MaxValues || !r.Truncated {
+		t.Errorf("%d bytes, %d values, truncated %v", len(long), len(all), r.Truncated)
+	}
+	p := pageOf(t, strings.Repeat("<i>abc</i>", 3)+"<b>abcdefg", "utf-8")
+	p.MaxText = 7
+	if r = set.For("", "").Apply(p); string(r.AppendJSON(nil)) != `{"a":"abcdefg","all":["abc","abc","a"]}` || !r.Truncated {
+		t.Errorf("%s, truncated %v", r.AppendJSON(nil), r.Truncated)
+	}
+	if r = set.For("", "").Apply(pageOf(t, strings.Repeat("<i>abc</i>", 3), "utf-8")); r.Truncated {
+		t.Error("what is whole is called truncated")
+	}
+}
+
+// TestLongText: the text of a page, and of its article, goes on to the bound that is
+// given, and says when there is more.
+func TestLongText(t *testing.T) {
+	set, err := Compile([]Rule{{Name: "whole", Text: "whole"}, {Name: "main", Text: "main"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := "<article>" + strings.Repeat("<p>Words, and more of them, for some time.</p>", 5000) + "</article>"
+	for most, cut := range map[int]bool{100 << 10: true, 1 << 20: false} {
+		p := pageOf(t, body, "utf-8")
+		p.MaxText = most
+		r := set.For("", "").Apply(p)
+		for i, want := range []int{min(most, 200_000), min(most, 200_000)} {
+			if got := len(r.Fields[i].Value.(string)); got > most || got < want-100 {
+				t.Errorf("%s has %d bytes, want about %d", r.Fields[i].Name, got, want)
+			}
+		}
+		if r.Truncated != cut {
+			t.Errorf("with %d bytes truncated is %v", most, r.Truncated)
+		}
 	}
 }
 

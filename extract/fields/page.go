@@ -16,9 +16,12 @@ import (
 
 // Page is a page as rules see it.
 type Page struct {
-	Tree *html.Node
-	url  *canon.URL // of the document
-	base *canon.URL // what links on it are resolved with
+	Tree    *html.Node
+	MaxText int // bytes of the values of one rule, default 1 MB
+
+	truncated bool       // a value was longer
+	url       *canon.URL // of the document
+	base      *canon.URL // what links on it are resolved with
 
 	parser *canon.Parser
 	linked []any // its JSON-LD
@@ -47,7 +50,7 @@ func NewPage(body []byte, encoding string, url *canon.URL) (*Page, error) {
 			n.RemoveChild(n.FirstChild)
 		}
 	}
-	return &Page{Tree: tree, url: url}, nil
+	return &Page{Tree: tree, MaxText: 1 << 20, url: url}, nil
 }
 
 // resolve makes a link of the page absolute, "" when it is none to crawl.
@@ -240,8 +243,9 @@ func inline(n *html.Node) bool {
 	return false
 }
 
-// textOf is the text inside a node, white space folded.
-func textOf(n *html.Node) string {
+// textOf is the text inside a node, white space folded, up to a little more than so
+// many bytes.
+func textOf(n *html.Node, most int) string {
 	var b strings.Builder
 	gap := false
 	var walk func(*html.Node)
@@ -260,7 +264,7 @@ func textOf(n *html.Node) string {
 			}
 			return
 		}
-		for c := n.FirstChild; c != nil && b.Len() <= MaxValue; c = c.NextSibling {
+		for c := n.FirstChild; c != nil && b.Len() <= most; c = c.NextSibling {
 			if c.Type == html.ElementNode && hidden(c) {
 				continue
 			}

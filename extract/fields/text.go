@@ -15,7 +15,7 @@ var bodySelector = cascadia.MustCompile("body")
 func (p *Page) Whole() string {
 	if p.whole == "" {
 		if body := cascadia.Query(p.Tree, bodySelector); body != nil {
-			p.whole = textOf(body)
+			p.whole = textOf(body, p.MaxText)
 		}
 	}
 	return p.whole

@@ -42,12 +42,18 @@ func (r *rule) from() string {
 // values are what the rule makes of the page: one, or with All as many as there
 // are. An error tells of the last text that it found and that is no value.
 func (r *rule) values(p *Page) (values []any, err error) {
+	room := p.MaxText
 	for _, text := range r.texts(p) {
+		p.truncated = p.truncated || len(text) > p.MaxText // the values may be behind that
 		for _, t := range r.cut(text) {
-			t = clip(strings.TrimSpace(t))
-			if t == "" {
+			if t = strings.TrimSpace(t); t == "" {
 				continue
 			}
+			p.truncated = p.truncated || len(t) > room
+			if t = clip(t, room); t == "" {
+				return values, err
+			}
+			room -= len(t)
 			v, fault := r.value(p, t)
 			if fault != nil {
 				err = fault
@@ -70,9 +76,9 @@ func (r *rule) texts(p *Page) (found []string) {
 			case r.Attr != "":
 				found = append(found, attr(n, strings.ToLower(r.Attr)))
 			case r.HTML:
-				found = append(found, inner(n))
+				found = append(found, inner(n, p.MaxText))
 			default:
-				found = append(found, textOf(n))
+				found = append(found, textOf(n, p.MaxText))
 			}
 		}
 	case r.Meta != "":
@@ -91,10 +97,11 @@ func (r *rule) texts(p *Page) (found []string) {
 	return found
 }
 
-// inner is the markup inside an element.
-func inner(n *html.Node) string {
+// inner is the markup inside an element, up to a little more than so many bytes where
+// an element ends.
+func inner(n *html.Node, most int) string {
 	var b strings.Builder
-	for c := n.FirstChild; c != nil && b.Len() <= MaxValue; c = c.NextSibling {
+	for c := n.FirstChild; c != nil && b.Len() <= most; c = c.NextSibling {
 		if html.Render(&b, c) != nil {
 			break
 		}
@@ -119,15 +126,14 @@ func (r *rule) cut(text string) []string {
 }
 
 // clip bounds a value at a whole character.
-func clip(s string) string {
-	if len(s) <= MaxValue {
+func clip(s string, most int) string {
+	if len(s) <= most {
 		return strings.Clone(s)
 	}
-	n := MaxValue
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
 	}
-	return strings.Clone(s[:n])
+	return strings.Clone(s[:most])
 }
 
 // value makes a text what the rule's type says.

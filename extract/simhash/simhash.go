@@ -31,25 +31,28 @@ const (
 	Near = 10
 )
 
-// Of returns the fingerprint of a UTF-8 text, 0 for one without a word. It
-// allocates nothing; a megabyte takes about 12 ms.
+// Of returns the fingerprint of a UTF-8 text, 0 for one without a word.
 func Of(text []byte) uint64 {
-	var votes [64]int32
-	var last [Words]uint64 // hashes of the last words
-	n := 0
-	h := uint64(0)
-	word := make([]byte, 0, 64)
-	end := func() {
-		if len(word) == 0 {
-			return
-		}
-		h = xxhash.Sum64(word)
-		word = word[:0]
-		last[n%Words] = h
-		if n++; n >= Words {
-			vote(&votes, shingle(&last, n, Words))
-		}
-	}
+	var h Hash
+	h.Write(text)
+	return h.Sum()
+}
+
+// Hash makes the fingerprint of a text that comes in pieces. The zero Hash is ready
+// for use, by one goroutine. It allocates memory for the longest word; a megabyte
+// takes about 12 ms.
+type Hash struct {
+	votes [64]int32
+	last  [Words]uint64 // hashes of the last words
+	n     int           // words
+	word  []byte        // that has not ended
+}
+
+// Reset begins with another text.
+func (h *Hash) Reset() { *h = Hash{word: h.word[:0]} }
+
+// Write takes the next piece of the text, UTF-8 of whole characters.
+func (h *Hash) Write(text []byte) {
 	for len(text) > 0 {
 		r, size := rune(text[0]), 1
 		if r >= utf8.RuneSelf {
@@ -58,30 +61,45 @@ func Of(text []byte) uint64 {
 		text = text[size:]
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			word = append(word, byte(r))
+			h.word = append(h.word, byte(r))
 		case r >= 'A' && r <= 'Z':
-			word = append(word, byte(r)|0x20)
+			h.word = append(h.word, byte(r)|0x20)
 		case r < utf8.RuneSelf:
-			end()
+			h.endWord()
 		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai): // written without spaces
-			end()
-			word = utf8.AppendRune(word, r)
-			end()
+			h.endWord()
+			h.word = utf8.AppendRune(h.word, r)
+			h.endWord()
 		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
-			word = utf8.AppendRune(word, unicode.ToLower(r))
+			h.word = utf8.AppendRune(h.word, unicode.ToLower(r))
 		default:
-			end()
+			h.endWord()
 		}
 	}
-	end()
-	if n == 0 {
+}
+
+func (h *Hash) endWord() {
+	if len(h.word) == 0 {
+		return
+	}
+	h.last[h.n%Words] = xxhash.Sum64(h.word)
+	h.word = h.word[:0]
+	if h.n++; h.n >= Words {
+		vote(&h.votes, shingle(&h.last, h.n, Words))
+	}
+}
+
+// Sum ends the text and returns its fingerprint, 0 for one without a word.
+func (h *Hash) Sum() uint64 {
+	h.endWord()
+	if h.n == 0 {
 		return 0
 	}
-	if n < Words {
-		vote(&votes, shingle(&last, n, n))
+	if h.n < Words {
+		vote(&h.votes, shingle(&h.last, h.n, h.n))
 	}
 	sum := uint64(0)
-	for i, v := range votes {
+	for i, v := range h.votes {
 		if v > 0 {
 			sum |= 1 << i
 		}

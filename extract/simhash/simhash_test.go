@@ -170,8 +170,17 @@ func TestOf(t *testing.T) {
 		}
 	}
 	text := []byte(strings.Repeat("Some words of which a text is made. ", 100))
-	if n := testing.AllocsPerRun(10, func() { Of(text) }); n != 0 {
+	var h Hash
+	if n := testing.AllocsPerRun(10, func() { h.Reset(); h.Write(text); h.Sum() }); n != 0 {
 		t.Errorf("%g allocations", n)
+	}
+	for i := range text { // in two pieces, and the same Hash again
+		h.Reset()
+		h.Write(text[:i])
+		h.Write(text[i:])
+		if got := h.Sum(); got != Of(text) {
+			t.Fatalf("cut at %d: %#x, whole: %#x", i, got, Of(text))
+		}
 	}
 }
 

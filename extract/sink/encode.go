@@ -186,6 +186,9 @@ func (r *Record) appendOptional(dst []byte, fields Fields) []byte {
 	if fields.Has(FieldText) {
 		dst = optText(dst, `,"text":`, r.Text)
 	}
+	if r.TextTruncated {
+		dst = append(dst, `,"text_truncated":true`...)
+	}
 	if fields.Has(FieldSimHash) {
 		dst = optText(dst, `,"simhash":`, r.SimHash)
 	}

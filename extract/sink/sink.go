@@ -48,12 +48,13 @@ type Record struct {
 	Fields      json.RawMessage `json:"fields,omitempty"` // what rules made of it, an object
 
 	// With --fields.
-	Body         string      `json:"body,omitempty"`
-	BodyEncoding string      `json:"body_encoding,omitempty"` // base64, or absent for UTF-8
-	LinksOut     []string    `json:"links_out,omitempty"`
-	Headers      [][2]string `json:"headers,omitempty"`
-	Text         string      `json:"text,omitempty"`
-	SimHash      string      `json:"simhash,omitempty"` // of the text, 16 hexadecimal digits
+	Body          string      `json:"body,omitempty"`
+	BodyEncoding  string      `json:"body_encoding,omitempty"` // base64, or absent for UTF-8
+	LinksOut      []string    `json:"links_out,omitempty"`
+	Headers       [][2]string `json:"headers,omitempty"`
+	Text          string      `json:"text,omitempty"`
+	TextTruncated bool        `json:"text_truncated,omitempty"` // text, or a value of Fields, goes on behind the crawl's bound
+	SimHash       string      `json:"simhash,omitempty"`        // of the text, 16 hexadecimal digits
 
 	// Exchange is there where Config of the crawl asks for it, else nil.
 	Exchange *Exchange `json:"-"`

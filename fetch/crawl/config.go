@@ -34,6 +34,7 @@ type Config struct {
 	SinkPages    int           // pages that wait for the sink, at which no request starts: a crash has them fetched again; default 1,000
 	SinkWait     time.Duration // how long one may wait for the sink before no request starts, default 5 s
 	KnownURLs    int           // size of the cache of known URLs, default 1 M (8 bytes each)
+	MaxText      int           // bytes of a page's text, and of a field's value, in its record, default 1 MB
 	MaxLinks     int           // links taken from one page, default 20,000
 	MaxTries     int           // fetches of one URL at most, default 4
 	RetryCodes   []int         // statuses worth another attempt, default 408, 425, 429, 500, 502-504, 520-529
@@ -83,6 +84,7 @@ func (cfg *Config) fillDefaults() {
 	cfg.SinkPages = cmp.Or(cfg.SinkPages, 1000)
 	cfg.SinkWait = cmp.Or(cfg.SinkWait, 5*time.Second)
 	cfg.KnownURLs = cmp.Or(cfg.KnownURLs, 1<<20)
+	cfg.MaxText = cmp.Or(cfg.MaxText, 1<<20)
 	cfg.MaxLinks = cmp.Or(cfg.MaxLinks, 20_000)
 	cfg.MaxTries = cmp.Or(cfg.MaxTries, 4)
 	cfg.MaxRedirects = cmp.Or(cfg.MaxRedirects, 10)

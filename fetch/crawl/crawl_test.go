@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"seine/extract/fields"
+	"seine/extract/simhash"
 	"seine/extract/sink"
 	"seine/frontier"
 	"seine/frontier/memory"
@@ -543,6 +544,48 @@ func TestRecordFields(t *testing.T) {
 	if rec := got["http://a.example/no"]; rec.Error == nil || rec.Error.Class != causeRobots || rec.Attempts != 0 || rec.Status != 0 || rec.Body != "" || rec.Digest != "" || rec.Headers != nil {
 		t.Errorf("forbidden: %+v", rec)
 	}
+}
+
+// TestMaxText: the text of a record, and the values of its fields, end at the bound that
+// is given, and the record says so; what waits counts among the open bytes until the
+// record is in the sink.
+func TestMaxText(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, nil)
+	w.on("/long", same("text/html", "<p>"+strings.Repeat("words of a text ", 50_000)))
+	w.on("/short", same("text/html", "<p>words"))
+	set, err := fields.Compile([]fields.Rule{{Name: "whole", Text: "whole"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.cfg.Fields, r.cfg.Rules, r.cfg.MaxText = sink.FieldText|sink.FieldSimHash, set, 300_000
+	r.store.hold = true
+	r.seed("http://a.example/long", "http://b.example/short")
+	c := r.crawler()
+	wait := r.start(c)
+	until(t, "both pages wait for the output", func() bool { return r.store.waiting() == 2 })
+	if n := c.flow.held(); n < 600_000 || n > 700_000 {
+		t.Errorf("%d bytes are open, want text and field of 300,000 each", n)
+	}
+	r.store.flush()
+	until(t, "both are done", func() bool { return len(r.store.by(t)) == 2 })
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	long, short := r.store.by(t)["http://a.example/long"], r.store.by(t)["http://b.example/short"]
+	if n := len(long.Text); n < 299_990 || n > 300_000 || !long.TextTruncated {
+		t.Errorf("%d bytes of text, truncated: %v", n, long.TextTruncated)
+	}
+	if n := len(long.Fields); n < 299_990 || n > 300_100 {
+		t.Errorf("%d bytes of fields", n)
+	}
+	if short.TextTruncated || short.Text != "words" {
+		t.Errorf("short: %q, truncated: %v", short.Text, short.TextTruncated)
+	}
+	if want := fmt.Sprintf("%016x", simhash.Of([]byte(strings.Repeat("words of a text ", 50_000)))); long.SimHash != want {
+		t.Errorf("simhash %s, want that of the whole text, %s", long.SimHash, want)
+	}
+	checkIdle(t, c)
 }
 
 // TestRules: rules make the fields of the pages of their sites, and of no others.

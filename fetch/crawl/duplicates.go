@@ -63,7 +63,7 @@ func (w *worker) compare() {
 		q.record.Exchange = &own
 		w.wire = fetch.Wire{}
 	}
-	q.size = sizeOf(&q.record)
+	q.size = sizeOf(&q.record) - w.page.text // that the page counts already
 	p := w.page
 	p.size += q.size
 	p.charge(0)

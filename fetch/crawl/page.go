@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"seine/extract/fields"
-	"seine/extract/simhash"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/frontier"
@@ -33,7 +32,8 @@ type page struct {
 	likely     int          // how many there will be
 	linkDepth  uint32       // of the links
 	referrer   string       // that the links keep of it
-	size       int64        // what the candidates hold
+	size       int64        // what candidates and text hold
+	text       int64        // of size: until the record is in the sink
 	bytes      int64        // of size: what flow control knows of
 	pending    atomic.Int32 // candidates without a verdict
 	returned   atomic.Bool  // it goes back to be fetched again, for its record or a candidate found no place
@@ -94,10 +94,27 @@ func (p *page) charge(step int64) {
 	}
 }
 
+// holdText says how many bytes of text the page holds until its record is in the sink.
+func (p *page) holdText(n int) {
+	if more := int64(n) - p.text; more > 0 {
+		p.text += more
+		p.size += more
+		p.charge(chargeStep)
+	}
+}
+
+// dropText says that the text is in the sink.
+func (p *page) dropText() {
+	p.visit.loop.crawler.flow.add(-p.text)
+	p.size -= p.text
+	p.bytes -= p.text
+	p.text = 0
+}
+
 // dropCandidates lets go of what a page that failed brought up.
 func (p *page) dropCandidates(c *Crawler) {
 	c.flow.add(-p.bytes)
-	p.candidates, p.size, p.bytes = nil, 0, 0
+	p.candidates, p.size, p.bytes, p.text = nil, 0, 0, 0
 }
 
 // Causes of retries and of the dead that package crawl names; the others
@@ -417,14 +434,15 @@ func (w *worker) recordAnswer() {
 	}
 	if w.scan {
 		f := w.scanner.Facts()
-		r.Title, r.Text = string(f.Title), string(f.Text)
+		r.Title, r.Text, r.TextTruncated = string(f.Title), string(f.Text), f.TextCut
 		r.Charset, r.NoIndex, r.Links = f.Charset, f.NoIndex, w.scanner.Counts().Found
-		if wanted.Has(sink.FieldSimHash) && len(f.Text) > 0 {
-			r.SimHash = fmt.Sprintf("%016x", simhash.Of(f.Text))
+		if wanted.Has(sink.FieldSimHash) && f.SimHash != 0 {
+			r.SimHash = fmt.Sprintf("%016x", f.SimHash)
 		}
 		if w.rules != nil && f.Markup {
-			r.Fields = w.applyRules(f.Charset)
+			w.applyRules(f.Charset)
 		}
+		w.page.holdText(len(r.Text) + len(r.Fields))
 	}
 	r.LinksOut = w.linksOut
 	if wanted.Has(sink.FieldBody) {
@@ -443,21 +461,22 @@ func (w *worker) recordAnswer() {
 // applyRules makes the fields of the page at hand. Rules run through libraries
 // that walk whatever trees the web has: one that panics costs the page its
 // fields, and not the program.
-func (w *worker) applyRules(encoding string) (made []byte) {
+func (w *worker) applyRules(encoding string) {
 	log := w.crawler.cfg.Log.With("url", w.rec.URL)
 	defer func() {
 		if v := recover(); v != nil {
 			log.Error("rules of fields panicked; the page has none", "panic", v, "stack", string(debug.Stack()))
-			made = nil
 		}
 	}()
 	var err error
 	if w.parsed, err = fields.NewPage(w.body, encoding, &w.url); err != nil {
 		log.Error("rules of fields cannot read the page; it has none", "err", err)
-		return nil
+		return
 	}
+	w.parsed.MaxText = w.crawler.cfg.MaxText
 	result := w.rules.Apply(w.parsed)
-	return result.AppendJSON(nil)
+	w.rec.Fields = result.AppendJSON(nil)
+	w.rec.TextTruncated = w.rec.TextTruncated || result.Truncated
 }
 
 // countAnswer counts the request just made, whatever becomes of its URL: a site that
@@ -586,6 +605,7 @@ func (v *visit) logURL(o *frontier.Outcome, item *frontier.Item, url func([]byte
 func (p *page) recorded(err error) {
 	c := p.visit.loop.crawler
 	c.flow.wrote(p)
+	p.dropText()
 	c.admitting.Add(1)
 	if err != nil {
 		c.endWith(fmt.Errorf("crawl: the sink lost a record, so its page was not settled: %w", err))

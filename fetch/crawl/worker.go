@@ -98,7 +98,7 @@ func (c *Crawler) newScanner(pol *policy) *extract.Page {
 	parsing := c.cfg.Canon
 	parsing.MaxLength = pol.settings.LongestURL()
 	return extract.NewPage(extract.PageConfig{
-		Config:         extract.Config{Robots: c.robotsAgent(), Text: c.cfg.Fields&(sink.FieldText|sink.FieldSimHash) != 0, MaxTag: max(leastMaxTag, 2*parsing.MaxLength)},
+		Config:         extract.Config{Robots: c.robotsAgent(), Text: c.cfg.Fields.Has(sink.FieldText), SimHash: c.cfg.Fields.Has(sink.FieldSimHash), MaxText: c.cfg.MaxText, MaxTag: max(leastMaxTag, 2*parsing.MaxLength)},
 		Canon:          parsing,
 		LimitBy:        c.cfg.Frontier.Layout().LimitBy,
 		Follow:         pol.follow,
@@ -238,6 +238,7 @@ func (w *worker) Write(p []byte) (int, error) {
 	}
 	if w.scan {
 		w.scanner.Write(p) //nolint:errcheck // it never fails
+		w.page.holdText(len(w.scanner.Facts().Text))
 	}
 	return len(p), nil
 }

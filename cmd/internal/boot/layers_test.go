@@ -33,7 +33,7 @@ var layers = map[string][]string{
 	"extract/simhash":       {},
 	"extract/charset":       {},
 	"extract/mediatype":     {},
-	"extract":               {"extract/charset", "extract/mediatype", "frontier/canon", "fetch/inflate"},
+	"extract":               {"extract/charset", "extract/simhash", "extract/mediatype", "frontier/canon", "fetch/inflate"},
 	"extract/sink":          {},
 	"extract/sink/sinktest": {"extract/sink"},
 	"extract/sink/frame":    {},
@@ -43,7 +43,7 @@ var layers = map[string][]string{
 	"extract/sink/postgres": {"extract/sink"},
 	"extract/sink/redis":    {"extract/sink", "shard"},
 	"extract/sink/warc":     {"extract/sink", "extract/sink/frame"},
-	"fetch/crawl":           {"frontier", "fetch", "fetch/cookie", "fetch/robots", "extract", "extract/fields", "extract/simhash", "extract/sink", "frontier/canon"},
+	"fetch/crawl":           {"frontier", "fetch", "fetch/cookie", "fetch/robots", "extract", "extract/fields", "extract/sink", "frontier/canon"},
 	"fetch/fetcher":         {"fetch/crawl", "fetch", "fetch/robots", "frontier", "frontier/canon", "frontier/memory", "frontier/redis", "shard"},
 }
 
