@@ -112,6 +112,9 @@ func compare(tb testing.TB, d *Decoder, f Format, src, dst []byte) {
 			return
 		}
 	}
+	if f == Deflate && len(src) == 1 && gots == short && wants == bad { // one byte does not tell zlib from blocks
+		return
+	}
 	tb.Fatalf("%x: %s (%v) after %d bytes, standard library: %s after %d", src, gots, err, len(got), wants, len(want))
 }
 

@@ -7,7 +7,9 @@ import (
 	"iter"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -47,6 +49,33 @@ func TestSplittings(t *testing.T) {
 		for range 50 {
 			check("at random", func() int { return 1 + rng.IntN(1<<rng.IntN(14)) }, func() int { return MaxMatch + rng.IntN(1<<rng.IntN(14)) })
 		}
+	}
+}
+
+// Room that is just enough is enough, and less is said to be less, for each number
+// of bytes that the fast loop or the last step of a copy could overstep.
+func TestRoom(t *testing.T) {
+	dst := make([]byte, 1<<20)
+	var d Decoder
+	for _, s := range append(samples(t), seeds(t)...) {
+		want, v := standard(s.format, s.packed)
+		if v != good {
+			continue
+		}
+		for n := len(want) + fastRoom; n >= max(0, len(want)-fastRoom); n-- {
+			dst[n] = 0xa5
+			got, _, err := whole(&d, s.format, s.packed, dst[:0:n])
+			if n < len(want) && err != ErrRoom || n >= len(want) && err != nil ||
+				!bytes.HasPrefix(want, got) || len(got)+MaxMatch <= min(n, len(want)) || dst[n] != 0xa5 {
+				t.Fatalf("%s in %d bytes: %v, %d of %d", s.name, n, err, len(got), len(want))
+			}
+		}
+	}
+	seeds := seeds(t)
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 20_000 { // damaged ones: nothing oversteps, or Go would panic
+		s, other := seeds[rng.IntN(len(seeds))], seeds[rng.IntN(len(seeds))]
+		whole(&d, s.format, mutate(rng, s.packed, other.packed), dst[:0:rng.IntN(20_000)])
 	}
 }
 
@@ -113,10 +142,8 @@ func seeds(tb testing.TB) []sample {
 			}
 		}
 	}
-	for range 3 { // as often as the others
-		for _, s := range handmade(tb) {
-			all = append(all, s, s)
-		}
+	for _, odd := range oddStreams(tb) {
+		all = append(all, sample{odd.name, odd.format, odd.packed})
 	}
 	return all
 }
@@ -146,25 +173,90 @@ func mutate(rng *rand.Rand, b, other []byte) []byte {
 	return b
 }
 
-// handmade are streams that encoders seldom write.
-func handmade(tb testing.TB) []sample {
-	var all []sample
-	for _, s := range []struct {
-		name   string
-		format Format
-		hex    string
-	}{
-		{"one distance code of one bit", Raw, "0dc081000000008020d6fd25ae18"},
-		{"no distance code, and a distance", Gzip, "1f8b08000000000000030dc0010900000080a0adfd3f91c445e598ad04000000"},
-		{"the header has a checksum", Gzip, "1f8b080200000000020325154b4c4a4ec48100d18ef6a81b000000"},
-	} {
-		b, err := hex.DecodeString(s.hex)
-		if err != nil {
-			tb.Fatal(s.name, err)
+// Each fault has its error, and the standard library finds it too.
+func TestFaults(t *testing.T) {
+	dst := make([]byte, 0, 1<<20)
+	var d Decoder
+	for _, s := range oddStreams(t) {
+		compare(t, &d, s.format, s.packed, dst)
+		if _, _, err := whole(&d, s.format, s.packed, dst); err != s.want {
+			t.Errorf("%s: %v, want %v", s.name, err, s.want)
 		}
-		all = append(all, sample{s.name, s.format, b})
 	}
-	return all
+}
+
+// odd is a stream that encoders seldom or never write.
+type odd struct {
+	name   string
+	format Format
+	packed []byte
+	want   error
+}
+
+func oddStreams(tb testing.TB) []odd {
+	unhex := func(s string) []byte {
+		b, err := hex.DecodeString(s)
+		if err != nil {
+			tb.Fatal(s, err)
+		}
+		return b
+	}
+	const (
+		gzipHead = "1f8b0800000000000003"
+		withSum  = "1f8b080200000000020325154b4c4a4ec48100d18ef6a81b000000" // the header has a checksum
+	)
+	change := func(s string, at int, to byte) []byte {
+		b := unhex(s)
+		b[(at+len(b))%len(b)] = to
+		return b
+	}
+	name := append(unhex("1f8b0808000000000003"), bytes.Repeat([]byte("n"), 512)...)
+	rest := unhex(withSum)[12:]
+	return []odd{
+		{"one distance code of one bit", Raw, unhex("0dc081000000008020d6fd25ae18"), nil},
+		{"no distance code, and a distance", Gzip, unhex(gzipHead + "0dc0010900000080a0adfd3f91c445e598ad04000000"), ErrCorrupt},
+		{"block of the fourth type", Raw, bitStream("1 11"), ErrCorrupt},
+		{"stored length and its complement differ", Raw, unhex("0105000000"), ErrCorrupt},
+		{"fixed length symbol 286", Raw, bitStream("1 10 11000110 00000"), ErrCorrupt},
+		{"fixed distance symbol 30", Raw, bitStream("1 10 10010001 0000001 11110"), ErrCorrupt},
+		{"match before any byte", Raw, bitStream("1 10 0000001 00000"), ErrCorrupt},
+		{"match that reaches back one too far", Raw, bitStream("1 10 10010001 0000001 00001"), ErrCorrupt},
+		{"match that reaches back to the first byte", Raw, bitStream("1 10 10010001 0000001 00000 0000000"), nil},
+		{"287 literals and lengths", Raw, bitStream("1 01 01111 00000 0000"), ErrCorrupt},
+		{"31 distances", Raw, bitStream("1 01 00000 01111 0000"), ErrCorrupt},
+		{"repeats what was not", Raw, bitStream("1 01 00000 00000 0000 100 000 000 100 1 00"), ErrCorrupt},
+		{"three codes of one bit", Raw, bitStream("1 01 00000 00000 0000 100 100 000 100"), ErrCorrupt},
+		{"a code of two bits alone", Raw, bitStream("1 01 00000 00000 0000 010 000 000 000"), ErrCorrupt},
+		{"zeros past the last length", Raw, bitStream("1 01 00000 00000 0000 000 000 100 100 1 1111111 1 1111111"), ErrCorrupt},
+		{"header with a checksum", Gzip, unhex(withSum), nil},
+		{"header with a wrong checksum", Gzip, change(withSum, 10, 0), ErrHeader},
+		{"magic", Gzip, change(withSum, 1, 0), ErrHeader},
+		{"method", Gzip, change(withSum, 2, 7), ErrHeader},
+		{"reserved flag", Gzip, change(withSum, 3, 0x22), ErrHeader},
+		{"checksum", Gzip, change(withSum, -5, 0), ErrChecksum},
+		{"size", Gzip, change(withSum, -1, 1), ErrChecksum},
+		{"name of 511 bytes", Gzip, slices.Concat(name[:len(name)-1], []byte{0}, rest), nil},
+		{"name of 512 bytes", Gzip, slices.Concat(name, []byte{0}, rest), ErrHeader},
+		{"zlib", Deflate, unhex("789c030000000001"), nil},
+		{"zlib with a wrong checksum", Deflate, unhex("789c030000000002"), ErrChecksum},
+		{"zlib with a window of 64 KB", Deflate, unhex("881c030000000001"), ErrHeader},
+		{"zlib with a dictionary of no bytes", Deflate, unhex("782000000001030000000001"), nil},
+		{"zlib with another dictionary", Deflate, unhex("782000000002030000000001"), ErrHeader},
+		{"blocks alone", Deflate, unhex("0300"), nil},
+		{"nothing", Deflate, nil, io.ErrUnexpectedEOF},
+		{"no member", Gzip, nil, io.ErrUnexpectedEOF},
+	}
+}
+
+// bitStream packs bits, the first lowest.
+func bitStream(s string) (packed []byte) {
+	for i, c := range strings.ReplaceAll(s, " ", "") {
+		if i%8 == 0 {
+			packed = append(packed, 0)
+		}
+		packed[i/8] |= byte(c-'0') << (i % 8)
+	}
+	return packed
 }
 
 // A body is judged by its own codes: a decoder that keeps the distance codes of the
