@@ -46,8 +46,13 @@ func NewMaker(layout Layout) *Maker {
 }
 
 // Make parses an absolute URL. The candidate has seed standing, class 0 and
-// memory of its own; errors are those of canon.
-func (m *Maker) Make(raw string) (Candidate, error) {
+// memory of its own; its credentials are for its whole origin. Errors are those of
+// canon.
+func (m *Maker) Make(raw string) (Candidate, error) { return m.make(raw, true) }
+
+// make is Make; keep says whether credentials are for the origin, or stay in the
+// URL and are for it alone.
+func (m *Maker) make(raw string, keep bool) (Candidate, error) {
 	if err := m.parser.Parse(&m.url, []byte(raw)); err != nil {
 		return Candidate{}, err
 	}
@@ -55,7 +60,16 @@ func (m *Maker) Make(raw string) (Candidate, error) {
 		return Candidate{}, fmt.Errorf("%w: it has %d bytes, and the crawl takes %d (--max-url)", canon.ErrTooLong, n, m.MaxURL)
 	}
 	site, fingerprint := m.sites.Fingerprint(&m.url)
-	return Candidate{URL: string(m.url.Fetch()), Site: site.Name, Fingerprint: fingerprint, Seed: true}, nil
+	c := Candidate{Site: site.Name, Fingerprint: fingerprint, Seed: true}
+	if !keep || !m.url.HasUserinfo() {
+		c.URL = string(m.url.Fetch())
+		return c, nil
+	}
+	if tooLong(&m.url) {
+		return Candidate{}, fmt.Errorf("credentials and origin have more than %d bytes", CredentialBytes)
+	}
+	c.URL, c.Credentials = m.url.String(), string(m.url.Userinfo())
+	return c, nil
 }
 
 // sitemapRequest starts request ids of sitemaps.

@@ -24,6 +24,7 @@ type Candidate struct {
 	Referrer    string            // page that linked to it, as records name it; "" where that is not wanted
 	From        string            // URL that redirects to it, as records name it; "" of others
 	Again       string            // request id that queues a known URL once more, or ""
+	Credentials string            // user name and password for its origin, as a URL holds them; Admit keeps them with the site, known URL or not
 	Waits       bool              // whoever asks keeps it where memory is scarce: Full then, not Capped
 }
 
@@ -159,15 +160,16 @@ type Item struct {
 // Visit is up to k URLs of one site, lent with the whole site until Deadline.
 type Visit struct {
 	Lease
-	Shard    int
-	Items    []Item
-	Deadline time.Time     // by the caller's monotonic clock, counted from before the call
-	Delay    time.Duration // delay as the last visit left it, 0 = none yet
-	Why      string        // reasons of the delay as the last visit left them
-	Failures int           // fetches failed in a row
-	First    bool          // the site has no clock: nobody asked it in the last day, and nothing that holds for a day is kept of it
-	Override string        // per-site settings as JSON, or ""
-	Cookies  string        // as Settlement.Cookies left them, "" = none
+	Shard       int
+	Items       []Item
+	Deadline    time.Time     // by the caller's monotonic clock, counted from before the call
+	Delay       time.Duration // delay as the last visit left it, 0 = none yet
+	Why         string        // reasons of the delay as the last visit left them
+	Failures    int           // fetches failed in a row
+	First       bool          // the site has no clock: nobody asked it in the last day, and nothing that holds for a day is kept of it
+	Override    string        // per-site settings as JSON, or ""
+	Cookies     string        // as Settlement.Cookies left them, "" = none
+	Credentials string        // of its origins, see CredentialsFor; "" = none
 }
 
 // MaxCookies is how many bytes of cookies a site has at most.
@@ -262,11 +264,12 @@ type DeadLetter struct {
 
 // SiteChange alters what a shard keeps for one site; nil fields stay.
 type SiteChange struct {
-	Paused   *bool
-	Blocked  *bool   // blocked: queue dropped, admission answers Capped, visits end as gone
-	Cap      *int64  // URLs admitted at most, 0 = as the crawl says
-	Override *string // per-site settings as JSON, "" = none
-	Reason   string  // why it is paused or blocked, for Stopped
+	Paused      *bool
+	Blocked     *bool   // blocked: queue dropped, admission answers Capped, visits end as gone
+	Cap         *int64  // URLs admitted at most, 0 = as the crawl says
+	Override    *string // per-site settings as JSON, "" = none
+	Credentials *string // of its origins, as Visit has them, "" = none
+	Reason      string  // why it is paused or blocked, for Stopped
 }
 
 // ShardStats counts one shard. Gauges say what is there, totals only grow.

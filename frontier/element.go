@@ -25,14 +25,15 @@ type element struct {
 	Again     bool            `json:"again"`
 	Seed      *bool           `json:"seed"` // false: a link, that scope binds
 	Redirects uint8           `json:"redirects"`
-	Trail     string          `json:"trail"`      // of them
-	Sitemap   bool            `json:"sitemap"`    // read it as a sitemap or feed, whatever its type
-	SitemapOf string          `json:"sitemap_of"` // host that named it as its own
-	Referrer  string          `json:"referrer"`   // page that linked to it
-	From      string          `json:"from"`       // URL that redirects to it
-	Attempts  uint8           `json:"attempts"`   // of an exported one: what it had behind it; it begins anew
-	Cause     string          `json:"cause"`      // of an exported dead letter; it is tried anew
-	Error     string          `json:"error"`      // its last
+	Trail     string          `json:"trail"`            // of them
+	Sitemap   bool            `json:"sitemap"`          // read it as a sitemap or feed, whatever its type
+	SitemapOf string          `json:"sitemap_of"`       // host that named it as its own
+	Referrer  string          `json:"referrer"`         // page that linked to it
+	From      string          `json:"from"`             // URL that redirects to it
+	Attempts  uint8           `json:"attempts"`         // of an exported one: what it had behind it; it begins anew
+	Cause     string          `json:"cause"`            // of an exported dead letter; it is tried anew
+	Kept      bool            `json:"keep_credentials"` // of an exported link: those in its URL are for its origin, as a seed's are
+	Error     string          `json:"error"`            // its last
 }
 
 // The bounds of an element.
@@ -60,13 +61,16 @@ type FeedItem struct {
 // waits where memory is scarce; a request id is made anew. Credentials in its URL are kept, as in the
 // queue; the line belongs where only its owner reads.
 func AppendElement(dst []byte, c *Candidate) []byte {
-	dst = appendString(append(dst, `{"v":1,"url":`...), c.URL)
+	dst = appendString(append(dst, `{"v":1,"url":`...), withUserinfo(c.URL, c.Credentials))
 	dst = append(dst, `,"priority":`...)
 	dst = strconv.AppendUint(dst, uint64(c.Priority), 10)
 	dst = append(dst, `,"depth":`...)
 	dst = strconv.AppendUint(dst, uint64(c.Depth), 10)
 	if !c.Seed {
 		dst = append(dst, `,"seed":false`...)
+	}
+	if c.Credentials != "" && (!c.Seed || c.Redirects > 0) {
+		dst = append(dst, `,"keep_credentials":true`...)
 	}
 	if c.Redirects > 0 {
 		dst = append(dst, `,"redirects":`...)
@@ -98,10 +102,10 @@ func AppendElement(dst []byte, c *Candidate) []byte {
 
 // AppendExported appends an entry as a line of JSON, as AppendElement does, with the
 // attempts it had and, of a dead letter, the cause and its last error, which readers
-// of elements pass over.
-func AppendExported(dst []byte, e *Entry, cause, text string) []byte {
+// of elements pass over. credentials are those that its site keeps for its origin.
+func AppendExported(dst []byte, e *Entry, credentials, cause, text string) []byte {
 	c := Candidate{URL: e.URL, Priority: e.Priority, Depth: e.Depth, Redirects: e.Redirects, Trail: e.Trail, Seed: e.Seed, Meta: e.Meta,
-		Sitemap: e.Sitemap, SitemapOf: e.SitemapOf, Referrer: e.Referrer, From: e.From}
+		Sitemap: e.Sitemap, SitemapOf: e.SitemapOf, Referrer: e.Referrer, From: e.From, Credentials: credentials}
 	dst = bytes.TrimSuffix(AppendElement(dst, &c), []byte("}\n"))
 	if e.Attempts > 0 {
 		dst = strconv.AppendUint(append(dst, `,"attempts":`...), uint64(e.Attempts), 10)
@@ -162,7 +166,8 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 	if err := checkText(e.URL); err != nil {
 		return FeedItem{}, err
 	}
-	c, err := m.Make(e.URL)
+	begins := (e.Seed == nil || *e.Seed) && e.Redirects == 0
+	c, err := m.make(e.URL, begins || e.Kept)
 	if err != nil {
 		return FeedItem{}, err
 	}

@@ -55,27 +55,28 @@ const (
 
 // SiteState is what a shard keeps of one site.
 type SiteState struct {
-	Site     string
-	Met      bool // anything is kept of it
-	Place    Place
-	Class    int           // of a ready site
-	Due      time.Duration // until a ready or held site is due, below 0 = it was
-	Clock    time.Duration // until its next request may start, below 0 = it might have
-	Delay    time.Duration // as the last visit left it, 0 = none yet
-	Why      string
-	Failures int
-	Queued   [4]int64 // by class
-	Again    int64    // URLs that wait to be fetched again
-	Waiting  int64
-	Lease    Lease         // of a lent one
-	Left     time.Duration // of its lease
-	Open     int64         // URLs of it
-	Paused   *Stop
-	Blocked  *Stop
-	Cap      int64 // of its own, 0 = as the crawl says
-	Admitted int64 // counted while it has a cap
-	Override string
-	Tally    Tally
+	Site        string
+	Met         bool // anything is kept of it
+	Place       Place
+	Class       int           // of a ready site
+	Due         time.Duration // until a ready or held site is due, below 0 = it was
+	Clock       time.Duration // until its next request may start, below 0 = it might have
+	Delay       time.Duration // as the last visit left it, 0 = none yet
+	Why         string
+	Failures    int
+	Queued      [4]int64 // by class
+	Again       int64    // URLs that wait to be fetched again
+	Waiting     int64
+	Lease       Lease         // of a lent one
+	Left        time.Duration // of its lease
+	Open        int64         // URLs of it
+	Paused      *Stop
+	Blocked     *Stop
+	Cap         int64 // of its own, 0 = as the crawl says
+	Admitted    int64 // counted while it has a cap
+	Override    string
+	Credentials string // as Visit has them; a secret
+	Tally       Tally
 }
 
 // EntryPlace names a queue, the retries or the visit of a site.

@@ -19,7 +19,7 @@ import (
 
 type exportCmd struct {
 	File        string `arg:"" name:"file.zst" help:"File for the URLs. The settings go to FILE.yaml beside it."`
-	Credentials bool   `help:"Include the credentials in URLs and settings."`
+	Credentials bool   `help:"Include the credentials of URLs, origins and settings."`
 }
 
 // Run writes the files; those that are there are complete.
@@ -72,6 +72,7 @@ func (c *exportCmd) write(ctx context.Context, f frontier.Operated, w io.Writer)
 	var line []byte
 	left, err := ask.Export(ctx, f, func(e *ask.Exported) error {
 		if !c.Credentials {
+			e.Credentials = ""
 			for _, url := range []*string{&e.URL, &e.Referrer, &e.From} {
 				if strings.Contains(*url, "@") {
 					*url = frontier.ShownURL(*url)
@@ -79,7 +80,7 @@ func (c *exportCmd) write(ctx context.Context, f frontier.Operated, w io.Writer)
 			}
 			e.Text = frontier.HideCredentials(e.Text)
 		}
-		line = frontier.AppendExported(line[:0], &e.Entry, e.Cause, e.Text)
+		line = frontier.AppendExported(line[:0], &e.Entry, e.Credentials, e.Cause, e.Text)
 		_, err := packed.Write(line)
 		return err
 	})

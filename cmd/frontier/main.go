@@ -47,6 +47,7 @@ type cli struct {
 	Resume   resumeCmd   `cmd:"" help:"Lease sites again after a pause."`
 	Block    blockCmd    `cmd:"" help:"Drop the queue of a site and admit no more of its URLs."`
 	Unblock  unblockCmd  `cmd:"" help:"Admit URLs of a blocked site again. The URLs that block dropped stay known: queue them with seed --again."`
+	Forget   forgetCmd   `cmd:"" help:"Remove the credentials that a site's seeds brought."`
 	Dead     deadCmd     `cmd:"" help:"List, count, retry or drop dead letters."`
 	Bloom    bloomCmd    `cmd:"" help:"Show, measure, dump or load the Bloom filters."`
 	Check    checkCmd    `cmd:"" help:"Check the data of every shard, and repair it."`

@@ -37,25 +37,26 @@ type visit struct {
 	naming naming   // of the host that is asked next
 	rules  rulesHop // how far the way to its rules of robots.txt is
 
-	mu       sync.Mutex
-	next     int // of urls: that starts next
-	underway int
-	parked   bool // no starter: as many requests are under way as may be, or all have started
-	over     bool // no further request starts
-	clock    siteClock
-	extra    [][2]string   // headers of this site only; replaced, never changed
-	cookies  *siteCookies  // nil where the crawl keeps none
-	legacy   bool          // its server needs old key exchanges
-	deadline time.Duration // of the lease, by Config.Elapsed
-	dead     *deadSite     // why no URL of this visit is asked for, once that is known
-	aside    bool          // no further request in this visit: its site failed too often
-	open     int           // URLs not settled yet
-	outcomes []frontier.Outcome
-	free     *frontier.Release
-	freed    bool          // the site is given back
-	asked    int           // requests for pages
-	queued   time.Duration // that they waited for their share of an address, in all
-	dirty    bool          // waits in the settler; guarded by the settler's lock
+	mu          sync.Mutex
+	next        int // of urls: that starts next
+	underway    int
+	parked      bool // no starter: as many requests are under way as may be, or all have started
+	over        bool // no further request starts
+	clock       siteClock
+	extra       [][2]string   // headers of this site only; replaced, never changed
+	cookies     *siteCookies  // nil where the crawl keeps none
+	credentials string        // of the site's origins, as frontier.CredentialsFor reads them
+	legacy      bool          // its server needs old key exchanges
+	deadline    time.Duration // of the lease, by Config.Elapsed
+	dead        *deadSite     // why no URL of this visit is asked for, once that is known
+	aside       bool          // no further request in this visit: its site failed too often
+	open        int           // URLs not settled yet
+	outcomes    []frontier.Outcome
+	free        *frontier.Release
+	freed       bool          // the site is given back
+	asked       int           // requests for pages
+	queued      time.Duration // that they waited for their share of an address, in all
+	dirty       bool          // waits in the settler; guarded by the settler's lock
 }
 
 // deadSite is why the URLs of a site end without being asked for.
@@ -70,7 +71,7 @@ func newVisit(l *shardLoop, lent frontier.Visit, deadline time.Duration) *visit 
 		v.clock.adaptive = lent.Delay
 	}
 	v.follow(l.crawler.policy.Load())
-	v.cookies = cookiesOf(l, &lent)
+	v.cookies, v.credentials = cookiesOf(l, &lent), lent.Credentials
 	v.dead = l.crawler.deadSites.get(lent.Site)
 	return v
 }
@@ -374,11 +375,12 @@ func (v *visit) follow(pol *policy) {
 	v.mu.Unlock()
 }
 
-// request asks for a URL of this site, with what its rule adds.
+// request asks for a URL of this site, with what its rule adds, and the credentials of
+// its origin, which a rule's Authorization beats.
 func (v *visit) request(url string) fetch.Request {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return fetch.Request{URL: url, Header: v.extra, TLSLegacy: v.legacy}
+	return fetch.Request{URL: frontier.WithCredentials(url, v.credentials), Header: v.extra, TLSLegacy: v.legacy}
 }
 
 // sent moves the clock for a request that has just gone out.

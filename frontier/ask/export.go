@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +15,8 @@ type Exported struct {
 	frontier.Entry
 	Cause string // of a dead letter, else ""
 	Text  string // its last error
+
+	Credentials string // that its site keeps for its origin
 }
 
 // Left counts what an export wrote.
@@ -50,9 +53,15 @@ func Export(ctx context.Context, f frontier.Operated, each func(*Exported) error
 		}
 	}
 	// Last, for what dies meanwhile.
-	_, err := frontier.WalkDead(ctx, f, frontier.DeadFilter{}, func(_ int, batch []frontier.DeadLetter) (int, error) {
+	_, err := frontier.WalkDead(ctx, f, frontier.DeadFilter{}, func(k int, batch []frontier.DeadLetter) (int, error) {
+		kept, err := x.credentials(k, batch)
+		if err != nil {
+			return 0, err
+		}
 		for i := range batch {
-			if err := each(&Exported{batch[i].Entry, batch[i].Cause, batch[i].Text}); err != nil {
+			e := &Exported{Entry: batch[i].Entry, Cause: batch[i].Cause, Text: batch[i].Text}
+			e.Credentials = credentialsOf(e.URL, kept[batch[i].Site])
+			if err := each(e); err != nil {
 				return 0, err
 			}
 			x.left.Dead++
@@ -68,6 +77,34 @@ type exporting struct {
 	f    frontier.Operated
 	each func(*Exported) error
 	left Left
+	kept string // credentials of the site at hand
+}
+
+// credentials are what the sites of dead letters keep.
+func (x *exporting) credentials(k int, batch []frontier.DeadLetter) (map[string]string, error) {
+	kept := make(map[string]string)
+	for i := range batch {
+		kept[batch[i].Site] = ""
+	}
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(kept)), frontier.SitesMost) {
+		states, err := x.f.SiteStates(x.ctx, k, some)
+		if err != nil {
+			return nil, err
+		}
+		for i := range states {
+			kept[states[i].Site] = states[i].Credentials
+		}
+	}
+	return kept, nil
+}
+
+// credentialsOf are those for a URL that holds none itself.
+func credentialsOf(url, kept string) string {
+	origin, ok := frontier.OriginOf(url)
+	if !ok {
+		return ""
+	}
+	return frontier.CredentialsFor(kept, origin)
 }
 
 // atOnce is how many small sites are read side by side.
@@ -130,7 +167,9 @@ func (x *exporting) look(k int, sites []frontier.SiteState, whole bool) error {
 		return err
 	}
 	for i := range sites {
-		if s := &sites[i]; !isSmall(s) {
+		s := &sites[i]
+		x.kept = s.Credentials
+		if !isSmall(s) {
 			if err := x.read(x.ctx, k, s, whole, x.give); err != nil {
 				return err
 			}
@@ -213,7 +252,9 @@ func (x *exporting) queue(ctx context.Context, k int, at frontier.EntryPlace, ta
 // give gives entries on, and counts them.
 func (x *exporting) give(list []frontier.Standing, n *int64) error {
 	for i := range list {
-		if err := x.each(&Exported{Entry: list[i].Entry}); err != nil {
+		e := &Exported{Entry: list[i].Entry}
+		e.Credentials = credentialsOf(e.URL, x.kept)
+		if err := x.each(e); err != nil {
 			return err
 		}
 		*n++

@@ -72,6 +72,7 @@ var clauses = []struct {
 	{"settle/retry", settleRetry},
 	{"settle/retry only and new work", settleRetryOnly},
 	{"settle/late outcomes of a freed site", settleLateOutcomes},
+	{"credentials/kept by origin", credentialsKept},
 	{"cookies/stay", cookiesStay},
 	{"cookies/late", cookiesLate},
 	{"again/waits", againWaits},

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"seine/frontier"
@@ -39,8 +40,41 @@ func (f *Frontier) Admit(ctx context.Context, k int, candidates []frontier.Candi
 		}
 	}
 	p.lock()
-	p.admit(candidates, verdicts)
-	return p.unlock(ctx, "admit")
+	if frontier.HasCredentials(candidates) {
+		err = frontier.AdmitKept(candidates, verdicts, p.keepCredentials, func(c []frontier.Candidate, v []frontier.Verdict) error {
+			p.admit(c, v)
+			return nil
+		})
+	} else {
+		p.admit(candidates, verdicts)
+	}
+	return errors.Join(err, p.unlock(ctx, "admit"))
+}
+
+// keepCredentials keeps those of the origin of a candidate with its site: Admitted,
+// or Capped where the site has those of other origins, as many as it may.
+func (p *shardState) keepCredentials(c *frontier.Candidate) (frontier.Verdict, error) {
+	origin, ok := frontier.OriginOf(c.URL)
+	s := p.site(c.Site)
+	kept := ""
+	if s.extra != nil {
+		kept = s.extra.auth
+	}
+	if ok {
+		kept, ok = frontier.AddCredentials(kept, origin, c.Credentials)
+	}
+	if ok {
+		s.more().auth = kept
+	}
+	if !s.busy() {
+		s.clock = max(s.clock, p.now) // from which it is kept for a day
+		p.place(s)
+	}
+	p.changed(s)
+	if !ok {
+		return frontier.Capped, nil
+	}
+	return frontier.Admitted, nil
 }
 
 func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.Verdict) {

@@ -31,6 +31,9 @@ func (p *shardState) alter(name string, change *frontier.SiteChange) {
 	if change.Override != nil {
 		s.more().override = strings.Clone(*change.Override)
 	}
+	if change.Credentials != nil {
+		s.more().auth = strings.Clone(*change.Credentials)
+	}
 	if change.Blocked != nil {
 		s.blocked = *change.Blocked
 		p.stop(s, 1, s.blocked, change.Reason)

@@ -64,7 +64,7 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 	}
 	state.Tally = s.tally.shown()
 	if s.extra != nil {
-		state.Cap, state.Admitted, state.Override = s.extra.cap, s.extra.admitted, s.extra.override
+		state.Cap, state.Admitted, state.Override, state.Credentials = s.extra.cap, s.extra.admitted, s.extra.override, s.extra.auth
 	}
 	state.Met = state.Place != frontier.PlaceIdle || s.clock > 0 || state.Admitted > 0
 	return state

@@ -163,16 +163,19 @@ func (p *shardState) keepSite(s *site) {
 			v = binary.AppendVarint(append(v, e.class), e.seq)
 		}
 	}
-	cookies := ""
+	cookies, auth := "", ""
 	if s.extra != nil {
-		cookies = s.extra.cookies
+		cookies, auth = s.extra.cookies, s.extra.auth
 	}
-	if t := &s.tally; t.since != 0 || cookies != "" {
+	if t := &s.tally; t.since != 0 || cookies+auth != "" {
 		v = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(v, t.pages), t.dead), t.since)
 		v = appendText(v, t.last)
 	}
-	if cookies != "" {
+	if cookies+auth != "" {
 		v = appendText(v, cookies)
+	}
+	if auth != "" {
+		v = appendText(v, auth)
 	}
 	p.value = v
 	p.tx.Set(p.key, v)

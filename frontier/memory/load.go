@@ -127,6 +127,9 @@ func (l *loader) loadSite(key, value []byte) bool {
 	if len(r.b) > 0 { // nor these
 		s.more().cookies = r.text()
 	}
+	if len(r.b) > 0 {
+		s.more().auth = r.text()
+	}
 	return !r.bad
 }
 

@@ -100,6 +100,7 @@ type extra struct {
 	why      string
 	override string
 	cookies  string
+	auth     string // credentials of its origins
 	cap      int64
 	admitted int64   // counted only while a cap applies
 	stops    [2]stop // of the pause and of the block
@@ -177,7 +178,12 @@ func (p *shardState) age(s *site) {
 
 // keeps says whether something of the site outlasts the day.
 func (s *site) keeps() bool {
-	return s.lent != nil || s.paused || s.blocked || s.extra != nil && (s.extra.cap != 0 || s.extra.override != "" || s.extra.admitted != 0)
+	return s.lent != nil || s.paused || s.blocked || s.extra != nil && (s.extra.cap != 0 || s.extra.override != "" || s.extra.admitted != 0 || s.extra.auth != "" && s.busy())
+}
+
+// busy says whether anything of the site is queued, lent or waits.
+func (s *site) busy() bool {
+	return s.best() < len(s.queues) || len(s.waits) > 0 || s.again != nil || s.open > 0
 }
 
 // more returns the site's rare values to write to.

@@ -183,7 +183,7 @@ func visitOf(p *shardState, l *lease, deadline time.Time) frontier.Visit {
 		Items: make([]frontier.Item, len(l.records)),
 	}
 	if s.extra != nil {
-		v.Override, v.Cookies = s.extra.override, s.extra.cookies
+		v.Override, v.Cookies, v.Credentials = s.extra.override, s.extra.cookies, s.extra.auth
 	}
 	for i := range l.records {
 		v.Items[i] = frontier.Item{Index: i + 1, Entry: l.entry(i)}

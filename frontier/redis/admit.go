@@ -33,6 +33,43 @@ func (f *Frontier) Admit(ctx context.Context, k int, batch []frontier.Candidate,
 	if len(verdicts) != len(batch) {
 		return fmt.Errorf("frontier: admit: %d verdicts for %d candidates", len(verdicts), len(batch))
 	}
+	if !frontier.HasCredentials(batch) {
+		return f.admitAll(ctx, k, batch, verdicts)
+	}
+	kept := ""
+	return frontier.AdmitKept(batch, verdicts, func(c *frontier.Candidate) (frontier.Verdict, error) {
+		origin, _ := frontier.OriginOf(c.URL)
+		line := origin + " " + c.Credentials
+		if line == kept { // as those of one list of seeds often are
+			return frontier.Admitted, nil
+		}
+		v, err := f.keepCredentials(ctx, k, c.Site, origin, c.Credentials)
+		if v == frontier.Admitted && err == nil {
+			kept = line
+		}
+		return v, err
+	}, func(batch []frontier.Candidate, verdicts []frontier.Verdict) error {
+		return f.admitAll(ctx, k, batch, verdicts)
+	})
+}
+
+// keepCredentials keeps those of an origin with its site: Admitted, or Capped where
+// the site has those of other origins, as many as it may, or Full.
+func (f *Frontier) keepCredentials(ctx context.Context, k int, site, origin, credentials string) (frontier.Verdict, error) {
+	reply, err := f.Call(ctx, k, credentialsScript, f.AppendSite(nil, k, site), []any{frontier.CredentialOrigins, origin, credentials})
+	switch {
+	case isFull(err):
+		return frontier.Full, nil
+	case err != nil:
+		return frontier.Full, err
+	case shard.Int(reply) == 0:
+		return frontier.Capped, nil
+	}
+	return frontier.Admitted, nil
+}
+
+// admitAll is Admit of candidates whose credentials are kept.
+func (f *Frontier) admitAll(ctx context.Context, k int, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
 	isNew := false
 	for i := range batch {
 		e := batch[i].Entry()

@@ -16,7 +16,7 @@ import (
 )
 
 // lookFields is how much look.lua says of each site.
-const lookFields = 19
+const lookFields = 20
 
 // SiteStates reads what shard k keeps of some sites, in their order. Cost: a
 // script call for each SitesMost, some 10 us of the server a site, and another
@@ -57,6 +57,7 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 		Paused: stopOf(k, site, false, shard.Text(fields[16])), Blocked: stopOf(k, site, true, shard.Text(fields[17])),
 	}
 	s.Tally = tallyOf(shard.Text(fields[18]))
+	s.Credentials = shard.Text(fields[19])
 	for p := range s.Queued {
 		s.Queued[p] = shard.Int(fields[10+p])
 	}

@@ -264,4 +264,4 @@ func further(t *testing.T, f *redis.Frontier, rdb *goredis.Client) {
 
 // writers are the scripts that change keys.
 var writers = []string{"admit", "remember", "duplicates", "tick", "visit", "settle", "renew", "reap", "letters", "site",
-	"reserve", "note", "setrules", "live", "peek", "take", "pages", "rebook", "swap", "mend", "evict"}
+	"reserve", "note", "credentials", "setrules", "live", "peek", "take", "pages", "rebook", "swap", "mend", "evict"}

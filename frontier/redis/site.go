@@ -108,6 +108,9 @@ func changes(c frontier.SiteChange) (fields []string) {
 	if c.Override != nil {
 		fields = append(fields, "override", *c.Override)
 	}
+	if c.Credentials != nil {
+		fields = append(fields, "auth", *c.Credentials)
+	}
 	return fields
 }
 

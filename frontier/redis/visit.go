@@ -67,7 +67,7 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	}
 	var visits []frontier.Visit
 	for i, r := range reply {
-		if r := shard.Array(r); len(r) > 4 {
+		if r := shard.Array(r); len(r) > 5 {
 			v, err := parseVisit(leases[i], r)
 			if err != nil {
 				return visits, Malformed(k, "visit", raw)
@@ -78,14 +78,14 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	return visits, nil
 }
 
-// parseVisit reads delay, why, failures, override, the items and cookies.
+// parseVisit reads delay, why, failures, override, credentials, the items and cookies.
 func parseVisit(l frontier.Lease, r []any) (frontier.Visit, error) {
-	v := frontier.Visit{Lease: l, Why: shard.Text(r[1]), Override: shard.Text(r[3]), Items: make([]frontier.Item, 0, (len(r)-4)/2)}
+	v := frontier.Visit{Lease: l, Why: shard.Text(r[1]), Override: shard.Text(r[3]), Credentials: shard.Text(r[4]), Items: make([]frontier.Item, 0, (len(r)-5)/2)}
 	v.First = shard.Text(r[0]) == ""
 	delay, _ := strconv.ParseInt(shard.Text(r[0]), 10, 64)
 	v.Delay = time.Duration(delay) * time.Millisecond
 	v.Failures, _ = strconv.Atoi(shard.Text(r[2]))
-	for r = r[4:]; len(r) >= 2; r = r[2:] {
+	for r = r[5:]; len(r) >= 2; r = r[2:] {
 		index, ok := r[0].(int64)
 		if !ok {
 			var err error

@@ -56,9 +56,9 @@ local sites = {}
 local function site_of(r)
   local key = KEYS[S + r]
   if sites[key] then return sites[key] end
-  local s = call('HMGET', key, 'clock', 'token', 'paused', 'blocked', 'cap', 'n')
+  local s = call('HMGET', key, 'clock', 'token', 'paused', 'blocked', 'cap', 'n', 'auth')
   local clock, token, held, blocked, cap, admitted = s[1], s[2], s[3], s[4], tonumber(s[5]), tonumber(s[6]) or 0
-  local site = {clock = tonumber(clock) or 0, token = token, held = held}
+  local site = {clock = tonumber(clock) or 0, token = token, held = held, auth = s[7]}
   site.cap = cap or capped and tonumber(ARGV[CAP + r]) or 0
   site.left = blocked and 0 or site.cap > 0 and site.cap - admitted or math.huge
   sites[key] = site
@@ -130,6 +130,7 @@ for key, entries in pairs(additions) do
   if length == added or binding then
     local site = site_of(r)
     if length == added then rise(class(entries[1]), ARGV[SITE + r], site.clock, site.token, site.held) end
+    if length == added and site.auth then call('PERSIST', KEYS[S + r]) end -- it has work
     if site.cap > 0 then
       call('HINCRBY', KEYS[S + r], 'n', added)
       call('PERSIST', KEYS[S + r])

@@ -53,11 +53,11 @@ local function count()
 end
 
 -- place puts a site where the ready rule wants it. absent says that it stands in
--- none of the zsets, as one that was lent; s is its clock, token and paused, where the
--- caller knows them.
+-- none of the zsets, as one that was lent; s is its clock, token, paused and auth, where
+-- the caller knows them. Credentials stay while there is work.
 local function place(block, site, absent, s)
-  s = s or call('HMGET', KEYS[block], 'clock', 'token', 'paused')
-  local clock, token, held = tonumber(s[1]) or 0, s[2], s[3]
+  s = s or call('HMGET', KEYS[block], 'clock', 'token', 'paused', 'auth')
+  local clock, token, held, auth = tonumber(s[1]) or 0, s[2], s[3], s[4]
 
   local zset, due
   if not token and call('EXISTS', unpack(KEYS, block + QUEUE, block + AGAIN)) > 0 then -- most that come here have nothing left
@@ -74,6 +74,7 @@ local function place(block, site, absent, s)
       end
     end
     if zset and held then zset = HELD end
+    if zset and auth then call('PERSIST', KEYS[block]) end
   end
 
   if not absent then
@@ -107,11 +108,12 @@ end
 local STAYS = {'n', 'cap', 'blocked', 'override', 'paused'}
 
 -- expire lets the s of a site go a day after its clock, in the server's time,
--- unless it holds what stays, which the caller may know.
+-- unless it holds what stays, which the caller may know, or credentials and has work.
 local function expire(block, clock, stays)
   if stays == nil then
-    local s = call('HMGET', KEYS[block], 'token', unpack(STAYS))
-    stays = s[1] or s[2] or s[3] or s[4] or s[5] or s[6]
+    local s = call('HMGET', KEYS[block], 'token', 'auth', unpack(STAYS))
+    stays = s[1] or s[3] or s[4] or s[5] or s[6] or s[7]
+      or s[2] and call('EXISTS', unpack(KEYS, block + QUEUE, block + AGAIN)) > 0
   end
   if stays then
     call('PERSIST', KEYS[block])

@@ -110,9 +110,9 @@ for i, token in ipairs(tokens) do
   at = at + n
 
   local site, member, visit = sites[i], members[i], KEYS[block + VISIT]
-  local s = call('HMGET', KEYS[block], 'token', 'clock', 'line', 'got', unpack(STAYS))
-  local lent, clock, line, got = s[1], tonumber(s[2]) or 0, tonumber(s[3]) or 0, s[4]
-  local stays, blocked, held = s[5] or s[6] or s[7] or s[8] or s[9], s[7], s[9]
+  local s = call('HMGET', KEYS[block], 'token', 'clock', 'line', 'got', 'auth', unpack(STAYS))
+  local lent, clock, line, got, auth = s[1], tonumber(s[2]) or 0, tonumber(s[3]) or 0, s[4], s[5]
+  local stays, blocked, held = s[6] or s[7] or s[8] or s[9] or s[10], s[8], s[10]
   local entries = {}
   local leased = leases[i] and not ended[member]
   if leased and n > 0 then
@@ -137,7 +137,7 @@ for i, token in ipairs(tokens) do
 
     local empty = freed and call('EXISTS', visit, unpack(KEYS, block + QUEUE, block + AGAIN)) == 0 -- as most sites then are
     if empty or (freed or not mine) and call('EXISTS', visit) == 0 then ended[#ended + 1], ended[member] = member, true end
-    if not empty and (freed or touched and not mine) then place(block, site, freed, freed and {clock, false, held}) end
+    if not empty and (freed or touched and not mine) then place(block, site, freed, freed and {clock, false, held, auth}) end
     if freed or string.find(letters, '1', 1, true) then last_block, last_site = block, site end -- not for a late copy
   end
   block = block + 9

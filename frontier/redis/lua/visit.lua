@@ -13,8 +13,8 @@
 --               others are there
 -- ARGV[9..]     per site 4: site, token, class, ticket
 -- Reply         per site '' when nothing was lent, else {delay ms, '' = it has no clock
---               either, why, failures in a row, override, index, entry, index, entry,
---               ...}, and at the end its cookies, if it has any
+--               either, why, failures in a row, override, credentials, index, entry, index,
+--               entry, ...}, and at the end its cookies, if it has any
 -- Cost          O(URLs + log sites) per site
 -- Repeat        a token that has its lease already gets what is still open of
 --               it; a ticket is good once, for lending takes its site away
@@ -57,9 +57,9 @@ for a = 9, #ARGV, 4 do
   local site, token = ARGV[a], ARGV[a + 1]
   local p, ticket = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
   local member = token .. ' ' .. site
-  local s = call('HMGET', KEYS[block], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'turn', 'paused', 'version', 'cookies')
+  local s = call('HMGET', KEYS[block], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'turn', 'paused', 'version', 'cookies', 'auth')
   local clock, lent, delay, why, failures = s[1], s[2], s[3], s[4], s[5]
-  local override, visits, held, version, cookies = s[6], tonumber(s[7]) or 0, s[8], s[9], s[10]
+  local override, visits, held, version, cookies, auth = s[6], tonumber(s[7]) or 0, s[8], s[9], s[10], s[11]
 
   local open -- {index, entry, ...}
   if lent or held or (tonumber(clock) or 0) > NOW or tonumber(scores[p][site] or -1) ~= ticket then
@@ -95,7 +95,7 @@ for a = 9, #ARGV, 4 do
       end
       call('HSET', KEYS[block + VISIT], unpack(open))
       call('HSET', KEYS[block], 'token', token, 'turn', int((visits + 1) % 8))
-      if clock or version then call('PERSIST', KEYS[block]) end
+      if clock or version or auth then call('PERSIST', KEYS[block]) end
       leases[#leases + 1] = deadline
       leases[#leases + 1] = member
       table.insert(lent_of[p], site)
@@ -110,7 +110,7 @@ for a = 9, #ARGV, 4 do
   if open then
     safe = safe or last_chance(open[2])
     if cookies then open[#open + 1] = cookies end
-    reply[#reply + 1] = {delay or clock and '0' or '', why or '', failures or '', override or '', unpack(open)}
+    reply[#reply + 1] = {delay or clock and '0' or '', why or '', failures or '', override or '', auth or '', unpack(open)}
   else
     reply[#reply + 1] = ''
   end
