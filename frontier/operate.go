@@ -35,13 +35,26 @@ type Operated interface {
 // ShardOf is the shard of a crawl that owns a site.
 func ShardOf(f Crawl, site string) int { return f.Of(canon.FingerprintOf([]byte(site), nil)) }
 
-// DeadTotals is the number of dead letters by cause, over all shards.
+// CauseFeed is the cause under which refused elements of the feed are counted.
+const CauseFeed = "feed"
+
+// DeadTotals is the number of dead letters by cause, over all shards, and under
+// CauseFeed that of the refused elements of the feed.
 func DeadTotals(ctx context.Context, f Operated) (map[string]int64, error) {
 	all := make([]int, f.Shards())
 	for k := range all {
 		all[k] = k
 	}
-	return DeadTotalsOf(ctx, f, all)
+	totals, err := DeadTotalsOf(ctx, f, all)
+	if fed, ok := f.(interface {
+		DeadFeed(context.Context) (int64, error)
+	}); ok && err == nil {
+		var n int64
+		if n, err = fed.DeadFeed(ctx); n > 0 {
+			totals[CauseFeed] = n
+		}
+	}
+	return totals, err
 }
 
 // DeadTotalsOf is DeadTotals of some shards.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -20,12 +21,11 @@ type deadCmd struct {
 	Count deadCountCmd `cmd:"" help:"Count dead letters by cause."`
 	Retry deadRetryCmd `cmd:"" help:"Queue dead letters once more."`
 	Drop  deadDropCmd  `cmd:"" help:"Forget dead letters."`
-	Feed  deadFeedCmd  `cmd:"" help:"List refused elements of the feed."`
 }
 
 // choice is which dead letters.
 type choice struct {
-	Cause string `placeholder:"CAUSE" help:"Only dead letters of this cause."`
+	Cause string `placeholder:"CAUSE" help:"Only dead letters of this cause; feed: refused elements of the feed."`
 	Site  string `placeholder:"SITE" help:"Only this site, or the site of this host."`
 	Limit int64  `least:"0" placeholder:"N" help:"Most dead letters."`
 }
@@ -48,18 +48,21 @@ func allCauses() []string {
 // known refuses a cause that nothing dies of, unless letters have it, for they
 // may be of another version.
 func (c choice) known(ctx context.Context, f frontier.Operated) error {
-	if c.Cause == "feed" {
-		return boot.Usage("elements of the feed that could not be read are shown by `frontier dead feed`")
+	if c.Cause == frontier.CauseFeed {
+		return boot.Usage("an element of the feed that was refused is refused again; push what was meant, and `frontier dead drop --cause feed`")
 	}
-	all := allCauses()
-	if c.Cause == "" || slices.Contains(all, c.Cause) {
+	if c.Cause == "" || slices.Contains(allCauses(), c.Cause) {
 		return nil
 	}
 	counts, err := frontier.DeadTotals(ctx, f)
 	if err != nil || counts[c.Cause] > 0 {
 		return err
 	}
-	return boot.Usage("cause %q is unknown; there are %s", c.Cause, strings.Join(all, ", "))
+	return unknownCause(c.Cause)
+}
+
+func unknownCause(cause string) error {
+	return boot.Usage("cause %q is unknown; there are %s", cause, strings.Join(allCauses(), ", "))
 }
 
 func (c choice) filter(ctx context.Context, f frontier.Operated) (frontier.DeadFilter, error) {
@@ -91,6 +94,11 @@ type letter struct {
 
 // Run lists letters as they come, JSON a line each.
 func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
+	if feed, err := c.ofFeed(); err != nil {
+		return err
+	} else if feed {
+		return c.listFeed(env, g)
+	}
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		filter, err := c.filter(ctx, f)
 		if err != nil {
@@ -119,7 +127,9 @@ func (c *cli) showLetter(w io.Writer, out *json.Encoder, l letter) error {
 	return err
 }
 
-type deadCountCmd struct{}
+type deadCountCmd struct {
+	Cause string `placeholder:"CAUSE" help:"Only dead letters of this cause; feed: refused elements of the feed."`
+}
 
 // Run counts letters by cause, over all shards.
 func (c *deadCountCmd) Run(env *boot.Env, g *cli) error {
@@ -127,6 +137,12 @@ func (c *deadCountCmd) Run(env *boot.Env, g *cli) error {
 		counts, err := frontier.DeadTotals(ctx, f)
 		if err != nil {
 			return err
+		}
+		if c.Cause != "" {
+			if counts[c.Cause] == 0 && c.Cause != frontier.CauseFeed && !slices.Contains(allCauses(), c.Cause) {
+				return unknownCause(c.Cause)
+			}
+			counts = map[string]int64{c.Cause: counts[c.Cause]}
 		}
 		return g.answer(env, counts, func(w io.Writer) {
 			for _, cause := range slices.Sorted(maps.Keys(counts)) {
@@ -152,6 +168,11 @@ type deadDropCmd struct {
 func (c *deadDropCmd) Run(env *boot.Env, g *cli) error {
 	if c.Cause == "" && c.Site == "" && !c.Yes {
 		return boot.Usage("this drops all dead letters; say --yes, or choose with --cause or --site")
+	}
+	if feed, err := c.ofFeed(); err != nil {
+		return err
+	} else if feed {
+		return c.dropFeed(env, g)
 	}
 	return c.take(env, g, "dropped", frontier.Operated.DropDead)
 }
@@ -181,17 +202,47 @@ func (c choice) take(env *boot.Env, g *cli, word string, use func(frontier.Opera
 	})
 }
 
-type deadFeedCmd struct {
-	Limit int64 `least:"0" default:"100" placeholder:"N" help:"Most lines of the answer (${default})."`
+// ofFeed reports whether the choice is refused elements of the feed, which have no
+// site.
+func (c choice) ofFeed() (bool, error) {
+	if c.Cause == frontier.CauseFeed && c.Site != "" {
+		return true, boot.Usage("--site: refused elements of the feed have no site; leave it out")
+	}
+	return c.Cause == frontier.CauseFeed, nil
 }
 
-// Run lists bad elements of the feed, JSON a line each.
-func (c *deadFeedCmd) Run(env *boot.Env, g *cli) error {
+// most is --limit, where none is given no bound.
+func (c choice) most() int64 {
+	if c.Limit == 0 {
+		return math.MaxInt64
+	}
+	return c.Limit
+}
+
+// listFeed lists refused elements of the feed, JSON a line each.
+func (c choice) listFeed(env *boot.Env, g *cli) error {
 	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
-		list, err := f.DeadElements(ctx, 0, c.Limit)
-		for _, element := range list {
-			fmt.Fprintln(env.Out, element)
+		const page = 500
+		for at := int64(0); at < c.most(); at += page {
+			list, err := f.DeadElements(ctx, at, min(page, c.most()-at))
+			for _, element := range list {
+				fmt.Fprintln(env.Out, element)
+			}
+			if err != nil || len(list) < page {
+				return err
+			}
 		}
-		return err
+		return nil
+	})
+}
+
+// dropFeed forgets refused elements of the feed.
+func (c choice) dropFeed(env *boot.Env, g *cli) error {
+	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
+		n, err := f.DropFeed(ctx, c.most())
+		if err != nil {
+			return err
+		}
+		return g.answer(env, map[string]int64{"dropped": n, "left": 0}, func(w io.Writer) { fmt.Fprintf(w, "dropped %d\n", n) })
 	})
 }

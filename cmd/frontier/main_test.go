@@ -226,6 +226,29 @@ func TestDeadLetters(t *testing.T) {
 	d.ok("dead retry --limit 1", "retried 1")
 	d.ok("dead drop --yes", "dropped 1")
 	d.ok("stats", "queued 2")
+
+	// Refused elements of the feed.
+	d.ok("dead count --cause feed", "feed 0")
+	if err := f.Client().Redis().LPush(t.Context(), "seine:feed", "no URL", "nor\nthis").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := f.DrainFeed(t.Context(), nil); n != 2 || err != nil || f.FeedRefused() != 2 {
+		t.Fatal(n, err, f.FeedRefused())
+	}
+	d.ok("dead count", "feed 2")
+	d.ok("dead count --cause feed --json", `"feed": 2`)
+	d.ok("stats", "feed 2")
+	if out := d.ok("dead list --cause feed"); strings.Count(out, "\n") != 2 || !strings.Contains(out, `"element":"no URL"`) {
+		t.Errorf("%q", out)
+	}
+	if out := d.ok("dead list --cause feed --limit 1"); strings.Count(out, "\n") != 1 {
+		t.Errorf("%q", out)
+	}
+	d.refused(2, "dead retry --cause feed", "push what was meant")
+	d.refused(2, "dead list --cause feed --site a.example", "have no site")
+	d.ok("dead drop --cause feed --limit 1", "dropped 1")
+	d.ok("dead drop --cause feed", "dropped 1")
+	d.ok("dead count --cause feed", "feed 0")
 }
 
 // The causes of death in extract/sink/README.md are those that can be asked for.
@@ -482,7 +505,7 @@ func TestMissingWords(t *testing.T) {
 	d := &desk{t: t, addr: "127.0.0.1:1"}
 	for command, want := range map[string]string{
 		"export": "argument <file.zst> is missing; --help", "why": "argument <url> is missing; --help",
-		"dead": `"retry", "drop", "feed"; --help lists them all`,
+		"dead": `"count", "retry", "drop"; --help lists them all`,
 	} {
 		d.refused(2, command, want)
 	}

@@ -79,7 +79,7 @@ func verbsOn(t *testing.T, d *desk, dir string) {
 	d.ok("dead retry"+at, "retried 1")
 	d.ok("dead drop --yes"+at, "dropped 0")
 	d.ok("set"+at+" --site a.example --delay 7s", "delay 3s 7s")
-	d.refused(2, "dead feed"+at, "--state: this verb is for crawls in Redis")
+	d.refused(2, "dead list --cause feed"+at, "--state: this verb is for crawls in Redis")
 	d.refused(2, "bloom info"+at, "--state: this verb is for crawls in Redis")
 	d.refused(2, "stats --crawl x"+at, "--crawl is for a crawl in Redis")
 	var r frontier.Report

@@ -12,6 +12,7 @@ import (
 // feeder is a frontier that takes URLs pushed from outside while the crawl runs.
 type feeder interface {
 	DrainFeed(ctx context.Context, admit func(context.Context, []frontier.FeedItem) (late []int, err error)) (int, error)
+	FeedRefused() int64 // elements so far that are none
 }
 
 const (
@@ -34,6 +35,7 @@ func (c *Crawler) feed(ctx context.Context) {
 		n, err := f.DrainFeed(ctx, func(ctx context.Context, items []frontier.FeedItem) ([]int, error) {
 			return c.admitFeed(ctx, parser, items)
 		})
+		c.count.feedRefused.Set(uint64(f.FeedRefused()))
 		if err != nil {
 			c.fail(ctx, err)
 			return

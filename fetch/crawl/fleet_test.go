@@ -435,6 +435,8 @@ type fed struct {
 	drained atomic.Bool // the element was taken off
 }
 
+func (f *fed) FeedRefused() int64 { return 0 }
+
 func (f *fed) DrainFeed(ctx context.Context, admit func(context.Context, []frontier.FeedItem) ([]int, error)) (int, error) {
 	if f.drained.Load() {
 		return 0, nil

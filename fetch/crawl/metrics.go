@@ -51,22 +51,23 @@ func (c *Crawler) WriteMetrics(out io.Writer) {
 // counters are the crawler's own metrics, resolved once. They live in a set of
 // their own so that several crawlers of one process do not mix.
 type counters struct {
-	set      *metrics.Set
-	start    time.Time
-	classes  [6]*metrics.Counter // pages by status class; 0 = no answer
-	bytes    *metrics.Counter
-	wire     *metrics.Counter
-	links    *metrics.Counter
-	known    *metrics.Counter // links the cache of known URLs answered
-	gone     *metrics.Counter
-	notAcked *metrics.Counter
-	overflow *metrics.Counter // candidates that the overflow keeps
-	retries  *metrics.Counter
-	requeues *metrics.Counter
-	done     *metrics.Counter
-	dead     *metrics.Counter
-	same     *metrics.Counter // pages fetched again that did not change
-	seconds  *metrics.PrometheusHistogram
+	set         *metrics.Set
+	start       time.Time
+	classes     [6]*metrics.Counter // pages by status class; 0 = no answer
+	bytes       *metrics.Counter
+	wire        *metrics.Counter
+	links       *metrics.Counter
+	known       *metrics.Counter // links the cache of known URLs answered
+	gone        *metrics.Counter
+	notAcked    *metrics.Counter
+	feedRefused *metrics.Counter // elements of the feed that are none
+	overflow    *metrics.Counter // candidates that the overflow keeps
+	retries     *metrics.Counter
+	requeues    *metrics.Counter
+	done        *metrics.Counter
+	dead        *metrics.Counter
+	same        *metrics.Counter // pages fetched again that did not change
+	seconds     *metrics.PrometheusHistogram
 
 	duplicates *metrics.Counter // pages whose content another URL brought before
 	unasked    *metrics.Counter // pages whose content was not asked for, its shard being silent
@@ -90,22 +91,23 @@ func newCounters() *counters {
 	s := metrics.NewSet()
 	cs := &counters{
 		set: s, start: time.Now(),
-		bytes:      s.NewCounter("seine_crawl_body_bytes_total"),
-		wire:       s.NewCounter("seine_crawl_wire_bytes_total"),
-		links:      s.NewCounter("seine_crawl_links_total"),
-		known:      s.NewCounter("seine_crawl_links_known_total"),
-		gone:       s.NewCounter("seine_crawl_outcomes_gone_total"),
-		notAcked:   s.NewCounter("seine_crawl_admissions_not_acked_total"),
-		overflow:   s.NewCounter("seine_crawl_overflow_candidates_total"),
-		retries:    s.NewCounter(`seine_crawl_outcomes_total{kind="retry"}`),
-		requeues:   s.NewCounter(`seine_crawl_outcomes_total{kind="requeue"}`),
-		done:       s.NewCounter(`seine_crawl_outcomes_total{kind="done"}`),
-		dead:       s.NewCounter(`seine_crawl_outcomes_total{kind="dead"}`),
-		same:       s.NewCounter("seine_crawl_pages_unchanged_total"),
-		duplicates: s.NewCounter("seine_crawl_pages_duplicate_total"),
-		unasked:    s.NewCounter("seine_crawl_pages_unasked_total"),
-		seconds:    s.NewPrometheusHistogramExt("seine_crawl_fetch_seconds", metrics.ExponentialBuckets(1e-3, 2, 17)),
-		causes:     make(map[string]*failures),
+		bytes:       s.NewCounter("seine_crawl_body_bytes_total"),
+		wire:        s.NewCounter("seine_crawl_wire_bytes_total"),
+		links:       s.NewCounter("seine_crawl_links_total"),
+		known:       s.NewCounter("seine_crawl_links_known_total"),
+		gone:        s.NewCounter("seine_crawl_outcomes_gone_total"),
+		notAcked:    s.NewCounter("seine_crawl_admissions_not_acked_total"),
+		feedRefused: s.NewCounter("seine_crawl_feed_refused_total"),
+		overflow:    s.NewCounter("seine_crawl_overflow_candidates_total"),
+		retries:     s.NewCounter(`seine_crawl_outcomes_total{kind="retry"}`),
+		requeues:    s.NewCounter(`seine_crawl_outcomes_total{kind="requeue"}`),
+		done:        s.NewCounter(`seine_crawl_outcomes_total{kind="done"}`),
+		dead:        s.NewCounter(`seine_crawl_outcomes_total{kind="dead"}`),
+		same:        s.NewCounter("seine_crawl_pages_unchanged_total"),
+		duplicates:  s.NewCounter("seine_crawl_pages_duplicate_total"),
+		unasked:     s.NewCounter("seine_crawl_pages_unasked_total"),
+		seconds:     s.NewPrometheusHistogramExt("seine_crawl_fetch_seconds", metrics.ExponentialBuckets(1e-3, 2, 17)),
+		causes:      make(map[string]*failures),
 	}
 	for i := range cs.classes {
 		cs.classes[i] = s.NewCounter(fmt.Sprintf(`seine_crawl_pages_total{class="%s"}`, className(i)))

@@ -287,6 +287,7 @@ type situation struct {
 	silent, full int    // shards that do not answer, or have no room
 	unacked      int    // shards whose replicas acknowledge nothing
 	pressed      int    // shards whose memory is above the marks
+	feedRefused  int    // elements of the feed, so far
 	paused       int    // shards that lend nothing, as their operator said
 	sink         error  // records cannot be written, or nil
 	overflow     error  // nor candidates that find no room
@@ -316,6 +317,7 @@ func (c *Crawler) situation(at time.Time) situation {
 			}
 		}
 	}
+	s.feedRefused = int(c.count.feedRefused.Get())
 	s.sink = c.cfg.Sink.Err()
 	_, s.hanging, _, s.hangs = c.handling.now(at)
 	return s
@@ -406,6 +408,7 @@ func (ps *pausedShards) update(n int, at time.Time) bool {
 
 // troubleLog is what the operator was told of.
 type troubleLog struct {
+	feedRefused                                             trouble
 	silent, full, unacked, pressed, sink, overflow, hanging trouble
 	paused                                                  pausedShards
 }
@@ -431,6 +434,9 @@ func (tl *troubleLog) report(log *slog.Logger, s situation) {
 		log.Warn("no replica acknowledges new URLs; their pages wait, and nothing is lost; bring a replica of each master in step, or leave --ack out", "shards", count(s.unacked))
 	} else if over {
 		log.Info("replicas of all shards acknowledge new URLs again")
+	}
+	if grew, _ := tl.feedRefused.update(s.feedRefused, s.at); grew {
+		log.Warn("elements of the feed were refused; `frontier dead list --cause feed` shows them", "refused", s.feedRefused)
 	}
 	if grew, over := tl.pressed.update(s.pressed, s.at); grew {
 		log.Warn("shards above the memory mark: candidates of the sites with the longest queues are turned away there", "shards", count(s.pressed))

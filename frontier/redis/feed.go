@@ -239,6 +239,7 @@ func (f *Frontier) buryElements(ctx context.Context, elements []feedElement) err
 	defer cancel()
 	_, err := f.client.Do(short, noShard, key, push...)
 	if err == nil {
+		f.feedRefused.Add(int64(len(push) - 2))
 		_, err = f.client.Do(short, noShard, key, "LTRIM", key, -maxDeadFeed, -1)
 	}
 	if isFull(err) || isLate(ctx, err) {
@@ -248,6 +249,33 @@ func (f *Frontier) buryElements(ctx context.Context, elements []feedElement) err
 		return nil
 	}
 	return err
+}
+
+// FeedRefused is how many elements of the feed this process refused so far.
+func (f *Frontier) FeedRefused() int64 { return f.feedRefused.Load() }
+
+// DeadFeed is how many refused elements of the feed are kept.
+func (f *Frontier) DeadFeed(ctx context.Context) (int64, error) {
+	key := shard.DeadFeedKey(f.crawl)
+	reply, err := f.client.Do(ctx, noShard, key, "LLEN", key)
+	return shard.Int(reply), err
+}
+
+// DropFeed forgets up to most refused elements of the feed, the oldest first, and
+// returns how many it forgot. Cost: a call for each 500.
+func (f *Frontier) DropFeed(ctx context.Context, most int64) (n int64, err error) {
+	key := shard.DeadFeedKey(f.crawl)
+	for n < most {
+		reply, err := f.client.Do(ctx, noShard, key, "LPOP", key, min(most-n, feedBatch))
+		if err != nil {
+			return n, err
+		}
+		gone := int64(len(shard.Array(reply)))
+		if n += gone; gone < feedBatch {
+			break
+		}
+	}
+	return n, nil
 }
 
 // DeadElements returns count elements of the feed that could not be read, from

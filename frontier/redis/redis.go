@@ -95,13 +95,14 @@ func (c Config) complete() Config {
 
 // Frontier is one crawl in Redis. It is safe for concurrent use.
 type Frontier struct {
-	client   *shard.Client
-	crawl    string
-	layout   frontier.Layout
-	epoch    string // of this creation of the crawl; scripts answer stale to another
-	shards   shard.Map
-	keys     []shard.Keys
-	settings atomic.Pointer[frontier.Settings]
+	feedRefused atomic.Int64 // elements of the feed that this process refused
+	client      *shard.Client
+	crawl       string
+	layout      frontier.Layout
+	epoch       string // of this creation of the crawl; scripts answer stale to another
+	shards      shard.Map
+	keys        []shard.Keys
+	settings    atomic.Pointer[frontier.Settings]
 
 	cfg        Config
 	base       [][]string // KEYS[1..8] of every script, by shard

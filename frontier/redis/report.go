@@ -74,7 +74,15 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	if r.Dead, err = frontier.DeadTotalsOf(ctx, f, answering); err != nil {
 		return nil, err
 	}
-	var unread string
+	refused, unread, err := inTime(ctx, "the refused elements of the feed", f.DeadFeed)
+	switch {
+	case err != nil:
+		return nil, err
+	case unread != "":
+		r.Unread = append(r.Unread, unread)
+	case refused > 0:
+		r.Dead[frontier.CauseFeed] = refused
+	}
 	if r.Feed, unread, err = inTime(ctx, "the feed", f.FeedLen); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ var Table = []Row{
 	{"seine_crawl_links_refused_total", counter, []string{"reason"}, "Links that are not followed."},
 	{"seine_crawl_verdicts_total", counter, []string{"shard", "verdict"}, "Candidates by what admission said."},
 	{"seine_crawl_admissions_not_acked_total", counter, nil, "Admissions that no replica acknowledged in time."},
+	{"seine_crawl_feed_refused_total", counter, nil, "Elements of the feed that were refused."},
 	{"seine_crawl_overflow_candidates_total", counter, nil, "Candidates that the overflow keeps."},
 	{"seine_crawl_visits_active", gauge, nil, "Visits of this process now."},
 	{"seine_crawl_visits_delayed", gauge, nil, "Visits that wait for their site's delay."},
