@@ -70,6 +70,9 @@ func TestLegacyEncodings(t *testing.T) {
 		{"text/html", strings.Repeat(" ", 9000) + "<a href='?&auml;'>", "a http://a.example/d/doc?%E4"},
 		{"text/html", strings.Repeat(" ", 9000) + "<a href='?\xe4'>", "a http://a.example/d/doc?%E4"},
 		{"text/html; charset=windows-1251", "<a href='?&#8364;\xef&#9731;'>", "a http://a.example/d/doc?%88%EF%26%239731%3B"},
+		{"text/html", "<meta charset=big5><a href=\"?q=\xad\xbb\xb4\xe4\">", "a http://a.example/d/doc?q=%AD%BB%B4%E4"},
+		{"text/html", "<meta charset=iso-8859-2><a href=\"?q=\x9a\">", "a http://a.example/d/doc?q=%9A"},
+		{"text/html; charset=gbk", "<a href='/\xaa\xa1?\xa8\xbc'>", "a http://a.example/%EE%80%80?%A8%BC"},
 	} {
 		got, _ := pageLinks(t, PageConfig{}, Doc{ContentType: c.typ}, c.body)
 		if strings.Join(got, "\n") != c.want {

@@ -9,8 +9,8 @@ import (
 	"math/bits"
 
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/japanese"
 
+	"seine/extract/charset"
 	"seine/frontier/canon"
 )
 
@@ -281,7 +281,8 @@ const maxRaws = 32 << 10
 // its queries are escaped as the bytes that they were written in.
 func (p *Page) queryEncoding() encoding.Encoding {
 	if p.scan.col.facts.Charset == "iso-2022-jp" { // decoded before the scanner
-		return japanese.ISO2022JP
+		enc, _ := charset.Lookup("iso-2022-jp")
+		return enc
 	}
 	return p.scan.col.dec.Encoding()
 }

@@ -43,8 +43,8 @@ func (a Authority) String() string {
 // (HTML, 13.2.3.2 asks for 1024).
 const PrescanBytes = 1024
 
-// Lookup returns the encoding of a label and its WHATWG name in lower case;
-// unknown labels are nil and "".
+// Lookup returns the encoding of a label, with the tables of the WHATWG Encoding
+// standard, and its name there in lower case; unknown labels are nil and "".
 func Lookup(label string) (encoding.Encoding, string) {
 	if strings.EqualFold(label, "utf-8") { // most
 		return unicode.UTF8, "utf-8"
@@ -57,7 +57,8 @@ func Lookup(label string) (encoding.Encoding, string) {
 	if err != nil {
 		return nil, ""
 	}
-	return enc, strings.ToLower(name)
+	name = strings.ToLower(name)
+	return standard(name, enc), name
 }
 
 // BOM returns the encoding that a byte order mark at the start of b names, and

@@ -7,18 +7,21 @@ import (
 	"testing"
 
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/japanese"
-	"golang.org/x/text/encoding/korean"
-	"golang.org/x/text/encoding/simplifiedchinese"
-	"golang.org/x/text/encoding/traditionalchinese"
 	"golang.org/x/text/encoding/unicode"
+
+	"seine/extract/charset"
 )
 
 var legacy = []encoding.Encoding{
-	charmap.Windows1251, charmap.ISO8859_2, japanese.ShiftJIS, japanese.EUCJP, japanese.ISO2022JP, korean.EUCKR,
-	simplifiedchinese.GBK, simplifiedchinese.GB18030, traditionalchinese.Big5,
+	known("windows-1251"), known("iso-8859-2"), known("shift_jis"), known("euc-jp"), known("iso-2022-jp"), known("euc-kr"),
+	known("gbk"), known("gb18030"), known("big5"),
 	unicode.UTF8, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), encoding.Replacement,
+}
+
+// known is an encoding as pages have it.
+func known(name string) encoding.Encoding {
+	enc, _ := charset.Lookup(name)
+	return enc
 }
 
 // parse parses link on base ("" = none) or fails the test.
@@ -239,19 +242,24 @@ func TestLegacyQuery(t *testing.T) {
 		enc        encoding.Encoding
 		link, want string
 	}{
-		{charmap.Windows1251, "/ж?ж", "/%D0%B6?%E6"},
-		{charmap.Windows1251, "/?中&x#中", "/?%26%2320013%3B&x"},
-		{japanese.ShiftJIS, "/?表=あ|\u2212", "/?%95\\=%82%A0|%81|"},
-		{japanese.EUCJP, "/?あ\u00a5", "/?%A4%A2\\"},
-		{japanese.ISO2022JP, "/?あa", "/?%1B$B$%22%1B(Ba"},
-		{korean.EUCKR, "/?한", "/?%C7%D1"},
-		{simplifiedchinese.GBK, "/?中€", "/?%D6%D0%80"},
-		{traditionalchinese.Big5, "/?中", "/?%A4%A4"},
+		{known("windows-1251"), "/ж?ж", "/%D0%B6?%E6"},
+		{known("windows-1251"), "/?中&x#中", "/?%26%2320013%3B&x"},
+		{known("shift_jis"), "/?表=あ|\u2212", "/?%95\\=%82%A0|%81|"},
+		{known("euc-jp"), "/?あ\u00a5", "/?%A4%A2\\"},
+		{known("iso-2022-jp"), "/?あa", "/?%1B$B$%22%1B(Ba"},
+		{known("euc-kr"), "/?한", "/?%C7%D1"},
+		{known("gbk"), "/?中€", "/?%D6%D0%80"},
+		{known("big5"), "/?中", "/?%A4%A4"},
+		{known("big5"), "/?香港", "/?%AD%BB%B4%E4"},
+		{known("iso-8859-2"), "/?\u009a", "/?%9A"},
+		{known("gbk"), "/?\ue5e5\ue000", "/?%26%2358853%3B%AA%A1"},
+		{known("iso-2022-jp"), "/?あ☃¥\x0ea", "/?%1B$B$%22%1B(B%26%239731%3B%1B(J\\%26%2365533%3Ba%1B(B"},
+		{known("iso-2022-jp"), "/?" + strings.Repeat("あ", 126), "/?%1B$B" + strings.Repeat("$%22", 126) + "%1B(B"},
 		{unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "/?é", "/?%C3%A9"},
 		{encoding.Replacement, "/?é", "/?%C3%A9"},
 		{nil, "/?é\xff", "/?%C3%A9%EF%BF%BD"},
-		{charmap.Windows1251, "/?%D6 \"'", "/?%D6%20%22%27"},
-		{charmap.Windows1251, "/?" + strings.Repeat("ж", 300) + "中", "/?" + strings.Repeat("%E6", 300) + "%26%2320013%3B"},
+		{known("windows-1251"), "/?%D6 \"'", "/?%D6%20%22%27"},
+		{known("windows-1251"), "/?" + strings.Repeat("ж", 300) + "中", "/?" + strings.Repeat("%E6", 300) + "%26%2320013%3B"},
 	} {
 		var u URL
 		if err := unguarded().Resolve(&u, parse(t, unguarded(), "", "http://h/x"), []byte(c.link), c.enc); err != nil || string(u.Target()) != c.want {

@@ -17,10 +17,10 @@ import (
 // the encoder of the last page. Characters that the encoding has not become
 // "&#N;", escaped.
 type queryEncoder struct {
-	enc  encoding.Encoding
-	name string // as the encoding standard calls it; "" for UTF-8 and its like
-	to   *encoding.Encoder
-	out  []byte
+	enc    encoding.Encoding
+	legacy bool // it is not UTF-8 nor its like
+	to     *encoding.Encoder
+	out    []byte
 }
 
 // use makes enc the encoding, and says whether it differs from UTF-8.
@@ -28,15 +28,9 @@ func (q *queryEncoder) use(enc encoding.Encoding) bool {
 	if q.enc != enc {
 		q.enc, q.to = enc, enc.NewEncoder()
 		name, err := htmlindex.Name(enc)
-		switch {
-		case err != nil:
-			name = "other"
-		case name == "utf-8", name == "replacement", strings.HasPrefix(name, "utf-16"):
-			name = ""
-		}
-		q.name = name
+		q.legacy = err != nil || name != "utf-8" && name != "replacement" && !strings.HasPrefix(name, "utf-16")
 	}
-	return q.name != ""
+	return q.legacy
 }
 
 // escape escapes the query of text in enc. The result is valid until the next
@@ -51,20 +45,7 @@ func (q *queryEncoder) escape(text []byte, enc encoding.Encoding) []byte {
 		query, fragment = text[start:len(text)-1], text[len(text)-1:]
 	}
 	q.out = append(q.out[:0], text[:start]...)
-	query = bytes.ToValidUTF8(query, []byte("\uFFFD"))
-	for len(query) > 0 {
-		n := bytes.IndexFunc(query, q.special)
-		if n < 0 {
-			n = len(query)
-		}
-		q.encode(query[:n])
-		query = query[n:]
-		if n = len(query); n > 0 {
-			r, size := utf8.DecodeRune(query)
-			q.encodeSpecial(r)
-			query = query[size:]
-		}
-	}
+	q.encode(bytes.ToValidUTF8(query, []byte("\uFFFD")))
 	return append(q.out, fragment...)
 }
 
@@ -72,11 +53,14 @@ func (q *queryEncoder) escape(text []byte, enc encoding.Encoding) []byte {
 func (q *queryEncoder) encode(s []byte) {
 	var buf [256]byte
 	q.to.Reset()
-	for len(s) > 0 {
+	for {
 		n, used, err := q.to.Transform(buf[:], s, true)
 		q.out = appendEscaped(q.out, buf[:n], escQuery)
 		s = s[used:]
-		if err != nil && !errors.Is(err, transform.ErrShortDst) && len(s) > 0 {
+		switch {
+		case err == nil:
+			return
+		case !errors.Is(err, transform.ErrShortDst):
 			r, size := utf8.DecodeRune(s)
 			q.missing(r)
 			s = s[size:]
@@ -86,46 +70,10 @@ func (q *queryEncoder) encode(s []byte) {
 
 // missing appends what stands for a character that the encoding has not.
 func (q *queryEncoder) missing(r rune) {
+	if r == 0x0E || r == 0x0F || r == 0x1B { // would shift, in ISO-2022-JP
+		r = utf8.RuneError
+	}
 	q.out = append(q.out, "%26%23"...)
 	q.out = strconv.AppendInt(q.out, int64(r), 10)
 	q.out = append(q.out, "%3B"...)
-}
-
-// special says that the standard encodes r otherwise than x/text does.
-func (q *queryEncoder) special(r rune) bool {
-	switch q.name {
-	case "gb18030":
-		return r == 0xE5E5
-	case "shift_jis", "euc-jp":
-		return r == 0xA5 || r == 0x203E || r == 0x2212
-	case "iso-2022-jp":
-		return r == 0xA5 || r == 0x203E || r == 0x2212 || r == 0x0E || r == 0x0F || r == 0x1B
-	}
-	return false
-}
-
-// encodeSpecial appends a special character encoded and escaped.
-func (q *queryEncoder) encodeSpecial(r rune) {
-	roman := byte('~')
-	switch r {
-	case 0x2212: // minus sign: as the full-width one
-		q.encode([]byte("\uFF0D"))
-		return
-	case 0x0E, 0x0F, 0x1B: // would shift
-		q.missing(utf8.RuneError)
-		return
-	case 0xA5:
-		roman = '\\'
-	case 0x203E:
-	default:
-		q.missing(r)
-		return
-	}
-	if q.name == "iso-2022-jp" {
-		q.out = append(q.out, "%1B(J"...)
-		q.out = append(q.out, roman)
-		q.out = append(q.out, "%1B(B"...)
-	} else {
-		q.out = append(q.out, roman)
-	}
 }
