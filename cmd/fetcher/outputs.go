@@ -169,7 +169,7 @@ func (g *grammar) destination(address string) (destination, error) {
 		}
 		d.name = "postgres"
 		d.open = func(c common) (output, error) {
-			cfg.Fields, cfg.Drop = c.fields, c.drop
+			cfg.Fields, cfg.Drop, cfg.Log = c.fields, c.drop, c.log
 			return postgres.Open(c.ctx, cfg)
 		}
 	case "kafka":

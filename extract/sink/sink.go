@@ -60,6 +60,10 @@ type Record struct {
 	Exchange *Exchange `json:"-"`
 }
 
+// HasContent reports whether the record says what is at its URL. One of a fetch that
+// failed, or of an answer that the page is as it was, replaces no earlier record.
+func (r *Record) HasContent() bool { return r.Error == nil && r.Status != 304 }
+
 // Error is why a fetch ended dead.
 type Error struct {
 	Class string `json:"class"`

@@ -13,19 +13,29 @@
 // Open makes it, or makes sure that one that is there has these columns and a
 // unique url; columns beside them, indexes and views are the user's.
 //
-// PostgreSQL's text cannot hold NUL: it becomes U+FFFD. A record that the server
-// cannot read for another reason (numbers or nesting beyond jsonb in somebody's
-// meta) becomes a row of its url and of rest, which holds its text.
+// The columns tell of the last content that the URL brought, status among them. A fetch
+// that fails, or an answer that the page is as it was, changes only what tells of the
+// fetch: fetch_status, fetched_at, seconds, attempts and the error. So status is NULL
+// until a fetch brings content.
+//
+// PostgreSQL's text cannot hold NUL: it becomes U+FFFD. A record that the server cannot
+// store for another reason (a column too narrow, a body beyond what jsonb holds, a
+// constraint of the user's) goes to the table TABLE_refused, with the field and the
+// server's words, and the log names it; the others go on.
 package postgres
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -54,6 +64,8 @@ type Config struct {
 	MaxPending int64
 	// Drop says that records are lost rather than waited for.
 	Drop bool
+	// Log gets the records that the table cannot hold. Nil: discarded.
+	Log *slog.Logger
 }
 
 const (
@@ -109,16 +121,17 @@ func (c *Config) connection() (*pgx.ConnConfig, error) {
 
 // Sink keeps records in a table. It is safe for concurrent use.
 type Sink struct {
-	cfg    Config
-	pg     *pgx.ConnConfig
-	table  string // quoted
-	move   string // from the staging table
-	rescue string // the same for what the server cannot read
-	queue  *sink.Queue
-	conn   *pgx.Conn // the committer's, nil when there is none
-	rows   rows      // the committer's
-	pool   sync.Pool // *scratch, for encoding
-	once   sync.Once
+	cfg     Config
+	pg      *pgx.ConnConfig
+	table   string // quoted
+	refused string // table beside it, of records that it cannot hold, quoted
+	move    string // from the staging table
+	touch   string // the same of records without content
+	queue   *sink.Queue
+	conn    *pgx.Conn // the committer's, nil when there is none
+	rows    rows      // the committer's
+	pool    sync.Pool // *scratch, for encoding
+	once    sync.Once
 }
 
 var _ sink.Sink = (*Sink)(nil)
@@ -140,7 +153,13 @@ func Open(ctx context.Context, cfg Config) (*Sink, error) {
 		return nil, err
 	}
 	s := &Sink{cfg: cfg, pg: pg, table: pgx.Identifier(strings.Split(cfg.Table, ".")).Sanitize()}
-	s.move, s.rescue = moveSQL(s.table), rescueSQL(s.table)
+	s.move, s.touch = moveSQL(s.table), touchSQL(s.table)
+	name := strings.Split(cfg.Table, ".")
+	name[len(name)-1] += "_refused"
+	s.refused = pgx.Identifier(name).Sanitize()
+	if cfg.Log == nil {
+		s.cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	s.pool.New = func() any { return new(scratch) }
 	if err := s.connect(ctx); err != nil {
 		return nil, err
@@ -179,7 +198,7 @@ func (s *Sink) prepareTable(ctx context.Context) error {
 			return fmt.Errorf("postgres: making table %s: %w", s.table, err)
 		}
 	}
-	if _, err := s.conn.Exec(ctx, "EXPLAIN "+s.move); err != nil {
+	if _, err := s.conn.Exec(ctx, "EXPLAIN "+s.touch); err != nil {
 		return fmt.Errorf("postgres: table %s does not fit: %w; it needs a unique url and the columns of: %s", s.table, err, createSQL(s.table))
 	}
 	return nil
@@ -202,12 +221,22 @@ const keepScratch = 2 << 20
 func (s *Sink) Write(r *sink.Record, done func(error)) {
 	w := s.pool.Get().(*scratch)
 	w.line = r.AppendJSON(w.line[:0], s.cfg.Fields)
-	w.clean = appendReadable(w.clean[:0], w.line)
+	w.clean = append(w.clean[:0], withoutContent)
+	if r.HasContent() {
+		w.clean[0] = withContent
+	}
+	w.clean = appendReadable(w.clean, w.line)
 	s.queue.Add([]byte(keyOf(r.URL)), w.clean, done)
 	if cap(w.line) <= keepScratch && cap(w.clean) <= keepScratch {
 		s.pool.Put(w)
 	}
 }
+
+// The first byte of an entry's value says whether its record has content.
+const (
+	withoutContent = '0'
+	withContent    = '1'
+)
 
 // keyOf is a URL as the index can hold it: one that is longer is cut, with its
 // SHA-256 behind it. Only URLs that could not be asked for are so long.
@@ -273,14 +302,14 @@ func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
 	return s.store(ctx, b, 0, b.Len())
 }
 
-// store keeps rows lo..hi-1. What the server cannot read is found by halving.
+// store keeps rows lo..hi-1. What the server cannot store is found by halving.
 func (s *Sink) store(ctx context.Context, b *sink.Batch, lo, hi int) error {
-	err := s.upsert(ctx, b, lo, hi, s.move)
-	if !unreadable(err) {
+	err := s.upsert(ctx, b, lo, hi, nil)
+	if !unstorable(err) {
 		return err
 	}
 	if hi-lo == 1 {
-		return s.upsert(ctx, b, lo, hi, s.rescue)
+		return s.refuse(ctx, b, lo, err)
 	}
 	mid := (lo + hi) / 2
 	if err := s.store(ctx, b, lo, mid); err != nil {
@@ -289,28 +318,108 @@ func (s *Sink) store(ctx context.Context, b *sink.Batch, lo, hi int) error {
 	return s.store(ctx, b, mid, hi)
 }
 
-// unreadable reports whether the server refused the data: classes 22 (data
-// exception) and 54 (program limit exceeded).
-func unreadable(err error) bool {
-	state := sqlState(err)
-	return strings.HasPrefix(state, "22") || strings.HasPrefix(state, "54")
+// unstorable reports whether the server refused the data: classes 22 (data
+// exception), 23 (integrity constraint violation) and 54 (program limit exceeded), and
+// more memory than it gives for one value.
+func unstorable(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
+	}
+	class := pg.Code[:min(2, len(pg.Code))]
+	return class == "22" || class == "23" || class == "54" || pg.Code == "XX000" && strings.Contains(pg.Message, "invalid memory alloc request size")
 }
 
-// upsert copies rows into the staging table and moves them by sql.
-func (s *Sink) upsert(ctx context.Context, b *sink.Batch, lo, hi int, sql string) (err error) {
+// refuse puts a row that the table cannot hold into the table beside it, with its text
+// if that can be held.
+func (s *Sink) refuse(ctx context.Context, b *sink.Batch, i int, why error) error {
+	url, value := b.Entry(i)
+	column, err := s.blame(ctx, b, i, why)
+	if err != nil {
+		return err
+	}
+	s.cfg.Log.Error("PostgreSQL cannot store a record; it goes to the table of refused ones", "url", string(url), "column", column, "table", s.refused, "bytes", len(value), "err", why)
+	if _, err := s.conn.Exec(ctx, createRefusedSQL(s.refused)); err != nil {
+		if sqlState(err) == "42501" {
+			s.cfg.Log.Error("the refused record is lost: the user may not make the table; create it and grant INSERT", "url", string(url), "sql", createRefusedSQL(s.refused))
+			return nil
+		}
+		return s.failed(err)
+	}
+	insert := fmt.Sprintf(`INSERT INTO %s (url, "column", error, record) VALUES ($1, $2, $3, $4)`, s.refused)
+	_, err = s.conn.Exec(ctx, insert, string(url), column, why.Error(), string(value[1:]))
+	if unstorable(err) {
+		_, err = s.conn.Exec(ctx, insert, string(url), column, why.Error(), nil)
+	}
+	return s.failed(err)
+}
+
+// hugeRow is how many bytes a row has at least whose longest column is to blame.
+const hugeRow = 16 << 20
+
+// blame names the column for which the server refuses a row: as the server does, or
+// the one without which it takes the row; "" where there is none.
+func (s *Sink) blame(ctx context.Context, b *sink.Batch, i int, why error) (string, error) {
+	if pg, ok := errors.AsType[*pgconn.PgError](why); ok && pg.ColumnName != "" {
+		return pg.ColumnName, nil
+	}
+	_, value := b.Entry(i)
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(value[1:], &fields); err != nil {
+		return "", nil // AppendJSON makes none such
+	}
+	names := slices.Sorted(maps.Keys(fields))
+	if len(value) >= hugeRow {
+		return slices.MaxFunc(names, func(a, b string) int { return len(fields[a]) - len(fields[b]) }), nil
+	}
+	for _, name := range names {
+		value := fields[name]
+		delete(fields, name)
+		line, err := json.Marshal(fields)
+		fields[name] = value
+		if err == nil {
+			err = s.upsert(ctx, b, i, i+1, line)
+		}
+		switch {
+		case errors.Is(err, errTried):
+			return name, nil
+		case !unstorable(err):
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// errTried says that a row would be stored.
+var errTried = errors.New("postgres: tried")
+
+// upsert copies rows into the staging table and moves them to the table. With try, a
+// line that takes the place of the row's, nothing is kept: the error is errTried where
+// all went well.
+func (s *Sink) upsert(ctx context.Context, b *sink.Batch, lo, hi int, try []byte) (err error) {
 	tx, err := s.conn.Begin(ctx)
 	if err != nil {
 		return s.failed(err)
 	}
-	s.rows = rows{b: b, i: lo - 1, end: hi}
-	if _, err = tx.CopyFrom(ctx, pgx.Identifier{"pg_temp", stagingTable}, stagingColumns, &s.rows); err == nil {
-		_, err = tx.Exec(ctx, sql)
+	s.rows = rows{b: b, i: lo - 1, end: hi, try: try}
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"pg_temp", stagingTable}, stagingColumns, &s.rows)
+	if err == nil {
+		_, err = tx.Exec(ctx, s.move)
+	}
+	if err == nil && s.rows.without > 0 {
+		_, err = tx.Exec(ctx, s.touch)
 	}
 	s.rows.b = nil
+	if err == nil && try != nil {
+		err = errTried
+	}
 	if err == nil {
 		err = tx.Commit(ctx)
-	} else if rerr := tx.Rollback(ctx); rerr != nil && !unreadable(err) {
+	} else if rerr := tx.Rollback(ctx); rerr != nil && !unstorable(err) {
 		err = errors.Join(err, rerr)
+	}
+	if err == errTried {
+		return err
 	}
 	return s.failed(err)
 }
@@ -329,17 +438,27 @@ func (s *Sink) failed(err error) error {
 
 // rows is a part of a batch as COPY reads it.
 type rows struct {
-	b      *sink.Batch
-	i, end int
-	values [3]any
+	b       *sink.Batch
+	i, end  int
+	values  [4]any
+	without int    // records without content so far
+	try     []byte // the line of the only row instead of its own
 }
 
 func (r *rows) Next() bool { r.i++; return r.i < r.end }
 func (r *rows) Err() error { return nil }
 
 func (r *rows) Values() ([]any, error) {
-	key, line := r.b.Entry(r.i)
-	r.values = [3]any{int32(r.i), key, line}
+	key, value := r.b.Entry(r.i)
+	content := value[0] == withContent
+	if !content {
+		r.without++
+	}
+	line := value[1:]
+	if r.try != nil {
+		line = r.try
+	}
+	r.values = [4]any{int32(r.i), key, content, line}
 	return r.values[:], nil
 }
 

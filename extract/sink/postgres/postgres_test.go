@@ -1,12 +1,14 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -57,7 +59,10 @@ func TestContract(t *testing.T) {
 			Open: func(t *testing.T) sink.Sink {
 				return open(t, Config{Address: server.address(), Table: table, Fields: sink.AllFields, BatchRows: 100})
 			},
-			URLs: func(t *testing.T) []string { return query[string](t, server, "SELECT url FROM "+table) },
+			URLs: func(t *testing.T) []string {
+				exec1(t, server, createRefusedSQL(table+"_refused"))
+				return query[string](t, server, "SELECT url FROM "+table+" UNION ALL SELECT url FROM "+table+"_refused")
+			},
 			Break: func(t *testing.T) func() { // killed in the middle of it
 				server.kill(t)
 				return func() { server.run(t) }
@@ -79,7 +84,7 @@ func TestColumns(t *testing.T) {
 	shut(t, s)
 	row := query[map[string]any](t, server, "SELECT to_jsonb(p) FROM pages AS p")[0]
 	want := map[string]any{
-		"v": 1.0, "url": r.URL, "status": 200.0, "site": "example.com", "title": "nul \ufffd half \\ud800", "noindex": true, "truncated": false,
+		"v": 1.0, "url": r.URL, "status": nil, "fetch_status": 200.0, "site": "example.com", "title": "nul \ufffd half \\ud800", "noindex": true, "truncated": false,
 		"error_class": "dns", "error_text": "no", "meta": map[string]any{"a": []any{1.0}}, "digest": "sha256:1", "body": "/w==",
 		"items": []any{map[string]any{"key": "k", "value": 2.0}}, "headers": []any{[]any{"A", "b"}}, "fetched_at": r.FetchedAt.Format("2006-01-02T15:04:05+00:00"),
 		"rest": map[string]any{"body_encoding": "base64", "links_out": []any{"http://x/"}}, "etag": nil,
@@ -100,24 +105,36 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// What jsonb cannot hold is kept as text, and costs its neighbours nothing.
-func TestUnreadable(t *testing.T) {
+// What the table cannot hold goes to the table beside it, with the name of its column,
+// and costs its neighbours nothing. The row that was there stays.
+func TestUnstorable(t *testing.T) {
 	server := start(t)
-	s := open(t, Config{Address: server.address()})
+	s := open(t, Config{Address: server.address(), Fields: sink.AllFields})
 	var records []*sink.Record
 	for i := range 50 {
 		records = append(records, sinktest.Record(i))
 	}
+	put(t, s, records[30])
+	exec1(t, server, "ALTER TABLE pages ALTER COLUMN title TYPE varchar(20), ADD CHECK (depth < 1000), ALTER COLUMN site SET NOT NULL")
 	records[17].Meta = json.RawMessage(`1e999999`)
 	records[18].URL = "http://example.com/" + strings.Repeat("long/", 2000)
+	records[30].Title = strings.Repeat("too long ", 10)
+	records[31].Depth = 1000
+	records[32].SetBody(bytes.Repeat([]byte("a"), 200<<20)) // two of them are more than jsonb holds
+	records[32].Text = records[32].Body[:100<<20]
 	put(t, s, records...)
 	shut(t, s)
-	if n := query[int](t, server, "SELECT count(*) FROM pages WHERE rest IS NULL AND status = 200")[0]; n != 49 {
-		t.Errorf("%d whole rows", n)
+	if n := query[int](t, server, "SELECT count(*) FROM pages WHERE rest IS NULL AND status = 200")[0]; n != 47 {
+		t.Errorf("%d rows, want 46 and the former one", n)
 	}
-	got := query[string](t, server, "SELECT rest->>'record' FROM pages WHERE url = $1", records[17].URL)
-	if len(got) != 1 || !strings.Contains(got[0], `"meta":1e999999`) {
-		t.Errorf("%v", got)
+	got := query[string](t, server, `SELECT concat_ws(' ', url, "column", record IS NOT NULL, error <> '') FROM pages_refused ORDER BY url`)
+	var want []string
+	for i, column := range map[int]string{17: "meta", 30: "title", 31: "depth", 32: "body"} {
+		want = append(want, records[i].URL+" "+column+" t t")
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("refused: %q\nwant %q", got, want)
 	}
 }
 
@@ -308,24 +325,58 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// A 304 of a page that was fetched before leaves what is known of the page.
-func TestUnchanged(t *testing.T) {
+// A fetch that brings no content leaves what is known of the page, also where both come
+// in one batch; what it says of itself changes.
+func TestNoContent(t *testing.T) {
 	server := start(t)
 	s := open(t, Config{Address: server.address(), Fields: sink.AllFields})
 	defer shut(t, s)
-	r := sinktest.Record(1)
-	r.Title, r.ETag, r.LinksOut = "kept", `"v1"`, []string{"http://x/"}
-	r.SetBody([]byte("body"))
-	put(t, s, r)
-	later := &sink.Record{V: 1, URL: r.URL, Site: r.Site, Status: 304, Unchanged: true, FetchedAt: r.FetchedAt.Add(time.Hour)}
-	put(t, s, later)
-	const look = `SELECT concat_ws(' ', status, title, etag, body, rest->>'links_out', rest->>'unchanged') FROM pages`
-	if got := query[string](t, server, look); got[0] != `304 kept "v1" body ["http://x/"] true` {
-		t.Errorf("%q", got)
+	page := func(n int) *sink.Record {
+		r := sinktest.Record(n)
+		r.Title, r.ETag, r.Text, r.Links, r.Bytes, r.NoIndex, r.Truncated, r.LinksOut = "kept", `"v1"`, "words", 3, 70, true, true, []string{"http://x/"}
+		r.Fields = json.RawMessage(`{"price":1}`)
+		r.SetBody([]byte("body"))
+		return r
 	}
-	r.Title, r.LinksOut = "changed", nil
-	put(t, s, r)
-	if got := query[string](t, server, look); got[0] != `200 changed "v1" body` {
-		t.Errorf("%q", got)
+	later := func(r *sink.Record, status int, class string) *sink.Record {
+		l := &sink.Record{V: 1, URL: r.URL, Site: r.Site, Status: status, FetchedAt: r.FetchedAt.Add(time.Hour), Attempts: 4}
+		if l.Unchanged = status == 304; class != "" {
+			l.Error = &sink.Error{Class: class, Text: "it failed"}
+		}
+		return l
+	}
+	const content = `200 kept "v1" words 3 70 t t body ["http://x/"] {"price": 1}`
+	look := func(r *sink.Record) string {
+		return query[string](t, server, `SELECT concat_ws(' ', status, title, etag, text, links, bytes, noindex, truncated, body, rest->>'links_out', rest->>'fields',
+			rest->>'unchanged', fetch_status, error_class, extract(epoch FROM fetched_at - '`+r.FetchedAt.Format(time.RFC3339)+`')::integer, attempts) FROM pages WHERE url = $1`, r.URL)[0]
+	}
+	for n, c := range []struct {
+		status      int
+		class, want string
+	}{{304, "", content + " true 304 3600 4"}, {0, "timeout", content + " 0 timeout 3600 4"}, {503, "status", content + " 503 status 3600 4"}} {
+		r := page(n)
+		put(t, s, r)
+		put(t, s, later(r, c.status, c.class))
+		if got := look(r); got != c.want {
+			t.Errorf("after %d %s: %s\nwant %s", c.status, c.class, got, c.want)
+		}
+		r = page(n + 10)
+		put(t, s, r, later(r, c.status, c.class))
+		if got := look(r); got != c.want {
+			t.Errorf("in one batch, after %d %s: %s\nwant %s", c.status, c.class, got, c.want)
+		}
+		put(t, s, later(r, c.status, c.class), r)
+		if got := look(r); !strings.HasPrefix(got, content+" 200 0 ") {
+			t.Errorf("content after %d %s: %s", c.status, c.class, got)
+		}
+	}
+	r := page(20)
+	put(t, s, later(r, 304, ""), later(r, 0, "dns"))
+	if got := look(r); !strings.HasPrefix(got, "0 0 f f 0 dns 3600 4") {
+		t.Errorf("without content: %s", got)
+	}
+	put(t, s, later(r, 200, ""))
+	if got := look(r); !strings.HasPrefix(got, "200 0 0 f f 200 3600 4") {
+		t.Errorf("then with some: %s", got)
 	}
 }

@@ -26,7 +26,7 @@ func plain(name, kind string) column {
 
 // columns are those of the table beside url and rest.
 var columns = []column{
-	plain("v", "integer"), plain("status", "integer"), plain("fetched_at", "timestamptz"), plain("depth", "bigint"),
+	plain("v", "integer"), plain("status", "integer"), {"fetch_status", "integer", "(j->>'status')::integer"}, plain("fetched_at", "timestamptz"), plain("depth", "bigint"),
 	plain("site", "text"), plain("content_type", "text"), plain("charset", "text"), plain("bytes", "bigint"),
 	plain("wire_bytes", "bigint"), plain("seconds", "double precision"), plain("title", "text"), plain("links", "integer"),
 	plain("truncated", "boolean"), plain("noindex", "boolean"),
@@ -38,10 +38,10 @@ var columns = []column{
 
 const (
 	stagingTable = "seine_staging"
-	stagingSQL   = "CREATE TEMPORARY TABLE " + stagingTable + " (n integer, url text, line text) ON COMMIT DELETE ROWS"
+	stagingSQL   = "CREATE TEMPORARY TABLE " + stagingTable + " (n integer, url text, content boolean, line text) ON COMMIT DELETE ROWS"
 )
 
-var stagingColumns = []string{"n", "url", "line"}
+var stagingColumns = []string{"n", "url", "content", "line"}
 
 func createSQL(table string) string {
 	var b strings.Builder
@@ -53,40 +53,57 @@ func createSQL(table string) string {
 	return b.String()
 }
 
-// kept are columns whose values a 304 leaves as they are: what is known of the page.
-var kept = []string{"content_type", "charset", "title", "digest", "etag", "last_modified", "items", "body", "headers", "text"}
+// ofFetch are the columns that tell of the last fetch, whatever came of it. All others
+// tell of the content, and stay as they are after a fetch that brought none.
+var ofFetch = []string{"v", "fetch_status", "fetched_at", "seconds", "error_class", "error_text", "attempts"}
 
-// moveSQL moves the staging table to table: of several records of one URL the
-// last one.
+// moveSQL moves the records with content from the staging table to table: of several
+// of one URL the last one.
 func moveSQL(table string) string {
+	set := func(c column) string { return "EXCLUDED." + quoted(c) }
+	return move(table, "content", columns, set, "EXCLUDED.rest")
+}
+
+// touchSQL moves the records without content, but for those that a later one with
+// content follows.
+func touchSQL(table string) string {
+	const last = "NOT content AND NOT EXISTS (SELECT FROM pg_temp." + stagingTable + " AS c WHERE c.url = s.url AND c.content AND c.n > s.n)"
+	all := slices.Clone(columns)
+	for i, c := range all {
+		if c.name == "status" { // of the content, which is not known
+			all[i].from = "NULL::integer"
+		}
+	}
+	set := func(c column) string {
+		if slices.Contains(ofFetch, c.name) {
+			return "EXCLUDED." + quoted(c)
+		}
+		return fmt.Sprintf("CASE WHEN t.status IS NULL THEN EXCLUDED.%[1]s ELSE t.%[1]s END", quoted(c))
+	}
+	return move(table, last, all, set, "nullif((coalesce(t.rest, '{}') - 'unchanged') || coalesce(EXCLUDED.rest, '{}'), '{}')")
+}
+
+func quoted(c column) string { return `"` + c.name + `"` }
+
+// move is a statement that moves rows of the staging table to table t; set makes the
+// new value of a column of a URL that is there.
+func move(table, which string, columns []column, set func(column) string, rest string) string {
 	var names, values, sets, keys strings.Builder
 	keys.WriteString("url,error")
 	for _, c := range columns {
 		fmt.Fprintf(&names, ", %q", c.name)
 		fmt.Fprintf(&values, ", %s", c.from)
-		switch {
-		case slices.Contains(kept, c.name): // an answer that the page is as it was says nothing of it
-			fmt.Fprintf(&sets, ", %q = CASE WHEN EXCLUDED.status = 304 AND EXCLUDED.rest ? 'unchanged' THEN coalesce(EXCLUDED.%q, t.%q) ELSE EXCLUDED.%q END", c.name, c.name, c.name, c.name)
-		default:
-			fmt.Fprintf(&sets, ", %q = EXCLUDED.%q", c.name, c.name)
-		}
+		fmt.Fprintf(&sets, ", %q = %s", c.name, set(c))
 		keys.WriteString("," + c.name)
 	}
 	return fmt.Sprintf(`INSERT INTO %s AS t (url, rest%s)
 SELECT DISTINCT ON (url) url, nullif(j - '{%s}'::text[], '{}')%s
-FROM (SELECT n, url, line::jsonb AS j FROM pg_temp.%s) AS s
+FROM (SELECT n, url, line::jsonb AS j FROM pg_temp.%s AS s WHERE %s) AS s
 ORDER BY url, n DESC
-ON CONFLICT (url) DO UPDATE SET rest = CASE WHEN EXCLUDED.status = 304 AND EXCLUDED.rest ? 'unchanged' THEN coalesce(t.rest, '{}') || EXCLUDED.rest ELSE EXCLUDED.rest END%s`, table, names.String(), keys.String(), values.String(), stagingTable, sets.String())
+ON CONFLICT (url) DO UPDATE SET rest = %s%s`, table, names.String(), keys.String(), values.String(), stagingTable, which, rest, sets.String())
 }
 
-// rescueSQL moves what jsonb cannot be made of: the record's text goes to rest,
-// the other columns are null.
-func rescueSQL(table string) string {
-	var sets strings.Builder
-	for _, c := range columns {
-		fmt.Fprintf(&sets, ", %q = NULL", c.name)
-	}
-	return fmt.Sprintf(`INSERT INTO %s (url, rest)
-SELECT url, jsonb_build_object('record', line) FROM pg_temp.%s
-ON CONFLICT (url) DO UPDATE SET rest = EXCLUDED.rest%s`, table, stagingTable, sets.String())
+// createRefusedSQL makes the table of records that the other one cannot hold.
+func createRefusedSQL(table string) string {
+	return fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s (url text, "column" text, error text, refused_at timestamptz DEFAULT now(), record text)`, table)
 }
