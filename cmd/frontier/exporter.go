@@ -190,6 +190,11 @@ func writeCrawl(w io.Writer, r *frontier.Report) {
 	for bound, n := range fleet.Limits {
 		gauge(fmt.Sprintf("seine_frontier_fetchers_limited_by{bound=%q}", bound), int64(n))
 	}
+	atLimit := 0
+	for _, bound := range []string{"workers", "cpu", "memory", "files", "ports"} {
+		atLimit += fleet.Limits[bound]
+	}
+	gauge("seine_frontier_fetchers_at_limit", int64(atLimit))
 	metrics.WriteGaugeFloat64(w, "seine_frontier_pages_per_second", fleet.Rate)
 }
 

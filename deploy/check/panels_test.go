@@ -12,7 +12,7 @@ var boards = []board{
 			{"", `sum(max by (shard) (seine_frontier_done_urls{$c}))`}}},
 		{title: "Requests a second", unit: "reqps", stat: true, targets: []target{
 			{"", `sum(rate(seine_crawl_pages_total{$c}[$r]))`}}},
-		{title: "Fetchers", unit: "short", stat: true, limits: []float64{1}, low: true, alerts: []string{"SeineFetchersGone"}, targets: []target{
+		{title: "Fetchers", unit: "short", stat: true, limits: []float64{1}, low: true, alerts: []string{"SeineFetchersGone", "SeineFetchersFewer"}, targets: []target{
 			{"", `max(seine_frontier_programs{$c,kind="fetcher"}) or count(seine_crawl_workers{$c})`}}},
 		{title: "Alerts firing", unit: "short", stat: true, limits: []float64{1}, targets: []target{
 			{"", `count(ALERTS{$c,alertstate="firing"}) or 0 * count(count by (crawl) (seine_build_info{$c}))`}}},
@@ -47,10 +47,11 @@ var boards = []board{
 			{"all", `sum(seine_crawl_workers{$c})`}}},
 		{title: "Programs by version", unit: "short", targets: []target{
 			{"{{program}} {{version}}", `count by (program, version) (seine_build_info{$c})`}}},
-		{title: "Pages a second that fetchers say, programs", unit: "short", alerts: []string{"SeineExporterBlind"}, targets: []target{
+		{title: "Pages a second that fetchers say, programs", unit: "short", alerts: []string{"SeineExporterBlind", "SeineExporterGone", "SeineScrapeFailed", "SeineScalerBlind"}, targets: []target{
 			{"pages a second", `max(seine_frontier_pages_per_second{$c})`},
 			{"{{kind}}s", `max by (kind) (seine_frontier_programs{$c})`},
-			{"exporter can read", `max(seine_exporter_up{$c})`}}},
+			{"exporter can read", `max(seine_exporter_up{$c})`},
+			{"fetchers at their limit", `max(seine_frontier_fetchers_at_limit{$c})`}}},
 		{title: "Processors that programs use", unit: "percentunit", targets: []target{
 			{"{{instance}}", `sum by (instance) (rate(process_cpu_seconds_total{$c}[$r]))`}}},
 		{title: "Memory of programs", unit: "bytes", targets: []target{
@@ -95,12 +96,12 @@ var boards = []board{
 			{"{{shard}} maxclients", `max by (shard) (seine_redis_clients_limit{$s})`}}},
 		{title: "Time of calls, 99%", unit: "s", targets: []target{
 			{"{{script}}", `histogram_quantile(0.99, sum by (le, script) (rate(seine_shard_call_seconds_bucket{$c}[$r]))) >= 0`}}},
-		{title: "Calls repeated, admissions no replica acknowledged, a second", unit: "ops", targets: []target{
+		{title: "Calls repeated, admissions no replica acknowledged, a second", unit: "ops", alerts: []string{"SeineNotAcknowledged"}, targets: []target{
 			{"{{fault}}", `sum by (fault) (rate(seine_shard_retries_total{$c}[$r]))`},
 			{"not acknowledged", `sum(rate(seine_crawl_admissions_not_acked_total{$c}[$r]))`}}},
-		{title: "Replicas", unit: "short", targets: []target{
+		{title: "Replicas", unit: "short", alerts: []string{"SeineReplicaLost"}, targets: []target{
 			{"{{shard}}", `max by (shard) (seine_redis_replicas{$s})`}}},
-		{title: "How far the best replica is behind", unit: "bytes", targets: []target{
+		{title: "How far the best replica is behind", unit: "bytes", alerts: []string{"SeineReplicaBehind"}, targets: []target{
 			{"{{shard}}", `max by (shard) (seine_redis_replica_lag_bytes{$s})`}}},
 		{title: "Masters", unit: "short", targets: []target{
 			{"{{shard}} {{master}}", `max by (shard, master) (seine_redis_shard_info{$s})`}}},

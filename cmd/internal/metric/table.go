@@ -73,6 +73,7 @@ var Table = []Row{
 	{"seine_frontier_programs", gauge, []string{"kind"}, "Programs at work on the crawl."},
 	{"seine_frontier_program_versions", gauge, []string{"version"}, "Programs at work by version."},
 	{"seine_frontier_fetchers_limited_by", gauge, []string{"bound"}, "Fetchers by what bounds their rate."},
+	{"seine_frontier_fetchers_at_limit", gauge, nil, "Fetchers that are limited by their own workers, processors, memory, files or ports: more fetchers help. Absent while the list of programs cannot be read."},
 	{"seine_frontier_pages_per_second", gauge, nil, "Pages a second of all fetchers together, as they say."},
 
 	{"seine_frontier_eta_seconds", gauge, nil, "Time until the crawl is done if nothing new is found; missing while it is not known."},
