@@ -170,6 +170,8 @@ func readFailure(ctx context.Context, cn *conn, err error, inBody bool) *Error {
 			return fail(ClassFirstByte, errFirstByte)
 		}
 		return fail(ClassIdle, errIdle)
+	case isRenegotiation(lost):
+		return &Error{Class: ClassTLS, Err: errRenegotiation} // the next try would meet the same
 	case lost == errFlood:
 		return fail(ClassProtocol, lost)
 	case !errors.Is(lost, io.EOF) && !errors.Is(lost, io.ErrUnexpectedEOF):

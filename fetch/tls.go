@@ -64,6 +64,16 @@ func maybeLegacy(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
+// errRenegotiation is of servers that ask for a client's certificate once they know
+// the path, as old ones do (RFC 5246, 7.4.1.1).
+var errRenegotiation = errors.New("the server asks for a renegotiation; one is granted with --tls-legacy")
+
+// isRenegotiation says whether err is how the library refuses a renegotiation.
+func isRenegotiation(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "local error" && strings.Contains(op.Err.Error(), "no renegotiation")
+}
+
 // handshake speaks TLS over raw as host, which is the URL's whatever address
 // or proxy raw leads to. On failure raw is closed.
 func (c *Client) handshake(ctx context.Context, raw net.Conn, host string, legacy bool) (net.Conn, error) {
@@ -71,6 +81,7 @@ func (c *Client) handshake(ctx context.Context, raw net.Conn, host string, legac
 	cfg.ServerName = host
 	if legacy {
 		cfg.CipherSuites = legacySuites
+		cfg.Renegotiation = tls.RenegotiateOnceAsClient
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TLSTimeout)
 	defer cancel()
