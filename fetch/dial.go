@@ -108,9 +108,14 @@ func (d *dialer) dial(ctx context.Context, host string, port uint16, first netip
 	if i := slices.Index(addrs, netip.AddrPortFrom(first, port)); i > 0 {
 		addrs[0], addrs[i] = addrs[i], addrs[0]
 	}
+	known := time.Now()
 	nc, err := d.race(ctx, addrs)
 	if err != nil {
-		return nil, local(ClassConnect, err)
+		e := local(ClassConnect, err)
+		if !Local(e.Class) && ctx.Err() == nil {
+			d.names.forget(host, known)
+		}
+		return nil, e
 	}
 	d.m.connections.Inc()
 	return nc, nil

@@ -76,6 +76,7 @@ type nameEntry struct {
 	addrs []netip.Addr
 	err   error
 	until time.Time
+	at    time.Time // when it was stored
 }
 
 var errNoAddress = errors.New("the name has no address")
@@ -140,11 +141,15 @@ func (n *names) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 // resolve asks and remembers.
 func (n *names) resolve(name string) *nameEntry {
 	ctx, cancel := context.WithTimeout(n.ctx, n.timeout)
-	defer cancel()
 	n.m.dnsLookups.Inc()
 	answer, err := n.ask(ctx, name)
+	if answer.Late == nil {
+		cancel()
+	} else {
+		defer n.join(name, answer.Late, cancel)
+	}
 	e := &nameEntry{name: name, addrs: answer.Addrs, err: err}
-	ttl := min(max(answer.TTL, n.min), n.ttl)
+	ttl := n.keeps(answer)
 	if err != nil {
 		kind := resolver.Failed
 		if fault, ok := errors.AsType[*resolver.Error](err); ok {
@@ -166,6 +171,33 @@ func (n *names) resolve(name string) *nameEntry {
 	return e
 }
 
+// keeps is how long an answer is remembered.
+func (n *names) keeps(a resolver.Answer) time.Duration { return min(max(a.TTL, n.min), n.ttl) }
+
+// join remembers addresses of the other family that come late, with those that came
+// first. A caller of lookup waits for it with what it waits for anyway.
+func (n *names) join(name string, late <-chan resolver.Answer, cancel context.CancelFunc) {
+	n.wg.Add(1)
+	go func() {
+		defer n.wg.Done()
+		defer cancel()
+		if both, ok := <-late; ok && n.ctx.Err() == nil {
+			n.store(&nameEntry{name: name, addrs: both.Addrs, until: time.Now().Add(n.keeps(both))})
+		}
+	}()
+}
+
+// forget has a name asked for again whose addresses, as known at that time, did not
+// answer.
+func (n *names) forget(name string, at time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if el := n.known[name]; el != nil && !el.Value.(*nameEntry).at.After(at) {
+		n.lru.Remove(el)
+		delete(n.known, name)
+	}
+}
+
 func (n *names) cached(name string) *nameEntry {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -184,6 +216,7 @@ func (n *names) cached(name string) *nameEntry {
 }
 
 func (n *names) store(e *nameEntry) {
+	e.at = time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if el := n.known[e.name]; el != nil {

@@ -21,8 +21,9 @@ func TestForget(t *testing.T) {
 		file = filepath.Join(dir, fmt.Sprint(n, ".zst"))
 		d.ok("export " + where + file)
 	}
+	d.ok("create --plan-urls 10k --shards 2")
 	for _, where := range []string{"", "--state " + filepath.Join(dir, "state") + " "} {
-		d.ok("seed "+where+"--plan-urls 10k --shards 2 --seed https://me:sesame@a.example/1 --seed https://a.example/2 --seed http://a.example/3", "admitted 3")
+		d.ok("seed "+where+"--seed https://me:sesame@a.example/1 --seed https://a.example/2 --seed http://a.example/3", "admitted 3")
 		urls := func() (all []string) {
 			for _, e := range readExport(t, file) {
 				all = append(all, e.URL)
@@ -40,7 +41,7 @@ func TestForget(t *testing.T) {
 			t.Errorf("%q with credentials: %q", where, got)
 		}
 		d.ok("forget "+where+"www.a.example", "removed the credentials of 1 origin of a.example")
-		d.ok("forget "+where+"a.example --json", `"origins":0`)
+		d.ok("forget "+where+"a.example --json", `"origins": 0`)
 		for _, verb := range []string{"why " + where + "https://a.example/1", "sites " + where, "report " + where} {
 			if out := d.ok(verb); strings.Contains(out, "sesame") {
 				t.Error(verb, out)

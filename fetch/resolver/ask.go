@@ -123,6 +123,37 @@ func (r *Resolver) judge(ctx context.Context, up *upstream, full string, began t
 	return &Error{Kind: Down, Name: full, Err: fmt.Errorf("no DNS server answers: %w", fault)}
 }
 
+// known finds out whether servers know any name. Some call all names unknown, as in
+// networks that first want a sign-in: nobody's URLs may end for that.
+type known struct {
+	some atomic.Bool // a name was found since the start
+
+	mu sync.Mutex
+	at time.Time // when com was asked for last
+}
+
+// any reports whether a name was found since the start, or com is known, which
+// resolvers of the public DNS know. One question serves all who doubt at the same
+// time. Where nothing is known yet it asks once in probeAge.
+func (k *known) any(ctx context.Context, r *Resolver, up *upstream) bool {
+	if k.some.Load() {
+		return true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.some.Load() || time.Since(k.at) < probeAge {
+		return k.some.Load()
+	}
+	m, err := r.ask(ctx, up, "com.", dns.TypeNS)
+	if err == nil && m.Rcode == dns.RcodeSuccess {
+		k.some.Store(true)
+	}
+	if ctx.Err() == nil {
+		k.at = time.Now()
+	}
+	return k.some.Load()
+}
+
 // prober finds out whether servers answer anything. One probe serves all who doubt
 // at the same time.
 type prober struct {

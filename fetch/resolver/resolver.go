@@ -86,6 +86,7 @@ var (
 	errNoName    = errors.New("no such name")
 	errNoAddress = errors.New("the name has no address")
 	errNotName   = errors.New("not a name that DNS can hold")
+	errKnowsNone = errors.New("the DNS servers call every name unknown so far, even com; check what they are told to resolve")
 	errTimeout   = errors.New("no answer in time")
 	errLame      = errors.New("the server does not resolve for others")
 	errDown      = errors.New("no DNS server answered a moment ago")
@@ -96,6 +97,11 @@ var (
 type Answer struct {
 	Addrs []netip.Addr // the family that this machine reaches better first
 	TTL   time.Duration
+
+	// Late is there where the addresses of one family came and those of the other are
+	// still asked for: it brings both together, or is closed without. The question ends
+	// with the context of the lookup.
+	Late <-chan Answer
 }
 
 // Resolver looks names up. It is safe for any number of goroutines.
@@ -105,6 +111,7 @@ type Resolver struct {
 	hosts  *watched[map[string][]netip.Addr]
 	turn   atomic.Uint32
 	prober prober
+	known  known
 	v6     source
 
 	mu     sync.Mutex
@@ -197,7 +204,7 @@ func (r *Resolver) Lookup(ctx context.Context, name string) (Answer, error) {
 	rooted := strings.HasSuffix(name, ".")
 	bare := strings.TrimSuffix(name, ".")
 	if addrs := (*r.hosts.get())[bare]; addrs != nil {
-		return Answer{addrs, hostsTTL}, nil
+		return Answer{Addrs: addrs, TTL: hostsTTL}, nil
 	}
 	if r.prober.down() {
 		return Answer{}, &Error{Kind: Down, Name: bare, Err: errDown}
@@ -273,18 +280,39 @@ func (r *Resolver) both(ctx context.Context, up *upstream, full string) (Answer,
 		first = 1
 	}
 	other := done[1-first]
-	if len(got[first].addrs) > 0 {
-		late := time.NewTimer(familyDelay)
+	// IPv6 addresses alone are of no use to a machine without IPv6.
+	if len(got[first].addrs) > 0 && (first == 0 || r.v6.reachable()) {
+		wait := time.NewTimer(familyDelay)
+		defer wait.Stop()
 		select {
 		case <-other:
-		case <-late.C:
+		case <-wait.C:
+			return r.early(ctx, cancel, &got, first, other)
 		}
-		late.Stop()
-		cancel()
 	}
 	<-other
 	cancel()
 	return r.joined(ctx, &got[0], &got[1])
+}
+
+// early is the answer of one family; that of the other joins it later (RFC 8305,
+// section 3).
+func (r *Resolver) early(ctx context.Context, cancel context.CancelFunc, got *[2]found, first int, other <-chan struct{}) (Answer, error) {
+	var alone [2]found
+	alone[first] = got[first]
+	answer, err := r.joined(ctx, &alone[0], &alone[1])
+	late := make(chan Answer, 1)
+	answer.Late = late
+	go func() {
+		defer cancel()
+		defer close(late)
+		<-other
+		if len(got[1-first].addrs) > 0 {
+			both, _ := r.joined(ctx, &got[0], &got[1]) // it has addresses
+			late <- both
+		}
+	}()
+	return answer, err
 }
 
 // joined makes one answer of both.
@@ -294,7 +322,7 @@ func (r *Resolver) joined(ctx context.Context, v4, v6 *found) (Answer, error) {
 		a, b = v6, v4
 	}
 	if len(a.addrs)+len(b.addrs) > 0 {
-		answer := Answer{Addrs: append(a.addrs, b.addrs...)}
+		answer := Answer{Addrs: slices.Concat(a.addrs, b.addrs)}
 		for _, f := range [...]*found{a, b} {
 			if len(f.addrs) > 0 && (answer.TTL == 0 || f.ttl < answer.TTL) {
 				answer.TTL = f.ttl
@@ -319,10 +347,13 @@ func (r *Resolver) find(ctx context.Context, up *upstream, full string, qtype ui
 	}
 	f := read(m, full, qtype)
 	if len(f.addrs) > 0 {
+		r.known.some.Store(true)
 		return f
 	}
 	fault := errNoAddress
 	switch {
+	case m.Rcode == dns.RcodeNameError && !r.known.any(ctx, r, up):
+		return found{err: &Error{Kind: Failed, Name: full, Err: errKnowsNone}}
 	case m.Rcode == dns.RcodeNameError:
 		fault = errNoName
 	case len(m.Answer) == 0 && !m.Authoritative && !m.RecursionAvailable:

@@ -147,6 +147,8 @@ func usual(m *dns.Msg, q dns.Question, tcp bool) bool {
 		return true
 	case kind == "oddsix" && a:
 		return record(m, "%s 60 IN A 192.0.2.1", q.Name)
+	case q.Name == "com.":
+		return record(m, "com. 900 IN NS a.gtld-servers.net.")
 	case q.Name == ".":
 		return record(m, ". 900 IN NS a.root-servers.net.")
 	case kind == "four", kind == "six", kind == "alias", kind == "loop", kind == "large":
@@ -439,5 +441,81 @@ func TestCanceled(t *testing.T) {
 	}
 	if !slices.Contains([]string{"no_name", "failed", "timeout", "down"}, Down.String()) {
 		t.Error("kinds")
+	}
+}
+
+// TestLateFamily: addresses of one family that come late join those of the other,
+// which are there at once; where the machine has no use for the first, it waits.
+func TestLateFamily(t *testing.T) {
+	const v4, v6 = "192.0.2.1", "2001:db8::1"
+	for _, c := range []struct {
+		late        uint16 // what is answered late
+		v6          bool   // the machine has IPv6
+		first, both string
+	}{
+		{dns.TypeA, true, v6, v6 + " " + v4},
+		{dns.TypeA, false, v4 + " " + v6, ""},
+		{dns.TypeAAAA, true, v4, v6 + " " + v4},
+		{dns.TypeAAAA, false, v4, v4 + " " + v6},
+	} {
+		held := make(chan struct{})
+		var once atomic.Int64
+		s := serve(t, func(m *dns.Msg, q dns.Question, tcp bool) bool {
+			if q.Qtype == c.late {
+				if once.Add(1) == 1 {
+					return false // lost once
+				}
+				if c.late != dns.TypeA || c.v6 {
+					<-held
+				}
+			}
+			return usual(m, q, tcp)
+		})
+		r := newResolver(t, func(cfg *Config) { cfg.Timeout = 2 * familyDelay }, s.addr)
+		r.v6.have = c.v6
+		text := func(a Answer) string { return strings.Trim(fmt.Sprint(a.Addrs), "[]") }
+		answer, err := r.Lookup(t.Context(), "both.example")
+		if err != nil || text(answer) != c.first || (answer.Late != nil) != (c.both != "") {
+			t.Errorf("%+v: %+v %v", c, answer, err)
+		}
+		close(held)
+		if c.both == "" {
+			continue
+		}
+		late := <-answer.Late
+		if _, more := <-answer.Late; text(late) != c.both || late.TTL != 30*time.Second || more {
+			t.Errorf("%+v: late %+v", c, late)
+		}
+	}
+}
+
+// TestNoNameAtAll: a server that calls every name unknown is not believed, until it
+// knows one; one that knows com is.
+func TestNoNameAtAll(t *testing.T) {
+	var works atomic.Bool
+	s := serve(t, func(m *dns.Msg, q dns.Question, tcp bool) bool {
+		if works.Load() && strings.HasPrefix(q.Name, "both.") {
+			return usual(m, q, tcp)
+		}
+		m.Rcode = dns.RcodeNameError
+		return soa(m)
+	})
+	r := newResolver(t, nil, s.addr)
+	for i := range 7 {
+		_, err := r.Lookup(t.Context(), fmt.Sprintf("s%d.example", i))
+		if kindOf(err) != "failed" || !strings.Contains(err.Error(), "even com") {
+			t.Errorf("name %d: %v", i, err)
+		}
+	}
+	works.Store(true)
+	if _, err := r.Lookup(t.Context(), "both.example"); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Lookup(t.Context(), "s1.example"); kindOf(err) != "no_name" {
+		t.Errorf("once a name was found: %v", err)
+	}
+	r = newResolver(t, nil, serve(t, usual).addr)
+	if _, err := r.Lookup(t.Context(), "missing.example"); kindOf(err) != "no_name" {
+		t.Errorf("of a server that knows com: %v", err)
 	}
 }
