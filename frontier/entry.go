@@ -14,17 +14,12 @@ import (
 // entries of one list share a long first part, which is what list compression
 // takes out; what the key of the list says already, scheme and site, is a flag.
 //
-// Version '2' has more flags behind the first ones, and what they announce before
-// the URL, in the order of the flags. An entry is written so only when a program
-// that knows version 1 alone would take it for something else.
+// Most entries need no more flags than these. One of version '2' has more behind the
+// first ones, and what they announce before the URL, in the order of the flags.
 const (
 	entryVersion = '1'
 	entryMore    = '2'
 )
-
-// IsNew reports whether the entry is of version 2. It may stand only where the crawl
-// is of format 2, which programs that cannot read it refuse.
-func (e *Entry) IsNew() bool { return e.SitemapOf != "" || e.Referrer != "" || e.Last != (Fetched{}) }
 
 // The flags of an entry.
 const (
@@ -34,7 +29,7 @@ const (
 	flagMeta      = 4
 	flagForm      = 8 // times the index into entryForms
 	flagSitemap   = 32
-	flagSitemapOf = 128 // with it a host; of version 2, formerly of version 1
+	flagSitemapOf = 128 // with it a host; of version 2
 )
 
 // The further flags of an entry of version 2.
@@ -78,7 +73,7 @@ func AppendEntry(dst []byte, site string, e *Entry) []byte {
 	if e.Referrer != "" {
 		more |= moreReferrer
 	}
-	if e.IsNew() {
+	if more != moreFlags || e.SitemapOf != "" {
 		dst[version] = entryMore
 		dst = append(dst, more)
 	}

@@ -12,8 +12,7 @@ import (
 
 // The versions a program builds on; a crawl made with others is refused.
 const (
-	FormatVersion = 1             // keys, entries and scripts of a new crawl
-	FormatNewest  = 2             // a crawl has it once a filter has several keys, which older programs do not know of
+	FormatVersion = 1             // keys, entries and scripts
 	CanonVersion  = canon.Version // canonical form and key
 )
 
@@ -89,7 +88,7 @@ func (l Layout) Check(want Layout) error {
 			faults = append(faults, fmt.Sprintf("%s: the crawl has %v, this program %v", name, has, wants))
 		}
 	}
-	differ("format", l.Format, want.Format, want.Format == 0 || l.Format >= FormatVersion && l.Format <= FormatNewest)
+	differ("format", l.Format, want.Format, want.Format == 0)
 	differ("shards", l.Shards, want.Shards, want.Shards == 0)
 	differ("limit-by", l.LimitBy, want.LimitBy, want.LimitBy == "")
 	differ("public suffix list", l.Suffixes, want.Suffixes, want.Suffixes == "" || want.OtherSuffixes || l.LimitBy == canon.ByHost)

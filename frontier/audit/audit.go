@@ -176,7 +176,7 @@ func (c *checker) checkMeta(ctx context.Context) (alive bool, err error) {
 		c.report.note("all else was not judged: without its epoch the shard answers nothing")
 		c.todo.meta = shard.Fields{"epoch", ""}
 		return false, nil
-	case !c.f.Owns(h["epoch"]):
+	case h["epoch"] != c.f.Epoch():
 		return false, &shard.Error{Shard: c.k, Op: "check", Err: frontier.ErrStale}
 	case h["rev"] == "":
 		c.report.fault(c.keys.Meta(), "the revision is missing: fetchers do not see changes of settings")

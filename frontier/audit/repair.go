@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -124,7 +123,7 @@ func (c *checker) mendMeta(ctx context.Context) error {
 			return err
 		}
 		// Without knowing whether rules bind, admission looks for them.
-		set := shard.Fields{"epoch", cmp.Or(c.epoch, c.f.EpochOf(each, contents)), "rev", root.Rev, "paused", paused, "ruled", "1"}
+		set := shard.Fields{"epoch", c.f.Epoch(), "rev", root.Rev, "paused", paused, "ruled", "1"}
 		if each > 1 {
 			set = append(set, "keys", strconv.Itoa(each))
 		}

@@ -44,7 +44,7 @@ const faultsMost = 100
 // file, when one is not what was written. Cost: that of New.
 func Check(path string) (*Checked, error) {
 	d := &dir{path: path}
-	if _, err := os.Stat(filepath.Join(path, storeName)); err != nil && !former(path) {
+	if _, err := os.Stat(filepath.Join(path, storeName)); err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrNoCrawl, path)
 	}
 	if err := d.open(lockToRead); err != nil {

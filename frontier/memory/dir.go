@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,8 +27,6 @@ const formatVersion = 2
 var (
 	// ErrInUse: another process has the directory open.
 	ErrInUse = errors.New("memory: the directory is in use by another process")
-	// ErrFormer: the directory holds a crawl in a format of files that were given up.
-	ErrFormer = errors.New("memory: the crawl was written by an earlier version, in files that this one does not read; finish it with that version, or give another directory to begin anew. Nothing in it was changed")
 	// ErrNoCrawl: the directory holds no crawl.
 	ErrNoCrawl = fmt.Errorf("%w in this directory", frontier.ErrNoCrawl)
 	// ErrClosed: the crawl was closed.
@@ -103,9 +100,6 @@ func openDir(cfg Config) (*dir, error) {
 // open locks the directory by lock and opens the store in it for reading, if it
 // has one.
 func (d *dir) open(lock func(path string) (*os.File, error)) (err error) {
-	if former(d.path) {
-		return fmt.Errorf("%s: %w", d.path, ErrFormer)
-	}
 	if d.lock, err = lock(filepath.Join(d.path, lockName)); err != nil {
 		return fmt.Errorf("memory: %s: %w", d.path, err)
 	}
@@ -121,8 +115,8 @@ func (d *dir) open(lock func(path string) (*os.File, error)) (err error) {
 	return nil
 }
 
-// Holds says whether a directory holds a crawl, be it one that this program refuses.
-func Holds(path string) bool { return former(path) || (&dir{path: path}).made() }
+// Holds says whether a directory holds a crawl.
+func Holds(path string) bool { return (&dir{path: path}).made() }
 
 // made says whether there is a store: its last file to be made says so.
 func (d *dir) made() bool {
@@ -153,21 +147,6 @@ func (d *dir) named(err error) error {
 	return fmt.Errorf("memory: %s: %w", d.path, err)
 }
 
-// former says whether the directory has files of the first format.
-func former(path string) bool {
-	names, err := os.ReadDir(path)
-	if err != nil {
-		return false
-	}
-	for _, n := range names {
-		part := strings.Split(n.Name(), ".")
-		if n.Name() == "crawl" || len(part) == 3 && (part[2] == "log" || part[2] == "snap") {
-			return true
-		}
-	}
-	return false
-}
-
 // read reads what the crawl is, nil when there is none.
 func (d *dir) read() (*crawl, error) {
 	text, err := d.store.Get(crawlKey)
@@ -179,7 +158,7 @@ func (d *dir) read() (*crawl, error) {
 		return nil, fmt.Errorf("its settings cannot be read: %w", err)
 	}
 	c.Settings.Rev = c.Rev
-	if c.Format > formatVersion {
+	if c.Format != formatVersion {
 		return nil, fmt.Errorf("%w: it has format %d, this program knows %d", frontier.ErrLayout, c.Format, formatVersion)
 	}
 	return c, nil

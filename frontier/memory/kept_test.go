@@ -409,28 +409,6 @@ func TestMissingFile(t *testing.T) {
 	}
 }
 
-// TestFormerFormat: a crawl in files of the first format is refused with what to
-// do, and stays as it is.
-func TestFormerFormat(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"crawl", "0.1.log", "lock"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	before := bytesOf(t, dir)
-	_, opened := New(Config{Dir: dir})
-	_, checked := Check(dir)
-	for _, err := range []error{opened, checked} {
-		if !errors.Is(err, ErrFormer) || !strings.Contains(err.Error(), dir) {
-			t.Error(err)
-		}
-	}
-	if bytesOf(t, dir) != before {
-		t.Error("the files were changed")
-	}
-}
-
 // TestCheck: a check finds nothing wrong with a crawl that was closed, counts
 // what New finds, and changes no byte.
 func TestCheck(t *testing.T) {

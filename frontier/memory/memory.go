@@ -133,9 +133,8 @@ type Frontier struct {
 
 // New makes an empty crawl, or opens the one that is in cfg.Dir. It fails with
 // ErrLayout when that one has another layout, with ErrInUse when another
-// process has it open, with ErrFormer when it is in files of an earlier version,
-// and with a store.DamageError, which names the file, when it is not what was
-// written.
+// process has it open, and with a store.DamageError, which names the file, when it
+// is not what was written.
 func New(cfg Config) (*Frontier, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

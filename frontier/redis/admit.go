@@ -70,20 +70,12 @@ func (f *Frontier) keepCredentials(ctx context.Context, k int, site, origin, cre
 
 // admitAll is Admit of candidates whose credentials are kept.
 func (f *Frontier) admitAll(ctx context.Context, k int, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
-	isNew := false
 	for i := range batch {
-		e := batch[i].Entry()
-		isNew = isNew || e.IsNew()
 		if own := f.shards.Of(batch[i].Fingerprint); own != k {
 			return fmt.Errorf("frontier: admit: candidate %d belongs to shard %d, not %d", i, own, k)
 		}
 		if batch[i].Priority > 3 {
 			return fmt.Errorf("frontier: admit: candidate %d has class %d, the last is 3", i, batch[i].Priority)
-		}
-	}
-	if isNew {
-		if err := f.raiseFor(ctx, k); err != nil {
-			return err
 		}
 	}
 	a, _ := f.admissions.Get().(*admission)

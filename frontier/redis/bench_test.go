@@ -191,7 +191,6 @@ func BenchmarkEntryBytes(b *testing.B) {
 			size, referrer := strings.CutSuffix(size, " referrer")
 			for b.Loop() {
 				s := benchStand(b)
-				s.raised[0].Store(s.client.Epoch(0) + 1) // there is no root to raise the format of
 				s.do("CONFIG", "SET", "list-max-listpack-size", size)
 				const n = 300_000
 				s.admit(benchCandidate("coffee-shop.example", n)) // what scripts themselves take
@@ -237,7 +236,6 @@ func BenchmarkEntryBytes(b *testing.B) {
 func BenchmarkAgainBytes(b *testing.B) {
 	for b.Loop() {
 		s := benchStand(b)
-		s.raised[0].Store(s.client.Epoch(0) + 1) // there is no root to raise the format of
 		const n, sites = 100_000, 100
 		before := s.used()
 		for i := 0; i < n; i += 500 {

@@ -68,11 +68,19 @@ func (fl *fleet) openWide(t testing.TB) frontiertest.Backend { return fl.openWit
 // openGrown makes a crawl whose filters have three keys each.
 func (fl *fleet) openGrown(t testing.TB) frontiertest.Backend {
 	b := fl.open(t)
+	f := b.Frontier.(*redis.Frontier)
 	for range 2 {
-		if err := b.Frontier.(*redis.Frontier).Grow(t.Context()); err != nil {
+		if err := f.Grow(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
+	t.Cleanup(func() { // a further key is large, and the next crawl must fit beside it
+		for k := range f.Shards() {
+			for i := 1; i <= 2; i++ {
+				fl.client.Redis().Del(context.Background(), f.Keys(k).FilterKey(0, i))
+			}
+		}
+	})
 	return b
 }
 

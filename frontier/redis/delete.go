@@ -45,10 +45,8 @@ func Delete(ctx context.Context, client *shard.Client, crawl string) (int64, err
 		return 0, fmt.Errorf("%w: %s", frontier.ErrStale, crawl)
 	}
 	for k := range f.keys {
-		for _, epoch := range []string{f.epoch, f.grownEpoch()} {
-			if _, err := client.CompareAndSet(ctx, k, f.keys[k].Meta(), shard.Fields{"epoch", epoch}, shard.Fields{"epoch", ""}); err != nil {
-				return 0, err
-			}
+		if _, err := client.CompareAndSet(ctx, k, f.keys[k].Meta(), shard.Fields{"epoch", f.epoch}, shard.Fields{"epoch", ""}); err != nil {
+			return 0, err
 		}
 	}
 	total, err := f.remove(ctx)

@@ -16,8 +16,7 @@ const duplicatesMost = admitMost / 2
 // Duplicates says of each content whether another URL brought it before; see
 // frontier.Contents. A content that is new may be called a duplicate at the rate of
 // false positives that the crawl allows. The filter is made by the first call, and
-// again where it is missing; from then on the crawl has format 2. Where Redis is full
-// what is new is not remembered. Cost: one script call for each 250 contents, some
+// again where it is missing. Where Redis is full what is new is not remembered. Cost: one script call for each 250 contents, some
 // us of the server for each.
 func (f *Frontier) Duplicates(ctx context.Context, k int, contents []frontier.Content, duplicate []bool) error {
 	if len(duplicate) != len(contents) {
@@ -84,9 +83,6 @@ func (f *Frontier) duplicates(ctx context.Context, k int, contents []frontier.Co
 // that are missing. It may run in many programs at once. Where one is lost, what only
 // that one held passes for new once more.
 func (f *Frontier) makeContents(ctx context.Context, k, each int) error {
-	if err := f.raise(ctx, k); err != nil {
-		return err
-	}
 	// Somebody else may have made it meanwhile. Valkey's module does not tell the rate
 	// of a filter and sizes it in another way, so that it seems to be of another plan;
 	// what is there is of this creation of the crawl, whose keys go with it.

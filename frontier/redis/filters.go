@@ -211,9 +211,6 @@ func (f *Frontier) LoadFilters(ctx context.Context, k int, r io.Reader, force bo
 	}
 	return f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
 		return filters.Load(ctx, set, r, force, func(each int) error {
-			if err := f.raise(ctx, k); err != nil {
-				return err
-			}
 			return f.setEach(ctx, &f.urls, k, set.Each, each)
 		})
 	})
@@ -234,9 +231,6 @@ func (f *Frontier) DumpContents(ctx context.Context, k int, w io.Writer) (there 
 // LoadContents reads a dump of the filter of contents of shard k. One that holds
 // contents is replaced by force only.
 func (f *Frontier) LoadContents(ctx context.Context, k int, r io.Reader, force bool) error {
-	if err := f.raise(ctx, k); err != nil {
-		return err
-	}
 	set, err := f.ContentSet(ctx, k)
 	if err != nil {
 		return err

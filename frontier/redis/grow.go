@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -17,19 +16,6 @@ import (
 // A key of a filter stays small enough to move to another master. When the last
 // one may not grow any more, every filter of the shard gets a further key, and what
 // is new goes there.
-//
-// Programs of format 1 know of no further keys: they would take for new what only
-// these hold. Nor do they know of entries of version 2. So the first of either
-// raises the format, of the root for programs that
-// start, and of the shard for those that run: its epoch becomes another, which is
-// stale to their scripts and which scripts of format 2 know. An old program that
-// runs ends there, or when it reads the root again; what it held comes back.
-
-// grownEpoch is what a shard of format 2 has for an epoch.
-func (f *Frontier) grownEpoch() string { return f.epoch + ":2" }
-
-// owns says whether a shard with this epoch is one of this creation of the crawl.
-func (f *Frontier) owns(epoch string) bool { return epoch == f.epoch || epoch == f.grownEpoch() }
 
 // family is what every shard has filters of: known URLs, or contents of pages.
 type family struct {
@@ -148,9 +134,6 @@ func (f *Frontier) room(fam *family, each int, full bool) int64 {
 // one. It may run in many programs at once, and again after it broke off. Cost: a few
 // calls and two a filter, and the memory of the new keys.
 func (f *Frontier) grow(ctx context.Context, fam *family, k, each int) error {
-	if err := f.raise(ctx, k); err != nil {
-		return err
-	}
 	if err := f.reserveKeys(ctx, fam, k, each, each+1); err != nil {
 		return err
 	}
@@ -185,45 +168,8 @@ func (f *Frontier) reserveKeys(ctx context.Context, fam *family, k, from, to int
 	})
 }
 
-// raise makes shard k one of format 2, after the root: from then on no program of
-// format 1 works on the shard. It may be called again.
-func (f *Frontier) raise(ctx context.Context, k int) error {
-	h, err := f.client.Hash(ctx, k, f.keys[k].Meta())
-	if err != nil || h["epoch"] == f.grownEpoch() {
-		return err
-	}
-	err = f.alterRoot(ctx, func(r *root) (shard.Fields, error) {
-		var l frontier.Layout
-		if err := json.Unmarshal([]byte(r.raw["layout"]), &l); err != nil || l.Format >= frontier.FormatNewest {
-			return nil, err
-		}
-		l.Format = frontier.FormatNewest
-		text, err := json.Marshal(l)
-		return shard.Fields{"layout", string(text)}, err
-	})
-	if err != nil {
-		return err
-	}
-	_, err = f.client.CompareAndSet(ctx, k, f.keys[k].Meta(), shard.Fields{"epoch", f.epoch}, shard.Fields{"epoch", f.grownEpoch()})
-	return err
-}
-
-// raiseFor is raise before new entries are admitted: it asks once for each master
-// that the shard has.
-func (f *Frontier) raiseFor(ctx context.Context, k int) error {
-	now := f.client.Epoch(k) + 1
-	if f.raised[k].Load() == now {
-		return nil
-	}
-	err := f.raise(ctx, k)
-	if err == nil {
-		f.raised[k].Store(now)
-	}
-	return err
-}
-
-// setEach says in the meta of shard k, which is of format 2, that each filter of a
-// family has to keys, unless it does not say from any more.
+// setEach says in the meta of shard k that each filter of a family has to keys, unless
+// it does not say from any more.
 func (f *Frontier) setEach(ctx context.Context, fam *family, k, from, to int) error {
 	field := func(n int) string {
 		if n == f.least(fam) {
@@ -232,7 +178,7 @@ func (f *Frontier) setEach(ctx context.Context, fam *family, k, from, to int) er
 		return strconv.Itoa(n)
 	}
 	_, err := f.client.CompareAndSet(ctx, k, f.keys[k].Meta(),
-		shard.Fields{"epoch", f.grownEpoch(), fam.field, field(from)}, shard.Fields{fam.field, field(to)})
+		shard.Fields{"epoch", f.epoch, fam.field, field(from)}, shard.Fields{fam.field, field(to)})
 	return err
 }
 

@@ -2,10 +2,7 @@ package redis
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,24 +64,6 @@ func (s *stand) count(from, to int) string {
 		}
 	}
 	return text
-}
-
-// asOld makes a program one of format 1: it has that format's admission, kept in
-// testdata, and no bound for keys of filters.
-func asOld(t *testing.T, f *Frontier) *stand {
-	t.Helper()
-	text, err := os.ReadFile("testdata/admit-format1.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := shard.NewScript("admit", string(text))
-	f.run = func(ctx context.Context, k int, s *shard.Script, keys []string, args ...any) (any, error) {
-		if s == admitScript {
-			s, args = old, slices.Concat(args[:6], args[8:12], args[13:]) // it knows nothing of keys, room and bytes
-		}
-		return f.client.Run(ctx, k, s, keys, args...)
-	}
-	return as(t, f)
 }
 
 // TestFiltersStayMovable: however many URLs a crawl gets from however many programs,
@@ -202,89 +181,48 @@ func TestFurtherKeysErrAsPromised(t *testing.T) {
 	}
 }
 
-// TestJoinOldCrawl: a program joins a crawl of programs that know of no further
-// keys. They work side by side until the first of these is needed. From then on the
-// old ones are refused, those that run and those that start, and nothing that they
-// admitted is new.
-func TestJoinOldCrawl(t *testing.T) {
+// TestOtherBound: beside a program without a bound a filter grows too large to move,
+// which a check says. One with a bound then adds a further key, which both use.
+func TestOtherBound(t *testing.T) {
 	programs := programsOf(t, shardtest.One(t), 2, 1e-6)
-	old, young := asOld(t, programs[0]), as(t, programs[1])
-	if got := old.count(0, 2000); got != "a" {
-		t.Fatal("old: ", got)
+	loose, strict := as(t, programs[0]), as(t, programs[1])
+	if err := loose.Configure(Config{MaxFilter: 1 << 28}); err != nil {
+		t.Fatal(err)
 	}
-	if got := young.count(1500, 2500); got != "sa" {
-		t.Errorf("young: %s, want seen and admitted", got)
+	if got := loose.count(0, 2000); got != "a" {
+		t.Fatal("without a bound: ", got)
 	}
-	if got := old.count(1500, 9000); got != "sa" {
-		t.Errorf("old, after the other: %s", got)
+	if got := strict.count(1500, 2500); got != "sa" {
+		t.Errorf("with a bound: %s, want seen and admitted", got)
 	}
-	if r, err := readRoot(t.Context(), old.client, "crawl"); err != nil || r.layout.Format != 1 {
-		t.Fatalf("%+v, %v, want format 1", r, err)
+	if got := loose.count(1500, 9000); got != "sa" {
+		t.Errorf("without a bound, after the other: %s", got)
 	}
-
-	// The filter is as large by now as no key should be, with room left.
-	c, err := AuditCheck(t.Context(), young.Frontier, 0, true)
-	if err != nil || c.Faulted != 0 || !strings.Contains(strings.Join(c.Notes, " "), young.keys[0].Filter(0)+": 0 MB, too large to move") {
+	c, err := AuditCheck(t.Context(), strict.Frontier, 0, true)
+	if err != nil || c.Faulted != 0 || !strings.Contains(strings.Join(c.Notes, " "), strict.keys[0].Filter(0)+": 0 MB, too large to move") {
 		t.Errorf("%+v, %v, want that the filter cannot move", c, err)
 	}
 	for at := 9000; ; at += 100 {
-		if young.count(at, at+100); young.urls.each[0].Load() > 1 {
+		if strict.count(at, at+100); strict.urls.each[0].Load() > 1 {
 			break
 		}
 		if at > 20_000 {
 			t.Fatal("no further key")
 		}
 	}
-	first, err := bloomInfo(t, young, young.keys[0].Filter(0))
+	first, err := bloomInfo(t, strict, strict.keys[0].Filter(0))
 	if err != nil || first.Items > first.Capacity {
 		t.Errorf("%+v, %v", first, err)
 	}
-
-	before := old.dump(0)
-	if err := old.Admit(t.Context(), 0, candidates("a.example", 50_000, 50_001), make([]frontier.Verdict, 1)); !errors.Is(err, frontier.ErrStale) {
-		t.Errorf("an old program that runs: %v", err)
+	for _, s := range []*stand{loose, strict} {
+		if got := s.count(0, 9000); got != "s" {
+			t.Errorf("what was admitted before is %s", got)
+		}
 	}
-	if after := old.dump(0); len(after) != len(before) {
-		t.Error("it changed something")
-	}
-	r, err := readRoot(t.Context(), old.client, "crawl")
-	if err != nil || r.layout.Format != 2 { // which programs of format 1 compare with 1
-		t.Errorf("%+v, %v, want format 2", r, err)
-	}
-	if got := young.count(0, 9000); got != "s" {
-		t.Errorf("what the old one admitted is %s", got)
-	}
-	young.sound(0)
-	if _, err := Delete(t.Context(), young.client, "crawl"); err != nil {
+	strict.sound(0)
+	if _, err := Delete(t.Context(), strict.client, "crawl"); err != nil {
 		t.Error(err)
 	}
-}
-
-// TestNewEntriesRaiseTheFormat: an entry that programs of format 1 cannot read makes
-// the shard one of format 2 before it stands there; they end, as at further keys.
-func TestNewEntriesRaiseTheFormat(t *testing.T) {
-	programs := programsOf(t, shardtest.One(t), 2, 1e-6)
-	old, young := asOld(t, programs[0]), as(t, programs[1])
-	batch := candidates("a.example", 0, 2)
-	batch[0].Redirects, batch[0].Trail = 1, batch[0].Trail.Add(batch[1].Fingerprint)
-	if got := young.admit(batch...); got != "aa" {
-		t.Fatal(got)
-	}
-	if got := old.count(0, 100); got != "sa" {
-		t.Error("beside a trail of redirects, which it need not know: ", got)
-	}
-	batch = candidates("a.example", 200, 201)
-	batch[0].Sitemap, batch[0].SitemapOf = true, "www.a.example"
-	if got := young.admit(batch...); got != "a" {
-		t.Error(got)
-	}
-	if err := old.Admit(t.Context(), 0, candidates("a.example", 300, 301), make([]frontier.Verdict, 1)); !errors.Is(err, frontier.ErrStale) {
-		t.Errorf("an old program that runs: %v", err)
-	}
-	if r, err := readRoot(t.Context(), old.client, "crawl"); err != nil || r.layout.Format != 2 {
-		t.Errorf("%+v, %v, want format 2", r, err)
-	}
-	young.sound(0)
 }
 
 // bloomInfo is the state of one key.

@@ -111,7 +111,6 @@ type Frontier struct {
 	tokens     atomic.Uint64
 	urls       family                                // filters of what is known
 	contents   family                                // the filter of contents
-	raised     []atomic.Uint64                       // by shard: 1 + client.Epoch when it was of format 2
 	longest    []atomic.Uint32                       // by shard: the longest queue of its master, as Stats last saw it
 	recent     atomic.Pointer[[]frontier.ShardStats] // as RecentStats last saw them
 	readsOnly  atomic.Bool                           // its user may not write, as a try showed
@@ -128,7 +127,7 @@ func attach(client *shard.Client, crawl string, layout frontier.Layout, epoch st
 	f.cfg, f.longest = Config{}.complete(), make([]atomic.Uint32, layout.Shards)
 	f.urls = family{field: "keys", each: make([]atomic.Int64, layout.Shards)}
 	f.contents = family{field: "contents", each: make([]atomic.Int64, layout.Shards)}
-	f.unasked, f.raised = make([]atomic.Bool, layout.Shards), make([]atomic.Uint64, layout.Shards)
+	f.unasked = make([]atomic.Bool, layout.Shards)
 	f.process, f.run = strings.ToLower(rand.Text()[:11]), client.Run
 	for k := range layout.Shards {
 		keys := shard.KeysOf(crawl, f.shards.Tag(k))

@@ -175,7 +175,7 @@ func (f *Frontier) prepare(ctx context.Context, k int, r *root, filters *bloom.F
 	if err != nil {
 		return err
 	}
-	if !f.owns(has["epoch"]) {
+	if has["epoch"] != f.epoch {
 		return &shard.Error{Shard: k, Op: "create", Err: fmt.Errorf("frontier: keys of an older crawl %s are there; delete it first", f.crawl)}
 	}
 	return nil
@@ -252,8 +252,8 @@ func readRoot(ctx context.Context, client *shard.Client, crawl string) (*root, e
 	if err := json.Unmarshal([]byte(h["layout"]), &r.layout); err != nil {
 		return nil, fmt.Errorf("%w: layout of %s: %w", errRoot, crawl, err)
 	}
-	if r.layout.Format > frontier.FormatNewest {
-		return nil, fmt.Errorf("%w: format: the crawl has %d, this program %d", frontier.ErrLayout, r.layout.Format, frontier.FormatNewest)
+	if r.layout.Format != frontier.FormatVersion {
+		return nil, fmt.Errorf("%w: format: the crawl has %d, this program %d", frontier.ErrLayout, r.layout.Format, frontier.FormatVersion)
 	}
 	if s := h["suffixes"]; s != "" {
 		r.layout.Suffixes = s

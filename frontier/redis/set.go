@@ -169,7 +169,7 @@ func (f *Frontier) publishTo(ctx context.Context, k int, r *root) error {
 		if err != nil {
 			return err
 		}
-		if !f.owns(h["epoch"]) {
+		if h["epoch"] != f.epoch {
 			return &shard.Error{Shard: k, Op: "publish", Err: frontier.ErrStale}
 		}
 		if has, err := strconv.ParseInt(h["rev"], 10, 64); err == nil && has >= r.rev {

@@ -62,11 +62,6 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 	for i := range settlements {
 		outcomes += len(settlements[i].Outcomes)
 		for _, o := range settlements[i].Outcomes {
-			if o.Kind == frontier.Again {
-				if err := f.raiseFor(ctx, k); err != nil {
-					return nil, err
-				}
-			}
 			if o.Kind == frontier.Dead && !slices.Contains(s.causes, o.Cause) {
 				s.causes = append(s.causes, o.Cause)
 				s.keys = append(s.keys, f.keys[k].Dead(o.Cause))

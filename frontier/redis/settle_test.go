@@ -273,7 +273,6 @@ func TestManySettlements(t *testing.T) {
 func TestMaxAgain(t *testing.T) {
 	server := shardtest.Start(t, shardtest.Config{})
 	s := open(t, server, 1, 1)
-	s.raised[0].Store(s.client.Epoch(0) + 1) // there is no root to raise the format of
 	if err := s.Configure(Config{MaxAgain: 2}); err != nil {
 		t.Fatal(err)
 	}

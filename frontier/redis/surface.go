@@ -14,17 +14,8 @@ func (f *Frontier) Client() *shard.Client { return f.client }
 // Crawl is the name of the crawl.
 func (f *Frontier) Crawl() string { return f.crawl }
 
-// Owns says whether a shard with this epoch is one of this creation of the crawl.
-func (f *Frontier) Owns(epoch string) bool { return f.owns(epoch) }
-
-// EpochOf is the epoch of a shard whose filters, and that of contents, have so many
-// keys.
-func (f *Frontier) EpochOf(each, contents int) string {
-	if each > 1 || contents > 0 {
-		return f.grownEpoch()
-	}
-	return f.epoch
-}
+// Epoch is that of this creation of the crawl, as each of its shards says.
+func (f *Frontier) Epoch() string { return f.epoch }
 
 // Config is how this program works on the crawl, with all defaults.
 func (f *Frontier) Config() Config { return f.cfg }

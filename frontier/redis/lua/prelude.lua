@@ -26,8 +26,7 @@ local meta = call('HMGET', META, 'epoch', 'rev', 'paused', 'tick', 'quiet', 'rul
 local epoch, rev, paused = meta[1], meta[2], meta[3]
 local tick, quiet = tonumber(meta[4]) or 0, tonumber(meta[5]) or 0
 local ruled, turn, ahead, keys, heavy = meta[6], tonumber(meta[7]) or 0, tonumber(meta[8]) or 0, meta[9], meta[10]
--- A shard of format 2 has another epoch, with which scripts of format 1 are stale.
-if epoch ~= ARGV[1] and epoch ~= ARGV[1] .. ':2' then return '!stale' end
+if epoch ~= ARGV[1] then return '!stale' end
 
 -- CLOCK is what the clock shows, ms, ahead of the server's where that was set
 -- back. NOW is the time: never behind the last tick.

@@ -18,7 +18,7 @@ local low, high, elsewhere = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV
 
 local meta = call('HMGET', META, 'epoch', 'paused')
 local epoch, paused = meta[1], meta[2]
-if epoch ~= ARGV[1] and epoch ~= ARGV[1] .. ':2' then return '!stale' end
+if epoch ~= ARGV[1] then return '!stale' end
 
 local ready = 0
 for z = 4, 7 do ready = ready + call('ZCARD', KEYS[z]) end
