@@ -33,6 +33,8 @@ call('ZCOUNT', LIVE, 0, 0)
 call('ZADD', LIVE, 'XX', 0, '')
 call('HDEL', INFO, '')
 call('PEXPIRE', LIVE, 1, 'GT')
+call('ZREMRANGEBYSCORE', LIVE, '(0', '(0')
+
 -- Who is over without a word is kept beside for an hour, for those who ask.
 local HOUR, MOST = 3600000, 1000
 local over = call('ZRANGE', LIVE, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, MOST, 'WITHSCORES')
