@@ -42,6 +42,7 @@ may('ZSCORE', KEY, 'a')
 may('ZMSCORE', KEY, 'a')
 may('ZRANGE', KEY, 0, 0)
 may('ZREM', KEY, 'a')
+may('ZREMRANGEBYSCORE', KEY, 0, 0)
 
 -- A list.
 may('RPUSH', KEY, 'a')
