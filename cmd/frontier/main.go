@@ -34,7 +34,7 @@ type cli struct {
 	State string `group:"program" placeholder:"DIR" help:"Work on the crawl that fetcher --embedded keeps in DIR, whether it runs or not, instead of one in Redis."`
 
 	Create   createCmd   `cmd:"" help:"Create a crawl."`
-	Seed     seedCmd     `cmd:"" help:"Queue URLs to start from. With --shards it creates the crawl if there is none."`
+	Seed     seedCmd     `cmd:"" help:"Queue URLs to start from. It creates the crawl if there is none; beside other crawls only with --create or --shards."`
 	Stats    statsCmd    `cmd:"" help:"Show the progress of a crawl and its programs."`
 	List     listCmd     `cmd:"" help:"List the crawls in a Redis."`
 	Set      setCmd      `cmd:"" help:"Change settings. Running fetchers adopt them within seconds."`
@@ -47,7 +47,7 @@ type cli struct {
 	Resume   resumeCmd   `cmd:"" help:"Lease sites again after a pause."`
 	Block    blockCmd    `cmd:"" help:"Drop the queue of a site and admit no more of its URLs."`
 	Unblock  unblockCmd  `cmd:"" help:"Admit URLs of a blocked site again. The URLs that block dropped stay known: queue them with seed --again."`
-	Forget   forgetCmd   `cmd:"" help:"Remove the credentials that a site's seeds brought."`
+	Forget   forgetCmd   `cmd:"" help:"Remove the stored credentials of a site, which its seeds had."`
 	Dead     deadCmd     `cmd:"" help:"List, count, retry or drop dead letters."`
 	Bloom    bloomCmd    `cmd:"" help:"Show, measure, dump or load the Bloom filters."`
 	Check    checkCmd    `cmd:"" help:"Check the data of every shard, and repair it."`

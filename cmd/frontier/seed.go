@@ -20,7 +20,7 @@ type seedCmd struct {
 	boot.SeedFlags
 	boot.CrawlFlags
 	Again  bool     `group:"input" help:"Queue URLs even if they are known."`
-	Create bool     `group:"crawl" help:"Make the crawl although others are there, and none of this name. The first crawl of a Redis is made without it."`
+	Create bool     `group:"crawl" help:"Create the crawl even if Redis has other crawls. The first crawl of a Redis needs no flag."`
 	Files  []string `arg:"" optional:"" name:"files" help:"More files, because a shell expands --file DIR/* to several words."`
 }
 
