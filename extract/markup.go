@@ -26,7 +26,7 @@ type markup struct {
 
 	mode  mode
 	quiet bool // nothing but links is to be noticed: the hot loop may skip
-	xhtml bool // elements may close themselves, CDATA is everywhere
+	xhtml bool // read as XML: elements may close themselves and have prefixes, CDATA is everywhere
 
 	index index // of the chunk, for the hot loop
 
@@ -39,6 +39,7 @@ type markup struct {
 	rawTag tagID
 	escape uint8 // in a script: 1 after "<!--", 2 after a "<script" behind that
 
+	prefixes [][]byte // of names in XML that are those of HTML, SVG and MathML
 	attrs    attrs
 	stack    []node // open elements from the outermost svg or math on
 	template int    // open template elements whose content is inert
@@ -47,14 +48,14 @@ type markup struct {
 }
 
 func (m *markup) reset(xhtml bool) {
-	m.mode, m.xhtml, m.part, m.over = inData, xhtml, m.part[:0], false
+	m.mode, m.xhtml, m.part, m.over, m.prefixes = inData, xhtml, m.part[:0], false, nil
 	m.stack, m.template, m.shadow, m.cut = m.stack[:0], 0, 0, 0
 	m.settle()
 }
 
 // settle tells the hot loop whether it may skip what bears no link.
 func (m *markup) settle() {
-	m.quiet = len(m.stack) == 0 && m.template == 0 && !m.cfg.wantsText() && m.cfg.Kinds&Of(CSS) == 0
+	m.quiet = !m.xhtml && len(m.stack) == 0 && m.template == 0 && !m.cfg.wantsText() && m.cfg.Kinds&Of(CSS) == 0
 }
 
 // write takes the next chunk.

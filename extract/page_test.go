@@ -2,6 +2,8 @@ package extract
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -125,6 +127,56 @@ func TestValidate(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%v does not speak of %s", err, word)
 		}
+	}
+}
+
+// TestXML: documents of XML media types are read as XML where it differs from HTML,
+// and go on after a fault without losing a link.
+func TestXML(t *testing.T) {
+	shared, err := os.ReadFile(filepath.Join("..", "..", "shared", "testdata", "webcases2", "script-empty.xhtml"))
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatal(err)
+	}
+	const head, one = `<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml">`, "a http://a.example/one"
+	for name, c := range map[string][2]string{
+		"empty script":        {head + `<head><script src="a.js"/></head><body><a href="/one">1</a></body></html>`, one},
+		"empty style":         {head + `<head><style /></head><body><a href="/one"/></body></html>`, one},
+		"empty title":         {head + `<title/><a href="/one"/>`, one},
+		"empty iframe":        {head + `<iframe src="f"/><a href="/one"/>`, "iframe http://a.example/d/f," + one},
+		"script":              {head + `<script>"<a href='/no'/>"</script><a href="/one"/>`, one},
+		"textarea":            {head + `<textarea><a href="/one"/></textarea>`, one},
+		"CDATA":               {head + `<p><![CDATA[<a href="/no">]]></p><a href="/one"/>`, one},
+		"entities":            {head + `<a href="?a&amp;b&#x3d;1&apos;"/>`, "a http://a.example/d/doc?a&b=1%27"},
+		"prefix":              {`<?xml version="1.0"?><h:html xmlns:h="http://www.w3.org/1999/xhtml"><h:script>"<h:a href='/no'/>"</h:script><h:script/><h:a href="/one"/></h:html>`, one},
+		"prefix of its own":   {`<?xml version="1.0"?><body><x:a xmlns:x = 'http://www.w3.org/1999/xhtml' href="/one"/></body>`, one},
+		"prefix of SVG":       {head + `<s:svg xmlns:s="http://www.w3.org/2000/svg" xmlns:x="http://www.w3.org/1999/xlink"><s:script/><s:a xlink:href="/one"/></s:svg><a href="/two"/>`, one + ",a http://a.example/two"},
+		"prefix of others":    {head + `<x:template xmlns:x="http://www.w3.org/1999/XSL/Transform"><x:script><a href="/one"/></x:script>`, one},
+		"long prefix":         {head + `<p xmlns:` + strings.Repeat("p", 40) + `="http://www.w3.org/1999/xhtml"><` + strings.Repeat("p", 40) + `:script/><a href="/one"/>`, one},
+		"no html element":     {`<?xml version="1.0"?><div xmlns="http://www.w3.org/1999/xhtml">` + strings.Repeat("<p/>", 400) + `<a href="/one"/></div>`, one},
+		"unclosed element":    {head + `<br><p><a href="/one">`, one},
+		"unquoted value":      {head + `<a href=/one>x</p><script/><a href="/two"/>`, one + ",a http://a.example/two"},
+		"unknown entity":      {head + `&nope;&<a href="/one"/>`, one},
+		"two of an attribute": {head + `<a href="/one" href="/no"/>`, one},
+		"a bare <":            {head + `1 < 2 <a href="/one"/>`, one},
+	} {
+		for _, typ := range []string{"application/xml", "text/xml", "application/xhtml+xml", "application/x+xml"} {
+			got, _ := pageLinks(t, PageConfig{}, Doc{ContentType: typ}, c[0])
+			if strings.Join(got, ",") != c[1] {
+				t.Errorf("%s as %s: %q, want %s", name, typ, got, c[1])
+			}
+			for _, size := range []int{1, 7} {
+				want, _ := scanLinks(t, Config{}, Doc{ContentType: typ}, c[0], 0)
+				if pieces, _ := scanLinks(t, Config{}, Doc{ContentType: typ}, c[0], size); strings.Join(pieces, ",") != strings.Join(want, ",") {
+					t.Errorf("%s in pieces of %d: %q, whole %q", name, size, pieces, want)
+				}
+			}
+		}
+	}
+	if got, _ := pageLinks(t, PageConfig{}, Doc{ContentType: "text/xml"}, string(shared)); err == nil && strings.Join(got, ",") != one {
+		t.Errorf("%q", got)
+	}
+	if got, _ := charsetOf(Doc{ContentType: "text/xml"}, `<?xml version="1.0" encoding="koi8-r"?><html><meta charset="big5"/>`); got != "koi8-r" {
+		t.Errorf("%s, want what the XML declaration says", got)
 	}
 }
 

@@ -20,6 +20,11 @@ const (
 
 func isMarkup(typ string) bool { return typ == "text/html" || typ == "application/xhtml+xml" }
 
+// isXML names the media types of XML (MIME Sniffing, section 4.6).
+func isXML(typ string) bool {
+	return typ == "application/xml" || typ == "text/xml" || strings.HasSuffix(typ, "+xml")
+}
+
 // route says how the document that starts with b is read: by its media type,
 // where that tells; a sitemap by what it looks like, whatever its type.
 func (s *Scanner) route(b []byte, unzipped bool) reader {
@@ -27,7 +32,7 @@ func (s *Scanner) route(b []byte, unzipped bool) reader {
 		return readHTML
 	}
 	look := sniff(b)
-	xml := s.typ == "application/xml" || s.typ == "text/xml" || strings.HasSuffix(s.typ, "+xml")
+	xml := isXML(s.typ)
 	if s.doc.Sitemap && (look != readHTML || !xml && !isMarkup(s.typ)) {
 		if look == readHTML { // an error page in its place
 			return readNothing
@@ -72,7 +77,7 @@ func sniff(b []byte) reader {
 		return readHTML
 	case (markup || bytes.IndexByte(b, 0) < 0) && hasElement(b, "urlset", "sitemapindex", "rss", "feed", "rdf"): // behind what a script said, too
 		return readXML
-	case hasElement(b, "html", "head", "body", "a"):
+	case hasElement(b, "html", "head", "body", "a"), bytes.Contains(b, []byte(xhtmlNamespace)):
 		return readHTML
 	case !markup:
 		return readLines
@@ -134,6 +139,10 @@ func (s *Scanner) encoding(b []byte, read reader, whole bool) (name string, by c
 			return name, charset.ByMeta, 0
 		}
 		return "utf-8", charset.ByDefault, 0
+	}
+	if name = charset.XML(trim(b)); name != "" && isXML(s.typ) {
+		s.col.facts.Declared = name
+		return name, charset.ByMeta, 0
 	}
 	if name = charset.Prescan(b[:min(len(b), charset.PrescanBytes)]); name != "" {
 		return name, charset.ByMeta, 0

@@ -222,7 +222,7 @@ func (s *Scanner) begin(n int, b []byte, whole bool) (int, bool) {
 	s.read, l.begun = read, true
 	s.col.facts.Markup = read == readHTML && n == 0
 	if read == readHTML {
-		s.mk.reset(s.typ == "application/xhtml+xml" || s.typ == "image/svg+xml")
+		s.mk.reset(isXML(s.typ))
 	}
 	s.use(name, by)
 	return skip, true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -37,6 +38,9 @@ func (m *markup) tag(b []byte, start bool) int {
 		t.key = nameKey(b[from:i])
 	}
 	t.b, t.name = b, b[from:i]
+	if m.xhtml {
+		m.local(&t)
+	}
 	if e := m.names.find(t.key); e != nil {
 		t.element = *e
 	}
@@ -58,6 +62,9 @@ func (m *markup) tag(b []byte, start bool) int {
 	if end < 0 {
 		return -1
 	}
+	if m.xhtml && start {
+		m.bind(&t, b[i:min(end, len(b))])
+	}
 	if start {
 		m.start(&t)
 	} else {
@@ -75,7 +82,7 @@ func (m *markup) start(t *tag) {
 		return
 	}
 	m.htmlStart(t)
-	if t.flags&flagRule != 0 && !(m.xhtml && m.attrs.self) {
+	if t.flags&flagRule != 0 && !(m.xhtml && (m.attrs.self || holdsElements(t.el))) {
 		m.rule(t)
 	}
 	if m.cfg.wantsText() && t.flags&flagInline == 0 {
@@ -88,6 +95,50 @@ func (m *markup) start(t *tag) {
 	default:
 		m.out.links(m, t)
 	}
+}
+
+// local leaves out a prefix that is bound to a namespace whose elements are known.
+func (m *markup) local(t *tag) {
+	prefix, name, ok := bytes.Cut(t.name, []byte{':'})
+	if ok && slices.ContainsFunc(m.prefixes, func(p []byte) bool { return bytes.Equal(p, prefix) }) {
+		t.key = nameKey(name)
+	}
+}
+
+// maxPrefixes bounds those of a document.
+const maxPrefixes = 16
+
+// bind takes the prefixes that the attributes of a tag bind, for the rest of the
+// document. The tag itself may have one of them.
+func (m *markup) bind(t *tag, attrs []byte) {
+	for {
+		i := bytes.Index(attrs, []byte("xmlns:"))
+		if i < 0 || len(m.prefixes) == maxPrefixes {
+			break
+		}
+		attrs = attrs[i+len("xmlns:"):]
+		prefix, value, ok := bytes.Cut(attrs, []byte{'='})
+		value = bytes.TrimLeft(value, " \t\r\n")
+		if !ok || len(value) == 0 {
+			break
+		}
+		namespace, _, _ := bytes.Cut(value[1:], value[:1])
+		switch string(namespace) {
+		case xhtmlNamespace, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML":
+			m.prefixes = append(m.prefixes, bytes.Clone(bytes.TrimRight(prefix, " \t\r\n")))
+		}
+	}
+	if m.local(t); m.names.find(t.key) != nil {
+		t.element = *m.names.find(t.key)
+	}
+}
+
+const xhtmlNamespace = "http://www.w3.org/1999/xhtml"
+
+// holdsElements says whether an element that holds raw text in HTML holds elements in
+// XML.
+func holdsElements(el tagID) bool {
+	return el == tagTextarea || el == tagIFrame || el == tagRaw || el == tagPlaintext
 }
 
 // rule changes how the rest is read.
@@ -103,7 +154,9 @@ func (m *markup) rule(t *tag) {
 	case tagPlaintext:
 		m.mode = inPlain
 	case tagTitle, tagTextarea, tagStyle, tagScript, tagIFrame, tagRaw:
-		m.enterRaw(t.name, t.el)
+		if len(t.name) <= maxRaw {
+			m.enterRaw(t.name, t.el)
+		}
 	}
 }
 

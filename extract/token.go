@@ -192,6 +192,10 @@ func (w walker) next(c byte) walker {
 	return w
 }
 
+// maxRaw bounds the name of an element of raw text, which may have a prefix in XML:
+// what is held of its end tag fits resumeRaw's memory.
+const maxRaw = 24
+
 // enterRaw makes what follows the raw text of an element, up to its end tag.
 func (m *markup) enterRaw(name []byte, el tagID) {
 	m.raw = m.raw[:0]
@@ -303,7 +307,7 @@ func closing(b []byte, open string, name []byte) (is, more bool) {
 		if n+i == len(b) {
 			return false, true
 		}
-		if d := b[n+i]; d != c && d|0x20 != c || !isLetter(d) {
+		if d := b[n+i]; d != c && (d|0x20 != c || !isLetter(d)) {
 			return false, false
 		}
 	}
