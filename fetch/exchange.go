@@ -206,7 +206,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	if err == nil {
 		if x.tap != nil {
 			x.tap.begin(cn, x.out, x.px != nil)
-			defer func() { x.tap.end(cn, x.in, whole) }()
+			defer func() { x.tap.Chunked = x.framed.chunks; x.tap.end(cn, x.in, whole) }()
 		}
 		err = cn.ask(x.out, x.wentOut)
 	}

@@ -60,6 +60,7 @@ type framed struct {
 	kind   framingKind
 	left   int64 // bytes of the body, or of the chunk
 	inside bool  // a chunk was begun: its line end comes next
+	chunks bool  // the body came in chunks
 	room   int   // bytes that trailers may take
 	mended mending
 }
@@ -160,7 +161,7 @@ func (f *framed) nextChunk() error {
 			return err
 		}
 	}
-	f.inside = true
+	f.inside, f.chunks = true, true
 	line, err := f.in.ReadSlice('\n')
 	size, rest, fault := chunkDigits(line)
 	if fault != nil && (err == nil || err == bufio.ErrBufferFull) {

@@ -14,6 +14,7 @@ type Wire struct {
 	Response []byte // status line, header and body, transfer and content codings as sent, without interim answers; empty when no whole header came
 	Body     int    // where in Response the body begins
 	Whole    bool   // the body is there up to its end
+	Chunked  bool   // the body is in chunks, whatever the header says
 	Addr     string // IP address of the server, "" behind a proxy
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -47,7 +48,12 @@ func (o *outputs) closeHandover() error {
 	if o.hand == nil {
 		return nil
 	}
-	return o.hand.Close(o.abort)
+	if n := o.hand.Stats().Pending; n > 0 {
+		o.log.Info("waiting for --on-rotate; what it has not done in the time of --grace the next start does", "files", n, "grace", o.grace)
+	}
+	ctx, cancel := context.WithTimeoutCause(o.abort, o.grace, errors.New("--grace ran out"))
+	defer cancel()
+	return o.hand.Close(ctx)
 }
 
 // Err is why an output cannot write. Files that are not handed over stop nobody

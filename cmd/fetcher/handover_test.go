@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -62,6 +64,31 @@ func TestOnRotate(t *testing.T) {
 	env, err := os.ReadFile(filepath.Join(dir, "env"))
 	if err != nil || strings.Contains(string(env), "geheim") || !strings.Contains(string(env), "PATH=") {
 		t.Errorf("%v, %s", err, env)
+	}
+}
+
+// A command that hangs holds up the end for the time of --grace; what is left is said, and
+// no empty file is.
+func TestOnRotateHangs(t *testing.T) {
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	dir := t.TempDir()
+	script, out := filepath.Join(dir, "upload"), filepath.Join(dir, "pages.jsonl.zst")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 1000\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, log := end(t, "--embedded", "--seed", srv.URL+"/", "--allow-net", "127.0.0.0/8", "--out", out, "--on-rotate", script+" {}", "--grace", "200ms")
+	left, _ := filepath.Glob(filepath.Join(dir, "pages-*.jsonl.zst"))
+	if len(left) != 1 || code == 0 {
+		t.Fatalf("code %d, left: %v, %s", code, left, log)
+	}
+	for _, want := range []string{"waiting for --on-rotate", "a finished file is left", left[0]} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %q in %s", want, log)
+		}
+	}
+	if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", out, err)
 	}
 }
 

@@ -8,9 +8,12 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"seine/cmd/internal/boot"
 	"seine/extract/sink"
@@ -137,6 +140,11 @@ func (g *grammar) destination(address string) (destination, error) {
 		kind = m[1]
 	}
 	d := destination{name: kind}
+	if kind == "jsonl" || kind == "warc" {
+		if err := checkEnding(address); err != nil {
+			return d, err
+		}
+	}
 	switch kind {
 	case "jsonl":
 		if d.stdout = address == "-"; !d.stdout {
@@ -189,6 +197,22 @@ func (g *grammar) destination(address string) (destination, error) {
 	return d, nil
 }
 
+// otherKinds are endings of files of kinds that are not written.
+var otherKinds = []string{".csv", ".tsv", ".parquet", ".avro", ".orc", ".arrow", ".feather", ".xlsx", ".sqlite", ".db", ".xml", ".bz2", ".xz", ".lz4", ".lzma", ".br", ".snappy", ".sz", ".zip", ".7z", ".tar", ".tgz", ".z"}
+
+// checkEnding refuses a file whose name promises what would not be in it.
+func checkEnding(address string) error {
+	end := filepath.Ext(address)
+	small := strings.ToLower(end)
+	switch {
+	case slices.Contains(otherKinds, small):
+		return fmt.Errorf("%s: files of the kind %s are not written; name a file of JSON lines, such as pages.jsonl, pages.jsonl.gz or pages.jsonl.zst", address, end)
+	case small != end && (small == ".gz" || small == ".zst"):
+		return fmt.Errorf("%s: write %s in small letters, else the file would not be compressed", address, small)
+	}
+	return nil
+}
+
 // redisDestination reads an address of Redis. What shares servers with the
 // frontier keeps to its mark of memory.
 func (g *grammar) redisDestination(address string) (destination, error) {
@@ -223,6 +247,11 @@ type outputs struct {
 	wire  bool            // one wants exchanges
 	hand  *handover.Queue // nil without --on-rotate
 	abort context.Context // kills its commands
+	grace time.Duration   // how long they may take at the end
+	log   *slog.Logger
+
+	warned time.Time // when drops were logged last
+	drops  int64     // by then
 }
 
 // openOutputs opens them all, or none.
@@ -234,7 +263,7 @@ func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int)
 	if g.KeepSecrets {
 		fields |= sink.KeepSecrets
 	}
-	o := &outputs{names: names(all), abort: env.Abort}
+	o := &outputs{names: names(all), abort: env.Abort, grace: g.Grace, log: env.Log}
 	shared := common{ctx: env.Stop, fields: fields, stdout: env.Out, log: env.Log, memoryHigh: memoryHigh}
 	if o.hand, err = g.openHandover(env); err != nil {
 		return nil, err
@@ -252,6 +281,9 @@ func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int)
 	for _, d := range all {
 		shared.drop = d.drop
 		s, err := d.open(shared)
+		if err != nil && d.drop && env.Stop.Err() == nil {
+			s, err = newLateOutput(d, shared, err), nil
+		}
 		if err != nil {
 			return fail(err)
 		}
@@ -270,6 +302,103 @@ func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int)
 	}
 	o.Fan = sink.NewFan(fan...)
 	return o, nil
+}
+
+// dropped says which outputs lost how many records, "" for none.
+func (o *outputs) dropped() string {
+	var all []string
+	for i, s := range o.sinks {
+		if n := s.QueueStats().Dropped; n > 0 {
+			all = append(all, fmt.Sprintf("output %s dropped %s", o.names[i], boot.Number(n, "record")))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// dropsAgain is how often drops are logged at most.
+const dropsAgain = time.Minute
+
+// warnDrops logs that outputs lose records: at once, and once a minute while they go on.
+func (o *outputs) warnDrops() {
+	var n int64
+	for _, s := range o.sinks {
+		n += s.QueueStats().Dropped
+	}
+	if n > o.drops && time.Since(o.warned) >= dropsAgain {
+		o.log.Warn("records are lost, as --out-drop allows", "lost", o.dropped())
+		o.warned, o.drops = time.Now(), n
+	}
+}
+
+// lateOutput stands for an output that may lose records and could not be opened: it
+// loses them until it can.
+type lateOutput struct {
+	opened atomic.Pointer[output]
+	lost   atomic.Int64
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+const (
+	firstReopen = time.Second
+	lastReopen  = time.Minute
+)
+
+// newLateOutput tries to open d again and again; why is what kept it from that.
+func newLateOutput(d destination, c common, why error) *lateOutput {
+	l := &lateOutput{ended: make(chan struct{})}
+	c.ctx, l.cancel = context.WithCancel(c.ctx)
+	go func() {
+		defer close(l.ended)
+		for pause := firstReopen; ; pause = min(2*pause, lastReopen) {
+			c.log.Warn("an output cannot be opened; its records are lost until it can, as --out-drop allows", "output", d.name, "again_in", pause, "err", why)
+			select {
+			case <-c.ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+			s, err := d.open(c)
+			if err == nil {
+				c.log.Info("the output is open; it gets the records from now on", "output", d.name, "lost", l.lost.Load())
+				l.opened.Store(&s)
+				return
+			}
+			why = err
+		}
+	}()
+	return l
+}
+
+// Write implements sink.Sink.
+func (l *lateOutput) Write(r *sink.Record, done func(error)) {
+	if s := l.opened.Load(); s != nil {
+		(*s).Write(r, done)
+		return
+	}
+	l.lost.Add(1)
+	done(nil)
+}
+
+// Err implements sink.Sink: nobody waits.
+func (l *lateOutput) Err() error { return nil }
+
+// QueueStats counts what was lost too.
+func (l *lateOutput) QueueStats() (st sink.QueueStats) {
+	if s := l.opened.Load(); s != nil {
+		st = (*s).QueueStats()
+	}
+	st.Dropped += l.lost.Load()
+	return st
+}
+
+// Close implements sink.Sink.
+func (l *lateOutput) Close() error {
+	l.cancel()
+	<-l.ended
+	if s := l.opened.Load(); s != nil {
+		return (*s).Close()
+	}
+	return nil
 }
 
 // writeMetrics writes what each output did, in the text format.

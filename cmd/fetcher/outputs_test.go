@@ -35,6 +35,12 @@ func TestBadOutputs(t *testing.T) {
 		"--out a --out-drop b":                    `no output "b"`,
 		"--out - --rotate-time 1h":                "need a file",
 		"--on-rotate true":                        "no word {}",
+		"--out pages.csv":                         "the kind .csv",
+		"--out d/pages.parquet":                   "the kind .parquet",
+		"--out pages.jsonl.bz2":                   "the kind .bz2",
+		"--out pages.jsonl.XZ":                    "the kind .XZ",
+		"--out pages.JSONL.GZ":                    "small letters",
+		"--out warc:dir/crawl.bz2":                "the kind .bz2",
 	} {
 		code, log := end(t, append(strings.Fields(flags), "--embedded", "--seed", "http://127.0.0.1:1/")...)
 		if code != 2 || !strings.Contains(log, want) || strings.Contains(log, "pw@") {
@@ -50,6 +56,32 @@ func TestBadOnRotate(t *testing.T) {
 		if code != 2 || !strings.Contains(log, want) {
 			t.Errorf("%s: code %d, %s", args, code, log)
 		}
+	}
+}
+
+// An output that may lose records and is down at the start holds nobody up; how many it
+// lost is logged.
+func TestDropDownAtStart(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Write([]byte(`<a href=/a>a</a><a href=/b>b</a>`))
+	}))
+	defer srv.Close()
+	p := start(t, "--embedded", "--delay", "0s", "--out", "postgres://u@127.0.0.1:1/d", "--out-drop", "postgres", "--seed", srv.URL+"/")
+	p.wait(t)
+	for _, want := range []string{"an output cannot be opened", "output=postgres", "records were lost", "output postgres dropped 3 records"} {
+		if !strings.Contains(p.log.String(), want) {
+			t.Errorf("no %q in %s", want, p.log)
+		}
+	}
+	n := 0
+	for _, err := range jsonl.Records(p.out) {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d of 3 records are in the other output", n)
 	}
 }
 

@@ -68,7 +68,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		Sink: out, Exchanges: out.wire, Overflow: over.keeper(),
 		Concurrency: g.Concurrency, Memory: boot.Memory(), SinkPages: g.OutPending, SinkWait: g.OutPendingTime, MaxLinks: g.MaxLinks, MaxText: int(g.MaxText), MaxTries: g.Attempts, MaxRedirects: g.redirects(),
 		ExitWhenDone: ends, GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout, Fields: fields, Rules: rules, RetryCodes: g.RetryCodes,
-		Report: screen.Show, ReportEvery: screen.Every(),
+		Report: func(p crawl.Progress) { screen.Show(p); out.warnDrops() }, ReportEvery: screen.Every(),
 	})
 	if err != nil {
 		return err
@@ -95,6 +95,9 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	last := c.Progress()
 	ended = g.howEnded(env, &last, err)
 	screen.Summary(last, ended)
+	if lost := out.dropped(); lost != "" {
+		env.Log.Warn("records were lost, as --out-drop allows", "lost", lost)
+	}
 	g.report(env, f, ended)
 	if err == nil && env.Stop.Err() == nil {
 		err = allFailed(&last)
@@ -327,6 +330,14 @@ func (g *grammar) somethingToDo(env *boot.Env, f *fetcher.Fetcher) error {
 	return boot.Usage("nothing to crawl: give --seed URL or --file FILE, or --state DIR of a crawl that has work left")
 }
 
+// joined is two notes in one.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
 // page serves a page for people where --web says.
 func (g *grammar) page(env *boot.Env, f *fetcher.Fetcher) (stop func(), err error) {
 	if g.Web == "" {
@@ -346,7 +357,7 @@ func (g *grammar) monitor(env *boot.Env, f *fetcher.Fetcher, c *crawl.Crawler, o
 		return func() {}, nil
 	}
 	ready := func(ctx context.Context) error { return errors.Join(c.Ready(ctx), out.Err()) }
-	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Pprof: g.Pprof, Ready: ready, Note: c.Paused, Write: func(page io.Writer) {
+	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Pprof: g.Pprof, Ready: ready, Note: func() string { return joined(c.Paused(), out.dropped()) }, Write: func(page io.Writer) {
 		metric.Page(page, g.Crawl, func(w io.Writer) {
 			boot.WriteBuild(w, "fetcher")
 			metrics.WritePrometheus(w, true) // of the process, and of calls to Redis

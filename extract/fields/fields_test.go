@@ -2,6 +2,7 @@ package fields
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestRules(t *testing.T) {
 		{Rule{CSS: ".more", Attr: "HREF", Type: "url", All: true}, `["https://www.shop.example/shop/lamp?x=1","https://www.shop.example/b"]`},
 		{Rule{CSS: ".more:contains(mail)", Attr: "href", Type: "url"}, `!no http or https URL`},
 		{Rule{CSS: ".price", Type: "number", Decimal: ","}, `1299.95`},
-		{Rule{CSS: ".price", Type: "number", All: true}, `[1.299,1499]`},
+		{Rule{CSS: ".price", Type: "number", All: true}, `[1499]`},
 		{Rule{CSS: ".price", Regex: `([a-z]+) (\d)`}, `"was"`},
 		{Rule{CSS: "body", Regex: `\d{4}`, All: true, Type: "number"}, `[2024]`},
 		{Rule{CSS: "h1", Type: "number"}, `1`},
@@ -93,6 +94,55 @@ func TestRules(t *testing.T) {
 }
 
 func (r Rule) fromTest() string { return (&rule{Rule: r}).from() }
+
+// TestWholeNumbers: a number is one as a whole, JSON's numbers stay what they are, and JSON-LD
+// is read as the web writes it.
+func TestWholeNumbers(t *testing.T) {
+	page, err := os.ReadFile("../../../shared/testdata/webcases2/fields.html")
+	if err != nil {
+		t.Skip("SKIPPED: no shared test data: ", err)
+	}
+	for _, c := range []struct {
+		body string
+		rule Rule
+		want string // "" for none
+	}{
+		{string(page), Rule{JSONLD: "Product/offers.price"}, "1200"},
+		{string(page), Rule{JSONLD: "Product/offers.price", Decimal: ","}, "1200"},
+		{string(page), Rule{CSS: ".a"}, "0.99"},
+		{string(page), Rule{CSS: ".b"}, "-0.5"},
+		{string(page), Rule{CSS: ".c", Decimal: ","}, "12.50"},
+		{string(page), Rule{CSS: ".c"}, ""},
+		{"<b>1,234,567.89 USD", Rule{CSS: "b"}, "1234567.89"},
+		{"<b>12,34", Rule{CSS: "b"}, ""},
+		{"<b>1.2.3", Rule{CSS: "b"}, ""},
+		{"<b>about 007 of", Rule{CSS: "b"}, "7"},
+		{"<b>1e3", Rule{CSS: "b"}, "1000"},
+		{"<b>3 of 1'000", Rule{CSS: "b"}, "3"},
+		{`<script type="application/ld+json">/*<![CDATA[*/ {"@type":"Product", // the price
+			"url":"http://x/*no*/,]", "price":"5,5" /* euro */, "sizes":[1,2,],}
+			/*]]>*/</script>`, Rule{JSONLD: "Product/price", Decimal: ","}, "5.5"},
+		{`<script type="application/ld+json"><!-- {"@type":"Product","n":[7,],} --></script>`, Rule{JSONLD: "Product/n"}, "7"},
+	} {
+		c.rule.Name, c.rule.Type = "f", "number"
+		set, err := Compile([]Rule{c.rule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := set.For("", "").Apply(pageOf(t, c.body, "utf-8"))
+		got := strings.TrimSuffix(strings.TrimPrefix(string(r.AppendJSON(nil)), `{"f":`), "}")
+		if got != c.want {
+			t.Errorf("%s of %.60q: %q, want %q", c.rule.fromTest(), c.body, got, c.want)
+		}
+		if failed := set.Counts()[0].Failed == 1; failed != (c.want == "") {
+			t.Errorf("%s of %.60q: failed %v", c.rule.fromTest(), c.body, failed)
+		}
+	}
+	set, _ := Compile([]Rule{{Name: "n", JSONLD: "Product/name"}})
+	if r := set.For("", "").Apply(pageOf(t, string(page), "utf-8")); string(r.AppendJSON(nil)) != `{"n":"A\nB"}` {
+		t.Errorf("name: %s", r.AppendJSON(nil))
+	}
+}
 
 // Rules of one name are tried in order; what is required and not there is named
 // and counted, by rule.
@@ -153,15 +203,20 @@ func TestBadRules(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	for text, want := range map[string]string{
 		"12": "12", "€ -3.50": "-3.50", "-€5": "-5", "1,234,567.8": "1234567.8", "1 234 567": "1234567", "1'234.50": "1234.50", "0012": "12", "0.50": "0.50", "00": "0",
-		"3 for 5": "3", "1,23": "1", "1.2.3": "1.2", "v10": "10", "5-7": "5", "1,2345": "1", "12.": "12", "\u22127": "-7", "99,-": "99",
+		"3 for 5": "3", "v10": "10", "5-7": "5", "12.": "12", "\u22127": "-7", "99,-": "99",
 	} {
 		if got, err := number(text, false); err != nil || got != json.Number(want) {
 			t.Errorf("%q: %v, %v, want %s", text, got, err, want)
 		}
 	}
-	for text, want := range map[string]string{"1.299,00": "1299.00", "12,5": "12.5", "1.5": "1", "1 000": "1000"} {
+	for text, want := range map[string]string{"1.299,00": "1299.00", "12,5": "12.5", "1 000": "1000"} {
 		if got, err := number(text, true); err != nil || got != json.Number(want) {
 			t.Errorf("%q with comma: %v, %v, want %s", text, got, err, want)
+		}
+	}
+	for text, comma := range map[string]bool{"1,23": false, "1.2.3": false, "1,2345": false, "1.5": true, "1 23": false} {
+		if got, err := number(text, comma); err == nil {
+			t.Errorf("%q is taken for %v", text, got)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package fields
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -115,14 +116,97 @@ func (p *Page) linkedData() []any {
 		if n.FirstChild == nil || !strings.EqualFold(strings.TrimSpace(typ), "application/ld+json") {
 			continue
 		}
-		d := json.NewDecoder(strings.NewReader(n.FirstChild.Data))
-		d.UseNumber()
-		var v any
-		if d.Decode(&v) == nil {
+		v, ok := readJSON(n.FirstChild.Data)
+		if !ok {
+			v, ok = readJSON(lenientJSON(n.FirstChild.Data))
+		}
+		if ok {
 			p.linked = append(p.linked, v)
 		}
 	}
 	return p.linked
+}
+
+// readJSON reads the first value of a text.
+func readJSON(text string) (v any, ok bool) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return v, d.Decode(&v) == nil
+}
+
+// lenientJSON is a text with what JSON-LD of the web has beside JSON taken out, as
+// extruct does: comments, CDATA and its comments, commas behind the last value. Control
+// characters in strings are escaped.
+func lenientJSON(text string) string {
+	var b strings.Builder
+	comma := false // one waits for the next value
+	put := func(s string) {
+		if comma && s[0] != '}' && s[0] != ']' {
+			b.WriteByte(',')
+		}
+		comma = false
+		b.WriteString(s)
+	}
+next:
+	for i := 0; i < len(text); i++ {
+		rest := text[i:]
+		for _, c := range [...][2]string{{"<![CDATA[", ""}, {"]]>", ""}, {"<!--", ""}, {"-->", ""}, {"/*", "*/"}, {"//", "\n"}} {
+			if !strings.HasPrefix(rest, c[0]) {
+				continue
+			}
+			end := len(c[0])
+			if c[1] != "" {
+				if at := strings.Index(rest[end:], c[1]); at >= 0 {
+					end += at + len(c[1])
+				} else {
+					end = len(rest)
+				}
+			}
+			i += end - 1
+			continue next
+		}
+		switch c := text[i]; c {
+		case ' ', '\t', '\r', '\n':
+		case ',':
+			comma = true
+		case '"':
+			end := i + 1
+			for end < len(text) && text[end] != '"' {
+				if text[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			end = min(end+1, len(text))
+			put(escapeControls(text[i:end]))
+			i = end - 1
+		default:
+			put(text[i : i+1])
+		}
+	}
+	return b.String()
+}
+
+// escapeControls escapes the control characters of a JSON string.
+func escapeControls(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if r < ' ' {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// text is what a rule found: a number of JSON stays one.
+type text struct {
+	string
+	number bool
 }
 
 // path is where a value stands in JSON-LD.
@@ -146,7 +230,7 @@ func parsePath(text string) (path, error) {
 }
 
 // find appends the values at the path from v on, which is at the top.
-func (p *path) find(dst []string, v any) []string {
+func (p *path) find(dst []text, v any) []text {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
@@ -185,7 +269,7 @@ func hasType(v any, typ string) bool {
 }
 
 // follow appends the values that keys lead to from v; lists are looked into.
-func follow(dst []string, v any, keys []string) []string {
+func follow(dst []text, v any, keys []string) []text {
 	if list, ok := v.([]any); ok {
 		if len(keys) > 0 {
 			if i, err := strconv.Atoi(keys[0]); err == nil {
@@ -214,11 +298,11 @@ func follow(dst []string, v any, keys []string) []string {
 	}
 	switch v := v.(type) {
 	case string:
-		return append(dst, v)
+		return append(dst, text{string: v})
 	case json.Number:
-		return append(dst, v.String())
+		return append(dst, text{v.String(), true})
 	case bool:
-		return append(dst, strconv.FormatBool(v))
+		return append(dst, text{string: strconv.FormatBool(v)})
 	}
 	return dst
 }

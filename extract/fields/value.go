@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,9 +44,9 @@ func (r *rule) from() string {
 // are. An error tells of the last text that it found and that is no value.
 func (r *rule) values(p *Page) (values []any, err error) {
 	room := p.MaxText
-	for _, text := range r.texts(p) {
-		p.truncated = p.truncated || len(text) > p.MaxText // the values may be behind that
-		for _, t := range r.cut(text) {
+	for _, found := range r.texts(p) {
+		p.truncated = p.truncated || len(found.string) > p.MaxText // the values may be behind that
+		for _, t := range r.cut(found.string) {
 			if t = strings.TrimSpace(t); t == "" {
 				continue
 			}
@@ -54,7 +55,7 @@ func (r *rule) values(p *Page) (values []any, err error) {
 				return values, err
 			}
 			room -= len(t)
-			v, fault := r.value(p, t)
+			v, fault := r.value(p, text{t, found.number && r.regex == nil})
 			if fault != nil {
 				err = fault
 				continue
@@ -68,7 +69,8 @@ func (r *rule) values(p *Page) (values []any, err error) {
 }
 
 // texts are what stands where the rule looks.
-func (r *rule) texts(p *Page) (found []string) {
+func (r *rule) texts(p *Page) []text {
+	var found []string
 	switch {
 	case r.CSS != "":
 		for _, n := range cascadia.QueryAll(p.Tree, r.css) {
@@ -86,15 +88,21 @@ func (r *rule) texts(p *Page) (found []string) {
 	case r.OpenGraph != "":
 		found = p.metas("og:"+strings.TrimPrefix(r.OpenGraph, "og:"), "property", "name")
 	case r.JSONLD != "":
+		var values []text
 		for _, v := range p.linkedData() {
-			found = r.path.find(found, v)
+			values = r.path.find(values, v)
 		}
+		return values
 	case r.Text == "main":
 		found = []string{p.Main()}
 	default:
 		found = []string{p.Whole()}
 	}
-	return found
+	all := make([]text, len(found))
+	for i, s := range found {
+		all[i].string = s
+	}
+	return all
 }
 
 // inner is the markup inside an element, up to a little more than so many bytes where
@@ -137,9 +145,13 @@ func clip(s string, most int) string {
 }
 
 // value makes a text what the rule's type says.
-func (r *rule) value(p *Page, text string) (any, error) {
+func (r *rule) value(p *Page, t text) (any, error) {
+	text := t.string
 	switch r.Type {
 	case "number":
+		if t.number {
+			return plainNumber(text)
+		}
 		return number(text, r.Decimal == ",")
 	case "time":
 		t, err := dateparse.ParseStrict(text)
@@ -164,51 +176,72 @@ func (r *rule) value(p *Page, text string) (any, error) {
 	return text, nil
 }
 
-// number reads the first number in a text, such as a price: digits in groups
-// parted by a comma, point, apostrophe or space, whichever is not the decimal
-// sign.
+// numberRun is digits with what may stand between them.
+var numberRun = regexp.MustCompile("[.,]?[0-9](?:[.,' \u00a0\u202f\u2009\u2019]?[0-9])*")
+
+// wholeNumbers are what a run must be, by the decimal sign: groups of three digits may
+// be parted by the other sign, an apostrophe or a space.
+var wholeNumbers = map[bool]*regexp.Regexp{
+	false: regexp.MustCompile("^(?:[0-9]*|[0-9]{1,3}(?:[,' \u00a0\u202f\u2009\u2019][0-9]{3})+)(?:[.][0-9]+)?$"),
+	true:  regexp.MustCompile("^(?:[0-9]*|[0-9]{1,3}(?:[.' \u00a0\u202f\u2009\u2019][0-9]{3})+)(?:,[0-9]+)?$"),
+}
+
+// number reads the first number in a text, such as a price. It must be one as a whole:
+// 12,50 is none where the decimal sign is a point.
 func number(text string, comma bool) (any, error) {
-	decimal, group := '.', ','
-	if comma {
-		decimal, group = ',', '.'
+	if !comma && jsonNumber.MatchString(text) {
+		return plainNumber(text)
 	}
-	start := strings.IndexAny(text, "0123456789")
-	if start < 0 {
+	at := numberRun.FindStringIndex(text)
+	if at == nil {
 		return nil, fmt.Errorf("%q holds no number", shown(text))
 	}
+	run := text[at[0]:at[1]]
+	if !wholeNumbers[comma].MatchString(run) {
+		sign := "point"
+		if comma {
+			sign = "comma"
+		}
+		return nil, fmt.Errorf("%q in %q is no number whose decimal sign is a %s", run, shown(text), sign)
+	}
+	decimal := '.'
+	if comma {
+		decimal = ','
+	}
 	var b strings.Builder
-	if before := strings.TrimRight(text[:start], " \u00a0$€£¥"); strings.HasSuffix(before, "-") || strings.HasSuffix(before, "\u2212") {
+	if before := strings.TrimRight(text[:at[0]], " \u00a0$€£¥"); strings.HasSuffix(before, "-") || strings.HasSuffix(before, "\u2212") {
 		b.WriteByte('-')
 	}
-	fraction := false
-	rest := []rune(text[start:])
-	digit := func(i int) bool { return i < len(rest) && rest[i] >= '0' && rest[i] <= '9' }
-loop:
-	for i, c := range rest {
+	for _, c := range run {
 		switch {
-		case digit(i):
+		case c >= '0' && c <= '9':
 			b.WriteRune(c)
-		case c == decimal && !fraction && digit(i+1):
-			fraction = true
+		case c == decimal:
 			b.WriteByte('.')
-		case fraction || !digit(i+1) || !digit(i+2) || !digit(i+3) || digit(i+4):
-			break loop
-		case c == group || c == ' ' || c == '\u00a0' || c == '\u202f' || c == '\u2009' || c == '\'' || c == '\u2019':
-		default:
-			break loop
 		}
 	}
 	n := b.String()
-	if sign, digits := strings.TrimPrefix(n, "-"), strings.TrimLeft(strings.TrimPrefix(n, "-"), "0"); digits != sign { // JSON has no leading zeros
+	if sign, digits := strings.TrimPrefix(n, "-"), strings.TrimLeft(strings.TrimPrefix(n, "-"), "0"); digits != sign || digits[0] == '.' { // JSON has no leading zeros, and one before a point
 		if digits == "" || digits[0] == '.' {
 			digits = "0" + digits
 		}
 		n = strings.TrimSuffix(n, sign) + digits
 	}
-	if _, err := strconv.ParseFloat(n, 64); err != nil {
+	return plainNumber(n)
+}
+
+var jsonNumber = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:[.][0-9]+)?(?:[eE][+-]?[0-9]+)?$`)
+
+// plainNumber is a number of JSON, without an exponent.
+func plainNumber(text string) (any, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
 		return nil, fmt.Errorf("%q is too large a number", shown(text))
 	}
-	return json.Number(n), nil
+	if strings.ContainsAny(text, "eE") {
+		text = strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return json.Number(text), nil
 }
 
 // shown is a text short enough for an error.

@@ -84,6 +84,7 @@ type Exchange struct {
 	Request  []byte // request line and header
 	Response []byte // status line, header and body, transfer and content codings as sent
 	Body     int    // where in Response the body begins; 0: no whole header came
+	Chunked  bool   // the body is in chunks, as its reader found, whatever the header says
 	Cut      string // why the body is not whole: length, time, disconnect or unspecified; "" when it is
 	Addr     string // IP address of the server, or of the proxy; "" when unknown
 }

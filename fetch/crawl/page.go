@@ -405,7 +405,7 @@ func (v *visit) fillRecord(r *sink.Record, item *frontier.Item, o *frontier.Outc
 // recordExchange shows what was on the wire, in the worker's own memory.
 func (w *worker) recordExchange(err error) {
 	e := &w.exchange
-	*e = sink.Exchange{Request: w.wire.Request, Response: w.wire.Response, Body: w.wire.Body, Addr: w.wire.Addr}
+	*e = sink.Exchange{Request: w.wire.Request, Response: w.wire.Response, Body: w.wire.Body, Chunked: w.wire.Chunked, Addr: w.wire.Addr}
 	w.rec.Exchange = e
 	if w.wire.Whole {
 		return

@@ -405,6 +405,11 @@ func (q *Queue) Close(ctx context.Context) error {
 	q.ended.Wait()
 	q.cancel()
 	if n := q.Stats().Pending; n > 0 {
+		q.mu.Lock()
+		for path := range q.known {
+			q.cfg.Log.Warn("a finished file is left; the next start with the same command hands it over", "file", path)
+		}
+		q.mu.Unlock()
 		return errors.Join(fmt.Errorf("handover: %d files were not handed over, the next start with the same command tries again", n), q.Err())
 	}
 	return nil

@@ -69,6 +69,7 @@ type file struct {
 	since time.Time // when its first frame came
 	moved string    // its rotated name, when only renew is missing
 	count int       // files rotated
+	links bool      // the file system has hard links
 }
 
 // openFile opens, locks and mends path and says how many bytes it cut.
@@ -138,7 +139,7 @@ func mendFile(path string, f *os.File, k frame.Kind) (output, int64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("jsonl: %s: %w", path, err)
 	}
-	out := &file{path: path, f: &frame.File{File: f, Size: size}, since: time.Now()}
+	out := &file{path: path, f: &frame.File{File: f, Size: size}, since: time.Now(), links: takesLinks(path)}
 	cut := st.Size() - size
 	if cut > 0 {
 		if err := f.Truncate(size); err != nil {
@@ -183,7 +184,7 @@ func (o *file) rotate() (string, error) {
 	for o.moved == "" {
 		o.count++
 		name := filepath.Join(series.Dir, fmt.Sprintf("%s-%s-%06d%s", series.Stem, time.Now().UTC().Format(frame.Stamp), o.count, series.Ext))
-		err := os.Link(o.path, name)
+		err := o.rename(name)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", fmt.Errorf("rotating: %w", err)
 		}
@@ -193,6 +194,28 @@ func (o *file) rotate() (string, error) {
 	}
 	name := o.moved
 	return name, o.renew()
+}
+
+// rename gives the file a name that nobody has. Without hard links nothing stands at
+// path until renew.
+func (o *file) rename(name string) error {
+	if o.links {
+		return os.Link(o.path, name)
+	}
+	if _, err := os.Lstat(name); err == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(o.path, name)
+}
+
+// takesLinks reports whether a file can have two names where it is.
+func takesLinks(path string) bool {
+	other := path + ".link"
+	os.Remove(other) //nolint:errcheck // one of a process that was killed
+	if os.Link(path, other) != nil {
+		return false
+	}
+	return os.Remove(other) == nil
 }
 
 // renew replaces the file at path by an empty one, locked by us.
@@ -229,4 +252,12 @@ func (o *file) hasRotatedName(st fs.FileInfo) bool {
 	return false
 }
 
-func (o *file) close() error { return errors.Join(o.f.Mend(), o.f.Close()) }
+// close leaves no empty file where readers would not take it for one of its kind, nor
+// behind finished ones.
+func (o *file) close() error {
+	err := o.f.Mend()
+	if err == nil && o.f.Size == 0 && (o.count > 0 || frame.KindOf(o.path) != frame.Plain) {
+		err = os.Remove(o.path)
+	}
+	return errors.Join(err, o.f.Close())
+}

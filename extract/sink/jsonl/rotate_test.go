@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,47 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// sizeOf is the size of a file, -1 where there is none; it must not be empty.
+func sizeOf(t *testing.T, path string) int64 {
+	t.Helper()
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return -1
+	}
+	if err != nil || st.Size() == 0 {
+		t.Errorf("%s is left empty: %v", path, err)
+	}
+	return st.Size()
+}
+
+// TestRotationWithoutLinks: where the file system refuses a second name, the file gets its
+// name by rename, and nothing is lost.
+func TestRotationWithoutLinks(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Config{Path: filepath.Join(dir, "pages.jsonl.gz"), RotateSize: 2000})
+	s.out.(*file).links = false
+	for i := range 300 {
+		put(t, s, i, i+1)
+	}
+	shut(t, s)
+	wantRotated(t, dir, "pages.jsonl.gz", int(s.Stats().Files), 2000, 300)
+	if s.Stats().Files < 5 {
+		t.Errorf("%d rotations", s.Stats().Files)
+	}
+}
+
+// TestNoEmptyFile: of a compressed output without a record no file is left, for no reader
+// takes an empty one.
+func TestNoEmptyFile(t *testing.T) {
+	for _, name := range []string{"pages.jsonl.gz", "pages.jsonl.zst"} {
+		path := filepath.Join(t.TempDir(), name)
+		shut(t, open(t, Config{Path: path}))
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func wantRotated(t *testing.T, dir, name string, files int, limit int64, records int) {
 	t.Helper()
 	ext := SeriesOf(name).Ext
@@ -37,7 +79,10 @@ func wantRotated(t *testing.T, dir, name string, files int, limit int64, records
 		t.Errorf("%d files rotated, %d found", files, len(found))
 	}
 	var all []string
-	for _, f := range append(found, filepath.Join(dir, name)) {
+	if path := filepath.Join(dir, name); sizeOf(t, path) > 0 { // an empty one is not left
+		found = append(found, path)
+	}
+	for _, f := range found {
 		if st, _ := os.Stat(f); st.Size() > limit || st.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %d bytes, %v", f, st.Size(), st.Mode())
 		}

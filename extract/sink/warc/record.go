@@ -22,7 +22,7 @@ type writer struct {
 	payload  []byte // without transfer coding, where there was one
 	record   []byte // header and block
 	out      []byte // all records of the page, compressed
-	digest   digest // of the payload
+	digest   digest // of the payload, as it is stored
 }
 
 const keepBuffer = 2 << 20 // capacity of what is kept for the next page
@@ -99,12 +99,12 @@ func (w *writer) page(r *sink.Record) (seen *source) {
 func (w *writer) response(r *sink.Record, main id, date time.Time) (seen *source) {
 	e := r.Exchange
 	head, body := e.Response[:e.Body], e.Response[e.Body:]
-	payload, ok := w.unchunk(head, body)
+	payload, ok := w.unchunk(e)
 	whole := e.Cut == "" && ok
 	var known source
 	again := false
 	if len(payload) > 0 && whole {
-		w.digest = sha256.Sum256(payload)
+		w.digest = storedAs(sumOf(payload), head, e.Chunked)
 		known, again = w.payloads.get(w.digest)
 	}
 	same := r.Unchanged && r.Status == 304 // the server says that what was archived before is what is there
