@@ -66,7 +66,7 @@ func New(cfg Config) (*Client, error) {
 		}
 		c.dialer.rules = append(c.dialer.rules, rule)
 	}
-	c.own = [][2]string{{"User-Agent", cfg.UserAgent}, {"Accept", cfg.Accept}, {"Accept-Encoding", "gzip, br, zstd, deflate"}}
+	c.own = [][2]string{{"User-Agent", cfg.UserAgent}, {"Accept", cfg.Accept}, {"Accept-Encoding", acceptEncoding}}
 	for _, kv := range c.own {
 		c.block = appendLine(c.block, kv[0], kv[1])
 	}
@@ -125,7 +125,7 @@ func (c *Client) janitor() {
 // holds no buffer until the answer begins (over TLS that of its connection), then
 // 16 KiB (up to twice Config.MaxHeader where a header needs it), 64 KiB more while a
 // body comes so fast that it fills them, and, while one is decoded, its decoders:
-// 80 KiB for gzip and deflate, up to 8 MiB for zstd and 16 MiB for br. In the usual case (a
+// 112 KiB for gzip and deflate, up to 8 MiB for zstd and 16 MiB for br. In the usual case (a
 // kept connection, a type already seen, the context of the request before) it
 // allocates nothing.
 func (c *Client) Do(ctx context.Context, req *Request, resp *Response, h Handler) error {

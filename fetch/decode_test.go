@@ -142,6 +142,39 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
+// A small limit is reached to the byte where a first piece alone is far larger.
+func TestSmallLimit(t *testing.T) {
+	plain := page(300_000)
+	for _, enc := range []string{"gzip", "br", "zstd", "deflate", "gzip, gzip"} {
+		body := plain
+		for _, step := range strings.Split(enc, ", ") {
+			body = encode(t, step, body)
+		}
+		_, resp, got := serveEncoded(t, enc, body, func(cfg *Config) { cfg.MaxBody = 1000 })
+		if !bytes.Equal(got, plain[:1000]) || resp.Cut != ClassBodySize {
+			t.Errorf("%s: %d bytes, cut for %q", enc, len(got), resp.Cut)
+		}
+	}
+}
+
+// A body is judged by its own codes, whatever the decoder read before: this one has
+// no codes of distances and uses one.
+func TestNothingOfTheBodyBefore(t *testing.T) {
+	broken := "\x1f\x8b\b\x00\x00\x00\x00\x00\x00\x03\r\xc0\x01\t\x00\x00\x00\x80\xa0\xad\xfd?\x91\xc4E\xe5\x98\xad\x04\x00\x00\x00"
+	c := newClient(t, nil)
+	for range 10 {
+		plain := page(5000)
+		resp, h, err := get(c, answers(t, answer("gzip", encode(t, "gzip", plain), false), false).url)
+		if err != nil || resp.Truncated || !bytes.Equal(h.body, plain) {
+			t.Fatal(err, resp.Cut)
+		}
+		resp, h, err = get(c, answers(t, answer("gzip", []byte(broken), false), false).url)
+		if err != nil || resp.Cut != ClassDecode {
+			t.Fatalf("%v, cut for %q, %q", err, resp.Cut, h.body)
+		}
+	}
+}
+
 // TestBombs: memory stays flat while a bomb goes off, and it ends at the limit.
 func TestBombs(t *testing.T) {
 	bombs := map[string][]byte{}

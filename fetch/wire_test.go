@@ -39,7 +39,7 @@ func TestOnTheWire(t *testing.T) {
 		host := strings.TrimPrefix(s.url, "http://")
 		want := "GET " + tc.want + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: seine/1 (+https://me.example/)\r\n" +
 			"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n" +
-			"Accept-Encoding: gzip, br, zstd, deflate\r\n\r\n"
+			"Accept-Encoding: zstd, br, gzip, deflate;q=0.5\r\n\r\n"
 		if got := s.requests(); len(got) != 1 || got[0] != want {
 			t.Errorf("%q went out as %q", tc.path, got)
 		}

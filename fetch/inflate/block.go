@@ -76,38 +76,34 @@ func (d *Decoder) blockHead() error {
 func (d *Decoder) readLens() error {
 	all := d.nlit + d.ndist
 	for d.have < all {
-		enough := d.need(14) // a code and its extra bits
+		d.need(14) // a code and its extra bits
 		e := d.dist[d.bits&(1<<lensRoot-1)]
-		n, again, least := e.bits(), uint(0), 0
-		sym := uint8(e >> 16)
-		switch {
-		case e&isSpecial != 0:
-		case sym == 16:
-			again, least = 2, 3
-		case sym == 17:
-			again, least = 3, 3
-		case sym == 18:
-			again, least = 7, 11
-		}
-		if !enough && d.nbits < n+again {
+		n, sym := e.bits(), uint8(e>>16)
+		if n > d.nbits {
 			return errInput
 		}
-		if e&isSpecial != 0 {
+		if e&isSpecial != 0 || sym == 16 && d.have == 0 {
 			return ErrCorrupt
 		}
-		d.take(n)
-		if again == 0 {
+		if sym < 16 {
+			d.take(n)
 			d.lens[d.have] = sym
 			d.have++
 			continue
 		}
-		repeated := uint8(0)
-		if sym == 16 {
-			if d.have == 0 {
-				return ErrCorrupt
-			}
+		again, least, repeated := uint(2), 3, uint8(0)
+		switch sym {
+		case 16:
 			repeated = d.lens[d.have-1]
+		case 17:
+			again = 3
+		case 18:
+			again, least = 7, 11
 		}
+		if n+again > d.nbits {
+			return errInput
+		}
+		d.take(n)
 		end := d.have + least + int(d.take(again))
 		if end > all {
 			return ErrCorrupt

@@ -1,11 +1,11 @@
 package inflate
 
-// streamSize is the window and three times as much of what is new, so that most
-// pages move the window at most once.
-const streamSize = 2 * Window
+// streamSize is the window and twice as much of what is new, so that most pages move
+// the window at most once.
+const streamSize = 3 * Window
 
-// Stream decodes into memory of its own, which it makes with the first piece and
-// keeps for further streams.
+// Stream decodes into memory of its own, 96 KB, which it makes with the first piece
+// and keeps for further streams.
 type Stream struct {
 	d   Decoder
 	buf []byte

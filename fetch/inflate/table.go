@@ -39,7 +39,7 @@ func (e entry) sub(table []entry, root uint, b uint64) entry {
 // Codes of up to root bits are looked up at once, longer ones in a subtable too.
 const (
 	litRoot  = 11
-	distRoot = 8
+	distRoot = 9
 	lensRoot = 7
 
 	maxLits  = 288 // with two that only fixed blocks have, and may not use
