@@ -14,6 +14,8 @@ var (
 	ErrNoCrawl = errors.New("frontier: no such crawl")
 	// ErrExists: a crawl of this name is there already.
 	ErrExists = errors.New("frontier: crawl exists")
+	// ErrPartial: some shards cannot be read, and what they have is left out.
+	ErrPartial = errors.New("frontier: shards that cannot be read are left out")
 	// ErrNotAcked: admitted, but not acknowledged by a replica in time.
 	ErrNotAcked = errors.New("frontier: not acknowledged by a replica")
 	// ErrFull: Redis has no room for new URLs.

@@ -2,6 +2,8 @@ package frontier
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -35,41 +37,64 @@ type Operated interface {
 // ShardOf is the shard of a crawl that owns a site.
 func ShardOf(f Crawl, site string) int { return f.Of(canon.FingerprintOf([]byte(site), nil)) }
 
+// EachShard calls do with some shards in turn, nil are all. A shard that does not answer
+// in time is passed over; the error then is of kind ErrPartial and names it.
+func EachShard(ctx context.Context, f Crawl, shards []int, do func(k int) error) error {
+	if shards == nil {
+		for k := range f.Shards() {
+			shards = append(shards, k)
+		}
+	}
+	var silent []error
+	for _, k := range shards {
+		err := do(k)
+		switch {
+		case err == nil:
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			silent = append(silent, err)
+		default:
+			return err
+		}
+	}
+	if silent == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrPartial, errors.Join(silent...))
+}
+
 // CauseFeed is the cause under which refused elements of the feed are counted.
 const CauseFeed = "feed"
 
 // DeadTotals is the number of dead letters by cause, over all shards, and under
 // CauseFeed that of the refused elements of the feed.
 func DeadTotals(ctx context.Context, f Operated) (map[string]int64, error) {
-	all := make([]int, f.Shards())
-	for k := range all {
-		all[k] = k
-	}
-	totals, err := DeadTotalsOf(ctx, f, all)
+	totals, err := DeadTotalsOf(ctx, f, nil)
 	if fed, ok := f.(interface {
 		DeadFeed(context.Context) (int64, error)
-	}); ok && err == nil {
-		var n int64
-		if n, err = fed.DeadFeed(ctx); n > 0 {
+	}); ok && (err == nil || errors.Is(err, ErrPartial)) {
+		n, failed := fed.DeadFeed(ctx)
+		if n > 0 {
 			totals[CauseFeed] = n
 		}
+		if errors.Is(failed, context.DeadlineExceeded) && ctx.Err() == nil {
+			failed = fmt.Errorf("%w: %w", ErrPartial, failed)
+		}
+		err = errors.Join(err, failed)
 	}
 	return totals, err
 }
 
-// DeadTotalsOf is DeadTotals of some shards.
+// DeadTotalsOf is DeadTotals of some shards, as EachShard has them.
 func DeadTotalsOf(ctx context.Context, f Operated, shards []int) (map[string]int64, error) {
 	totals := map[string]int64{}
-	for _, k := range shards {
+	err := EachShard(ctx, f, shards, func(k int) error {
 		counts, err := f.DeadCounts(ctx, k)
-		if err != nil {
-			return nil, err
-		}
 		for cause, n := range counts {
 			totals[cause] += n
 		}
-	}
-	return totals, nil
+		return err
+	})
+	return totals, err
 }
 
 // So many dead letters are read at once, and given on: taking some out of a list
@@ -82,32 +107,29 @@ const (
 // WalkDead calls visit with the dead letters that a filter chooses, in batches of
 // one shard and cause, the oldest first. visit says how many of a batch it took out of
 // their list. Letters that are added meanwhile are not seen. It returns how
-// many letters were visited.
+// many letters were visited. Shards that do not answer are passed over, as of EachShard.
 func WalkDead(ctx context.Context, f Operated, filter DeadFilter, visit func(k int, batch []DeadLetter) (taken int, err error)) (int64, error) {
-	shards := make([]int, 0, f.Shards())
+	var shards []int
 	if filter.Site != "" {
-		shards = append(shards, ShardOf(f, filter.Site))
-	} else {
-		for k := range f.Shards() {
-			shards = append(shards, k)
-		}
+		shards = []int{ShardOf(f, filter.Site)}
 	}
 	var visited int64
-	for _, k := range shards {
+	err := EachShard(ctx, f, shards, func(k int) error {
 		counts, err := f.DeadCounts(ctx, k)
 		if err != nil {
-			return visited, err
+			return err
 		}
 		for _, cause := range slices.Sorted(maps.Keys(counts)) {
 			if filter.Cause != "" && cause != filter.Cause {
 				continue
 			}
 			if err := walkCause(ctx, f, k, cause, counts[cause], filter, &visited, visit); err != nil {
-				return visited, err
+				return err
 			}
 		}
-	}
-	return visited, nil
+		return nil
+	})
+	return visited, err
 }
 
 // walkCause is WalkDead for the first left letters of one cause.

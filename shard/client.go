@@ -60,6 +60,8 @@ type Client struct {
 	waits map[string]time.Time     // by address: when Config.Waits was told of it last
 	open  map[int]sawOpen          // slots that were seen half moved
 
+	silent sync.Map // address of a master -> time.Time until when calls to it fail at once, with Config.GiveUp
+
 	patience patience
 }
 
@@ -69,6 +71,9 @@ type Client struct {
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
+	}
+	if cfg.GiveUp > 0 { // of several addresses one may be silent
+		cfg.DialTimeout = or(cfg.DialTimeout, cfg.GiveUp/2)
 	}
 	redis.SetLogger(&logging.VoidLogger{}) // go-redis would print the errors that it also returns
 	resolved, err := cfg.resolve()
@@ -167,6 +172,9 @@ func (c *Client) connect(ctx context.Context, addr string, isCluster bool) error
 func (c *Client) askCluster(ctx context.Context, addr string) (bool, error) {
 	opt := c.options(addr)
 	opt.DB = 0 // a cluster refuses any other before it can be asked
+	if c.cfg.GiveUp > 0 {
+		opt.ReadTimeout = c.cfg.GiveUp / 2
+	}
 	one := redis.NewClient(opt)
 	defer one.Close()
 	info, err := one.Info(ctx, "cluster").Result()

@@ -38,6 +38,9 @@ type Config struct {
 	MaxPause    time.Duration // longest pause between two tries; default 1 s
 	Name        string        // shown in CLIENT LIST; "" = none
 
+	// GiveUp is how long a call is tried before it fails with ErrUnreachable, and
+	// further calls to that master fail at once for a while; 0 = until its context ends.
+	GiveUp time.Duration
 	// Patient has Open go on trying, until its context ends, while no server of the
 	// list answers.
 	Patient bool
@@ -127,8 +130,8 @@ func (c Config) Validate() error {
 	if c.DB < 0 || r.DB < 0 {
 		errs = append(errs, fmt.Errorf("shard: DB is %d, must not be negative", r.DB))
 	}
-	if c.DialTimeout < 0 || c.TryTimeout < 0 || c.MaxPause < 0 {
-		errs = append(errs, errors.New("shard: DialTimeout, TryTimeout and MaxPause must not be negative"))
+	if c.DialTimeout < 0 || c.TryTimeout < 0 || c.MaxPause < 0 || c.GiveUp < 0 {
+		errs = append(errs, errors.New("shard: DialTimeout, TryTimeout, MaxPause and GiveUp must not be negative"))
 	}
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
 		errs = append(errs, errors.New("shard: TLS.CertFile and TLS.KeyFile go together"))

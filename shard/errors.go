@@ -27,6 +27,22 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// silence is the error of a call that was given up.
+type silence struct {
+	master string
+	err    error // of the call, or ErrUnreachable
+}
+
+func (e *silence) Error() string {
+	text := e.master + " does not answer"
+	if _, last, ok := strings.Cut(e.err.Error(), "last try: "); ok {
+		text += ": " + last
+	}
+	return text
+}
+
+func (e *silence) Unwrap() []error { return []error{ErrUnreachable, context.DeadlineExceeded, e.err} }
+
 // Sentinels of what callers tell apart.
 var (
 	// ErrUnreachable: no server of the list answers, or the one that owns a

@@ -56,9 +56,35 @@ func (c *Client) Await(ctx context.Context, k int, op, key string, try func(cont
 	return c.repeat(ctx, k, op, key, func(*redis.Client, bool) error { return try(ctx) })
 }
 
-// repeat is the one loop around all calls: it finds the master of key, tries,
-// and decides how to go on.
+// repeat tries until a call succeeds, fails for good, or ctx or Config.GiveUp is over.
+// A master that was given up is not waited for again within silentFor.
 func (c *Client) repeat(ctx context.Context, k int, op, key string, try func(n *redis.Client, ask bool) error) error {
+	if c.cfg.GiveUp == 0 {
+		return c.insist(ctx, k, op, key, try)
+	}
+	owner, err := c.Owner(ctx, key)
+	if err != nil {
+		owner = "its master"
+	}
+	if until, ok := c.silent.Load(owner); ok && time.Now().Before(until.(time.Time)) {
+		return &Error{Shard: k, Op: op, Err: &silence{owner, ErrUnreachable}}
+	}
+	short, cancel := context.WithTimeout(ctx, c.cfg.GiveUp)
+	defer cancel()
+	err = c.insist(short, k, op, key, try)
+	if err == nil || err == redis.Nil || short.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	c.silent.Store(owner, time.Now().Add(silentFor))
+	return &Error{Shard: k, Op: op, Err: &silence{owner, err}}
+}
+
+// silentFor is how long a master that was given up is taken for silent.
+const silentFor = 10 * time.Second
+
+// insist is the one loop around all calls: it finds the master of key, tries,
+// and decides how to go on.
+func (c *Client) insist(ctx context.Context, k int, op, key string, try func(n *redis.Client, ask bool) error) error {
 	began := time.Now()
 	addr, asking := "", false // where a redirect sends the next try
 	for attempt, redirects := 0, 0; ; {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -26,8 +27,10 @@ func (h sameHost) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if !ok {
 			return next(ctx, cmd)
 		}
-		plain := redis.NewSliceCmd(ctx, slots.Args()...)
-		err := next(ctx, plain)
+		short, cancel := context.WithTimeout(ctx, slotsWait)
+		defer cancel()
+		plain := redis.NewSliceCmd(short, slots.Args()...)
+		err := next(short, plain)
 		if err != nil {
 			slots.SetErr(err)
 			return err
@@ -36,6 +39,9 @@ func (h sameHost) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return nil
 	}
 }
+
+// slotsWait is how long a node may take to name the masters; then another is asked.
+const slotsWait = 2 * time.Second
 
 // read reads the reply: of each range of slots its first and last, and its nodes, the
 // master first: host, port and id.

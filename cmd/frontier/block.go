@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -36,15 +37,15 @@ func (c *blockCmd) Run(env *boot.Env, g *cli) error {
 
 func listStopped(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
-		list, err := f.Stopped(ctx)
-		if err != nil {
-			return err
+		list, partial := f.Stopped(ctx)
+		if partial != nil && !errors.Is(partial, frontier.ErrPartial) {
+			return partial
 		}
 		shards, err := f.PausedShards(ctx)
 		if err != nil {
 			return err
 		}
-		return g.answer(env, list, func(w io.Writer) {
+		return errors.Join(partial, g.answer(env, list, func(w io.Writer) {
 			row(w, "SITE", "STATE", "SINCE", "REASON")
 			for _, k := range shards {
 				row(w, fmt.Sprintf("shard %d", k), "paused", "-", "")
@@ -53,7 +54,7 @@ func listStopped(env *boot.Env, g *cli) error {
 				state := map[bool]string{true: "blocked", false: "paused"}[s.Blocked]
 				row(w, s.Site, state, s.Since.Format(time.RFC3339), s.Reason)
 			}
-		})
+		}))
 	})
 }
 
@@ -95,18 +96,18 @@ func setBlock(env *boot.Env, g *cli, text, reason string, blocked bool) error {
 // alterBlock changes a site and returns how many URLs its shard dropped meanwhile.
 func alterBlock(ctx context.Context, f frontier.Operated, site string, change frontier.SiteChange) (int64, error) {
 	k := frontier.ShardOf(f, site)
-	before, err := f.Stats(ctx)
+	before, err := f.ShardStats(ctx, k)
 	if err != nil {
 		return 0, err
 	}
 	if err := f.Alter(ctx, k, site, change); err != nil {
 		return 0, err
 	}
-	after, err := f.Stats(ctx)
+	after, err := f.ShardStats(ctx, k)
 	if err != nil {
 		return 0, err
 	}
-	return after[k].Blocked - before[k].Blocked, nil
+	return after.Blocked - before.Blocked, nil
 }
 
 // unmet tells of a site that may be misspelt.

@@ -30,10 +30,10 @@ type bloomInfoCmd struct {
 func (c *bloomInfoCmd) Run(env *boot.Env, g *cli) error {
 	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
 		list, err := f.Filters(ctx, c.Probe)
-		if err != nil {
+		if err != nil && !errors.Is(err, frontier.ErrPartial) {
 			return err
 		}
-		err = g.answer(env, list, func(w io.Writer) { showFilters(w, list) })
+		err = errors.Join(err, g.answer(env, list, func(w io.Writer) { showFilters(w, list) }))
 		for _, s := range list {
 			if s.Missing {
 				return errors.Join(err, fmt.Errorf("%w: shard %d; %s", frontier.ErrLostFilter, s.Shard, restore(s.Shard)))

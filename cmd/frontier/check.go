@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"seine/cmd/internal/boot"
+	"seine/frontier"
 	"seine/frontier/audit"
 	"seine/frontier/redis"
 )
@@ -28,17 +29,14 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 		}
 		var list []*audit.Report
 		var faults int64
-		var failed error
-		for k := range f.Shards() {
+		failed := frontier.EachShard(ctx, f, nil, func(k int) error {
 			r, err := look(ctx, f, k, c.URLs)
 			if r != nil { // a repair that was cut off tells what it mended
 				list = append(list, r)
 				faults += r.Faulted
 			}
-			if failed = err; err != nil {
-				break
-			}
-		}
+			return err
+		})
 		err := g.answer(env, list, func(w io.Writer) { showChecks(w, list) })
 		if failed != nil || err != nil {
 			return errors.Join(failed, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -55,8 +56,11 @@ func (c choice) known(ctx context.Context, f frontier.Operated) error {
 		return nil
 	}
 	counts, err := frontier.DeadTotals(ctx, f)
-	if err != nil || counts[c.Cause] > 0 {
+	if err != nil && !errors.Is(err, frontier.ErrPartial) {
 		return err
+	}
+	if err != nil || counts[c.Cause] > 0 {
+		return nil
 	}
 	return unknownCause(c.Cause)
 }
@@ -135,7 +139,7 @@ type deadCountCmd struct {
 func (c *deadCountCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		counts, err := frontier.DeadTotals(ctx, f)
-		if err != nil {
+		if err != nil && !errors.Is(err, frontier.ErrPartial) {
 			return err
 		}
 		if c.Cause != "" {
@@ -144,11 +148,11 @@ func (c *deadCountCmd) Run(env *boot.Env, g *cli) error {
 			}
 			counts = map[string]int64{c.Cause: counts[c.Cause]}
 		}
-		return g.answer(env, counts, func(w io.Writer) {
+		return errors.Join(err, g.answer(env, counts, func(w io.Writer) {
 			for _, cause := range slices.Sorted(maps.Keys(counts)) {
 				row(w, cause, counts[cause])
 			}
-		})
+		}))
 	})
 }
 
@@ -190,15 +194,15 @@ func (c choice) take(env *boot.Env, g *cli, word string, use func(frontier.Opera
 			taken += n
 			return n, err
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, frontier.ErrPartial) {
 			return err
 		}
-		return g.answer(env, map[string]int64{word: int64(taken), "left": visited - int64(taken)}, func(w io.Writer) {
+		return errors.Join(err, g.answer(env, map[string]int64{word: int64(taken), "left": visited - int64(taken)}, func(w io.Writer) {
 			fmt.Fprintf(w, "%s %d\n", word, taken)
 			if left := visited - int64(taken); left > 0 {
 				fmt.Fprintf(w, "left %d, of blocked sites or taken by others\n", left)
 			}
-		})
+		}))
 	})
 }
 

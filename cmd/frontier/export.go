@@ -19,6 +19,7 @@ import (
 
 type exportCmd struct {
 	File        string `arg:"" name:"file.zst" help:"File for the URLs. The settings go to FILE.yaml beside it."`
+	Force       bool   `help:"Replace existing files."`
 	Credentials bool   `help:"Include the credentials of URLs, origins and settings."`
 }
 
@@ -28,9 +29,14 @@ func (c *exportCmd) Run(env *boot.Env, g *cli) error {
 	if !ok || filepath.Base(name) == "" {
 		return boot.Usage("%q must end with .zst", c.File)
 	}
+	for _, file := range []string{c.File, name + ".yaml"} {
+		if _, err := os.Lstat(file); err == nil && !c.Force {
+			return boot.Usage("%s is there; take another name, or replace it with --force", file)
+		}
+	}
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		total, err := f.Stats(ctx)
-		if err != nil {
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // some are silent, and named in the end
 			return err
 		}
 		settings, err := f.Refresh(ctx)
@@ -45,7 +51,15 @@ func (c *exportCmd) Run(env *boot.Env, g *cli) error {
 			return err
 		}
 		var left ask.Left
-		if err := replace(c.File, func(w io.Writer) (err error) { left, err = c.write(ctx, f, w); return err }); err != nil {
+		var partial error
+		err = replace(c.File, func(w io.Writer) (err error) {
+			left, err = c.write(ctx, f, w)
+			if errors.Is(err, frontier.ErrPartial) {
+				partial, err = err, nil
+			}
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		t := frontier.Total(total)
@@ -55,11 +69,11 @@ func (c *exportCmd) Run(env *boot.Env, g *cli) error {
 		if t.Again > 0 {
 			env.Log.Warn("URLs that wait to be fetched again are done, and not in the export", "again", t.Again)
 		}
-		return g.answer(env, left, func(w io.Writer) {
+		return errors.Join(partial, g.answer(env, left, func(w io.Writer) {
 			row(w, "queued", left.Queued)
 			row(w, "waiting", left.Waiting)
 			row(w, "dead", left.Dead)
-		})
+		}))
 	})
 }
 
@@ -84,7 +98,10 @@ func (c *exportCmd) write(ctx context.Context, f frontier.Operated, w io.Writer)
 		_, err := packed.Write(line)
 		return err
 	})
-	return left, errors.Join(err, packed.Close())
+	if closed := packed.Close(); closed != nil {
+		return left, closed
+	}
+	return left, err
 }
 
 // replace writes a file beside the name, which only its owner reads, and renames

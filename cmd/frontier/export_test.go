@@ -197,7 +197,8 @@ func TestExportGoesToOtherShards(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 
-	d.ok("export --credentials "+first, fmt.Sprint("dead ", dead))
+	d.refused(2, "export --credentials "+first, first+" is there; take another name, or replace it with --force")
+	d.ok("export --force --credentials "+first, fmt.Sprint("dead ", dead))
 	if !slices.ContainsFunc(readExport(t, first), func(e exported) bool { return e.URL == "https://me:secret@auth.example/in" }) {
 		t.Error("no credentials, though asked for")
 	}
@@ -206,7 +207,7 @@ func TestExportGoesToOtherShards(t *testing.T) {
 	// With as many shards the filters bring what is known and done with.
 	d.ok("dead drop --yes", fmt.Sprint("dropped ", dead))
 	left := filepath.Join(dir, "second.zst")
-	d.ok("export "+left, "dead 0")
+	d.ok("export --force "+left, "dead 0")
 	var gone string
 	for url := range maps.Keys(want) {
 		if _, there := byURL(t, readExport(t, left))[url]; !there && url != "https://auth.example/in" {
@@ -248,11 +249,12 @@ func TestExportOfState(t *testing.T) {
 	}
 	d.refused(2, "create --shards 3 --config "+config, "in the place of a secret")
 
-	d.ok("export --credentials --state "+state+" "+file, fmt.Sprint("dead ", dead))
+	d.ok("export --force --credentials --state "+state+" "+file, fmt.Sprint("dead ", dead))
 	d.ok("seed --shards 3 --config "+config+" --file "+file, "admitted 475", "bad 0")
 	grown := d.open("seine")
 	if s := grown.Settings(); !grown.Layout().StripParams || len(s.Sites) != 1 || s.Sites[0].Auth != "me:hidden" || s.Sites[0].Headers["X-Key"] != "hidden" || *s.Sites[0].Delay != 3*time.Second {
 		t.Errorf("%+v", s)
 	}
-	d.ok("export "+file, "queued 475")
+	d.refused(2, "export "+file+" --config "+config, "is there")
+	d.ok("export --force "+file, "queued 475")
 }

@@ -55,7 +55,7 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 	r := &ask.Summary{}
 	d.json(r, "report"+at)
 	want := &ask.Summary{
-		Crawl: r.Crawl, Ended: "nobody works on it, 1 URL is left", Fetchers: map[string]int{}, Began: r.Began, Total: r.Total, Bytes: 200,
+		Crawl: r.Crawl, Ended: "nobody works on it, 1 URL is left", Fetchers: map[string]int{}, Began: r.Began, Shards: r.Shards, Total: r.Total, Bytes: 200,
 		Codes:   []ask.Count{{Name: "200", URLs: 1, Bytes: 100}, {Name: "503", URLs: 1, Bytes: 100}},
 		Media:   []ask.Count{{Name: "html", URLs: 1, Bytes: 100}},
 		Causes:  []ask.Count{{Name: "status", URLs: 1}},

@@ -22,7 +22,15 @@ func (c *shardsCmd) Run(env *boot.Env, g *cli) error {
 			row(w, "SHARD", "SLOT", "MASTER", "SITES", "QUEUED", "IN FLIGHT", "FILTER URLS", "FILL", "FILTER SIZE", "MEMORY", "STATE")
 			for _, p := range list {
 				state := "ready"
-				if p.Paused {
+				switch {
+				case p.Silent:
+					row(w, p.Shard, p.Slot, p.Master, "-", "-", "-", "-", "-", "-", "-", "silent")
+					continue
+				case p.Memory.Limit > 0 && p.Memory.Used >= p.Memory.Limit:
+					state = "full"
+				case p.Fault != "":
+					state = "takes no writes: " + p.Fault
+				case p.Paused:
 					state = "paused"
 				}
 				if p.FiltersLost > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,17 @@ func TestVerbsBesideASilentMaster(t *testing.T) {
 	d.ok("pause --crawl "+name, "paused the crawl")
 	if s.MasterOf(t, shard.Slot(shard.CrawlsKey())) != ill {
 		d.ok("list", name)
+	}
+	d.ok("shards --crawl "+name, "2 "+fmt.Sprint(shard.Slot(shard.NewMap(3).Tag(2)))+" "+ill.Addr+" - - - - - - - silent", "paused")
+	away := t.TempDir()
+	for verb, want := range map[string]string{
+		"dead list": "timeout http://a.example/", "dead count": "timeout 1", "dead retry": "retried 0", "dead drop --yes": "dropped 0",
+		"block --list": "shard 0 paused", "bloom info": "0 0 0", "check": "0 0 0 0 0 0 0 0 0 0 0", "export " + away + "/x.zst": "queued 0", "report": "MISSING shard 2: ",
+	} {
+		code, out, errs := d.run(append(strings.Fields(verb), "--crawl", name)...)
+		if out = strings.Join(strings.Fields(out), " "); code != 3 || !strings.Contains(out, want) && verb != "dead list" && verb != "dead count" || !strings.Contains(errs, "cannot be read are left out") {
+			t.Errorf("%s: code %d, %s\n%s; want %q", verb, code, out, errs, want)
+		}
 	}
 	ill.Cont(t)
 	reply, err := f.Tick(t.Context(), 2, frontier.TickRequest{Want: 1})

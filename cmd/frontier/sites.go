@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -58,6 +59,10 @@ func (c *reportCmd) Run(env *boot.Env, g *cli) error {
 			return err
 		}
 		r.Crawl = g.name()
-		return g.answer(env, r, func(w io.Writer) { boot.ShowReport(w, r, listMost) })
+		err = g.answer(env, r, func(w io.Writer) { boot.ShowReport(w, r, listMost) })
+		if r.Unread != nil {
+			err = errors.Join(err, frontier.ErrPartial)
+		}
+		return err
 	})
 }

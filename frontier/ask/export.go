@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -35,22 +36,27 @@ const orderMost = 50_000
 // returns. URLs that wait to be fetched again are done, and left out. It reads only. Of
 // a crawl that is paused and has nothing lent it gives each URL once. While one runs, a
 // URL that moves may come twice, and links of a page that is settled meanwhile may be
-// left out where they went to sites that were passed. Cost: two calls for each SitesMost
+// left out where they went to sites that were passed. Shards that do not answer are left
+// out, as of EachShard. Cost: two calls for each SitesMost
 // sites, and one for each EntriesMost entries of a queue, atOnce of them at a time.
 // Memory: the names of one shard's sites, what is left of SitesMost small sites, and
 // orderMost entries.
 func Export(ctx context.Context, f frontier.Operated, each func(*Exported) error) (Left, error) {
 	x := exporting{ctx: ctx, f: f, each: each}
-	for k := range f.Shards() {
+	partial := frontier.EachShard(ctx, f, nil, func(k int) error {
 		sites, err := f.WorkSites(ctx, k)
 		if err != nil {
-			return x.left, err
+			return err
 		}
 		for some := range slices.Chunk(sites, frontier.SitesMost) {
 			if err := x.sites(k, some); err != nil {
-				return x.left, err
+				return err
 			}
 		}
+		return nil
+	})
+	if partial != nil && !errors.Is(partial, frontier.ErrPartial) {
+		return x.left, partial
 	}
 	// Last, for what dies meanwhile.
 	_, err := frontier.WalkDead(ctx, f, frontier.DeadFilter{}, func(k int, batch []frontier.DeadLetter) (int, error) {
@@ -68,6 +74,9 @@ func Export(ctx context.Context, f frontier.Operated, each func(*Exported) error
 		}
 		return 0, nil
 	})
+	if err == nil || errors.Is(err, frontier.ErrPartial) {
+		err = errors.Join(partial, err)
+	}
 	return x.left, err
 }
 

@@ -56,7 +56,7 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r.Total = frontier.Total(shards)
+	r.Shards, r.Total = len(shards), frontier.Total(shards)
 	r.Seeds.Whole = r.Seeds.Whole && r.Unread == nil
 	r.count(counts)
 	for _, url := range slices.Sorted(maps.Keys(seeds)) {
@@ -72,6 +72,9 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 	}
 	if err := r.ending(ctx, f, settings); err != nil && r.Unread == nil {
 		return nil, err
+	}
+	if n := len(r.Unread); n > 0 {
+		r.Ended = fmt.Sprintf("not known: %d of %d shards cannot be read", n, f.Shards())
 	}
 	return r, nil
 }

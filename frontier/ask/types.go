@@ -44,7 +44,8 @@ type Summary struct {
 	Fetchers map[string]int      `json:"fetchers"`         // the last runs, frontier.RunsKept at most, by how they ended; "at work", "vanished"
 	Largest  []Top               `json:"largest"`          // sites with most pages
 	Deadest  []Top               `json:"most_dead"`        // sites with most dead URLs
-	Unread   []string            `json:"unread,omitempty"` // shards that did not answer, and are not in it
+	Shards   int                 `json:"shards"`           // that are in it
+	Unread   []string            `json:"unread,omitempty"` // shards that cannot be read, and are not in it
 }
 
 // Count is how often something was met.

@@ -70,6 +70,14 @@ func (d *dir) check() (*Checked, error) {
 	for _, l := range loaders {
 		l.finish()
 	}
+	// A start also reads the runs, and later rewrites what no shard reads, such as former
+	// settings.
+	if _, err := d.readRuns(); err != nil {
+		return nil, d.named(err)
+	}
+	if err := d.store.Each(nil, func(_, _ []byte) error { return nil }); err != nil {
+		return nil, d.named(err)
+	}
 	c := &Checked{Shards: []Saved{}, Faults: []string{}}
 	if c.Files, err = d.files(); err != nil {
 		return nil, err

@@ -60,6 +60,7 @@ func Open(ctx context.Context, path string, log *slog.Logger) (frontier.Operated
 // remote is a crawl that another process has open.
 type remote struct {
 	http     http.Client
+	socket   string // in the directory
 	layout   frontier.Layout
 	settings atomic.Pointer[frontier.Settings]
 }
@@ -67,18 +68,18 @@ type remote struct {
 // dial reaches the process that has a directory open.
 func dial(ctx context.Context, path string) (*remote, error) {
 	path = filepath.Join(path, socketName)
+	r := &remote{socket: path}
 	if to, err := os.Readlink(path); err == nil {
 		path = to
 	}
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
 	}
-	r := &remote{}
 	r.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", path)
 	}}
-	d, err := get[described](ctx, r, "Describe", none{})
+	d, err := r.describe(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +88,51 @@ func dial(ctx context.Context, path string) (*remote, error) {
 	return r, nil
 }
 
+// answerWait is how long the process that has a crawl open may take to say what the
+// crawl is, which it knows without a look at anything.
+const answerWait = 4 * time.Second
+
+// watched ends a call when the process does not answer any more: a call may take long,
+// or wait for room on a disk, but the process says meanwhile what the crawl is.
+func (r *remote) watched(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var again func()
+	again = func() {
+		if ctx.Err() != nil {
+			return
+		}
+		if _, err := r.describe(ctx); errors.Is(err, ErrSilent) {
+			cancel(err)
+		}
+		time.AfterFunc(answerWait, again)
+	}
+	time.AfterFunc(answerWait/4, again)
+	return ctx, cancel
+}
+
+// describe asks what the crawl is.
+func (r *remote) describe(ctx context.Context) (described, error) {
+	short, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	d, err := post[described](short, r, "Describe", none{})
+	if short.Err() != nil && ctx.Err() == nil {
+		return d, fmt.Errorf("%w: process %s has %s open; end it, or have it go on if it is stopped (kill -CONT)", ErrSilent, holder(r.socket), filepath.Dir(r.socket))
+	}
+	return d, err
+}
+
 // get makes a call.
 func get[R any](ctx context.Context, r *remote, name string, args any) (result R, err error) {
+	ctx, cancel := r.watched(ctx)
+	defer cancel(nil)
+	result, err = post[R](ctx, r, name, args)
+	if cause := context.Cause(ctx); errors.Is(cause, ErrSilent) {
+		err = cause
+	}
+	return result, err
+}
+
+func post[R any](ctx context.Context, r *remote, name string, args any) (result R, err error) {
 	body, err := json.Marshal(args)
 	if err != nil {
 		return result, err
@@ -134,7 +178,7 @@ func (r *remote) Of(fp canon.Fingerprint) int  { return fp.Shard(r.layout.Shards
 func (r *remote) Layout() frontier.Layout      { return r.layout }
 func (r *remote) Settings() *frontier.Settings { return r.settings.Load() }
 func (r *remote) Refresh(ctx context.Context) (*frontier.Settings, error) {
-	d, err := get[described](ctx, r, "Describe", none{})
+	d, err := r.describe(ctx)
 	if err != nil {
 		return nil, err
 	}

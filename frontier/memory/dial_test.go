@@ -1,9 +1,16 @@
 package memory
 
 import (
+	"errors"
 	"log/slog"
 	"net"
+	"net/http"
+	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"seine/frontier"
@@ -66,5 +73,43 @@ func TestSocketOfTheKilled(t *testing.T) {
 	}
 	if err := r.Alter(t.Context(), 9, "a.example", frontier.SiteChange{}); err == nil {
 		t.Error("a shard that is not there was changed")
+	}
+}
+
+// TestStoppedProcess: of a process that has the crawl open and is stopped, before a call
+// or during one, the error says which it is.
+func TestStoppedProcess(t *testing.T) {
+	dir, _ := crawled(t)
+	l, err := net.Listen("unix", filepath.Join(dir, socketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = Open(t.Context(), dir, slog.New(slog.DiscardHandler)) // nobody accepts
+	who := "?"
+	if runtime.GOOS == "linux" {
+		who = strconv.Itoa(os.Getpid())
+	}
+	if !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), "process "+who+" has "+dir+" open") {
+		t.Error(err)
+	}
+	var stopped atomic.Bool
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if stopped.Load() {
+			<-r.Context().Done()
+			return
+		}
+		w.Write([]byte("{}"))
+	})}
+	go server.Serve(l)
+	defer server.Close()
+	r, err := Open(t.Context(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	stopped.Store(true)
+	if _, err := r.Report(t.Context()); !errors.Is(err, ErrSilent) {
+		t.Error(err)
 	}
 }

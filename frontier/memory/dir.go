@@ -27,6 +27,8 @@ const formatVersion = 2
 var (
 	// ErrInUse: another process has the directory open.
 	ErrInUse = errors.New("memory: the directory is in use by another process")
+	// ErrSilent: the process that has the directory open does not answer.
+	ErrSilent = errors.New("memory: the fetcher of this crawl does not answer")
 	// ErrNoCrawl: the directory holds no crawl.
 	ErrNoCrawl = fmt.Errorf("%w in this directory", frontier.ErrNoCrawl)
 	// ErrClosed: the crawl was closed.
@@ -141,6 +143,9 @@ func (d *dir) named(err error) error {
 		return nil
 	}
 	var damage *store.DamageError
+	if errors.As(err, &damage) && damage.Do != "" {
+		return fmt.Errorf("memory: %w; %s", damage, damage.Do)
+	}
 	if errors.As(err, &damage) {
 		return fmt.Errorf("memory: %w; put a copy of the whole of %s back, or give another directory to begin anew", damage, d.path)
 	}

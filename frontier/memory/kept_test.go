@@ -336,7 +336,7 @@ func TestUnsyncedEnd(t *testing.T) {
 // and nothing is lost.
 func TestDamage(t *testing.T) {
 	whole, left := crawled(t)
-	for _, form := range []string{"*.log", "*.sst", "MANIFEST-*", "synced"} {
+	for _, form := range []string{"*.log", "*.sst", "MANIFEST-*", "synced", "OPTIONS-*"} {
 		t.Run(form, func(t *testing.T) {
 			name := filepath.Base(only(t, whole, form))
 			b, err := os.ReadFile(only(t, whole, form))
@@ -376,14 +376,26 @@ func TestDamage(t *testing.T) {
 				}
 				found++
 				var damage *store.DamageError
-				if !errors.As(err, &damage) || damage.File != path || !strings.Contains(err.Error(), "put a copy") {
+				do := "put a copy"
+				if form == "OPTIONS-*" {
+					do = "remove it"
+				}
+				if !errors.As(err, &damage) || damage.File != path || !strings.Contains(err.Error(), do) {
 					t.Errorf("byte %d of %s: %v", at, name, err)
 				}
 				if bytesOf(t, dir) != before {
 					t.Errorf("byte %d: it is refused, and its files are not kept", at)
 				}
+				if form == "OPTIONS-*" {
+					if err := os.Remove(path); err != nil {
+						t.Fatal(err)
+					}
+					if got := drained(t, dir); !sameURLs(got, left) {
+						t.Errorf("byte %d: without the file there are %d URLs, want %d", at, len(got), len(left))
+					}
+				}
 			}
-			if found < 20 && form != "synced" { // which has two places
+			if found < 20 && form != "synced" && form != "OPTIONS-*" { // the one has two places, of the other few matter
 				t.Errorf("of 30 changes %d were found", found)
 			}
 		})
@@ -406,6 +418,26 @@ func TestMissingFile(t *testing.T) {
 				t.Errorf("%s is %s: %v", path, how, err)
 			}
 		}
+	}
+}
+
+// TestCheckReadsRuns: what a start cannot read no check passes, though it is of no shard.
+func TestCheckReadsRuns(t *testing.T) {
+	dir, _ := crawled(t)
+	s, err := store.Open(store.Config{Dir: filepath.Join(dir, storeName)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.NewBatch()
+	b.Set(runsKey, []byte("{"))
+	s.Add(b)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, opened := New(Config{Dir: dir})
+	_, checked := Check(dir)
+	if opened == nil || checked == nil || !strings.Contains(checked.Error(), "runs on record") {
+		t.Errorf("opened: %v, checked: %v", opened, checked)
 	}
 }
 

@@ -160,10 +160,11 @@ func kindOf(s frontier.Stop) string {
 }
 
 // Stopped lists the sites that Alter has paused or blocked, by name; one that is
-// both comes twice. Cost: a call for each 500 of them, two a shard at least.
+// both comes twice. Shards that do not answer are passed over, as of EachShard. Cost: a
+// call for each 500 of them, two a shard at least.
 func (f *Frontier) Stopped(ctx context.Context) ([]frontier.Stop, error) {
 	var list []frontier.Stop
-	for k := range f.keys {
+	partial := frontier.EachShard(ctx, f, nil, func(k int) error {
 		for _, blocked := range []bool{false, true} {
 			err := f.Pages(ctx, k, "stopped", []any{"HSCAN", f.stopped(k, blocked)}, []any{"COUNT", scanPage}, func(page []any) error {
 				for i := 0; i+1 < len(page); i += 2 {
@@ -177,15 +178,19 @@ func (f *Frontier) Stopped(ctx context.Context) ([]frontier.Stop, error) {
 				return nil
 			})
 			if err != nil {
-				return nil, err
+				return err
 			}
 		}
+		return nil
+	})
+	if partial != nil && !errors.Is(partial, frontier.ErrPartial) {
+		return nil, partial
 	}
 	// HSCAN may name one twice.
 	slices.SortFunc(list, func(a, b frontier.Stop) int {
 		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(kindOf(a), kindOf(b)))
 	})
-	return slices.CompactFunc(list, func(a, b frontier.Stop) bool { return a.Site == b.Site && a.Blocked == b.Blocked }), nil
+	return slices.CompactFunc(list, func(a, b frontier.Stop) bool { return a.Site == b.Site && a.Blocked == b.Blocked }), partial
 }
 
 // stopped is the key of the paused or the blocked sites of a shard.

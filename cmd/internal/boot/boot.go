@@ -212,7 +212,7 @@ func (a *App) fail(err error) int {
 	case errors.Is(err, ErrUsage):
 		return ExitUsage
 	}
-	for _, refusal := range []error{frontier.ErrDiffers, frontier.ErrLayout, frontier.ErrNoCrawl, frontier.ErrExists, frontier.ErrLive, shard.ErrUnfit, shard.ErrNoBloom, shard.ErrForbidden} {
+	for _, refusal := range []error{frontier.ErrDiffers, frontier.ErrLayout, frontier.ErrNoCrawl, frontier.ErrExists, frontier.ErrLive, frontier.ErrPartial, shard.ErrUnfit, shard.ErrNoBloom, shard.ErrForbidden} {
 		if errors.Is(err, refusal) {
 			return ExitRefused
 		}

@@ -86,12 +86,17 @@ func (r *RedisFlags) Told(name string, log *slog.Logger) (shard.Config, error) {
 	return c, err
 }
 
-// Open connects to Redis as the flags and this process's environment say.
+// giveUp is how long a verb waits for a master: what the others have is shown without.
+const giveUp = 5 * time.Second
+
+// Open connects to Redis as the flags and this process's environment say, for verbs that
+// end within seconds though a master is silent.
 func (r *RedisFlags) Open(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
 	c, err := r.Told(name, log)
 	if err != nil {
 		return nil, err
 	}
+	c.GiveUp = giveUp
 	return shard.Open(ctx, c)
 }
 

@@ -15,6 +15,9 @@ import (
 // ShowReport writes what became of a crawl for people, in cells that tabs part, with
 // at most so many lines of each list.
 func ShowReport(w io.Writer, r *ask.Summary, most int) {
+	for _, text := range r.Unread {
+		fmt.Fprintf(w, "MISSING\t%s\n", text)
+	}
 	fmt.Fprintf(w, "crawl\t%s: %s\n", r.Crawl, r.Ended)
 	if !r.Began.IsZero() {
 		fmt.Fprintf(w, "began\t%s, %s ago\n", r.Began.Format(time.RFC3339), time.Since(r.Began).Round(time.Second))
@@ -24,8 +27,11 @@ func ShowReport(w io.Writer, r *ask.Summary, most int) {
 		fetchers = Counted(r.Fetchers)
 	}
 	fmt.Fprintf(w, "fetchers\t%s\n", fetchers)
-	for _, text := range r.Unread {
-		fmt.Fprintf(w, "UNREAD\t%s\n", text)
+	if r.Shards == 0 {
+		return
+	}
+	if r.Unread != nil {
+		fmt.Fprintf(w, "what follows\tis of the other %s alone\n", Number(int64(r.Shards), "shard"))
 	}
 	t := &r.Total
 	fmt.Fprintf(w, "URLs\t%d known, %d done, %d dead, %d retries; %d queued, %d waiting, %d in flight\n", t.Known, t.Done, t.Dead, t.Retried, t.Queued, t.Waiting, t.Open)

@@ -16,6 +16,7 @@ import (
 type DamageError struct {
 	File string
 	What string
+	Do   string // what mends it, "" = only a copy does
 }
 
 func (e *DamageError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.What) }
@@ -58,6 +59,25 @@ func (s *Store) damage(err error) error {
 		return &DamageError{File: s.cfg.Dir, What: text}
 	}
 	return fmt.Errorf("store: %s", text)
+}
+
+// badOptions is the damage of a file of options, nil when there is none. Nothing of the
+// crawl is in these files: Pebble writes a new one.
+func (s *Store) badOptions(o *pebble.Options) error {
+	o = o.Clone()
+	o.EnsureDefaults()
+	names, err := filepath.Glob(filepath.Join(s.cfg.Dir, "OPTIONS-*"))
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err == nil {
+			err = o.CheckCompatibility(s.cfg.Dir, string(text))
+		}
+		if err != nil {
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			return &DamageError{File: name, What: first, Do: "remove it: nothing of the crawl is in it"}
+		}
+	}
+	return err
 }
 
 // plain refuses what is no regular file in the place of one: to open a pipe could

@@ -149,6 +149,9 @@ func (s *Store) open() error {
 		err = errors.Join(s.lost, db.Close())
 	}
 	if err != nil {
+		if bad := s.badOptions(o); bad != nil {
+			return errors.Join(bad, s.files.close())
+		}
 		return errors.Join(s.damage(err), s.files.close())
 	}
 	s.db, s.pending, s.spare = db, db.NewBatch(), db.NewBatch()
