@@ -26,7 +26,7 @@ type FetchFlags struct {
 	AllowNet           []netip.Prefix `group:"net" placeholder:"CIDR" help:"Private networks from which Seine may fetch (none)."`
 	ConnectTo          []string       `group:"net" placeholder:"HOST:PORT:ADDR:PORT" help:"Connect to ADDR for HOST, as curl does. HOST may begin with *. and an empty HOST or PORT means any."`
 	CA                 string         `group:"net" name:"ca" placeholder:"FILE" help:"PEM certificates to trust besides those of the system."`
-	TLSLegacy          bool           `group:"net" name:"tls-legacy" help:"Offer RSA key exchange too, which some old servers need. For single sites use tls_legacy in the YAML file."`
+	TLSLegacy          bool           `group:"net" name:"tls-legacy" help:"Offer RSA key exchange and grant one renegotiation, which some old servers need. For single sites use tls_legacy in the YAML file."`
 	InsecureSkipVerify bool           `group:"net" help:"Do not verify certificates of sites. Anyone on the path can then change what you fetch."`
 	Proxy              []string       `group:"net" sep:"none" placeholder:"URL" help:"http:// or socks5:// proxy, with user and password. Several proxies share the sites. Keep passwords in the file or the environment. Repeatable."`
 	DNS                []string       `group:"net" name:"dns" placeholder:"SERVER" help:"DNS servers, as IP or IP:PORT (those of resolv.conf, with its search list)."`
