@@ -186,7 +186,7 @@ func (g *grammar) destination(address string) (destination, error) {
 			return d, err
 		}
 		d.open = func(c common) (output, error) {
-			cfg.Fields, cfg.Drop = c.fields, c.drop
+			cfg.Fields, cfg.Drop, cfg.Log = c.fields, c.drop, c.log
 			return kafka.Open(c.ctx, cfg)
 		}
 	case "redis", "rediss":

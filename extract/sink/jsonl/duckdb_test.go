@@ -41,6 +41,8 @@ func TestDuckDB(t *testing.T) {
 		page("https://a.example/old", "a.example", 301, 0, func(r *sink.Record) { r.Location = "https://a.example/new" }),
 		page("https://a.example/new", "a.example", 200, 7, func(r *sink.Record) { r.From = "https://a.example/old" }),
 		page("https://a.example/", "a.example", 200, 12, nil), // once more
+		page("https://a.example/", "a.example", 0, 0, func(r *sink.Record) { r.Error = &sink.Error{Class: "timeout", Text: "late"} }),
+		page("https://a.example/new", "a.example", 304, 0, func(r *sink.Record) { r.Unchanged = true }),
 	}
 	const want = "a.example|3|2|19\nb.example|1|0|0\nhttps://a.example/old|301|https://a.example/new|200\n"
 	for _, name := range []string{"pages.jsonl", "pages.jsonl.gz", "pages.jsonl.zst"} {

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -34,6 +35,8 @@ type Config struct {
 	MaxPending int64
 	// Drop says that records are lost rather than waited for.
 	Drop bool
+	// Log gets the first record that is too large for the topic. Nil: nobody.
+	Log *slog.Logger
 }
 
 const defaultPort = "9092"

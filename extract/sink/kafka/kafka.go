@@ -53,10 +53,12 @@ type Sink struct {
 	maxBytes atomic.Int32 // of a message
 	trouble  trouble
 	queue    *sink.Queue
-	pool     sync.Pool // *scratch
+	leftOut  atomic.Int64 // records that something was left out of
+	pool     sync.Pool    // *scratch
 	once     sync.Once
 
 	// The committer's:
+	topic   [16]byte    // ID, as it was found last; zero where brokers give none
 	batch   *sink.Batch // in hand, until all of it is acknowledged
 	unsent  []*kgo.Record
 	open    int // sent and not answered
@@ -146,6 +148,7 @@ func (s *Sink) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("topic %s: %w", s.cfg.Topic, err)
 	}
+	s.topic = answer.Topics[0].TopicID
 	const name = "max.message.bytes"
 	describe := kmsg.NewPtrDescribeConfigsRequest()
 	resource := kmsg.NewDescribeConfigsRequestResource()
@@ -184,7 +187,12 @@ func (s *Sink) Write(r *sink.Record, done func(error)) {
 	w.line = r.AppendJSON(w.line[:0], s.cfg.Fields)
 	if room := int(s.maxBytes.Load()) - framing - len(r.Site); len(w.line) > room {
 		w.key[0] = reduced
-		w.line = appendReduced(w.line[:0], r, len(w.line), room)
+		size := len(w.line)
+		w.line = appendReduced(w.line[:0], r, size, room)
+		if s.leftOut.Add(1) == 1 && s.cfg.Log != nil {
+			s.cfg.Log.Warn("records are too large for the topic and go without their largest fields; their field left_out has the whole size. Raise max.message.bytes of the topic, or ask for fewer --fields",
+				"topic", s.cfg.Topic, "url", r.URL, "bytes", size, "room", room)
+		}
 	}
 	s.queue.Add(w.key, w.line, done)
 	if cap(w.line) <= keepScratch {
@@ -192,9 +200,18 @@ func (s *Sink) Write(r *sink.Record, done func(error)) {
 	}
 }
 
+// LeftOutRecords is how many records went without some of their fields.
+func (s *Sink) LeftOutRecords() int64 { return s.leftOut.Load() }
+
 // appendReduced appends the size of the whole record, a newline, and as much of it
-// as has room.
+// as has room, with its field left_out.
 func appendReduced(dst []byte, r *sink.Record, size, room int) []byte {
+	dst = appendSmaller(dst, r, size, room-len(`,"left_out":`)-20)
+	dst = append(dst[:len(dst)-1], `,"left_out":`...)
+	return append(strconv.AppendInt(dst, int64(size), 10), '}')
+}
+
+func appendSmaller(dst []byte, r *sink.Record, size, room int) []byte {
 	dst = append(strconv.AppendInt(dst, int64(size), 10), '\n')
 	start := len(dst)
 	if dst = r.AppendJSON(dst, 0); len(dst)-start <= room {
@@ -260,6 +277,10 @@ func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
 				s.unsent = append(s.unsent, a.record)
 			}
 		case <-timer.C:
+			if s.madeAgain(ctx) {
+				timer.Reset(ackPatience)
+				continue
+			}
 			return fmt.Errorf("%d records of topic %s are not acknowledged: %w", s.open, s.cfg.Topic, s.trouble.take())
 		case <-ctx.Done():
 			return ctx.Err()
@@ -270,6 +291,19 @@ func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
 	}
 	s.batch = nil
 	return nil
+}
+
+// madeAgain reports whether the topic was deleted and made again: the client, which goes
+// on asking for the old one, forgets it then, and what was not acknowledged is refused.
+func (s *Sink) madeAgain(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, ackPatience)
+	defer cancel()
+	before := s.topic
+	if s.look(ctx) != nil || s.topic == before {
+		return false
+	}
+	s.client.PurgeTopicsFromProducing(s.cfg.Topic)
+	return true
 }
 
 // Err is why nothing can be written just now, or nil. Records wait meanwhile.

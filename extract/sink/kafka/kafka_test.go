@@ -284,6 +284,49 @@ func limit(t *testing.T, c *kfake.Cluster, bytes string) {
 	}
 }
 
+// A topic that is deleted and made again is found again, and gets what was not
+// acknowledged.
+func TestTopicMadeAgain(t *testing.T) {
+	c := cluster(t)
+	s := open(t, c)
+	kept := make(chan error, 2)
+	s.Write(sinktest.Record(0), func(err error) { kept <- err })
+	if err := <-kept; err != nil {
+		t.Fatal(err)
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	remove, name := kmsg.NewPtrDeleteTopicsRequest(), topic
+	of := kmsg.NewDeleteTopicsRequestTopic()
+	of.Topic = &name
+	remove.TopicNames, remove.Topics = []string{topic}, append(remove.Topics, of)
+	if resp, err := remove.RequestWith(t.Context(), cl); err != nil || resp.Topics[0].ErrorCode != 0 {
+		t.Fatal(resp, err)
+	}
+	s.Write(sinktest.Record(1), func(err error) { kept <- err })
+	sinktest.Until(t, "it is said that the topic is gone", func() bool { return s.Err() != nil })
+	again := kmsg.NewPtrCreateTopicsRequest()
+	made := kmsg.NewCreateTopicsRequestTopic()
+	made.Topic, made.NumPartitions, made.ReplicationFactor = topic, partitions, 1
+	again.Topics = append(again.Topics, made)
+	if resp, err := again.RequestWith(t.Context(), cl); err != nil || resp.Topics[0].ErrorCode != 0 {
+		t.Fatal(resp, err)
+	}
+	if err := <-kept; err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all := messages(t, c.ListenAddrs()[0])
+	if len(all) != 1 || !strings.Contains(string(all[0].Value), sinktest.Record(1).URL) {
+		t.Errorf("%d messages in the new topic, want the second record", len(all))
+	}
+}
+
 // What is too large for the topic goes without what made it so, and says it.
 func TestTooLarge(t *testing.T) {
 	c := cluster(t)
@@ -311,6 +354,9 @@ func TestTooLarge(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if n := s.LeftOutRecords(); n != 3 {
+		t.Errorf("%d records are counted as reduced, want 3", n)
+	}
 	all := messages(t, c.ListenAddrs()[0])
 	if len(all) != 5 {
 		t.Fatalf("%d messages", len(all))
@@ -324,7 +370,7 @@ func TestTooLarge(t *testing.T) {
 		if len(m.Headers) == 1 && m.Headers[0].Key == LeftOut {
 			size = string(m.Headers[0].Value)
 		}
-		if reduced := i >= 1 && i <= 3; reduced != (len(size) >= 5) {
+		if reduced := i >= 1 && i <= 3; reduced != (len(size) >= 5) || reduced != strings.HasSuffix(string(m.Value), `,"left_out":`+size+`}`) || len(m.Value) > 20000 {
 			t.Errorf("%d: headers %v", i, m.Headers)
 		}
 		if i == 1 && (r.Title == "" || r.Text != "") || i == 0 && r.Text == "" {

@@ -9,7 +9,8 @@
 -- ARGV[5]  number of the batch
 -- ARGV[6+] records
 -- Reply    ok; lag: KEYS[1] holds too much; high: the server is above the mark
--- Cost     O(records), one INFO
+-- Cost     O(records), one INFO; of a stream that holds too much: one call a group, and
+--          10,000 entries cut off
 -- Repeat   finds its number in KEYS[2] and does nothing
 
 local call = redis.call
@@ -18,9 +19,48 @@ if call('HGET', KEYS[2], ARGV[4]) == ARGV[5] then
   return 'ok'
 end
 
-local held = call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 8)
-if held and held > tonumber(ARGV[2]) then
-  return 'lag'
+local function heldTooMuch()
+  local held = call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 8)
+  return held and held > tonumber(ARGV[2])
+end
+
+local function before(a, b) -- of IDs of entries
+  local ams, aseq = string.match(a, '(%d+)-(%d+)')
+  local bms, bseq = string.match(b, '(%d+)-(%d+)')
+  if ams == bms then
+    return tonumber(aseq) < tonumber(bseq)
+  end
+  return tonumber(ams) < tonumber(bms)
+end
+
+-- trim cuts off what every group of a stream has read and acknowledged.
+local function trim()
+  local first
+  for _, group in ipairs(call('XINFO', 'GROUPS', KEYS[1])) do
+    local field = {}
+    for i = 1, #group, 2 do
+      field[group[i]] = group[i + 1]
+    end
+    local id = field['last-delivered-id']
+    if field['pending'] > 0 then
+      id = call('XPENDING', KEYS[1], field['name'])[2]
+    end
+    if not first or before(id, first) then
+      first = id
+    end
+  end
+  if first then
+    call('XTRIM', KEYS[1], 'MINID', '~', first, 'LIMIT', 10000)
+  end
+end
+
+if heldTooMuch() then
+  if ARGV[1] == 'stream' then
+    trim()
+  end
+  if heldTooMuch() then
+    return 'lag'
+  end
 end
 
 local high = tonumber(ARGV[3])

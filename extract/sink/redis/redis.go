@@ -158,6 +158,12 @@ func Open(ctx context.Context, cfg Config) (*Sink, error) {
 	if err == nil && kind != "none" && kind != want {
 		err = fmt.Errorf("key %s holds a %s, not a %s: choose another", cfg.Key, kind, want)
 	}
+	if err == nil {
+		usage := client.Redis().MemoryUsage(ctx, cfg.Key, 8).Err() // nil and its error for a key that is not there yet
+		if usage != nil && strings.HasPrefix(usage.Error(), "NOPERM") {
+			err = fmt.Errorf("MEMORY USAGE of %s, which bounds what waits for consumers, is refused; give the user the right +memory|usage: %w", cfg.Key, usage)
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
 	}

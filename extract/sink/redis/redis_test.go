@@ -132,6 +132,75 @@ func TestConsumersLag(t *testing.T) {
 	}
 }
 
+// What all groups of a stream have read and acknowledged does not hold the crawl; what one
+// has not stays.
+func TestStreamTrimmed(t *testing.T) {
+	server := shardtest.One(t)
+	node := server.Nodes[0]
+	ctx := context.Background()
+	const bound, n = 100_000, 3000
+	s := open(t, Config{Server: shard.Config{Addrs: server.Addrs}, Key: "items", Stream: true, MaxBytes: bound, MaxPending: 10_000})
+	for _, group := range []string{"a", "b"} {
+		node.Do(t, "XGROUP", "CREATE", "items", group, "0", "MKSTREAM")
+	}
+	c := client(t, server)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := range n {
+			s.Write(sinktest.Record(i), func(err error) {
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}()
+	sinktest.Until(t, "it waits", func() bool { return errors.Is(s.Err(), errLag) })
+	read := func(group string, most int) (got int) {
+		for got < most {
+			reply, err := c.Redis().Do(ctx, "XREADGROUP", "GROUP", group, "c", "COUNT", 100, "BLOCK", 60000, "STREAMS", "items", ">").Slice()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range reply[0].([]any)[1].([]any) {
+				got++
+				if err := c.Redis().Do(ctx, "XACK", "items", group, e.([]any)[0]).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return got
+	}
+	length := c.Redis().XLen(ctx, "items").Val()
+	read("a", int(length)) // the other has read nothing
+	if now := c.Redis().XLen(ctx, "items").Val(); now < length {
+		t.Errorf("%d entries are left of %d, though a group has not read them", now, length)
+	}
+	other := make(chan int)
+	go func() { other <- read("b", n) }()
+	if got := read("a", n-int(length)); got != n-int(length) {
+		t.Errorf("group a read %d", got)
+	}
+	if got := <-other; got != n {
+		t.Errorf("group b read %d of %d", got, n)
+	}
+	<-ended
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A user who may not ask what a key takes is refused at the start.
+func TestMemoryUsageRefused(t *testing.T) {
+	server := shardtest.One(t)
+	server.Nodes[0].Do(t, "ACL", "SETUSER", "out", "on", ">pw", "~*", "+@all", "-memory")
+	t.Cleanup(func() { server.Nodes[0].Do(t, "ACL", "DELUSER", "out") })
+	_, err := Open(t.Context(), Config{Server: shard.Config{Addrs: []string{"redis://out@" + server.Addrs[0]}, Password: "pw"}, Key: "items"})
+	if err == nil || !strings.Contains(err.Error(), "+memory|usage") {
+		t.Errorf("it says: %v", err)
+	}
+}
+
 // Where the server is the frontier's too, nothing is appended above its mark.
 func TestMemoryHigh(t *testing.T) {
 	server := shardtest.One(t)
