@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tinylib/msgp/msgp"
+
 	"seine/frontier"
 	"seine/shard"
 )
@@ -47,11 +49,11 @@ type settling struct {
 	k      int
 	causes []string
 	keys   []string
-	leases []any // token and site of each settlement
-	args   []any
 	sent   [][]int   // per settlement: the places of the outcomes that were sent
 	counts []counter // of the call
-	text   []byte    // that args are parts of
+	text   []byte    // the messages of the settlements, one after the other
+	ends   []int     // where each ends
+	added  []byte    // what one settlement adds to counts
 }
 
 func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
@@ -68,12 +70,11 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 			}
 		}
 	}
-	s.args = make([]any, 0, 4+16*len(settlements)+2*outcomes) // about what add appends
-	s.args = append(s.args, len(s.causes), f.cfg.MaxDead, f.cfg.MaxAgain)
+	s.text = make([]byte, 0, 128*len(settlements)+16*outcomes) // about what add appends
 	for i := range settlements {
 		s.add(&settlements[i])
 	}
-	raw, err := f.callWhole(ctx, k, settleScript, s.keys, s.totals())
+	raw, err := f.callWhole(ctx, k, settleScript, s.keys, s.args())
 	if err != nil {
 		return nil, err
 	}
@@ -108,68 +109,90 @@ func (s *settling) add(st *frontier.Settlement) {
 		sent = append(sent, i)
 	}
 	s.sent = append(s.sent, sent)
-	s.leases = append(s.leases, &st.Token, &st.Site)
-	s.args = append(s.args, len(sent))
-	flags := len(s.args)
-	s.args = append(s.args, 0)
+
+	m := msgp.AppendString(s.text, st.Token)
+	m = msgp.AppendString(m, st.Site)
+	m = msgp.AppendArrayHeader(m, uint32(len(sent)))
+	for _, i := range sent {
+		m = msgp.AppendString(m, strconv.Itoa(st.Outcomes[i].Index))
+	}
+	m = msgp.AppendArrayHeader(m, uint32(len(sent)))
+	for _, i := range sent {
+		m = s.appendOutcome(m, st.Site, &st.Outcomes[i])
+	}
 	if r := st.Free; r != nil {
-		s.args[flags] = 1
-		s.args = append(s.args, Milliseconds(r.Remain), Milliseconds(r.Delay), r.Why, max(0, r.Failures))
+		m = msgp.AppendArrayHeader(m, 4)
+		m = msgp.AppendInt64(m, Milliseconds(r.Remain))
+		m = msgp.AppendString(m, strconv.FormatInt(Milliseconds(r.Delay), 10))
+		m = msgp.AppendString(m, r.Why)
+		m = msgp.AppendString(m, strconv.Itoa(max(0, r.Failures)))
+	} else {
+		m = msgp.AppendNil(m)
 	}
 	if st.Cookies != nil {
-		s.args[flags] = 2
-		if st.Free != nil {
-			s.args[flags] = 3
-		}
-		s.args = append(s.args, *st.Cookies)
-	}
-	for _, i := range sent {
-		s.args = append(s.args, st.Outcomes[i].Index)
-	}
-	for _, i := range sent {
-		switch o := &st.Outcomes[i]; o.Kind {
-		case frontier.Done:
-			s.args = append(s.args, "done")
-		case frontier.Again:
-			s.args = append(s.args, "again", Milliseconds(o.NotBefore), o.Next.ID(), frontier.AppendEntry(nil, st.Site, &o.Next.Entry))
-		case frontier.Retry:
-			word := "retry"
-			if o.Blameless {
-				word = "later"
-			}
-			s.args = append(s.args, word, Milliseconds(o.NotBefore))
-		case frontier.Dead:
-			word := "dead"
-			if o.Unasked {
-				word = "unasked"
-			}
-			s.args = append(s.args, word, slices.Index(s.causes, o.Cause)+1, letterHead(st.Site, o.Text), o.Tries)
-		default:
-			s.args = append(s.args, "requeue")
-		}
+		m = msgp.AppendString(m, *st.Cookies)
+	} else {
+		m = msgp.AppendNil(m)
 	}
 	if len(sent) < len(st.Outcomes) {
 		st = &frontier.Settlement{} // no fetcher settles a URL twice: what is so does not count
 	}
-	s.addSums(st)
+	s.text = s.appendSums(m, st)
+	s.ends = append(s.ends, len(s.text))
 }
 
-// addSums adds what sums.lua counts of a settlement.
-func (s *settling) addSums(st *frontier.Settlement) {
+// appendOutcome appends what became of one URL.
+func (s *settling) appendOutcome(m []byte, site string, o *frontier.Outcome) []byte {
+	switch o.Kind {
+	case frontier.Done:
+		return msgp.AppendString(m, "done")
+	case frontier.Again:
+		m = msgp.AppendArrayHeader(m, 4)
+		m = msgp.AppendString(m, "again")
+		m = msgp.AppendInt64(m, Milliseconds(o.NotBefore))
+		m = msgp.AppendStringFromBytes(m, o.Next.ID())
+		return msgp.AppendStringFromBytes(m, frontier.AppendEntry(nil, site, &o.Next.Entry))
+	case frontier.Retry:
+		word := "retry"
+		if o.Blameless {
+			word = "later"
+		}
+		m = msgp.AppendArrayHeader(m, 2)
+		m = msgp.AppendString(m, word)
+		return msgp.AppendInt64(m, Milliseconds(o.NotBefore))
+	case frontier.Dead:
+		m = msgp.AppendArrayHeader(m, 5)
+		m = msgp.AppendString(m, "dead")
+		m = msgp.AppendInt(m, slices.Index(s.causes, o.Cause)+1)
+		m = msgp.AppendString(m, letterHead(site, o.Text))
+		m = msgp.AppendInt(m, int(o.Tries))
+		return msgp.AppendBool(m, o.Unasked)
+	}
+	return msgp.AppendString(m, "requeue")
+}
+
+// appendSums appends what sums.lua counts of a settlement.
+func (s *settling) appendSums(m []byte, st *frontier.Settlement) []byte {
 	pages, dead := st.Counted()
-	s.args = append(s.args, st.Last(), pages, dead)
-	at, seeds := len(s.args), 0
-	s.args = append(s.args, nil)
+	m = msgp.AppendString(m, st.Last())
+	m = msgp.AppendInt64(m, int64(pages))
+	m = msgp.AppendInt64(m, int64(dead))
+	seeds := uint32(0)
 	for i := range st.Outcomes {
-		if o := &st.Outcomes[i]; o.OfSeed() {
-			s.args = append(s.args, o.Facts.Seed, o.Fate())
+		if st.Outcomes[i].OfSeed() {
 			seeds++
 		}
 	}
-	s.args[at] = seeds
-	begin := len(s.text)
+	m = msgp.AppendArrayHeader(m, 2*seeds)
+	for i := range st.Outcomes {
+		if o := &st.Outcomes[i]; o.OfSeed() {
+			m = msgp.AppendString(m, o.Facts.Seed)
+			m = msgp.AppendString(m, o.Fate())
+		}
+	}
+	s.added = s.added[:0]
 	st.Sum(s.sum)
-	s.args = append(s.args, s.text[begin:len(s.text):len(s.text)])
+	return msgp.AppendStringFromBytes(m, s.added)
 }
 
 // counter is a count of one call.
@@ -190,20 +213,24 @@ func (s *settling) sum(kind, name, detail string, n int64) {
 		s.counts = append(s.counts, counter{kind, name, detail, 0})
 	}
 	s.counts[at].n += n
-	s.text = append(strconv.AppendInt(s.text, int64(at+1), 10), ' ')
-	s.text = append(strconv.AppendInt(s.text, n, 10), ' ')
+	s.added = append(strconv.AppendInt(s.added, int64(at+1), 10), ' ')
+	s.added = append(strconv.AppendInt(s.added, n, 10), ' ')
 }
 
-// totals puts the counts of the call and its leases before its settlements.
-func (s *settling) totals() []any {
-	args := make([]any, 0, len(s.args)+2*len(s.counts)+len(s.leases)+3)
-	args = append(append(args, s.f.epoch), s.args[:3]...)
-	args = append(args, len(s.counts))
+// args are ARGV of the call.
+func (s *settling) args() []any {
+	cfg := &s.f.cfg
+	args := make([]any, 0, 5+2*len(s.counts)+len(s.ends))
+	args = append(args, s.f.epoch, len(s.causes), cfg.MaxDead, cfg.MaxAgain, len(s.counts))
 	for _, c := range s.counts {
 		args = append(args, frontier.SumName(c.kind, c.name, c.detail), c.n)
 	}
-	args = append(append(args, len(s.sent)), s.leases...)
-	return append(args, s.args[3:]...)
+	begin := 0
+	for _, end := range s.ends {
+		args = append(args, s.text[begin:end:end])
+		begin = end
+	}
+	return args
 }
 
 // Renew brings forward when URLs are fetched again, unless they are due sooner or

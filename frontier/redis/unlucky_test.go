@@ -79,8 +79,8 @@ func (d *driver) lateVisit(ctx context.Context, k int, s *shard.Script, keys []s
 	}
 	reply, err := d.run(ctx, k, s, keys, args...)
 	for i, r := range shard.Array(reply) {
-		for r := shard.Array(r); len(r) > 5; r = slices.Delete(r, 4, 6) {
-			if index, entry := fmt.Sprint(r[4]), shard.Text(r[5]); open[i][index] != entry {
+		for r := shard.Array(r); len(r) > 6; r = slices.Delete(r, 5, 7) {
+			if index, entry := fmt.Sprint(r[5]), shard.Text(r[6]); open[i][index] != entry {
 				d.fail("a late copy lent %s %q under %s, where %q was open", index, entry, tokens[i], open[i])
 			}
 		}

@@ -6,8 +6,8 @@
 -- KEYS[11]  what became of seeds, a hash; note puts them there
 -- KEYS[12..14] the first sites by pages, by dead URLs and by queue, zsets
 -- ARGV[+]   at the end of a settlement: what came of the last request, '' = nothing;
---           pages; dead URLs; how many seeds, and per seed its URL and its fate; and
---           'number count ' for each counter of the call that it adds to
+--           pages; dead URLs; seeds, {URL, fate, URL, fate, ...}; and 'number count '
+--           for each counter of the call that it adds to
 -- Reply     none of its own
 -- Cost      O(counters) a settlement, one HINCRBY for each name of a call; 3 us more
 --           where a site is among the first, or looked at for the list by queue
@@ -72,17 +72,12 @@ end
 local parts, broken = {}, false
 local seeds, fates = {}, {} -- of whole settlements
 
--- take_sums reads the end of a settlement, counts it if it is whole, and returns what
--- tally_site does where the s of the site is there.
-local function take_sums(next_arg, whole, there, site, got)
-  local last, pages, dead = next_arg(), tonumber(next_arg()), tonumber(next_arg())
-  for _ = 1, tonumber(next_arg()) do
-    local url, fate = next_arg(), next_arg()
-    if whole then seeds[#seeds + 1], fates[#fates + 1] = url, fate end
-  end
-  local counts = next_arg()
-  if whole then parts[#parts + 1] = counts else broken = true end
-  if whole and there then return tally_site(site, got, last, pages, dead) end
+-- take_sums counts a settlement if it is whole.
+local function take_sums(whole, seeds_fates, counts)
+  broken = broken or not whole
+  if not whole then return end
+  parts[#parts + 1] = counts
+  for i = 1, #seeds_fates, 2 do seeds[#seeds + 1], fates[#fates + 1] = seeds_fates[i], seeds_fates[i + 1] end
 end
 
 -- keep_seeds writes what became of seeds: of the first ones, and of these what is new.
