@@ -73,7 +73,10 @@ if high > 0 then
   end
 end
 
--- The first write: above maxmemory it is refused, and nothing is done.
+-- The first write: above maxmemory it is refused, and nothing is done. It tries a right
+-- that would else be missed only after records were appended.
+call('HSET', KEYS[2], '', '')
+call('EXPIRE', KEYS[2], 86400)
 if ARGV[1] == 'list' then
   call('RPUSH', KEYS[1], unpack(ARGV, 6))
 else
@@ -82,5 +85,4 @@ else
   end
 end
 call('HSET', KEYS[2], ARGV[4], ARGV[5])
-call('EXPIRE', KEYS[2], 86400)
 return 'ok'

@@ -318,3 +318,30 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// A sink whose user lacks a right appends nothing, however often it tries.
+func TestRightMissing(t *testing.T) {
+	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
+		server := shardtest.Start(t, shardtest.Config{Kind: kind})
+		c := client(t, server)
+		for _, stream := range []bool{false, true} {
+			for _, right := range []string{"rpush", "xadd", "hset", "hget", "expire", "memory|usage"} {
+				server.Nodes[0].Do(t, "acl", "setuser", "app", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+right)
+				key := fmt.Sprint("items:", right, stream)
+				s := open(t, Config{Server: shard.Config{Addrs: []string{"redis://app:secret@" + server.Addrs[0]}}, Key: key, Stream: stream, Fields: sink.AllFields})
+				need := right != "rpush" && right != "xadd" || (right == "xadd") == stream
+				written := make(chan error, 1)
+				s.Write(&sink.Record{URL: "http://a.example/"}, func(err error) { written <- err })
+				if err := s.Close(); need == (err == nil) {
+					t.Errorf("without %s, stream %v: %v", right, stream, err)
+				}
+				if err := <-written; need == (err == nil) {
+					t.Errorf("without %s, stream %v: written: %v", right, stream, err)
+				}
+				if got := urls(t, c, key, stream); need && len(got) > 0 {
+					t.Errorf("without %s, stream %v: %v was appended", right, stream, got)
+				}
+			}
+		}
+	})
+}
