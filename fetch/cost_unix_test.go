@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,6 +39,41 @@ func BenchmarkFetch(b *testing.B) {
 			c.pool.expire(time.Now().Add(time.Hour))
 		})
 	})
+}
+
+// BenchmarkServedAs is the processor time that a real page takes here, by how it is
+// served, by turns.
+func BenchmarkServedAs(b *testing.B) {
+	info, err := os.Stat(docPage)
+	if err != nil {
+		b.Skip("SKIPPED: needs Debian's package python3.11-doc")
+	}
+	ways := []string{"http", "https"}
+	base := map[string]string{"http": "http://" + startBenchServer(b, "plain"), "https": "https://" + startBenchServer(b, "tls")}
+	var names []string
+	var loops []func()
+	for _, way := range ways {
+		for _, path := range []string{"/doc", "/gzip/doc", "/br/doc", "/zstd/doc"} {
+			coding, _, _ := strings.Cut(path[1:], "/")
+			names = append(names, way+"-"+strings.Replace(coding, "doc", "plain", 1))
+			loops = append(loops, fetchLoop(b, base[way]+path, int(info.Size()), func(cfg *Config) { cfg.InsecureSkipVerify = true }))
+		}
+	}
+	spent := make([]time.Duration, len(loops))
+	const turn = 50
+	for b.Loop() {
+		for i, fetch := range loops {
+			from := cpu()
+			for range turn {
+				fetch()
+			}
+			spent[i] += cpu() - from
+		}
+	}
+	for i, name := range names {
+		b.ReportMetric(float64(spent[i].Nanoseconds())/1e3/float64(turn*b.N), name+"-us/page")
+	}
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkInFlight is the memory of a request that waits for its answer, with
