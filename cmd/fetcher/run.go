@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -37,6 +39,12 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	var current atomic.Pointer[view]
+	stop, err := g.monitor(env, &current)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	f, err := g.open(env)
 	if err != nil {
 		return err
@@ -80,11 +88,8 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, seeds.end()) }()
-	stop, err := g.monitor(env, f, c, out)
-	if err != nil {
-		return err
-	}
-	defer stop()
+	current.Store(newView(g, f, c, out))
+	defer stop() // before what it shows is closed
 	leave, err := g.page(env, f)
 	if err != nil {
 		return err
@@ -351,25 +356,58 @@ func (g *grammar) page(env *boot.Env, f *fetcher.Fetcher) (stop func(), err erro
 	return stop, err
 }
 
-// monitor serves metrics and health where --metrics-addr says.
-func (g *grammar) monitor(env *boot.Env, f *fetcher.Fetcher, c *crawl.Crawler, out *outputs) (stop func(), err error) {
-	if g.MetricsAddr == "" {
-		return func() {}, nil
-	}
-	ready := func(ctx context.Context) error { return errors.Join(c.Ready(ctx), out.Err()) }
-	addr, stop, err := boot.Monitor{Addr: g.MetricsAddr, Pprof: g.Pprof, Ready: ready, Note: func() string { return joined(c.Paused(), out.dropped()) }, Write: func(page io.Writer) {
-		metric.Page(page, g.Crawl, func(w io.Writer) {
-			boot.WriteBuild(w, "fetcher")
-			metrics.WritePrometheus(w, true) // of the process, and of calls to Redis
+// view is what /metrics and /healthz show of a fetcher that has opened its crawl.
+type view struct {
+	ready func(context.Context) error
+	note  func() string
+	write func(io.Writer)
+}
+
+func newView(g *grammar, f *fetcher.Fetcher, c *crawl.Crawler, out *outputs) *view {
+	return &view{
+		ready: func(ctx context.Context) error { return errors.Join(c.Ready(ctx), out.Err()) },
+		note:  func() string { return joined(c.Paused(), out.dropped()) },
+		write: func(w io.Writer) {
 			f.WriteMetrics(w)
 			c.WriteMetrics(w)
 			out.writeMetrics(w)
 			g.writeDisks(w, out)
+		},
+	}
+}
+
+// errStarting is why a fetcher is not ready that has not opened its crawl.
+var errStarting = errors.New("fetcher: starting: the crawl is not open yet; where Redis does not answer, it waits for that")
+
+// monitor serves metrics and health where --metrics-addr says, from before the crawl is
+// opened, for that may wait for Redis. stop may be called twice.
+func (g *grammar) monitor(env *boot.Env, current *atomic.Pointer[view]) (stop func(), err error) {
+	if g.MetricsAddr == "" {
+		return func() {}, nil
+	}
+	m := boot.Monitor{Addr: g.MetricsAddr, Pprof: g.Pprof, Ready: func(ctx context.Context) error {
+		if v := current.Load(); v != nil {
+			return v.ready(ctx)
+		}
+		return errStarting
+	}, Note: func() string {
+		if v := current.Load(); v != nil {
+			return v.note()
+		}
+		return ""
+	}, Write: func(page io.Writer) {
+		metric.Page(page, g.Crawl, func(w io.Writer) {
+			boot.WriteBuild(w, "fetcher")
+			metrics.WritePrometheus(w, true) // of the process, and of calls to Redis
+			if v := current.Load(); v != nil {
+				v.write(w)
+			}
 		})
-	}}.Start()
+	}}
+	addr, stop, err := m.Start()
 	if err != nil {
 		return nil, err
 	}
 	env.Log.Info("serving /metrics and /healthz", "addr", addr)
-	return stop, nil
+	return sync.OnceFunc(stop), nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -178,8 +179,23 @@ func TestWaitsForRedis(t *testing.T) {
 			n.Cont(t)
 		}
 	})
-	p := w.fetcher("--file", file)
+	p := w.fetcher("--file", file, "--metrics-addr", "127.0.0.1:0")
 	until(t, "it says that it waits", func() bool { return strings.Contains(p.log.String(), "waiting for "+w.redis.Addrs[0]) })
+	at := regexp.MustCompile(`healthz" addr=(\S+)`).FindStringSubmatch(p.log.String())
+	if at == nil {
+		t.Fatal("it serves nothing while it waits")
+	}
+	for path, want := range map[string]int{"/healthz": http.StatusServiceUnavailable, "/healthz?live": http.StatusOK, "/metrics": http.StatusOK} {
+		resp, err := http.Get("http://" + at[1] + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != want || path == "/healthz" && !strings.Contains(string(text), "starting") {
+			t.Errorf("%s while it waits: %v, %s %s", path, err, resp.Status, text)
+		}
+	}
 	for _, n := range w.redis.Nodes {
 		n.Cont(t)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -63,7 +65,7 @@ func TestMain(m *testing.M) {
 func objects(t *testing.T) []runtime.Object {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -155,10 +157,21 @@ func TestKubernetes(t *testing.T) {
 			if pods[o.Spec.Selector.MatchLabels["app"]] == nil {
 				t.Errorf("PodDisruptionBudget %s selects no pods", o.Name)
 			}
+			if p := o.Spec.UnhealthyPodEvictionPolicy; p == nil || *p != policyv1.AlwaysAllow {
+				t.Errorf("PodDisruptionBudget %s: pods that are not ready hold up a drain", o.Name)
+			}
+		case *networkingv1.NetworkPolicy:
+			kinds["policy"]++
+			if pods[o.Spec.PodSelector.MatchLabels["app"]] == nil {
+				t.Errorf("NetworkPolicy %s selects no pods", o.Name)
+			}
 		case *autoscalingv2.HorizontalPodAutoscaler:
 			kinds["autoscaler"]++
 			if !names[o.Spec.ScaleTargetRef.Name] {
 				t.Errorf("HorizontalPodAutoscaler %s scales nothing", o.Name)
+			}
+			if m := o.Spec.Metrics; len(m) != 1 || m[0].External == nil || m[0].External.Metric.Name != "seine_frontier_fetchers_at_limit" {
+				t.Errorf("HorizontalPodAutoscaler %s goes by %v", o.Name, m)
 			}
 		}
 		name, pod, _ := template(o)
@@ -173,7 +186,7 @@ func TestKubernetes(t *testing.T) {
 			checkContainer(t, name, pod, &c, secrets)
 		}
 	}
-	if kinds["service"] < 3 || kinds["budget"] < 2 || kinds["autoscaler"] != 1 || kinds["pods"] < 4 {
+	if kinds["service"] < 3 || kinds["budget"] < 2 || kinds["policy"] < 2 || kinds["autoscaler"] != 1 || kinds["pods"] < 4 {
 		t.Errorf("too little was looked at: %v", kinds)
 	}
 }
@@ -219,6 +232,14 @@ func checkContainer(t *testing.T, name string, pod *corev1.PodTemplateSpec, c *c
 		takes(t, name, words, env)
 	case len(c.Args) > 0 && c.Args[0] == "redis-server":
 		starts(t, name, c.Args[1:])
+		if p := c.ReadinessProbe; p == nil || p.Exec == nil || !strings.Contains(strings.Join(p.Exec.Command, " "), "PONG") {
+			t.Errorf("%s is ready before it answers PONG", name)
+		}
+		if l := c.Lifecycle; l == nil || l.PreStop == nil || l.PreStop.Exec == nil {
+			t.Errorf("%s does not hand over before it ends", name)
+		} else if out, err := exec.Command("sh", "-n", "-c", l.PreStop.Exec.Command[2]).CombinedOutput(); err != nil {
+			t.Errorf("%s: preStop: %v: %s", name, err, out)
+		}
 	}
 }
 
@@ -389,6 +410,46 @@ func TestCompose(t *testing.T) {
 			if len(addresses) != 12 {
 				t.Errorf("%d nodes", len(addresses))
 			}
+		}
+	}
+}
+
+// Units are hardened, and their programs take what they are given.
+func TestUnits(t *testing.T) {
+	units, err := filepath.Glob("../*.service")
+	if err != nil || len(units) != 4 {
+		t.Fatal(err, units)
+	}
+	analyze, missing := exec.LookPath("systemd-analyze")
+	if missing != nil && os.Getenv("CI") != "" {
+		t.Fatal(missing)
+	}
+	for _, unit := range units {
+		text, err := os.ReadFile(unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/(.+)$`).FindStringSubmatch(string(text))
+		if start == nil || !strings.Contains(string(text), "\nRestartPreventExitStatus=2\n") {
+			t.Errorf("%s starts nothing, or again and again after a mistake", unit)
+			continue
+		}
+		token := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(token, []byte("0123456789abcdef"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Fields(strings.NewReplacer("/etc/seine/", "../", "%i", "1", "${CREDENTIALS_DIRECTORY}/token", token).Replace(start[1]))
+		takes(t, unit, words, nil)
+		if missing != nil {
+			t.Log("SKIPPED, needs systemd-analyze: the rights of ", unit)
+			continue
+		}
+		file := filepath.Join(t.TempDir(), strings.Replace(filepath.Base(unit), "@", "@1", 1))
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=30", "--no-pager", file).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", unit, err, out)
 		}
 	}
 }
