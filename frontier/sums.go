@@ -14,6 +14,7 @@ type Facts struct {
 	Links   int64           // that the page had
 	Known   int64           // of these, what led to URLs that were known
 	Refused [Reasons]uint32 // of these, what was not followed, by reason
+	Again   bool            // the URL was fetched before, and is counted as a page and a seed already
 	Seed    string          // where the URL was seeded: the URL without credentials
 }
 
@@ -110,7 +111,7 @@ func (st *Settlement) Sum(add func(kind, name, detail string, n int64)) {
 		if f == nil {
 			continue
 		}
-		if f.Status > 0 {
+		if f.Status > 0 && !f.Again {
 			add(SumPage, statusName(f.Status), f.Media, 1)
 			add(SumBytes, statusName(f.Status), f.Media, f.Bytes)
 		}
@@ -121,7 +122,7 @@ func (st *Settlement) Sum(add func(kind, name, detail string, n int64)) {
 				add(SumRefused, ReasonNames[reason], "", int64(n))
 			}
 		}
-		if f.Seed != "" {
+		if f.Seed != "" && !f.Again {
 			add(SumSeed, o.Fate(), "", 1)
 		}
 	}

@@ -43,6 +43,11 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 			}
 		}
 		changes := frontier.Changes(before, after)
+		if slices.ContainsFunc(changes, func(d frontier.Change) bool { return d.Flag == "recrawl" }) {
+			if err := warnOfDone(ctx, env, f); err != nil {
+				return err
+			}
+		}
 		return g.answer(env, map[string]any{"changes": changes, "settings": after.Masked(), "rev": after.Rev}, func(w io.Writer) {
 			if len(changes) == 0 {
 				fmt.Fprintln(w, "nothing changed")
@@ -54,6 +59,19 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 			}
 		})
 	})
+}
+
+// warnOfDone says that pages which are done do not become due by a new rule: the crawl
+// keeps nothing of them but that they are known.
+func warnOfDone(ctx context.Context, env *boot.Env, f frontier.Operated) error {
+	stats, err := f.RecentStats(ctx)
+	if err != nil {
+		return err
+	}
+	if t := frontier.Total(stats); t.Done-t.Renewed > t.Again {
+		env.Log.Warn("pages that were fetched before a rule matched them are not fetched again by it; queue them with frontier seed --again", "pages", t.Done-t.Renewed-t.Again)
+	}
+	return nil
 }
 
 // besideSite are the flags that may stand beside --site and say nothing of it.

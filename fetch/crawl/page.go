@@ -498,7 +498,7 @@ func (w *worker) countAnswer() {
 // noteFacts fills in what reports count of the page just fetched.
 func (w *worker) noteFacts() {
 	f := &w.page.facts
-	f.Bytes, f.Seed = w.rec.Bytes, seedOf(w.item, w.rec.URL)
+	f.Bytes, f.Seed, f.Again = w.rec.Bytes, seedOf(w.item, w.rec.URL), w.item.Last.At > 0
 	if w.scan {
 		n := w.scanner.Counts()
 		w.refused[refusedInvalid] += n.Invalid
@@ -568,7 +568,7 @@ func (v *visit) endUnasked(item *frontier.Item, u *canon.URL, o frontier.Outcome
 		v.handleUnasked(item, u, p, &r)
 	}
 	v.logURL(&p.outcome, item, func([]byte) []byte { return []byte(r.URL) }, 0, 0)
-	p.facts.Seed = seedOf(item, r.URL)
+	p.facts.Seed, p.facts.Again = seedOf(item, r.URL), item.Last.At > 0
 	p.outcome.Facts = &p.facts
 	if p.goesBack() {
 		v.settle(p.outcome)

@@ -72,7 +72,12 @@ func (w *asking) explainKnown(s *frontier.Settings) {
 	}
 	why := "fetched: it is known, and neither queued nor given up; records say what it was"
 	if again, err := frontier.Recrawler(s.Recrawl); err == nil && again != nil {
-		if r, ok := again(w.url.Fetch()); ok {
+		switch r, ok := again(w.url.Fetch()); {
+		case ok && w.state.Again == 0 && w.state.Place != frontier.PlaceLent:
+			why += "; --recrawl matches it, but nothing of its site waits to be fetched again: it was fetched before that rule. frontier seed --again queues it"
+		case ok && w.state.Place == frontier.PlaceReady:
+			why += fmt.Sprintf("; by --recrawl it is fetched again when its interval of %v is over, and its site is due in %v at the earliest", r, Span(max(0, w.state.Due)))
+		case ok:
 			why += fmt.Sprintf("; by --recrawl it is fetched again when its interval of %v is over", r)
 		}
 	}

@@ -34,7 +34,10 @@ func ShowReport(w io.Writer, r *ask.Summary, most int) {
 		fmt.Fprintf(w, "what follows\tis of the other %s alone\n", Number(int64(r.Shards), "shard"))
 	}
 	t := &r.Total
-	fmt.Fprintf(w, "URLs\t%d known, %d done, %d dead, %d retries; %d queued, %d waiting, %d in flight\n", t.Known, t.Done, t.Dead, t.Retried, t.Queued, t.Waiting, t.Open)
+	fmt.Fprintf(w, "URLs\t%d known, %d done, %d dead, %d retries; %d queued, %d waiting, %d in flight\n", t.Known, max(0, t.Done-t.Renewed), t.Dead, t.Retried, t.Queued, t.Waiting, t.Open)
+	if t.Renewed > 0 {
+		fmt.Fprintf(w, "fetched again\t%s; the counts of pages and seeds are of first fetches\n", Number(t.Renewed, "time"))
+	}
 	fmt.Fprintf(w, "links\t%d found, %d of them duplicates\n", r.Links.Found, r.Links.Duplicates)
 	whole := "all of them listed"
 	if n := len(r.Seeds.List); !r.Seeds.Whole || n > most {
