@@ -293,7 +293,7 @@ func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int)
 			dir = d.series.Dir
 		}
 		o.dirs = append(o.dirs, dir)
-		fan = append(fan, sink.Output{Name: d.name, Sink: s, Drop: d.drop})
+		fan = append(fan, sink.Output{Name: d.name, Sink: s, Drop: d.drop, Archives: d.wire})
 		if o.hand != nil && d.series != nil {
 			if err := o.hand.Find(*d.series); err != nil { // now that it was opened, and so mended
 				return fail(err)

@@ -14,6 +14,8 @@ type Output struct {
 	// Drop says that the output may lose records: its errors hold nobody up.
 	// (That it does not block is up to the sink: QueueConfig.Drop.)
 	Drop bool
+	// Archives says that it gets records that are ArchiveOnly too.
+	Archives bool
 }
 
 // Fan writes each record to several outputs. A record is in it when it is in all
@@ -72,6 +74,10 @@ func (f *Fan) Write(r *Record, done func(error)) {
 	j.left.Store(int32(len(f.outs)))
 	each := j.each // j is another's once all have answered
 	for i := range f.outs {
+		if r.ArchiveOnly && !f.outs[i].Archives {
+			each[i](nil)
+			continue
+		}
 		f.outs[i].Sink.Write(r, each[i])
 	}
 }

@@ -58,6 +58,9 @@ type Record struct {
 
 	// Exchange is there where Config of the crawl asks for it, else nil.
 	Exchange *Exchange `json:"-"`
+	// ArchiveOnly says that it is no page but a fetch of robots.txt, which only outputs that
+	// archive want.
+	ArchiveOnly bool `json:"-"`
 }
 
 // HasContent reports whether the record says what is at its URL. One of a fetch that

@@ -48,7 +48,7 @@ type Config struct {
 	Canon        canon.Config
 	Fields       sink.Fields                // what records carry beside the default
 	Rules        *fields.Set                // that make the fields of records, nil for none; pages of sites that have some are kept whole while they are read
-	Exchanges    bool                       // records carry their Exchange, for outputs that archive; costs the memory of a body a worker
+	Exchanges    bool                       // records carry their Exchange, for outputs that archive, and so does an ArchiveOnly record of each robots.txt; costs the memory of a body a worker
 	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
 	Elapsed      func() time.Duration       // a clock that runs on while the machine sleeps, and that nobody sets; default the system's
 	Fault        func() error               // why what keeps the crawl takes no writes, as on a full disk; nil: never

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"seine/extract/sink"
 	"seine/fetch"
 	"seine/fetch/robots"
 	"seine/frontier"
@@ -310,6 +311,9 @@ func (w *worker) requestRules(v *visit, addr netip.Addr, foreign bool) (err erro
 		w.req = v.request(url)
 	}
 	w.req.MaxBody, w.req.Raw, w.req.Addr = robots.MaxBytes, true, addr
+	if w.crawler.cfg.Exchanges {
+		w.req.Wire, w.resp.Start = &w.wire, time.Time{}
+	}
 	began := time.Now()
 	w.resp.Status = 0
 	if foreign {
@@ -327,7 +331,24 @@ func (w *worker) requestRules(v *visit, addr netip.Addr, foreign bool) (err erro
 		w.crawler.count.answers.countCode(w.resp.Status)
 	}
 	v.requested(w.replyOf(began, err, false))
+	if w.crawler.cfg.Exchanges && !w.resp.Start.IsZero() {
+		w.archiveRules(err)
+	}
 	return err
+}
+
+// archiveRules sends the exchange for a robots.txt, which w.target is, to the outputs that
+// archive. Nothing is settled by it, so nobody waits until it is there.
+func (w *worker) archiveRules(err error) {
+	c, resp := w.crawler, &w.resp
+	w.rec = sink.Record{
+		V: sink.Version, URL: string(w.target.AppendRedacted(nil)), Site: w.sites.Of(w.target.Host()).Name, Status: resp.Status, FetchedAt: resp.Start.UTC(),
+		ContentType: resp.ContentType, Bytes: resp.Bytes, WireBytes: resp.WireBytes, Seconds: resp.Took.Seconds(), ArchiveOnly: true,
+	}
+	w.recordExchange(err)
+	c.writing.Add(1)
+	c.cfg.Sink.Write(&w.rec, func(error) {}) // an output that loses records says so at the next page
+	c.writing.Add(-1)
 }
 
 // decodedRobots undoes the codings of a robots.txt. Where they do not decode, the
