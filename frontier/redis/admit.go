@@ -110,14 +110,14 @@ func (f *Frontier) admit(ctx context.Context, k int, a *admission, batch []front
 	}
 	var reply any
 	acked := 0
-	err := f.withRoom(ctx, &f.urls, k, "admit", func(each int, room int64) (_ any, keys []string, err error) {
+	err := f.withRoom(ctx, &f.urls, k, "admit", func(each int, room int64) (_ []string, err error) {
 		a.build(f, k, batch, chosen, each, room)
 		if f.cfg.AckReplicas > 0 {
 			reply, acked, err = f.client.RunAck(ctx, k, admitScript, f.cfg.AckReplicas, f.cfg.AckTimeout, a.keys, a.args...)
 		} else {
 			reply, err = f.run(ctx, k, admitScript, a.keys, a.args...)
 		}
-		return reply, a.keys, err
+		return a.keys, err
 	})
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (f *Frontier) duplicates(ctx context.Context, k int, contents []frontier.Co
 		text = c.Page.Append(text)
 	}
 	var reply any
-	err := f.withRoom(ctx, &f.contents, k, "duplicates", func(each int, room int64) (_ any, keys []string, err error) {
+	err := f.withRoom(ctx, &f.contents, k, "duplicates", func(each int, room int64) (keys []string, err error) {
 		keys = f.sharedKeys(nil, k, duplicatesScript)
 		for i := range each {
 			keys = append(keys, f.keys[k].Contents(i))
@@ -60,7 +60,7 @@ func (f *Frontier) duplicates(ctx context.Context, k int, contents []frontier.Co
 			args = append(args, text[i:i+16])
 		}
 		reply, err = f.run(ctx, k, duplicatesScript, keys, args...)
-		return reply, keys, err
+		return keys, err
 	})
 	if isFull(err) { // there is no room for the filter itself
 		clear(duplicate)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"seine/bloom"
@@ -71,37 +70,30 @@ const roomTries = 20
 // withRoom calls a script that adds to filters of shard k, and again with other
 // keys when it answers that there are more or must be. call gets how many keys each
 // filter has, and how many URLs the last of them may hold by the plan (0: what it
-// has room for; -1: what it has no room for is to be refused), and returns the reply
-// and the keys that it declared. Where Redis is too full for further keys it
+// has room for; -1: what it has no room for is to be refused), and returns the
+// keys that it declared. Where Redis is too full for further keys it
 // refuses. ErrLostFilter names a key that is missing; that of contents is made anew,
 // for without it copies pass for new and nothing is lost.
-func (f *Frontier) withRoom(ctx context.Context, fam *family, k int, op string, call func(each int, room int64) (reply any, keys []string, err error)) error {
+func (f *Frontier) withRoom(ctx context.Context, fam *family, k int, op string, call func(each int, room int64) (keys []string, err error)) error {
 	full := false
 	for range roomTries {
 		each := max(int(fam.each[k].Load()), 1)
-		reply, keys, err := call(each, f.room(fam, each, full))
-		if err == nil {
-			err = f.refusal(k, op, reply)
-		}
-		if err != nil {
-			return err
-		}
-		text, _ := reply.(string)
-		switch word, number, _ := strings.Cut(text, " "); word {
-		case "!keys":
+		keys, err := call(each, f.room(fam, each, full))
+		switch code, number := shard.Code(err); code {
+		case "KEYS":
 			fam.each[k].Store(shard.Int(number))
 			if shard.Int(number) == 0 {
 				if err := f.makeContents(ctx, k, 0); err != nil {
 					return err
 				}
 			}
-		case "!grow":
+		case "GROW":
 			if err := f.grow(ctx, fam, k, each); isFull(err) {
 				full = true
 			} else if err != nil {
 				return err
 			}
-		case "!lost":
+		case "LOST":
 			if fam == &f.contents {
 				if err := f.makeContents(ctx, k, each); err != nil {
 					return err
@@ -111,7 +103,7 @@ func (f *Frontier) withRoom(ctx context.Context, fam *family, k int, op string, 
 			at := min(8+shard.Int(number), int64(len(keys)-1)) // the filters come after KEYS[9]
 			return &shard.Error{Shard: k, Op: op, Err: fmt.Errorf("%w: %s; restore it with `frontier bloom load DIR --shard %d`", frontier.ErrLostFilter, keys[at], k)}
 		default:
-			return nil
+			return f.refusal(k, op, err)
 		}
 	}
 	return &shard.Error{Shard: k, Op: op, Err: fmt.Errorf("frontier: the filters got further keys %d times during one call; programs of a crawl must have the same settings", roomTries)}
@@ -188,16 +180,16 @@ func (f *Frontier) setEach(ctx context.Context, fam *family, k, from, to int) er
 // is an error that names OOM. Cost: one call.
 func (f *Frontier) Remember(ctx context.Context, k, j int, prints []any) (refused []bool, err error) {
 	var reply any
-	err = f.withRoom(ctx, &f.urls, k, "remember", func(each int, room int64) (any, []string, error) {
+	err = f.withRoom(ctx, &f.urls, k, "remember", func(each int, room int64) (_ []string, err error) {
 		if room < 0 {
-			return nil, nil, &shard.Error{Shard: k, Op: "remember", Err: errNoRoom}
+			return nil, &shard.Error{Shard: k, Op: "remember", Err: errNoRoom}
 		}
 		keys := f.sharedKeys(nil, k, rememberScript)
 		for i := range each {
 			keys = append(keys, f.keys[k].FilterKey(j, i))
 		}
 		reply, err = f.run(ctx, k, rememberScript, keys, append([]any{f.epoch, each, room}, prints...)...)
-		return reply, keys, err
+		return keys, err
 	})
 	if err != nil {
 		return nil, err

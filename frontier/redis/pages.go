@@ -27,7 +27,7 @@ func (f *Frontier) HoldPages(ctx context.Context, c frontier.PageClaim) (frontie
 // fetchers at work settled what they hold.
 func (f *Frontier) claimPages(ctx context.Context, c frontier.PageClaim) (grant frontier.PageGrant, taken int64, quiet bool, err error) {
 	raw, err := f.runPages(ctx, c, "")
-	if err == nil && raw == "!unset" {
+	if code, _ := shard.Code(err); code == "UNSET" {
 		var settled int64
 		if settled, _, err = f.settledPages(ctx); err == nil {
 			raw, err = f.runPages(ctx, c, settled)

@@ -174,9 +174,9 @@ func (f *Frontier) callWhole(ctx context.Context, k int, s *shard.Script, keys [
 	}
 	reply, err := f.run(ctx, k, s, keys, args...)
 	if err != nil {
-		return nil, err
+		return nil, f.refusal(k, s.Name, err)
 	}
-	return reply, f.refusal(k, s.Name, reply)
+	return reply, nil
 }
 
 // preludeKeys is how many keys the prelude of each script has, see sharedKeys.
@@ -188,12 +188,12 @@ func (f *Frontier) sharedKeys(dst []string, k int, s *shard.Script) []string {
 	return append(append(dst, f.base[k]...), f.keys[k].Never(s.Name))
 }
 
-// refusal is the error that a reply stands for, if it does.
-func (f *Frontier) refusal(k int, op string, reply any) error {
-	if reply == "!stale" {
+// refusal is what an error of a script of shard k stands for: ErrStale, or the error.
+func (f *Frontier) refusal(k int, op string, err error) error {
+	if code, _ := shard.Code(err); code == "STALE" {
 		return &shard.Error{Shard: k, Op: op, Err: frontier.ErrStale}
 	}
-	return nil
+	return err
 }
 
 // SiteKeys is how many keys scripts know a site by.

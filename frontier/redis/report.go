@@ -204,10 +204,7 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 		keys.Meta(), keys.Stats(), keys.Leases(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held(),
 	}, f.epoch, low, high, longest)
 	if err != nil {
-		return s, err
-	}
-	if err := f.refusal(k, "stats", reply); err != nil {
-		return s, err
+		return s, f.refusal(k, "stats", err)
 	}
 	list := shard.Array(reply)
 	if len(list) != 6 {

@@ -79,7 +79,7 @@ func (d *denier) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 			err := next(ctx, try)
 			d.acl("+" + command)
 			d.tried[name][command]++
-			if err == nil || err == goredis.Nil { // it did without
+			if err == nil || err == goredis.Nil || answers.MatchString(err.Error()) { // it did without
 				cmd.SetErr(err)
 				cmd.(*goredis.Cmd).SetVal(try.Val())
 				return err
@@ -142,6 +142,9 @@ func (d *denier) state(keys []any) map[string]string {
 
 // commandsBefore are those that duplicates runs before its one write.
 var commandsBefore = map[string]bool{"HMGET": true, "TIME": true, "HGET": true, "EXISTS": true, "BF.MEXISTS": true, "BF.CARD": true, "BF.INFO": true}
+
+// answers are the error replies of scripts themselves.
+var answers = regexp.MustCompile(`^(ERR )?(STALE|KEYS|GROW|LOST|OPEN|UNSET) `)
 
 var (
 	refused    = regexp.MustCompile(`user executing the script|ACL failure|NOPERM`)

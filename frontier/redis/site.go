@@ -47,6 +47,9 @@ func (f *Frontier) Alter(ctx context.Context, k int, site string, change frontie
 			args = append(args, token)
 		}
 		raw, err := f.Call(ctx, k, siteScript, keys, args)
+		if code, _ := shard.Code(err); code == "OPEN" {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -56,9 +59,8 @@ func (f *Frontier) Alter(ctx context.Context, k int, site string, change frontie
 			return Malformed(k, "site", raw)
 		case reply == "":
 			return nil
-		case reply != "!open":
-			version = reply
 		}
+		version = reply
 	}
 	return &shard.Error{Shard: k, Op: "site", Err: errors.New("frontier: " + site + " keeps changing; try again")}
 }

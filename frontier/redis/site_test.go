@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seine/frontier"
+	"seine/shard"
 )
 
 func TestPausedSite(t *testing.T) {
@@ -107,7 +108,8 @@ func TestBlockAgainstVisit(t *testing.T) {
 	s.admit(candidates("a.example", 0, 9)...)
 	v := s.lend(2)
 	args := []any{"a.example", "0", "", 1, "blocked", "1"}
-	if raw, err := s.Call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args); raw != "!open" || err != nil {
+	raw, err := s.Call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args)
+	if code, _ := shard.Code(err); code != "OPEN" {
 		t.Errorf("%v, %v, want a refusal", raw, err)
 	}
 	args = append(args, v.Token)

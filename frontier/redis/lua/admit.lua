@@ -95,7 +95,7 @@ local news, adds, crowded = {}, {}, {}
 for f, list in ipairs(members) do
   news[f], adds[f] = fresh(list, letters, NEW, PLAIN)
   crowded[f] = news[f][1] and not fits(KEYS[LAST_OF + each * f], #adds[f], most_known)
-  if crowded[f] and most_known >= 0 then return '!grow' end
+  if crowded[f] and most_known >= 0 then return redis.error_reply('GROW the filters') end
 end
 
 local full, failed = try_admit(push)

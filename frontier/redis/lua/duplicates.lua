@@ -6,7 +6,7 @@
 --             -1: what does not fit is not remembered
 -- ARGV[4..]   per content: its digest; then, of all, that with the URL that brings it
 -- Reply       a letter a content: d duplicate, f first; or as filters.lua says, with
---             '!keys 0' and '!lost' where the filter is to be made
+--             KEYS 0 and LOST where the filter is to be made
 -- Cost        O(contents)
 -- Repeat      the same: what is first has its URL remembered, what is not has none
 local each, most = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -39,7 +39,7 @@ if adds[1] then
     local reply = redis.pcall('BF.INSERT', LAST, 'NOCREATE', 'ITEMS', unpack(adds))
     if reply.err and not string.find(reply.err, 'OOM', 1, true) then return reply end
   elseif most >= 0 then
-    return '!grow'
+    return redis.error_reply('GROW the filter')
   end
 end
 return table.concat(letters)

@@ -7,9 +7,9 @@
 -- ARGV[1]  epoch
 -- ARGV[+]  where the script says: how many keys of each filter are declared; URLs
 --          that its last key may hold, 0 = those that it has room for
--- Reply    '!keys' and how many there are, if others are declared; '!lost' and which
---          of the declared is missing; '!grow' if what is new does not fit in the
---          last key of a filter
+-- Reply    error KEYS and how many there are, if others are declared; LOST and which
+--          of the declared is missing; GROW if what is new does not fit in the last key
+--          of a filter
 -- Cost     O(fingerprints) for each key, some 3 us more once a key is full
 -- Repeat   reads only
 
@@ -17,10 +17,10 @@
 -- one that is missing. They start at KEYS[10]; there is how many each should have.
 local function undeclared(there, each, filters)
   local declared = each * filters
-  if there ~= each then return '!keys ' .. there end
+  if there ~= each then return redis.error_reply('KEYS ' .. there) end
   if call('EXISTS', unpack(KEYS, 10, 9 + declared)) == declared then return end
   for c = 1, declared do
-    if call('EXISTS', KEYS[9 + c]) == 0 then return '!lost ' .. c end
+    if call('EXISTS', KEYS[9 + c]) == 0 then return redis.error_reply('LOST ' .. c) end
   end
 end
 

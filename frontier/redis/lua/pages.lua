@@ -10,7 +10,7 @@
 -- ARGV[6]  where there are no books: pages that the crawl settled before; '' = not known
 -- Reply    {pages that it holds, pages of the limit that nobody holds, pages taken,
 --          1 if all that is held is settled or held by fetchers that are gone};
---          '!unset' when there are no books and ARGV[6] does not say how to begin them
+--          error UNSET when there are no books and ARGV[6] does not say how to begin
 -- Cost     O(1), and O(fetchers) when nothing is left or many are gone
 -- Repeat   a call that is not above the last changes nothing
 local call = redis.call
@@ -20,7 +20,7 @@ local settled, want, before = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 
 local b = call('HMGET', BOOKS, 'taken', 'held:' .. id, 'seq:' .. id)
 local taken, held, last = tonumber(b[1] or before), tonumber(b[2] or 0), tonumber(b[3] or 0)
-if not taken then return '!unset' end
+if not taken then return redis.error_reply('UNSET no pages are counted yet') end
 
 local mine = {} -- what this call writes, after all that it reads
 if seq > last then

@@ -14,5 +14,5 @@ local unfit = undeclared(tonumber(keys) or 1, each, 1)
 if unfit then return unfit end
 
 local LAST = KEYS[9 + each]
-if not fits(LAST, #ARGV - FIRST_PRINT + 1, most) then return '!grow' end
+if not fits(LAST, #ARGV - FIRST_PRINT + 1, most) then return redis.error_reply('GROW the filters') end
 return call('BF.INSERT', LAST, 'NOCREATE', 'ITEMS', unpack(ARGV, FIRST_PRINT))

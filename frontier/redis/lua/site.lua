@@ -10,8 +10,8 @@
 -- ARGV[5]      how many fields to change
 -- ARGV[6..]    per field 2: paused, blocked, cap or override, and its value,
 --              '' = none; then the tokens of its leases, when it is blocked
--- Reply        '' done; else the version of the site, which is another, or '!open'
---              when it is to be blocked and lent under a token that is not named
+-- Reply        '' done; else the version of the site, which is another. Error OPEN when
+--              it is to be blocked and lent under a token that is not named
 -- Cost         O(log sites); lists of a blocked site are freed in the background
 -- Repeat       refused: a change raises the version. A late copy changes nothing
 local site, known_version, why = ARGV[2], ARGV[3], ARGV[4]
@@ -35,7 +35,7 @@ end
 if block and lent then
   local named = false
   for _, l in ipairs(leases) do named = named or l.token == lent end
-  if not named then return '!open' end
+  if not named then return redis.error_reply('OPEN under another token') end
 end
 
 try_all()

@@ -6,7 +6,7 @@
 -- KEYS[8]     held
 -- ARGV[1]     epoch
 -- ARGV[2..4]  the memory marks, as in marks.lua
--- Reply       '!stale' if the shard belongs to another epoch; else {sites
+-- Reply       error STALE if the shard belongs to another epoch; else {sites
 --             ready, sites held, leases, paused 1 or 0, the fields of stats,
 --             {bytes that the server uses, its maxmemory, 1 above the marks or 0,
 --             the bar, 0 = none, the longest queue, 0 = not known}}
@@ -18,7 +18,7 @@ local low, high, elsewhere = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV
 
 local meta = call('HMGET', META, 'epoch', 'paused')
 local epoch, paused = meta[1], meta[2]
-if epoch ~= ARGV[1] then return '!stale' end
+if epoch ~= ARGV[1] then return redis.error_reply('STALE another creation of the crawl') end
 
 local ready = 0
 for z = 4, 7 do ready = ready + call('ZCARD', KEYS[z]) end
