@@ -352,7 +352,7 @@ func (g *grammar) page(env *boot.Env, f *fetcher.Fetcher) (stop func(), err erro
 	if err != nil {
 		return nil, err
 	}
-	_, stop, err = web.Start(web.Config{Frontier: f, Addr: g.Web, Flag: "web", Changes: g.AllowChanges, Token: token, Log: env.Log})
+	_, stop, err = web.Start(web.Config{Frontier: f, Addr: g.Web, Flag: "web", Changes: g.AllowChanges, Token: token, Hosts: g.WebHost, Log: env.Log})
 	return stop, err
 }
 

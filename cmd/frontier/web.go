@@ -20,7 +20,7 @@ func (c *webCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
-		_, stop, err := web.Start(web.Config{Frontier: f, Addr: c.Listen, Flag: "listen", Changes: c.AllowChanges, Token: token, Log: env.Log})
+		_, stop, err := web.Start(web.Config{Frontier: f, Addr: c.Listen, Flag: "listen", Changes: c.AllowChanges, Token: token, Hosts: c.WebHost, Log: env.Log})
 		if err != nil {
 			return err
 		}

@@ -54,8 +54,9 @@ type ProcessFlags struct {
 
 // WebFlags say who may do what on a page for people.
 type WebFlags struct {
-	AllowChanges bool   `group:"run" help:"Let people with the token pause, resume, block, retry and change settings on the web page."`
-	WebTokenFile string `group:"run" placeholder:"FILE" help:"File with the token that changes need. Reading needs it too if the address of the web page is not loopback."`
+	AllowChanges bool     `group:"run" help:"Let people with the token pause, resume, block, retry and change settings on the web page."`
+	WebHost      []string `group:"run" placeholder:"NAME" help:"Name that a proxy serves the web page under (repeat). The page refuses other names. Reading under it needs the token."`
+	WebTokenFile string   `group:"run" placeholder:"FILE" help:"File with the token that changes need. Reading needs it too if the address of the web page is not loopback."`
 }
 
 // Token reads the token; "" when there is no file.
@@ -96,8 +97,8 @@ func (p *ProcessFlags) Check() error {
 	switch {
 	case p.Web != "" && !p.Embedded:
 		bad("web: only with --embedded; the crawl of a fleet is shown by `frontier web`")
-	case p.Web == "" && (p.AllowChanges || p.WebTokenFile != ""):
-		bad("allow-changes and web-token-file are of the page that --web serves, which is missing")
+	case p.Web == "" && (p.AllowChanges || p.WebTokenFile != "" || len(p.WebHost) > 0):
+		bad("allow-changes, web-host and web-token-file are of the page that --web serves, which is missing")
 	case p.Web != "":
 		if _, err := ListenAddr(webFlag, p.Web); err != nil {
 			faults = append(faults, err)

@@ -21,6 +21,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"seine/cmd/internal/boot"
@@ -33,10 +35,11 @@ var page embed.FS
 // Config is a page and its crawl.
 type Config struct {
 	Frontier frontier.Operated
-	Addr     string // [HOST:]PORT; loopback when only a port is given
-	Flag     string // that Addr is of, for errors
-	Changes  bool   // allow changes; they need Token
-	Token    string // of changes, and of reading at an address that is not loopback
+	Addr     string   // [HOST:]PORT; loopback when only a port is given
+	Flag     string   // that Addr is of, for errors
+	Changes  bool     // allow changes; they need Token
+	Token    string   // of changes, and of reading at an address that is not loopback
+	Hosts    []string // names that a proxy serves the page under; who comes by one needs Token to read too
 	Log      *slog.Logger
 }
 
@@ -69,8 +72,8 @@ func Start(cfg Config) (addr string, stop func(), err error) {
 	if cfg.Token != "" && len(cfg.Token) < leastToken {
 		return "", nil, boot.Usage("web-token-file: the token has %d bytes, must have %d", len(cfg.Token), leastToken)
 	}
-	if (cfg.Changes || !s.private) && cfg.Token == "" {
-		return "", nil, boot.Usage("%s %s: changes, and addresses that are not loopback, need a token: put one into a file and name it with --web-token-file", cfg.Flag, cfg.Addr)
+	if (cfg.Changes || !s.private || len(cfg.Hosts) > 0) && cfg.Token == "" {
+		return "", nil, boot.Usage("%s %s: changes, addresses that are not loopback, and --web-host need a token: put one into a file and name it with --web-token-file", cfg.Flag, cfg.Addr)
 	}
 	if cfg.Changes {
 		if s.settings, err = boot.SettingNames(); err != nil {
@@ -139,7 +142,7 @@ func (s *server) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		if !s.isHost(r.Host) {
-			http.Error(w, "this server goes by its address, not by that name", http.StatusMisdirectedRequest)
+			http.Error(w, "this server goes by its address, not by that name; --web-host names those of a proxy", http.StatusMisdirectedRequest)
 			return
 		}
 		if from := r.Header.Get("Sec-Fetch-Site"); from != "" && from != "same-origin" && from != "none" {
@@ -153,15 +156,28 @@ func (s *server) guard(next http.Handler) http.Handler {
 // isHost says whether a Host is this server: an address, which no name of another
 // site can stand for, localhost, or the name that it listens on.
 func (s *server) isHost(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
+	name := hostName(host)
+	if s.isProxied(name) {
+		return true
 	}
 	ip := net.ParseIP(name)
 	if s.private {
 		return name == "localhost" || ip != nil && ip.IsLoopback()
 	}
 	return ip != nil || name == "localhost" || name == s.host
+}
+
+// hostName is a Host without its port.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
+}
+
+// isProxied says whether a name is one that a proxy serves the page under.
+func (s *server) isProxied(name string) bool {
+	return slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
 // hasToken compares in a time that says nothing of the token.
@@ -179,7 +195,7 @@ var errAsked = errors.New("web")
 // reads serves an answer to whoever may read.
 func (s *server) reads(a answer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.private && !s.hasToken(r) {
+		if (!s.private || s.isProxied(hostName(r.Host))) && !s.hasToken(r) {
 			http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
 			return
 		}

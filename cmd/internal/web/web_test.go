@@ -329,6 +329,39 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A page behind a proxy goes by the names that are given, and these need the token.
+func TestProxy(t *testing.T) {
+	s := open(t, shardtest.One(t), 1, false)
+	log := slog.New(slog.DiscardHandler)
+	if _, _, err := web.Start(web.Config{Frontier: s.f, Addr: "0", Flag: "listen", Hosts: []string{"seine.example"}, Log: log}); err == nil || !strings.Contains(err.Error(), "--web-token-file") {
+		t.Errorf("without a token: %v", err)
+	}
+	addr, stop, err := web.Start(web.Config{Frontier: s.f, Addr: "0", Flag: "listen", Hosts: []string{"seine.example"}, Token: token, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for _, c := range []struct {
+		host, token string
+		want        int
+	}{{"seine.example", token, 200}, {"Seine.example:443", token, 200}, {"seine.example", "", 401}, {"other.example", token, 421}, {"seine.example.evil.example", token, 421}, {"", "", 200}} {
+		req, err := http.NewRequest("GET", "http://"+addr+"/api/now", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = c.host
+		req.Header.Set(web.TokenHeader, c.token)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != c.want {
+			t.Errorf("%q with token %q: %d, want %d", c.host, c.token, resp.StatusCode, c.want)
+		}
+	}
+}
+
 // Where everybody can reach it the page needs a token, to read too.
 func TestNotLoopback(t *testing.T) {
 	s := open(t, shardtest.One(t), 1, false)

@@ -19,12 +19,27 @@ const bytes = v => v >= 1e3 ? short(v) + "B" : short(v) + " B";
 const span = ns => { const s = ns / 1e9; return s < 0 ? "-" + span(-ns) : s < 1 ? Math.round(s * 1e3) + "ms" : s < 120 ? +s.toFixed(1) + "s" : s < 7200 ? Math.round(s / 60) + "min" : s < 172800 ? Math.round(s / 3600) + "h" : Math.round(s / 86400) + "d"; };
 const ago = t => span((Date.now() - new Date(t)) * 1e6);
 
+// redraw replaces what an element holds. The keyboard stays where it was: on what has
+// the same key.
+function redraw(e, ...inner) {
+  const at = document.activeElement, key = e.contains(at) ? at.dataset.key : undefined;
+  e.replaceChildren(...inner);
+  if (key !== undefined) [...e.querySelectorAll("[data-key]")].find(x => x.dataset.key === key)?.focus({ preventScroll: true });
+}
+
 const token = () => sessionStorage.getItem("token") || "";
-let asking = null;
-function askToken() {
+let asking = null, dismissed = false;
+// askToken asks for the token, and says whether one was given.
+function askToken(why) {
   asking ??= new Promise(done => {
     const d = $("token");
-    d.addEventListener("close", () => { sessionStorage.setItem("token", $("secret").value); $("secret").value = ""; asking = null; done(); }, { once: true });
+    $("wanted").textContent = why;
+    d.addEventListener("close", () => {
+      const given = $("secret").value;
+      $("secret").value = ""; asking = null; dismissed = !given;
+      if (given) sessionStorage.setItem("token", given);
+      done(!dismissed);
+    }, { once: true });
     d.showModal();
   });
   return asking;
@@ -33,24 +48,35 @@ async function call(path, body) {
   for (;;) {
     const init = { headers: {}, cache: "no-store" };
     if (token()) init.headers["X-Seine-Token"] = token();
-    if (body) { init.method = "POST"; init.body = JSON.stringify(body); init.headers["Content-Type"] = "application/json"; if (!token()) { await askToken(); continue; } }
+    if (body) { init.method = "POST"; init.body = JSON.stringify(body); init.headers["Content-Type"] = "application/json"; if (!token()) { if (await askToken("Changes need the token of this page's server.")) continue; throw new Error("Nothing was changed: no token was given."); } }
     const r = await fetch(path, init);
-    if (r.status === 401) { await askToken(); continue; }
+    if (r.status === 401) {
+      const wrong = init.headers["X-Seine-Token"] !== undefined;
+      if (wrong && token() !== init.headers["X-Seine-Token"]) continue; // another was given meanwhile
+      sessionStorage.removeItem("token");
+      if (dismissed && !body) throw new Error("It needs its token; load the page again to give it.");
+      if (await askToken(wrong ? "The token is wrong. Give the token of this page's server." : "This page needs the token of its server.")) continue;
+      throw new Error(wrong ? "The token is wrong." : "No token was given.");
+    }
     if (!r.ok) throw new Error((await r.text()).trim());
     return r.json();
   }
 }
 let sayTimer;
 function say(text) { $("said").textContent = text; clearTimeout(sayTimer); sayTimer = setTimeout(() => $("said").textContent = "", 6000); }
-async function change(body) {
+async function change(body, button) {
+  if (button?.ariaBusy === "true") return;
+  if (button) button.ariaBusy = "true"; // not disabled: that would take the keyboard away
+  say((button?.textContent || "Set") + " …");
   try { say((await call("api/change", body)).said); await refresh(); if (cause) await showLetters(cause); await showSites(); await showStopped(); }
   catch (e) { say(e.message); }
+  if (button) button.ariaBusy = "false";
 }
-const act = (text, body) => el("button", { class: "small", onclick: () => change(body()) }, text);
+const act = (text, body) => el("button", { class: "small", "data-key": text + JSON.stringify(body()), onclick: e => change(body(), e.currentTarget) }, text);
 function table(id, head, rows) {
   const kinds = head.map(h => h.startsWith("#") ? "n" : h.startsWith("~") ? "t" : "w"); // numbers, texts of any length, words
   const cells = (tag, row) => el("tr", {}, ...row.map((v, i) => el(tag, { class: kinds[i] }, v)));
-  $(id).replaceChildren(...(rows.length ? [el("thead", {}, cells("th", head.map(h => h.replace(/^[#~]/, "")))), el("tbody", {}, ...rows.map(r => cells("td", r)))] : []));
+  redraw($(id), ...(rows.length ? [el("thead", {}, cells("th", head.map(h => h.replace(/^[#~]/, "")))), el("tbody", {}, ...rows.map(r => cells("td", r)))] : []));
 }
 
 const charts = {
@@ -100,7 +126,7 @@ function show(s) {
   $("state").className = "pill " + (s.fault ? "bad" : r.state === "ready" ? "good" : "warn");
   showSet(s.settings);
   $("acts").hidden = !changes;
-  if (changes) $("acts").replaceChildren(r.state.startsWith("paused") ? act("Resume", () => ({ do: "resume" })) : act("Pause", () => ({ do: "pause" })));
+  if (changes) redraw($("acts"), r.state.startsWith("paused") ? act("Resume", () => ({ do: "resume" })) : act("Pause", () => ({ do: "pause" })));
   $("tiles").replaceChildren(...[["pages/s", last ? short(last.rate) : "–"], ["done", n(t.done)], ["queued", n(t.queued)], ["wait for a retry", n(t.waiting)], ["in flight", n(t.open)], ["known URLs", n(t.known)], ["dead", n(t.dead)],
     ["sites with work", n(t.ready + t.held + t.leases)], ["paused, blocked", n(r.sites_paused) + ", " + n(r.sites_blocked)], ["feed", r.feed < 0 ? "?" : n(r.feed)], ["fetchers", n(members.filter(m => m.kind === "fetcher").length)], ["done in", r.eta.known ? r.eta.left || "0s" : "unknown", r.eta.by]]
     .map(([name, v, more]) => el("div", { title: more || "" }, el("b", {}, v), el("span", {}, name))));
@@ -124,7 +150,7 @@ function showCauses(dead) {
   const names = Object.keys(dead).sort((a, b) => dead[b] - dead[a]), now = JSON.stringify([names.map(c => [c, dead[c]]), cause, changes]);
   if (now === causesShown) return; // so that a button under a finger stays
   causesShown = now;
-  $("causes").replaceChildren(...(names.length ? names.map(c => el("button", { "aria-pressed": c === cause, onclick: () => showLetters(c) }, c + " " + n(dead[c]))) : [el("span", { class: "soft" }, "Nothing was given up.")]),
+  redraw($("causes"), ...(names.length ? names.map(c => el("button", { "data-key": c, "aria-pressed": c === cause, onclick: () => showLetters(c) }, c + " " + n(dead[c]))) : [el("span", { class: "soft" }, "Nothing was given up.")]),
     ...(changes && cause && dead[cause] ? [act("Retry all of " + cause, () => ({ do: "retry", cause }))] : []));
 }
 async function showLetters(of) {
@@ -155,7 +181,7 @@ async function showSites() {
   try {
     const list = await call("api/sites?by=" + sitesBy + "&site=" + encodeURIComponent(siteOne));
     table("sites", ["~site", "#shard", "state", "#queued", "#wait", "#pages", "#dead", "#pages/s", "#delay", "reason", "#failed", "last", "#age", "#left"], list.sites.map(s =>
-      [el("button", { class: "link", onclick: () => pickSite(s.site) }, s.site), s.shard, s.place, n(s.queued), n(s.waiting), n(s.pages), n(s.dead), short(s.rate), s.delay, s.reason, n(s.failures), s.last || "–", s.age, s.left]));
+      [el("button", { class: "link", "data-key": s.site, onclick: () => pickSite(s.site) }, s.site), s.shard, s.place, n(s.queued), n(s.waiting), n(s.pages), n(s.dead), short(s.rate), s.delay, s.reason, n(s.failures), s.last || "–", s.age, s.left]));
     $("sitesnote").textContent = siteOne ? "" : (list.unread || []).join("; ") || (list.sites.length ? list.exact ? "" : `Of ${n(list.with_work)} sites with work ${n(list.looked)} were looked at.` : "No site has work.");
   } catch (e) { table("sites", [], []); $("sitesnote").textContent = e.message; }
 }
