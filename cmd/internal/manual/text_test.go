@@ -3,9 +3,12 @@ package manual
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+
+	"seine/extract/sink"
 )
 
 // texts are the READMEs by name, with their code blocks taken out.
@@ -114,5 +117,17 @@ func TestWay(t *testing.T) {
 	}
 	if len(seen) < 15 {
 		t.Errorf("%d files", len(seen))
+	}
+}
+
+// Every field of a record is described.
+func TestRecordFields(t *testing.T) {
+	_, section, _ := strings.Cut(texts(t)[filepath.Join("extract", "sink", "README.md")], "\n## Records\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for field := range reflect.TypeFor[sink.Record]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" && name != "-" && !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("extract/sink/README.md lacks the field %s", name)
+		}
 	}
 }
