@@ -24,9 +24,10 @@ func (d *Decoder) blockHead() error {
 			d.take(d.nbits % 8)
 			d.state = inStoredHead
 		case 1:
-			d.useFixed()
+			d.fixed = true
 			d.state = inSymbols
 		case 2:
+			d.fixed = false
 			d.state = inTableHead
 		default:
 			return ErrCorrupt
@@ -61,8 +62,8 @@ func (d *Decoder) blockHead() error {
 			}
 			d.lens[lensOrder[d.have]] = uint8(d.take(3))
 		}
-		d.fixed, d.have = false, 0
-		if !lensAlphabet.build(d.dist[:], lensRoot, d.lens[:maxLens]) {
+		d.have = 0
+		if !lensAlphabet.build(d.own.dist[:], lensRoot, d.lens[:maxLens]) {
 			return ErrCorrupt
 		}
 		d.state = inLens
@@ -77,7 +78,7 @@ func (d *Decoder) readLens() error {
 	all := d.nlit + d.ndist
 	for d.have < all {
 		d.need(14) // a code and its extra bits
-		e := d.dist[d.bits&(1<<lensRoot-1)]
+		e := d.own.dist[d.bits&(1<<lensRoot-1)]
 		n, sym := e.bits(), uint8(e>>16)
 		if n > d.nbits {
 			return errInput
@@ -112,39 +113,20 @@ func (d *Decoder) readLens() error {
 			d.lens[d.have] = repeated
 		}
 	}
-	if !litAlphabet.build(d.lit[:], litRoot, d.lens[:d.nlit]) ||
-		!distAlphabet.build(d.dist[:], distRoot, d.lens[d.nlit:all]) {
+	if !litAlphabet.build(d.own.lit[:], litRoot, d.lens[:d.nlit]) ||
+		!distAlphabet.build(d.own.dist[:], distRoot, d.lens[d.nlit:all]) {
 		return ErrCorrupt
 	}
 	d.state = inSymbols
 	return nil
 }
 
-// useFixed builds the tables of fixed blocks (RFC 1951, section 3.2.6).
-func (d *Decoder) useFixed() {
+// tables are those of the block.
+func (d *Decoder) tables() *tables {
 	if d.fixed {
-		return
+		return fixedTables()
 	}
-	l := d.lens[:maxLits]
-	for i := range l {
-		switch {
-		case i < 144:
-			l[i] = 8
-		case i < 256:
-			l[i] = 9
-		case i < 280:
-			l[i] = 7
-		default:
-			l[i] = 8
-		}
-	}
-	litAlphabet.build(d.lit[:], litRoot, l)
-	l = d.lens[:maxDists]
-	for i := range l {
-		l[i] = 5
-	}
-	distAlphabet.build(d.dist[:], distRoot, l)
-	d.fixed = true
+	return &d.own
 }
 
 // blockEnd goes to what follows a block.
@@ -196,9 +178,10 @@ func (d *Decoder) symbols() error {
 func (d *Decoder) symbol() error {
 	d.need(48) // what the longest takes; it may be there without
 	b := d.bits
-	e := d.lit[b&(1<<litRoot-1)]
+	t := d.tables()
+	e := t.lit[b&(1<<litRoot-1)]
 	if e&isSubtable != 0 {
-		e = e.sub(d.lit[:], litRoot, b)
+		e = e.sub(t.lit[:], litRoot, b)
 	}
 	n := e.bits()
 	switch {
@@ -221,9 +204,9 @@ func (d *Decoder) symbol() error {
 	}
 	length := e.value(b)
 	b >>= n
-	e = d.dist[b&(1<<distRoot-1)]
+	e = t.dist[b&(1<<distRoot-1)]
 	if e&isSubtable != 0 {
-		e = e.sub(d.dist[:], distRoot, b)
+		e = e.sub(t.dist[:], distRoot, b)
 	}
 	if n += e.bits(); n > d.nbits {
 		return errInput

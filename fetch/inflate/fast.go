@@ -20,7 +20,8 @@ func (d *Decoder) fast() {
 	at, out := d.at, d.out
 	lastAt, lastOut := len(src)-fastInput, len(buf)-fastRoom
 	b, n := d.bits, uint8(d.nbits)
-	lit, dist := &d.lit, &d.dist
+	t := d.tables()
+	lit, dist := &t.lit, &t.dist
 
 	for at <= lastAt && out <= lastOut {
 		// Refill to 56 bits or more. b also gets a part of the byte at the new at, which

@@ -18,7 +18,7 @@
 //
 // Any input ends in a stream, in a fault, or in a wish for more. What was decoded
 // before a fault is kept. Nothing of an earlier stream or block is read later:
-// each block has its tables built whole.
+// each dynamic block has its tables built whole, and fixed ones never change.
 package inflate
 
 import (
@@ -106,10 +106,9 @@ type Decoder struct {
 	size  uint32      // their number
 	adler hash.Hash32 // of zlib; nil until one came
 
-	codes           // of a dynamic block, while they are read
-	lit   litTable  // literals and lengths
-	dist  distTable // distances, or code lengths while a block begins
-	fixed bool      // the tables are those of fixed blocks
+	codes        // of a dynamic block, while they are read
+	own   tables // of a dynamic block
+	fixed bool   // this block is a fixed one
 
 	// The rest is of the call of Decode that runs.
 	src   []byte

@@ -1,6 +1,9 @@
 package inflate
 
-import "math/bits"
+import (
+	"math/bits"
+	"sync"
+)
 
 // An entry is what the next bits of the input stand for.
 //
@@ -56,6 +59,37 @@ type (
 	litTable  [1<<litRoot + maxLits*(1<<(maxBits-litRoot))/(maxBits-litRoot+1)]entry
 	distTable [1<<distRoot + maxDists*(1<<(maxBits-distRoot))/(maxBits-distRoot+1)]entry
 )
+
+// tables are those of a block.
+type tables struct {
+	lit  litTable  // literals and lengths
+	dist distTable // distances, or code lengths while a block begins
+}
+
+// fixedTables are those of all fixed blocks (RFC 1951, section 3.2.6). They hold no
+// state of a stream.
+var fixedTables = sync.OnceValue(func() *tables {
+	var l [maxLits]uint8
+	for i := range l {
+		switch {
+		case i < 144:
+			l[i] = 8
+		case i < 256:
+			l[i] = 9
+		case i < 280:
+			l[i] = 7
+		default:
+			l[i] = 8
+		}
+	}
+	t := new(tables)
+	litAlphabet.build(t.lit[:], litRoot, l[:])
+	for i := range l[:maxDists] {
+		l[i] = 5
+	}
+	distAlphabet.build(t.dist[:], distRoot, l[:maxDists])
+	return t
+})
 
 // alphabet is what the symbols of a code mean.
 type alphabet uint8
@@ -185,11 +219,12 @@ func (a alphabet) buildSmall(table []entry, bits uint, sym int) bool {
 		return false
 	}
 	none := isSpecial | entry(bits)<<8 | entry(bits)
-	for i := range table {
-		table[i] = none
-		if bits == 1 && i&1 == 0 {
-			table[i] = a.entry(sym, 1)
-		}
+	table[0], table[1] = none, none
+	if bits == 1 {
+		table[0] = a.entry(sym, 1)
+	}
+	for size := 2; size < len(table); size *= 2 {
+		copy(table[size:], table[:size])
 	}
 	return true
 }
