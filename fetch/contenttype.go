@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"regexp"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -26,13 +27,15 @@ func ReadType(v string) string {
 // withCharset is the type that the content shows, with the charset that a
 // Content-Type which names none may declare all the same.
 func withCharset(sniffed, v string) string {
-	i := strings.Index(strings.ToLower(v), "charset=")
-	if sniffed == "" || i < 0 {
+	at := charsetName.FindStringIndex(v)
+	if sniffed == "" || at == nil {
 		return sniffed
 	}
-	charset, _ := mediatype.Charset(v[i:])
+	charset, _ := mediatype.Charset(v[at[0]:])
 	return typed(sniffed, charset)
 }
+
+var charsetName = regexp.MustCompile("(?i:charset)=")
 
 func typed(essence, charset string) string {
 	if !httpguts.ValidHeaderFieldName(charset) {

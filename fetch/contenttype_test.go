@@ -91,3 +91,18 @@ func TestTypeOfBody(t *testing.T) {
 		t.Errorf("a long list: %v %q", err, resp.Type)
 	}
 }
+
+// TestCharsetBesideNoType: a Content-Type that names no type may still declare a
+// charset, behind bytes that are no UTF-8 or letters that get longer in lower case.
+func TestCharsetBesideNoType(t *testing.T) {
+	for v, want := range map[string]string{
+		"":               "text/html",
+		"Charset=koi8-r": "text/html;charset=koi8-r",
+		strings.Repeat("\xff", 10) + "charset=koi8-r": "text/html;charset=koi8-r",
+		strings.Repeat("\u023a", 10) + "charset=":     "text/html",
+	} {
+		if got := withCharset("text/html", v); got != want {
+			t.Errorf("%q: %q, want %q", v, got, want)
+		}
+	}
+}
