@@ -1,6 +1,7 @@
 package simhash
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -190,5 +191,15 @@ func BenchmarkOf(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Of(text)
+	}
+}
+
+// TestLongWord: the memory of a page that is one word does not stay with its worker.
+func TestLongWord(t *testing.T) {
+	var h Hash
+	h.Write(bytes.Repeat([]byte("a"), 1<<20))
+	h.Reset()
+	if cap(h.word) > keptWord {
+		t.Errorf("%d bytes are kept", cap(h.word))
 	}
 }
