@@ -193,8 +193,7 @@ func (s *Sink) prepareTable(ctx context.Context) error {
 		return fmt.Errorf("postgres: %w", err)
 	}
 	if !there {
-		_, err := s.conn.Exec(ctx, createSQL(s.table))
-		if state := sqlState(err); err != nil && state != "42P07" && state != "23505" { // else another fetcher made it
+		if _, err := s.conn.Exec(ctx, createSQL(s.table)); err != nil && !isMade(err) {
 			return fmt.Errorf("postgres: making table %s: %w", s.table, err)
 		}
 	}
@@ -202,6 +201,12 @@ func (s *Sink) prepareTable(ctx context.Context) error {
 		return fmt.Errorf("postgres: table %s does not fit: %w; it needs a unique url and the columns of: %s", s.table, err, createSQL(s.table))
 	}
 	return nil
+}
+
+// isMade reports whether a table could not be made because another fetcher made it.
+func isMade(err error) bool {
+	state := sqlState(err)
+	return state == "42P07" || state == "23505"
 }
 
 // sqlState is the SQLSTATE of an error of the server, else "".
@@ -339,17 +344,23 @@ func (s *Sink) refuse(ctx context.Context, b *sink.Batch, i int, why error) erro
 		return err
 	}
 	s.cfg.Log.Error("PostgreSQL cannot store a record; it goes to the table of refused ones", "url", string(url), "column", column, "table", s.refused, "bytes", len(value), "err", why)
-	if _, err := s.conn.Exec(ctx, createRefusedSQL(s.refused)); err != nil {
-		if sqlState(err) == "42501" {
-			s.cfg.Log.Error("the refused record is lost: the user may not make the table; create it and grant INSERT", "url", string(url), "sql", createRefusedSQL(s.refused))
-			return nil
-		}
-		return s.failed(err)
+	insert := func(text any) error {
+		sql := fmt.Sprintf(`INSERT INTO %s (url, "column", error, record) VALUES ($1, $2, $3, $4)`, s.refused)
+		_, err := s.conn.Exec(ctx, sql, string(url), column, why.Error(), text)
+		return err
 	}
-	insert := fmt.Sprintf(`INSERT INTO %s (url, "column", error, record) VALUES ($1, $2, $3, $4)`, s.refused)
-	_, err = s.conn.Exec(ctx, insert, string(url), column, why.Error(), string(value[1:]))
+	err = insert(string(value[1:]))
+	if sqlState(err) == "42P01" { // there is no such table
+		if _, err = s.conn.Exec(ctx, createRefusedSQL(s.refused)); err == nil || isMade(err) {
+			err = insert(string(value[1:]))
+		}
+	}
 	if unstorable(err) {
-		_, err = s.conn.Exec(ctx, insert, string(url), column, why.Error(), nil)
+		err = insert(nil)
+	}
+	if sqlState(err) == "42501" { // a right is missing
+		s.cfg.Log.Error("the refused record is lost: the user may not write to the table; create it and grant INSERT", "url", string(url), "sql", createRefusedSQL(s.refused))
+		return nil
 	}
 	return s.failed(err)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,6 +136,35 @@ func TestUnstorable(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("refused: %q\nwant %q", got, want)
+	}
+}
+
+// A user who may not make tables writes to the table of refused records that is there;
+// without one the record is lost and the log says so. Neither holds the others up.
+func TestRefusedWithoutRights(t *testing.T) {
+	server := start(t)
+	shut(t, open(t, Config{Address: server.address()}))
+	exec1(t, server, "CREATE ROLE writer LOGIN PASSWORD 'secret'; GRANT SELECT, INSERT, UPDATE ON pages TO writer; REVOKE CREATE ON SCHEMA public FROM PUBLIC; ALTER TABLE pages ADD CHECK (depth < 1000)")
+	var log bytes.Buffer
+	cfg := Config{Address: strings.Replace(server.address(), "seine:"+escaped, "writer:secret", 1), Log: slog.New(slog.NewTextHandler(&log, nil))}
+	deep := func(i int) *sink.Record {
+		r := sinktest.Record(i)
+		r.Depth = 1000
+		return r
+	}
+	s := open(t, cfg)
+	put(t, s, deep(1), sinktest.Record(2))
+	exec1(t, server, createRefusedSQL("pages_refused")+"; GRANT INSERT ON pages_refused TO writer")
+	put(t, s, deep(3), sinktest.Record(4))
+	shut(t, s)
+	if got := query[string](t, server, "SELECT url FROM pages_refused"); !slices.Equal(got, []string{deep(3).URL}) {
+		t.Errorf("refused: %q", got)
+	}
+	if n := query[int](t, server, "SELECT count(*) FROM pages")[0]; n != 2 {
+		t.Errorf("%d rows, want 2", n)
+	}
+	if n := strings.Count(log.String(), "record is lost"); n != 1 {
+		t.Errorf("%d losses in the log: %s", n, log.String())
 	}
 }
 
