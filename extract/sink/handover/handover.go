@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -391,6 +392,9 @@ func (q *Queue) Stats() Stats {
 	return st
 }
 
+// namedMost is how many of the files that are left Close logs; its error counts all.
+const namedMost = 10
+
 // Close tries once to hand over each file that waits, unless ten fail, waits for
 // the commands, which it kills when ctx ends, and says what was not handed over.
 // No file may come any more.
@@ -406,10 +410,11 @@ func (q *Queue) Close(ctx context.Context) error {
 	q.cancel()
 	if n := q.Stats().Pending; n > 0 {
 		q.mu.Lock()
-		for path := range q.known {
+		left := slices.Sorted(maps.Keys(q.known))
+		q.mu.Unlock()
+		for _, path := range left[:min(len(left), namedMost)] {
 			q.cfg.Log.Warn("a finished file is left; the next start with the same command hands it over", "file", path)
 		}
-		q.mu.Unlock()
 		return errors.Join(fmt.Errorf("handover: %d files were not handed over, the next start with the same command tries again", n), q.Err())
 	}
 	return nil

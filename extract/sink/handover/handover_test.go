@@ -206,6 +206,9 @@ func TestCloseGivesUp(t *testing.T) {
 	if n := q.Stats().Failures - before; n > 190 {
 		t.Errorf("%d tries", n)
 	}
+	if n := strings.Count(b.log.text(), "a finished file is left"); n != namedMost {
+		t.Errorf("%d files are named, want %d", n, namedMost)
+	}
 }
 
 // A command may take the file away; then there is no mark, and marks of files
