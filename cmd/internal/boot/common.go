@@ -12,8 +12,8 @@ import (
 type Common struct {
 	Config      string           `group:"program" placeholder:"FILE" help:"YAML file with values; its keys are the names of flags."`
 	PrintConfig bool             `group:"program" help:"Print the values in effect as YAML, with secrets masked, and exit."`
-	LogLevel    string           `group:"program" enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" placeholder:"LEVEL" placeholder:"LEVEL" placeholder:"LEVEL" placeholder:"LEVEL" help:"Lowest level that is logged: debug, info, warn or error (info)."`
-	LogFormat   string           `group:"program" enum:"text,json" default:"text" placeholder:"FORMAT" placeholder:"FORMAT" placeholder:"FORMAT" placeholder:"FORMAT" placeholder:"FORMAT" help:"Format of the log on stderr: text or json (text)."`
+	LogLevel    string           `group:"program" enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"Lowest level that is logged: debug, info, warn or error (info)."`
+	LogFormat   string           `group:"program" enum:"text,json" default:"text" placeholder:"FORMAT" help:"Format of the log on stderr: text or json (text)."`
 	Version     kong.VersionFlag `group:"program" help:"Print the version and exit."`
 }
 

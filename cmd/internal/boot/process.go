@@ -55,7 +55,7 @@ type ProcessFlags struct {
 // WebFlags say who may do what on a page for people.
 type WebFlags struct {
 	AllowChanges bool     `group:"run" help:"Let people with the token pause, resume, block, retry and change settings on the web page."`
-	WebHost      []string `group:"run" placeholder:"NAME" help:"Name that a proxy serves the web page under (repeat). The page refuses other names. Reading under it needs the token."`
+	WebHost      []string `group:"run" placeholder:"NAME" help:"Name that a proxy serves the web page under. The page refuses other names. Reading under it needs the token. Repeatable."`
 	WebTokenFile string   `group:"run" placeholder:"FILE" help:"File with the token that changes need. Reading needs it too if the address of the web page is not loopback."`
 }
 

@@ -23,7 +23,7 @@ type RedisFlags struct {
 	RedisKey                  string        `group:"redis" placeholder:"FILE" help:"PEM key of this client."`
 	RedisSentinelPasswordFile string        `group:"redis" placeholder:"FILE" help:"File with the password for the sentinels, if they have one."`
 	RedisServerName           string        `group:"redis" placeholder:"NAME" help:"Name that the certificate of the server must have."`
-	Ack                       string        `group:"redis" enum:"master,replica" default:"master" placeholder:"WHO" placeholder:"WHO" placeholder:"WHO" placeholder:"WHO" placeholder:"WHO" help:"Who must acknowledge an admission: the master, or a replica too (${default})."`
+	Ack                       string        `group:"redis" enum:"master,replica" default:"master" placeholder:"WHO" help:"Who must acknowledge an admission: the master, or a replica too (${default})."`
 	Lease                     time.Duration `least:"5s" group:"run" default:"60s" placeholder:"D" help:"Time after which the URLs of a killed fetcher return to the queue. Use the same value for all programs of a crawl (${default})."`
 }
 
