@@ -143,7 +143,7 @@ func (c *deadCountCmd) Run(env *boot.Env, g *cli) error {
 			return err
 		}
 		if c.Cause != "" {
-			if counts[c.Cause] == 0 && c.Cause != frontier.CauseFeed && !slices.Contains(allCauses(), c.Cause) {
+			if err == nil && counts[c.Cause] == 0 && c.Cause != frontier.CauseFeed && !slices.Contains(allCauses(), c.Cause) {
 				return unknownCause(c.Cause)
 			}
 			counts = map[string]int64{c.Cause: counts[c.Cause]}

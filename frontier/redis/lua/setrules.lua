@@ -6,7 +6,7 @@
 --              origins: where theirs take more, all are forgotten and asked for anew
 -- ARGV[3..]    per origin 3: its field (scheme, host and port), ms that its rules
 --              hold, the rules
--- Reply        1, or 0 when there was no room in Redis: the rest is not kept
+-- Reply        1, or 0 when there was no room in Redis: nothing is kept
 -- Cost         O(1) per origin; what is forgotten is freed in the background
 -- Repeat       sets again
 -- Rights that would be missed only after the first write, which is refused where

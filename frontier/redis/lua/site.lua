@@ -1,4 +1,4 @@
--- site: pauses, blocks, caps one site or sets its override.
+-- site: pauses, blocks or caps one site, or sets its override or credentials.
 -- KEYS[1..9]   as in the prelude
 -- KEYS[10..17] the block of the site
 -- KEYS[18,19]  the lists of paused and of blocked sites
@@ -8,7 +8,7 @@
 -- ARGV[3]      its version as the caller knows it, '' = not yet
 -- ARGV[4]      why, for the lists
 -- ARGV[5]      how many fields to change
--- ARGV[6..]    per field 2: paused, blocked, cap or override, and its value,
+-- ARGV[6..]    per field 2: paused, blocked, cap, override or auth, and its value,
 --              '' = none; then the tokens of its leases, when it is blocked
 -- Reply        '' done; else the version of the site, which is another. Error OPEN when
 --              it is to be blocked and lent under a token that is not named
