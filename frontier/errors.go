@@ -4,8 +4,11 @@ import "errors"
 
 // The errors that callers branch on.
 var (
-	// ErrStale: the crawl was deleted or created anew under a running program.
-	ErrStale = errors.New("frontier: this crawl was deleted or created again")
+	// ErrStale: the crawl was deleted or created anew under a running program, or all
+	// of its masters lost their data.
+	ErrStale = errors.New("frontier: this crawl was deleted, created again, or lost with the data of its masters")
+	// ErrLostShard: the master of a shard came back without its data; others have theirs.
+	ErrLostShard = errors.New("frontier: the keys of this shard are gone")
 	// ErrLostFilter: a filter of the shard is missing; admission stops.
 	ErrLostFilter = errors.New("frontier: a Bloom filter of this shard is missing")
 	// ErrLayout: the crawl was created with another layout than this program's.

@@ -38,7 +38,7 @@ type Operated interface {
 func ShardOf(f Crawl, site string) int { return f.Of(canon.FingerprintOf([]byte(site), nil)) }
 
 // EachShard calls do with some shards in turn, nil are all. A shard that does not answer
-// in time is passed over; the error then is of kind ErrPartial and names it.
+// in time, or lost its keys, is passed over; the error then is of kind ErrPartial and names it.
 func EachShard(ctx context.Context, f Crawl, shards []int, do func(k int) error) error {
 	if shards == nil {
 		for k := range f.Shards() {
@@ -50,7 +50,7 @@ func EachShard(ctx context.Context, f Crawl, shards []int, do func(k int) error)
 		err := do(k)
 		switch {
 		case err == nil:
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, ErrLostShard):
 			silent = append(silent, err)
 		default:
 			return err

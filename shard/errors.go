@@ -54,6 +54,9 @@ var (
 	ErrUnfit = errors.New("shard: server not fit for a crawl")
 	// ErrForbidden: our user of Redis may not do what is asked.
 	ErrForbidden = errors.New("shard: not allowed")
+	// ErrEmpty: a server has nothing of a shard that it kept. A call waits until somebody
+	// brings it back; with Config.GiveUp it fails at once.
+	ErrEmpty = errors.New("shard: its keys are gone")
 	// ErrLogin: a server asks for a password, or for another one.
 	ErrLogin = errors.New("shard: not logged in")
 )
@@ -117,7 +120,7 @@ func classify(err error) (f fault, addr string) {
 	switch {
 	case errors.Is(err, redis.ErrClosed), errors.Is(err, errDatabase), errors.Is(err, errNoMaster), errors.As(err, &certificate):
 		return permanent, ""
-	case errors.Is(err, errLoading), errors.Is(err, errReplica), errors.Is(err, ErrUnfit), errors.Is(err, ErrNoBloom): // until it is mended, or another is master
+	case errors.Is(err, errLoading), errors.Is(err, errReplica), errors.Is(err, ErrUnfit), errors.Is(err, ErrNoBloom), errors.Is(err, ErrEmpty): // until it is mended, or another is master
 		return busy, ""
 	case strings.HasPrefix(err.Error(), "redis: can't marshal"): // an argument of a type that has no wire form
 		return permanent, ""

@@ -113,7 +113,7 @@ func (c *Client) insist(ctx context.Context, k int, op, key string, try func(n *
 			c.dialler.peer(n.Options().Addr).breaks.Add(1)
 		}
 		asking = f == ask
-		if f == permanent {
+		if f == permanent || c.cfg.GiveUp > 0 && errors.Is(err, ErrEmpty) {
 			return &Error{Shard: k, Op: op, Err: c.allowed(n, err)}
 		}
 		c.retries[f].Inc()

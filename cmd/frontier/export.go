@@ -36,7 +36,10 @@ func (c *exportCmd) Run(env *boot.Env, g *cli) error {
 	}
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		total, err := f.Stats(ctx)
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // some are silent, and named in the end
+		var partial error
+		if errors.Is(err, frontier.ErrLostShard) {
+			partial = fmt.Errorf("%w: %w", frontier.ErrPartial, err)
+		} else if err != nil && !errors.Is(err, context.DeadlineExceeded) { // some are silent, and named in the end
 			return err
 		}
 		settings, err := f.Refresh(ctx)
@@ -51,11 +54,10 @@ func (c *exportCmd) Run(env *boot.Env, g *cli) error {
 			return err
 		}
 		var left ask.Left
-		var partial error
 		err = replace(c.File, func(w io.Writer) (err error) {
 			left, err = c.write(ctx, f, w)
 			if errors.Is(err, frontier.ErrPartial) {
-				partial, err = err, nil
+				partial, err = errors.Join(partial, err), nil
 			}
 			return err
 		})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ func (c *shardsCmd) Run(env *boot.Env, g *cli) error {
 				state := "ready"
 				switch {
 				case p.Silent:
-					row(w, p.Shard, p.Slot, p.Master, "-", "-", "-", "-", "-", "-", "-", "silent")
+					row(w, p.Shard, p.Slot, p.Master, "-", "-", "-", "-", "-", "-", "-", cmp.Or(p.Fault, "silent"))
 					continue
 				case p.Memory.Limit > 0 && p.Memory.Used >= p.Memory.Limit:
 					state = "full"

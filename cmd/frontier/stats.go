@@ -77,7 +77,7 @@ func showReport(w io.Writer, r *frontier.Report) {
 	t := r.Total
 	row(w, "crawl", fmt.Sprintf("%s, %s, %s", r.Crawl, r.State, boot.Number(int64(r.Layout.Shards), "shard")))
 	for i := range r.Shards {
-		if s := &r.Shards[i]; s.Silent {
+		if s := &r.Shards[i]; s.Silent && s.Fault == "" {
 			row(w, "SILENT", fmt.Sprintf("shard %d does not answer and is not counted", s.Shard))
 		}
 		if s := &r.Shards[i]; s.Fault != "" {
@@ -85,7 +85,11 @@ func showReport(w io.Writer, r *frontier.Report) {
 			if s.Master != "" {
 				by = " by " + s.Master
 			}
-			row(w, "REFUSED", fmt.Sprintf("shard %d%s: %s", s.Shard, by, s.Fault))
+			if s.Silent {
+				row(w, "NOT COUNTED", fmt.Sprintf("shard %d%s: %s", s.Shard, by, s.Fault))
+			} else {
+				row(w, "REFUSED", fmt.Sprintf("shard %d%s: %s", s.Shard, by, s.Fault))
+			}
 		}
 	}
 	for _, key := range r.Lost {

@@ -152,6 +152,7 @@ type checker struct {
 	filters  bloom.Set
 	epoch    string    // of the shard, "" when it is missing
 	lost     []string  // keys of filters that are missing
+	empty    bool      // nothing of the shard is there
 	contents bloom.Set // the filter of contents, of no key where there is none
 
 	parser *canon.Parser
@@ -163,7 +164,7 @@ type checker struct {
 // the epoch: then nothing else can be judged.
 func (c *checker) checkMeta(ctx context.Context) (alive bool, err error) {
 	root, err := c.f.Root(ctx, c.k)
-	if err != nil && !errors.Is(err, frontier.ErrStale) {
+	if err != nil && !errors.Is(err, frontier.ErrStale) && !errors.Is(err, frontier.ErrLostShard) {
 		return false, err
 	}
 	h, e := c.client.Hash(ctx, c.k, c.keys.Meta())
@@ -172,7 +173,17 @@ func (c *checker) checkMeta(ctx context.Context) (alive bool, err error) {
 	case e != nil:
 		return false, e
 	case h["epoch"] == "" && err == nil && !root.Deleting:
-		c.report.fault(c.keys.Meta(), "the epoch is missing: every call is refused")
+		if c.filters, e = c.f.FilterSet(ctx, c.k); e == nil {
+			c.lost, e = c.f.LostFilters(ctx, c.filters)
+		}
+		if e != nil {
+			return false, e
+		}
+		if c.empty = len(c.lost) == len(c.filters.All()); c.empty {
+			c.report.fault(c.keys.Meta(), "%s", c.f.LossOf(ctx, c.k))
+		} else {
+			c.report.fault(c.keys.Meta(), "the epoch is missing: every call is refused")
+		}
 		c.report.note("all else was not judged: without its epoch the shard answers nothing")
 		c.todo.meta = shard.Fields{"epoch", ""}
 		return false, nil

@@ -118,12 +118,18 @@ func (c *checker) mendMeta(ctx context.Context) error {
 		if root.Paused {
 			paused = "1"
 		}
+		if c.empty {
+			if err := c.f.ReserveShard(ctx, c.k); err != nil {
+				return err
+			}
+			c.sum.mended(c.keys.FilterKey(0, 0), "the shard starts again with empty filters: it fetches URLs that it knew again where they are found")
+		}
 		each, contents, err := c.f.FoundKeys(ctx, c.k)
 		if err != nil {
 			return err
 		}
 		// Without knowing whether rules bind, admission looks for them.
-		set := shard.Fields{"epoch", c.f.Epoch(), "rev", root.Rev, "paused", paused, "ruled", "1"}
+		set := shard.Fields{"epoch", c.f.Epoch(), "rev", root.Rev, "paused", paused, "ruled", "1", "layout", root.Layout}
 		if each > 1 {
 			set = append(set, "keys", strconv.Itoa(each))
 		}

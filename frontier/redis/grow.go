@@ -78,7 +78,11 @@ func (f *Frontier) withRoom(ctx context.Context, fam *family, k int, op string, 
 	full := false
 	for range roomTries {
 		each := max(int(fam.each[k].Load()), 1)
-		keys, err := call(each, f.room(fam, each, full))
+		var keys []string
+		err := f.attempt(ctx, k, op, func(context.Context) (err error) {
+			keys, err = call(each, f.room(fam, each, full))
+			return err
+		})
 		switch code, number := shard.Code(err); code {
 		case "KEYS":
 			fam.each[k].Store(shard.Int(number))
@@ -158,6 +162,12 @@ func (f *Frontier) reserveKeys(ctx context.Context, fam *family, k, from, to int
 		}
 		return nil
 	})
+}
+
+// ReserveShard makes empty filters of known URLs for shard k, which lost them with all its
+// keys. Cost: a call a filter.
+func (f *Frontier) ReserveShard(ctx context.Context, k int) error {
+	return f.reserveKeys(ctx, &f.urls, k, 0, 1)
 }
 
 // setEach says in the meta of shard k that each filter of a family has to keys, unless

@@ -136,14 +136,17 @@ func (f *Frontier) statsOf(ctx context.Context, wait time.Duration, beside bool)
 			continue
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case short.Err() == nil && !beside, errors.Is(err, frontier.ErrStale), errors.Is(err, shard.ErrLogin):
+		case short.Err() == nil && !beside && !errors.Is(err, frontier.ErrLostShard), errors.Is(err, frontier.ErrStale), errors.Is(err, shard.ErrLogin):
 			return nil, err
 		}
 		if last != nil {
 			out[k] = (*last)[k]
 		}
 		out[k].Shard, out[k].Silent = k, true
-		if !errors.Is(err, context.DeadlineExceeded) {
+		var lost loss
+		if errors.As(err, &lost) {
+			out[k].Fault = string(lost)
+		} else if !errors.Is(err, context.DeadlineExceeded) {
 			out[k].Fault = err.Error()
 		}
 	}

@@ -172,7 +172,11 @@ func (f *Frontier) callWhole(ctx context.Context, k int, s *shard.Script, keys [
 	if err := f.awaitRights(ctx, k); err != nil {
 		return nil, err
 	}
-	reply, err := f.run(ctx, k, s, keys, args...)
+	var reply any
+	err := f.attempt(ctx, k, s.Name, func(ctx context.Context) (err error) {
+		reply, err = f.run(ctx, k, s, keys, args...)
+		return err
+	})
 	if err != nil {
 		return nil, f.refusal(k, s.Name, err)
 	}

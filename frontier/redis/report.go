@@ -200,9 +200,13 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 	keys := f.keys[k]
 	s := frontier.ShardStats{Shard: k, Slot: shard.Slot(f.shards.Tag(k))}
 	low, high, longest := f.marks(k, f.settings.Load())
-	reply, err := f.client.Run(ctx, k, statsScript, []string{
-		keys.Meta(), keys.Stats(), keys.Leases(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held(),
-	}, f.epoch, low, high, longest)
+	var reply any
+	err := f.attempt(ctx, k, "stats", func(ctx context.Context) (err error) {
+		reply, err = f.client.Run(ctx, k, statsScript, []string{
+			keys.Meta(), keys.Stats(), keys.Leases(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held(),
+		}, f.epoch, low, high, longest)
+		return err
+	})
 	if err != nil {
 		return s, f.refusal(k, "stats", err)
 	}

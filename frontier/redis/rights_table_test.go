@@ -144,7 +144,7 @@ func (d *denier) state(keys []any) map[string]string {
 var commandsBefore = map[string]bool{"HMGET": true, "TIME": true, "HGET": true, "EXISTS": true, "BF.MEXISTS": true, "BF.CARD": true, "BF.INFO": true}
 
 // answers are the error replies of scripts themselves.
-var answers = regexp.MustCompile(`^(ERR )?(STALE|KEYS|GROW|LOST|OPEN|UNSET) `)
+var answers = regexp.MustCompile(`^(ERR )?(STALE|EMPTY|KEYS|GROW|LOST|OPEN|UNSET) `)
 
 var (
 	refused    = regexp.MustCompile(`user executing the script|ACL failure|NOPERM`)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,12 +50,18 @@ func Create(ctx context.Context, client *shard.Client, crawl string, layout fron
 		return nil, err
 	}
 	r, err := readRoot(ctx, client, crawl)
-	if errors.Is(err, frontier.ErrNoCrawl) || r != nil && r.state == stateCreating {
+	epoch, rev := "", int64(0)
+	if errors.Is(err, frontier.ErrNoCrawl) { // perhaps its master lost it, and shards are there
+		if epoch, rev, err = survivors(ctx, attach(client, crawl, layout, "")); err != nil {
+			return nil, err
+		}
+	}
+	if r == nil || r.state == stateCreating {
 		if err = begin(ctx, client, crawl, layout); err != nil {
 			return nil, err
 		}
 	}
-	if r, err = claimRoot(ctx, client, crawl, layout, settings); err != nil {
+	if r, err = claimRoot(ctx, client, crawl, layout, settings, epoch, max(rev, 1)); err != nil {
 		return nil, err
 	}
 	f := attach(client, crawl, r.layout, r.epoch)
@@ -112,8 +119,8 @@ func begin(ctx context.Context, client *shard.Client, crawl string, layout front
 }
 
 // claimRoot writes the root of a new crawl, or finds the one that somebody
-// began and did not finish.
-func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout frontier.Layout, settings frontier.Settings) (*root, error) {
+// began and did not finish. With an epoch it is that of shards which lost their root.
+func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout frontier.Layout, settings frontier.Settings, epoch string, rev int64) (*root, error) {
 	text, err := json.Marshal(layout)
 	if err != nil {
 		return nil, err
@@ -122,10 +129,13 @@ func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout f
 	if err != nil {
 		return nil, err
 	}
-	epoch := rand.Text()
+	known := epoch != ""
+	if !known {
+		epoch = rand.Text()
+	}
 	if _, err := changeRoot(ctx, client, crawl, shard.Fields{"epoch", ""}, shard.Fields{
 		"epoch", epoch, "state", stateCreating, "layout", string(text), "settings", string(set),
-		"rev", "1", "created", time.Now().UTC().Format(time.RFC3339),
+		"rev", strconv.FormatInt(rev, 10), "created", time.Now().UTC().Format(time.RFC3339),
 	}); err != nil {
 		return nil, err
 	}
@@ -133,7 +143,7 @@ func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout f
 	if err != nil {
 		return nil, err
 	}
-	if r.epoch == epoch {
+	if r.epoch == epoch && !known {
 		return r, nil
 	}
 	switch r.state {
@@ -168,7 +178,7 @@ func (f *Frontier) prepare(ctx context.Context, k int, r *root, filters *bloom.F
 	}
 	meta := f.keys[k].Meta()
 	if _, err := f.client.CompareAndSet(ctx, k, meta, shard.Fields{"epoch", ""},
-		shard.Fields{"epoch", r.epoch, "rev", strconv.FormatInt(r.rev, 10)}); err != nil {
+		shard.Fields{"epoch", r.epoch, "rev", strconv.FormatInt(r.rev, 10), "layout", r.raw["layout"]}); err != nil {
 		return err
 	}
 	has, err := f.client.Hash(ctx, k, meta)
@@ -189,6 +199,11 @@ func Open(ctx context.Context, client *shard.Client, crawl string, want *frontie
 		return nil, err
 	}
 	r, err := readRoot(ctx, client, crawl)
+	if errors.Is(err, frontier.ErrNoCrawl) {
+		if names, failed := Names(ctx, client); failed == nil && slices.Contains(names, crawl) {
+			return nil, fmt.Errorf("%w: it is on the list of crawls; unless it was deleted, %s", err, rootLoss(ctx, client, crawl))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (f *Frontier) Refresh(ctx context.Context) (*frontier.Settings, error) {
 func (f *Frontier) root(ctx context.Context) (*root, error) {
 	r, err := readRoot(ctx, f.client, f.crawl)
 	if errors.Is(err, frontier.ErrNoCrawl) {
-		return nil, fmt.Errorf("%w: %s", frontier.ErrStale, f.crawl)
+		return nil, f.lostRoot(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -168,6 +168,9 @@ func (f *Frontier) publishTo(ctx context.Context, k int, r *root) error {
 		h, err := f.client.Hash(ctx, k, f.keys[k].Meta())
 		if err != nil {
 			return err
+		}
+		if h["epoch"] == "" {
+			return nil // a shard that lost its keys: a repair copies the root
 		}
 		if h["epoch"] != f.epoch {
 			return &shard.Error{Shard: k, Op: "publish", Err: frontier.ErrStale}

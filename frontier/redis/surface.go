@@ -26,6 +26,7 @@ func (f *Frontier) Keys(k int) shard.Keys { return f.keys[k] }
 // RootOf is what the root of a crawl says of a shard.
 type RootOf struct {
 	Rev      string
+	Layout   string
 	Paused   bool
 	Deleting bool
 }
@@ -37,7 +38,7 @@ func (f *Frontier) Root(ctx context.Context, k int) (RootOf, error) {
 	if err != nil {
 		return RootOf{}, err
 	}
-	return RootOf{Rev: r.raw["rev"], Paused: r.pausedIn(k), Deleting: r.state == stateDeleting}, nil
+	return RootOf{Rev: r.raw["rev"], Layout: r.raw["layout"], Paused: r.pausedIn(k), Deleting: r.state == stateDeleting}, nil
 }
 
 // PreludeScript is a script that starts with the prelude of this package. reads

@@ -8,7 +8,8 @@
 --             middle if it empties one and looks at it again. With a key that is
 --             always missing no script runs until the slot has moved.
 -- ARGV[1]     epoch of the crawl that the caller works on
--- Reply       error STALE if the shard belongs to another epoch, else the script's
+-- Reply       error STALE if the shard belongs to another epoch, EMPTY if it has
+--             none, else the script's
 -- Cost        O(1); place and rise O(log sites of the shard)
 -- Repeat      writes nothing by itself; place and rise set, they do not add
 local call, KEYS, ARGV = redis.call, KEYS, ARGV -- locals are faster than globals
@@ -26,6 +27,7 @@ local meta = call('HMGET', META, 'epoch', 'rev', 'paused', 'tick', 'quiet', 'rul
 local epoch, rev, paused = meta[1], meta[2], meta[3]
 local tick, quiet = tonumber(meta[4]) or 0, tonumber(meta[5]) or 0
 local ruled, turn, ahead, keys, heavy = meta[6], tonumber(meta[7]) or 0, tonumber(meta[8]) or 0, meta[9], meta[10]
+if not epoch then return redis.error_reply('EMPTY the shard has no epoch') end
 if epoch ~= ARGV[1] then return redis.error_reply('STALE another creation of the crawl') end
 
 -- CLOCK is what the clock shows, ms, ahead of the server's where that was set

@@ -6,7 +6,8 @@
 -- KEYS[8]     held
 -- ARGV[1]     epoch
 -- ARGV[2..4]  the memory marks, as in marks.lua
--- Reply       error STALE if the shard belongs to another epoch; else {sites
+-- Reply       error STALE if the shard belongs to another epoch, EMPTY if it has
+--             none; else {sites
 --             ready, sites held, leases, paused 1 or 0, the fields of stats,
 --             {bytes that the server uses, its maxmemory, 1 above the marks or 0,
 --             the bar, 0 = none, the longest queue, 0 = not known}}
@@ -18,6 +19,7 @@ local low, high, elsewhere = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV
 
 local meta = call('HMGET', META, 'epoch', 'paused')
 local epoch, paused = meta[1], meta[2]
+if not epoch then return redis.error_reply('EMPTY the shard has no epoch') end
 if epoch ~= ARGV[1] then return redis.error_reply('STALE another creation of the crawl') end
 
 local ready = 0
