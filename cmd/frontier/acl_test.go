@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"seine/shard"
 	"seine/shard/shardtest"
 )
 
@@ -69,7 +70,8 @@ func TestRoles(t *testing.T) {
 
 		d := sit(t, s)
 		read, seed, operate := d.as("news", "read"), d.as("news", "seed"), d.as("news", "operate")
-		urls := " --seed " + web.URL + "/ --seed " + web.URL + "/dead"
+		secret := strings.Replace(web.URL, "://", "://usr:sesame@", 1) + "/"
+		urls := " --seed " + secret + " --seed " + web.URL + "/dead"
 		dump := t.TempDir()
 
 		seed.refused(3, "seed --crawl news --shards 2"+urls, "user news-seed")
@@ -90,8 +92,16 @@ func TestRoles(t *testing.T) {
 				t.Errorf("a fetcher as %s: code %d, %s", role, code, log)
 			}
 		}
+		feed := shard.FeedKey("news")
+		client := d.open("news").Client()
+		if _, err := client.Do(t.Context(), 0, feed, "LPUSH", feed, secret); err != nil {
+			t.Fatal(err)
+		}
 		if code, log := run("fetch"); code != 0 {
 			t.Errorf("a fetcher: code %d, %s", code, log)
+		}
+		if left, err := client.Do(t.Context(), 0, feed, "LLEN", feed); left != int64(0) || err != nil {
+			t.Errorf("%v elements are left in the feed: %v", left, err)
 		}
 
 		read.ok("stats --crawl news", "done 31", "dead 1")
