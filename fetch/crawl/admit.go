@@ -3,10 +3,13 @@ package crawl
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -33,39 +36,29 @@ type acknowledger interface{ answered(v frontier.Verdict) }
 // candidate is a URL on its way to its shard, and who waits for the verdict. There
 // are many, so most are kept in short: links of a page have all in common but this.
 type candidate struct {
-	fingerprint canon.Fingerprint
-	url, site   string
-	from        acknowledger
-	rest        *candidateRest // what few have; nil: it is a plain link of a page
-	class       uint8
-	once        bool // it does not wait for room
+	work.Candidate
+	from acknowledger
+	once bool // it does not wait for room
 }
 
-// candidateRest is the whole of a candidate that is more than a plain link.
-type candidateRest struct {
-	frontier.Candidate
-	within time.Duration // a known URL is fetched again so soon at the latest, 0 = as it is anyway
-}
-
-// candidateOf keeps the whole of c.
-func candidateOf(c frontier.Candidate, from acknowledger) candidate {
-	return candidate{fingerprint: c.Fingerprint, url: c.URL, site: c.Site, from: from, rest: &candidateRest{Candidate: c}}
+// arrival is candidates that came together, in memory of theirs.
+type arrival struct {
+	from       acknowledger
+	once       bool
+	candidates []work.Candidate
 }
 
 // whole is what the frontier is told of the candidate.
 func (l *candidate) whole() frontier.Candidate {
-	if l.rest != nil {
-		return l.rest.Candidate
+	if l.Rest != nil {
+		return l.Rest.Candidate
 	}
 	p := l.from.(*page)
 	return frontier.Candidate{
-		URL: l.url, Site: l.site, Fingerprint: l.fingerprint, Priority: l.class,
+		URL: l.URL, Site: l.Site, Fingerprint: l.Fingerprint, Priority: l.Class,
 		Depth: p.linkDepth, Referrer: p.referrer,
 	}
 }
-
-// again reports whether the URL is wanted once more although it is known.
-func (l *candidate) again() bool { return l.rest != nil && l.rest.Again != "" }
 
 // admitter gathers candidates of many pages for one shard and admits them in
 // groups: while one call is under way the next group grows. Candidates that found
@@ -77,10 +70,10 @@ type admitter struct {
 	wake chan struct{}
 
 	mu          sync.Mutex
-	waiting     [][]candidate // as pages brought them, in memory of theirs
-	calling     int           // candidates under way
-	parkedCount int           // candidates that found no room
-	refusedAt   time.Time     // when candidates that do not ask again found none, and none was admitted since
+	waiting     []arrival
+	calling     int       // candidates under way
+	parkedCount int       // candidates that found no room
+	refusedAt   time.Time // when candidates that do not ask again found none, and none was admitted since
 
 	unacked atomic.Int64 // since when no replica acknowledged an admission, Unix ms, 0 = one did
 
@@ -94,10 +87,10 @@ type admitter struct {
 
 func newAdmitter(l *shardLoop) *admitter { return &admitter{loop: l, wake: make(chan struct{}, 1)} }
 
-// add takes candidates over, with their memory.
-func (a *admitter) add(candidates []candidate) {
+// add takes candidates over, with their memory. Once says that they do not wait for room.
+func (a *admitter) add(from acknowledger, once bool, candidates []work.Candidate) {
 	a.mu.Lock()
-	a.waiting = append(a.waiting, candidates)
+	a.waiting = append(a.waiting, arrival{from, once, candidates})
 	a.mu.Unlock()
 	select {
 	case a.wake <- struct{}{}:
@@ -144,14 +137,16 @@ func (a *admitter) takeWaiting(spare []candidate) []candidate {
 	defer a.mu.Unlock()
 	lists := 0
 	for lists < len(a.waiting) && len(group) < maxAdmit {
-		some := a.waiting[lists]
-		n := min(len(some), maxAdmit-len(group))
-		group = append(group, some[:n]...)
-		if n < len(some) {
-			a.waiting[lists] = some[n:]
+		some := &a.waiting[lists]
+		n := min(len(some.candidates), maxAdmit-len(group))
+		for _, c := range some.candidates[:n] {
+			group = append(group, candidate{c, some.from, some.once})
+		}
+		if n < len(some.candidates) {
+			some.candidates = some.candidates[n:]
 			break
 		}
-		a.waiting[lists] = nil
+		*some = arrival{}
 		lists++
 	}
 	if a.waiting = a.waiting[lists:]; len(a.waiting) == 0 {
@@ -179,15 +174,15 @@ func (g *admitGroup) set(candidates []candidate, keep bool) {
 	clear(g.first)
 	for i := range candidates {
 		c := &candidates[i]
-		at, known := g.first[c.fingerprint]
-		if !known || c.again() {
+		at, known := g.first[c.Fingerprint]
+		if !known || c.IsAgain() {
 			at = len(g.batch)
 			g.batch = append(g.batch, c.whole())
-			if !c.again() {
-				g.first[c.fingerprint] = at
+			if !c.IsAgain() {
+				g.first[c.Fingerprint] = at
 			}
 		}
-		g.batch[at].Waits = g.batch[at].Waits || c.rest != nil && (c.rest.Waits || c.rest.Seed) || keep
+		g.batch[at].Waits = g.batch[at].Waits || c.Rest != nil && (c.Rest.Waits || c.Rest.Seed) || keep
 		g.of = append(g.of, at)
 	}
 	g.verdicts = append(g.verdicts[:0], make([]frontier.Verdict, len(g.batch))...)
@@ -321,7 +316,7 @@ func (a *admitter) setMute(candidates []candidate) {
 	} else if a.loop.crawler.isCrowded() {
 		for i := range a.parked {
 			if p, ok := a.parked[i].from.(*page); ok {
-				p.mute.Store(true)
+				p.silent.Store(true)
 			}
 			a.parked[i].from.answered(frontier.Full)
 		}
@@ -432,6 +427,34 @@ func (a *admitter) apply(g *admitGroup) {
 	}
 }
 
+// renew brings forward when URLs of a group that are known are fetched again. It is
+// a hint: a shard that is silent meanwhile does not get it.
+func (a *admitter) renew(ctx context.Context, g *admitGroup) error {
+	var list []frontier.Renewal
+	for i := range g.candidates {
+		c := g.candidates[i].Rest
+		if c == nil || c.Within == 0 || g.verdicts[g.of[i]] != frontier.Seen {
+			continue
+		}
+		key := c.Fingerprint.Key
+		if c.Sitemap {
+			key = c.Request().Key
+		}
+		list = append(list, frontier.Renewal{Site: c.Site, Key: key, Within: c.Within})
+	}
+	if list == nil {
+		return nil
+	}
+	slices.SortStableFunc(list, func(x, y frontier.Renewal) int { return strings.Compare(x.Site, y.Site) })
+	short, cancel := context.WithTimeout(ctx, admitPatience)
+	defer cancel()
+	err := a.loop.crawler.cfg.Frontier.Renew(short, a.loop.shard, list)
+	if err != nil && ctx.Err() == nil && short.Err() != nil && !errors.Is(err, frontier.ErrStale) {
+		return nil
+	}
+	return err
+}
+
 // noteRefusal keeps when candidates that do not ask again found no room. Without
 // some of those others were admitted.
 func (a *admitter) noteRefusal(gone bool) {
@@ -469,9 +492,7 @@ func (c *Crawler) admitAll(ctx context.Context, candidates []frontier.Candidate,
 	}
 	q := &admitRequest{left: len(candidates), done: make(chan struct{})}
 	for _, cand := range candidates {
-		l := candidateOf(cand, q)
-		l.once = once
-		c.loopOf(cand.Fingerprint).admitter.add([]candidate{l})
+		c.loopOf(cand.Fingerprint).admitter.add(q, once, []work.Candidate{work.CandidateOf(cand)})
 	}
 	select {
 	case <-q.done:

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"seine/fetch/crawl/internal/work"
 )
 
 // Aside is the sites of one cause that were set aside: their URLs wait.
@@ -32,21 +34,21 @@ func newAsideLog() *asideLog { return &asideLog{causes: make(map[string]*asideCa
 
 // add notes that a site is set aside, or stays so, and says whether it is the first
 // of its cause. giveUp is when it is given up, zero = never.
-func (al *asideLog) add(f failure, fresh bool, giveUp time.Time) (first bool) {
+func (al *asideLog) add(f work.Failure, fresh bool, giveUp time.Time) (first bool) {
 	al.mu.Lock()
 	defer al.mu.Unlock()
 	if giveUp.After(al.giveUp) {
 		al.giveUp = giveUp
 	}
-	c := al.causes[f.cause]
+	c := al.causes[f.Cause]
 	if first = c == nil; first {
 		c = &asideCause{told: 1, at: time.Now()}
-		al.causes[f.cause] = c
+		al.causes[f.Cause] = c
 	}
 	if fresh || first {
 		c.Sites++
 	}
-	c.Text = f.text
+	c.Text = f.Text
 	return first
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
 
@@ -20,9 +21,7 @@ const (
 )
 
 const (
-	maxAdaptive   = 60 * time.Second
-	maxRetryAfter = time.Hour
-	maxBackoff    = time.Hour
+	maxAdaptive = 60 * time.Second
 	// minAdaptive is the delay that the first refusal of a site without one sets.
 	minAdaptive = time.Second
 	// startSlack bounds how long after it was sent a request may count as begun.
@@ -142,22 +141,14 @@ func (sc *siteClock) answered() {
 	}
 }
 
-// failure is what a request that failed says about its site.
-type failure struct {
-	slower bool          // the site wants, or needs, fewer requests: 429, 503, a timeout, a reset
-	after  time.Duration // how long it asked to be left alone, 0 = it did not
-	cause  string        // of a bounded set, for the log
-	text   string
-}
-
 // refused counts a failure of a request that began then, and doubles the delay
 // for one that says so: once for all requests that were under way together.
-func (sc *siteClock) refused(began time.Time, f failure) {
+func (sc *siteClock) refused(began time.Time, f work.Failure) {
 	sc.failures++
-	if f.after > 0 {
-		sc.holdUntil(time.Now().Add(min(f.after, maxRetryAfter)))
+	if f.After > 0 {
+		sc.holdUntil(time.Now().Add(min(f.After, work.MaxRetryAfter)))
 	}
-	if !f.slower || began.Before(sc.doubled) {
+	if !f.Slower || began.Before(sc.doubled) {
 		return
 	}
 	d, _ := sc.delay()
@@ -173,7 +164,7 @@ const asideAfter = 5
 // Where it is given up after so long in all, it is never kept waiting longer
 // than that at once.
 func (sc *siteClock) setAside(backoff, giveUp time.Duration, givesUp bool) {
-	d := doubled(backoff, sc.failures-asideAfter)
+	d := work.Doubled(backoff, sc.failures-asideAfter)
 	if givesUp {
 		d = min(d, giveUp)
 	}
@@ -184,25 +175,9 @@ func (sc *siteClock) setAside(backoff, giveUp time.Duration, givesUp bool) {
 func (sc *siteClock) asideSoFar(backoff time.Duration) time.Duration {
 	var d time.Duration
 	for i := range min(sc.failures-asideAfter, 64) {
-		d += doubled(backoff, i)
+		d += work.Doubled(backoff, i)
 	}
 	return d
-}
-
-// doubled is d doubled n times, at most maxBackoff.
-func doubled(d time.Duration, n int) time.Duration {
-	for ; n > 0 && d < maxBackoff; n-- {
-		d *= 2
-	}
-	return min(d, maxBackoff)
-}
-
-// retryDelay is how long the n-th retry (from 0) of a URL waits: backoff,
-// doubling up to an hour, and up to half as long again so that a site's retries
-// do not come back as one.
-func retryDelay(backoff time.Duration, n int) time.Duration {
-	d := doubled(backoff, n)
-	return d + time.Duration(rand.Float64()*float64(d)/2)
 }
 
 // deadSites remembers sites that were given up, so that what they still have is

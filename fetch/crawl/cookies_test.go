@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/canon"
 	"seine/frontier/memory"
@@ -93,7 +94,7 @@ func TestCookiesOff(t *testing.T) {
 	})
 	r.seed("http://one.example/")
 	r.run()
-	if e := r.store.by(t)["http://one.example/"].Error; e == nil || e.Class != causeRedirectLoop || !strings.HasSuffix(e.Text, ": a, b") || strings.Contains(e.Text, "secret") {
+	if e := r.store.by(t)["http://one.example/"].Error; e == nil || e.Class != work.CauseRedirectLoop || !strings.HasSuffix(e.Text, ": a, b") || strings.Contains(e.Text, "secret") {
 		t.Errorf("%+v", e)
 	}
 	if c := w.sent(t, "one.example", "/"); c != "" {
@@ -153,7 +154,7 @@ func TestCookieLoops(t *testing.T) {
 	r.run()
 	for path, want := range map[string]int{"same": 2, "new": 6, "toggle": 2} {
 		got := r.store.of("http://" + path + ".example/" + path)
-		if len(got) != want || got[want-1].Error == nil || got[want-1].Error.Class != causeRedirectLoop {
+		if len(got) != want || got[want-1].Error == nil || got[want-1].Error.Class != work.CauseRedirectLoop {
 			t.Errorf("%s: %d records, want %d: %+v", path, len(got), want, got)
 		}
 	}

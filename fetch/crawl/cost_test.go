@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
-
-	"seine/frontier"
 )
 
 // BenchmarkCost splits what a page costs beside its request and its record, in
@@ -34,20 +32,4 @@ func cpuPerPage(b *testing.B, body []byte) float64 {
 		crawlPages(b, body, nil)
 	}
 	return float64((cpuTime() - from).Nanoseconds()) / float64(b.N*benchSites*benchPages)
-}
-
-// BenchmarkDigest is what the digest of a page costs, by its kind.
-func BenchmarkDigest(b *testing.B) {
-	page := bytes.Repeat([]byte("<p>Words that lead nowhere.</p>\n"), 2048)
-	for _, kind := range []string{frontier.DigestXXH3, frontier.DigestSHA256, frontier.DigestNone} {
-		b.Run(kind, func(b *testing.B) {
-			var d digest
-			for b.Loop() {
-				d.begin(kind)
-				d.write(page)
-				d.text()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(page)>>10), "ns/KB")
-		})
-	}
 }

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"seine/fetch"
+	"seine/fetch/crawl/internal/work"
 	"seine/fetch/robots"
 	"seine/frontier"
 	"seine/frontier/canon"
@@ -62,9 +63,9 @@ type Crawler struct {
 	bottleneck bottleneck
 	rate       rateMeter
 	robots     *robotsCache
-	readers    sync.Pool // of *urlReader, for visits that hold no worker
-	digests    sync.Pool // of *digest
-	policy     atomic.Pointer[policy]
+	readers    sync.Pool // of *work.Reader, for shard loops
+	policy     atomic.Pointer[work.Policy]
+	work       *work.Config
 	count      *counters
 	handling   *handling // nil without a Handler
 	deadSites  *deadSites
@@ -116,12 +117,13 @@ func New(cfg Config) (*Crawler, error) {
 	}
 	c.flow = newFlow(&c.cfg, c.notifyHungry)
 	c.budget.need = make(chan struct{}, 1)
-	pol, err := newPolicy(cfg.Frontier.Settings())
+	pol, err := work.NewPolicy(cfg.Frontier.Settings())
 	if err != nil {
 		return nil, err
 	}
 	c.policy.Store(pol)
-	c.readers.New = func() any { return c.newURLReader() }
+	c.readers.New = func() any { return c.newReader() }
+	c.work = c.newWork()
 	c.agenda = newAgenda(cfg.Concurrency, (*worker).serve, c.newWorker, c.notifyHungry)
 	c.preparer, _ = cfg.Fetcher.(preparer)
 	for k := range cfg.Frontier.Shards() {
@@ -195,7 +197,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	for _, l := range c.loops {
 		loops.Go(func() { l.run(c.ctx) })
 		rear.Go(func() { l.admitter.run(back) })
-		rear.Go(func() { l.asker.run(back) })
+		rear.Go(func() { l.deduper.run(back) })
 		rear.Go(func() { l.settler.run(back) })
 		rear.Go(func() { l.rules.run(back) })
 	}
@@ -359,7 +361,7 @@ func (c *Crawler) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pol, err := newPolicy(s)
+	pol, err := work.NewPolicy(s)
 	if err != nil {
 		c.cfg.Log.Error("settings of the crawl are unusable, going on with the last ones", "err", err)
 		return nil
@@ -370,6 +372,6 @@ func (c *Crawler) refresh(ctx context.Context) error {
 
 // robotsAgent is our name in robots.txt.
 func (c *Crawler) robotsAgent() string {
-	s := c.policy.Load().settings
+	s := c.policy.Load().Settings
 	return cmp.Or(robots.Token(s.RobotsAgent), robots.Token(s.UserAgent), c.cfg.Agent)
 }

@@ -14,6 +14,7 @@ import (
 	"seine/extract/fields"
 	"seine/extract/simhash"
 	"seine/extract/sink"
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/memory"
 )
@@ -74,7 +75,7 @@ func TestMaxPages(t *testing.T) {
 				crawler := r.run()
 				ended := int64(0)
 				for _, rec := range r.store.by(t) {
-					if rec.Error == nil || rec.Error.Class != causeRobots {
+					if rec.Error == nil || rec.Error.Class != work.CauseRobots {
 						ended++
 					}
 				}
@@ -193,7 +194,7 @@ func TestRedirects(t *testing.T) {
 	if target.Redirects != 1 || target.Depth != 2 || string(target.Meta) != `{"k":1}` || target.Status != 200 {
 		t.Errorf("target: %+v", target)
 	}
-	if rec := got["http://b.example/self"]; rec.Error == nil || rec.Error.Class != causeRedirectLoop || rec.Depth != 3 || rec.Meta != nil {
+	if rec := got["http://b.example/self"]; rec.Error == nil || rec.Error.Class != work.CauseRedirectLoop || rec.Depth != 3 || rec.Meta != nil {
 		t.Errorf("redirect to itself: %+v", rec)
 	}
 	if w.times("http://b.example/%63hain") != 1 {
@@ -208,7 +209,7 @@ func TestRedirects(t *testing.T) {
 	if rec := got["http://b.example/bad"]; strings.Contains(rec.Location, "u:p") || rec.Location == "" {
 		t.Errorf("a Location that is none: %+v", rec)
 	}
-	if rec := got["http://d.example/h10"]; rec.Error == nil || rec.Error.Class != causeRedirectLoop || rec.Redirects != 10 {
+	if rec := got["http://d.example/h10"]; rec.Error == nil || rec.Error.Class != work.CauseRedirectLoop || rec.Redirects != 10 {
 		t.Errorf("end of a chain: %+v", rec)
 	}
 	if _, more := got["http://d.example/h11"]; more {
@@ -246,7 +247,7 @@ func TestRetries(t *testing.T) {
 	r.seed("http://a.example/always", "http://a.example/once", "http://b.example/cut")
 	crawler := r.run()
 	got := r.store.by(t)
-	if rec := got["http://a.example/always"]; rec.Error == nil || rec.Error.Class != causeStatus || rec.Attempts != 4 || rec.Status != 500 {
+	if rec := got["http://a.example/always"]; rec.Error == nil || rec.Error.Class != work.CauseStatus || rec.Attempts != 4 || rec.Status != 500 {
 		t.Errorf("always 500: %+v", rec)
 	}
 	if rec := got["http://a.example/once"]; rec.Error != nil || rec.Attempts != 2 || rec.Status != 200 {
@@ -275,7 +276,7 @@ func TestSetAside(t *testing.T) {
 	crawler := r.run()
 	unreachable, asked := 0, len(w.requests("down.example", false))
 	for _, rec := range r.store.by(t) {
-		if rec.Error != nil && rec.Error.Class == causeUnreachable {
+		if rec.Error != nil && rec.Error.Class == work.CauseUnreachable {
 			unreachable++
 		}
 	}
@@ -388,7 +389,7 @@ func TestSinkBlocks(t *testing.T) {
 	if s := r.stats(); s.Done != 0 {
 		t.Errorf("%d pages are settled without a record", s.Done)
 	}
-	if n := r.store.waiting(); n > 2000/candidateOverhead+r.cfg.Concurrency {
+	if n := r.store.waiting(); n > 2000/work.CandidateOverhead+r.cfg.Concurrency {
 		t.Errorf("%d pages wait", n)
 	}
 	r.store.flush()
@@ -541,7 +542,7 @@ func TestRecordFields(t *testing.T) {
 	if !strings.Contains(rec.Body, "<title>") || len(rec.LinksOut) != 2 || len(rec.Headers) < 3 || rec.ETag != `"e"` || rec.Modified != "then" || rec.Text == "" || rec.Links != 2 || rec.Bytes == 0 || rec.WireBytes == 0 {
 		t.Errorf("fields: %+v", rec)
 	}
-	if rec := got["http://a.example/no"]; rec.Error == nil || rec.Error.Class != causeRobots || rec.Attempts != 0 || rec.Status != 0 || rec.Body != "" || rec.Digest != "" || rec.Headers != nil {
+	if rec := got["http://a.example/no"]; rec.Error == nil || rec.Error.Class != work.CauseRobots || rec.Attempts != 0 || rec.Status != 0 || rec.Body != "" || rec.Digest != "" || rec.Headers != nil {
 		t.Errorf("forbidden: %+v", rec)
 	}
 }

@@ -2,14 +2,11 @@ package crawl
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"strings"
 	"sync"
 	"time"
 
 	"seine/extract/sink"
-	"seine/fetch"
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
 
@@ -24,9 +21,9 @@ const (
 	askPause    = 2 * time.Second
 )
 
-// question is a page that waits to be told whether another URL brought its content
-// before. It holds what its record needs, for no worker does.
-type question struct {
+// comparison is a page whose content is compared with those of other URLs. It holds what
+// its record needs, for no worker does.
+type comparison struct {
 	page    *page
 	record  sink.Record
 	content frontier.Content
@@ -34,57 +31,12 @@ type question struct {
 	size    int64 // bytes, which the page counts meanwhile
 }
 
-// questionOverhead is what a question takes beside the texts of its record.
-const questionOverhead = 2 << 10
-
-// takesPart reports whether the content of the page at hand is compared with those of
-// others: a whole text with status 200, no list of links to pages.
-func (w *worker) takesPart() bool {
-	if !w.policy.looks || !w.scan || w.listing {
-		return false
-	}
-	o, r := &w.page.outcome, &w.resp
-	return (o.Kind == frontier.Done || o.Kind == frontier.Again) && r.Status == 200 && !r.Truncated && r.Bytes > 0 && isText(r)
-}
-
-// isText reports whether a body is of a type of text.
-func isText(r *fetch.Response) bool {
-	return strings.HasPrefix(r.Type, "text/") || strings.Contains(r.Type, "xml") || r.Type == ""
-}
-
-// compare sends the page at hand to the shard of its content, with its record. What that
-// shows of the worker's own memory goes along.
-func (w *worker) compare() {
-	skips := w.policy.settings.DuplicatesRule() == frontier.DuplicatesSkip
-	q := &question{page: w.page, record: w.rec, skip: skips && !w.item.Seed,
-		content: frontier.NewContent(w.contentDigest(skips), w.url.Key())}
-	if e := w.rec.Exchange; e != nil {
-		own := *e
-		q.record.Exchange = &own
-		w.wire = fetch.Wire{}
-	}
-	q.size = sizeOf(&q.record) - w.page.text // that the page counts already
-	p := w.page
-	p.size += q.size
-	p.charge(0)
-	w.crawler.loopOf(q.content.Digest).asker.add(q)
-}
-
-// contentDigest is what the content of the page at hand is known by. Where links of
-// duplicates are skipped, pages that differ in which links the crawl follows are no
-// duplicates: one at the greatest depth must not hide the links of another.
-func (w *worker) contentDigest(skips bool) []byte {
-	digest := w.digest.bytes()
-	if !skips || w.unfollowed == 0 {
-		return digest
-	}
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64(digest, w.unfollowed))
-	return sum[:]
-}
+// comparisonOverhead is what a comparison takes beside the texts of its record.
+const comparisonOverhead = 2 << 10
 
 // sizeOf is about what a record that waits takes.
 func sizeOf(r *sink.Record) int64 {
-	n := questionOverhead + len(r.Body) + len(r.Text) + len(r.Title) + len(r.Fields) + len(r.Meta)
+	n := comparisonOverhead + len(r.Body) + len(r.Text) + len(r.Title) + len(r.Fields) + len(r.Meta)
 	if e := r.Exchange; e != nil {
 		n += cap(e.Request) + cap(e.Response)
 	}
@@ -100,10 +52,9 @@ func sizeOf(r *sink.Record) int64 {
 	return int64(n)
 }
 
-// answered goes on with a page that was asked for.
-func (q *question) answered(duplicate bool) {
+// compared goes on with the page.
+func (q *comparison) compared(duplicate bool) {
 	p, c := q.page, q.page.visit.loop.crawler
-	p.size -= q.size
 	p.bytes -= q.size
 	c.flow.add(-q.size)
 	if duplicate {
@@ -112,21 +63,21 @@ func (q *question) answered(duplicate bool) {
 	}
 	if duplicate && q.skip {
 		links := len(p.candidates) - p.added
-		p.candidates = append([]candidate(nil), p.candidates[links:]...)
-		p.facts.Refused[refusedDuplicate] += uint32(links)
-		c.count.refusals[refusedDuplicate].Add(links)
+		p.candidates = append([]work.Candidate(nil), p.candidates[links:]...)
+		p.facts.Refused[work.RefusedDuplicate] += uint32(links)
+		c.count.refusals[work.RefusedDuplicate].Add(links)
 	}
 	p.write(&q.record)
 }
 
-// asker gathers the contents of pages of many sites for one shard and asks for them
+// deduper gathers the contents of pages of many sites for one shard and asks for them
 // in groups: while one call is under way the next group grows.
-type asker struct {
+type deduper struct {
 	loop *shardLoop
 	wake chan struct{}
 
 	mu      sync.Mutex
-	waiting []*question
+	waiting []*comparison
 
 	// Of the goroutine that asks:
 	silentUntil time.Time
@@ -134,9 +85,9 @@ type asker struct {
 	duplicate   []bool
 }
 
-func newAsker(l *shardLoop) *asker { return &asker{loop: l, wake: make(chan struct{}, 1)} }
+func newDeduper(l *shardLoop) *deduper { return &deduper{loop: l, wake: make(chan struct{}, 1)} }
 
-func (a *asker) add(q *question) {
+func (a *deduper) add(q *comparison) {
 	a.mu.Lock()
 	a.waiting = append(a.waiting, q)
 	a.mu.Unlock()
@@ -146,7 +97,7 @@ func (a *asker) add(q *question) {
 	}
 }
 
-func (a *asker) take(group []*question) []*question {
+func (a *deduper) take(group []*comparison) []*comparison {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := min(len(a.waiting), maxAsk)
@@ -158,8 +109,8 @@ func (a *asker) take(group []*question) []*question {
 }
 
 // run asks until ctx ends.
-func (a *asker) run(ctx context.Context) {
-	var group []*question
+func (a *deduper) run(ctx context.Context) {
+	var group []*comparison
 	for {
 		clear(group)
 		if group = a.take(group); len(group) == 0 {
@@ -180,13 +131,13 @@ func (a *asker) run(ctx context.Context) {
 			return
 		}
 		for i, q := range group {
-			q.answered(answers != nil && answers[i])
+			q.compared(answers != nil && answers[i])
 		}
 	}
 }
 
 // call asks for a group. Without answers the shard is silent.
-func (a *asker) call(ctx context.Context, group []*question) (answers []bool, err error) {
+func (a *deduper) call(ctx context.Context, group []*comparison) (answers []bool, err error) {
 	now := time.Now()
 	if now.Before(a.silentUntil) || a.loop.silentFor(now) >= askPatience {
 		a.loop.crawler.count.unasked.Add(len(group))

@@ -28,7 +28,7 @@ const (
 	silentRest  = time.Minute
 )
 
-// elsewhere reports whether the request to w.target, which is of another site, may
+// elsewhere reports whether the request to w.Target, which is of another site, may
 // start now. If not, the visit stands where it waits, or is over: its site rests
 // until the other one may have a time for it.
 func (w *worker) elsewhere(v *visit, url string) (r fetch.Reservation, ok bool, err error) {
@@ -37,8 +37,8 @@ func (w *worker) elsewhere(v *visit, url string) (r fetch.Reservation, ok bool, 
 		return r, true, e.err
 	}
 	if time.Now().After(e.latest) {
-		site, fp := w.sites.Fingerprint(&w.target)
-		delay := c.policy.Load().settings.DelayOf(site.Name)
+		site, fp := w.Sites.Fingerprint(&w.Target)
+		delay := c.policy.Load().Settings.DelayOf(site.Name)
 		if e.slack *= 2; !e.asked { // else it was too late
 			e.asked, e.slack = true, min(max(delay, leastSlack), frontier.ReserveAgain)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -56,7 +57,7 @@ func TestRobotsOnStoppedSite(t *testing.T) {
 	if n := len(w.requests("b.example", false)) + w.times("http://a.example/"); n != 0 {
 		t.Errorf("%d requests to a blocked site, and without rules", n)
 	}
-	if rec := r.store.by(t)["http://a.example/"]; rec.Error == nil || rec.Error.Class != causeUnreachable {
+	if rec := r.store.by(t)["http://a.example/"]; rec.Error == nil || rec.Error.Class != work.CauseUnreachable {
 		t.Errorf("its record: %+v", rec)
 	}
 	r.checkEmpty()

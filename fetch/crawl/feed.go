@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -88,14 +89,12 @@ func (c *Crawler) admitFeed(ctx context.Context, parser *canon.Parser, items []f
 			continue
 		}
 		if !it.HasPriority && parser.Parse(&u, []byte(it.URL)) == nil {
-			it.Priority = pol.class(&u)
+			it.Priority = pol.Class(&u)
 		}
 		q.mu.Lock()
 		q.left++
 		q.mu.Unlock()
-		element := candidateOf(it.Candidate, feedElement{q, i})
-		element.once = true
-		l.admitter.add([]candidate{element})
+		l.admitter.add(feedElement{q, i}, true, []work.Candidate{work.CandidateOf(it.Candidate)})
 	}
 	q.sent()
 	t := time.NewTimer(feedPatience)

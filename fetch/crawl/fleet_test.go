@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
 
@@ -488,7 +489,7 @@ func TestSlowAdmission(t *testing.T) {
 	wait := r.start(crawler)
 	until(t, "flow control blocks", crawler.flow.blocked)
 	until(t, "the bound is named", func() bool { return crawler.Progress().Limit == limitRedis })
-	if n := len(w.requests("", false)); n > 4000/(2*candidateOverhead)+r.cfg.Concurrency {
+	if n := len(w.requests("", false)); n > 4000/(2*work.CandidateOverhead)+r.cfg.Concurrency {
 		t.Errorf("%d pages were fetched", n)
 	}
 	m.slow.Store(false)

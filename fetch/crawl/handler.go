@@ -2,12 +2,10 @@ package crawl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,11 +13,10 @@ import (
 	dom "golang.org/x/net/html"
 
 	"seine/extract"
-	"seine/extract/fields"
 	"seine/extract/sink"
 	"seine/fetch"
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
-	"seine/frontier/canon"
 )
 
 // Handler is code of the crawl's owner that looks at every URL that ended: pages,
@@ -54,17 +51,8 @@ type Page struct {
 	Body   []byte         // decoded but for its charset, cut at fetch.Config.MaxBody; Record.Truncated tells
 	Facts  *extract.Facts // what the page says of itself; nil where there was nothing to read
 
-	crawler *Crawler
-	reader  *urlReader // its url is the page's
-	worker  *worker    // nil: no request was made
-	item    *frontier.Item
-	page    *page
-	policy  *policy
-	links   int // of page.candidates: those that were found, before what is added
-	parsed  *fields.Page
-	items   []sink.Item
-	dropped bool
-	began   time.Time
+	work  *work.Page
+	began time.Time
 }
 
 // Link is a link of a page.
@@ -74,24 +62,14 @@ type Link struct {
 	Follow bool // its kind is one to follow, and nothing says nofollow
 }
 
-// foundLink is a link as it waits to be asked for: the end of its text.
-type foundLink struct {
-	end    int
-	kind   extract.Kind
-	follow bool
-}
-
 // Links are the distinct links that were found on the page, in order, those that
 // the crawl does not follow too. Cost: a string each.
 func (p *Page) Links() []Link {
-	if p.worker == nil {
+	if p.work.Links() == 0 {
 		return nil
 	}
-	links, start := make([]Link, len(p.worker.links)), 0
-	for i, l := range p.worker.links {
-		links[i] = Link{URL: string(p.worker.linkText[start:l.end]), Kind: l.kind, Follow: l.follow}
-		start = l.end
-	}
+	links := make([]Link, 0, p.work.Links())
+	p.work.EachLink(func(url string, kind extract.Kind, follow bool) { links = append(links, Link{url, kind, follow}) })
 	return links
 }
 
@@ -99,35 +77,16 @@ func (p *Page) Links() []Link {
 // <template> elements hold is left out. It is for golang.org/x/net/html and what
 // builds on that, such as cascadia and goquery. Cost: ten to twenty times the body
 // in memory, and some 10 ms a megabyte.
-func (p *Page) Tree() (*dom.Node, error) {
-	if p.parsed == nil {
-		parsed, err := fields.NewPage(p.Body, p.Charset, &p.reader.url)
-		if err != nil {
-			return nil, fmt.Errorf("crawl: %s: %w", p.URL, err)
-		}
-		p.parsed = parsed
-	}
-	return p.parsed.Tree, nil
-}
+func (p *Page) Tree() (*dom.Node, error) { return p.work.Tree() }
 
 // Emit adds an item to the record, any value that encoding/json takes. Its key is
 // made of the page's URL and the number of the item on it, so it is the same when
 // the page is fetched again, as long as the handler emits in the same order.
-func (p *Page) Emit(value any) error {
-	_, fp := p.reader.sites.Fingerprint(&p.reader.url)
-	return p.EmitAs(fmt.Sprintf("%x-%d", fp.Append(nil), len(p.items)), value)
-}
+func (p *Page) Emit(value any) error { return p.work.Emit(value) }
 
 // EmitAs is Emit with a key of the caller's, which tells the item from all others
 // of the crawl.
-func (p *Page) EmitAs(key string, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("crawl: item of %s: %w", p.URL, err)
-	}
-	p.items = append(p.items, sink.Item{Key: key, Value: text})
-	return nil
-}
+func (p *Page) EmitAs(key string, value any) error { return p.work.EmitAs(key, value) }
 
 // Candidate is a URL that a Handler adds.
 type Candidate struct {
@@ -141,102 +100,29 @@ type Candidate struct {
 // Add has a URL fetched, once in the whole crawl as any other: where it is known,
 // nothing happens. The crawl's rules bind it as they do links; what they refuse is
 // counted and no error. A Meta that is too large, and what is no URL, is one.
-func (p *Page) Add(c Candidate) error {
-	u := &p.reader.target
-	if err := p.reader.parser.Resolve(u, &p.reader.url, []byte(c.URL), nil); err != nil {
-		return fmt.Errorf("crawl: %s adds %q: %w", p.URL, redacted(c.URL), err)
-	}
-	site, fp := p.reader.sites.Fingerprint(u)
-	add := frontier.Candidate{URL: string(u.Fetch()), Site: site.Name, Fingerprint: fp, Depth: p.item.Depth + 1, Seed: c.Seed, Priority: p.policy.class(u)}
-	if c.Priority != nil {
-		add.Priority = min(3, *c.Priority)
-	}
-	if c.Depth != nil {
-		add.Depth = *c.Depth
-	}
-	if p.policy.settings.Referrer {
-		add.Referrer = p.URL
-	}
-	if c.Meta != nil {
-		meta, err := json.Marshal(c.Meta)
-		if err == nil {
-			add.Meta, err = frontier.CompactMeta(meta)
-		}
-		if err != nil {
-			return fmt.Errorf("crawl: %s adds %s: %w", p.URL, u, err)
-		}
-	}
-	if r := p.refuses(u, &add); r != accepted {
-		p.refused(r, 1)
-		return nil
-	}
-	p.page.add(add)
-	return nil
-}
-
-// refuses says why a URL that was added is not followed.
-func (p *Page) refuses(u *canon.URL, c *frontier.Candidate) refusal {
-	if c.Seed {
-		return p.policy.bars(u)
-	}
-	src := source{site: p.page.visit.lent.Site, host: p.reader.url.Host()}
-	if !p.policy.inScope(src, u, c.Site) {
-		return refusedScope
-	}
-	return p.policy.filter(u, c.Depth)
-}
+func (p *Page) Add(c Candidate) error { return p.work.Add(work.Addition(c)) }
 
 // RefuseLinks has those links of the page not followed that match says, all where
 // it is nil: links that were found, and where the page redirects to. What was added
 // stays.
-func (p *Page) RefuseLinks(match func(url string) bool) {
-	found := p.page.candidates[:p.links]
-	kept := slices.DeleteFunc(slices.Clone(found), func(c candidate) bool { return match == nil || match(c.url) })
-	p.refused(refusedHandler, len(found)-len(kept))
-	p.page.candidates = append(kept, p.page.candidates[p.links:]...)
-	p.links = len(kept)
-}
-
-// refused counts URLs that are not followed.
-func (p *Page) refused(r refusal, n int) {
-	if p.worker != nil {
-		if r == refusedHandler && n > 0 {
-			p.worker.unfollowed = p.worker.unfollowed*unfollowedPrime + p.worker.met + uint64(n)
-		}
-		p.worker.refused[r] += n
-		return
-	}
-	p.page.facts.Refused[r] += uint32(n)
-	p.crawler.count.refusals[r].Add(n)
-}
+func (p *Page) RefuseLinks(match func(url string) bool) { p.work.RefuseLinks(match) }
 
 // DropRecord has no record written, and so none of the items. The links are
 // followed all the same.
-func (p *Page) DropRecord() { p.dropped = true }
-
-// handlerError is what Dead and Retry make.
-type handlerError struct {
-	kind  frontier.Kind
-	cause string
-	after time.Duration
-	err   error
-}
-
-func (e *handlerError) Error() string { return e.err.Error() }
-func (e *handlerError) Unwrap() error { return e.err }
+func (p *Page) DropRecord() { p.work.DropRecord() }
 
 // Dead is the error of a Handler that gives its URL up, for a cause of its own: a
 // word such as sold_out, in small letters, digits and _, at most 32; one process
 // tells 100 of them apart, the rest are "handler". The record has cause and err.
 func Dead(cause string, err error) error {
-	return &handlerError{kind: frontier.Dead, cause: cause, err: orCause(err, cause)}
+	return &work.HandlerError{Kind: frontier.Dead, Cause: cause, Err: orCause(err, cause)}
 }
 
 // Retry is the error of a Handler that wants its URL fetched again, no sooner than
 // after, and at most an hour later; it is dead after Config.MaxTries fetches. The
 // cause is as in Dead.
 func Retry(cause string, after time.Duration, err error) error {
-	return &handlerError{kind: frontier.Retry, cause: cause, after: after, err: orCause(err, cause)}
+	return &work.HandlerError{Kind: frontier.Retry, Cause: cause, After: after, Err: orCause(err, cause)}
 }
 
 func orCause(err error, cause string) error {
@@ -255,54 +141,31 @@ const mostCauses = 100
 // panicTries is how many fetches a URL has at whose page the handler panics.
 const panicTries = 3
 
-// outcomeOf is what an error of the handler makes of a URL.
-func (c *Crawler) outcomeOf(item *frontier.Item, err error) frontier.Outcome {
-	cause, after, most := causeHandler, time.Duration(0), c.cfg.MaxTries
-	if h, ok := errors.AsType[*handlerError](err); ok {
-		cause, after = c.handling.cause(h.cause), h.after
-		if h.kind == frontier.Dead {
-			return deadOutcome(item, cause, err.Error())
-		}
-	}
-	if _, ok := errors.AsType[*panicError](err); ok {
-		most = min(most, panicTries)
-	}
-	if int(item.Attempts)+1 >= most {
-		return deadOutcome(item, cause, err.Error())
-	}
-	return c.cfg.retryOutcome(item, cause, err.Error(), after)
-}
-
 // panicError is a panic of the handler.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.value) }
 
-// handle has the handler see a page, whose record is filled but for what it adds.
-// The outcome is another one where the handler failed.
-func (c *Crawler) handle(ctx context.Context, p *Page) {
-	p.crawler, p.links, p.began = c, len(p.page.candidates), time.Now()
+// handle calls the handler, and counts what came of it. It is the work.Handler of the
+// crawl, so its errors name a cause that this process tells apart.
+func (c *Crawler) handle(ctx context.Context, wp *work.Page) error {
+	p := &Page{Record: wp.Record(), Header: wp.Header(), Body: wp.Body(), Facts: wp.Facts(), work: wp, began: time.Now()}
 	c.handling.begin(p)
 	err := c.callHandler(ctx, p)
 	c.handling.end(p, err)
-	p.page.dropRecord = p.dropped && err == nil
 	if err == nil {
-		p.page.added = len(p.page.candidates) - p.links
-		p.Record.Items = p.items
-		c.handling.items.Add(len(p.items))
-		return
+		c.handling.items.Add(wp.Items())
+		return nil
 	}
-	p.page.dropCandidates(c)
-	o, tries := &p.page.outcome, p.page.outcome.Tries
-	if ctx.Err() != nil {
-		*o = frontier.Outcome{Index: o.Index, Kind: frontier.Requeue}
-		return
+	if h, ok := errors.AsType[*work.HandlerError](err); ok {
+		own := *h
+		own.Cause, own.Err = c.handling.cause(h.Cause), err
+		return &own
 	}
-	*o = c.outcomeOf(p.item, err)
-	o.Tries = tries
-	if o.Kind == frontier.Dead {
-		p.Record.Error = &sink.Error{Class: o.Cause, Text: o.Text}
+	if _, ok := errors.AsType[*panicError](err); ok {
+		return &work.HandlerError{Kind: frontier.Retry, Cause: work.CauseHandler, Tries: panicTries, Err: err}
 	}
+	return err
 }
 
 func (c *Crawler) callHandler(ctx context.Context, p *Page) (err error) {
@@ -313,30 +176,6 @@ func (c *Crawler) callHandler(ctx context.Context, p *Page) (err error) {
 		}
 	}()
 	return c.cfg.Handler(ctx, p)
-}
-
-// handle is Crawler.handle of the page that this worker fetched.
-func (w *worker) handle(err error) {
-	p := &Page{Record: &w.rec, Body: w.body, reader: w.urlReader, worker: w, item: w.item, page: w.page, policy: w.policy, parsed: w.parsed}
-	if w.resp.Status > 0 && err == nil {
-		p.Header = w.resp.Header
-	}
-	if w.scan {
-		p.Facts = w.scanner.Facts()
-	}
-	w.crawler.handle(w.visit.ctx, p)
-}
-
-// handleUnasked is Crawler.handle of a URL that no request was made for, u where it
-// has been parsed. The outcome may be another then.
-func (v *visit) handleUnasked(item *frontier.Item, u *canon.URL, pg *page, r *sink.Record) {
-	c := v.loop.crawler
-	reader := c.readers.Get().(*urlReader)
-	defer c.readers.Put(reader)
-	if u == nil || reader.read(item.URL) != nil {
-		return // there is nothing that a handler could tell its URL by
-	}
-	c.handle(v.ctx, &Page{Record: r, reader: reader, item: item, page: pg, policy: c.policy.Load()})
 }
 
 // handling is what the handler does now, and did.
@@ -410,7 +249,7 @@ func (h *handling) cause(name string) string {
 		return name
 	}
 	if !causeForm.MatchString(name) || len(h.causes) >= mostCauses {
-		return causeHandler
+		return work.CauseHandler
 	}
 	h.causes[name] = true
 	return name

@@ -15,6 +15,7 @@ import (
 	"github.com/andybalholm/cascadia"
 
 	"seine/extract"
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/memory"
 )
@@ -246,7 +247,7 @@ func TestHandlerCauses(t *testing.T) {
 	for i := range 2 * mostCauses {
 		got, want := h.cause(fmt.Sprintf("c%d", i)), fmt.Sprintf("c%d", i)
 		if i >= mostCauses {
-			want = causeHandler
+			want = work.CauseHandler
 		}
 		if got != want {
 			t.Errorf("the %dth cause is %s", i, got)

@@ -104,3 +104,6 @@ func (l *shardLoop) checkEpoch() uint64 {
 
 // knows reports whether the shard is known to have f.
 func (l *shardLoop) knows(f canon.Fingerprint) bool { return l.crawler.known.has(f, l.epoch.Load()) }
+
+// knows is shardLoop.knows of the shard of f.
+func (c *Crawler) knows(f canon.Fingerprint) bool { return c.loopOf(f).knows(f) }

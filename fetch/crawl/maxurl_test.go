@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
 
@@ -101,7 +102,7 @@ func TestRobotsOfLongPaths(t *testing.T) {
 		t.Errorf("a path that no rule names: %+v", got[plain].Error)
 	}
 	for _, url := range []string{barred, escaped} {
-		if e := got[url].Error; e == nil || e.Class != causeRobots {
+		if e := got[url].Error; e == nil || e.Class != work.CauseRobots {
 			t.Errorf("…%s: %+v", url[len(url)-8:], e)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"seine/fetch"
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
 
@@ -72,7 +73,7 @@ type counters struct {
 	duplicates *metrics.Counter // pages whose content another URL brought before
 	unasked    *metrics.Counter // pages whose content was not asked for, its shard being silent
 
-	refusals [refusals]*metrics.Counter
+	refusals [work.Refusals]*metrics.Counter
 	returned atomic.Uint64 // pages that went back: a candidate of theirs found no room until the crawler stopped
 
 	answers answers
@@ -112,8 +113,8 @@ func newCounters() *counters {
 	for i := range cs.classes {
 		cs.classes[i] = s.NewCounter(fmt.Sprintf(`seine_crawl_pages_total{class="%s"}`, className(i)))
 	}
-	for r := accepted + 1; r < refusals; r++ {
-		cs.refusals[r] = s.NewCounter(fmt.Sprintf(`seine_crawl_links_refused_total{reason="%s"}`, refusalNames[r]))
+	for r := work.Accepted + 1; r < work.Refusals; r++ {
+		cs.refusals[r] = s.NewCounter(fmt.Sprintf(`seine_crawl_links_refused_total{reason="%s"}`, work.RefusalNames[r]))
 	}
 	return cs
 }
@@ -140,6 +141,17 @@ func (cs *counters) page(r *fetch.Response) {
 	cs.wire.Add(int(r.WireBytes))
 	if r.Status > 0 {
 		cs.seconds.Update(r.Took.Seconds())
+	}
+}
+
+// countLinks counts what became of the links of one page.
+func (cs *counters) countLinks(f *frontier.Facts) {
+	cs.known.Add(int(f.Known))
+	cs.links.Add(int(f.Links))
+	for i, n := range f.Refused {
+		if n > 0 {
+			cs.refusals[i].Add(int(n))
+		}
 	}
 }
 

@@ -57,8 +57,8 @@ type overflowWrite struct {
 // markWritten notes, when the lines of ow are safe, which URLs they name.
 func (o *overflowQueue) markWritten(ow *overflowWrite) {
 	for i := range ow.candidates {
-		if l := &ow.candidates[i]; !l.again() {
-			o.loop.crawler.written.add(l.fingerprint, ow.epoch)
+		if l := &ow.candidates[i]; !l.IsAgain() {
+			o.loop.crawler.written.add(l.Fingerprint, ow.epoch)
 		}
 	}
 }
@@ -79,9 +79,9 @@ func (o *overflowQueue) add(candidates []candidate, onEnd func()) {
 	o.mu.Lock()
 	for i := range candidates {
 		l := &candidates[i]
-		switch other := o.underway[l.fingerprint]; {
-		case l.again():
-		case o.wrote(l.fingerprint):
+		switch other := o.underway[l.Fingerprint]; {
+		case l.IsAgain():
+		case o.wrote(l.Fingerprint):
 			candidates[safe] = *l
 			safe++
 			continue
@@ -89,7 +89,7 @@ func (o *overflowQueue) add(candidates []candidate, onEnd func()) {
 			other.candidates = append(other.candidates, *l)
 			continue
 		default:
-			o.underway[l.fingerprint] = ow
+			o.underway[l.Fingerprint] = ow
 		}
 		ow.candidates = append(ow.candidates, *l)
 		ow.lines++
@@ -140,7 +140,7 @@ func (o *overflowQueue) done(ow *overflowWrite, err error, onEnd func()) {
 func (o *overflowQueue) release(ow *overflowWrite) {
 	delete(o.writes, ow)
 	for i := range ow.candidates {
-		if f := ow.candidates[i].fingerprint; o.underway[f] == ow {
+		if f := ow.candidates[i].Fingerprint; o.underway[f] == ow {
 			delete(o.underway, f)
 		}
 	}

@@ -228,20 +228,3 @@ func TestRecrawlSitemap(t *testing.T) {
 		t.Errorf("what did not change was fetched %d times", count("old"))
 	}
 }
-
-func TestChangedBy(t *testing.T) {
-	for text, want := range map[string]string{
-		"2026-11-28":                    "2026-11-29T00:00:00Z",
-		"2026-11":                       "2026-12-01T00:00:00Z",
-		"2026":                          "2027-01-01T00:00:00Z",
-		"2026-11-28T18:00+01:00":        "2026-11-28T17:01:00Z",
-		"2026-11-28T18:00:00.5Z":        "2026-11-28T18:00:00Z",
-		"Sat, 28 Nov 2026 18:00:00 GMT": "2026-11-28T18:00:00Z",
-		"yesterday":                     "0001-01-01T00:00:00Z",
-		"":                              "0001-01-01T00:00:00Z",
-	} {
-		if got := changedBy(text).UTC().Format(time.RFC3339); got != want {
-			t.Errorf("%q may be as late as %s, want %s", text, got, want)
-		}
-	}
-}

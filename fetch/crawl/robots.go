@@ -13,6 +13,7 @@ import (
 
 	"seine/extract/sink"
 	"seine/fetch"
+	"seine/fetch/crawl/internal/work"
 	"seine/fetch/robots"
 	"seine/frontier"
 )
@@ -24,29 +25,29 @@ const (
 	robotsMaxHops = 5
 )
 
-// check looks at what item's URL, which w.url is then, its site and robots.txt
+// check looks at what item's URL, which w.URL is then, its site and robots.txt
 // say of asking for it.
 func (w *worker) check(v *visit, item *frontier.Item) step {
-	if err := w.read(item.URL); err != nil {
-		v.endUnasked(item, nil, deadOutcome(item, causeInvalid, err.Error()), 0)
+	if err := w.Read(item.URL); err != nil {
+		w.endUnasked(v, item, false, work.Dead(item, work.CauseInvalid, err.Error()), 0)
 		return stepSettled
 	}
 	if d := v.deadSite(); d != nil {
-		v.endUnasked(item, &w.url, deadOutcome(item, d.cause, d.text), 0)
+		w.endUnasked(v, item, true, work.Dead(item, d.cause, d.text), 0)
 		return stepSettled
 	}
-	if w.crawler.policy.Load().settings.Robots == "ignore" {
+	if w.crawler.policy.Load().Settings.Robots == "ignore" {
 		v.obey(0)
 		return stepAllowed
 	}
-	rules := w.crawler.robots.get(w.url.Origin(), w.crawler.robotsAgent())
+	rules := w.crawler.robots.get(w.URL.Origin(), w.crawler.robotsAgent())
 	switch {
 	case rules == nil:
 		return stepNoRules
 	case v.obey(rules.Delay()):
 		return stepLookAgain
-	case !rules.Allowed(w.url.Target()):
-		v.endUnasked(item, &w.url, deadOutcome(item, causeRobots, "robots.txt disallows it"), 0)
+	case !rules.Allowed(w.URL.Target()):
+		w.endUnasked(v, item, true, work.Dead(item, work.CauseRobots, "robots.txt disallows it"), 0)
 		return stepSettled
 	}
 	return stepAllowed
@@ -56,10 +57,10 @@ func (w *worker) check(v *visit, item *frontier.Item) step {
 // as the shard has them.
 func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 	c := l.crawler
-	if c.policy.Load().settings.Robots == "ignore" {
+	if c.policy.Load().Settings.Robots == "ignore" {
 		return nil
 	}
-	u, agent := c.readers.Get().(*urlReader), c.robotsAgent()
+	u, agent := c.readers.Get().(*work.Reader), c.robotsAgent()
 	defer c.readers.Put(u)
 	var ask []frontier.OriginRules
 	looked := make(map[string]bool) // origins
@@ -70,14 +71,14 @@ func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 			if origin != "" && isOf(url, origin) {
 				continue
 			}
-			if u.read(url) != nil {
+			if u.Read(url) != nil {
 				continue // it ends when it is served
 			}
-			if origin = string(u.url.Origin()); looked[origin] {
+			if origin = string(u.URL.Origin()); looked[origin] {
 				continue
 			}
 			looked[origin] = true
-			if c.robots.get(u.url.Origin(), agent) == nil {
+			if c.robots.get(u.URL.Origin(), agent) == nil {
 				ask = append(ask, frontier.OriginRules{Site: v.lent.Site, Origin: origin})
 			}
 		}
@@ -116,32 +117,32 @@ type rulesHop struct {
 	elsewhere elsewhere // of url, where it is of another site
 }
 
-// obtainRules brings the rules of the origin of item, which w.url is, from the site
+// obtainRules brings the rules of the origin of item, which w.URL is, from the site
 // into this process and then into the shard. It makes one request, when its time
 // has come: each counts on the site's clock, and one to another site has a time from
-// that site's clock. It reports whether this worker is still the visit's starter.
+// that site's clock. It reports whether this worker is still the visit's owner.
 func (w *worker) obtainRules(v *visit, item *frontier.Item) bool {
 	hop := &v.rules
 	longest := time.Duration(math.MaxInt64) // a visit that ended here would begin anew, and never get farther
-	if hop.origin != string(w.url.Origin()) {
-		origin := string(w.url.Origin())
+	if hop.origin != string(w.URL.Origin()) {
+		origin := string(w.URL.Origin())
 		*hop = rulesHop{origin: origin, url: origin + "/robots.txt"}
 	}
 	if hop.hops == 0 {
 		longest = visitSpan
 	}
 	agent := w.crawler.robotsAgent()
-	if err := w.parser.Parse(&w.target, []byte(hop.url)); err != nil {
+	if err := w.Parser.Parse(&w.Target, []byte(hop.url)); err != nil {
 		return w.rulesFailed(v, item, err)
 	}
-	foreign := w.sites.Of(w.target.Host()).Name != v.lent.Site
+	foreign := w.Sites.Of(w.Target.Host()).Name != v.lent.Site
 	var r fetch.Reservation
 	var ok bool
 	var err error
 	if foreign {
 		r, ok, err = w.elsewhere(v, hop.url)
 	} else {
-		r, ok, err = w.turn(v, hop.url, w.target.Host(), longest)
+		r, ok, err = w.acquire(v, hop.url, w.Target.Host(), longest)
 	}
 	if !ok {
 		return false
@@ -173,7 +174,7 @@ func (w *worker) takeRules(v *visit, item *frontier.Item, rules *robots.Rules, t
 	v.rules = rulesHop{}
 	v.obey(rules.Delay())
 	pol := c.policy.Load()
-	if d, most := rules.Delay(), pol.settings.CrawlDelayCap(); d > most {
+	if d, most := rules.Delay(), pol.Settings.CrawlDelayCap(); d > most {
 		c.cfg.Log.Warn("robots.txt asks for a longer Crawl-delay than is honoured; --max-crawl-delay changes that",
 			"origin", origin, "asked", d, "honoured", most)
 	}
@@ -181,7 +182,7 @@ func (w *worker) takeRules(v *visit, item *frontier.Item, rules *robots.Rules, t
 		c.robots.put(origin, c.robotsAgent(), rules, ttl)
 		v.loop.rules.add(frontier.OriginRules{Site: v.lent.Site, Origin: origin, Rules: rules.AppendKept(nil, c.robotsAgent(), time.Now()), TTL: ttl})
 	}
-	if !pol.settings.Sitemaps || len(rules.Sitemaps()) == 0 {
+	if !pol.Settings.Sitemaps || len(rules.Sitemaps()) == 0 {
 		keep()
 		return true
 	}
@@ -275,7 +276,7 @@ var errTooLate = errors.New("robots.txt: too late")
 // errRobotsServer says that the site cannot answer for its rules now.
 var errRobotsServer = errors.New("robots.txt: the server has an error")
 
-// askRules makes one request for the robots.txt that w.target is. It returns the
+// askRules makes one request for the robots.txt that w.Target is. It returns the
 // rules and how long they may be kept, or where they are instead. 4xx means no
 // rules, 429 and 5xx that nothing may be fetched for now.
 func (w *worker) askRules(v *visit, agent string, addr netip.Addr, foreign bool) (rules *robots.Rules, ttl time.Duration, next string, err error) {
@@ -284,13 +285,13 @@ func (w *worker) askRules(v *visit, agent string, addr netip.Addr, foreign bool)
 	}
 	switch status := w.resp.Status; {
 	case status >= 300 && status < 400 && w.resp.Location != "":
-		if w.parser.Resolve(&w.target, &w.target, []byte(w.resp.Location), nil) == nil {
-			return nil, 0, string(w.target.Fetch()), nil
+		if w.Parser.Resolve(&w.Target, &w.Target, []byte(w.resp.Location), nil) == nil {
+			return nil, 0, string(w.Target.Fetch()), nil
 		}
 	case status == 429 || status >= 500:
 		after, _ := fetch.RetryAfter(w.resp.Header, time.Now())
 		v.hold(after)
-		return nil, 0, "", fmt.Errorf("%w: %d %s", errRobotsServer, status, statusText(status))
+		return nil, 0, "", fmt.Errorf("%w: %d %s", errRobotsServer, status, work.StatusText(status))
 	case status >= 200 && status < 300:
 		text, err := decodedRobots(w.robotsBody, w.resp.Header)
 		if err != nil {
@@ -301,12 +302,12 @@ func (w *worker) askRules(v *visit, agent string, addr netip.Addr, foreign bool)
 	return robots.Parse(nil, agent), robotsTTL, "", nil
 }
 
-// requestRules asks for w.target. What belongs to the site alone, such as its
+// requestRules asks for w.Target. What belongs to the site alone, such as its
 // credentials, goes to no other.
 func (w *worker) requestRules(v *visit, addr netip.Addr, foreign bool) (err error) {
 	w.robotsBody = w.robotsBody[:0]
-	if url := string(w.target.Fetch()); foreign {
-		w.req = fetch.Request{URL: url, Header: extraHeaders(w.crawler.policy.Load().settings.UserAgent, nil)}
+	if url := string(w.Target.Fetch()); foreign {
+		w.req = fetch.Request{URL: url, Header: extraHeaders(w.crawler.policy.Load().Settings.UserAgent, nil)}
 	} else {
 		w.req = v.request(url)
 	}
@@ -330,24 +331,26 @@ func (w *worker) requestRules(v *visit, addr netip.Addr, foreign bool) (err erro
 	if err == nil {
 		w.crawler.count.answers.countCode(w.resp.Status)
 	}
-	v.requested(w.replyOf(began, err, false))
+	v.requested(work.ReplyOf(&w.resp, began, err, false))
 	if w.crawler.cfg.Exchanges && !w.resp.Start.IsZero() {
 		w.archiveRules(err)
 	}
 	return err
 }
 
-// archiveRules sends the exchange for a robots.txt, which w.target is, to the outputs that
+// archiveRules sends the exchange for a robots.txt, which w.Target is, to the outputs that
 // archive. Nothing is settled by it, so nobody waits until it is there.
 func (w *worker) archiveRules(err error) {
 	c, resp := w.crawler, &w.resp
-	w.rec = sink.Record{
-		V: sink.Version, URL: string(w.target.AppendRedacted(nil)), Site: w.sites.Of(w.target.Host()).Name, Status: resp.Status, FetchedAt: resp.Start.UTC(),
+	r := &sink.Record{
+		V: sink.Version, URL: string(w.Target.AppendRedacted(nil)), Site: w.Sites.Of(w.Target.Host()).Name, Status: resp.Status, FetchedAt: resp.Start.UTC(),
 		ContentType: resp.ContentType, Bytes: resp.Bytes, WireBytes: resp.WireBytes, Seconds: resp.Took.Seconds(), ArchiveOnly: true,
 	}
-	w.recordExchange(err)
+	e := work.ExchangeOf(&w.wire, resp, err)
+	r.Exchange = &e
+	w.wire = fetch.Wire{} // few of a worker's requests are for rules
 	c.writing.Add(1)
-	c.cfg.Sink.Write(&w.rec, func(error) {}) // an output that loses records says so at the next page
+	c.cfg.Sink.Write(r, func(error) {}) // an output that loses records says so at the next page
 	c.writing.Add(-1)
 }
 
@@ -366,7 +369,7 @@ func decodedRobots(body []byte, h fetch.Header) ([]byte, error) {
 	case strings.HasPrefix(fetch.Sniff(body), "text/"):
 		return body, nil
 	}
-	return nil, fmt.Errorf("%w: its body does not decode as %s: %w", errRobotsServer, clip(coding, 60), err)
+	return nil, fmt.Errorf("%w: its body does not decode as %s: %w", errRobotsServer, work.Clip(coding, 60), err)
 }
 
 // robotsBody collects the body of a robots.txt, its codings on.
@@ -392,23 +395,23 @@ func (h *robotsBody) Write(p []byte) (int, error) {
 // same of the URL as of its robots.txt.
 func (w *worker) rulesFailed(v *visit, item *frontier.Item, err error) bool {
 	c := w.crawler
-	class, retry := errorClass(err)
+	class, retry := work.ErrorClass(err)
 	if errors.Is(err, errRobotsServer) {
-		class = causeStatus
+		class = work.CauseStatus
 	}
 	switch {
 	case v.ctx.Err() != nil || c.isStopping() || fetch.Local(class): // it says nothing about the site
 		v.finish()
 		return false
 	case class == fetch.ClassDNS || class == fetch.ClassNoName:
-		o := deadOutcome(item, class, err.Error())
+		o := work.Dead(item, class, err.Error())
 		if retry {
-			o = c.cfg.retryOutcome(item, class, err.Error(), 0)
+			o = c.work.Retry(item, class, err.Error(), 0)
 		}
 		if o.Kind == frontier.Retry {
 			v.settle(o)
 		} else {
-			v.endUnasked(item, &w.url, o, 1)
+			w.endUnasked(v, item, true, o, 1)
 		}
 		v.started(false)
 	case retry:
@@ -531,26 +534,26 @@ func (v *visit) admitSitemaps(found []frontier.Candidate) error {
 // sitemaps are the candidates that the rules of an origin name, on whatever
 // host: the site vouches for them. Of the crawl's rules only those that deny
 // bind them; what is left out is counted by reason.
-func (w *worker) sitemaps(origin string, rules *robots.Rules, pol *policy) (found []frontier.Candidate) {
-	if w.parser.Parse(&w.base, []byte(origin+"/robots.txt")) != nil {
+func (w *worker) sitemaps(origin string, rules *robots.Rules, pol *work.Policy) (found []frontier.Candidate) {
+	if w.Parser.Parse(&w.Base, []byte(origin+"/robots.txt")) != nil {
 		return nil // an origin is one
 	}
-	count := func(r refusal) { w.crawler.count.refusals[r].Inc() }
+	count := func(r work.Refusal) { w.crawler.count.refusals[r].Inc() }
 	for _, text := range rules.Sitemaps() {
 		if len(found) == maxSitemaps {
-			count(refusedOver)
+			count(work.RefusedOver)
 			continue
 		}
-		if err := w.parser.Resolve(&w.target, &w.base, []byte(text), nil); err != nil {
-			count(refusalOf(err))
+		if err := w.Parser.Resolve(&w.Target, &w.Base, []byte(text), nil); err != nil {
+			count(work.RefusalOf(err))
 			continue
 		}
-		if r := pol.bars(&w.target); r != accepted {
+		if r := pol.Bars(&w.Target); r != work.Accepted {
 			count(r)
 			continue
 		}
-		site, fp := w.sites.Fingerprint(&w.target)
-		found = append(found, sitemapCandidate(&w.target, site.Name, fp, w.base.Host()))
+		site, fp := w.Sites.Fingerprint(&w.Target)
+		found = append(found, work.SitemapCandidate(&w.Target, site.Name, fp, w.Base.Host()))
 	}
 	return found
 }

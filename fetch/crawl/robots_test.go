@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seine/fetch"
+	"seine/fetch/crawl/internal/work"
 	"seine/fetch/robots"
 	"seine/frontier"
 	"seine/frontier/canon"
@@ -59,11 +60,11 @@ func TestRobotsVariants(t *testing.T) {
 			if c.robot == 0 && n < 2 || c.robot < 0 && n > 0 || c.robot > 0 && n != c.robot {
 				t.Errorf("robots.txt asked for %d times", n)
 			}
-			if aside := crawler.Progress().Aside; c.asked == 0 && (len(aside) != 1 || aside[causeStatus].Sites != 1) {
+			if aside := crawler.Progress().Aside; c.asked == 0 && (len(aside) != 1 || aside[work.CauseStatus].Sites != 1) {
 				t.Errorf("set aside: %+v", aside)
 			}
 			for url, rec := range r.store.by(t) {
-				if c.asked == 0 && (rec.Error == nil || rec.Error.Class != causeUnreachable) {
+				if c.asked == 0 && (rec.Error == nil || rec.Error.Class != work.CauseUnreachable) {
 					t.Errorf("%s: %+v", url, rec)
 				}
 			}

@@ -104,7 +104,7 @@ func (v *visit) settlement() frontier.Settlement {
 	defer v.mu.Unlock()
 	s := frontier.Settlement{Lease: v.lent.Lease, Outcomes: v.outcomes, Free: v.free}
 	if len(s.Outcomes) > 0 || s.Free != nil {
-		s.Cookies = v.cookies.take()
+		s.Cookies = v.cookies.Changed()
 	}
 	v.outcomes, v.free = nil, nil
 	return s

@@ -30,7 +30,7 @@ type shardLoop struct {
 	overflow *overflowQueue // nil without an overflow
 	admitter *admitter
 	settler  *settler
-	asker    *asker
+	deduper  *deduper
 	rules    *rulesKeeper
 
 	verdicts [4]*metrics.Counter // by frontier.Verdict
@@ -65,7 +65,7 @@ func newShardLoop(c *Crawler, k int) *shardLoop {
 	l.overflow = newOverflowQueue(l)
 	l.admitter = newAdmitter(l)
 	l.settler = newSettler(l)
-	l.asker = newAsker(l)
+	l.deduper = newDeduper(l)
 	l.rules = &rulesKeeper{loop: l, wake: make(chan struct{}, 1)}
 	return l
 }
@@ -238,7 +238,7 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 	if len(due) == 0 {
 		return 0, nil
 	}
-	s := l.crawler.policy.Load().settings
+	s := l.crawler.policy.Load().Settings
 	at, asked := l.crawler.cfg.Elapsed(), time.Now()
 	last := l.crawler.lossPermit.take()
 	visits, err := l.crawler.cfg.Frontier.Visit(ctx, l.shard, due, frontier.VisitLimits{

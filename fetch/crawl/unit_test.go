@@ -6,106 +6,15 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
-
-func parsed(t *testing.T, raw string) *canon.URL {
-	t.Helper()
-	u := new(canon.URL)
-	if err := canon.NewParser(canon.Config{}).Parse(u, []byte(raw)); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
-func TestPolicyFilter(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		set   func(*frontier.Settings)
-		url   string
-		depth uint32
-		want  refusal
-	}{
-		{"plain", func(s *frontier.Settings) {}, "http://a.example/x", 99, accepted},
-		{"at the depth", func(s *frontier.Settings) { s.MaxDepth = 2 }, "http://a.example/x", 2, accepted},
-		{"too deep", func(s *frontier.Settings) { s.MaxDepth = 2 }, "http://a.example/x", 3, refusedDepth},
-		{"allowed", func(s *frontier.Settings) { s.Allow = []string{"/y", "/x$"} }, "http://a.example/x", 0, accepted},
-		{"not allowed", func(s *frontier.Settings) { s.Allow = []string{"/y"} }, "http://a.example/x", 0, refusedRule},
-		{"deny beats allow", func(s *frontier.Settings) { s.Allow, s.Deny = []string{"/x"}, []string{"a.ex"} }, "http://a.example/x", 0, refusedRule},
-		{"extension", func(s *frontier.Settings) { s.SkipExt = []string{".PDF"} }, "http://a.example/x.Pdf?y", 0, refusedExtension},
-		{"another extension", func(s *frontier.Settings) { s.SkipExt = []string{"pdf"} }, "http://a.example/x.pdf/y", 0, accepted},
-		{"as long as may be", func(*frontier.Settings) {}, "http://a.example/" + strings.Repeat("x", 8192-17), 0, accepted},
-		{"too long", func(*frontier.Settings) {}, "http://a.example/" + strings.Repeat("x", 8192-16), 0, refusedTooLong},
-		{"too long for this crawl", func(s *frontier.Settings) { s.MaxURL = 2048 }, "http://a.example/" + strings.Repeat("x", 2048-16), 0, refusedTooLong},
-		{"dot in a directory", func(s *frontier.Settings) { s.SkipExt = []string{"d/y"} }, "http://a.example/x.d/y", 0, accepted},
-	} {
-		s := frontier.DefaultSettings()
-		c.set(&s)
-		pol, err := newPolicy(&s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := pol.filter(parsed(t, c.url), c.depth); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, refusalNames[got], refusalNames[c.want])
-		}
-	}
-}
-
-func TestPolicyScope(t *testing.T) {
-	src := source{site: "example.com", host: []byte("www.example.com")}
-	for _, c := range []struct {
-		scope, url, site string
-		want             bool
-	}{
-		{"site", "http://x.example.com/", "example.com", true},
-		{"site", "http://example.org/", "example.org", false},
-		{"host", "http://www.example.com:8080/", "example.com", true},
-		{"host", "http://x.example.com/", "example.com", false},
-		{"any", "http://example.org/", "example.org", true},
-	} {
-		pol, err := newPolicy(&frontier.Settings{Scope: c.scope})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := pol.inScope(src, parsed(t, c.url), c.site); got != c.want {
-			t.Errorf("%s of %s: %v", c.url, c.scope, got)
-		}
-	}
-}
-
-func TestPolicyClassAndRule(t *testing.T) {
-	s := frontier.DefaultSettings()
-	s.Priority = []string{"/news/=0", "/old=3"}
-	s.Sites = []frontier.SiteRule{{Match: "*.example.com", PerSite: 2}, {Match: "example.com", PerSite: 3}, {Match: "a.org", PerSite: 4}}
-	pol, err := newPolicy(&s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for url, want := range map[string]uint8{"http://a/news/old": 0, "http://a/old": 3, "http://a/x": defaultClass} {
-		if got := pol.class(parsed(t, url)); got != want {
-			t.Errorf("class of %s is %d, want %d", url, got, want)
-		}
-	}
-	for site, want := range map[string]int{"x.example.com": 2, "example.com": 2, "a.org": 4, "xa.org": 0, "b.a.org": 0} {
-		got := 0
-		if r := pol.rule(site, ""); r != nil {
-			got = r.PerSite
-		}
-		if got != want {
-			t.Errorf("rule of %s has %d, want %d", site, got, want)
-		}
-	}
-	if r := pol.rule("a.org", `{"match":"a.org","per_site":9}`); r == nil || r.PerSite != 9 {
-		t.Errorf("the shard's own rule gives way: %+v", r)
-	}
-}
 
 func TestPaceDelay(t *testing.T) {
 	const s = time.Second
@@ -160,20 +69,20 @@ func TestPaceStarted(t *testing.T) {
 func TestPaceRefused(t *testing.T) {
 	sc := siteClock{setting: 2 * time.Second}
 	now := time.Now()
-	sc.refused(now, failure{slower: true})
+	sc.refused(now, work.Failure{Slower: true})
 	if sc.adaptive != 4*time.Second {
 		t.Errorf("one refusal sets %v", sc.adaptive)
 	}
-	sc.refused(now, failure{slower: true})
+	sc.refused(now, work.Failure{Slower: true})
 	if sc.adaptive != 4*time.Second {
 		t.Errorf("requests that were under way together double twice: %v", sc.adaptive)
 	}
-	sc.refused(time.Now(), failure{})
+	sc.refused(time.Now(), work.Failure{})
 	if sc.adaptive != 4*time.Second || sc.failures != 3 {
 		t.Errorf("a plain failure: %v, %d in a row", sc.adaptive, sc.failures)
 	}
 	for range 10 {
-		sc.refused(time.Now(), failure{slower: true})
+		sc.refused(time.Now(), work.Failure{Slower: true})
 	}
 	if sc.adaptive != maxAdaptive {
 		t.Errorf("many refusals set %v", sc.adaptive)
@@ -189,22 +98,12 @@ func TestPaceRefused(t *testing.T) {
 		t.Errorf("many successes leave %v", sc.adaptive)
 	}
 	sc = siteClock{}
-	if sc.refused(time.Now(), failure{after: 24 * time.Hour}); time.Until(sc.next) > maxRetryAfter || time.Until(sc.next) < maxRetryAfter-time.Minute {
+	if sc.refused(time.Now(), work.Failure{After: 24 * time.Hour}); time.Until(sc.next) > work.MaxRetryAfter || time.Until(sc.next) < work.MaxRetryAfter-time.Minute {
 		t.Errorf("Retry-After of a day holds for %v", time.Until(sc.next))
 	}
 }
 
-func TestBackoff(t *testing.T) {
-	for n, want := range map[int]time.Duration{-1: 5, 0: 5, 1: 10, 3: 40, 30: 3600, 1 << 20: 3600} {
-		if got := doubled(5*time.Second, n); got != want*time.Second {
-			t.Errorf("doubled %d times: %v", n, got)
-		}
-	}
-	for range 100 {
-		if d := retryDelay(5*time.Second, 1); d < 10*time.Second || d > 15*time.Second {
-			t.Errorf("second retry waits %v", d)
-		}
-	}
+func TestAsideSoFar(t *testing.T) {
 	sc := siteClock{failures: asideAfter + 3}
 	if got := sc.asideSoFar(time.Second); got != 7*time.Second {
 		t.Errorf("kept waiting for %v", got)
@@ -380,7 +279,7 @@ func TestAgendaSweep(t *testing.T) {
 // A site that is lent costs little while it waits.
 func BenchmarkLentSite(b *testing.B) {
 	c := &Crawler{ctx: context.Background()}
-	c.policy.Store(&policy{settings: &frontier.Settings{Delay: time.Second}})
+	c.policy.Store(&work.Policy{Settings: &frontier.Settings{Delay: time.Second}})
 	c.deadSites = newDeadSites(time.Minute, 0)
 	a := newAgenda(1, func(*worker, *visit) {}, func() *worker { return new(worker) }, func() {})
 	l := &shardLoop{crawler: c, visits: make(map[string]*visit)}
@@ -523,16 +422,6 @@ func TestFlowExpects(t *testing.T) {
 	f.end(1 << 20)
 	if !f.hasRoom() {
 		t.Error("no request may start since pages are usually larger than what all may hold")
-	}
-}
-
-func TestRedacted(t *testing.T) {
-	for in, want := range map[string]string{
-		"http://u:p@a b/x": "http://a b/x", "//u@h": "//h", "http://h/a@b": "http://h/a@b", "x@y": "x@y", "http://u:p@@h?": "http://h?",
-	} {
-		if got := redacted(in); got != want {
-			t.Errorf("%s: %s, want %s", in, got, want)
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seine/fetch"
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
 
@@ -14,7 +15,7 @@ import (
 // while it lasts, and what became of each URL.
 //
 // It stands in the agenda between its requests; one worker at a time, its
-// starter, makes the next one start. Outcomes come in from wherever the last
+// owner, makes the next one start. Outcomes come in from wherever the last
 // verdict on a page's links arrives, and leave in batches by the shard loop's
 // settler. The site is freed as soon as its last request ended; the visit lives
 // on, and its lease with it, until its last URL is settled.
@@ -32,19 +33,19 @@ type visit struct {
 	usual  int           // URLs; of further ones none is asked for
 	until  time.Duration // after this time, by Config.Elapsed
 
-	// Of the starter:
-	policy *policy  // that clock and extra were made of
-	naming naming   // of the host that is asked next
-	rules  rulesHop // how far the way to its rules of robots.txt is
+	// Of the owner:
+	policy *work.Policy // that clock and extra were made of
+	naming naming       // of the host that is asked next
+	rules  rulesHop     // how far the way to its rules of robots.txt is
 
 	mu          sync.Mutex
 	next        int // of urls: that starts next
 	underway    int
-	parked      bool // no starter: as many requests are under way as may be, or all have started
+	parked      bool // no owner: as many requests are under way as may be, or all have started
 	over        bool // no further request starts
 	clock       siteClock
 	extra       [][2]string   // headers of this site only; replaced, never changed
-	cookies     *siteCookies  // nil where the crawl keeps none
+	cookies     *work.Cookies // nil where the crawl keeps none
 	credentials string        // of the site's origins, as frontier.CredentialsFor reads them
 	legacy      bool          // its server needs old key exchanges
 	deadline    time.Duration // of the lease, by Config.Elapsed
@@ -76,6 +77,18 @@ func newVisit(l *shardLoop, lent frontier.Visit, deadline time.Duration) *visit 
 	return v
 }
 
+// cookiesOf opens the cookies of a site that was just leased, nil where the crawl keeps
+// none. A visit keeps to the setting that it began with. What changed of them goes with
+// the next outcome or with the site, whichever is first, so that a page is settled with
+// its cookies or after them.
+func cookiesOf(l *shardLoop, leased *frontier.Visit) *work.Cookies {
+	if !l.crawler.policy.Load().Settings.KeepsCookies() {
+		return nil
+	}
+	start, elapsed := l.then-l.thenAt.Milliseconds(), l.crawler.cfg.Elapsed // the shard's time when Elapsed was 0
+	return work.OpenCookies(leased.Cookies, func() int64 { return max(1, (start+elapsed().Milliseconds())/1000) })
+}
+
 // step is what a visit can do about its next URL.
 type step uint8
 
@@ -86,7 +99,7 @@ const (
 	stepLookAgain             // the clock has moved
 )
 
-// serve makes the next request of a visit whose starter this worker is, and goes
+// serve makes the next request of a visit whose owner this worker is, and goes
 // on with it for as long as its next one may start at once. Then the visit
 // stands where it waits, or it ends. A worker is never held while a site's clock
 // runs, a name is asked for, or a shard.
@@ -94,7 +107,7 @@ func (w *worker) serve(v *visit) {
 	c := w.crawler
 	defer w.leave()
 	for {
-		item, now := w.starts(v)
+		item, now := w.nextItem(v)
 		if item == nil {
 			v.finish()
 			return
@@ -116,10 +129,10 @@ func (w *worker) serve(v *visit) {
 	}
 }
 
-// ask asks for item, which w.url is, when its time has come. It reports whether
-// this worker is still the visit's starter.
+// ask asks for item, which w.URL is, when its time has come. It reports whether
+// this worker is still the visit's owner.
 func (w *worker) ask(v *visit, item *frontier.Item) bool {
-	r, ok, err := w.turn(v, item.URL, w.url.Host(), visitSpan)
+	r, ok, err := w.acquire(v, item.URL, w.URL.Host(), visitSpan)
 	if !ok {
 		return false
 	}
@@ -128,34 +141,25 @@ func (w *worker) ask(v *visit, item *frontier.Item) bool {
 		return false
 	}
 	v.started(true)
-	if err != nil { // its name does not resolve: as if it had been asked for
-		w.begin(v, item)
-		w.conclude(reply{began: time.Now()}, err)
-		v.back()
+	if err != nil || v.isExclusive() { // a name that does not resolve is as if it had been asked for
+		w.fetchURL(v, item, r.Addr, nil, err)
+		v.endOwn()
 		return true
 	}
-	if v.alone() {
-		w.visitURL(v, item, r.Addr, nil)
-		v.back()
-		return true
-	}
-	w.passed = false
-	w.visitURL(v, item, r.Addr, w.onSent)
-	if w.passed {
+	handedOver := false
+	w.fetchURL(v, item, r.Addr, func() { // each time the request has gone out, beside which others may start
+		v.sent()
+		if !handedOver {
+			handedOver = true
+			v.handOver()
+		}
+	}, nil)
+	if handedOver {
 		v.ended()
 		return false
 	}
-	v.back() // it failed before anything was sent
+	v.endOwn() // it failed before anything was sent
 	return true
-}
-
-// sent is called each time a request has gone out beside which others may start.
-func (w *worker) sent() {
-	w.visit.sent()
-	if !w.passed {
-		w.passed = true
-		w.visit.passOn()
-	}
 }
 
 // naming is how a host's name is asked for before a worker is needed.
@@ -166,10 +170,10 @@ type naming struct {
 	err      error
 }
 
-// turn reports whether a request to url may start now; if not, the visit stands
+// acquire reports whether a request to url may start now; if not, the visit stands
 // where it waits, or is over, since the clock is more than longest ahead and the
 // site better given back. err is why its host cannot be asked at all.
-func (w *worker) turn(v *visit, url string, host []byte, longest time.Duration) (r fetch.Reservation, ok bool, err error) {
+func (w *worker) acquire(v *visit, url string, host []byte, longest time.Duration) (r fetch.Reservation, ok bool, err error) {
 	c := w.crawler
 	pause := v.untilNext()
 	if pause > longest {
@@ -238,10 +242,10 @@ func isAddress(host []byte) bool {
 	return err == nil
 }
 
-// starts is the URL that the visit asks for next, nil when none is to be asked for
+// nextItem is the URL that the visit asks for next, nil when none is to be asked for
 // any more: the worker's own, until its next one. It waits until there is room for
 // what its page may bring; now is the time after that, by Config.Elapsed.
-func (w *worker) starts(v *visit) (item *frontier.Item, now time.Duration) {
+func (w *worker) nextItem(v *visit) (item *frontier.Item, now time.Duration) {
 	c := w.crawler
 	if v.ctx.Err() != nil || c.isStopping() {
 		return nil, 0
@@ -255,8 +259,8 @@ func (w *worker) starts(v *visit) (item *frontier.Item, now time.Duration) {
 	if v.next >= len(v.urls) || !v.mayStart(now) {
 		return nil, now
 	}
-	v.urls[v.next].item(&w.lent)
-	return &w.lent, now
+	v.urls[v.next].item(&w.item)
+	return &w.item, now
 }
 
 // started counts the next URL as under way, or, without a request, as passed.
@@ -270,23 +274,23 @@ func (v *visit) started(request bool) {
 	v.mu.Unlock()
 }
 
-// alone reports whether the site is asked for one page at a time.
-func (v *visit) alone() bool {
+// isExclusive reports whether the site is asked for one page at a time.
+func (v *visit) isExclusive() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.clock.perSite <= 1
 }
 
-// back is called when the request of the starter itself ended.
-func (v *visit) back() {
+// endOwn is called when the request of the owner itself ended.
+func (v *visit) endOwn() {
 	v.mu.Lock()
 	v.underway--
 	v.mu.Unlock()
 }
 
-// passOn is called when a request of a site that may be asked side by side has
+// handOver is called when a request of a site that may be asked side by side has
 // gone out: the next one may start beside it.
-func (v *visit) passOn() {
+func (v *visit) handOver() {
 	v.mu.Lock()
 	v.parked = v.underway >= v.clock.perSite
 	at, parked := v.clock.next, v.parked
@@ -296,7 +300,7 @@ func (v *visit) passOn() {
 	}
 }
 
-// ended is called when a request ended whose worker is not the starter. The next
+// ended is called when a request ended whose worker is not the owner. The next
 // may start if it waited for that; after the last one the site is free.
 func (v *visit) ended() {
 	v.mu.Lock()
@@ -314,7 +318,7 @@ func (v *visit) ended() {
 	}
 }
 
-// finish is called by the starter when no further request starts: what was not
+// finish is called by the owner when no further request starts: what was not
 // asked for goes back, and the site is free when its last request ended.
 func (v *visit) finish() {
 	v.mu.Lock()
@@ -361,17 +365,17 @@ func (v *visit) untilNext() time.Duration {
 }
 
 // follow takes the crawl's settings over, which may change during a visit.
-func (v *visit) follow(pol *policy) {
+func (v *visit) follow(pol *work.Policy) {
 	if pol == v.policy {
 		return
 	}
 	v.policy = pol
-	rule := pol.rule(v.lent.Site, v.lent.Override)
-	extra := extraHeaders(pol.settings.UserAgent, rule)
+	rule := pol.SiteRule(v.lent.Site, v.lent.Override)
+	extra := extraHeaders(pol.Settings.UserAgent, rule)
 	v.mu.Lock()
 	v.extra = extra
 	v.legacy = rule != nil && rule.TLSLegacy
-	v.clock.set(pol.settings, rule)
+	v.clock.set(pol.Settings, rule)
 	v.mu.Unlock()
 }
 
@@ -391,46 +395,37 @@ func (v *visit) sent() {
 	v.mu.Unlock()
 }
 
-// reply is what a request that ended says about its site.
-type reply struct {
-	began    time.Time
-	latency  time.Duration // to the first byte, 0 = none came
-	sent     bool          // the clock moved when the request went out
-	answered bool          // as a site does that is well
-	failure  *failure      // as one that is not; nil and not answered: it says nothing
-}
-
 // requested takes in what a request brought: the clock moves whatever came of
 // it, the delay falls or rises.
-func (v *visit) requested(r reply) {
+func (v *visit) requested(r work.Reply) {
 	c, now := v.loop.crawler, time.Now().UnixMilli()
 	c.lastEnded.Store(now)
-	if r.latency > 0 {
+	if r.Latency > 0 {
 		c.lastAnswered.Store(now)
 	} else {
 		c.lastFailed.Store(now)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.clock.latency = r.latency
-	if !r.sent {
-		v.clock.started(r.began, r.latency)
+	v.clock.latency = r.Latency
+	if !r.Sent {
+		v.clock.started(r.Began, r.Latency)
 	}
-	if r.answered {
+	if r.Answered {
 		c.lastServed.Store(now)
 		v.clock.answered()
 	}
-	if r.failure != nil {
-		v.refused(r.began, *r.failure)
+	if r.Failure != nil {
+		v.refused(r.Began, *r.Failure)
 	}
 }
 
 // refused counts a failure. A site that fails too often in a row is set aside:
 // trying more of its URLs would only burn their attempts. One is tried each
 // time it comes back, another each time. Called with mu.
-func (v *visit) refused(began time.Time, f failure) {
+func (v *visit) refused(began time.Time, f work.Failure) {
 	c := v.loop.crawler
-	if f.cause == causeStatus {
+	if f.Cause == work.CauseStatus {
 		c.lastRefused.Store(time.Now().UnixMilli())
 	}
 	v.clock.refused(began, f)
@@ -438,7 +433,7 @@ func (v *visit) refused(began time.Time, f failure) {
 		return
 	}
 	if c.cfg.ExitWhenDone && v.clock.asideSoFar(c.cfg.Backoff) >= c.cfg.GiveUp {
-		v.dead = &deadSite{causeUnreachable, f.text}
+		v.dead = &deadSite{work.CauseUnreachable, f.Text}
 		c.deadSites.put(v.lent.Site, v.dead)
 		return
 	}
@@ -452,7 +447,7 @@ func (v *visit) refused(began time.Time, f failure) {
 		giveUp = v.clock.next // it is asked once more
 	}
 	if c.aside.add(f, v.clock.failures == asideAfter, giveUp) {
-		said := []any{"cause", f.cause, "site", v.lent.Site, "urls", len(v.urls), "err", f.text, "again_in", time.Until(v.clock.next).Round(time.Second)}
+		said := []any{"cause", f.Cause, "site", v.lent.Site, "urls", len(v.urls), "err", f.Text, "again_in", time.Until(v.clock.next).Round(time.Second)}
 		if c.cfg.ExitWhenDone {
 			said = append(said, "given_up_in", time.Until(giveUp).Round(time.Second))
 		}
@@ -466,7 +461,7 @@ func (v *visit) refuseRules(cause, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clock.failures = max(v.clock.failures, asideAfter-1)
-	v.refused(time.Now(), failure{cause: cause, text: text})
+	v.refused(time.Now(), work.Failure{Cause: cause, Text: text})
 }
 
 // obey takes the site's Crawl-delay over and reports whether it moved the clock.
@@ -481,7 +476,7 @@ func (v *visit) obey(delay time.Duration) bool {
 // hold moves the clock as far as the site asked for.
 func (v *visit) hold(after time.Duration) {
 	v.mu.Lock()
-	v.clock.holdUntil(time.Now().Add(min(after, maxRetryAfter)))
+	v.clock.holdUntil(time.Now().Add(min(after, work.MaxRetryAfter)))
 	v.mu.Unlock()
 }
 

@@ -147,7 +147,7 @@ func (c *Crawler) holdPages(ctx context.Context) {
 	} else if c.isStopping() || c.visits.Load() == 0 && c.budget.spent() {
 		more = 0
 	}
-	claim, ok := c.budget.claim(c.policy.Load().settings.MaxPages, more)
+	claim, ok := c.budget.claim(c.policy.Load().Settings.MaxPages, more)
 	if !ok {
 		return
 	}
@@ -177,7 +177,7 @@ func (c *Crawler) keepPages(ctx context.Context) {
 			c.holdPages(ctx)
 			sleep(ctx, nil, c.cfg.Linger) // those that ask together are answered together
 		case <-tick.C:
-			if limit := c.policy.Load().settings.MaxPages; limit > 0 || c.budget.holds() {
+			if limit := c.policy.Load().Settings.MaxPages; limit > 0 || c.budget.holds() {
 				c.holdPages(ctx)
 			}
 		case <-ctx.Done():
@@ -240,7 +240,7 @@ func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) string {
 // tellLimit says that the page limit is reached, and that there is room below it
 // again. Called by the watch.
 func (c *Crawler) tellLimit() {
-	limit := c.policy.Load().settings.MaxPages
+	limit := c.policy.Load().Settings.MaxPages
 	spent := c.budget.spent() && c.quiet() && c.settledPages() >= limit
 	if spent == c.toldLimit {
 		return
@@ -276,7 +276,7 @@ func (c *Crawler) limitReached(ctx context.Context) bool {
 		return c.quiet() && c.budget.spent()
 	}
 	c.pollCounters(ctx)
-	if t := c.totals.Load(); t == nil || t.Leases > 0 || c.settledPages() < c.policy.Load().settings.MaxPages {
+	if t := c.totals.Load(); t == nil || t.Leases > 0 || c.settledPages() < c.policy.Load().Settings.MaxPages {
 		return false
 	}
 	c.holdPages(ctx)

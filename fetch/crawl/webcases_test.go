@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"seine/fetch"
+	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -143,7 +144,7 @@ func TestOddRobots(t *testing.T) {
 				t.Errorf("%s: asked for %q, want %q", c.name, got, c.pages)
 			}
 			for url, rec := range r.store.by(t) {
-				if c.name == "never decodes" && (rec.Error == nil || rec.Error.Class != causeUnreachable || !strings.Contains(rec.Error.Text, "gzip")) {
+				if c.name == "never decodes" && (rec.Error == nil || rec.Error.Class != work.CauseUnreachable || !strings.Contains(rec.Error.Text, "gzip")) {
 					t.Errorf("%s: %+v", url, rec.Error)
 				}
 			}
@@ -368,7 +369,7 @@ func TestNamedSitemaps(t *testing.T) {
 				t.Errorf("asked for %q, want %q", got, c.asked)
 			}
 			if c.refused != "" {
-				i := slices.Index(refusalNames[:], c.refused)
+				i := slices.Index(work.RefusalNames[:], c.refused)
 				if n := crawler.count.refusals[i].Get(); n != 1 {
 					t.Errorf("%d counted as %s, want 1", n, c.refused)
 				}
@@ -473,11 +474,11 @@ func TestLoopsOfRedirects(t *testing.T) {
 	r.run()
 	recs := r.store.by(t)
 	for _, url := range []string{"http://two.example/check", "http://other.example/c"} {
-		if rec := recs[url]; rec.Error == nil || rec.Error.Class != causeRedirectLoop {
+		if rec := recs[url]; rec.Error == nil || rec.Error.Class != work.CauseRedirectLoop {
 			t.Errorf("%s: nothing tells of its loop: %+v", url, rec)
 		}
 	}
-	if e := recs["http://one.example/"].Error; e == nil || e.Class != causeRedirectLoop || !strings.Contains(e.Text, "seen") {
+	if e := recs["http://one.example/"].Error; e == nil || e.Class != work.CauseRedirectLoop || !strings.Contains(e.Text, "seen") {
 		t.Errorf("%+v", e)
 	}
 	if len(recs) != 6 {
@@ -523,7 +524,7 @@ func TestLoopOverFetchers(t *testing.T) {
 			}
 			for path := range c.leads {
 				rec := recs["http://one.example"+path]
-				if told := rec.Error != nil && rec.Error.Class == causeRedirectLoop; told != (path == c.last) {
+				if told := rec.Error != nil && rec.Error.Class == work.CauseRedirectLoop; told != (path == c.last) {
 					t.Errorf("%s: %+v", path, rec)
 				}
 			}
@@ -553,11 +554,11 @@ func TestAsideIsCounted(t *testing.T) {
 	out := slog.New(slog.NewTextHandler(&log, nil))
 	al, now := newAsideLog(), time.Now()
 	for i := range 3 {
-		if first := al.add(failure{cause: "connect", text: "refused"}, true, now.Add(time.Duration(i)*time.Minute)); first != (i == 0) {
+		if first := al.add(work.Failure{Cause: "connect", Text: "refused"}, true, now.Add(time.Duration(i)*time.Minute)); first != (i == 0) {
 			t.Errorf("%d: %v", i, first)
 		}
 	}
-	al.add(failure{cause: "connect", text: "refused"}, false, now) // the same one once more
+	al.add(work.Failure{Cause: "connect", Text: "refused"}, false, now) // the same one once more
 	al.report(out, now.Add(tellAgain/2))
 	if log.String() != "" {
 		t.Error(log.String())

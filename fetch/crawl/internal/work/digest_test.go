@@ -1,4 +1,4 @@
-package crawl
+package work
 
 import (
 	"bytes"
@@ -41,5 +41,21 @@ func TestDigestAllocates(t *testing.T) {
 		}); n > 1 {
 			t.Errorf("%s: %v allocations a page beside its text", kind, n-1)
 		}
+	}
+}
+
+// BenchmarkDigest is what the digest of a page costs, by its kind.
+func BenchmarkDigest(b *testing.B) {
+	page := bytes.Repeat([]byte("<p>Words that lead nowhere.</p>\n"), 2048)
+	for _, kind := range []string{frontier.DigestXXH3, frontier.DigestSHA256, frontier.DigestNone} {
+		b.Run(kind, func(b *testing.B) {
+			var d digest
+			for b.Loop() {
+				d.begin(kind)
+				d.write(page)
+				d.text()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(page)>>10), "ns/KB")
+		})
 	}
 }
