@@ -400,7 +400,7 @@ func (a *admitter) apply(g *admitGroup) {
 	}
 	for i, v := range g.verdicts {
 		if (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
-			a.loop.crawler.known.add(g.batch[i].Fingerprint, a.epoch)
+			a.loop.crawler.known.Add(g.batch[i].Fingerprint, a.epoch)
 		}
 	}
 	spills := a.loop.overflow != nil && a.loop.crawler.overflowErr() == nil

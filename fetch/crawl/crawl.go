@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"seine/fetch"
+	"seine/fetch/crawl/internal/flow"
 	"seine/fetch/crawl/internal/work"
 	"seine/fetch/robots"
 	"seine/frontier"
@@ -58,8 +59,8 @@ type Crawler struct {
 	loops      []*shardLoop
 	agenda     *agenda
 	preparer   preparer // nil: names are asked for by the fetch itself
-	flow       *flow
-	budget     budget
+	gate       *flow.Gate
+	budget     *flow.Budget
 	bottleneck bottleneck
 	rate       rateMeter
 	robots     *robotsCache
@@ -69,8 +70,8 @@ type Crawler struct {
 	count      *counters
 	handling   *handling // nil without a Handler
 	deadSites  *deadSites
-	known      *knownURLs
-	written    *knownURLs             // whose lines are in the overflow; nil without one
+	known      *flow.KnownURLs
+	written    *flow.KnownURLs        // whose lines are in the overflow; nil without one
 	ended      atomic.Pointer[string] // why it ended by itself
 	toldLimit  bool                   // of the watch: that the page limit is reached
 	aside      *asideLog
@@ -107,16 +108,16 @@ func New(cfg Config) (*Crawler, error) {
 	}
 	cfg.fillDefaults()
 	c := &Crawler{cfg: cfg, robots: newRobotsCache(), aside: newAsideLog(), deadSites: newDeadSites(cfg.GiveUp, cfg.Memory), count: newCounters(), stopping: make(chan struct{}),
-		known: newKnownURLs(cfg.KnownURLs)}
+		known: flow.NewKnownURLs(cfg.KnownURLs)}
 	if cfg.Overflow != nil {
-		c.written = newKnownURLs(cfg.KnownURLs)
+		c.written = flow.NewKnownURLs(cfg.KnownURLs)
 	}
 	c.lossPermit.began = time.Now()
 	if cfg.Handler != nil {
 		c.handling = newHandling(c.count.set)
 	}
-	c.flow = newFlow(&c.cfg, c.notifyHungry)
-	c.budget.need = make(chan struct{}, 1)
+	c.gate = flow.NewGate(cfg.OpenBytes, cfg.SinkPages, cfg.SinkWait, c.notifyHungry)
+	c.budget = flow.NewBudget()
 	pol, err := work.NewPolicy(cfg.Frontier.Settings())
 	if err != nil {
 		return nil, err
@@ -198,8 +199,8 @@ func (c *Crawler) Run(ctx context.Context) error {
 		loops.Go(func() { l.run(c.ctx) })
 		rear.Go(func() { l.admitter.run(back) })
 		rear.Go(func() { l.deduper.run(back) })
-		rear.Go(func() { l.settler.run(back) })
-		rear.Go(func() { l.rules.run(back) })
+		rear.Go(func() { l.settle(back) })
+		rear.Go(func() { l.keepRules(back) })
 	}
 	rear.Go(func() { c.watch(back) })
 	rear.Go(func() { c.keepPages(back) })
@@ -230,7 +231,7 @@ func (c *Crawler) readLast() {
 
 // giveBack returns a page to the budget.
 func (c *Crawler) giveBack() {
-	c.budget.giveBack()
+	c.budget.Return()
 	c.notifyHungry()
 }
 
@@ -259,7 +260,7 @@ func (c *Crawler) awaitVisits() bool {
 // mayBorrow reports whether more sites may be borrowed. What a sink that fails
 // just now could not take would only wait, and be fetched again after a crash.
 func (c *Crawler) mayBorrow() bool {
-	return !c.isStopping() && c.budget.mayBorrow() && !c.flow.blocked() && c.cfg.Sink.Err() == nil && c.short() == ""
+	return !c.isStopping() && c.budget.MayStart() && !c.gate.IsBlocked() && c.cfg.Sink.Err() == nil && c.short() == ""
 }
 
 // delayed is how many visits wait for their site's clock.
@@ -335,7 +336,7 @@ func (c *Crawler) unreserve(n int) {
 
 // isCrowded reports whether half of what may be open is.
 func (c *Crawler) isCrowded() bool {
-	return c.flow.isHalf() || c.visits.Load() >= int64(c.cfg.MaxVisits)/2
+	return c.gate.IsHalf() || c.visits.Load() >= int64(c.cfg.MaxVisits)/2
 }
 
 func (c *Crawler) loopOf(f canon.Fingerprint) *shardLoop { return c.loops[c.cfg.Frontier.Of(f)] }

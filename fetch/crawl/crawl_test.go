@@ -83,7 +83,7 @@ func TestMaxPages(t *testing.T) {
 					t.Errorf("%d pages ended, the limit is %d", ended, n)
 				}
 				checkIdle(t, crawler)
-				if !crawler.budget.spent() {
+				if !crawler.budget.IsSpent() {
 					t.Error("pages are left at the end")
 				}
 			})
@@ -383,7 +383,7 @@ func TestSinkBlocks(t *testing.T) {
 	r.store.hold = true
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "flow control blocks", crawler.flow.blocked)
+	until(t, "flow control blocks", crawler.gate.IsBlocked)
 	until(t, "requests rest", func() bool { return crawler.agenda.busy() == 0 || crawler.writing.Load() == 0 })
 	until(t, "the sink is named", func() bool { return crawler.Progress().Limit == limitSink })
 	if s := r.stats(); s.Done != 0 {
@@ -499,7 +499,7 @@ func TestSinkLags(t *testing.T) {
 	r.store.hold = true
 	c := r.crawler()
 	wait := r.start(c)
-	until(t, "a page waits for too long", c.flow.blocked)
+	until(t, "a page waits for too long", c.gate.IsBlocked)
 	until(t, "the sink is named", func() bool { return c.Progress().Limit == limitSink })
 	r.seed("http://s1.example/late", "http://s2.example/late", "http://s3.example/late")
 	for _, l := range c.loops {
@@ -565,7 +565,7 @@ func TestMaxText(t *testing.T) {
 	c := r.crawler()
 	wait := r.start(c)
 	until(t, "both pages wait for the output", func() bool { return r.store.waiting() == 2 })
-	if n := c.flow.held(); n < 600_000 || n > 700_000 {
+	if n := c.gate.Held(); n < 600_000 || n > 700_000 {
 		t.Errorf("%d bytes are open, want text and field of 300,000 each", n)
 	}
 	r.store.flush()

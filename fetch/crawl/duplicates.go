@@ -2,23 +2,23 @@ package crawl
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"seine/extract/sink"
+	"seine/fetch/crawl/internal/flow"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
 
-// maxAsk is how many contents one call asks for.
-const maxAsk = 250
+// maxCompare is how many contents one call compares.
+const maxCompare = 250
 
 const (
-	// askPatience is how long a call is waited for; then the shard counts as silent
-	// for askPause, and pages whose contents are of it go on as if they were first:
+	// comparePatience is how long a call is waited for; then the shard counts as silent
+	// for comparePause, and pages whose contents are of it go on as if they were first:
 	// every shard has contents of all sites, so a silent one would hold up all.
-	askPatience = 2 * time.Second
-	askPause    = 2 * time.Second
+	comparePatience = 2 * time.Second
+	comparePause    = 2 * time.Second
 )
 
 // comparison is a page whose content is compared with those of other URLs. It holds what
@@ -56,7 +56,7 @@ func sizeOf(r *sink.Record) int64 {
 func (q *comparison) compared(duplicate bool) {
 	p, c := q.page, q.page.visit.loop.crawler
 	p.bytes -= q.size
-	c.flow.add(-q.size)
+	c.gate.Add(-q.size)
 	if duplicate {
 		c.count.duplicates.Inc()
 		q.record.Duplicate = true
@@ -70,90 +70,59 @@ func (q *comparison) compared(duplicate bool) {
 	p.write(&q.record)
 }
 
-// deduper gathers the contents of pages of many sites for one shard and asks for them
-// in groups: while one call is under way the next group grows.
+// deduper compares the contents of pages of many sites with those that one shard has.
 type deduper struct {
-	loop *shardLoop
-	wake chan struct{}
+	loop  *shardLoop
+	batch *flow.Batcher[*comparison]
 
-	mu      sync.Mutex
-	waiting []*comparison
-
-	// Of the goroutine that asks:
+	// Of the goroutine that runs it:
 	silentUntil time.Time
 	contents    []frontier.Content
 	duplicate   []bool
 }
 
-func newDeduper(l *shardLoop) *deduper { return &deduper{loop: l, wake: make(chan struct{}, 1)} }
-
-func (a *deduper) add(q *comparison) {
-	a.mu.Lock()
-	a.waiting = append(a.waiting, q)
-	a.mu.Unlock()
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
+func newDeduper(l *shardLoop) *deduper {
+	return &deduper{loop: l, batch: flow.NewBatcher[*comparison](maxCompare, l.crawler.cfg.Linger)}
 }
 
-func (a *deduper) take(group []*comparison) []*comparison {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	n := min(len(a.waiting), maxAsk)
-	group = append(group[:0], a.waiting[:n]...)
-	rest := copy(a.waiting, a.waiting[n:])
-	clear(a.waiting[rest:])
-	a.waiting = a.waiting[:rest]
-	return group
-}
-
-// run asks until ctx ends.
-func (a *deduper) run(ctx context.Context) {
-	var group []*comparison
-	for {
-		clear(group)
-		if group = a.take(group); len(group) == 0 {
-			select {
-			case <-a.wake:
-				sleep(ctx, nil, a.loop.crawler.cfg.Linger)
-				continue
-			case <-ctx.Done():
-				return
-			}
-		}
-		answers, err := a.call(ctx, group)
-		if ctx.Err() != nil {
-			return
+// run compares contents until ctx ends.
+func (d *deduper) run(ctx context.Context) {
+	err := d.batch.Run(ctx, func(ctx context.Context, group []*comparison) error {
+		duplicate, err := d.compare(ctx, group)
+		if err == nil {
+			err = ctx.Err()
 		}
 		if err != nil {
-			a.loop.crawler.fail(ctx, err)
-			return
+			return err
 		}
 		for i, q := range group {
-			q.compared(answers != nil && answers[i])
+			q.compared(duplicate != nil && duplicate[i])
 		}
+		return nil
+	})
+	if err != nil {
+		d.loop.crawler.fail(ctx, err)
 	}
 }
 
-// call asks for a group. Without answers the shard is silent.
-func (a *deduper) call(ctx context.Context, group []*comparison) (answers []bool, err error) {
+// compare sends a group of contents. Without answers the shard is silent.
+func (d *deduper) compare(ctx context.Context, group []*comparison) (duplicate []bool, err error) {
 	now := time.Now()
-	if now.Before(a.silentUntil) || a.loop.silentFor(now) >= askPatience {
-		a.loop.crawler.count.unasked.Add(len(group))
+	if now.Before(d.silentUntil) || d.loop.silentFor(now) >= comparePatience {
+		d.loop.crawler.count.unasked.Add(len(group))
 		return nil, nil
 	}
-	a.contents, a.duplicate = a.contents[:0], append(a.duplicate[:0], make([]bool, len(group))...)
+	d.contents, d.duplicate = d.contents[:0], append(d.duplicate[:0], make([]bool, len(group))...)
 	for _, q := range group {
-		a.contents = append(a.contents, q.content)
+		d.contents = append(d.contents, q.content)
 	}
-	short, cancel := context.WithTimeout(ctx, askPatience)
+	short, cancel := context.WithTimeout(ctx, comparePatience)
 	defer cancel()
-	err = a.loop.crawler.cfg.Frontier.Duplicates(short, a.loop.shard, a.contents, a.duplicate)
+	err = d.loop.crawler.cfg.Frontier.Duplicates(short, d.loop.shard, d.contents, d.duplicate)
 	if err != nil && ctx.Err() == nil && short.Err() != nil {
-		a.silentUntil = time.Now().Add(askPause)
-		a.loop.crawler.count.unasked.Add(len(group))
+		d.silentUntil = time.Now().Add(comparePause)
+		d.loop.crawler.count.unasked.Add(len(group))
 		return nil, nil
 	}
-	return a.duplicate, err
+	return d.duplicate, err
 }

@@ -487,7 +487,7 @@ func TestSlowAdmission(t *testing.T) {
 	}
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "flow control blocks", crawler.flow.blocked)
+	until(t, "flow control blocks", crawler.gate.IsBlocked)
 	until(t, "the bound is named", func() bool { return crawler.Progress().Limit == limitRedis })
 	if n := len(w.requests("", false)); n > 4000/(2*work.CandidateOverhead)+r.cfg.Concurrency {
 		t.Errorf("%d pages were fetched", n)
@@ -563,7 +563,7 @@ func TestIdle(t *testing.T) {
 			case "later":
 				r.seed("http://a.example/1", "http://a.example/2")
 			case "no room":
-				crawler.flow.add(r.cfg.OpenBytes + 64<<20)
+				crawler.gate.Add(r.cfg.OpenBytes + 64<<20)
 				r.seed("http://a.example/1", "http://b.example/2")
 			}
 			wait := r.start(crawler)
@@ -572,7 +572,7 @@ func TestIdle(t *testing.T) {
 			m.checkTicks(t, time.Second)
 			t.Logf("%v of CPU meanwhile", cpuTime()-used)
 			if what == "no room" {
-				crawler.flow.add(-r.cfg.OpenBytes - 64<<20)
+				crawler.gate.Add(-r.cfg.OpenBytes - 64<<20)
 				until(t, "it goes on when there is room", func() bool { return len(w.requests("", true)) > 0 })
 			}
 			crawler.Stop()

@@ -416,16 +416,14 @@ func checkIdle(t *testing.T, c *Crawler) {
 	if later, ready := c.agenda.waiting(); later+ready != 0 {
 		t.Errorf("%d and %d visits wait at the end", later, ready)
 	}
-	if n := c.flow.held(); n != 0 {
+	if n := c.gate.Held(); n != 0 {
 		t.Errorf("flow control counts %d bytes at the end", n)
 	}
-	c.flow.mu.Lock()
-	if f := c.flow; f.underway != 0 || len(f.line) != 0 {
-		t.Errorf("flow control counts %d requests under way and %d in line at the end", f.underway, len(f.line))
+	if underway, line := c.gate.Underway(); underway != 0 || line != 0 {
+		t.Errorf("flow control counts %d requests under way and %d in line at the end", underway, line)
 	}
-	c.flow.mu.Unlock()
 	for name, n := range map[string]int64{"visits": c.visits.Load(), "reserved": c.reserved.Load(),
-		"recording": int64(c.flow.waiting()), "admitting": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.agenda.hungry.Load())} {
+		"recording": int64(c.gate.WaitingPages()), "admitting": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.agenda.hungry.Load())} {
 		if n != 0 {
 			t.Errorf("%s is %d at the end", name, n)
 		}

@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 
@@ -46,48 +45,19 @@ func TestEpoch(t *testing.T) {
 	before := crawler.loops[1].checkEpoch()
 	epochs[1].Add(1)
 	until(t, "what shard 1 knew is forgotten", func() bool { return !known(1) })
-	crawler.known.add(of[1], before)
+	crawler.known.Add(of[1], before)
 	if known(1) {
 		t.Error("an answer of before is remembered")
 	}
 	if !known(0) || !known(2) {
 		t.Error("what other shards know is forgotten")
 	}
-	crawler.known.add(of[1], before+1)
+	crawler.known.Add(of[1], before+1)
 	if !known(1) {
 		t.Error("an answer of now is not remembered")
 	}
 	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// A look for a known URL in a table that caches do not hold, and work of some 100 ns
-// behind it, which need not wait for the look.
-func BenchmarkKnown(b *testing.B) {
-	k := newKnownURLs(1 << 20)
-	known := make([]canon.Fingerprint, 1<<19)
-	for i := range known {
-		known[i] = canon.Fingerprint{Site: rand.Uint64(), Key: rand.Uint64()}
-		k.add(known[i], 0)
-	}
-	i, found, work := 0, 0, uint64(1)
-	for b.Loop() {
-		if k.has(known[i], 0) {
-			found++
-		}
-		if i++; i == len(known) {
-			i = 0
-		}
-		for range 100 {
-			work = work*6364136223846793005 + 1442695040888963407
-		}
-	}
-	if work == 0 {
-		b.Log(work)
-	}
-	if found < b.N*9/10 {
-		b.Errorf("%d of %d are known", found, b.N)
 	}
 }

@@ -25,7 +25,7 @@ func (c *Crawler) WriteMetrics(out io.Writer) {
 	gauge("seine_crawl_workers", int64(c.agenda.size))
 	gauge("seine_crawl_workers_busy", int64(c.agenda.busy()))
 	gauge("seine_crawl_visits_delayed", int64(c.delayed()))
-	gauge("seine_crawl_open_bytes", c.flow.held())
+	gauge("seine_crawl_open_bytes", c.gate.Held())
 	for _, n := range c.cfg.Rules.Counts() {
 		rule := fmt.Sprintf("seine_crawl_fields_total{field=%q,at=%q,", n.Name, n.At)
 		metrics.WriteCounterUint64(out, rule+`result="found"}`, n.Found)

@@ -58,7 +58,7 @@ type overflowWrite struct {
 func (o *overflowQueue) markWritten(ow *overflowWrite) {
 	for i := range ow.candidates {
 		if l := &ow.candidates[i]; !l.IsAgain() {
-			o.loop.crawler.written.add(l.Fingerprint, ow.epoch)
+			o.loop.crawler.written.Add(l.Fingerprint, ow.epoch)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (o *overflowQueue) takeBack(candidates []candidate) []candidate {
 // wrote reports whether f was written in this epoch of its shard: what was written
 // before may have been taken back, and lost with a master.
 func (o *overflowQueue) wrote(f canon.Fingerprint) bool {
-	return o.loop.crawler.written.has(f, o.loop.epoch.Load())
+	return o.loop.crawler.written.Has(f, o.loop.epoch.Load())
 }
 
 // empty reports whether no candidate waits for a write.

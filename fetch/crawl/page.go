@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seine/extract/sink"
+	"seine/fetch/crawl/internal/flow"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
@@ -23,7 +24,7 @@ type page struct {
 	linkDepth  uint32       // of the links
 	referrer   string       // that the links keep of it
 	text       int64        // of bytes: until the record is in the sink
-	bytes      int64        // that flow control knows of
+	bytes      int64        // that the gate counts
 	pending    atomic.Int32 // candidates without a verdict
 	returned   atomic.Bool  // it goes back to be fetched again, for its record or a candidate found no place
 	silent     atomic.Bool  // that is because a shard is silent
@@ -33,8 +34,7 @@ type page struct {
 	dropRecord bool         // its handler wants none
 	added      int          // of candidates, those that its handler added, the last
 
-	writtenAt    time.Time // when its record went to the sink
-	older, newer *page     // that wait for the sink, guarded by flow.mu
+	sinkWait flow.Waiting // for the sink
 }
 
 // newPage is the page of a result.
@@ -81,14 +81,14 @@ func (p *page) sendOn(s *work.Scratch, r *work.Result) {
 	q := &comparison{page: p, record: *r.Record, skip: r.Skip, content: r.Content}
 	q.size = sizeOf(&q.record) - p.text // that the page counts already
 	p.bytes += q.size
-	c.flow.add(q.size)
-	c.loopOf(q.content.Digest).deduper.add(q)
+	c.gate.Add(q.size)
+	c.loopOf(q.content.Digest).deduper.batch.Add(q)
 }
 
 // write sends the record to the sink, which copies what it keeps.
 func (p *page) write(r *sink.Record) {
 	c := p.visit.loop.crawler
-	c.flow.writes(p)
+	c.gate.Write(&p.sinkWait)
 	if p.dropRecord {
 		p.recorded(nil)
 		return
@@ -123,7 +123,7 @@ func (v *visit) logURL(r *work.Result, item *frontier.Item) {
 
 // dropText lets go of the text: it is in the sink.
 func (p *page) dropText() {
-	p.visit.loop.crawler.flow.add(-p.text)
+	p.visit.loop.crawler.gate.Add(-p.text)
 	p.bytes -= p.text
 	p.text = 0
 }
@@ -133,7 +133,7 @@ func (p *page) dropText() {
 // back.
 func (p *page) recorded(err error) {
 	c := p.visit.loop.crawler
-	c.flow.wrote(p)
+	c.gate.Wrote(&p.sinkWait)
 	p.dropText()
 	c.admitting.Add(1)
 	if err != nil {
@@ -178,7 +178,7 @@ func (p *page) answered(v frontier.Verdict) {
 func (p *page) settle() {
 	c := p.visit.loop.crawler
 	c.admitting.Add(-1)
-	c.flow.add(-p.bytes)
+	c.gate.Add(-p.bytes)
 	if p.returned.Load() {
 		if p.counted {
 			c.giveBack()
@@ -189,7 +189,7 @@ func (p *page) settle() {
 			p.outcome.NotBefore = work.RetryDelay(silentPause, 0)
 		}
 	} else if p.counted {
-		c.budget.settle()
+		c.budget.Settle()
 	}
 	p.outcome.Unasked = !p.counted && p.outcome.Kind == frontier.Dead
 	p.facts.Known += p.seen.Load()

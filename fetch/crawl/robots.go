@@ -180,7 +180,7 @@ func (w *worker) takeRules(v *visit, item *frontier.Item, rules *robots.Rules, t
 	}
 	keep := func() {
 		c.robots.put(origin, c.robotsAgent(), rules, ttl)
-		v.loop.rules.add(frontier.OriginRules{Site: v.lent.Site, Origin: origin, Rules: rules.AppendKept(nil, c.robotsAgent(), time.Now()), TTL: ttl})
+		v.loop.rules.Add(frontier.OriginRules{Site: v.lent.Site, Origin: origin, Rules: rules.AppendKept(nil, c.robotsAgent(), time.Now()), TTL: ttl})
 	}
 	if !pol.Settings.Sitemaps || len(rules.Sitemaps()) == 0 {
 		keep()
@@ -201,64 +201,24 @@ func (w *worker) takeRules(v *visit, item *frontier.Item, rules *robots.Rules, t
 // maxRulesKept bounds the origins whose rules go to a shard in one call.
 const maxRulesKept = 100
 
-// rulesKeeper gathers rules of robots.txt for their shard.
-type rulesKeeper struct {
-	loop *shardLoop
-	wake chan struct{}
-
-	mu   sync.Mutex
-	list []frontier.OriginRules
-}
-
-func (k *rulesKeeper) add(o frontier.OriginRules) {
-	k.mu.Lock()
-	k.list = append(k.list, o)
-	k.mu.Unlock()
-	select {
-	case k.wake <- struct{}{}:
-	default:
+// keepRules gives the shard rules of robots.txt until ctx ends, and then what is left,
+// unless the crawler was cut short or the shard does not take it soon. What it does not
+// come to is asked for again.
+func (l *shardLoop) keepRules(ctx context.Context) {
+	c := l.crawler
+	send := func(ctx context.Context, group []frontier.OriginRules) error {
+		return c.cfg.Frontier.SetRules(ctx, l.shard, group)
 	}
-}
-
-// run keeps rules until ctx ends, and then what is left, unless the crawler was cut
-// short or the shard does not take it soon. What it does not come to is asked for
-// again.
-func (k *rulesKeeper) run(ctx context.Context) {
-	c := k.loop.crawler
 	for ctx.Err() == nil {
-		select {
-		case <-k.wake:
-			sleep(ctx, nil, c.cfg.Linger)
-		case <-ctx.Done():
-		}
-		if err := k.keep(ctx); err != nil {
+		if err := l.rules.Run(ctx, send); err != nil {
 			c.fail(ctx, err)
 		}
 	}
 	if c.ctx.Err() == nil {
 		last, cancel := context.WithTimeout(c.ctx, cutTime)
 		defer cancel()
-		k.keep(last) //nolint:errcheck // the next run asks the sites
+		l.rules.Flush(last, send) //nolint:errcheck // the next run asks the sites
 	}
-}
-
-// keep gives the shard what waits.
-func (k *rulesKeeper) keep(ctx context.Context) error {
-	k.mu.Lock()
-	list := k.list
-	k.list = nil
-	k.mu.Unlock()
-	for len(list) > 0 {
-		part := list[:min(len(list), maxRulesKept)]
-		if err := k.loop.crawler.cfg.Frontier.SetRules(ctx, k.loop.shard, part); err != nil {
-			k.mu.Lock()
-			k.list = append(list, k.list...)
-			k.mu.Unlock()
-			return err
-		}
-		list = list[len(part):]
-	}
-	return nil
 }
 
 // readRules reads rules as a shard keeps them; nil when they are not ours.

@@ -3,7 +3,6 @@ package crawl
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"seine/frontier"
 )
@@ -15,7 +14,7 @@ func (v *visit) requeue(urls []lentURL) {
 		v.outcomes = append(v.outcomes, frontier.Outcome{Index: int(urls[i].index), Kind: frontier.Requeue})
 	}
 	v.mu.Unlock()
-	v.loop.settler.add(v)
+	v.loop.addDirty(v)
 }
 
 // settle records what became of one URL.
@@ -23,78 +22,36 @@ func (v *visit) settle(o frontier.Outcome) {
 	v.mu.Lock()
 	v.outcomes = append(v.outcomes, o)
 	v.mu.Unlock()
-	v.loop.settler.add(v)
+	v.loop.addDirty(v)
 }
 
 // maxSettle bounds the visits of one settle call.
 const maxSettle = 64
 
-// settler gathers what became of the URLs of many visits of one shard and
-// settles them in groups: while one call is under way the next group grows.
-type settler struct {
-	loop *shardLoop
-	wake chan struct{}
-
-	mu    sync.Mutex
-	dirty []*visit
-}
-
-func newSettler(l *shardLoop) *settler { return &settler{loop: l, wake: make(chan struct{}, 1)} }
-
-// add puts a visit in line, once.
-func (s *settler) add(v *visit) {
-	s.mu.Lock()
-	if !v.dirty {
-		v.dirty = true
-		s.dirty = append(s.dirty, v)
-	}
-	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
+// addDirty has a visit settled soon that has something to say.
+func (l *shardLoop) addDirty(v *visit) {
+	if !v.dirty.Swap(true) {
+		l.settlements.Add(v)
 	}
 }
 
-func (s *settler) take(group []*visit) []*visit {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := min(len(s.dirty), maxSettle)
-	group = append(group[:0], s.dirty[:n]...)
-	rest := copy(s.dirty, s.dirty[n:])
-	clear(s.dirty[rest:])
-	s.dirty = s.dirty[:rest]
-	for _, v := range group {
-		v.dirty = false
-	}
-	return group
-}
-
-// run settles until ctx ends.
-func (s *settler) run(ctx context.Context) {
-	var (
-		group []*visit
-		batch []frontier.Settlement
-	)
-	for {
-		if group = s.take(group); len(group) == 0 {
-			select {
-			case <-s.wake:
-				sleep(ctx, nil, s.loop.crawler.cfg.Linger)
-				continue
-			case <-ctx.Done():
-				return
-			}
-		}
+// settle settles visits until ctx ends.
+func (l *shardLoop) settle(ctx context.Context) {
+	var batch []frontier.Settlement
+	err := l.settlements.Run(ctx, func(ctx context.Context, group []*visit) error {
 		batch = batch[:0]
 		for _, v := range group {
+			v.dirty.Store(false) // what it has to say from now on is of the next group
 			batch = append(batch, v.settlement())
 		}
-		settled, err := s.loop.crawler.cfg.Frontier.Settle(ctx, s.loop.shard, batch)
-		if err != nil {
-			s.loop.crawler.fail(ctx, err)
-			return
+		settled, err := l.crawler.cfg.Frontier.Settle(ctx, l.shard, batch)
+		if err == nil {
+			l.applySettled(group, batch, settled)
 		}
-		s.apply(group, batch, settled)
+		return err
+	})
+	if err != nil {
+		l.crawler.fail(ctx, err)
 	}
 }
 
@@ -110,13 +67,13 @@ func (v *visit) settlement() frontier.Settlement {
 	return s
 }
 
-// apply forgets visits whose last URL is settled and whose site is free.
-func (s *settler) apply(group []*visit, batch []frontier.Settlement, settled []frontier.Settled) {
-	c, freed := s.loop.crawler, false
+// applySettled forgets visits whose last URL is settled and whose site is free.
+func (l *shardLoop) applySettled(group []*visit, batch []frontier.Settlement, settled []frontier.Settled) {
+	c, freed := l.crawler, false
 	for i, v := range group {
-		if slices.Contains(settled[i], false) && s.loop.holds(v) {
-			s.loop.leases.doubt() // or it is a repeat of a call whose reply was lost
-			s.loop.notify()
+		if slices.Contains(settled[i], false) && l.holds(v) {
+			l.leases.doubt() // or it is a repeat of a call whose reply was lost
+			l.notify()
 		}
 		for j, ok := range settled[i] {
 			o := &batch[i].Outcomes[j]
@@ -135,10 +92,10 @@ func (s *settler) apply(group []*visit, batch []frontier.Settlement, settled []f
 		over := v.open <= 0 && v.freed
 		v.mu.Unlock()
 		if over {
-			s.loop.drop(v)
+			l.drop(v)
 		}
 	}
 	if freed {
-		s.loop.notify()
+		l.notify()
 	}
 }

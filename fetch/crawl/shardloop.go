@@ -10,6 +10,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"seine/fetch/crawl/internal/flow"
 	"seine/frontier"
 )
 
@@ -29,9 +30,10 @@ type shardLoop struct {
 	shard    int
 	overflow *overflowQueue // nil without an overflow
 	admitter *admitter
-	settler  *settler
 	deduper  *deduper
-	rules    *rulesKeeper
+
+	settlements *flow.Batcher[*visit] // that have something to say
+	rules       *flow.Batcher[frontier.OriginRules]
 
 	verdicts [4]*metrics.Counter // by frontier.Verdict
 
@@ -64,9 +66,9 @@ func newShardLoop(c *Crawler, k int) *shardLoop {
 		verdicts: c.count.verdictsOf(k), wake: make(chan struct{}, 1), visits: make(map[string]*visit), rev: -1}
 	l.overflow = newOverflowQueue(l)
 	l.admitter = newAdmitter(l)
-	l.settler = newSettler(l)
+	l.settlements = flow.NewBatcher[*visit](maxSettle, c.cfg.Linger)
 	l.deduper = newDeduper(l)
-	l.rules = &rulesKeeper{loop: l, wake: make(chan struct{}, 1)}
+	l.rules = flow.NewBatcher[frontier.OriginRules](maxRulesKept, c.cfg.Linger)
 	return l
 }
 

@@ -97,7 +97,7 @@ func (c *Crawler) findBottleneck() {
 		name = short
 	case c.anyUnacked():
 		name = limitReplica
-	case c.flow.holdsUp(), c.anyFull(), c.anySlow():
+	case c.gate.HoldsUp(), c.anyFull(), c.anySlow():
 		name = limitRedis
 	case busyCPU:
 		name = limitCPU
@@ -160,7 +160,7 @@ func (bn *bottleneck) cpuBusy() bool {
 // sinkStalls reports whether pages wait for the sink, the overflow or the disk that
 // keeps the crawl: most of those that fill the flow, or most workers.
 func (c *Crawler) sinkStalls() bool {
-	return c.cfg.Sink.Err() != nil || c.unkept() != nil || c.overflowStalled() != nil || c.flow.holdsUp() && int64(c.flow.waiting()) > c.admitting.Load() || 2*c.writing.Load() > int64(c.agenda.size)
+	return c.cfg.Sink.Err() != nil || c.unkept() != nil || c.overflowStalled() != nil || c.gate.HoldsUp() && int64(c.gate.WaitingPages()) > c.admitting.Load() || 2*c.writing.Load() > int64(c.agenda.size)
 }
 
 // unkept is why what keeps the crawl takes no writes.

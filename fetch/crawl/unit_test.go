@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"context"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
-	"seine/frontier/canon"
 )
 
 func TestPaceDelay(t *testing.T) {
@@ -131,41 +129,6 @@ func TestExtraHeaders(t *testing.T) {
 	h = extraHeaders("bot/1", &frontier.SiteRule{Headers: map[string]string{"user-agent": "own"}})
 	if v, n := get(h, "user-agent"); v != "own" || n != 1 || len(h) != 1 {
 		t.Errorf("a site's own user agent: %v", h)
-	}
-}
-
-func TestBudget(t *testing.T) {
-	b := budget{need: make(chan struct{}, 1)}
-	if _, ok := b.claim(0, 10); ok || !b.mayBorrow() || !b.take() || b.spent() {
-		t.Error("bounded without a limit")
-	}
-	b.settle() // before there is one: the books have it
-	c, ok := b.claim(100, 10)
-	if !ok || c.Settled != 0 || c.Want != 10 || c.Seq != 1 {
-		t.Errorf("%+v", c)
-	}
-	b.granted(c, frontier.PageGrant{Held: 3, Left: 5})
-	for range 3 {
-		if !b.take() {
-			t.Fatal("a page that is held may not start")
-		}
-	}
-	if b.take() || b.spent() || b.mayBorrow() || len(b.need) != 1 {
-		t.Error("more starts than is held, or no more is asked for")
-	}
-	b.settle()
-	b.giveBack() // to be fetched again
-	if !b.take() {
-		t.Error("a page given back cannot start")
-	}
-	early := c
-	if c, _ = b.claim(100, 0); c.Settled != 1 || c.Want != 3 || c.Seq != 2 {
-		t.Errorf("%+v", c)
-	}
-	b.granted(c, frontier.PageGrant{Held: 3})
-	b.granted(early, frontier.PageGrant{Held: 9, Left: 9}) // its answer comes late
-	if !b.spent() || b.holds() {
-		t.Error("pages are left where none are")
 	}
 }
 
@@ -302,127 +265,6 @@ func BenchmarkLentSite(b *testing.B) {
 	runtime.ReadMemStats(&after)
 	b.ReportMetric(float64(after.HeapAlloc+after.StackInuse-before.HeapAlloc-before.StackInuse)/float64(n), "B/site")
 	runtime.KeepAlive(l)
-}
-
-func TestKnown(t *testing.T) {
-	k := newKnownURLs(1000)
-	r := rand.New(rand.NewPCG(1, 2))
-	all := make([]canon.Fingerprint, 1000)
-	for i := range all {
-		all[i] = canon.Fingerprint{Site: uint64(i % 7), Key: r.Uint64()}
-	}
-	at := func(i uint64) canon.Fingerprint { return all[i] }
-	for i := range uint64(1000) {
-		if k.has(at(i), i%3) {
-			t.Fatalf("%d is known before", i)
-		}
-		if k.add(at(i), i%3); !k.has(at(i), i%3) {
-			t.Fatalf("%d is not known after", i)
-		}
-	}
-	kept := 0
-	for i := range uint64(1000) {
-		if k.has(at(i), i%3) {
-			kept++
-		}
-	}
-	// Of 256 buckets of four, each chosen by chance, 814 is the mean, and fewer
-	// than 740 are kept once in 6e12 tables: the seed is another in each run.
-	if kept < 740 {
-		t.Errorf("%d of 1000 are remembered in 1024 places", kept)
-	}
-	for i := range uint64(1000) {
-		if k.has(at(i), i%3+1) {
-			t.Fatalf("%d is known in the next epoch", i)
-		}
-	}
-	if n := testing.AllocsPerRun(100, func() { k.add(at(3), 1); k.has(at(4), 1) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
-func TestFlow(t *testing.T) {
-	opened := 0
-	f := newFlow(&Config{OpenBytes: 100, SinkPages: 1, SinkWait: time.Hour}, func() { opened++ })
-	stop := make(chan struct{})
-	f.add(99)
-	if f.blocked() || !f.enter(t.Context(), stop) {
-		t.Fatal("blocked below the bound")
-	}
-	f.leave()
-	f.add(1)
-	f.add(50)
-	var wg sync.WaitGroup
-	var through atomic.Int32
-	for range 10 {
-		wg.Go(func() {
-			if f.enter(t.Context(), stop) {
-				through.Add(1)
-				f.end(0)
-			}
-		})
-	}
-	f.add(-50)
-	if !f.blocked() || opened != 0 {
-		t.Error("open at the bound")
-	}
-	f.add(-1)
-	wg.Wait()
-	if through.Load() != 10 || opened != 1 {
-		t.Errorf("%d of 10 got through, told %d times", through.Load(), opened)
-	}
-	f.add(1)
-	close(stop)
-	if f.enter(t.Context(), stop) {
-		t.Error("a stop lets through")
-	}
-	if f.underway != 0 || len(f.line) != 0 {
-		t.Errorf("%d are under way, %d in line", f.underway, len(f.line))
-	}
-}
-
-// TestFlowExpects: near the bound requests under way count as what their pages
-// usually come to; far from it any number may be under way, however large pages are.
-func TestFlowExpects(t *testing.T) {
-	f := newFlow(&Config{OpenBytes: 100 << 10, SinkPages: 1, SinkWait: time.Hour}, func() {})
-	for range 200 { // pages of 10 KB
-		f.enter(t.Context(), nil)
-		f.add(10 << 10)
-		f.end(10 << 10)
-		f.add(-10 << 10)
-	}
-	enterAll := func(most int) (n int) {
-		for ; n < most && f.hasRoom(); n++ {
-			f.enter(t.Context(), nil)
-		}
-		return n
-	}
-	f.add(80 << 10)
-	if n := enterAll(100); n < 2 || n > 3 {
-		t.Errorf("%d requests of 10 KB each may start where 20 KB are left", n)
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	if f.enter(ended, nil) || f.holdsUp() || f.blocked() {
-		t.Error("one that was given up went in, or stays in line")
-	}
-	entered := make(chan bool)
-	go func() { entered <- f.enter(t.Context(), nil) }()
-	until(t, "a request that waits holds up", f.holdsUp)
-	f.add(-10 << 10)
-	if !<-entered || f.holdsUp() {
-		t.Error("room is not given to who waits")
-	}
-	f.add(-70 << 10)
-	if n := enterAll(100); n != 100 {
-		t.Errorf("%d more may start although no page waits", n)
-	}
-	f = newFlow(&Config{OpenBytes: 100, SinkPages: 1, SinkWait: time.Hour}, func() {})
-	f.enter(t.Context(), nil)
-	f.end(1 << 20)
-	if !f.hasRoom() {
-		t.Error("no request may start since pages are usually larger than what all may hold")
-	}
 }
 
 func TestValidate(t *testing.T) {

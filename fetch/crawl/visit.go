@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"seine/fetch"
@@ -57,7 +58,7 @@ type visit struct {
 	freed       bool          // the site is given back
 	asked       int           // requests for pages
 	queued      time.Duration // that they waited for their share of an address, in all
-	dirty       bool          // waits in the settler; guarded by the settler's lock
+	dirty       atomic.Bool   // it is among the loop's settlements
 }
 
 // deadSite is why the URLs of a site end without being asked for.
@@ -136,7 +137,7 @@ func (w *worker) ask(v *visit, item *frontier.Item) bool {
 	if !ok {
 		return false
 	}
-	if !w.crawler.budget.take() {
+	if !w.crawler.budget.Start() {
 		v.finish()
 		return false
 	}
@@ -250,7 +251,7 @@ func (w *worker) nextItem(v *visit) (item *frontier.Item, now time.Duration) {
 	if v.ctx.Err() != nil || c.isStopping() {
 		return nil, 0
 	}
-	if w.entered = w.entered || c.flow.enter(v.ctx, c.stopping); !w.entered {
+	if w.entered = w.entered || c.gate.Enter(v.ctx, c.stopping); !w.entered {
 		return nil, 0
 	}
 	now = c.cfg.Elapsed()
@@ -338,7 +339,7 @@ func (v *visit) finish() {
 // leave gives room back that no request was made with.
 func (w *worker) leave() {
 	if w.entered {
-		w.crawler.flow.leave()
+		w.crawler.gate.Leave()
 		w.entered = false
 	}
 }
@@ -507,7 +508,7 @@ func (v *visit) release() {
 		Failures: v.clock.failures,
 	}
 	v.mu.Unlock()
-	v.loop.settler.add(v)
+	v.loop.addDirty(v)
 	v.loop.crawler.visiting.Done()
 }
 

@@ -144,24 +144,24 @@ func (c *Crawler) holdPages(ctx context.Context) {
 	more := int64(holdAhead * c.cfg.Concurrency)
 	if c.cfg.Exact {
 		more = math.MaxInt32 // there is nobody to share with
-	} else if c.isStopping() || c.visits.Load() == 0 && c.budget.spent() {
+	} else if c.isStopping() || c.visits.Load() == 0 && c.budget.IsSpent() {
 		more = 0
 	}
-	claim, ok := c.budget.claim(c.policy.Load().Settings.MaxPages, more)
+	claim, ok := c.budget.Claim(c.policy.Load().Settings.MaxPages, more)
 	if !ok {
 		return
 	}
 	claim.Fetcher = c.cfg.ID
 	short, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	could := c.budget.mayBorrow()
+	could := c.budget.MayStart()
 	grant, err := c.cfg.Frontier.HoldPages(short, claim)
 	if err != nil {
 		c.fail(short, err)
 		return
 	}
-	c.budget.granted(claim, grant)
-	if !could && c.budget.mayBorrow() {
+	c.budget.Grant(claim, grant)
+	if !could && c.budget.MayStart() {
 		c.notifyHungry()
 	}
 }
@@ -173,15 +173,15 @@ func (c *Crawler) keepPages(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		select {
-		case <-c.budget.need:
+		case <-c.budget.Need():
 			c.holdPages(ctx)
 			sleep(ctx, nil, c.cfg.Linger) // those that ask together are answered together
 		case <-tick.C:
-			if limit := c.policy.Load().Settings.MaxPages; limit > 0 || c.budget.holds() {
+			if limit := c.policy.Load().Settings.MaxPages; limit > 0 || c.budget.HasSpare() {
 				c.holdPages(ctx)
 			}
 		case <-ctx.Done():
-			if c.budget.holds() {
+			if c.budget.HasSpare() {
 				c.holdPages(context.WithoutCancel(ctx))
 			}
 			return
@@ -215,7 +215,7 @@ func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) string {
 	if !c.quiet() {
 		return ""
 	}
-	if c.budget.spent() && (c.cfg.Exact || c.cfg.ExitWhenDone) && c.limitReached(ctx) {
+	if c.budget.IsSpent() && (c.cfg.Exact || c.cfg.ExitWhenDone) && c.limitReached(ctx) {
 		return EndMaxPages
 	}
 	if c.cfg.IdleTimeout > 0 && idle >= c.cfg.IdleTimeout {
@@ -241,7 +241,7 @@ func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) string {
 // again. Called by the watch.
 func (c *Crawler) tellLimit() {
 	limit := c.policy.Load().Settings.MaxPages
-	spent := c.budget.spent() && c.quiet() && c.settledPages() >= limit
+	spent := c.budget.IsSpent() && c.quiet() && c.settledPages() >= limit
 	if spent == c.toldLimit {
 		return
 	}
@@ -273,12 +273,12 @@ func (c *Crawler) settledPages() int64 {
 // still come back from others, is not fetched. Nobody has sites leased any more.
 func (c *Crawler) limitReached(ctx context.Context) bool {
 	if c.cfg.Exact {
-		return c.quiet() && c.budget.spent()
+		return c.quiet() && c.budget.IsSpent()
 	}
 	c.pollCounters(ctx)
 	if t := c.totals.Load(); t == nil || t.Leases > 0 || c.settledPages() < c.policy.Load().Settings.MaxPages {
 		return false
 	}
 	c.holdPages(ctx)
-	return c.quiet() && c.budget.spent()
+	return c.quiet() && c.budget.IsSpent()
 }

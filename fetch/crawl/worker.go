@@ -6,6 +6,7 @@ import (
 	"seine/fetch"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 // worker makes one request at a time and owns all memory that one needs. Of a URL it
@@ -37,7 +38,7 @@ func (c *Crawler) newWorker() *worker {
 func (c *Crawler) newWork() *work.Config {
 	cfg := &c.cfg
 	w := &work.Config{
-		Fetcher: cfg.Fetcher, Log: cfg.Log, Policy: c.policy.Load, Agent: c.robotsAgent, Known: c.knows, Hold: c.flow.add,
+		Fetcher: cfg.Fetcher, Log: cfg.Log, Policy: c.policy.Load, Agent: c.robotsAgent, Known: c.knows, Hold: c.gate.Add,
 		Fields: cfg.Fields, Rules: cfg.Rules, Exchanges: cfg.Exchanges, Accepts: cfg.Accepts,
 		RetryCodes: cfg.RetryCodes, MaxTries: cfg.MaxTries, MaxRedirects: cfg.MaxRedirects, MaxText: cfg.MaxText, MaxLinks: cfg.MaxLinks,
 		Backoff: cfg.Backoff, Canon: cfg.Canon, LimitBy: cfg.Frontier.Layout().LimitBy,
@@ -61,10 +62,13 @@ func (w *worker) fetchURL(v *visit, item *frontier.Item, addr netip.Addr, sent f
 	if d := v.deadSite(); d != nil && res.Unreachable && res.GoesBack() {
 		res = work.GiveUp(v.ctx, w.scratch, d.cause, d.text)
 	}
-	w.crawler.flow.end(res.Held)
+	w.crawler.gate.End(res.Held)
 	if res.Ended { // the lease is gone, or the program ends: the URL comes back by itself
 		w.crawler.giveBack()
 		return
+	}
+	if f := res.From; f != (canon.Fingerprint{}) { // a redirect from another site to it is known then
+		w.crawler.known.Add(f, w.crawler.loopOf(f).checkEpoch())
 	}
 	p := newPage(v, &res)
 	p.countAnswer(&res)

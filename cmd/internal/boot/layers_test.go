@@ -43,7 +43,8 @@ var layers = map[string][]string{
 	"extract/sink/postgres":     {"extract/sink"},
 	"extract/sink/redis":        {"extract/sink", "shard"},
 	"extract/sink/warc":         {"extract/sink", "extract/sink/frame"},
-	"fetch/crawl":               {"fetch/crawl/internal/work", "frontier", "fetch", "fetch/robots", "extract", "extract/fields", "extract/sink", "frontier/canon"},
+	"fetch/crawl":               {"fetch/crawl/internal/flow", "fetch/crawl/internal/work", "frontier", "fetch", "fetch/robots", "extract", "extract/fields", "extract/sink", "frontier/canon"},
+	"fetch/crawl/internal/flow": {"frontier", "frontier/canon"},
 	"fetch/crawl/internal/work": {"frontier", "fetch", "fetch/cookie", "extract", "extract/fields", "extract/sink", "frontier/canon"},
 	"fetch/fetcher":             {"fetch/crawl", "fetch", "fetch/robots", "frontier", "frontier/canon", "frontier/memory", "frontier/redis", "shard"},
 }
