@@ -286,6 +286,21 @@ func (c *Client) observe(k int, key, addr string) {
 	v.(*epoch).observe(key, c.dialler.peer(addr))
 }
 
+// leastShards is how many shards a crawl has at least by default: it may grow to as many
+// masters.
+const leastShards = 6
+
+// DefaultShards is the number of shards of a new crawl on these masters: as many on each,
+// and at least six in all.
+func (c *Client) DefaultShards(ctx context.Context) (int, error) {
+	masters, err := c.Masters(ctx)
+	if err != nil {
+		return 0, err
+	}
+	each := (leastShards + len(masters) - 1) / len(masters)
+	return each * len(masters), nil
+}
+
 // Masters lists the addresses of all masters, sorted. It asks the cluster.
 func (c *Client) Masters(ctx context.Context) ([]string, error) {
 	byAddr := make(map[string]bool)

@@ -50,7 +50,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	out, err := g.openOutputs(env, fields, f.Settings().MemoryHigh)
+	out, err := g.openOutputs(env, fields, f.Frontier().Settings().MemoryHigh)
 	if err != nil {
 		return err
 	}
@@ -61,14 +61,14 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	}
 	var c *crawl.Crawler
 	defer func() { err = errors.Join(err, over.close(c)) }()
-	if err := boot.CheckAgent(f.Settings()); err != nil {
+	if err := boot.CheckAgent(f.Frontier().Settings()); err != nil {
 		return err
 	}
-	ends, err := g.EndsWhenDone(f.Settings())
+	ends, err := g.EndsWhenDone(f.Frontier().Settings())
 	if err != nil {
 		return err
 	}
-	g.warn(env, f.Settings())
+	g.warn(env, f.Frontier().Settings())
 
 	screen := boot.NewScreen(env.Err, env.Log)
 	_ = f.SetSeeding(env.Stop, g.SeedFlags.Any()) // nobody is told before there is a crawler
@@ -144,7 +144,7 @@ func (g *grammar) report(env *boot.Env, f *fetcher.Fetcher, ended string) {
 	err := f.WithdrawAs(ended)
 	var r *ask.Summary
 	if err == nil {
-		r, err = ask.Report(ctx, f)
+		r, err = ask.Report(ctx, f.Frontier())
 	}
 	if err != nil {
 		env.Log.Warn("no report of the whole crawl", "err", err)
@@ -304,7 +304,7 @@ func (s *seeding) take() error {
 // when it has no work then.
 func (g *grammar) seed(env *boot.Env, f *fetcher.Fetcher) error {
 	if g.SeedFlags.Any() {
-		counts, err := g.SeedFlags.Admit(env, f, "")
+		counts, err := g.SeedFlags.Admit(env, f.Frontier(), "")
 		env.Log.Info("seeded", "admitted", counts.Admitted, "seen", counts.Seen, "capped", counts.Capped, "bad", counts.Bad)
 		if err != nil {
 			return err
@@ -318,7 +318,7 @@ func (g *grammar) somethingToDo(env *boot.Env, f *fetcher.Fetcher) error {
 	if !g.Embedded {
 		return nil // others may seed it
 	}
-	stats, err := f.Stats(env.Stop)
+	stats, err := f.Frontier().Stats(env.Stop)
 	if err != nil {
 		return err
 	}
@@ -352,7 +352,7 @@ func (g *grammar) page(env *boot.Env, f *fetcher.Fetcher) (stop func(), err erro
 	if err != nil {
 		return nil, err
 	}
-	_, stop, err = web.Start(web.Config{Frontier: f, Addr: g.Web, Flag: "web", Changes: g.AllowChanges, Token: token, Hosts: g.WebHost, Log: env.Log})
+	_, stop, err = web.Start(web.Config{Frontier: f.Frontier(), Addr: g.Web, Flag: "web", Changes: g.AllowChanges, Token: token, Hosts: g.WebHost, Log: env.Log})
 	return stop, err
 }
 

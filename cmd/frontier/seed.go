@@ -63,10 +63,6 @@ func (c *seedCmd) open(env *boot.Env, g *cli) (f frontier.Operated, end func() e
 	return r, client.Close, nil
 }
 
-// leastShards is how many shards a crawl that seed makes has at least: it may grow to
-// as many masters.
-const leastShards = 6
-
 // create makes a crawl that was not found, with as many shards on each master, unless
 // others are there or its creation broke off.
 func (c *seedCmd) create(env *boot.Env, g *cli, client *shard.Client, missing error) (*redis.Frontier, error) {
@@ -84,12 +80,10 @@ func (c *seedCmd) create(env *boot.Env, g *cli, client *shard.Client, missing er
 		there := map[bool]string{true: "is", false: "are"}[len(names) == 1]
 		return nil, fmt.Errorf("%w: %s; there %s %s; --create makes a new one", frontier.ErrNoCrawl, g.Crawl, there, strings.Join(names, ", "))
 	}
-	masters, err := client.Masters(env.Stop)
-	if err != nil {
+	layout := c.ToLayout()
+	if layout.Shards, err = client.DefaultShards(env.Stop); err != nil {
 		return nil, err
 	}
-	layout := c.ToLayout()
-	layout.Shards = (leastShards + len(masters) - 1) / len(masters) * len(masters)
 	f, err := redis.OpenOrCreate(env.Stop, client, g.Crawl, layout, c.ToSettings())
 	if err == nil {
 		layout = f.Layout()

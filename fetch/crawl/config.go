@@ -22,10 +22,10 @@ type Config struct {
 	Fetcher  fetch.Doer
 	Sink     sink.Sink
 	Handler  Handler      // code of your own that sees each page, or nil
-	Log      *slog.Logger // nil: discarded
+	Log      *slog.Logger // nil: slog.Default
 	Overflow Overflow     // takes links that find no room; nil: their pages wait for it
 
-	Concurrency  int           // requests under way at once, default 256
+	Concurrency  int           // requests under way at once; default 256, with package fetcher 1,024 a processor, as connections and memory allow
 	Memory       int64         // of this process, bytes; default the limit of the runtime, or 1 GB
 	MaxVisits    int           // sites lent at once, default what an eighth of Memory holds, 4 KB each
 	Lease        time.Duration // of a visit, extended every third of it; default 60 s
@@ -91,7 +91,7 @@ func (cfg *Config) fillDefaults() {
 	cfg.GiveUp = cmp.Or(cfg.GiveUp, 10*time.Minute)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 5*time.Second)
 	cfg.ReportEvery = cmp.Or(cfg.ReportEvery, 10*time.Second)
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Elapsed == nil {
 		cfg.Elapsed = systemElapsed
 	}

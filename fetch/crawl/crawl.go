@@ -80,6 +80,10 @@ type Crawler struct {
 
 	ctx          context.Context // ends when requests are to be cut
 	cancel       context.CancelCauseFunc
+	aborted      context.Context
+	abort        context.CancelCauseFunc
+	running      atomic.Bool
+	returned     chan struct{} // closed when Run returns
 	stopping     chan struct{} // closed when nothing new is to be started
 	stopOnce     sync.Once
 	fault        atomic.Pointer[error] // first error that made the crawler stop in order
@@ -118,6 +122,8 @@ func New(cfg Config) (*Crawler, error) {
 	}
 	c.gate = flow.NewGate(cfg.OpenBytes, cfg.SinkPages, cfg.SinkWait, c.notifyHungry)
 	c.budget = flow.NewBudget()
+	c.aborted, c.abort = context.WithCancelCause(context.Background())
+	c.returned = make(chan struct{})
 	pol, err := work.NewPolicy(cfg.Frontier.Settings())
 	if err != nil {
 		return nil, err
@@ -147,6 +153,16 @@ func (c *Crawler) Stop() {
 			l.notify()
 		}
 	})
+}
+
+// Abort cuts requests short, ends the contexts of handlers, and waits until Run has
+// returned err. What was open comes back when its lease ends. It may be called from
+// anywhere but a handler; a Run that begins later returns err at once.
+func (c *Crawler) Abort(err error) {
+	c.abort(err)
+	if c.running.Load() {
+		<-c.returned
+	}
 }
 
 // drain lets no visit wait any more: each ends when it is served.
@@ -181,12 +197,20 @@ func (c *Crawler) fail(ctx context.Context, err error) {
 }
 
 // Run crawls until Stop, until there is nothing left (ExitWhenDone, IdleTimeout,
-// the crawl's page limit), or until ctx ends, which cuts requests short; what
-// they held comes back when its lease ends. It returns the error that made going
-// on impossible, if one did.
+// the crawl's page limit), or until ctx ends or Abort is called, which cuts requests
+// short; what they held comes back when its lease ends. It returns the error that made
+// going on impossible, if one did. It runs once.
 func (c *Crawler) Run(ctx context.Context) error {
+	if !c.running.CompareAndSwap(false, true) {
+		return errors.New("crawl: a Crawler runs once")
+	}
+	defer close(c.returned)
+	if err := context.Cause(c.aborted); err != nil {
+		return err
+	}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)
+	defer context.AfterFunc(c.aborted, func() { c.cancel(context.Cause(c.aborted)) })()
 	defer context.AfterFunc(c.ctx, c.drain)()
 	c.lastEnded.Store(time.Now().UnixMilli())
 	c.lastAnswered.Store(time.Now().UnixMilli())

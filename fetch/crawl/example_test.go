@@ -3,9 +3,7 @@ package crawl_test
 import (
 	"context"
 	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -17,7 +15,6 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 
-	"seine/extract/sink/jsonl"
 	"seine/fetch"
 	"seine/fetch/crawl"
 	"seine/fetch/fetcher"
@@ -136,33 +133,15 @@ func Example_siteMap() {
 
 // run crawls a site in this process. With Config.State the crawl is kept in that
 // directory and goes on at the next start, with Config.Redis any number of programs
-// work on it.
-func run(url string, settings func(*frontier.Settings), handler crawl.Handler) (err error) {
-	ctx := context.Background()
-	f, err := fetcher.Open(ctx, fetcher.Config{
-		Settings: settings,
+// work on it, and with Config.Sink its records are kept.
+func run(url string, settings func(*frontier.Settings), handler crawl.Handler) error {
+	return fetcher.Run(context.Background(), fetcher.Config{
+		Seeds: []string{url}, Handler: handler, Settings: settings,
 		Fetch: fetch.Config{
 			UserAgent: "example/1.0 (+https://example.com/bot)",
 			AllowNet:  []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, // of a site on this machine
 		},
 	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.Seed(ctx, url); err != nil {
-		return err
-	}
-	output, err := jsonl.Open(jsonl.Config{Writer: io.Discard}) // Path: "pages.jsonl" for a file
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, output.Close()) }()
-	crawler, err := f.Crawler(crawl.Config{Handler: handler, Sink: output, ExitWhenDone: true})
-	if err != nil {
-		return err
-	}
-	return crawler.Run(ctx) // crawler.Stop ends it early, crawler.Progress tells how far it is
 }
 
 // quick is for a site of our own.

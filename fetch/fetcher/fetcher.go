@@ -2,10 +2,11 @@
 // your own run it: a crawl that is opened, what fetches, and a place among the
 // crawl's members.
 //
-// Open opens a crawl in this process, in a directory or in Redis; Seed admits URLs
-// to it; Crawler makes what works on it, with a handler and an output of the
-// caller's; Run, Stop and Progress are that Crawler's. Close takes the fetcher off
-// the crawl's members and closes what Open opened. Everything that makes a fetcher
+// Run is a whole crawl in one call: seeds, a handler, and an output where one is wanted.
+// What it does in one go are the steps of a program that wants more: Open opens a crawl
+// in this process, in a directory or in Redis; Seed admits URLs to it; Crawler makes
+// what works on it; Run, Stop, Abort and Progress are that Crawler's. Close takes the
+// fetcher off the crawl's members and closes what Open opened. Everything that makes a fetcher
 // of a fleet is done here: servers that would lose data are refused, the filters
 // are probed, what a master may have lost is forgotten, members count each other.
 //
@@ -26,6 +27,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"seine/extract/sink"
 	"seine/fetch"
 	"seine/fetch/crawl"
 	"seine/fetch/robots"
@@ -39,18 +41,23 @@ import (
 // Config says which crawl a fetcher works on. The zero value is a crawl in the
 // memory of this process, which ends with it.
 type Config struct {
+	Seeds   []string      // URLs that Run admits, or elements in the form of the feed
+	Handler crawl.Handler // of Run: code of your own that sees each page, or nil
+	Sink    sink.Sink     // of Run: takes the records, and stays the caller's to close; nil: nobody wants them
+	Grace   time.Duration // of Run: how long open pages have to end once its context has ended, default 30 s
+
 	Redis    *shard.Config // servers of a crawl that any number of programs work on; nil: in this process alone
 	Crawl    string        // its name there, default "seine"
 	Replicas int           // of a master, that have to acknowledge an admission; default none
 	State    string        // directory of a crawl in this process, which goes on with the next start; "" = none
 
-	Layout   frontier.Layout          // of a new crawl; one that is there must have what is not zero. Shards > 0 has a crawl made in Redis where there is none
+	Layout   frontier.Layout          // of a new crawl; one that is there must have what is not zero. Shards > 0 has a crawl made in Redis where there is none; Run makes one anyway, of shard.Client.DefaultShards
 	Settings func(*frontier.Settings) // changes the defaults of a new crawl; one that is there must have them so, else Open fails with frontier.ErrDiffers. nil: as it has them
 	Lease    time.Duration            // of visits, the same for all programs of a crawl; default 60 s
 	Fetch    fetch.Config             // how pages are fetched
 	Kind     string                   // of the member, default frontier.KindFetcher
 	Version  string                   // of the program, shown among the members
-	Log      *slog.Logger             // nil: discarded
+	Log      *slog.Logger             // nil: slog.Default
 }
 
 // ErrConfig marks faults of a Config that show before anything is opened.
@@ -62,10 +69,12 @@ type queue interface {
 	crawl.Frontier
 }
 
-// Fetcher is an open crawl, and a fetcher's place on it. What it has of the queue
-// is safe for concurrent use.
+// ErrClosed ends the Run of a Crawler whose Fetcher was closed meanwhile.
+var ErrClosed = errors.New("fetcher: closed")
+
+// Fetcher is an open crawl, and a fetcher's place on it.
 type Fetcher struct {
-	queue
+	queue   queue
 	cfg     Config
 	client  *fetch.Client
 	servers *shard.Client   // nil in one process
@@ -84,12 +93,18 @@ type Fetcher struct {
 // where another process has the directory open, and with shard.ErrUnfit,
 // shard.ErrNoBloom or shard.ErrForbidden where servers do not fit.
 func Open(ctx context.Context, cfg Config) (*Fetcher, error) {
+	if cfg.Seeds != nil || cfg.Handler != nil || cfg.Sink != nil || cfg.Grace != 0 {
+		return nil, fmt.Errorf("%w: Seeds, Handler, Sink and Grace are Run's; after Open give URLs to Seed, and the others to Crawler", ErrConfig)
+	}
+	return open(ctx, cfg, false)
+}
+
+// open is Open; create has a crawl made in Redis where there is none.
+func open(ctx context.Context, cfg Config, create bool) (*Fetcher, error) {
 	if cfg.Redis != nil && cfg.State != "" {
 		return nil, fmt.Errorf("%w: Redis and State are two places for one crawl, leave one of them out", ErrConfig)
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Settings == nil {
 		cfg.Settings = func(*frontier.Settings) {}
 	}
@@ -105,10 +120,10 @@ func Open(ctx context.Context, cfg Config) (*Fetcher, error) {
 	if cfg.Redis == nil {
 		err = f.openHere()
 	} else {
-		err = f.openRedis(ctx)
+		err = f.openRedis(ctx, create)
 	}
 	if err == nil {
-		err = frontier.Compare(f.Settings(), cfg.Settings, cfg.State)
+		err = frontier.Compare(f.queue.Settings(), cfg.Settings, cfg.State)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -136,7 +151,7 @@ func (f *Fetcher) openHere() error {
 }
 
 // openRedis opens a crawl in Redis.
-func (f *Fetcher) openRedis(ctx context.Context) error {
+func (f *Fetcher) openRedis(ctx context.Context, create bool) error {
 	servers, layout := *f.cfg.Redis, f.cfg.Layout
 	if servers.Warns == nil {
 		servers.Warns = func(w shard.Warning) { f.cfg.Log.Warn(w.String()) }
@@ -155,6 +170,11 @@ func (f *Fetcher) openRedis(ctx context.Context) error {
 		}
 	}
 	q, err := redis.OpenOrCreate(ctx, f.servers, f.cfg.Crawl, layout, f.newSettings())
+	if create && layout.Shards == 0 && errors.Is(err, frontier.ErrNoCrawl) {
+		if layout.Shards, err = f.servers.DefaultShards(ctx); err == nil {
+			q, err = redis.OpenOrCreate(ctx, f.servers, f.cfg.Crawl, layout, f.newSettings())
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -171,6 +191,9 @@ func (f *Fetcher) openRedis(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Frontier is the crawl's queue. It is safe for concurrent use, and closed by Close.
+func (f *Fetcher) Frontier() frontier.Operated { return f.queue }
 
 // Seed admits URLs, or elements in the form of the feed, and says what became of
 // them. One that is no URL is a *frontier.BadSeed in the error, and the others are
@@ -214,17 +237,20 @@ func (f *Fetcher) SetSeeding(ctx context.Context, seeds bool) error {
 const linger = 2 * time.Millisecond
 
 // Crawler makes what works on the crawl, once for a Fetcher, and shows it among the
-// members. Of cfg a Sink is required; what belongs to the crawl and to fetching is
-// filled in, but for a Fetcher of the caller's own. A crawl that fetches pages again
-// is never done, so ExitWhenDone is an error there.
+// members. Of cfg a Sink is required. What the open crawl decides is filled in, and an
+// error where the caller gives it: Frontier, Canon, Lease, Exact, Epoch and Fault. A
+// crawl that fetches pages again is never done, so ExitWhenDone is an error there.
 func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 	if f.crawler != nil {
 		return nil, errors.New("fetcher: it has its crawler: open the crawl once more for another")
 	}
-	if cfg.ExitWhenDone && len(f.Settings().Recrawl) > 0 {
+	if cfg.Frontier != nil || cfg.Canon != (canon.Config{}) || cfg.Lease != 0 || cfg.Exact || cfg.Epoch != nil || cfg.Fault != nil {
+		return nil, fmt.Errorf("%w: Frontier, Canon, Lease, Exact, Epoch and Fault are those of the open crawl; leave them out", ErrConfig)
+	}
+	if cfg.ExitWhenDone && len(f.queue.Settings().Recrawl) > 0 {
 		return nil, errors.New("fetcher: the crawl fetches pages again, as its setting recrawl says, and is never done: leave ExitWhenDone out")
 	}
-	cfg.Frontier, cfg.Canon, cfg.Lease = f.queue, f.Layout().CanonConfig(), f.cfg.Lease
+	cfg.Frontier, cfg.Canon, cfg.Lease = f.queue, f.queue.Layout().CanonConfig(), f.cfg.Lease
 	cfg.Log = cmp.Or(cfg.Log, f.cfg.Log)
 	cfg.Agent = cmp.Or(cfg.Agent, robots.Token(f.cfg.Fetch.UserAgent), "seine")
 	if cfg.Fetcher == nil {
@@ -322,8 +348,12 @@ func (f *Fetcher) WithdrawAs(ended string) error {
 	return err
 }
 
-// Close withdraws, and closes what Open opened. Sink and handler are the caller's.
+// Close withdraws, and closes what Open opened. A Crawler that runs is ended first, and
+// its Run returns ErrClosed. Sink and handler are the caller's.
 func (f *Fetcher) Close() error {
+	if f.crawler != nil {
+		f.crawler.Abort(ErrClosed)
+	}
 	err := f.Withdraw()
 	switch {
 	case f.servers != nil:

@@ -131,7 +131,7 @@ func TestCrawl(t *testing.T) {
 			var once sync.Once
 			c, err := f.Crawler(crawl.Config{Sink: out, ExitWhenDone: true, Handler: func(ctx context.Context, p *crawl.Page) error {
 				once.Do(func() {
-					members, err := f.Members(ctx)
+					members, err := f.Frontier().Members(ctx)
 					if err != nil || len(members) != 1 || members[0].ID != c.ID() || members[0].Kind != frontier.KindFetcher || members[0].Version != cfg.Version {
 						t.Errorf("members %+v: %v", members, err)
 					}
@@ -162,7 +162,7 @@ func TestCrawl(t *testing.T) {
 			if err := errors.Join(out.Close(), f.Withdraw()); err != nil {
 				t.Fatal(err)
 			}
-			if members, err := f.Members(t.Context()); err != nil || len(members) != 0 {
+			if members, err := f.Frontier().Members(t.Context()); err != nil || len(members) != 0 {
 				t.Errorf("members %+v when it has left: %v", members, err)
 			}
 			if err := f.Close(); err != nil {

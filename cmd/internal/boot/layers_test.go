@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"fetch/crawl":               {"fetch/crawl/internal/flow", "fetch/crawl/internal/work", "frontier", "fetch", "fetch/robots", "extract", "extract/fields", "extract/sink", "frontier/canon"},
 	"fetch/crawl/internal/flow": {"frontier", "frontier/canon"},
 	"fetch/crawl/internal/work": {"frontier", "fetch", "fetch/cookie", "extract", "extract/fields", "extract/sink", "frontier/canon"},
-	"fetch/fetcher":             {"fetch/crawl", "fetch", "fetch/robots", "frontier", "frontier/canon", "frontier/memory", "frontier/redis", "shard"},
+	"fetch/fetcher":             {"extract/sink", "fetch/crawl", "fetch", "fetch/robots", "frontier", "frontier/canon", "frontier/memory", "frontier/redis", "shard"},
 }
 
 // vendors says which packages may import a library that has one home.
