@@ -50,6 +50,9 @@ func benchServer(kind string) {
 	if kind == "tls" {
 		ln = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{selfSigned("127.0.0.1")}})
 	}
+	if dir, ok := strings.CutPrefix(kind, "chains:"); ok {
+		ln = tls.NewListener(ln, readChains(dir))
+	}
 	pages := make(map[string][]byte)
 	for _, n := range []int{1 << 10, 16 << 10, 45056, 64 << 10, 256 << 10} {
 		pages[fmt.Sprintf("/%d", n)] = page(n)

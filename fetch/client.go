@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"seine/fetch/trust"
 )
 
 // Client fetches URLs. It is safe for any number of goroutines; each brings
@@ -17,6 +19,7 @@ type Client struct {
 	types     *Types
 	m         *meters
 	tls       *tls.Config
+	trust     *trust.Verifier // nil where crypto/tls verifies, or nobody does
 	dialer    dialer
 	addresses *addresses
 	proxies   *proxies
@@ -46,7 +49,7 @@ func New(cfg Config) (*Client, error) {
 	if c.types, err = NewTypes(cfg.AcceptTypes); err != nil {
 		return nil, err
 	}
-	if c.tls, err = newTLSConfig(&cfg); err != nil {
+	if c.tls, c.trust, err = newTLSConfig(&cfg); err != nil {
 		return nil, err
 	}
 	if c.proxies, err = newProxies(&cfg); err != nil {

@@ -35,7 +35,7 @@ type Config struct {
 	MaxConns        int           // connections open at once, default what the limit of open files allows, less an eighth (at least 64) for others
 	MaxIdle         int           // idle ones of them, the oldest closed first, default as many as half of Memory holds
 	IdleTime        time.Duration // an idle connection is closed after, default 30 s
-	Memory          int64         // bytes that idle connections, TLS sessions and names may take together, default an eighth of Go's memory limit, 128 MiB where there is none
+	Memory          int64         // bytes that idle connections, TLS sessions, verified certificates and names may take together, default an eighth of Go's memory limit, 128 MiB where there is none
 
 	AllowNet  []netip.Prefix // networks that the guard permits though they are not public
 	ConnectTo []string       // rules HOST1:PORT1:HOST2:PORT2 as of curl; the first that matches counts; no way around the guard
@@ -44,7 +44,7 @@ type Config struct {
 	InsecureSkipVerify bool   // certificates are not verified; each such handshake is counted
 	CAFile             string // PEM file of authorities trusted beside the system's
 	NoSessionCache     bool   // every TLS connection makes a full handshake
-	SessionCache       int    // TLS sessions remembered, default as many as a quarter of Memory holds
+	SessionCache       int    // TLS sessions remembered, default as many as three sixteenths of Memory hold; a sixteenth is for verified certificates
 
 	Proxies []string // http://[user:pass@]host:port or socks5://…; sites are spread over them and stay
 	NoProxy string   // hosts fetched directly, as the NO_PROXY variable
@@ -95,7 +95,7 @@ func (c Config) withDefaults() Config {
 	c.Memory = cmp.Or(c.Memory, cacheMemory())
 	c.MaxIdle = cmp.Or(c.MaxIdle, min(c.MaxConns, max(1, int(c.Memory/2/idleBytes))))
 	c.IdleTime = cmp.Or(c.IdleTime, 30*time.Second)
-	c.SessionCache = cmp.Or(c.SessionCache, max(1, int(c.Memory/4/sessionBytes)))
+	c.SessionCache = cmp.Or(c.SessionCache, max(1, int(c.Memory/16*3/sessionBytes)))
 	c.DNSTTL = cmp.Or(c.DNSTTL, 10*time.Minute)
 	c.DNSMinTTL = cmp.Or(c.DNSMinTTL, 10*time.Second)
 	c.DNSNegativeTTL = cmp.Or(c.DNSNegativeTTL, 10*time.Second)

@@ -6,6 +6,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"seine/fetch/resolver"
+	"seine/fetch/trust"
 )
 
 // meters are the counters of a client, resolved once.
@@ -15,6 +16,7 @@ type meters struct {
 	connections, reused      *metrics.Counter
 	handshakes, resumed      *metrics.Counter
 	unverified               *metrics.Counter
+	verified                 []*metrics.Counter // by trust.By
 	dnsHits, dnsLookups      *metrics.Counter
 	dnsFailures              [4]*metrics.Counter         // by resolver.Kind
 	failures, cuts           map[string]*metrics.Counter // by class
@@ -41,6 +43,9 @@ func newMeters(s *metrics.Set, proxies int) *meters {
 	for _, c := range classes {
 		m.failures[c.name] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_failures_total{class=%q}`, c.name))
 		m.cuts[c.name] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_cuts_total{class=%q}`, c.name))
+	}
+	for _, by := range trust.All() {
+		m.verified = append(m.verified, s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_tls_verified_total{by=%q}`, by)))
 	}
 	for i := range m.dnsFailures {
 		m.dnsFailures[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_dns_failures_total{kind=%q}`, resolver.Kind(i)))

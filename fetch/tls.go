@@ -11,11 +11,15 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
+
+	"seine/fetch/trust"
 )
 
-// newTLSConfig makes what all TLS connections of a client share, the session
-// cache above all.
-func newTLSConfig(cfg *Config) (*tls.Config, error) {
+// newTLSConfig makes what all TLS connections of a client share, the session cache
+// above all, and what verifies chains in place of crypto/tls: nil where nothing does
+// so, or nobody verifies.
+func newTLSConfig(cfg *Config) (*tls.Config, *trust.Verifier, error) {
 	t := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		// Without the post-quantum exchange: what a crawler reads is public,
@@ -28,20 +32,24 @@ func newTLSConfig(cfg *Config) (*tls.Config, error) {
 	if !cfg.NoSessionCache {
 		t.ClientSessionCache = tls.NewLRUClientSessionCache(cfg.SessionCache)
 	}
-	if cfg.CAFile == "" {
-		return t, nil
+	roots, err := x509.SystemCertPool()
+	if cfg.CAFile != "" {
+		pem, readErr := os.ReadFile(cfg.CAFile)
+		if readErr != nil {
+			return nil, nil, fmt.Errorf("fetch: CA file: %w", readErr)
+		}
+		if err != nil {
+			roots, err = x509.NewCertPool(), nil
+		}
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, nil, fmt.Errorf("fetch: CA file %s holds no certificate in PEM form", cfg.CAFile)
+		}
+		t.RootCAs = roots
 	}
-	pem, err := os.ReadFile(cfg.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("fetch: CA file: %w", err)
+	if cfg.InsecureSkipVerify || err != nil {
+		return t, nil, nil
 	}
-	if t.RootCAs, err = x509.SystemCertPool(); err != nil {
-		t.RootCAs = x509.NewCertPool()
-	}
-	if !t.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("fetch: CA file %s holds no certificate in PEM form", cfg.CAFile)
-	}
-	return t, nil
+	return t, trust.New(roots, cfg.Memory/16, time.Now), nil
 }
 
 // legacySuites are the usual suites and those of RSA key exchange, which keep no
@@ -79,6 +87,9 @@ func isRenegotiation(err error) bool {
 func (c *Client) handshake(ctx context.Context, raw net.Conn, host string, legacy bool) (net.Conn, error) {
 	cfg := c.tls.Clone()
 	cfg.ServerName = host
+	if c.trust != nil {
+		c.trust.Configure(cfg, host, func(by trust.By) { c.m.verified[by].Inc() })
+	}
 	if legacy {
 		cfg.CipherSuites = legacySuites
 		cfg.Renegotiation = tls.RenegotiateOnceAsClient
@@ -101,7 +112,7 @@ func (c *Client) handshake(ctx context.Context, raw net.Conn, host string, legac
 	} else {
 		c.m.handshakes.Inc()
 	}
-	if cfg.InsecureSkipVerify {
+	if c.cfg.InsecureSkipVerify {
 		c.m.unverified.Inc()
 	}
 	return tc, nil
