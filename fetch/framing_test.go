@@ -98,7 +98,7 @@ func TestMended(t *testing.T) {
 			if s.connections() != 3 || c.Stats().Idle != 0 || c.Stats().StaleRetries != 0 {
 				t.Errorf("%s, proxy %v: %d connections, %+v", tc.name, proxied, s.connections(), c.Stats())
 			}
-			if n := set.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_mended_total{what=%q}`, tc.what)).Get(); n != 3 {
+			if n := set.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_lenient_total{what=%q}`, tc.what)).Get(); n != 3 {
 				t.Errorf("%s: counted %d times as %s", tc.name, n, tc.what)
 			}
 		}

@@ -51,7 +51,7 @@ func newMeters(s *metrics.Set, proxies int) *meters {
 		m.dnsFailures[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_dns_failures_total{kind=%q}`, resolver.Kind(i)))
 	}
 	for i, what := range mendings {
-		m.mended[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_mended_total{what=%q}`, what))
+		m.mended[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_lenient_total{what=%q}`, what))
 	}
 	for i := range proxies {
 		m.proxyAnswered = append(m.proxyAnswered, s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_proxy_total{proxy="%d",result="answered"}`, i+1)))

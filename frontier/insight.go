@@ -47,10 +47,10 @@ type Place string
 
 // The places of a site.
 const (
-	PlaceIdle  Place = "idle"  // without work
-	PlaceReady Place = "ready" // has work, now or later
-	PlaceHeld  Place = "held"  // has work and is paused
-	PlaceLent  Place = "lent"
+	PlaceIdle   Place = "idle"  // without work
+	PlaceReady  Place = "ready" // has work, now or later
+	PlaceHeld   Place = "held"  // has work and is paused
+	PlaceLeased Place = "leased"
 )
 
 // SiteState is what a shard keeps of one site.

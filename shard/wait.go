@@ -47,7 +47,7 @@ func (w Wait) String() string {
 		return fmt.Sprintf("%s is a replica since a failover; this goes on by itself when the new master is known, or when it is master again", who)
 	}
 	if errors.Is(w.Err, ErrUnfit) || errors.Is(w.Err, ErrNoBloom) {
-		return fmt.Sprintf("%s is not fit for a crawl; nothing is done there until that is mended", who)
+		return fmt.Sprintf("%s is not fit for a crawl; nothing is done there until that is fixed", who)
 	}
 	return fmt.Sprintf("waiting for %s since %s; this goes on by itself when it answers or another master takes over", who, w.For.Round(time.Second))
 }

@@ -45,19 +45,19 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 		case faults == 0:
 			return nil
 		case c.Repair:
-			return fmt.Errorf("check: %d faults in %s that could not be mended", faults, g.Crawl)
+			return fmt.Errorf("check: %d faults in %s that could not be repaired", faults, g.Crawl)
 		}
-		return fmt.Errorf("check: %d faults in %s; --repair mends what can be mended", faults, g.Crawl)
+		return fmt.Errorf("check: %d faults in %s; --repair repairs what it can", faults, g.Crawl)
 	})
 }
 
 func showChecks(w io.Writer, list []*audit.Report) {
 	row(w, "SHARD", "SITES", "LEASES", "QUEUED", "WAITING", "AGAIN", "OPEN", "DEAD", "URLS LOOKED FOR", "MENDED", "FAULTS")
 	for _, r := range list {
-		row(w, r.Shard, r.Sites, r.Leases, r.Gauges["queued"], r.Gauges["waiting"], r.Gauges["again"], r.Gauges["open"], r.Gauges["dead"], r.Probed, r.Mends, r.Faulted)
+		row(w, r.Shard, r.Sites, r.Leases, r.Gauges["queued"], r.Gauges["waiting"], r.Gauges["again"], r.Gauges["open"], r.Gauges["dead"], r.Probed, r.Repairs, r.Faulted)
 	}
 	for _, r := range list {
-		tell(w, r.Shard, "mended: ", r.Mended, r.Mends)
+		tell(w, r.Shard, "repaired: ", r.Repaired, r.Repairs)
 		tell(w, r.Shard, "", r.Faults, r.Faulted)
 		tell(w, r.Shard, "note: ", r.Notes, int64(len(r.Notes)))
 	}

@@ -14,7 +14,7 @@ func (c *checkCmd) state(env *boot.Env, g *cli) error {
 		return err
 	}
 	if c.Repair {
-		return boot.Usage("--repair mends a crawl in Redis; one in a directory whose files are damaged is put back from a copy, or begun anew")
+		return boot.Usage("--repair is for a crawl in Redis; one in a directory whose files are damaged is put back from a copy, or begun anew")
 	}
 	found, err := memory.Check(g.State)
 	if err != nil {

@@ -29,17 +29,17 @@ func TestCheckAndRepair(t *testing.T) {
 	}
 	var list []audit.Report
 	d.json(&list, "check --repair")
-	if text := fmt.Sprint(list[0].Mended, list[1].Mended); !strings.Contains(text, "stands where the ready rule wants it") || list[0].Faulted+list[1].Faulted != 0 {
+	if text := fmt.Sprint(list[0].Repaired, list[1].Repaired); !strings.Contains(text, "stands where the ready rule wants it") || list[0].Faulted+list[1].Faulted != 0 {
 		t.Errorf("%+v", list)
 	}
 	server.Nodes[0].Do(t, "DEL", ready[0])
-	d.ok("check --repair", "mended: seine:{")
+	d.ok("check --repair", "repaired: seine:{")
 	d.ok("check --urls")
 	// What cannot be mended is left, with what to do.
 	for _, key := range server.Nodes[0].Do(t, "KEYS", "seine:*:filter:0").([]any) {
 		server.Nodes[0].Do(t, "DEL", key)
 	}
-	if code, out, errs := d.run("check", "--repair"); code != 1 || !strings.Contains(out, "frontier bloom load") || !strings.Contains(errs, "could not be mended") {
+	if code, out, errs := d.run("check", "--repair"); code != 1 || !strings.Contains(out, "frontier bloom load") || !strings.Contains(errs, "could not be repaired") {
 		t.Error(code, out, errs)
 	}
 }

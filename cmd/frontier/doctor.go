@@ -46,7 +46,7 @@ func (c *doctorCmd) Run(env *boot.Env, g *cli) error {
 		}
 	})
 	if n := count[shard.Fail]; n > 0 && err == nil {
-		err = fmt.Errorf("doctor: %d of %d findings must be mended", n, len(found))
+		err = fmt.Errorf("doctor: %d of %d findings must be fixed", n, len(found))
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func (c *forgetCmd) Run(env *boot.Env, g *cli) error {
 		}
 		return g.answer(env, map[string]any{"crawl": g.name(), "site": site, "origins": origins}, func(w io.Writer) {
 			fmt.Fprintf(w, "removed the credentials of %s of %s\n", boot.Number(origins, "origin"), site)
-			if states[0].Place == frontier.PlaceLent {
+			if states[0].Place == frontier.PlaceLeased {
 				fmt.Fprintln(w, "a fetcher works on the site: its visit still sends them, the next one does not")
 			}
 		})

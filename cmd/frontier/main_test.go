@@ -167,7 +167,7 @@ func TestPauseAndBlock(t *testing.T) {
 	d.ok("pause --site typo.example", "paused site typo.example no URL of typo.example is queued")
 	d.ok("pause --site typo.example", "no URL of typo.example is queued") // the pause itself is no URL
 	d.ok("resume --site typo.example", "resumed site typo.example")
-	d.ok("stats", "1 ready, 0 lent; 1 paused, 1 of them with URLs queued; 0 blocked")
+	d.ok("stats", "1 ready, 0 leased; 1 paused, 1 of them with URLs queued; 0 blocked")
 	d.ok("resume --site a.example")
 	d.ok("pause --shard 1", "shard 1")
 	d.ok("stats", "paused in shard 1")
@@ -189,7 +189,7 @@ func TestPauseAndBlock(t *testing.T) {
 	}
 	d.ok("unblock typo.example")
 	d.ok("seed --seed http://b.example/2", "capped 1")
-	d.ok("stats", "1 ready, 0 lent; 0 paused, 0 of them with URLs queued; 1 blocked")
+	d.ok("stats", "1 ready, 0 leased; 0 paused, 0 of them with URLs queued; 1 blocked")
 	d.ok("pause --site c.example --reason slow", "c.example")
 	d.ok("block --list", "b.example", "blocked", "they asked", "c.example", "paused", "slow")
 	var stops []frontier.Stop

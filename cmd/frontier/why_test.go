@@ -108,7 +108,7 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 		t.Fatal(err)
 	}
 	v := lend(t, f, "a.example", 3)
-	why("http://a.example/1", ask.StateLent, "process 4711 on host.example", "for another")
+	why("http://a.example/1", ask.StateLeased, "process 4711 on host.example", "for another")
 	why("http://a.example/3", ask.StateQueued, "other URLs of its site are being fetched")
 	outcomes := []frontier.Outcome{
 		{Index: 1, Kind: frontier.Done},
@@ -136,7 +136,7 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	}
 	d.ok("set --site c.example --delay 9s"+at, "9s")
 	lend(t, f, "c.example", 1)
-	why("http://c.example/2", ask.StateLent, "delay 1s (setting)", "the settings have a delay of 9s for its site by now")
+	why("http://c.example/2", ask.StateLeased, "delay 1s (setting)", "the settings have a delay of 9s for its site by now")
 
 	var many []string
 	for i := range 1200 {

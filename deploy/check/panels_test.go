@@ -28,7 +28,7 @@ var boards = []board{
 		{title: "URLs now", unit: "short", targets: []target{
 			{"queued", `sum(max by (shard) (seine_frontier_queued_urls{$c}))`},
 			{"waiting for a retry", `sum(max by (shard) (seine_frontier_waiting_urls{$c}))`},
-			{"lent", `sum(max by (shard) (seine_frontier_open_urls{$c}))`},
+			{"leased", `sum(max by (shard) (seine_frontier_open_urls{$c}))`},
 			{"to be fetched again", `sum(max by (shard) (seine_frontier_again_urls{$c}))`}}},
 		{title: "URLs so far", unit: "short", targets: []target{
 			{"known", `sum(max by (shard) (seine_frontier_known_urls{$c}))`},
@@ -61,9 +61,9 @@ var boards = []board{
 	{name: "shards", title: "Seine: shards", shards: true, panels: []panel{
 		{title: "Queued URLs", unit: "short", targets: []target{
 			{"{{shard}}", `max by (shard) (seine_frontier_queued_urls{$s})`}}},
-		{title: "Sites with work that are not lent", unit: "short", targets: []target{
+		{title: "Sites with work that are not leased", unit: "short", targets: []target{
 			{"{{shard}}", `max by (shard) (seine_frontier_ready_sites{$s})`}}},
-		{title: "URLs lent", unit: "short", targets: []target{
+		{title: "URLs leased", unit: "short", targets: []target{
 			{"{{shard}}", `max by (shard) (seine_frontier_open_urls{$s})`}}},
 		{title: "Memory of masters, share of maxmemory", unit: "percentunit", limits: []float64{0.85, 0.99}, alerts: []string{"SeineMemoryHigh", "SeineFull"}, targets: []target{
 			{"{{shard}}", `max by (shard) (seine_frontier_memory_bytes{$s} / (seine_frontier_memory_limit_bytes{$s} > 0))`}}},
@@ -112,7 +112,7 @@ var boards = []board{
 	{name: "sites", title: "Seine: politeness and sites", panels: []panel{
 		{title: "Sites with work", unit: "short", targets: []target{
 			{"ready", `sum(max by (shard) (seine_frontier_ready_sites{$c}))`},
-			{"lent", `sum(max by (shard) (seine_frontier_leased_sites{$c}))`},
+			{"leased", `sum(max by (shard) (seine_frontier_leased_sites{$c}))`},
 			{"paused", `sum(max by (shard) (seine_frontier_held_sites{$c}))`}}},
 		{title: "Visits", unit: "short", targets: []target{
 			{"all", `sum(seine_crawl_visits_active{$c})`},

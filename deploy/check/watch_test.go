@@ -366,7 +366,7 @@ func (s *server) sums(crawl string, where []string) figures {
 		{"overview", "URLs done", ""}:                                     now.Total.Done,
 		{"overview", "URLs now", "queued"}:                                now.Total.Queued,
 		{"overview", "URLs now", "waiting for a retry"}:                   now.Total.Waiting,
-		{"overview", "URLs now", "lent"}:                                  0,
+		{"overview", "URLs now", "leased"}:                                0,
 		{"overview", "URLs so far", "known"}:                              now.Total.Known,
 		{"overview", "URLs so far", "done"}:                               now.Total.Done,
 		{"overview", "URLs so far", "dead"}:                               now.Total.Dead,

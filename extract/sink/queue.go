@@ -286,7 +286,7 @@ func (q *Queue) persist(b *Batch) error {
 		if errors.Is(err, ErrGone) {
 			return fmt.Errorf("%s: %w", q.cfg.Name, err)
 		}
-		err = fmt.Errorf("%s: %s wait, make room or mend the output: %w", q.cfg.Name, q.cfg.Noun, err)
+		err = fmt.Errorf("%s: %s wait, make room or repair the output: %w", q.cfg.Name, q.cfg.Noun, err)
 		if last || q.ctx.Err() != nil {
 			return err
 		}

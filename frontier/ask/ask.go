@@ -47,7 +47,7 @@ type WhyQuery struct {
 const (
 	StateInvalid      = "invalid"      // no URL that can be crawled
 	StateQueued       = "queued"       // it stands in the queue of its site
-	StateLent         = "lent"         // a fetcher has it
+	StateLeased       = "leased"       // a fetcher has it
 	StateWaiting      = "waiting"      // for a retry
 	StateDead         = "dead"         // given up
 	StateDone         = "done"         // known, and nowhere any more: fetched, as far as is known
@@ -74,7 +74,7 @@ type Answer struct {
 	Robots *Robots  `json:"robots,omitempty"`
 	Clock  *Clock   `json:"clock,omitempty"` // of its site; nil: nothing is kept of it
 	Queued *Queued  `json:"queued,omitempty"`
-	Lent   *Lent    `json:"lent,omitempty"`
+	Leased *Leased  `json:"leased,omitempty"`
 	Wait   *Waiting `json:"waiting,omitempty"`
 	Dead   *Dead    `json:"dead,omitempty"`
 	Notes  []string `json:"notes,omitempty"` // what was not looked at, what else matters
@@ -116,8 +116,8 @@ type Clock struct {
 	Reason   string `json:"reason"`             // setting, override, crawl-delay, adaptive; address: other hosts of its address are asked in between
 	Failures int    `json:"failures,omitempty"` // in a row
 	Next     Span   `json:"next"`               // until its next request may start; 0 or less: now
-	Due      Span   `json:"due"`                // until the site is due to be lent; 0 or less: for so long
-	Place    string `json:"place"`              // ready, held, lent, or idle: without work
+	Due      Span   `json:"due"`                // until the site is due to be leased; 0 or less: for so long
+	Place    string `json:"place"`              // ready, held, leased, or idle: without work
 	Paused   string `json:"paused,omitempty"`   // since when and why it is paused
 	Blocked  string `json:"blocked,omitempty"`
 	Queued   int64  `json:"queued"`
@@ -136,8 +136,8 @@ type Queued struct {
 	Lost     uint8  `json:"lost,omitempty"` // fetchers that were lost with it
 }
 
-// Lent is who has a URL, and until when.
-type Lent struct {
+// Leased is who has a URL, and until when.
+type Leased struct {
 	Fetcher string `json:"fetcher,omitempty"` // host and process, "" = it is not on the list of programs
 	Token   string `json:"token"`
 	Left    Span   `json:"left"` // of the lease; less than 0: it comes back with the next tick
@@ -195,7 +195,7 @@ type Site struct {
 	Place    string  `json:"place"` // as in Clock
 	Queued   int64   `json:"queued"`
 	Waiting  int64   `json:"waiting"`
-	Open     int64   `json:"open"` // lent now
+	Open     int64   `json:"open"` // leased now
 	Pages    int64   `json:"pages"`
 	Dead     int64   `json:"dead"`
 	Rate     float64 `json:"rate"` // pages a second since Age

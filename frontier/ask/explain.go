@@ -14,14 +14,14 @@ func (w *asking) explain(s *frontier.Settings) {
 	switch {
 	case c != nil && c.Blocked != "":
 		w.conclude(StateBlocked, fmt.Sprintf("not fetched: site %s is blocked %s", a.Site, c.Blocked))
-	case a.Lent != nil:
-		who := a.Lent.Fetcher
+	case a.Leased != nil:
+		who := a.Leased.Fetcher
 		if who == "" {
 			who = "a fetcher that is not on the list of programs"
 		}
-		w.conclude(StateLent, fmt.Sprintf("being fetched: lent to %s, until %v from now", who, a.Lent.Left))
-		if a.Lent.Left < 0 {
-			w.conclude(StateLent, fmt.Sprintf("not fetched yet: it was lent to %s, whose lease ended %v ago; it comes back", who, -a.Lent.Left))
+		w.conclude(StateLeased, fmt.Sprintf("being fetched: leased to %s for another %v", who, a.Leased.Left))
+		if a.Leased.Left < 0 {
+			w.conclude(StateLeased, fmt.Sprintf("not fetched yet: it was leased to %s, whose lease ended %v ago; it comes back", who, -a.Leased.Left))
 		}
 	case a.Queued != nil:
 		w.explainQueued(s)
@@ -45,7 +45,7 @@ func (w *asking) explainQueued(s *frontier.Settings) {
 	a.Queued.Takes = Span(time.Duration(a.Queued.Before) * time.Duration(c.Delay))
 	when := "its site is due now"
 	switch {
-	case w.state.Place == frontier.PlaceLent:
+	case w.state.Place == frontier.PlaceLeased:
 		when = "other URLs of its site are being fetched"
 	case c.Due > 0:
 		when = fmt.Sprintf("its site is due in %v", c.Due)
@@ -73,7 +73,7 @@ func (w *asking) explainKnown(s *frontier.Settings) {
 	why := "fetched: it is known, and neither queued nor given up; records say what it was"
 	if again, err := frontier.Recrawler(s.Recrawl); err == nil && again != nil {
 		switch r, ok := again(w.url.Fetch()); {
-		case ok && w.state.Again == 0 && w.state.Place != frontier.PlaceLent:
+		case ok && w.state.Again == 0 && w.state.Place != frontier.PlaceLeased:
 			why += "; --recrawl matches it, but nothing of its site waits to be fetched again: it was fetched before that rule. frontier seed --again queues it"
 		case ok && w.state.Place == frontier.PlaceReady:
 			why += fmt.Sprintf("; by --recrawl it is fetched again when its interval of %v is over, and its site is due in %v at the earliest", r, Span(max(0, w.state.Due)))
@@ -123,7 +123,7 @@ func (w *asking) forbidden() string {
 	return fmt.Sprintf("; but then it would be given up, for robots.txt has %q in line %d", r.Rule, r.Line)
 }
 
-// halted says that nothing is lent there.
+// halted says that nothing is leased there.
 func (w *asking) halted() string {
 	if w.a.Paused == "" {
 		return ""

@@ -208,7 +208,7 @@ func (x *exporting) read(ctx context.Context, k int, s *frontier.SiteState, whol
 		}
 		return take(list, n)
 	}
-	if s.Place == frontier.PlaceLent {
+	if s.Place == frontier.PlaceLeased {
 		if err := some(frontier.EntryPlace{Kind: frontier.InVisit, Token: s.Lease.Token}, 0, &x.left.Queued); err != nil {
 			return err
 		}

@@ -219,7 +219,7 @@ func siteFate(s *frontier.SiteState) string {
 		return fateBlocked
 	case s.Paused != nil:
 		return fatePaused
-	case s.Place == frontier.PlaceLent:
+	case s.Place == frontier.PlaceLeased:
 		return fateLent
 	case s.Place == frontier.PlaceIdle:
 		return fateGone

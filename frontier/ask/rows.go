@@ -34,8 +34,8 @@ func (a *Answer) Rows() []Row {
 	if q := a.Queued; q != nil {
 		row("queued", "class %d, %d before it, %v; depth %d, %s, lost %d times", q.Class, q.Before, q.Takes, q.Depth, attempts(q.Attempts), q.Lost)
 	}
-	if l := a.Lent; l != nil {
-		row("lent", "visit %s, for another %v", l.Token, l.Left)
+	if l := a.Leased; l != nil {
+		row("leased", "visit %s, for another %v", l.Token, l.Left)
 	}
 	if r := a.Wait; r != nil {
 		row("waiting", "for another %v, after %s", r.Left, attempts(r.Attempts))

@@ -74,7 +74,7 @@ func (w *asking) note(format string, args ...any) {
 
 // remark notes what else decides, and does not show in what was found.
 func (w *asking) remark(s *frontier.Settings) {
-	if c := w.a.Clock; c != nil && c.Place == string(frontier.PlaceLent) && (c.Reason == "setting" || c.Reason == "override") {
+	if c := w.a.Clock; c != nil && c.Place == string(frontier.PlaceLeased) && (c.Reason == "setting" || c.Reason == "override") {
 		if d := Span(s.DelayOf(w.a.Site)); d != c.Delay {
 			w.note("the settings have a delay of %v for its site by now; its next visit has it", d)
 		}
@@ -226,7 +226,7 @@ func (w *asking) find(ctx context.Context, s *frontier.Settings) error {
 		}
 	}
 	w.a.Clock = clockOf(&w.state, s)
-	if w.a.Queued != nil || w.a.Lent != nil || w.a.Wait != nil {
+	if w.a.Queued != nil || w.a.Leased != nil || w.a.Wait != nil {
 		return nil
 	}
 	return w.findDead(ctx)
@@ -252,15 +252,15 @@ func (w *asking) is(e *frontier.Entry) bool {
 // findAt looks at the visit, the retries and the queue of the site.
 func (w *asking) findAt(ctx context.Context, s frontier.SiteState) (found bool, err error) {
 	w.looked = true
-	if s.Place == frontier.PlaceLent {
+	if s.Place == frontier.PlaceLeased {
 		open, err := w.f.Entries(ctx, w.a.Shard, frontier.EntryPlace{Site: s.Site, Kind: frontier.InVisit, Token: s.Lease.Token}, 0, frontier.EntriesMost)
 		if err != nil {
 			return false, err
 		}
 		for i := range open {
 			if w.is(&open[i].Entry) {
-				w.a.Lent = &Lent{Token: s.Lease.Token, Left: Span(s.Left)}
-				w.a.Lent.Fetcher, err = w.holder(ctx, s.Lease.Token)
+				w.a.Leased = &Leased{Token: s.Lease.Token, Left: Span(s.Left)}
+				w.a.Leased.Fetcher, err = w.holder(ctx, s.Lease.Token)
 				return true, err
 			}
 		}

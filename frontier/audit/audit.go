@@ -37,17 +37,17 @@ const secondLook = 50 * time.Millisecond
 // Report is what a shard was found to hold, and what is wrong with it. A fault
 // starts with its key; one that Repair cannot mend says what to do.
 type Report struct {
-	Shard   int              `json:"shard"`
-	Sites   int64            `json:"sites"`            // with keys of their own
-	Leases  int64            `json:"leases"`           // visits out
-	Gauges  map[string]int64 `json:"gauges"`           // queued, waiting, again, open and dead as counted key by key
-	Probed  int64            `json:"probed"`           // URLs looked for in the filters
-	Moving  bool             `json:"moving"`           // the shard changed meanwhile
-	Notes   []string         `json:"notes,omitempty"`  // what could not be judged or mended, and why
-	Faults  []string         `json:"faults"`           // the first 100
-	Faulted int64            `json:"faulted"`          // all of them
-	Mended  []string         `json:"mended,omitempty"` // by Repair, the first 100
-	Mends   int64            `json:"mends,omitempty"`  // all of them
+	Shard    int              `json:"shard"`
+	Sites    int64            `json:"sites"`              // with keys of their own
+	Leases   int64            `json:"leases"`             // visits out
+	Gauges   map[string]int64 `json:"gauges"`             // queued, waiting, again, open and dead as counted key by key
+	Probed   int64            `json:"probed"`             // URLs looked for in the filters
+	Moving   bool             `json:"moving"`             // the shard changed meanwhile
+	Notes    []string         `json:"notes,omitempty"`    // what could not be judged or repaired, and why
+	Faults   []string         `json:"faults"`             // the first 100
+	Faulted  int64            `json:"faulted"`            // all of them
+	Repaired []string         `json:"repaired,omitempty"` // by Repair, the first 100
+	Repairs  int64            `json:"repairs,omitempty"`  // all of them
 }
 
 func (r *Report) fault(key, format string, args ...any) {
@@ -59,9 +59,9 @@ func (r *Report) fault(key, format string, args ...any) {
 
 // mended notes what a repair did.
 func (r *Report) mended(key, format string, args ...any) {
-	r.Mends++
-	if len(r.Mended) < faultsMost {
-		r.Mended = append(r.Mended, key+": "+fmt.Sprintf(format, args...))
+	r.Repairs++
+	if len(r.Repaired) < faultsMost {
+		r.Repaired = append(r.Repaired, key+": "+fmt.Sprintf(format, args...))
 	}
 }
 

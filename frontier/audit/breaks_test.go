@@ -16,7 +16,7 @@ var breaks = []struct {
 	mend  string // part of what was mended
 }{
 	{"lease of a visit lost", func(s *scene) { s.do("ZREM", s.keys.Leases(), redis.MemberOf(s.lent.Lease)) },
-		"s:b.example: lent to", "s:b.example: the lease of"},
+		"s:b.example: leased to", "s:b.example: the lease of"},
 	{"lease of a freed visit lost", func(s *scene) { s.do("ZREM", s.keys.Leases(), redis.MemberOf(s.freed.Lease)) },
 		"open without a lease, of g.example", "s:g.example: the lease of"},
 	{"lease and token of a visit lost", func(s *scene) {
@@ -27,9 +27,9 @@ var breaks = []struct {
 	{"lent by a token of nothing", func(s *scene) {
 		s.do("HSET", s.keys.Site("a.example"), "token", "bogus")
 		s.do("ZREM", s.keys.Ready(0), "a.example")
-	}, "s:a.example: lent to bogus", "s:a.example: is no longer lent to bogus"},
+	}, "s:a.example: leased to bogus", "s:a.example: is no longer leased to bogus"},
 	{"lease of nothing", func(s *scene) { s.do("ZADD", s.keys.Leases(), 99e12, "bogus a.example") },
-		"leases: bogus of a.example lends nothing", "s:a.example: the lease of bogus"},
+		"leases: bogus of a.example holds no URL", "s:a.example: the lease of bogus"},
 	{"in no ready set", func(s *scene) { s.do("ZREM", s.keys.Ready(0), "a.example") },
 		"ready:0: a.example does not stand", "s:a.example: stands where"},
 	{"in a wrong ready set", func(s *scene) {

@@ -27,7 +27,7 @@ func (c *checker) checkLeases(ctx context.Context) error {
 		return err
 	}
 	for _, l := range suspects {
-		c.report.fault(c.keys.Leases(), "%s of %s lends nothing", l.Token, l.Site)
+		c.report.fault(c.keys.Leases(), "%s of %s holds no URL", l.Token, l.Site)
 		c.todo.site(l.Site).lent(l.Token)
 	}
 	if len(orphans) == 0 {

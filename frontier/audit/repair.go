@@ -63,7 +63,7 @@ const repairRounds = 6
 func Repair(ctx context.Context, f *redis.Frontier, k int, urls bool) (*Report, error) {
 	sum := &Report{Shard: k}
 	for round := 0; ; round++ {
-		into, before := sum, sum.Mends
+		into, before := sum, sum.Repairs
 		if round == repairRounds {
 			into = nil // look only
 		}
@@ -74,10 +74,10 @@ func Repair(ctx context.Context, f *redis.Frontier, k int, urls bool) (*Report, 
 		if err != nil {
 			return sum, err
 		}
-		if into != nil && (sum.Mends > before || c.todo.set != nil) { // counters may have changed meanwhile
+		if into != nil && (sum.Repairs > before || c.todo.set != nil) { // counters may have changed meanwhile
 			continue
 		}
-		c.report.Mended, c.report.Mends = sum.Mended, sum.Mends
+		c.report.Repaired, c.report.Repairs = sum.Repaired, sum.Repairs
 		for _, note := range sum.Notes {
 			c.report.note(note)
 		}
@@ -94,7 +94,7 @@ func (c *checker) mend(ctx context.Context, before int64) error {
 			return err
 		}
 	}
-	if c.sum.Mends > before || c.todo.set == nil {
+	if c.sum.Repairs > before || c.todo.set == nil {
 		return nil
 	}
 	ok, err := c.client.CompareAndSet(ctx, c.k, c.keys.Stats(), c.todo.expect, c.todo.set)
@@ -171,8 +171,8 @@ func (c *checker) evict(ctx context.Context, m misfit) (gone bool, err error) {
 // mendTexts say what the letters of the script mean; the first gets the token.
 var mendTexts = map[byte]string{
 	'r': "the lease of %s is given back; unless its fetcher goes on, its URLs return when it ends",
-	't': "is no longer lent to %s",
-	'l': "the lease of %s, which lent nothing, is ended",
+	't': "is no longer leased to %s",
+	'l': "the lease of %s, which held no URL, is ended",
 }
 
 // mendSites puts sites in order, each at one moment.

@@ -132,7 +132,7 @@ func TestRepairRandom(t *testing.T) {
 			t.Logf("deleted: %q", what)
 			want, dead := c.holds(false), c.holds(true)
 			found := s.repair()
-			if found.Mends > 0 {
+			if found.Repairs > 0 {
 				hurt++
 			}
 			for _, fault := range found.Faults {

@@ -139,11 +139,11 @@ func (s *stand) mends(fault, mend string) {
 		s.t.Errorf("faults:\n%s\nwant %q", text, fault)
 	}
 	c = s.repair()
-	if text := strings.Join(c.Mended, "\n"); !strings.Contains(text, mend) || c.Faulted > 0 || c.Mends == 0 {
+	if text := strings.Join(c.Repaired, "\n"); !strings.Contains(text, mend) || c.Faulted > 0 || c.Repairs == 0 {
 		s.t.Errorf("mended:\n%s\nwant %q; left:\n%s", text, mend, strings.Join(c.Faults, "\n"))
 	}
 	before := s.dump()
-	if c = s.repair(); c.Mends != 0 || c.Faulted != 0 || len(c.Notes) != 0 {
+	if c = s.repair(); c.Repairs != 0 || c.Faulted != 0 || len(c.Notes) != 0 {
 		s.t.Errorf("again: %+v", c)
 	}
 	s.same(before, s.dump())
@@ -160,11 +160,11 @@ func TestRepairWhenFull(t *testing.T) {
 	s.do("ZREM", s.keys.Leases(), redis.MemberOf(sc.lent.Lease))
 	s.do("CONFIG", "SET", "maxmemory", "1mb")
 	c := s.repair()
-	if c.Faulted != 1 || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "Redis is full") || c.Mends == 0 {
+	if c.Faulted != 1 || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "Redis is full") || c.Repairs == 0 {
 		t.Errorf("%+v", c)
 	}
 	s.do("CONFIG", "SET", "maxmemory", "0")
-	if c = s.repair(); c.Faulted != 0 || c.Mends != 1 {
+	if c = s.repair(); c.Faulted != 0 || c.Repairs != 1 {
 		t.Errorf("%+v", c)
 	}
 	sc.finish()
@@ -201,8 +201,8 @@ func TestRepairOfMany(t *testing.T) {
 		s.do("RPUSH", s.keys.Queue("a.example", 0), "bad", stored("a.example", 1000+i))
 		sc.left[candidate("a.example", 1000+i).URL] = true
 	}
-	if c := s.repair(); c.Faulted != 0 || c.Mends < 6*200 {
-		t.Errorf("%d mends, %d faults left", c.Mends, c.Faulted)
+	if c := s.repair(); c.Faulted != 0 || c.Repairs < 6*200 {
+		t.Errorf("%d mends, %d faults left", c.Repairs, c.Faulted)
 	}
 	if n := s.number("LLEN", s.keys.Broken()); n != 3*200 {
 		t.Errorf("%d entries set aside", n)
@@ -251,7 +251,7 @@ func TestRepairCutOff(t *testing.T) {
 		return send()
 	}
 	c, err := audit.Repair(ctx, s.Frontier, 0, false)
-	if !errors.Is(err, off) || c == nil || c.Mends != 1 || !strings.Contains(c.Mended[0], "a.example") {
+	if !errors.Is(err, off) || c == nil || c.Repairs != 1 || !strings.Contains(c.Repaired[0], "a.example") {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -151,7 +151,7 @@ func (c *checker) faultsOf(s *siteState) (list []siteFault) {
 		fault(wrongAgain, c.keys.Again(s.site), "%d URLs have a time to be fetched again, and %d their entry in %s", s.again, s.kept, c.keys.Kept(s.site))
 	}
 	if s.token != "" && !s.leased {
-		fault(wrongLease, c.keys.Site(s.site), "lent to %s, which has no lease", s.token)
+		fault(wrongLease, c.keys.Site(s.site), "leased to %s, which has no lease", s.token)
 	}
 	if s.blocked && want >= 0 {
 		fault(wrongPlace, c.keys.Site(s.site), "blocked, with work")

@@ -34,7 +34,7 @@ func insightStates(k *kit) {
 	same(k, "admitted", s.Admitted, 5)
 	v := k.lend(site, 3)
 	s = k.state(site)
-	same(k, "lent", s.Place, frontier.PlaceLent)
+	same(k, "lent", s.Place, frontier.PlaceLeased)
 	same(k, "lease", s.Lease, v.Lease)
 	same(k, "open", s.Open, 3)
 	same(k, "left", s.Left > lease/2 && s.Left <= lease, true)

@@ -49,7 +49,7 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 	}
 	switch {
 	case s.lent != nil:
-		state.Place, state.Lease = frontier.PlaceLent, frontier.Lease{Token: s.lent.token, Site: s.name}
+		state.Place, state.Lease = frontier.PlaceLeased, frontier.Lease{Token: s.lent.token, Site: s.name}
 		state.Left, state.Open = left(s.lent.deadline), int64(s.lent.left)
 	case s.place == inHeld:
 		state.Place, state.Due = frontier.PlaceHeld, left(s.score/2)

@@ -265,7 +265,7 @@ func TestFurtherKeysAreKept(t *testing.T) {
 	// A key that lost what it held is filled from the queues.
 	s.do("DEL", second)
 	s.do("BF.RESERVE", second, "0.0000001", 3000, "NONSCALING")
-	if c, err := AuditRepair(t.Context(), s.Frontier, 0, true); err != nil || c.Faulted != 0 || c.Mends != 1000 {
+	if c, err := AuditRepair(t.Context(), s.Frontier, 0, true); err != nil || c.Faulted != 0 || c.Repairs != 1000 {
 		t.Errorf("%+v, %v, want 1000 URLs put back", c, err)
 	}
 	// Without meta the shard answers nothing; the number of keys is found again.

@@ -285,17 +285,17 @@ func (s *stand) lendOne(site string, urls int) frontier.Visit {
 // Audited is a report of package audit. That package imports this one, so tests
 // from outside, which may import both, say here how it is made.
 type Audited struct {
-	Shard   int
-	Sites   int64
-	Leases  int64
-	Gauges  map[string]int64
-	Probed  int64
-	Moving  bool
-	Notes   []string
-	Faults  []string
-	Faulted int64
-	Mended  []string
-	Mends   int64
+	Shard    int
+	Sites    int64
+	Leases   int64
+	Gauges   map[string]int64
+	Probed   int64
+	Moving   bool
+	Notes    []string
+	Faults   []string
+	Faulted  int64
+	Repaired []string
+	Repairs  int64
 }
 
 var AuditCheck, AuditRepair func(ctx context.Context, f *Frontier, k int, urls bool) (*Audited, error)

@@ -63,7 +63,7 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 	}
 	switch place := shard.Int(fields[8]); {
 	case shard.Text(fields[0]) != "":
-		s.Place, s.Lease, s.Left = frontier.PlaceLent, frontier.Lease{Token: shard.Text(fields[0]), Site: site}, ms(9)
+		s.Place, s.Lease, s.Left = frontier.PlaceLeased, frontier.Lease{Token: shard.Text(fields[0]), Site: site}, ms(9)
 	case place == 4:
 		s.Place, s.Due = frontier.PlaceHeld, ms(9)
 	case place >= 0:
@@ -254,7 +254,7 @@ func (f *Frontier) countOpen(ctx context.Context, k int, states []frontier.SiteS
 	keys := []string{f.keys[k].Paused(), f.keys[k].Blocked()}
 	var lent []*frontier.SiteState
 	for i := range states {
-		if s := &states[i]; s.Place == frontier.PlaceLent {
+		if s := &states[i]; s.Place == frontier.PlaceLeased {
 			keys, lent = append(keys, f.keys[k].Visit(s.Lease.Token)), append(lent, s)
 		}
 	}

@@ -41,7 +41,7 @@ func TestUnreadableRecords(t *testing.T) {
 				t.Fatalf("check: %+v, %v", look, err)
 			}
 			look, err = AuditRepair(t.Context(), l.Frontier, 0, false)
-			if err != nil || look.Faulted > 0 || (look.Mends == 1) != c.mended {
+			if err != nil || look.Faulted > 0 || (look.Repairs == 1) != c.mended {
 				t.Fatalf("repair: %+v, %v", look, err)
 			}
 			if !c.mended {

@@ -37,8 +37,8 @@ func TestCheckLive(t *testing.T) {
 					d.fail("check: %v", err)
 					return
 				}
-				if c.Faulted+c.Mends > 0 {
-					d.fail("shard %d: %s, mended: %s", k, strings.Join(c.Faults, "\n"), strings.Join(c.Mended, "\n"))
+				if c.Faulted+c.Repairs > 0 {
+					d.fail("shard %d: %s, mended: %s", k, strings.Join(c.Faults, "\n"), strings.Join(c.Repaired, "\n"))
 					return
 				}
 				if looks++; c.Moving {
@@ -88,7 +88,7 @@ func TestRepairLive(t *testing.T) {
 			if took {
 				taken++
 			}
-			mends += c.Mends
+			mends += c.Repairs
 			time.Sleep(time.Millisecond) // lets fetchers in
 		}
 	})

@@ -113,7 +113,7 @@ func TestLateVisit(t *testing.T) {
 	if got := copied(); got != "-" {
 		t.Errorf("lent %s while the lease was lost", got)
 	}
-	if c, err := AuditRepair(t.Context(), s.Frontier, 0, true); err != nil || c.Mends == 0 {
+	if c, err := AuditRepair(t.Context(), s.Frontier, 0, true); err != nil || c.Repairs == 0 {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if got := copied(); got != "1 2" {

@@ -81,7 +81,7 @@ func (s *seldom) due(now time.Time) bool {
 // untilRoom says how the pauses of seeding end.
 func untilRoom(why error) string {
 	if errors.Is(why, frontier.ErrNotAcked) {
-		return "--ack replica needs a replica of every master in step: add or mend one, or leave --ack out"
+		return "--ack replica needs a replica of every master in step: add or repair one, or leave --ack out"
 	}
 	return "raise maxmemory, or wait until the crawl makes room"
 }

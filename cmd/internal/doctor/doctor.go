@@ -166,7 +166,7 @@ func get(ctx context.Context, cfg Config, u url.URL) shard.Finding {
 	const what = "egress"
 	client, err := fetch.New(cfg.Fetch)
 	if err != nil {
-		return finding(shard.Fail, what, err.Error(), "mend the flag that it names")
+		return finding(shard.Fail, what, err.Error(), "correct the flag that it names")
 	}
 	defer client.Close()
 	if u.Path == "" {
@@ -180,5 +180,5 @@ func get(ctx context.Context, cfg Config, u url.URL) shard.Finding {
 	if resp.Status >= 400 {
 		level = shard.Warn
 	}
-	return finding(level, what, fmt.Sprintf("%s answers %d after %v", u.Redacted(), resp.Status, resp.FirstByte.Round(100*time.Microsecond)), "operators of sites see this page: mend it, or name another contact")
+	return finding(level, what, fmt.Sprintf("%s answers %d after %v", u.Redacted(), resp.Status, resp.FirstByte.Round(100*time.Microsecond)), "operators of sites see this page: repair it, or name another contact")
 }
