@@ -35,7 +35,7 @@ func TestOnRotate(t *testing.T) {
 	out := filepath.Join(dir, "pages.jsonl")
 	args := []string{"--embedded", "--delay", "0s", "--allow-net", "127.0.0.0/8", "--seed", srv.URL + "/", "--out", out, "--out", "warc:" + filepath.Join(dir, "crawl"), "--rotate-size", "2k"}
 	code, log := end(t, append(args, "--on-rotate", script+" {} yes")...) // there is no store yet
-	if code != 1 || !strings.Contains(log, "files were not handed over") || !strings.Contains(log, "a file was not handed over") {
+	if code != 1 || !strings.Contains(log, "--on-rotate is not done for") || !strings.Contains(log, "--on-rotate failed for a file") {
 		t.Fatal(code, log)
 	}
 	if err := os.Mkdir(store, 0o700); err != nil {
@@ -82,7 +82,7 @@ func TestOnRotateHangs(t *testing.T) {
 	if len(left) != 1 || code == 0 {
 		t.Fatalf("code %d, left: %v, %s", code, left, log)
 	}
-	for _, want := range []string{"waiting for --on-rotate", "a finished file is left", left[0]} {
+	for _, want := range []string{"waiting for --on-rotate", "--on-rotate is not done for a file", left[0]} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %q in %s", want, log)
 		}

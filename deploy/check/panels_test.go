@@ -216,7 +216,7 @@ var boards = []board{
 		{title: "Links that go to the overflow a second", unit: "ops", alerts: []string{"SeineOverflow"}, targets: []target{
 			{"links", `sum(rate(seine_crawl_overflow_candidates_total{$c}[$r]))`}}},
 		{title: "Finished files a second", unit: "ops", targets: []target{
-			{"handed over", `sum(rate(seine_handover_files_total{$c}[$r]))`},
+			{"done", `sum(rate(seine_handover_files_total{$c}[$r]))`},
 			{"failed", `sum(rate(seine_handover_failures_total{$c}[$r]))`}}},
 		{title: "Finished files that wait", unit: "short", targets: []target{
 			{"waiting", `sum(seine_handover_pending{$c})`},

@@ -511,6 +511,7 @@ var withoutFor = map[string]map[string]string{
 		"seine_crawl_handler_calls_total":   "handlers are Go code of other programs",
 		"seine_frontier_eta_seconds":        "from the exporter, which shows crawls in Redis",
 		"seine_frontier_slowest_site":       "from the exporter",
+		"seine_frontier_fetchers_at_limit":  "from the exporter",
 		"seine_frontier_pages_per_second":   "from the exporter",
 		"by (kind) (seine_frontier_program": "from the exporter",
 		"seine_frontier_dead_letters":       "from the exporter",

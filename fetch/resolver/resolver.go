@@ -86,7 +86,7 @@ var (
 	errNoName    = errors.New("no such name")
 	errNoAddress = errors.New("the name has no address")
 	errNotName   = errors.New("not a name that DNS can hold")
-	errKnowsNone = errors.New("the DNS servers call every name unknown so far, even com; check what they are told to resolve")
+	errKnowsNone = errors.New("the DNS servers call every name unknown so far, even com; check how they are configured")
 	errTimeout   = errors.New("no answer in time")
 	errLame      = errors.New("the server does not resolve for others")
 	errDown      = errors.New("no DNS server answered a moment ago")

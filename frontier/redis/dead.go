@@ -151,7 +151,7 @@ func (f *Frontier) passLetters(ctx context.Context, k int, cause, how string, wa
 		}
 		n := shard.Int(answer)
 		if n < 0 {
-			return taken, &shard.Error{Shard: k, Op: "dead letters", Err: fmt.Errorf("frontier: somebody else takes letters of cause %s; try again", cause)}
+			return taken, &shard.Error{Shard: k, Op: "dead letters", Err: fmt.Errorf("frontier: another program takes dead letters of cause %s; try again", cause)}
 		}
 		kept = kept || n < int64(min(some, reviveMost)) // of blocked sites
 		taken += int(n)

@@ -241,7 +241,7 @@ func (d *driver) operate(ctx context.Context, r *rand.Rand, k int) error {
 	if err == nil {
 		_, err = d.Revive(ctx, k, letters)
 	}
-	if shared = shared || d.operators.begun.Load() > begun; shared && err != nil && strings.Contains(err.Error(), "somebody else takes letters") {
+	if shared = shared || d.operators.begun.Load() > begun; shared && err != nil && strings.Contains(err.Error(), "another program takes dead letters") {
 		return nil // it is true
 	}
 	return err

@@ -135,7 +135,7 @@ var Table = []Row{
 	{"seine_sink_dropped_total", counter, byOutput, "Records dropped, of outputs that may."},
 	{"seine_sink_pending_bytes", gauge, byOutput, "Records that wait to be written."},
 	{"seine_sink_stalled", gauge, byOutput, "1 while the output cannot write."},
-	{"seine_handover_files_total", counter, nil, "Finished files handed over by --on-rotate."},
+	{"seine_handover_files_total", counter, nil, "Finished files for which --on-rotate is done."},
 	{"seine_handover_failures_total", counter, nil, "Commands of --on-rotate that failed."},
 	{"seine_handover_pending", gauge, nil, "Finished files that wait for --on-rotate."},
 	{"seine_handover_running", gauge, nil, "Commands of --on-rotate that run."},

@@ -209,7 +209,7 @@ func (s *server) retry(ctx context.Context, c change) (string, error) {
 		return n, err
 	})
 	if err == nil && back == 0 {
-		return "", fmt.Errorf("%w: that letter is not there any more", errAsked)
+		return "", fmt.Errorf("%w: that dead letter is gone", errAsked)
 	}
 	return fmt.Sprintf("retry: %d of cause %s", back, c.Cause), err
 }

@@ -190,7 +190,7 @@ func (q *Queue) Find(s frame.Series) error {
 func (q *Queue) Add(path string) {
 	path, err := filepath.Abs(path) // so that no file is taken for an option
 	if err != nil {
-		q.cfg.Log.Error("a file cannot be handed over", "file", path, "error", err)
+		q.cfg.Log.Error("--on-rotate cannot run for a file", "file", path, "error", err)
 		return
 	}
 	q.mu.Lock()
@@ -262,7 +262,7 @@ func (q *Queue) settle(f *file, err error) {
 	}
 	if !errors.Is(err, errLocked) {
 		q.stats.Failures++
-		q.cfg.Log.Warn("a file was not handed over", "file", f.path, "error", err, "again_in", f.retry)
+		q.cfg.Log.Warn("--on-rotate failed for a file", "file", f.path, "error", err, "again_in", f.retry)
 	}
 	q.failing[f.path] = fmt.Errorf("handover: %s: %w", f.path, err)
 	if f.last {
@@ -274,7 +274,7 @@ func (q *Queue) settle(f *file, err error) {
 	heap.Push(&q.waiting, f)
 }
 
-var errLocked = errors.New("another process hands it over")
+var errLocked = errors.New("another process runs --on-rotate for it")
 
 // lock locks an open file, or says that another process has. Where there is no
 // next try it asks for a moment: a lock that was let go of lives on in a child of
@@ -312,7 +312,7 @@ func (q *Queue) hand(f *file) error {
 			return err
 		}
 		f.ran = true
-		q.cfg.Log.Debug("a file was handed over", "file", f.path)
+		q.cfg.Log.Debug("--on-rotate is done for a file", "file", f.path)
 		q.mu.Lock()
 		q.stats.Handed++
 		q.mu.Unlock()
@@ -413,9 +413,9 @@ func (q *Queue) Close(ctx context.Context) error {
 		left := slices.Sorted(maps.Keys(q.known))
 		q.mu.Unlock()
 		for _, path := range left[:min(len(left), namedMost)] {
-			q.cfg.Log.Warn("a finished file is left; the next start with the same command hands it over", "file", path)
+			q.cfg.Log.Warn("--on-rotate is not done for a file; the next start with the same command runs it", "file", path)
 		}
-		return errors.Join(fmt.Errorf("handover: %d files were not handed over, the next start with the same command tries again", n), q.Err())
+		return errors.Join(fmt.Errorf("handover: --on-rotate is not done for %d files; the next start with the same command runs it", n), q.Err())
 	}
 	return nil
 }

@@ -175,7 +175,7 @@ func TestNextStart(t *testing.T) {
 	for i := range 3 {
 		q.Add(b.file(t, i))
 	}
-	if err := q.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "3 files were not") {
+	if err := q.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "not done for 3 files") {
 		t.Error(err)
 	}
 	if err := os.WriteFile(filepath.Join(filepath.Dir(b.script), "go"), nil, 0o600); err != nil {
@@ -200,13 +200,13 @@ func TestCloseGivesUp(t *testing.T) {
 	}
 	until(t, func() bool { return q.Stats().Failures >= 2 })
 	before := q.Stats().Failures
-	if err := q.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "200 files were not") {
+	if err := q.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "not done for 200 files") {
 		t.Error(err)
 	}
 	if n := q.Stats().Failures - before; n > 190 {
 		t.Errorf("%d tries", n)
 	}
-	if n := strings.Count(b.log.text(), "a finished file is left"); n != namedMost {
+	if n := strings.Count(b.log.text(), "--on-rotate is not done for a file;"); n != namedMost {
 		t.Errorf("%d files are named, want %d", n, namedMost)
 	}
 }
@@ -284,7 +284,7 @@ func TestCloseKills(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if err := q.Close(ctx); err == nil || !strings.Contains(err.Error(), "1 files were not") {
+	if err := q.Close(ctx); err == nil || !strings.Contains(err.Error(), "not done for 1 files") {
 		t.Error(err)
 	}
 	if took := time.Since(began); took > pipePatience {
