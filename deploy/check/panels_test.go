@@ -158,7 +158,8 @@ var boards = []board{
 		{title: "Connections a second", unit: "ops", targets: []target{
 			{"made", `sum(rate(seine_fetch_connections_total{$c}[$r]))`},
 			{"used again", `sum(rate(seine_fetch_reuses_total{$c}[$r]))`},
-			{"TLS, resumed {{resumed}}", `sum by (resumed) (rate(seine_fetch_tls_handshakes_total{$c}[$r]))`}}},
+			{"TLS, resumed {{resumed}}", `sum by (resumed) (rate(seine_fetch_tls_handshakes_total{$c}[$r]))`},
+			{"TLS, verified by {{by}}", `sum by (by) (rate(seine_fetch_tls_verified_total{$c}[$r]))`}}},
 		{title: "Names a second", unit: "ops", targets: []target{
 			{"from memory", `sum(rate(seine_fetch_dns_hits_total{$c}[$r]))`},
 			{"asked for", `sum(rate(seine_fetch_dns_lookups_total{$c}[$r]))`},

@@ -187,9 +187,6 @@ func issuerOf(certs []*x509.Certificate) *x509.Certificate {
 			issuer = c
 		}
 	}
-	if bytes.Equal(leaf.RawIssuer, leaf.RawSubject) {
-		return nil
-	}
 	return issuer
 }
 
