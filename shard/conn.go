@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -61,9 +63,22 @@ func (d *dialler) dial(ctx context.Context, network, addr string) (net.Conn, err
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.Close()
 		p.breaks.Add(1)
-		return nil, err
+		return nil, inWords(err)
 	}
 	return &conn{Conn: secure, peer: p}, nil
+}
+
+// inWords is the error of a handshake. What is no TLS record is the answer of a port that
+// speaks none; some such servers end the connection, or wait for the rest of a command.
+func inWords(err error) error {
+	var header tls.RecordHeaderError
+	switch {
+	case errors.As(err, &header):
+		return fmt.Errorf("%w: %w", ErrPlain, err)
+	case errors.Is(err, io.EOF), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("TLS handshake: the server did not answer it, perhaps its port speaks no TLS: %w", err)
+	}
+	return fmt.Errorf("TLS handshake: %w", err)
 }
 
 // conn notices when its connection breaks. It hides the socket from the pool's

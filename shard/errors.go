@@ -57,6 +57,8 @@ var (
 	// ErrEmpty: a server has nothing of a shard that it kept. A call waits until somebody
 	// brings it back; with Config.GiveUp it fails at once.
 	ErrEmpty = errors.New("shard: its keys are gone")
+	// ErrPlain: TLS was asked for, and the port of the server speaks none.
+	ErrPlain = errors.New("shard: this port speaks no TLS")
 	// ErrLogin: a server asks for a password, or for another one.
 	ErrLogin = errors.New("shard: not logged in")
 )
@@ -118,7 +120,7 @@ func classify(err error) (f fault, addr string) {
 	}
 	var certificate *tls.CertificateVerificationError
 	switch {
-	case errors.Is(err, redis.ErrClosed), errors.Is(err, errDatabase), errors.Is(err, errNoMaster), errors.As(err, &certificate):
+	case errors.Is(err, redis.ErrClosed), errors.Is(err, errDatabase), errors.Is(err, ErrPlain), errors.Is(err, errNoMaster), errors.As(err, &certificate):
 		return permanent, ""
 	case errors.Is(err, errLoading), errors.Is(err, errReplica), errors.Is(err, ErrUnfit), errors.Is(err, ErrNoBloom), errors.Is(err, ErrEmpty): // until it is mended, or another is master
 		return busy, ""

@@ -30,7 +30,7 @@ func TestReplies(t *testing.T) {
 		addr string
 	}{
 		{reply("MOVED 5 10.0.0.1:7"), moved, "10.0.0.1:7"},
-		{reply("MOVED 5 :7"), moved, ""},
+		{reply("MOVED 5 :7"), moved, ":7"},
 		{reply("ASK 5 10.0.0.1:7"), ask, "10.0.0.1:7"},
 		{reply("TRYAGAIN Multiple keys request during rehashing of slot"), busy, ""},
 		{reply("TRYAGAIN Slot is being trimmed"), busy, ""},

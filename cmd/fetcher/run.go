@@ -68,6 +68,9 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	if !ends && slices.Contains(env.Said, "give-up") {
+		env.Log.Warn("--give-up has no effect without --exit-when-done: a crawl that does not end never gives a site up")
+	}
 	g.warn(env, f.Frontier().Settings())
 
 	screen := boot.NewScreen(env.Err, env.Log)

@@ -131,7 +131,7 @@ func TestRoles(t *testing.T) {
 		})
 		read.ok("check --urls --crawl news")
 		changes := []string{
-			"set --delay 2s", "pause", "pause --shard 1", "pause --site x.example", "resume", "block --reason test x.example",
+			"set --delay 2s", "pause", "pause --shard 1", "pause x.example", "resume", "block --reason test x.example",
 			"unblock x.example", "dead retry --cause robots", "dead drop --cause robots", "bloom load --force " + dump, "check --repair", "delete news --yes",
 		}
 		for _, verb := range changes {

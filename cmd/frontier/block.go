@@ -71,17 +71,28 @@ func setBlock(env *boot.Env, g *cli, text, reason string, blocked bool) error {
 		if err != nil {
 			return err
 		}
+		states, err := f.SiteStates(ctx, frontier.ShardOf(f, site), []string{site})
+		if err != nil {
+			return err
+		}
+		changed := (states[0].Blocked != nil) != blocked
 		dropped, err := alterBlock(ctx, f, site, frontier.SiteChange{Blocked: &blocked, Reason: reason})
 		if err != nil {
 			return err
 		}
 		word := map[bool]string{true: "blocked", false: "unblocked"}[blocked]
-		env.Log.Info("site "+word, "crawl", g.name(), "site", site, "reason", reason)
-		answer := map[string]any{"crawl": g.name(), "site": site, "blocked": blocked, "reason": reason, "met": met}
+		if changed || blocked {
+			env.Log.Info("site "+word, "crawl", g.name(), "site", site, "reason", reason)
+		}
+		answer := map[string]any{"crawl": g.name(), "site": site, "blocked": blocked, "reason": reason, "met": met, "changed": changed}
 		if blocked {
 			answer["dropped"] = dropped
 		}
 		return g.answer(env, answer, func(w io.Writer) {
+			if !blocked && !changed {
+				fmt.Fprintf(w, "%s was not blocked\n", site)
+				return
+			}
 			fmt.Fprintf(w, "%s %s\n", word, site)
 			switch {
 			case blocked && met:

@@ -22,6 +22,7 @@ type bloomCmd struct {
 }
 
 type bloomInfoCmd struct {
+	someShards
 	Probe int `least:"0" placeholder:"N" help:"Probe each filter with N random fingerprints now."`
 }
 
@@ -29,7 +30,14 @@ type bloomInfoCmd struct {
 // others.
 func (c *bloomInfoCmd) Run(env *boot.Env, g *cli) error {
 	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
-		list, err := f.Filters(ctx, c.Probe)
+		var shards []int
+		if c.Shard != nil {
+			if err := checkShard(f, *c.Shard); err != nil {
+				return err
+			}
+			shards = append(shards, *c.Shard)
+		}
+		list, err := f.Filters(ctx, c.Probe, shards...)
 		if err != nil && !errors.Is(err, frontier.ErrPartial) {
 			return err
 		}

@@ -57,6 +57,7 @@ type cli struct {
 	Web      webCmd      `cmd:"" help:"Serve a web page with rates, shards, fetchers, sites and dead letters."`
 	Plan     planCmd     `cmd:"" help:"Plan machines, memory, time and cost of a crawl from measured unit costs."`
 	Delete   deleteCmd   `cmd:"" help:"Delete a crawl."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
 func main() { os.Exit(boot.Main("frontier", about, &cli{})) }

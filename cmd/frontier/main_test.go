@@ -157,18 +157,18 @@ func TestPauseAndBlock(t *testing.T) {
 	d := sit(t, shardtest.One(t))
 	d.ok("seed --shards 2 --seed http://www.a.example/ --seed http://b.example/")
 	for _, verb := range []string{"pause", "resume"} {
-		if code, out, errs := d.run(verb, "--site", ""); code != 2 || out != "" {
+		if code, out, errs := d.run(verb, ""); code != 2 || out != "" {
 			t.Errorf("%s of a site without a name: code %d, %s%s", verb, code, out, errs)
 		}
 	}
-	if out := d.ok("pause --site www.a.example", "paused site a.example"); strings.Contains(out, "no URL") {
+	if out := d.ok("pause www.a.example", "paused site a.example"); strings.Contains(out, "no URL") {
 		t.Error(out)
 	}
-	d.ok("pause --site typo.example", "paused site typo.example no URL of typo.example is queued")
-	d.ok("pause --site typo.example", "no URL of typo.example is queued") // the pause itself is no URL
-	d.ok("resume --site typo.example", "resumed site typo.example")
+	d.ok("pause typo.example", "paused site typo.example no URL of typo.example is queued")
+	d.ok("pause typo.example", "no URL of typo.example is queued") // the pause itself is no URL
+	d.ok("resume typo.example", "resumed site typo.example")
 	d.ok("stats", "1 ready, 0 leased; 1 paused, 1 of them with URLs queued; 0 blocked")
-	d.ok("resume --site a.example")
+	d.ok("resume a.example")
 	d.ok("pause --shard 1", "shard 1")
 	d.ok("stats", "paused in shard 1")
 	d.ok("shards", "MEMORY STATE", "paused", "ready")
@@ -178,6 +178,14 @@ func TestPauseAndBlock(t *testing.T) {
 	d.ok("pause", "the crawl")
 	d.ok("list", "paused")
 	d.ok("resume")
+	d.ok("resume", "the crawl was not paused")
+	d.ok("resume --shard 1", "shard 1 was not paused")
+	d.ok("resume a.example", "site a.example was not paused")
+	d.ok("unblock b.example", "b.example was not blocked")
+	var answer struct{ Changed bool }
+	if d.json(&answer, "unblock b.example"); answer.Changed {
+		t.Error("unblock of what was not blocked changed something")
+	}
 	d.ok("stats", "seine, ready")
 	d.refused(2, "block b.example", "--reason")
 	if code, out, errs := d.run("block", "b.example", "--reason", "they asked"); code != 0 || !strings.Contains(out, "blocked b.example\ndropped 1 URL; ") || !strings.Contains(errs, "they asked") {
@@ -190,15 +198,16 @@ func TestPauseAndBlock(t *testing.T) {
 	d.ok("unblock typo.example")
 	d.ok("seed --seed http://b.example/2", "capped 1")
 	d.ok("stats", "1 ready, 0 leased; 0 paused, 0 of them with URLs queued; 1 blocked")
-	d.ok("pause --site c.example --reason slow", "c.example")
+	d.ok("pause c.example --reason slow", "c.example")
 	d.ok("block --list", "b.example", "blocked", "they asked", "c.example", "paused", "slow")
 	var stops []frontier.Stop
 	if d.json(&stops, "block --list"); len(stops) != 2 || !stops[0].Blocked || stops[0].Reason != "they asked" || time.Since(stops[0].Since) > time.Hour {
 		t.Errorf("%+v", stops)
 	}
 	d.refused(2, "block --list b.example", "takes no site")
-	d.refused(2, "pause --reason slow", "--site")
-	d.ok("unblock b.example")
+	d.refused(2, "pause --reason slow", "name the site too")
+	d.refused(2, "pause --shard 0 c.example", "not both")
+	d.ok("unblock b.example", "unblocked b.example")
 	d.ok("seed --seed http://b.example/3", "admitted 1")
 }
 

@@ -33,5 +33,7 @@ func TestOneMasterWantsAPassword(t *testing.T) {
 			}
 		}
 	}
-	d.ok("report", "UNREAD shard 3: stats: shard: "+told[0])
+	if code, out, errs := d.run("report"); code != 3 || !strings.Contains(strings.Join(strings.Fields(out), " "), "shard 3: stats: shard: "+told[0]) {
+		t.Errorf("report: code %d, %s%s", code, out, errs)
+	}
 }

@@ -6,12 +6,15 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"seine/cmd/internal/boot"
+	"seine/frontier"
+	"seine/frontier/ask"
 	"seine/frontier/plan"
 	"seine/frontier/redis"
 )
@@ -122,12 +125,51 @@ func (c *planCmd) from(env *boot.Env, g *cli, asked *plan.Asked) error {
 			}
 		}
 		set(&asked.Pages, t.Done+t.Queued+t.Waiting+t.Open)
-		set(&asked.Sites, t.Ready+t.Held+t.Leases)
+		sites, err := allSites(ctx, f, t.Ready+t.Held+t.Leases)
+		if err != nil {
+			return err
+		}
+		set(&asked.Sites, sites)
 		set(&asked.Known, t.Known)
 		set(&asked.Queued, t.Queued)
 		set(&asked.Again, t.Again)
 		return nil
 	})
+}
+
+// allSites is how many sites a crawl has: those that were asked, finished or not, and of
+// those with work the share that was not asked yet.
+func allSites(ctx context.Context, f *redis.Frontier, work int64) (int64, error) {
+	asked := int64(0)
+	err := frontier.EachShard(ctx, f, nil, func(k int) error {
+		sums, err := f.Sums(ctx, k)
+		if err != nil {
+			return err
+		}
+		for name, n := range sums.Counts {
+			if strings.HasPrefix(name, frontier.SumSite) {
+				asked += n
+			}
+		}
+		return nil
+	})
+	if err != nil || work == 0 {
+		return asked, err
+	}
+	list, err := ask.Sites(ctx, f, ask.SitesQuery{Limit: math.MaxInt})
+	if err != nil {
+		return 0, err
+	}
+	looked, fresh := 0.0, 0.0
+	for _, s := range list.Sites {
+		if s.Queued+s.Waiting+s.Open > 0 {
+			looked++
+			if s.Last == "" {
+				fresh++
+			}
+		}
+	}
+	return asked + int64(math.Round(float64(work)*fresh/max(looked, 1))), nil
 }
 
 // readSizes reads the pages of each site.

@@ -34,9 +34,9 @@ func (c *sitesCmd) Run(env *boot.Env, g *cli) error {
 }
 
 func showSites(w io.Writer, list *ask.SiteList) {
-	row(w, "SITE", "SHARD", "STATE", "QUEUED", "WAITING", "PAGES", "DEAD", "PAGES/S", "DELAY", "REASON", "FAILED", "LAST", "AGE", "LEFT")
+	row(w, "SITE", "SHARD", "STATE", "DUE", "QUEUED", "WAITING", "PAGES", "DEAD", "PAGES/S", "DELAY", "REASON", "FAILED", "LAST", "AGE", "LEFT")
 	for _, s := range list.Sites {
-		row(w, s.Site, s.Shard, s.Place, s.Queued, s.Waiting, s.Pages, s.Dead, fmt.Sprintf("%.2f", s.Rate), s.Delay, s.Reason, s.Failures, s.Last, s.Age, s.Left)
+		row(w, s.Site, s.Shard, s.Place, dueOf(s.Due), s.Queued, s.Waiting, s.Pages, s.Dead, fmt.Sprintf("%.2f", s.Rate), s.Delay, s.Reason, s.Failures, s.Last, s.Age, s.Left)
 	}
 	if !list.Exact {
 		fmt.Fprintf(w, "of %d sites with work %d were looked at: those of the shards' lists of the first, and some drawn by lot\n", list.Known, list.Looked)
@@ -44,6 +44,17 @@ func showSites(w io.Writer, list *ask.SiteList) {
 	for _, text := range list.Unread {
 		row(w, "UNREAD", text)
 	}
+}
+
+// dueOf is when a site may be asked next.
+func dueOf(due *ask.Span) string {
+	switch {
+	case due == nil:
+		return "-"
+	case *due <= 0:
+		return "now"
+	}
+	return due.String()
 }
 
 // listMost is how many lines of each list are shown; --json has all.

@@ -67,7 +67,7 @@ func verbsOn(t *testing.T, d *desk, dir string) {
 	d.ok("pause"+at+" --shard 0", "paused shard 0")
 	d.ok("block"+at+" --list", "shard 0 paused")
 	d.ok("resume"+at+" --shard 0", "resumed shard 0")
-	d.ok("pause"+at+" --site a.example --reason slow", "paused site a.example")
+	d.ok("pause"+at+" a.example --reason slow", "paused site a.example")
 	d.ok("block"+at+" c.example --reason rude", "blocked c.example", "dropped 1 URL")
 	var stops []frontier.Stop
 	if d.json(&stops, "block --list"+at); len(stops) != 2 || stops[0].Reason != "slow" || !stops[1].Blocked || stops[1].Reason != "rude" || stops[1].Since.IsZero() {

@@ -170,17 +170,21 @@ func showMembers(w io.Writer, members, vanished []frontier.Member) {
 	if len(members) == 0 {
 		row(w, "no fetcher is live")
 	}
-	list := func(head string, members []frontier.Member) {
+	list := func(head string, members []frontier.Member, vanished bool) {
 		if len(members) > 0 {
 			row(w, head, "VERSION", "HOST", "PID", "PAGES/S", "PAGES", "VISITS", "LIMIT", "UP", "SEEN")
 		}
 		for _, m := range members {
+			up := time.Since(m.Started)
+			if vanished { // it was up until then
+				up = max(m.Seen.Sub(m.Started), 0)
+			}
 			row(w, m.Kind, m.Version, m.Host, m.PID, fmt.Sprintf("%.1f", m.Rate), m.Pages, m.Visits, m.Limit,
-				since(m.Started), since(m.Seen)+" ago")
+				up.Round(time.Second), since(m.Seen)+" ago")
 		}
 	}
-	list("LIVE", members)
-	list("VANISHED", vanished[:min(len(vanished), vanishedMost)])
+	list("LIVE", members, false)
+	list("VANISHED", vanished[:min(len(vanished), vanishedMost)], true)
 	if more := len(vanished) - vanishedMost; more > 0 {
 		row(w, fmt.Sprintf("and %d more that vanished within the hour", more))
 	}

@@ -95,9 +95,9 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	if a.Robots.Allowed || a.Robots.Age < ask.Span(59*time.Minute) {
 		t.Errorf("%+v", a.Robots)
 	}
-	d.ok("pause --site a.example --reason rude"+at, "paused")
+	d.ok("pause a.example --reason rude"+at, "paused")
 	why("http://a.example/1", ask.StateQueued, "not fetched: site a.example is paused since", "rude")
-	d.ok("resume --site a.example"+at, "resumed")
+	d.ok("resume a.example"+at, "resumed")
 	d.ok("pause"+at, "paused")
 	why("http://a.example/1", ask.StateQueued, "the crawl is paused")
 	d.ok("resume"+at, "resumed")

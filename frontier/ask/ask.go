@@ -198,7 +198,8 @@ type Site struct {
 	Open     int64   `json:"open"` // leased now
 	Pages    int64   `json:"pages"`
 	Dead     int64   `json:"dead"`
-	Rate     float64 `json:"rate"` // pages a second since Age
+	Due      *Span   `json:"due,omitempty"` // as in Clock; nil: it has no work, or is leased
+	Rate     float64 `json:"rate"`          // pages a second since Age
 	Delay    Span    `json:"delay"`
 	Reason   string  `json:"reason"`
 	Failures int     `json:"failures"`

@@ -110,7 +110,7 @@ func eachShard(ctx context.Context, shards int, do func(ctx context.Context, k i
 			unread = append(unread, of+strings.TrimPrefix(text, of))
 		}
 	}
-	return unread
+	return frontier.MergeShards(unread)
 }
 
 // sampleOf reads up to n sites of a shard.
@@ -147,6 +147,10 @@ func siteOf(k int, s *frontier.SiteState, set *frontier.Settings, now time.Time)
 	site := Site{
 		Site: s.Site, Shard: k, Place: string(s.Place), Queued: queued(s), Waiting: s.Waiting, Open: s.Open,
 		Pages: s.Tally.Pages, Dead: s.Tally.Dead, Failures: s.Failures, Last: s.Tally.Last,
+	}
+	if s.Place == frontier.PlaceReady || s.Place == frontier.PlaceHeld {
+		due := Span(s.Due)
+		site.Due = &due
 	}
 	site.Delay, site.Reason = delayOf(s, set)
 	if !s.Tally.Since.IsZero() {

@@ -54,7 +54,7 @@ func troubles(r *frontier.Report) []string {
 	if n := frontier.FleetOf(r.Members).Limits[frontier.LimitReplica]; n > 0 {
 		list = append(list, fmt.Sprintf("fetchers whose new URLs no replica acknowledges: %d; bring a replica of each master in step, or leave --ack out", n))
 	}
-	return list
+	return frontier.MergeShards(list)
 }
 
 // Longest is the site that takes longest to finish at its delay, of those that Sites

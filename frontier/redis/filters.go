@@ -40,14 +40,14 @@ type FilterState struct {
 	Stuck      bool          `json:"stuck"`            // a key of it is too large to move to another master
 }
 
-// Filters reads the state of every filter and, with probes above 0, asks each
+// Filters reads the state of every filter of some shards, none are all, and, with probes above 0, asks each
 // for so many random fingerprints. A missing filter is said to be so in its state.
 // Shards that do not answer are passed over, as of EachShard. Cost: one call a filter and
 // one a shard, 0.3 us of the server a probe.
-func (f *Frontier) Filters(ctx context.Context, probes int) ([]FilterState, error) {
+func (f *Frontier) Filters(ctx context.Context, probes int, shards ...int) ([]FilterState, error) {
 	var list []FilterState
 	err := f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
-		return frontier.EachShard(ctx, f, nil, func(k int) error {
+		return frontier.EachShard(ctx, f, shards, func(k int) error {
 			set, err := f.FilterSet(ctx, k)
 			if err != nil {
 				return err

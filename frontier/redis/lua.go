@@ -130,7 +130,7 @@ func (f *Frontier) rightsOn(ctx context.Context, k int) error {
 	}
 	slices.Sort(no)
 	return &shard.Error{Shard: k, Op: "open", Err: fmt.Errorf("%w: this user of Redis may not run %s on keys such as %s, which scripts need; allow it (ACL SETUSER … +%s)",
-		shard.ErrUnfit, strings.Join(no, ", "), f.keys[k].Meta(), strings.ToLower(strings.Join(no, " +")))}
+		shard.ErrUnfit, strings.Join(no, ", "), shard.KeysOf(f.crawl, "…").Meta(), strings.ToLower(strings.Join(no, " +")))}
 }
 
 // awaitRights waits until our user has its rights on a shard that was silent

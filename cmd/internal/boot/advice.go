@@ -16,6 +16,16 @@ func advice(err error) string {
 	switch {
 	case strings.Contains(text, "NOAUTH"), strings.Contains(text, "WRONGPASS"), errors.Is(err, shard.ErrLogin):
 		return "; give Redis's password in " + passwordEnv + " or --redis-password-file"
+	case errors.Is(err, shard.ErrPlain), strings.Contains(text, "speaks no TLS"):
+		return "; leave --redis-tls and rediss:// out, or name the server's port for TLS"
+	case strings.Contains(text, "x509: certificate signed by unknown authority"):
+		return "; name the file with the certificate of its authority: --redis-ca FILE"
+	case strings.Contains(text, "x509: certificate is valid for"), strings.Contains(text, "x509: cannot validate certificate"), strings.Contains(text, "x509: certificate is not valid for"):
+		return "; name the host that the certificate is for: --redis-server-name NAME"
+	case strings.Contains(text, "tls: certificate required"), strings.Contains(text, "tls: bad certificate"), strings.Contains(text, "handshake failure"):
+		return "; the server asks for a certificate: --redis-cert FILE --redis-key FILE"
+	case errors.Is(err, shard.ErrUnreachable) && (strings.HasSuffix(text, "EOF") || strings.Contains(text, "connection reset")):
+		return "; if this port speaks TLS, say so: --redis-tls or rediss://"
 	case errors.Is(err, frontier.ErrLayout) && strings.Contains(text, "shards: the crawl has"):
 		return "; leave --shards out, for the crawl knows its number, which is fixed"
 	case errors.Is(err, shard.ErrUnreachable) && strings.Contains(text, defaultRedis):

@@ -152,6 +152,9 @@ func (a *App) Run(stop, abort context.Context, args []string) (code int) {
 	for _, name := range strangeEnv(selected.Model, a.Environ) {
 		log.Warn("environment variable names no flag", "name", name)
 	}
+	for _, name := range shownPasswords(selected) {
+		log.Warn("a password on the command line shows in lists of processes; put it into the environment, a file or the configuration file", "flag", "--"+name)
+	}
 	env := &Env{Stop: stop, Abort: abort, In: &input{ctx: stop, r: a.In}, Out: a.Out, Err: a.Err, Log: log, Said: onCommandLine(selected)}
 	err = selected.Run(env, a.Grammar)
 	if err != nil && abort.Err() != nil {
@@ -229,7 +232,7 @@ func oneLine(text string) string {
 			parts = append(parts, line)
 		}
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(frontier.MergeShards(parts), "; ")
 }
 
 // Usage makes an error of what the user gave.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +67,23 @@ func onCommandLine(selected *kong.Context) []string {
 	var names []string
 	for _, p := range selected.Path {
 		if p.Flag != nil && !p.Resolved {
+			names = append(names, p.Flag.Name)
+		}
+	}
+	return names
+}
+
+// inAddress is a password in a URL.
+var inAddress = regexp.MustCompile(`://[^/@\s:]*:[^/@\s]+@`)
+
+// shownPasswords names the flags on the command line with a password in an address.
+func shownPasswords(selected *kong.Context) []string {
+	var names []string
+	for _, p := range selected.Path {
+		if p.Flag == nil || p.Resolved {
+			continue
+		}
+		if v := p.Flag.Target; v.IsValid() && inAddress.MatchString(fmt.Sprint(v.Interface())) && !slices.Contains(names, p.Flag.Name) {
 			names = append(names, p.Flag.Name)
 		}
 	}
