@@ -77,7 +77,21 @@ type SiteState struct {
 	Override    string
 	Credentials string // as Visit has them; a secret
 	Tally       Tally
+	Dropped     *Drop // nil: no URL of it was
 }
+
+// Drop is when URLs of a site were last dropped, and by which verb. It stays with the
+// site: such URLs are known and nowhere.
+type Drop struct {
+	Since time.Time
+	By    string // block, or dead drop
+}
+
+// The verbs that drop URLs.
+const (
+	DropBlock = "block"
+	DropDead  = "dead drop"
+)
 
 // EntryPlace names a queue, the retries or the visit of a site.
 type EntryPlace struct {

@@ -215,7 +215,7 @@ func TestDeadLetters(t *testing.T) {
 	d := sit(t, shardtest.One(t))
 	d.ok("seed --shards 2 --delay 0s --seed http://a.example/1 --seed http://a.example/2 --seed http://b.example/ --seed http://usr:sesame@c.example/")
 	f := d.open("seine")
-	causes := map[string]string{"http://a.example/1": "dns", "http://a.example/2": "timeout", "http://b.example/": "dns", "http://usr:sesame@c.example/": "guard"}
+	causes := map[string]string{"http://a.example/1": "dns", "http://a.example/2": "timeout", "http://b.example/": "dns", "http://c.example/": "guard"}
 	bury(t, f, causes)
 	d.ok("dead count", "dns 2", "guard 1", "timeout 1")
 	out := d.ok("dead list --cause dns --json")

@@ -78,12 +78,12 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 	}
 	d.ok("report"+at, "2 settled, 1 not yet; all of them listed", "waiting: timeout http://b.example/2", "200 http://a.example/", "2 scope", "largest sites 1 a.example")
 
-	d.ok("sites --by dead"+at, "ready 0 1 0 1 0.00 3s adaptive 1 timeout", "a.example")
+	d.ok("sites --by dead"+at, "ready 1h0m0s 0 1 0 1 0.00 3s adaptive 1 timeout", "a.example")
 	var list ask.SiteList
 	if d.json(&list, "sites"+at); !list.Exact || len(list.Sites) != 2 || list.Sites[0].Site != "b.example" || list.Sites[0].Waiting != 1 || list.Sites[0].Left != ask.Span(3*time.Second) {
 		t.Errorf("%+v", list)
 	}
-	d.ok("sites --site www.a.example"+at, "a.example", "idle 0 0 1 0")
+	d.ok("sites --site www.a.example"+at, "a.example", "idle - 0 0 1 0")
 	d.refused(2, "sites --by size"+at, "--by")
 	return r
 }

@@ -151,6 +151,8 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	why(many[1100], ask.StateKnown, "known, and not among what was looked at", "not among the next 1000 of 1200 queued")
 	d.ok("block many.example --reason trap"+at, "blocked")
 	why(many[3], ask.StateBlocked, "not fetched: site many.example is blocked since", "trap")
+	d.ok("unblock many.example"+at, "unblocked")
+	why(many[3], ask.StateDropped, "fetched, or dropped: it is known and nowhere, and `frontier block` dropped URLs of many.example, last at 20")
 	if code, _, errs := d.run(strings.Fields("why http://b.example/ --from nothing" + at)...); code == 0 || !strings.Contains(errs, "the page") {
 		t.Error(code, errs)
 	}

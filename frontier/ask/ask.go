@@ -51,6 +51,7 @@ const (
 	StateWaiting      = "waiting"      // for a retry
 	StateDead         = "dead"         // given up
 	StateDone         = "done"         // known, and nowhere any more: fetched, as far as is known
+	StateDropped      = "dropped"      // the same, of a site of which a person dropped URLs: fetched, or one of these
 	StateKnown        = "known"        // known, but more stands before the bounds of the look than was looked at
 	StateRefused      = "refused"      // not known, and the crawl would not follow a link to it
 	StateBlocked      = "blocked"      // its site is blocked

@@ -70,6 +70,11 @@ func (w *asking) explainKnown(s *frontier.Settings) {
 		w.conclude(StateKnown, "known, and not among what was looked at: queued farther behind, given up longer ago, or fetched")
 		return
 	}
+	if d := w.state.Dropped; d != nil {
+		w.conclude(StateDropped, fmt.Sprintf("fetched, or dropped: it is known and nowhere, and `frontier %s` dropped URLs of %s, last at %s; frontier seed --again queues it", d.By, w.a.Site, d.Since.Format(time.RFC3339)))
+		w.note("records say whether it was fetched")
+		return
+	}
 	why := "fetched: it is known, and neither queued nor given up; records say what it was"
 	if again, err := frontier.Recrawler(s.Recrawl); err == nil && again != nil {
 		switch r, ok := again(w.url.Fetch()); {

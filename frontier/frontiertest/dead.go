@@ -2,6 +2,7 @@ package frontiertest
 
 import (
 	"fmt"
+	"time"
 
 	"seine/frontier"
 )
@@ -55,6 +56,10 @@ func deadLetters(k *kit) {
 		same(k, "dropped", n, want)
 	}
 	same(k, "dropped, counted", k.stats().Forgotten, 2)
+	same(k, "and their site keeps it", k.state(site).Dropped.By, frontier.DropDead)
+	k.advance(2 * 24 * time.Hour)
+	k.tick(site, frontier.TickRequest{Want: 1})
+	same(k, "for good", k.state(site).Dropped.By, frontier.DropDead)
 	for i, want := range []uint8{0, 1, 0} {
 		same(k, "attempts", k.letters(site, "status-4xx", int64(i), 1)[0].Attempts, want)
 	}

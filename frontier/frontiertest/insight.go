@@ -57,6 +57,7 @@ func insightStates(k *kit) {
 	s = k.state(site)
 	same(k, "blocked", s.Blocked != nil && s.Blocked.Reason == "rude" && s.Blocked.Blocked, true)
 	same(k, "nothing queued", s.Queued, [4]int64{})
+	same(k, "the block dropped them", s.Dropped != nil && s.Dropped.By == frontier.DropBlock && !s.Dropped.Since.IsZero(), true)
 	same(k, "idle", s.Place, frontier.PlaceIdle)
 }
 

@@ -37,8 +37,10 @@ func (p *shardState) alter(name string, change *frontier.SiteChange) {
 	if change.Blocked != nil {
 		s.blocked = *change.Blocked
 		p.stop(s, 1, s.blocked, change.Reason)
-		if s.blocked {
-			p.clear(s)
+		if before := p.stats.Blocked; s.blocked {
+			if p.clear(s); p.stats.Blocked > before {
+				p.dropped(s, frontier.DropBlock)
+			}
 		}
 	}
 	p.changed(s)
@@ -60,6 +62,9 @@ func (p *shardState) stop(s *site, which int, on bool, reason string) {
 	}
 	why.reason = strings.Clone(reason)
 }
+
+// dropped notes which verb dropped URLs of a site.
+func (p *shardState) dropped(s *site, verb string) { s.more().stops[2] = stop{p.now, verb} }
 
 // clear drops all work of a site, and counts the URLs.
 func (p *shardState) clear(s *site) {

@@ -149,6 +149,10 @@ func (p *shardState) exhume(cause string, id int64, revive bool) bool {
 		p.place(s)
 	} else {
 		p.stats.Forgotten++
+		s := p.site(l.site)
+		p.dropped(s, frontier.DropDead)
+		p.changed(s)
+		p.place(s)
 	}
 	p.dropLetter(cause, id)
 	if at == d.first {

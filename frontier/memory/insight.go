@@ -63,6 +63,9 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 		state.Blocked = p.stopOf(s, 1)
 	}
 	state.Tally = s.tally.shown()
+	if s.extra != nil && s.extra.stops[2].since != 0 {
+		state.Dropped = &frontier.Drop{Since: time.UnixMilli(s.extra.stops[2].since).UTC(), By: s.extra.stops[2].reason}
+	}
 	if s.extra != nil {
 		state.Cap, state.Admitted, state.Override, state.Credentials = s.extra.cap, s.extra.admitted, s.extra.override, s.extra.auth
 	}

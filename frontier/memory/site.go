@@ -103,10 +103,10 @@ type extra struct {
 	auth     string // credentials of its origins
 	cap      int64
 	admitted int64   // counted only while a cap applies
-	stops    [2]stop // of the pause and of the block
+	stops    [3]stop // of the pause, of the block, and of what was dropped last
 }
 
-// stop says why a site is paused or blocked.
+// stop says since when and why a site is paused or blocked, or its URLs were dropped.
 type stop struct {
 	since  int64 // milliseconds
 	reason string
@@ -178,7 +178,7 @@ func (p *shardState) age(s *site) {
 
 // keeps says whether something of the site outlasts the day.
 func (s *site) keeps() bool {
-	return s.lent != nil || s.paused || s.blocked || s.extra != nil && (s.extra.cap != 0 || s.extra.override != "" || s.extra.admitted != 0 || s.extra.auth != "" && s.busy())
+	return s.lent != nil || s.paused || s.blocked || s.extra != nil && (s.extra.cap != 0 || s.extra.override != "" || s.extra.admitted != 0 || s.extra.stops[2].since != 0 || s.extra.auth != "" && s.busy())
 }
 
 // busy says whether anything of the site is queued, lent or waits.

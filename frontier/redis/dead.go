@@ -167,6 +167,8 @@ func (f *Frontier) takeLetter(k int, cause, how, raw string, keys []string, args
 	letter, _ := ParseLetter(raw, cause) // it was read before, and need not be read to be forgotten
 	if how == "revive" {
 		keys = f.AppendSite(keys, k, letter.Site)
+	} else {
+		keys = append(keys, f.keys[k].Site(letter.Site))
 	}
 	return keys, append(args, raw, how, letter.Site, len(raw)-len(letterHead(letter.Site, letter.Text)))
 }

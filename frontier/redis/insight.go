@@ -16,7 +16,7 @@ import (
 )
 
 // lookFields is how much look.lua says of each site.
-const lookFields = 20
+const lookFields = 21
 
 // SiteStates reads what shard k keeps of some sites, in their order. Cost: a
 // script call for each SitesMost, some 10 us of the server a site, and another
@@ -58,6 +58,9 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 	}
 	s.Tally = tallyOf(shard.Text(fields[18]))
 	s.Credentials = shard.Text(fields[19])
+	if drop := stopOf(k, site, false, shard.Text(fields[20])); drop != nil {
+		s.Dropped = &frontier.Drop{Since: drop.Since, By: drop.Reason}
+	}
 	for p := range s.Queued {
 		s.Queued[p] = shard.Int(fields[10+p])
 	}

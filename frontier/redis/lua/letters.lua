@@ -3,7 +3,8 @@
 -- to the end of the list: when all were passed, it is in its order again.
 -- KEYS[1..9]  as in the prelude
 -- KEYS[10]    dead list of the cause
--- KEYS[11..]  per letter that is revived 8: the block of its site
+-- KEYS[11..]  per letter that is revived 8: the block of its site; per one that is
+--             dropped 1: the s of its site, which keeps when that was
 -- ARGV[1]     epoch
 -- ARGV[2]     id of the call
 -- ARGV[3..]   per letter at the front of the list 4: the letter; keep, drop or
@@ -35,6 +36,9 @@ for a = 3, #ARGV, PER_LETTER do
 
   if what == 'drop' then
     forgotten = forgotten + 1
+    call('HSET', KEYS[block], 'dropped', int(NOW) .. ' dead drop')
+    call('PERSIST', KEYS[block])
+    block = block + 1
   elseif what == 'revive' then
     stays = call('HGET', KEYS[block], 'blocked')
     if not stays then

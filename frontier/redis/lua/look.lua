@@ -4,12 +4,14 @@
 -- KEYS[12..]  per site 8: its block; then v of visits
 -- ARGV[1]     epoch
 -- ARGV[2..]   the sites
--- Reply       per site 20: its token, or ''; ms until its clock, or ''; delay ms, why,
+-- Reply       per site 21: its token, or ''; ms until its clock, or ''; delay ms, why,
 --             failures, cap, n, override, each or ''; where it stands: ready 0 to 3,
 --             held 4, nowhere -1; ms until it is due there, or until its lease ends,
 --             or ''; entries of its queues 0 to 3, of its retries, and of what is to be
 --             fetched again; since when and why it is paused, and blocked, or '';
---             what sums.lua keeps of it, or ''; its credentials, or ''. Then per visit what is open
+--             what sums.lua keeps of it, or ''; its credentials, or '';
+--             when URLs of it were last dropped and by which verb, or ''. Then per visit
+--             what is open
 -- Cost        O(sites * log sites of the shard + visits)
 -- Repeat      reads only
 local PAUSED, BLOCKED = KEYS[10], KEYS[11]
@@ -28,7 +30,7 @@ end
 local block = 12
 for i = 1, sites do
   local site = ARGV[1 + i]
-  local s = call('HMGET', KEYS[block], 'token', 'clock', 'delay', 'why', 'failures', 'cap', 'n', 'override', 'got', 'auth')
+  local s = call('HMGET', KEYS[block], 'token', 'clock', 'delay', 'why', 'failures', 'cap', 'n', 'override', 'got', 'auth', 'dropped')
   local token, clock = s[1], s[2]
   add(token)
   add(clock and int(clock - NOW))
@@ -45,6 +47,7 @@ for i = 1, sites do
   add(call('HGET', BLOCKED, site))
   add(s[9])
   add(s[10])
+  add(s[11])
   block = block + 8
 end
 for v = block, #KEYS do add(call('HLEN', KEYS[v])) end

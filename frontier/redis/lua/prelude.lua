@@ -106,14 +106,14 @@ local function rise(p, site, clock, token, held)
 end
 
 -- STAYS are the fields that keep the s of a site, beside its token.
-local STAYS = {'n', 'cap', 'blocked', 'override', 'paused'}
+local STAYS = {'n', 'cap', 'blocked', 'override', 'paused', 'dropped'}
 
 -- expire lets the s of a site go a day after its clock, in the server's time,
 -- unless it holds what stays, which the caller may know, or credentials and has work.
 local function expire(block, clock, stays)
   if stays == nil then
     local s = call('HMGET', KEYS[block], 'token', 'auth', unpack(STAYS))
-    stays = s[1] or s[3] or s[4] or s[5] or s[6] or s[7]
+    stays = s[1] or s[3] or s[4] or s[5] or s[6] or s[7] or s[8]
       or s[2] and call('EXISTS', unpack(KEYS, block + QUEUE, block + AGAIN)) > 0
   end
   if stays then

@@ -96,7 +96,7 @@ for i, settlement in ipairs(settlements) do
   local member, visit = members[i], KEYS[block + VISIT]
   local s = call('HMGET', KEYS[block], 'token', 'clock', 'line', 'got', 'auth', unpack(STAYS))
   local lent, clock, line, got, auth = s[1], tonumber(s[2]) or 0, tonumber(s[3]) or 0, s[4], s[5]
-  local stays, blocked, held = s[6] or s[7] or s[8] or s[9] or s[10], s[8], s[10]
+  local stays, blocked, held = s[6] or s[7] or s[8] or s[9] or s[10] or s[11], s[8], s[10]
   local entries = {}
   local leased = leases[i] and not ended[member]
   if leased and indexes[1] then

@@ -81,6 +81,7 @@ if block then
   tally('again', -again)
   tally('open', -open)
   tally('blocked', queued + waiting + open)
+  if queued + waiting + open > 0 then call('HSET', SITE, 'dropped', int(NOW) .. ' block') end
 end
 
 if clock > 0 then call('HSET', SITE, 'clock', int(clock)) end
