@@ -218,6 +218,9 @@ func (s *server) changes(a answer) http.Handler {
 	})
 }
 
+// missingHeader says of an answer which shards are left out of it.
+const missingHeader = "X-Seine-Missing"
+
 // askWait bounds one question.
 const askWait = 10 * time.Second
 
@@ -229,6 +232,8 @@ func reply(w http.ResponseWriter, r *http.Request, a answer) {
 	case errors.Is(err, errAsked) || errors.Is(err, boot.ErrUsage):
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
+	case errors.Is(err, frontier.ErrPartial) && v != nil: // what the other shards have
+		w.Header().Set(missingHeader, strings.ReplaceAll(err.Error(), "\n", "; "))
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return

@@ -393,3 +393,45 @@ func TestNotLoopback(t *testing.T) {
 		}
 	}
 }
+
+// Lists have what the shards beside a silent one hold, and say which is missing.
+func TestListsBesideASilentShard(t *testing.T) {
+	s := shardtest.Masters(t, 3)
+	client, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs, GiveUp: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	f, err := redis.OpenOrCreate(t.Context(), client, "seine", frontier.Layout{Shards: 3, PlanURLs: 10_000}, frontier.DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, stop, err := web.Start(web.Config{Frontier: f, Addr: "127.0.0.1:0", Flag: "listen", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	yes := true
+	for i := 0; ; i++ {
+		if site := fmt.Sprintf("s%d.example", i); frontier.ShardOf(f, site) == 0 {
+			if err := f.Alter(t.Context(), 0, site, frontier.SiteChange{Paused: &yes, Reason: "slow"}); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	ill := s.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(2)))
+	ill.Stop(t)
+	t.Cleanup(func() { ill.Cont(t) })
+	for path, want := range map[string]string{"api/stopped": `"slow"`, "api/dead?cause=timeout": "[]"} {
+		reply, err := http.Get("http://" + addr + "/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if err != nil || reply.StatusCode != http.StatusOK || !strings.Contains(string(body), want) || !strings.Contains(reply.Header.Get("X-Seine-Missing"), "shard 2") {
+			t.Errorf("%s: %d %s, missing %q, %v", path, reply.StatusCode, body, reply.Header.Get("X-Seine-Missing"), err)
+		}
+	}
+}

@@ -59,6 +59,7 @@ async function call(path, body) {
       throw new Error(wrong ? "The token is wrong." : "No token was given.");
     }
     if (!r.ok) throw new Error((await r.text()).trim());
+    if (r.headers.get("X-Seine-Missing")) say(r.headers.get("X-Seine-Missing"));
     return r.json();
   }
 }
