@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -74,28 +75,33 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 	if r.Dead, err = frontier.DeadTotalsOf(ctx, f, answering); err != nil {
 		return nil, err
 	}
-	refused, unread, err := inTime(ctx, "the refused elements of the feed", f.DeadFeed)
-	switch {
-	case err != nil:
-		return nil, err
-	case unread != "":
-		r.Unread = append(r.Unread, unread)
-	case refused > 0:
+	return r, f.readBeside(ctx, r)
+}
+
+// readBeside reads what lies in no shard: the feed and the programs. All are asked at
+// once, so that a silent master costs its time once.
+func (f *Frontier) readBeside(ctx context.Context, r *frontier.Report) error {
+	var refused int64
+	var unread [4]string
+	var errs [4]error
+	var wg sync.WaitGroup
+	wg.Go(func() { refused, unread[0], errs[0] = inTime(ctx, "the refused elements of the feed", f.DeadFeed) })
+	wg.Go(func() { r.Feed, unread[1], errs[1] = inTime(ctx, "the feed", f.FeedLen) })
+	wg.Go(func() { r.Members, unread[2], errs[2] = inTime(ctx, "the list of programs", f.Members) })
+	wg.Go(func() { r.Vanished, unread[3], errs[3] = inTime(ctx, "the list of programs", f.vanished) })
+	wg.Wait()
+	if refused > 0 {
 		r.Dead[frontier.CauseFeed] = refused
 	}
-	if r.Feed, unread, err = inTime(ctx, "the feed", f.FeedLen); err != nil {
-		return nil, err
+	if unread[1] != "" {
+		r.Feed = -1
 	}
-	if unread != "" {
-		r.Feed, r.Unread = -1, append(r.Unread, unread)
+	for _, text := range unread {
+		if text != "" && !slices.Contains(r.Unread, text) {
+			r.Unread = append(r.Unread, text)
+		}
 	}
-	if r.Members, unread, err = inTime(ctx, "the list of programs", f.Members); unread != "" {
-		r.Unread = append(r.Unread, unread)
-	}
-	if err == nil && unread == "" {
-		r.Vanished, _, err = inTime(ctx, "the list of programs", f.vanished)
-	}
-	return r, err
+	return errors.Join(errs[:]...)
 }
 
 // Began is when the crawl was created.
