@@ -140,6 +140,8 @@ var boards = []board{
 			{"retried", `sum(max by (shard) (seine_frontier_retried_urls{$c}))`}}},
 		{title: "Elements of the feed that wait", unit: "short", targets: []target{
 			{"feed", `max(seine_frontier_feed_elements{$c})`}}},
+		{title: "Elements of the feed that were refused so far", unit: "short", targets: []target{
+			{"refused", `sum(seine_crawl_feed_refused_total{$c})`}}},
 		{title: "Links a second", unit: "ops", targets: []target{
 			{"seen", `sum(rate(seine_crawl_links_total{$c}[$r]))`},
 			{"known to the fetcher itself", `sum(rate(seine_crawl_links_known_total{$c}[$r]))`},
