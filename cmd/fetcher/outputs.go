@@ -413,7 +413,7 @@ func (o *outputs) writeMetrics(w io.Writer) {
 			n    int64
 		}{
 			{"seine_sink_records_total", st.Kept}, {"seine_sink_batches_total", st.Batches}, {"seine_sink_retries_total", st.Retries},
-			{"seine_sink_dropped_total", st.Dropped}, {"seine_sink_pending_bytes", st.Pending}, {"seine_sink_stalled", int64(stalled)},
+			{"seine_sink_dropped_total", st.Dropped}, {"seine_sink_unfit_total", st.Unfit}, {"seine_sink_pending_bytes", st.Pending}, {"seine_sink_stalled", int64(stalled)},
 		} {
 			fmt.Fprintf(w, "%s{output=%q} %d\n", m.name, o.names[i], m.n)
 		}

@@ -214,6 +214,8 @@ var boards = []board{
 			{"{{output}} tried again", `sum by (output) (rate(seine_sink_retries_total{$c}[$r]))`}}},
 		{title: "Records lost a second, where an output may", unit: "ops", targets: []target{
 			{"{{output}}", `sum by (output) (rate(seine_sink_dropped_total{$c}[$r]))`}}},
+		{title: "Records that an output cannot take as they are so far", unit: "short", targets: []target{
+			{"{{output}}", `sum by (output) (seine_sink_unfit_total{$c})`}}},
 		{title: "Pages that are not settled", unit: "bytes", targets: []target{
 			{"{{instance}}", `sum by (instance) (seine_crawl_open_bytes{$c})`}}},
 		{title: "Links that go to the overflow a second", unit: "ops", alerts: []string{"SeineOverflow"}, targets: []target{

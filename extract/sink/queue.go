@@ -82,6 +82,10 @@ type QueueStats struct {
 	Retries int64 // commits that failed and were repeated
 	Dropped int64 // entries lost because QueueConfig.Drop said so
 	Pending int64 // gauge: bytes that wait
+
+	// Unfit are records that the output could not take as they are, counted by the sink:
+	// Kafka gets them without their largest fields, PostgreSQL has a table of them.
+	Unfit int64
 }
 
 // Batch is entries that are committed together, in the order of Add.

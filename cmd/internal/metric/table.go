@@ -133,6 +133,7 @@ var Table = []Row{
 	{"seine_sink_batches_total", counter, byOutput, "Batches written."},
 	{"seine_sink_retries_total", counter, byOutput, "Batches that were tried again."},
 	{"seine_sink_dropped_total", counter, byOutput, "Records dropped, of outputs that may."},
+	{"seine_sink_unfit_total", counter, byOutput, "Records that the output could not take as they are: Kafka gets them without their largest fields, PostgreSQL has a table of them."},
 	{"seine_sink_pending_bytes", gauge, byOutput, "Records that wait to be written."},
 	{"seine_sink_stalled", gauge, byOutput, "1 while the output cannot write."},
 	{"seine_handover_files_total", counter, nil, "Finished files for which --on-rotate is done."},

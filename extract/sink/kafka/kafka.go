@@ -200,9 +200,6 @@ func (s *Sink) Write(r *sink.Record, done func(error)) {
 	}
 }
 
-// LeftOutRecords is how many records went without some of their fields.
-func (s *Sink) LeftOutRecords() int64 { return s.leftOut.Load() }
-
 // appendReduced appends the size of the whole record, a newline, and as much of it
 // as has room, with its field left_out.
 func appendReduced(dst []byte, r *sink.Record, size, room int) []byte {
@@ -309,8 +306,13 @@ func (s *Sink) madeAgain(ctx context.Context) bool {
 // Err is why nothing can be written just now, or nil. Records wait meanwhile.
 func (s *Sink) Err() error { return s.queue.Err() }
 
-// QueueStats returns the counts of the queue.
-func (s *Sink) QueueStats() sink.QueueStats { return s.queue.Stats() }
+// QueueStats returns the counts of the queue, and of records that went without some of
+// their fields.
+func (s *Sink) QueueStats() sink.QueueStats {
+	st := s.queue.Stats()
+	st.Unfit = s.leftOut.Load()
+	return st
+}
 
 // Close sends what waits, trying once, and disconnects.
 func (s *Sink) Close() error {

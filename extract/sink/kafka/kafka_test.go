@@ -354,7 +354,7 @@ func TestTooLarge(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.LeftOutRecords(); n != 3 {
+	if n := s.QueueStats().Unfit; n != 3 {
 		t.Errorf("%d records are counted as reduced, want 3", n)
 	}
 	all := messages(t, c.ListenAddrs()[0])

@@ -38,6 +38,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -121,17 +122,20 @@ func (c *Config) connection() (*pgx.ConnConfig, error) {
 
 // Sink keeps records in a table. It is safe for concurrent use.
 type Sink struct {
-	cfg     Config
-	pg      *pgx.ConnConfig
-	table   string // quoted
-	refused string // table beside it, of records that it cannot hold, quoted
-	move    string // from the staging table
-	touch   string // the same of records without content
-	queue   *sink.Queue
-	conn    *pgx.Conn // the committer's, nil when there is none
-	rows    rows      // the committer's
-	pool    sync.Pool // *scratch, for encoding
-	once    sync.Once
+	cfg      Config
+	pg       *pgx.ConnConfig
+	table    string // quoted
+	refused  string // table beside it, of records that it cannot hold, quoted
+	move     string // from the staging table
+	touch    string // the same of records without content
+	queue    *sink.Queue
+	unfit    atomic.Int64 // records that the table could not hold
+	conn     *pgx.Conn    // the committer's, nil when there is none
+	rows     rows         // the committer's
+	blamed   string       // column of the last refused record in the log; the committer's
+	blamedAt time.Time
+	pool     sync.Pool // *scratch, for encoding
+	once     sync.Once
 }
 
 var _ sink.Sink = (*Sink)(nil)
@@ -335,6 +339,10 @@ func unstorable(err error) bool {
 	return class == "22" || class == "23" || class == "54" || pg.Code == "XX000" && strings.Contains(pg.Message, "invalid memory alloc request size")
 }
 
+// refusedAgain is how often refused records of one column are logged at most: a column
+// that is too narrow may refuse every record.
+const refusedAgain = time.Minute
+
 // refuse puts a row that the table cannot hold into the table beside it, with its text
 // if that can be held.
 func (s *Sink) refuse(ctx context.Context, b *sink.Batch, i int, why error) error {
@@ -343,7 +351,11 @@ func (s *Sink) refuse(ctx context.Context, b *sink.Batch, i int, why error) erro
 	if err != nil {
 		return err
 	}
-	s.cfg.Log.Error("PostgreSQL cannot store a record; it goes to the table of refused ones", "url", string(url), "column", column, "table", s.refused, "bytes", len(value), "err", why)
+	logs := column != s.blamed || time.Since(s.blamedAt) >= refusedAgain
+	if logs {
+		s.cfg.Log.Error("PostgreSQL cannot store a record; it goes to the table of refused ones", "url", string(url), "column", column, "table", s.refused, "bytes", len(value), "err", why, "before", s.unfit.Load())
+		s.blamed, s.blamedAt = column, time.Now()
+	}
 	insert := func(text any) error {
 		sql := fmt.Sprintf(`INSERT INTO %s (url, "column", error, record) VALUES ($1, $2, $3, $4)`, s.refused)
 		_, err := s.conn.Exec(ctx, sql, string(url), column, why.Error(), text)
@@ -359,8 +371,13 @@ func (s *Sink) refuse(ctx context.Context, b *sink.Batch, i int, why error) erro
 		err = insert(nil)
 	}
 	if sqlState(err) == "42501" { // a right is missing
-		s.cfg.Log.Error("the refused record is lost: the user may not write to the table; create it and grant INSERT", "url", string(url), "sql", createRefusedSQL(s.refused))
-		return nil
+		err = nil
+		if logs {
+			s.cfg.Log.Error("the refused record is lost: the user may not write to the table; create it and grant INSERT", "url", string(url), "sql", createRefusedSQL(s.refused))
+		}
+	}
+	if err == nil {
+		s.unfit.Add(1)
 	}
 	return s.failed(err)
 }
@@ -476,8 +493,13 @@ func (r *rows) Values() ([]any, error) {
 // Err is why nothing can be written just now, or nil. Records wait meanwhile.
 func (s *Sink) Err() error { return s.queue.Err() }
 
-// QueueStats returns the counts of the queue.
-func (s *Sink) QueueStats() sink.QueueStats { return s.queue.Stats() }
+// QueueStats returns the counts of the queue, and of records that the table could not
+// hold.
+func (s *Sink) QueueStats() sink.QueueStats {
+	st := s.queue.Stats()
+	st.Unfit = s.unfit.Load()
+	return st
+}
 
 // Close sends what waits, trying once, and closes the connection.
 func (s *Sink) Close() error {

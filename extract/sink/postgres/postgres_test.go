@@ -156,6 +156,9 @@ func TestRefusedWithoutRights(t *testing.T) {
 	put(t, s, deep(1), sinktest.Record(2))
 	exec1(t, server, createRefusedSQL("pages_refused")+"; GRANT INSERT ON pages_refused TO writer")
 	put(t, s, deep(3), sinktest.Record(4))
+	if n := s.QueueStats().Unfit; n != 2 {
+		t.Errorf("%d records are counted as refused, want 2", n)
+	}
 	shut(t, s)
 	if got := query[string](t, server, "SELECT url FROM pages_refused"); !slices.Equal(got, []string{deep(3).URL}) {
 		t.Errorf("refused: %q", got)
