@@ -2,7 +2,9 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"seine/frontier"
 )
@@ -28,4 +30,20 @@ func TestStatsOfFleet(t *testing.T) {
 		}
 	}
 	d.ok("stats --state "+dir, "limited by 2 politeness, 1 cpu versions 3 v2, 1 v1 done in")
+}
+
+// TestUpOfAVanishedFetcherEnds: it was up until it was last seen.
+func TestUpOfAVanishedFetcherEnds(t *testing.T) {
+	now := time.Now()
+	m := frontier.Member{Kind: frontier.KindFetcher, Version: "v1", Started: now.Add(-time.Hour), Seen: now.Add(-10 * time.Minute)}
+	var out strings.Builder
+	showMembers(&out, nil, []frontier.Member{m})
+	if text := out.String(); !strings.Contains(text, "VANISHED") || !strings.Contains(text, "50m0s\t10m0s ago") {
+		t.Error(text)
+	}
+	out.Reset()
+	showMembers(&out, []frontier.Member{m}, nil)
+	if text := out.String(); !strings.Contains(text, "1h0m0s\t10m0s ago") {
+		t.Error(text)
+	}
 }
