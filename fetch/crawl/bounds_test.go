@@ -61,7 +61,7 @@ func newRisky(t *testing.T) (*rig, *risky) {
 func TestLossPermit(t *testing.T) {
 	r, queue := newRisky(t)
 	crawler := r.crawler()
-	crawler.lossPermit.began = time.Now().Add(-youth)
+	crawler.lossPermit.began = time.Now().Add(-warmUp)
 	if err := r.start(crawler)(); err != nil {
 		t.Fatal(err)
 	}

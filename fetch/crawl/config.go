@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -98,4 +100,18 @@ func (cfg *Config) fillDefaults() {
 	if cfg.Accepts == nil {
 		cfg.Accepts = func(*fetch.Response) bool { return true }
 	}
+}
+
+// processStart is what a clock counts from that has no start of its own.
+var processStart = time.Now()
+
+// visitBytes is what a lent site takes: its record, its URLs, its lease.
+const visitBytes = 4 << 10
+
+// MemoryLimit is Config.Memory by default, bytes: what the runtime was told to keep within, or else a gigabyte.
+func MemoryLimit() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return limit
+	}
+	return 1 << 30
 }

@@ -29,6 +29,7 @@ import (
 
 	"seine/fetch"
 	"seine/fetch/crawl/internal/flow"
+	"seine/fetch/crawl/internal/site"
 	"seine/fetch/crawl/internal/work"
 	"seine/fetch/robots"
 	"seine/frontier"
@@ -57,19 +58,20 @@ type preparer interface {
 type Crawler struct {
 	cfg        Config
 	loops      []*shardLoop
-	agenda     *agenda
-	preparer   preparer // nil: names are asked for by the fetch itself
+	agenda     *site.Agenda[worker, visit]
+	hungry     atomic.Int32 // shard loops that know of due sites and found no room
+	preparer   preparer     // nil: names are asked for by the fetch itself
 	gate       *flow.Gate
 	budget     *flow.Budget
 	bottleneck bottleneck
 	rate       rateMeter
-	robots     *robotsCache
+	robots     *site.RulesCache
 	readers    sync.Pool // of *work.Reader, for shard loops
 	policy     atomic.Pointer[work.Policy]
 	work       *work.Config
 	count      *counters
 	handling   *handling // nil without a Handler
-	deadSites  *deadSites
+	deadSites  *site.DeadSites
 	known      *flow.KnownURLs
 	written    *flow.KnownURLs        // whose lines are in the overflow; nil without one
 	ended      atomic.Pointer[string] // why it ended by itself
@@ -111,7 +113,7 @@ func New(cfg Config) (*Crawler, error) {
 		return nil, err
 	}
 	cfg.fillDefaults()
-	c := &Crawler{cfg: cfg, robots: newRobotsCache(), aside: newAsideLog(), deadSites: newDeadSites(cfg.GiveUp, cfg.Memory), count: newCounters(), stopping: make(chan struct{}),
+	c := &Crawler{cfg: cfg, robots: site.NewRulesCache(), aside: newAsideLog(), deadSites: site.NewDeadSites(cfg.GiveUp, cfg.Memory), count: newCounters(), stopping: make(chan struct{}),
 		known: flow.NewKnownURLs(cfg.KnownURLs)}
 	if cfg.Overflow != nil {
 		c.written = flow.NewKnownURLs(cfg.KnownURLs)
@@ -131,7 +133,7 @@ func New(cfg Config) (*Crawler, error) {
 	c.policy.Store(pol)
 	c.readers.New = func() any { return c.newReader() }
 	c.work = c.newWork()
-	c.agenda = newAgenda(cfg.Concurrency, (*worker).serve, c.newWorker, c.notifyHungry)
+	c.agenda = site.NewAgenda(cfg.Concurrency, (*worker).serve, c.newWorker, c.notifyHungry)
 	c.preparer, _ = cfg.Fetcher.(preparer)
 	for k := range cfg.Frontier.Shards() {
 		c.loops = append(c.loops, newShardLoop(c, k))
@@ -167,7 +169,7 @@ func (c *Crawler) Abort(err error) {
 
 // drain lets no visit wait any more: each ends when it is served.
 func (c *Crawler) drain() {
-	c.agenda.drain()
+	c.agenda.Drain()
 	for _, l := range c.loops {
 		l.unpark()
 	}
@@ -231,7 +233,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	rear.Go(func() { c.feed(back) })
 	loops.Wait()
 	if c.awaitVisits() {
-		c.agenda.close()
+		c.agenda.Close()
 	}
 	stopBack()
 	rear.Wait()
@@ -289,7 +291,7 @@ func (c *Crawler) mayBorrow() bool {
 
 // delayed is how many visits wait for their site's clock.
 func (c *Crawler) delayed() int {
-	later, _ := c.agenda.waiting()
+	later, _ := c.agenda.Waiting()
 	return later
 }
 
@@ -305,7 +307,7 @@ func (c *Crawler) short() string {
 // workers come to soon, for what waits here another fetcher could ask.
 func (c *Crawler) room() int {
 	reserved := int(c.reserved.Load())
-	return max(0, min(c.agenda.room(), c.cfg.MaxVisits-int(c.visits.Load()))-reserved)
+	return max(0, min(c.agenda.Room(), c.cfg.MaxVisits-int(c.visits.Load()))-reserved)
 }
 
 // fairShare is how many sites this fetcher may hold while another has room.
@@ -367,7 +369,7 @@ func (c *Crawler) loopOf(f canon.Fingerprint) *shardLoop { return c.loops[c.cfg.
 
 // notifyHungry wakes the shard loops that wait for room.
 func (c *Crawler) notifyHungry() {
-	if c.agenda.hungry.Load() == 0 {
+	if c.hungry.Load() == 0 {
 		return
 	}
 	for _, l := range c.loops {

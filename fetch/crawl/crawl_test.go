@@ -384,7 +384,7 @@ func TestSinkBlocks(t *testing.T) {
 	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "flow control blocks", crawler.gate.IsBlocked)
-	until(t, "requests rest", func() bool { return crawler.agenda.busy() == 0 || crawler.writing.Load() == 0 })
+	until(t, "requests rest", func() bool { return crawler.agenda.Busy() == 0 || crawler.writing.Load() == 0 })
 	until(t, "the sink is named", func() bool { return crawler.Progress().Limit == limitSink })
 	if s := r.stats(); s.Done != 0 {
 		t.Errorf("%d pages are settled without a record", s.Done)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"seine/fetch/crawl/internal/site"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
@@ -567,7 +568,7 @@ func TestIdle(t *testing.T) {
 				r.seed("http://a.example/1", "http://b.example/2")
 			}
 			wait := r.start(crawler)
-			until(t, "it has looked", func() bool { return m.ticks.Load() > 6 && crawler.agenda.busy() == 0 })
+			until(t, "it has looked", func() bool { return m.ticks.Load() > 6 && crawler.agenda.Busy() == 0 })
 			used := cpuTime()
 			m.checkTicks(t, time.Second)
 			t.Logf("%v of CPU meanwhile", cpuTime()-used)
@@ -789,12 +790,12 @@ func TestSharedAddress(t *testing.T) {
 	r.run()
 	bound := 0
 	for i := range 8 {
-		site := fmt.Sprintf("s%d.example", i)
-		states, err := r.queue.SiteStates(t.Context(), frontier.ShardOf(r.queue, site), []string{site})
+		name := fmt.Sprintf("s%d.example", i)
+		states, err := r.queue.SiteStates(t.Context(), frontier.ShardOf(r.queue, name), []string{name})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := states[0]; s.Why == whyAddress && s.Delay > 100*time.Millisecond {
+		if s := states[0]; s.Why == site.WhyAddress && s.Delay > 100*time.Millisecond {
 			bound++
 		}
 	}
@@ -814,7 +815,7 @@ func TestLimits(t *testing.T) {
 	wait := r.start(crawler)
 	until(t, "nothing is left", func() bool { return crawler.Progress().Limit == limitEmpty })
 	r.seed("http://a.example/", "http://b.example/", "http://c.example/")
-	until(t, "the workers are named", func() bool { return crawler.Progress().Limit == limitWorkers && crawler.agenda.busy() == 2 })
+	until(t, "the workers are named", func() bool { return crawler.Progress().Limit == limitWorkers && crawler.agenda.Busy() == 2 })
 	if v := metric(t, crawler, `seine_crawl_limited_by{bound="workers"}`); v != "1" {
 		t.Errorf("metric: %q", v)
 	}

@@ -410,10 +410,10 @@ func (r *rig) checkEmpty() {
 // checkIdle holds that all that a crawler lent itself is back.
 func checkIdle(t *testing.T, c *Crawler) {
 	t.Helper()
-	if n := c.agenda.busy(); n != 0 {
+	if n := c.agenda.Busy(); n != 0 {
 		t.Errorf("%d workers are still held", n)
 	}
-	if later, ready := c.agenda.waiting(); later+ready != 0 {
+	if later, ready := c.agenda.Waiting(); later+ready != 0 {
 		t.Errorf("%d and %d visits wait at the end", later, ready)
 	}
 	if n := c.gate.Held(); n != 0 {
@@ -423,7 +423,7 @@ func checkIdle(t *testing.T, c *Crawler) {
 		t.Errorf("flow control counts %d requests under way and %d in line at the end", underway, line)
 	}
 	for name, n := range map[string]int64{"visits": c.visits.Load(), "reserved": c.reserved.Load(),
-		"recording": int64(c.gate.WaitingPages()), "admitting": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.agenda.hungry.Load())} {
+		"recording": int64(c.gate.WaitingPages()), "admitting": c.admitting.Load(), "writing": c.writing.Load(), "hungry": int64(c.hungry.Load())} {
 		if n != 0 {
 			t.Errorf("%s is %d at the end", name, n)
 		}

@@ -22,8 +22,8 @@ func (c *Crawler) WriteMetrics(out io.Writer) {
 	c.count.writeFailures(out)
 	gauge := func(name string, v int64) { metrics.WriteGaugeUint64(out, name, uint64(max(v, 0))) }
 	gauge("seine_crawl_visits_active", c.visits.Load())
-	gauge("seine_crawl_workers", int64(c.agenda.size))
-	gauge("seine_crawl_workers_busy", int64(c.agenda.busy()))
+	gauge("seine_crawl_workers", int64(c.agenda.Size()))
+	gauge("seine_crawl_workers_busy", int64(c.agenda.Busy()))
 	gauge("seine_crawl_visits_delayed", int64(c.delayed()))
 	gauge("seine_crawl_open_bytes", c.gate.Held())
 	for _, n := range c.cfg.Rules.Counts() {
@@ -237,7 +237,7 @@ func (c *Crawler) Progress() Progress {
 	p := Progress{
 		Elapsed: time.Since(cs.start), Done: cs.done.Get(), Dead: cs.dead.Get(), Retried: cs.retries.Get(),
 		Unchanged: cs.same.Get(), Bytes: cs.bytes.Get(), Wire: cs.wire.Get(), Links: cs.links.Get(), Overflow: cs.overflow.Get(), Returned: cs.returned.Load(),
-		Visits: c.visits.Load(), Requests: c.agenda.busy(), Causes: make(map[string]int64), Limit: c.bottleneck.get(), Rate: c.rate.get(), Growth: c.rate.grows(),
+		Visits: c.visits.Load(), Requests: c.agenda.Busy(), Causes: make(map[string]int64), Limit: c.bottleneck.get(), Rate: c.rate.get(), Growth: c.rate.grows(),
 	}
 	if end := c.ended.Load(); end != nil {
 		p.Ended = *end

@@ -6,22 +6,19 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"seine/extract/sink"
 	"seine/fetch"
+	"seine/fetch/crawl/internal/site"
 	"seine/fetch/crawl/internal/work"
 	"seine/fetch/robots"
 	"seine/frontier"
 )
 
 const (
-	robotsTTL     = 24 * time.Hour
-	robotsMinTTL  = 10 * time.Minute // however short the site wants it
-	robotsMinKept = time.Second      // for the request at hand
+	robotsMinKept = time.Second // for the request at hand
 	robotsMaxHops = 5
 )
 
@@ -33,14 +30,14 @@ func (w *worker) check(v *visit, item *frontier.Item) step {
 		return stepSettled
 	}
 	if d := v.deadSite(); d != nil {
-		w.endUnasked(v, item, true, work.Dead(item, d.cause, d.text), 0)
+		w.endUnasked(v, item, true, work.Dead(item, d.Cause, d.Text), 0)
 		return stepSettled
 	}
 	if w.crawler.policy.Load().Settings.Robots == "ignore" {
 		v.obey(0)
 		return stepAllowed
 	}
-	rules := w.crawler.robots.get(w.URL.Origin(), w.crawler.robotsAgent())
+	rules := w.crawler.robots.Get(w.URL.Origin(), w.crawler.robotsAgent())
 	switch {
 	case rules == nil:
 		return stepNoRules
@@ -78,7 +75,7 @@ func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 				continue
 			}
 			looked[origin] = true
-			if c.robots.get(u.URL.Origin(), agent) == nil {
+			if c.robots.Get(u.URL.Origin(), agent) == nil {
 				ask = append(ask, frontier.OriginRules{Site: v.lent.Site, Origin: origin})
 			}
 		}
@@ -91,11 +88,11 @@ func (l *shardLoop) loadRules(ctx context.Context, visits []*visit) error {
 	}
 	for i := range ask {
 		o := &ask[i]
-		if o.TTL <= 0 || o.TTL > robotsTTL { // longer: the clock that ends them was set back
+		if o.TTL <= 0 || o.TTL > site.RulesTTL { // longer: the clock that ends them was set back
 			continue
 		}
-		if rules := readRules(o.Rules, agent); rules != nil { // else of another version, or read under another name
-			c.robots.put(o.Origin, agent, rules, max(o.TTL, robotsMinKept))
+		if rules := site.ReadRules(o.Rules, agent); rules != nil { // else of another version, or read under another name
+			c.robots.Put(o.Origin, agent, rules, max(o.TTL, robotsMinKept))
 		}
 	}
 	return nil
@@ -162,7 +159,7 @@ func (w *worker) obtainRules(v *visit, item *frontier.Item) bool {
 		hop.url, hop.hops, hop.elsewhere = next, hop.hops+1, elsewhere{}
 		return true
 	case rules == nil: // endless redirects: as if there were none
-		rules, ttl = robots.Parse(nil, agent), robotsTTL
+		rules, ttl = robots.Parse(nil, agent), site.RulesTTL
 	}
 	return w.takeRules(v, item, rules, ttl)
 }
@@ -179,7 +176,7 @@ func (w *worker) takeRules(v *visit, item *frontier.Item, rules *robots.Rules, t
 			"origin", origin, "asked", d, "honoured", most)
 	}
 	keep := func() {
-		c.robots.put(origin, c.robotsAgent(), rules, ttl)
+		c.robots.Put(origin, c.robotsAgent(), rules, ttl)
 		v.loop.rules.Add(frontier.OriginRules{Site: v.lent.Site, Origin: origin, Rules: rules.AppendKept(nil, c.robotsAgent(), time.Now()), TTL: ttl})
 	}
 	if !pol.Settings.Sitemaps || len(rules.Sitemaps()) == 0 {
@@ -190,7 +187,7 @@ func (w *worker) takeRules(v *visit, item *frontier.Item, rules *robots.Rules, t
 	go func() {
 		if v.admitSitemaps(found) == nil {
 			keep()
-			c.agenda.put(v, time.Now())
+			c.agenda.Put(v, time.Now())
 		} else {
 			v.finish() // nothing is kept: the next visit asks again
 		}
@@ -221,20 +218,8 @@ func (l *shardLoop) keepRules(ctx context.Context) {
 	}
 }
 
-// readRules reads rules as a shard keeps them; nil when they are not ours.
-func readRules(data []byte, agent string) *robots.Rules {
-	rules, name, _, err := robots.LoadKept(data)
-	if err != nil || name != agent {
-		return nil
-	}
-	return rules
-}
-
 // errTooLate says that a request to another site did not go out in its time.
 var errTooLate = errors.New("robots.txt: too late")
-
-// errRobotsServer says that the site cannot answer for its rules now.
-var errRobotsServer = errors.New("robots.txt: the server has an error")
 
 // askRules makes one request for the robots.txt that w.Target is. It returns the
 // rules and how long they may be kept, or where they are instead. 4xx means no
@@ -251,15 +236,15 @@ func (w *worker) askRules(v *visit, agent string, addr netip.Addr, foreign bool)
 	case status == 429 || status >= 500:
 		after, _ := fetch.RetryAfter(w.resp.Header, time.Now())
 		v.hold(after)
-		return nil, 0, "", fmt.Errorf("%w: %d %s", errRobotsServer, status, work.StatusText(status))
+		return nil, 0, "", fmt.Errorf("%w: %d %s", site.ErrRulesServer, status, work.StatusText(status))
 	case status >= 200 && status < 300:
-		text, err := decodedRobots(w.robotsBody, w.resp.Header)
+		text, err := site.DecodeRules(w.robotsBody, w.resp.Header)
 		if err != nil {
 			return nil, 0, "", err
 		}
-		return robots.Parse(text, agent), cacheTime(w.resp.Header, robotsTTL), "", nil
+		return robots.Parse(text, agent), site.CacheTime(w.resp.Header, site.RulesTTL), "", nil
 	}
-	return robots.Parse(nil, agent), robotsTTL, "", nil
+	return robots.Parse(nil, agent), site.RulesTTL, "", nil
 }
 
 // requestRules asks for w.Target. What belongs to the site alone, such as its
@@ -267,7 +252,7 @@ func (w *worker) askRules(v *visit, agent string, addr netip.Addr, foreign bool)
 func (w *worker) requestRules(v *visit, addr netip.Addr, foreign bool) (err error) {
 	w.robotsBody = w.robotsBody[:0]
 	if url := string(w.Target.Fetch()); foreign {
-		w.req = fetch.Request{URL: url, Header: extraHeaders(w.crawler.policy.Load().Settings.UserAgent, nil)}
+		w.req = fetch.Request{URL: url, Header: site.Headers(w.crawler.policy.Load().Settings.UserAgent, nil)}
 	} else {
 		w.req = v.request(url)
 	}
@@ -314,24 +299,6 @@ func (w *worker) archiveRules(err error) {
 	c.writing.Add(-1)
 }
 
-// decodedRobots undoes the codings of a robots.txt. Where they do not decode, the
-// file was often never coded: it counts as it is if it looks like text. Else
-// nothing is known of what it says, as when the server fails.
-func decodedRobots(body []byte, h fetch.Header) ([]byte, error) {
-	coding := strings.Join(h.Values("Content-Encoding"), ",")
-	if coding == "" {
-		return body, nil
-	}
-	text, _, err := fetch.Decode(coding, body, robots.MaxBytes)
-	switch {
-	case err == nil:
-		return text, nil
-	case strings.HasPrefix(fetch.Sniff(body), "text/"):
-		return body, nil
-	}
-	return nil, fmt.Errorf("%w: its body does not decode as %s: %w", errRobotsServer, work.Clip(coding, 60), err)
-}
-
 // robotsBody collects the body of a robots.txt, its codings on.
 type robotsBody worker
 
@@ -356,7 +323,7 @@ func (h *robotsBody) Write(p []byte) (int, error) {
 func (w *worker) rulesFailed(v *visit, item *frontier.Item, err error) bool {
 	c := w.crawler
 	class, retry := work.ErrorClass(err)
-	if errors.Is(err, errRobotsServer) {
+	if errors.Is(err, site.ErrRulesServer) {
 		class = work.CauseStatus
 	}
 	switch {
@@ -377,100 +344,9 @@ func (w *worker) rulesFailed(v *visit, item *frontier.Item, err error) bool {
 	case retry:
 		v.refuseRules(class, err.Error())
 	default:
-		v.setDeadSite(&deadSite{class, err.Error()})
+		v.setDeadSite(&site.Dead{Cause: class, Text: err.Error()})
 	}
 	return true // at the next URL, or a site that is dead now, or set aside
-}
-
-// cacheTime is how long an answer may be kept by its Cache-Control, at most max.
-func cacheTime(h fetch.Header, max time.Duration) time.Duration {
-	for _, v := range h.Values("Cache-Control") {
-		for _, d := range strings.Split(v, ",") {
-			name, value, _ := strings.Cut(strings.TrimSpace(d), "=")
-			switch {
-			case strings.EqualFold(name, "no-store"), strings.EqualFold(name, "no-cache"):
-				return robotsMinTTL
-			case strings.EqualFold(name, "max-age"):
-				if s, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 31); err == nil {
-					return min(max, time.Duration(s)*time.Second+robotsMinTTL)
-				}
-			}
-		}
-	}
-	return max
-}
-
-// robotsOverhead is what an origin takes beside its name and rules, bytes.
-const robotsOverhead = 256
-
-// robotsCache remembers rules by origin, in this process only; the shard keeps
-// them for the fleet.
-type robotsCache struct {
-	mu      sync.Mutex
-	origins map[string]robotsEntry
-	bytes   int // they take
-	most    int
-}
-
-type robotsEntry struct {
-	rules   *robots.Rules
-	agent   string // they were read for
-	expires time.Time
-	bytes   int
-}
-
-// mostRobots is what the cache takes at most, bytes: some hundred thousand origins.
-// Rules of others are asked of their shard, many at a time, which takes it 2 us each;
-// most sites of a wide crawl are visited once, and would only fill the memory.
-const mostRobots = 64 << 20
-
-// newRobotsCache returns an empty cache.
-func newRobotsCache() *robotsCache {
-	return &robotsCache{origins: make(map[string]robotsEntry), most: mostRobots}
-}
-
-// get returns the rules of origin for agent, nil when they are not there.
-func (rc *robotsCache) get(origin []byte, agent string) *robots.Rules {
-	rc.mu.Lock()
-	defer rc.mu.Unlock()
-	e, ok := rc.origins[string(origin)]
-	if !ok || e.agent != agent || time.Now().After(e.expires) {
-		return nil
-	}
-	return e.rules
-}
-
-func (rc *robotsCache) put(origin, agent string, r *robots.Rules, ttl time.Duration) {
-	rc.mu.Lock()
-	defer rc.mu.Unlock()
-	e := robotsEntry{r, agent, time.Now().Add(ttl), len(origin) + r.Bytes() + robotsOverhead}
-	rc.drop(origin)
-	for len(rc.origins) > 0 && rc.bytes+e.bytes > rc.most {
-		rc.drop(rc.victim())
-	}
-	rc.origins[origin] = e
-	rc.bytes += e.bytes
-}
-
-// victim is the largest of a few that stand at random, as map order is: a site
-// with huge rules for each of its many origins shall not drive out all others.
-func (rc *robotsCache) victim() (origin string) {
-	n, most := 0, 0
-	for o, e := range rc.origins {
-		if e.bytes > most {
-			origin, most = o, e.bytes
-		}
-		if n++; n == 8 {
-			break
-		}
-	}
-	return origin
-}
-
-// drop forgets an origin. The lock is held.
-func (rc *robotsCache) drop(origin string) {
-	rc.bytes -= rc.origins[origin].bytes
-	delete(rc.origins, origin)
 }
 
 // maxSitemaps are taken from one robots.txt.
@@ -512,8 +388,102 @@ func (w *worker) sitemaps(origin string, rules *robots.Rules, pol *work.Policy) 
 			count(r)
 			continue
 		}
-		site, fp := w.Sites.Fingerprint(&w.Target)
-		found = append(found, work.SitemapCandidate(&w.Target, site.Name, fp, w.Base.Host()))
+		of, fp := w.Sites.Fingerprint(&w.Target)
+		found = append(found, work.SitemapCandidate(&w.Target, of.Name, fp, w.Base.Host()))
 	}
 	return found
+}
+
+// elsewhere is a request for rules of robots.txt that are kept on a site which is
+// not lent to this visit: a redirect leads there. Any number of sites may share such
+// a one, so its clock in its own shard is asked for a time.
+type elsewhere struct {
+	asked  bool
+	slack  time.Duration
+	latest time.Time // when the request must have gone out, zero = it may not
+	err    error     // why nobody may ask there
+}
+
+const (
+	leastSlack = 250 * time.Millisecond
+	mostSlack  = 32 * time.Second
+	// reserveWait is how long the other site's shard may take to answer, and
+	// silentRest how long the visit's site rests if it does not.
+	reserveWait = 5 * time.Second
+	silentRest  = time.Minute
+)
+
+// elsewhere reports whether the request to w.Target, which is of another site, may
+// start now. If not, the visit stands where it waits, or is over: its site rests
+// until the other one may have a time for it.
+func (w *worker) elsewhere(v *visit, url string) (r fetch.Reservation, ok bool, err error) {
+	c, e := w.crawler, &v.rules.elsewhere
+	if e.err != nil {
+		return r, true, e.err
+	}
+	if time.Now().After(e.latest) {
+		other, fp := w.Sites.Fingerprint(&w.Target)
+		delay := c.policy.Load().Settings.DelayOf(other.Name)
+		if e.slack *= 2; !e.asked { // else it was too late
+			e.asked, e.slack = true, min(max(delay, leastSlack), frontier.ReserveAgain)
+		}
+		e.slack = min(e.slack, mostSlack)
+		req := frontier.ReserveRequest{Site: other.Name, Delay: delay, Slack: e.slack, Ahead: visitSpan}
+		go v.reserve(url, c.cfg.Frontier.Of(fp), req)
+		return r, false, nil
+	}
+	if c.preparer != nil {
+		if r, err = c.preparer.Prepare(v.ctx, url); err == nil && time.Until(r.At) > 0 {
+			c.agenda.Put(v, r.At)
+			return r, false, nil
+		}
+	}
+	return r, true, err
+}
+
+// reserve asks the clock of the site of url for a time, without a worker, and has
+// the visit served again then.
+func (v *visit) reserve(url string, shard int, req frontier.ReserveRequest) {
+	c, e := v.loop.crawler, &v.rules.elsewhere
+	if c.preparer != nil { // the name comes first, for it may take long
+		if _, err := c.preparer.Prepare(v.ctx, url); err != nil {
+			e.err = err
+			c.agenda.Put(v, time.Now())
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, reserveWait)
+	defer cancel()
+	before := time.Now()
+	r, err := c.cfg.Frontier.Reserve(ctx, shard, req)
+	switch {
+	case err != nil:
+		v.hold(silentRest)
+		v.finish()
+	case r.Stopped:
+		e.err = errRobotsStopped
+		c.agenda.Put(v, time.Now())
+	case r.Granted:
+		e.latest = before.Add(r.Wait + req.Slack - site.StartSlack)
+		c.agenda.Put(v, time.Now().Add(r.Wait))
+	default:
+		v.hold(r.Wait)
+		v.finish()
+	}
+}
+
+var errRobotsStopped = errors.New("robots.txt: it redirects to a site that is paused or blocked")
+
+// withinTime makes a request to another site, which w.req is, unless it cannot go
+// out in time; it reports whether it did.
+func (w *worker) withinTime(v *visit) (inTime bool, err error) {
+	e := &v.rules.elsewhere
+	ctx, cancel := context.WithCancel(v.ctx)
+	defer cancel()
+	late := time.AfterFunc(time.Until(e.latest), cancel)
+	w.req.Sent = func() { late.Stop() }
+	err = w.crawler.cfg.Fetcher.Do(ctx, &w.req, &w.resp, (*robotsBody)(w))
+	late.Stop()
+	e.latest = time.Time{}
+	return ctx.Err() == nil || v.ctx.Err() != nil, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seine/fetch"
+	"seine/fetch/crawl/internal/site"
 	"seine/fetch/crawl/internal/work"
 	"seine/fetch/robots"
 	"seine/frontier"
@@ -212,7 +213,7 @@ func TestSitemapsFull(t *testing.T) {
 // TestRobotsClockSetBack: rules that the shard would keep for longer than anybody
 // may, since its clock was set back, are asked for anew.
 func TestRobotsClockSetBack(t *testing.T) {
-	for ttl, asked := range map[time.Duration]int{robotsTTL: 0, robotsTTL + time.Hour: 1} {
+	for ttl, asked := range map[time.Duration]int{site.RulesTTL: 0, site.RulesTTL + time.Hour: 1} {
 		t.Run(ttl.String(), func(t *testing.T) {
 			w := newWeb(t)
 			r := newRig(t, w, nil)
@@ -261,7 +262,7 @@ func TestDeadName(t *testing.T) {
 func TestCacheTime(t *testing.T) {
 	w := newWeb(t)
 	for value, want := range map[string]time.Duration{
-		"": time.Hour, "no-store": robotsMinTTL, "public, max-age=60": robotsMinTTL + time.Minute, "max-age=999999": time.Hour, "max-age=x": time.Hour,
+		"": time.Hour, "no-store": 10 * time.Minute, "public, max-age=60": 10*time.Minute + time.Minute, "max-age=999999": time.Hour, "max-age=x": time.Hour,
 	} {
 		w.on("/c", func(rw http.ResponseWriter, r *http.Request) {
 			if value != "" {
@@ -272,53 +273,9 @@ func TestCacheTime(t *testing.T) {
 		if err := w.client(t).Do(t.Context(), &fetch.Request{URL: "http://a.example/c"}, &resp, (*robotsBody)(&worker{})); err != nil {
 			t.Fatal(err)
 		}
-		if got := cacheTime(resp.Header, time.Hour); got != want {
+		if got := site.CacheTime(resp.Header, time.Hour); got != want {
 			t.Errorf("%q: %v, want %v", value, got, want)
 		}
-	}
-}
-
-// TestRobotsCacheBound: rules take bounded memory, whatever sites serve, and a
-// few huge ones leave most of the others where they are.
-func TestRobotsCacheBound(t *testing.T) {
-	rc := newRobotsCache()
-	small := robots.Parse([]byte("User-agent: *\nDisallow: /x"), "seine")
-	file := []byte("User-agent: *\n")
-	for i := range 60_000 {
-		file = fmt.Appendf(file, "Disallow:/%x\n", i)
-	}
-	huge := robots.Parse(file, "seine")
-	if n := huge.Bytes(); n < 4<<20 {
-		t.Fatalf("60,000 rules take %d bytes", n)
-	}
-	const others = 5000
-	for i := range others {
-		rc.put(fmt.Sprintf("http://a%d.example", i), "seine", small, time.Hour)
-	}
-	for i := range 100 {
-		origin := fmt.Sprintf("http://huge%d.example", i/2) // each twice
-		rc.put(origin, "seine", huge, time.Hour)
-		if rc.bytes > rc.most {
-			t.Fatalf("%d: %d bytes", i, rc.bytes)
-		}
-		if rc.get([]byte(origin), "seine") == nil {
-			t.Fatalf("%d: not there", i)
-		}
-	}
-	left := 0
-	for i := range others {
-		if rc.get(fmt.Appendf(nil, "http://a%d.example", i), "seine") != nil {
-			left++
-		}
-	}
-	if left < others/10 { // two thirds are left mostly
-		t.Errorf("huge rules left %d of %d others", left, others)
-	}
-	for len(rc.origins) > 0 {
-		rc.drop(rc.victim())
-	}
-	if rc.bytes != 0 {
-		t.Errorf("%d bytes of nothing", rc.bytes)
 	}
 }
 

@@ -72,7 +72,7 @@ func (l *shardLoop) applySettled(group []*visit, batch []frontier.Settlement, se
 	c, freed := l.crawler, false
 	for i, v := range group {
 		if slices.Contains(settled[i], false) && l.holds(v) {
-			l.leases.doubt() // or it is a repeat of a call whose reply was lost
+			l.leases.Doubt() // or it is a repeat of a call whose reply was lost
 			l.notify()
 		}
 		for j, ok := range settled[i] {

@@ -11,7 +11,9 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"seine/fetch/crawl/internal/flow"
+	"seine/fetch/crawl/internal/site"
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 const (
@@ -52,7 +54,7 @@ type shardLoop struct {
 	then     int64         // the shard's time at the last tick, 0 = there was none
 	thenAt   time.Duration // when that began, by Config.Elapsed
 
-	leases leaseWatch
+	leases site.LeaseWatch
 
 	mu     sync.Mutex
 	visits map[string]*visit // by token
@@ -82,9 +84,9 @@ func (l *shardLoop) notify() {
 
 // run ticks until the crawler ends, or stops and nothing of this shard is out.
 func (l *shardLoop) run(ctx context.Context) {
-	first := l.mark()
-	l.extended = first.at
-	l.leases.begin(first)
+	first := l.leases.Mark(l.crawler.cfg.Elapsed(), l.checkEpoch())
+	l.extended = first.At
+	l.leases.Begin(first)
 	for ctx.Err() == nil && !(l.crawler.isStopping() && l.idle()) {
 		next, err := l.tick(ctx)
 		l.asking.Store(0)
@@ -105,12 +107,12 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	}
 	defer l.crawler.unreserve(want)
 	takes, patience := l.crawler.takes(want)
-	mark := l.mark()
-	req := frontier.TickRequest{Want: takes, Patience: patience, MaxExpired: maxExpired, Standing: standing, Then: l.then, Since: mark.at - l.thenAt}
+	mark := l.leases.Mark(l.crawler.cfg.Elapsed(), l.checkEpoch())
+	req := frontier.TickRequest{Want: takes, Patience: patience, MaxExpired: maxExpired, Standing: standing, Then: l.then, Since: mark.At - l.thenAt}
 	l.began = time.Now()
 	l.asking.Store(l.began.UnixMilli())
 	var held []*visit
-	named := mark.at-l.extended >= l.crawler.cfg.Lease/3 || !l.leases.reliable(mark.at, mark.epoch, l.crawler.cfg.Lease)
+	named := mark.At-l.extended >= l.crawler.cfg.Lease/3 || !l.leases.IsReliable(mark.At, mark.Epoch, l.crawler.cfg.Lease)
 	if named {
 		held = l.held()
 		for _, v := range held {
@@ -124,11 +126,11 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	l.ticked.Store(time.Now().UnixMilli())
 	l.checkEpoch()
 	if named {
-		l.extend(held, reply.Gone, mark.at)
+		l.extend(held, reply.Gone, mark.At)
 	}
-	l.leases.answered(mark, named)
+	l.leases.Answered(mark, named)
 	l.unpark()
-	l.then, l.thenAt = reply.Now, mark.at
+	l.then, l.thenAt = reply.Now, mark.At
 	if took := time.Since(l.began); reply.Leapt > took {
 		l.crawler.cfg.Log.Warn("the clock of a shard's server was set forward, its time goes on from where it was", "shard", l.shard, "by", reply.Leapt)
 	}
@@ -193,9 +195,9 @@ const shortOfRoom = 10 * time.Millisecond
 func (l *shardLoop) setHungry(h bool) {
 	if l.hungry.Swap(h) != h {
 		if h {
-			l.crawler.agenda.hungry.Add(1)
+			l.crawler.hungry.Add(1)
 		} else {
-			l.crawler.agenda.hungry.Add(-1)
+			l.crawler.hungry.Add(-1)
 		}
 	}
 }
@@ -214,7 +216,7 @@ func (l *shardLoop) awaitWork(ctx context.Context, d time.Duration) {
 		if l.hungry.Load() && l.crawler.mayBorrow() {
 			// Looked at after hungry was set: no room that came before is missed. A little
 			// room soon grows; a tick for each visit that ends would be dear.
-			if room := l.crawler.room(); room > l.crawler.agenda.size/8 {
+			if room := l.crawler.room(); room > l.crawler.agenda.Size()/8 {
 				return
 			} else if room > 0 {
 				sleep(ctx, l.crawler.stopping, min(d, shortOfRoom))
@@ -242,12 +244,12 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 	}
 	s := l.crawler.policy.Load().Settings
 	at, asked := l.crawler.cfg.Elapsed(), time.Now()
-	last := l.crawler.lossPermit.take()
+	last := l.crawler.lossPermit.acquire()
 	visits, err := l.crawler.cfg.Frontier.Visit(ctx, l.shard, due, frontier.VisitLimits{
 		URLs: s.VisitURLs, Undelayed: undelayed(s.VisitURLs), Span: visitSpan, Delay: s.Delay, Share: s.RecrawlShare, Safe: !last,
 	})
 	if last && (err != nil || !slices.ContainsFunc(visits, func(lent frontier.Visit) bool { return lent.LastChance() })) {
-		l.crawler.lossPermit.giveBack()
+		l.crawler.lossPermit.release()
 	}
 	if err != nil {
 		return 0, err
@@ -269,7 +271,7 @@ func (l *shardLoop) borrow(ctx context.Context, due []frontier.Ticket) (int, err
 	}
 	err = l.loadRules(ctx, met)
 	for _, v := range fresh {
-		l.crawler.agenda.put(v, time.Time{})
+		l.crawler.agenda.Put(v, time.Time{})
 	}
 	return len(visits), err
 }
@@ -301,7 +303,7 @@ func (l *shardLoop) unpark() {
 	l.parked = nil
 	l.mu.Unlock()
 	for _, v := range parked {
-		l.crawler.agenda.put(v, time.Time{})
+		l.crawler.agenda.Put(v, time.Time{})
 	}
 }
 
@@ -348,7 +350,7 @@ func (l *shardLoop) drop(v *visit) {
 	if there {
 		l.crawler.visits.Add(-1)
 		if v.lent.lastChance {
-			l.crawler.lossPermit.giveBack()
+			l.crawler.lossPermit.release()
 		}
 		l.crawler.notifyHungry()
 		if l.crawler.isStopping() {
@@ -372,3 +374,49 @@ func (l *shardLoop) idle() bool {
 	defer l.mu.Unlock()
 	return len(l.visits) == 0 && l.admitter.empty()
 }
+
+// checkEpoch looks at the connection epoch of the shard, which rises when the shard
+// may have lost what it acknowledged: its connection broke or its master changed.
+// Each tick does, for links that are all known reach nobody who would notice. It
+// returns the epoch.
+func (l *shardLoop) checkEpoch() uint64 {
+	if l.crawler.cfg.Epoch == nil {
+		return 0
+	}
+	e := l.crawler.cfg.Epoch(l.shard)
+	for { // epochs only rise, whoever is late
+		last := l.epoch.Load()
+		if e <= last || l.epoch.CompareAndSwap(last, e) {
+			return max(e, last)
+		}
+	}
+}
+
+// knows reports whether the shard is known to have f.
+func (l *shardLoop) knows(f canon.Fingerprint) bool { return l.crawler.known.Has(f, l.epoch.Load()) }
+
+// knows is shardLoop.knows of the shard of f.
+func (c *Crawler) knows(f canon.Fingerprint) bool { return c.loopOf(f).knows(f) }
+
+// reliesOnLeases reports whether a request may start at now, by Config.Elapsed, by
+// what is known of the leases of the shard. A tick is due when it may not.
+func (l *shardLoop) reliesOnLeases(now time.Duration) bool {
+	return l.leases.IsReliable(now, l.checkEpoch(), l.crawler.cfg.Lease)
+}
+
+// warmUp is how long a fetcher lives before it borrows URLs that two fetchers
+// died with: where processes are ended again and again, by whatever, a third
+// death so soon says nothing about the URL.
+const warmUp = 10 * time.Second
+
+// lossPermit is the permit to borrow a URL that two fetchers were lost with,
+// and that is dead if this one is. There is one, so that a loss falls on one
+// such URL, and a young fetcher has none.
+type lossPermit struct {
+	began time.Time // when the fetcher was made
+	taken atomic.Bool
+}
+
+func (lp *lossPermit) acquire() bool { return time.Since(lp.began) >= warmUp && !lp.taken.Swap(true) }
+
+func (lp *lossPermit) release() { lp.taken.Store(false) }

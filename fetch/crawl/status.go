@@ -91,7 +91,7 @@ func (c *Crawler) findBottleneck() {
 	switch {
 	case c.sinkStalls():
 		name = limitSink
-	case 2*handlers > c.agenda.size:
+	case 2*handlers > c.agenda.Size():
 		name = limitHandler
 	case short != "":
 		name = short
@@ -101,13 +101,13 @@ func (c *Crawler) findBottleneck() {
 		name = limitRedis
 	case busyCPU:
 		name = limitCPU
-	case c.agenda.busy() >= c.agenda.size:
+	case c.agenda.Busy() >= c.agenda.Size():
 		name = limitWorkers
-	case c.agenda.hungry.Load() > 0 && c.visits.Load() >= int64(c.cfg.MaxVisits):
+	case c.hungry.Load() > 0 && c.visits.Load() >= int64(c.cfg.MaxVisits):
 		name = limitMemory
 	case late:
 		name = limitRedis
-	case hanging > 0, handlers > 0 && handlers == c.agenda.busy():
+	case hanging > 0, handlers > 0 && handlers == c.agenda.Busy():
 		name = limitHandler
 	default:
 		name = c.limitOfSites()
@@ -117,7 +117,7 @@ func (c *Crawler) findBottleneck() {
 
 // limitOfSites is what bounds the rate where nothing on this side does.
 func (c *Crawler) limitOfSites() string {
-	waits, asks := c.delayed() > 0 || c.anyLater(), c.agenda.busy() > 0
+	waits, asks := c.delayed() > 0 || c.anyLater(), c.agenda.Busy() > 0
 	switch {
 	case !waits && !asks:
 		return limitEmpty
@@ -160,7 +160,7 @@ func (bn *bottleneck) cpuBusy() bool {
 // sinkStalls reports whether pages wait for the sink, the overflow or the disk that
 // keeps the crawl: most of those that fill the flow, or most workers.
 func (c *Crawler) sinkStalls() bool {
-	return c.cfg.Sink.Err() != nil || c.unkept() != nil || c.overflowStalled() != nil || c.gate.HoldsUp() && int64(c.gate.WaitingPages()) > c.admitting.Load() || 2*c.writing.Load() > int64(c.agenda.size)
+	return c.cfg.Sink.Err() != nil || c.unkept() != nil || c.overflowStalled() != nil || c.gate.HoldsUp() && int64(c.gate.WaitingPages()) > c.admitting.Load() || 2*c.writing.Load() > int64(c.agenda.Size())
 }
 
 // unkept is why what keeps the crawl takes no writes.

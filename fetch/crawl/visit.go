@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seine/fetch"
+	"seine/fetch/crawl/internal/site"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
@@ -30,7 +31,6 @@ type visit struct {
 	urls   []lentURL
 	ctx    context.Context // ends when the lease is lost or the program is
 	cancel context.CancelFunc
-	at     time.Time     // of its next request, while it stands in the agenda
 	usual  int           // URLs; of further ones none is asked for
 	until  time.Duration // after this time, by Config.Elapsed
 
@@ -44,13 +44,13 @@ type visit struct {
 	underway    int
 	parked      bool // no owner: as many requests are under way as may be, or all have started
 	over        bool // no further request starts
-	clock       siteClock
+	clock       site.Clock
 	extra       [][2]string   // headers of this site only; replaced, never changed
 	cookies     *work.Cookies // nil where the crawl keeps none
 	credentials string        // of the site's origins, as frontier.CredentialsFor reads them
 	legacy      bool          // its server needs old key exchanges
 	deadline    time.Duration // of the lease, by Config.Elapsed
-	dead        *deadSite     // why no URL of this visit is asked for, once that is known
+	dead        *site.Dead    // why no URL of this visit is asked for, once that is known
 	aside       bool          // no further request in this visit: its site failed too often
 	open        int           // URLs not settled yet
 	outcomes    []frontier.Outcome
@@ -61,20 +61,17 @@ type visit struct {
 	dirty       atomic.Bool   // it is among the loop's settlements
 }
 
-// deadSite is why the URLs of a site end without being asked for.
-type deadSite struct{ cause, text string }
-
 func newVisit(l *shardLoop, lent frontier.Visit, deadline time.Duration) *visit {
 	v := &visit{loop: l, urls: lentURLs(lent.Items), deadline: deadline, open: len(lent.Items)}
 	v.lent.Lease, v.lent.Override, v.lent.lastChance = lent.Lease, lent.Override, lent.LastChance()
 	v.ctx, v.cancel = context.WithCancel(l.crawler.ctx)
-	v.clock = siteClock{failures: lent.Failures}
-	if lent.Why == whyAdaptive {
-		v.clock.adaptive = lent.Delay
+	v.clock = site.Clock{Failures: lent.Failures}
+	if lent.Why == site.WhyAdaptive {
+		v.clock.Adaptive = lent.Delay
 	}
 	v.follow(l.crawler.policy.Load())
 	v.cookies, v.credentials = cookiesOf(l, &lent), lent.Credentials
-	v.dead = l.crawler.deadSites.get(lent.Site)
+	v.dead = l.crawler.deadSites.Get(lent.Site)
 	return v
 }
 
@@ -182,7 +179,7 @@ func (w *worker) acquire(v *visit, url string, host []byte, longest time.Duratio
 		return r, false, nil
 	}
 	if pause > 0 {
-		c.agenda.put(v, time.Now().Add(pause))
+		c.agenda.Put(v, time.Now().Add(pause))
 		return r, false, nil
 	}
 	if c.preparer == nil {
@@ -209,7 +206,7 @@ func (w *worker) acquire(v *visit, url string, host []byte, longest time.Duratio
 	}
 	if wait := time.Until(r.At); wait > 0 {
 		v.waitFor(wait)
-		c.agenda.put(v, r.At)
+		c.agenda.Put(v, r.At)
 		return r, false, nil
 	}
 	return r, true, nil
@@ -224,7 +221,7 @@ func (v *visit) name(url string) {
 	if n.reserved = n.err == nil && wait <= 0; wait > 0 && n.err == nil {
 		v.waitFor(wait)
 	}
-	v.loop.crawler.agenda.put(v, n.r.At)
+	v.loop.crawler.agenda.Put(v, n.r.At)
 }
 
 // waitFor notes that a request waits for its share of an address.
@@ -279,7 +276,7 @@ func (v *visit) started(request bool) {
 func (v *visit) isExclusive() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.clock.perSite <= 1
+	return v.clock.PerSite <= 1
 }
 
 // endOwn is called when the request of the owner itself ended.
@@ -293,11 +290,11 @@ func (v *visit) endOwn() {
 // gone out: the next one may start beside it.
 func (v *visit) handOver() {
 	v.mu.Lock()
-	v.parked = v.underway >= v.clock.perSite
-	at, parked := v.clock.next, v.parked
+	v.parked = v.underway >= v.clock.PerSite
+	at, parked := v.clock.Next, v.parked
 	v.mu.Unlock()
 	if !parked {
-		v.loop.crawler.agenda.put(v, at)
+		v.loop.crawler.agenda.Put(v, at)
 	}
 }
 
@@ -306,7 +303,7 @@ func (v *visit) handOver() {
 func (v *visit) ended() {
 	v.mu.Lock()
 	v.underway--
-	at, starts, last := v.clock.next, v.parked, v.over && v.underway == 0
+	at, starts, last := v.clock.Next, v.parked, v.over && v.underway == 0
 	if starts {
 		v.parked = false
 	}
@@ -315,7 +312,7 @@ func (v *visit) ended() {
 	case last:
 		v.release()
 	case starts:
-		v.loop.crawler.agenda.put(v, at)
+		v.loop.crawler.agenda.Put(v, at)
 	}
 }
 
@@ -359,10 +356,10 @@ func (v *visit) mayStart(now time.Duration) bool {
 func (v *visit) untilNext() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.clock.next.IsZero() {
+	if v.clock.Next.IsZero() {
 		return 0
 	}
-	return time.Until(v.clock.next)
+	return time.Until(v.clock.Next)
 }
 
 // follow takes the crawl's settings over, which may change during a visit.
@@ -372,11 +369,11 @@ func (v *visit) follow(pol *work.Policy) {
 	}
 	v.policy = pol
 	rule := pol.SiteRule(v.lent.Site, v.lent.Override)
-	extra := extraHeaders(pol.Settings.UserAgent, rule)
+	extra := site.Headers(pol.Settings.UserAgent, rule)
 	v.mu.Lock()
 	v.extra = extra
 	v.legacy = rule != nil && rule.TLSLegacy
-	v.clock.set(pol.Settings, rule)
+	v.clock.SetRule(pol.Settings, rule)
 	v.mu.Unlock()
 }
 
@@ -392,7 +389,7 @@ func (v *visit) request(url string) fetch.Request {
 func (v *visit) sent() {
 	now := time.Now()
 	v.mu.Lock()
-	v.clock.started(now, v.clock.latency)
+	v.clock.Started(now, v.clock.Latency)
 	v.mu.Unlock()
 }
 
@@ -408,13 +405,13 @@ func (v *visit) requested(r work.Reply) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.clock.latency = r.Latency
+	v.clock.Latency = r.Latency
 	if !r.Sent {
-		v.clock.started(r.Began, r.Latency)
+		v.clock.Started(r.Began, r.Latency)
 	}
 	if r.Answered {
 		c.lastServed.Store(now)
-		v.clock.answered()
+		v.clock.Answered()
 	}
 	if r.Failure != nil {
 		v.refused(r.Began, *r.Failure)
@@ -429,30 +426,30 @@ func (v *visit) refused(began time.Time, f work.Failure) {
 	if f.Cause == work.CauseStatus {
 		c.lastRefused.Store(time.Now().UnixMilli())
 	}
-	v.clock.refused(began, f)
-	if v.clock.failures < asideAfter || v.aside {
+	v.clock.Refused(time.Now(), began, f)
+	if v.clock.Failures < site.BackOffAfter || v.aside {
 		return
 	}
-	if c.cfg.ExitWhenDone && v.clock.asideSoFar(c.cfg.Backoff) >= c.cfg.GiveUp {
-		v.dead = &deadSite{work.CauseUnreachable, f.Text}
-		c.deadSites.put(v.lent.Site, v.dead)
+	if c.cfg.ExitWhenDone && v.clock.BackedOffFor(c.cfg.Backoff) >= c.cfg.GiveUp {
+		v.dead = &site.Dead{Cause: work.CauseUnreachable, Text: f.Text}
+		c.deadSites.Put(v.lent.Site, v.dead)
 		return
 	}
 	v.aside = true
 	var giveUp time.Time
 	if c.cfg.ExitWhenDone {
-		giveUp = time.Now().Add(c.cfg.GiveUp - v.clock.asideSoFar(c.cfg.Backoff))
+		giveUp = time.Now().Add(c.cfg.GiveUp - v.clock.BackedOffFor(c.cfg.Backoff))
 	}
-	v.clock.setAside(c.cfg.Backoff, c.cfg.GiveUp, c.cfg.ExitWhenDone)
-	if giveUp.Before(v.clock.next) && c.cfg.ExitWhenDone {
-		giveUp = v.clock.next // it is asked once more
+	v.clock.BackOff(time.Now(), c.cfg.Backoff, c.cfg.GiveUp, c.cfg.ExitWhenDone)
+	if giveUp.Before(v.clock.Next) && c.cfg.ExitWhenDone {
+		giveUp = v.clock.Next // it is asked once more
 	}
-	if c.aside.add(f, v.clock.failures == asideAfter, giveUp) {
-		said := []any{"cause", f.Cause, "site", v.lent.Site, "urls", len(v.urls), "err", f.Text, "again_in", time.Until(v.clock.next).Round(time.Second)}
+	if c.aside.add(f, v.clock.Failures == site.BackOffAfter, giveUp) {
+		attrs := []any{"cause", f.Cause, "site", v.lent.Site, "urls", len(v.urls), "err", f.Text, "again_in", time.Until(v.clock.Next).Round(time.Second)}
 		if c.cfg.ExitWhenDone {
-			said = append(said, "given_up_in", time.Until(giveUp).Round(time.Second))
+			attrs = append(attrs, "given_up_in", time.Until(giveUp).Round(time.Second))
 		}
-		c.cfg.Log.Warn("a site cannot be crawled now and is set aside: its URLs wait; further ones of this cause are counted", said...)
+		c.cfg.Log.Warn("a site cannot be crawled now and is set aside: its URLs wait; further ones of this cause are counted", attrs...)
 	}
 }
 
@@ -461,7 +458,7 @@ func (v *visit) refused(began time.Time, f work.Failure) {
 func (v *visit) refuseRules(cause, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.clock.failures = max(v.clock.failures, asideAfter-1)
+	v.clock.Failures = max(v.clock.Failures, site.BackOffAfter-1)
 	v.refused(time.Now(), work.Failure{Cause: cause, Text: text})
 }
 
@@ -469,26 +466,26 @@ func (v *visit) refuseRules(cause, text string) {
 func (v *visit) obey(delay time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	before := v.clock.next
-	v.clock.obey(delay)
-	return v.clock.next.After(before)
+	before := v.clock.Next
+	v.clock.Obey(delay)
+	return v.clock.Next.After(before)
 }
 
 // hold moves the clock as far as the site asked for.
 func (v *visit) hold(after time.Duration) {
 	v.mu.Lock()
-	v.clock.holdUntil(time.Now().Add(min(after, work.MaxRetryAfter)))
+	v.clock.HoldUntil(time.Now().Add(min(after, work.MaxRetryAfter)))
 	v.mu.Unlock()
 }
 
 // deadSite is why nothing of this visit is asked for, nil as long as it is.
-func (v *visit) deadSite() *deadSite {
+func (v *visit) deadSite() *site.Dead {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.dead
 }
 
-func (v *visit) setDeadSite(d *deadSite) {
+func (v *visit) setDeadSite(d *site.Dead) {
 	v.mu.Lock()
 	v.dead = d
 	v.mu.Unlock()
@@ -497,15 +494,15 @@ func (v *visit) setDeadSite(d *deadSite) {
 // release frees the site: its last request has ended.
 func (v *visit) release() {
 	v.mu.Lock()
-	d, why := v.clock.delay()
-	if each := v.queued / time.Duration(max(v.asked, 1)); each > d && why != whyAdaptive {
-		d, why = d+each, whyAddress
+	d, why := v.clock.Delay()
+	if each := v.queued / time.Duration(max(v.asked, 1)); each > d && why != site.WhyAdaptive {
+		d, why = d+each, site.WhyAddress
 	}
 	v.free = &frontier.Release{
-		Remain:   max(0, time.Until(v.clock.next)),
+		Remain:   max(0, time.Until(v.clock.Next)),
 		Delay:    d,
 		Why:      why,
-		Failures: v.clock.failures,
+		Failures: v.clock.Failures,
 	}
 	v.mu.Unlock()
 	v.loop.addDirty(v)

@@ -60,7 +60,7 @@ func (w *worker) fetchURL(v *visit, item *frontier.Item, addr netip.Addr, sent f
 	defer w.scratch.Release()
 	v.requested(res.Reply)
 	if d := v.deadSite(); d != nil && res.Unreachable && res.GoesBack() {
-		res = work.GiveUp(v.ctx, w.scratch, d.cause, d.text)
+		res = work.GiveUp(v.ctx, w.scratch, d.Cause, d.Text)
 	}
 	w.crawler.gate.End(res.Held)
 	if res.Ended { // the lease is gone, or the program ends: the URL comes back by itself

@@ -60,11 +60,12 @@ func (b *Batcher[T]) takeGroup(group []T) []T {
 	return group
 }
 
-// Run hands groups to send until ctx ends or send fails, whose error it returns. A group
-// is valid during the call only; one that send failed with waits again, before all others.
+// Run hands groups to send until send fails, whose error it returns, or nothing waits and
+// ctx has ended. A group is valid during the call only; one that send failed with waits
+// again, before all others.
 func (b *Batcher[T]) Run(ctx context.Context, send func(ctx context.Context, group []T) error) error {
 	var group []T
-	for ctx.Err() == nil {
+	for {
 		if group = b.takeGroup(group); len(group) > 0 {
 			if err := send(ctx, group); err != nil {
 				b.putBack(group)
@@ -76,9 +77,9 @@ func (b *Batcher[T]) Run(ctx context.Context, send func(ctx context.Context, gro
 		case <-b.wake:
 			wait(ctx, b.linger)
 		case <-ctx.Done():
+			return nil
 		}
 	}
-	return nil
 }
 
 // Flush hands on what waits now, unless send fails, whose error it returns.

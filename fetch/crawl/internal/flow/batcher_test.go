@@ -64,3 +64,21 @@ func TestBatcherFails(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// What waited when ctx ended is handed on all the same: a page whose record is written is
+// settled if it still can be.
+func TestBatcherEnds(t *testing.T) {
+	b := NewBatcher[int](2, 0)
+	for i := range 3 {
+		b.Add(i)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var got []int
+	if err := b.Run(ctx, func(_ context.Context, group []int) error { got = append(got, group...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if want := []int{0, 1, 2}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
