@@ -1,18 +1,23 @@
-// Package crawl is a fetcher's part of a crawl: it borrows sites from every
-// shard, fetches their URLs, finds links while bytes arrive, and gives
-// everything back in an order that loses nothing.
+// Package crawl is a fetcher's part of a crawl: it leases sites from every shard,
+// fetches their URLs, finds links while bytes arrive, and gives everything back in an
+// order that loses nothing.
 //
-// A Crawler runs one loop for each shard (shardLoop), which ticks, borrows and
-// keeps leases. A site lent to this fetcher is a visit, of one goroutine that
-// keeps the site's clock and waits for its next request (nextRequest):
-// robots.txt, the clock, a free worker. A worker makes one request at a time
-// and owns all memory that one needs. What is left when a body has ended is
-// small (page): its content may be compared with those of others (asker), its
-// record goes to the sink, its candidates to their shards (admitter), and when all
-// have answered, its outcome goes back with its visit (settler).
+// A Crawler runs one loop for each shard (shardLoop), which ticks, leases sites and
+// extends leases. A leased site is a visit: a record in memory that waits in the agenda
+// for its next request. A worker serves one visit at a time. It owns the visit until it
+// puts it back, ends it, or hands it over to the next request. When robots.txt allows the
+// URL and the clock has come, the worker makes one request, and one result comes out. What
+// is kept of that is small (page): its content may be compared with others (deduper), its
+// record goes to the sink, its candidates to their shards (admitter), and when all have
+// answered, its outcome is settled with its visit.
 //
-// So a URL passes through the files in this order: shardloop, visit, robots,
-// worker, page, duplicates, admit, settle; the others hold what these ask.
+// So a URL passes through the files in this order: shardloop, visit, robots, worker,
+// internal/work, page, duplicates, admit, settle; the others hold what these ask.
+// internal/site knows clocks, agenda, rules and leases. internal/work makes a result of
+// one URL. internal/flow gathers batches and bounds what waits.
+//
+// A site is asked by one fetcher at a time. A page is settled after its record is in the
+// sink and its candidates are admitted.
 //
 // A crash loses nothing: what was not settled comes back when its lease ends.
 // Pages whose record reached the sink and that were not settled are fetched
