@@ -58,6 +58,7 @@ type Sink struct {
 	once     sync.Once
 
 	// The committer's:
+	stale   bool        // the topic was made again, and nothing is acknowledged since
 	topic   [16]byte    // ID, as it was found last; zero where brokers give none
 	batch   *sink.Batch // in hand, until all of it is acknowledged
 	unsent  []*kgo.Record
@@ -283,20 +284,26 @@ func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
 			return ctx.Err()
 		}
 	}
+	if errors.Is(refused, kerr.UnknownTopicID) { // the client still has the former one
+		s.client.PurgeTopicsFromProducing(s.cfg.Topic)
+	}
 	if refused != nil {
 		return fmt.Errorf("%d records of topic %s were refused: %w", len(s.unsent), s.cfg.Topic, refused)
 	}
-	s.batch = nil
+	s.batch, s.stale = nil, false
 	return nil
 }
 
-// madeAgain reports whether the topic was deleted and made again: the client, which goes
+// madeAgain reports whether the topic was deleted and made again, and nothing was acknowledged since: the client, which goes
 // on asking for the old one, forgets it then, and what was not acknowledged is refused.
 func (s *Sink) madeAgain(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, ackPatience)
 	defer cancel()
 	before := s.topic
-	if s.look(ctx) != nil || s.topic == before {
+	if s.look(ctx) != nil {
+		return false
+	}
+	if s.stale = s.stale || s.topic != before; !s.stale {
 		return false
 	}
 	s.client.PurgeTopicsFromProducing(s.cfg.Topic)
