@@ -462,12 +462,12 @@ func TestSlowSinkKilled(t *testing.T) {
 	for range kills {
 		slow := newSlowSink(t, r.store, time.Millisecond)
 		r.cfg.Sink = slow
-		before := len(r.store.by(t))
+		before := r.store.urls()
 		ctx, kill := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		c := r.crawler()
 		go func() { ended <- c.Run(ctx) }()
-		until(t, "a part of the crawl is done", func() bool { return len(r.store.by(t)) >= before+60 })
+		until(t, "a part of the crawl is done", func() bool { return r.store.urls() >= before+60 })
 		slow.killed.Store(true)
 		kill()
 		<-ended
@@ -478,7 +478,7 @@ func TestSlowSinkKilled(t *testing.T) {
 	}
 	r.cfg.Sink = r.store
 	r.run()
-	if n := len(r.store.by(t)); n != sites*pages {
+	if n := r.store.urls(); n != sites*pages {
 		t.Errorf("%d of %d pages have records", n, sites*pages)
 	}
 	extra := len(w.requests("", false)) - sites*pages

@@ -270,6 +270,18 @@ func (s *store) by(t *testing.T) map[string]sink.Record {
 	return out
 }
 
+// urls is how many URLs have a record, or several: a crash between a record and its
+// settlement repeats it.
+func (s *store) urls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	distinct := make(map[string]bool)
+	for i := range s.records {
+		distinct[s.records[i].URL] = true
+	}
+	return len(distinct)
+}
+
 // rig is a crawl of a web in this process.
 type rig struct {
 	t     *testing.T

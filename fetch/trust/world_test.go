@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -25,13 +24,6 @@ func p256() crypto.Signer {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	return must(k, err)
 }
-
-func p384() crypto.Signer {
-	k, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	return must(k, err)
-}
-
-func rsa2048() crypto.Signer { return must(rsa.GenerateKey(rand.Reader, 2048)) }
 
 func must[T any](v T, err error) T {
 	if err != nil {
