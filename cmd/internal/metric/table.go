@@ -120,6 +120,7 @@ var Table = []Row{
 	{"seine_fetch_hosts", gauge, nil, "Hosts with a connection."},
 	{"seine_fetch_crowded_hosts", gauge, nil, "Hosts that wait for their address."},
 	{"seine_fetch_tls_handshakes_total", counter, []string{"resumed"}, "TLS handshakes."},
+	{"seine_fetch_tls_verified_total", counter, []string{"by"}, "Certificates accepted in full handshakes, by what was known of their chains."},
 	{"seine_fetch_tls_unverified_total", counter, nil, "TLS handshakes whose certificate nobody verified."},
 	{"seine_fetch_dns_hits_total", counter, nil, "Names answered from memory."},
 	{"seine_fetch_dns_lookups_total", counter, nil, "Names asked for."},
