@@ -15,7 +15,7 @@ var (
 // MergeShards joins texts that differ in nothing but the number of their shard: six
 // shards with one cause are one message. The first text may have more before the shard.
 func MergeShards(texts []string) []string {
-	var merged []string
+	merged := texts[:0:0] // a list that is empty stays a list, also in JSON
 	type group struct {
 		at      int
 		numbers []string

@@ -19,4 +19,7 @@ func TestMergeShards(t *testing.T) {
 			t.Errorf("%q: %q, want %q", c.texts, got, c.want)
 		}
 	}
+	if MergeShards([]string{}) == nil {
+		t.Error("an empty list became none, which JSON calls null")
+	}
 }

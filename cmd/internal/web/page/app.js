@@ -110,7 +110,7 @@ function showFaults(s) {
     if (silent.length) list.push(`Silent: shard ${silent.join(", ")}. It does not answer and is not counted.`);
     for (const key of r.lost_filters || []) list.push(`Filter missing: ${key}; restore it with frontier bloom load.`);
     for (const k of r.filters_over || []) list.push(`Shard ${k} holds more new URLs for known than it may.`);
-    list.push(...r.troubles.filter(t => !t.endsWith("does not answer")).map(t => "Not ready: " + t + "."), ...(r.pressure || []), ...(r.unread || []));
+    list.push(...r.troubles.filter(t => !/ (does|do) not answer$/.test(t)).map(t => "Not ready: " + t + "."), ...(r.pressure || []), ...(r.unread || []));
   }
   $("faults").replaceChildren(...list.map(text => el("p", {}, text)));
 }
