@@ -132,10 +132,15 @@ func (d *denier) state(keys []any) map[string]string {
 	for _, k := range keys {
 		pipe.Do(ctx, "dump", k)
 		pipe.Do(ctx, "pexpiretime", k)
+		pipe.HGetAll(ctx, fmt.Sprint(k))
 	}
 	replies, _ := pipe.Exec(ctx)
 	for i, k := range keys {
-		state[fmt.Sprint(k)] = fmt.Sprint(replies[2*i].(*goredis.Cmd).Val(), replies[2*i+1].(*goredis.Cmd).Val())
+		held := fmt.Sprint(replies[3*i].(*goredis.Cmd).Val())
+		if fields := replies[3*i+2].(*goredis.MapStringStringCmd); fields.Err() == nil && len(fields.Val()) > 0 {
+			held = fmt.Sprint(fields.Val()) // the dump of a hash has its fields in any order
+		}
+		state[fmt.Sprint(k)] = fmt.Sprint(held, replies[3*i+1].(*goredis.Cmd).Val())
 	}
 	return state
 }
