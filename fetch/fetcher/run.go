@@ -1,6 +1,7 @@
 package fetcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,8 @@ import (
 var ErrGrace = errors.New("fetcher: pages were cut short because Grace ran out")
 
 // Run opens the crawl of cfg, admits its seeds and fetches what they lead to, until
-// nothing is left. With a setting recrawl, which never ends, and in Redis beside other
-// programs, it works until ctx ends. Then it starts nothing new, ends what is open, and
-// returns nil, or ErrGrace. Seeds that are no URLs are an error before anything is
+// nothing is left in the whole crawl. One with a setting recrawl is never done. Once ctx
+// has ended it starts nothing new, ends what is open, and returns nil, or ErrGrace. Seeds that are no URLs are an error before anything is
 // fetched.
 func Run(ctx context.Context, cfg Config) (err error) {
 	f, err := open(ctx, cfg, true)
@@ -32,20 +32,23 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { f.end(c, cfg.Grace) })()
+	ended := make(chan struct{})
+	defer close(ended)
+	defer context.AfterFunc(ctx, func() { end(c, cmp.Or(cfg.Grace, defaultGrace), ended) })()
 	return c.Run(context.WithoutCancel(ctx))
 }
 
 // defaultGrace is that of the fetcher program.
 const defaultGrace = 30 * time.Second
 
-// end has a Crawler end in order, within grace.
-func (f *Fetcher) end(c *crawl.Crawler, grace time.Duration) {
-	if grace <= 0 {
-		grace = defaultGrace
-	}
+// end has a Crawler end in order, and aborts it when it has not ended within grace.
+func end(c *crawl.Crawler, grace time.Duration, ended <-chan struct{}) {
 	c.Stop()
-	time.AfterFunc(grace, func() { c.Abort(fmt.Errorf("%w (%s)", ErrGrace, grace)) })
+	select {
+	case <-ended:
+	case <-time.After(grace):
+		c.Abort(fmt.Errorf("%w (%s)", ErrGrace, grace))
+	}
 }
 
 // sinkOf is the sink of a Config, or one that lets records go.

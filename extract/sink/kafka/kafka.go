@@ -294,8 +294,9 @@ func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
 	return nil
 }
 
-// madeAgain reports whether the topic was deleted and made again, and nothing was acknowledged since: the client, which goes
-// on asking for the old one, forgets it then, and what was not acknowledged is refused.
+// madeAgain reports whether the topic was deleted and made again, and nothing was
+// acknowledged since. The client, which goes on asking for the old one, forgets it then,
+// and what was not acknowledged is refused.
 func (s *Sink) madeAgain(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, ackPatience)
 	defer cancel()
