@@ -55,7 +55,7 @@ func ParseRecord(text string) (Record, error) {
 }
 
 // Add counts a probe of the filter in the state that info tells.
-func (r Record) Add(info Info, p Probe) Record {
+func (r Record) AddProbe(info Info, p Probe) Record {
 	first := r.All.N == 0
 	grown := info.Items - r.Items
 	r.Version, r.All = RecordVersion, r.All.Add(p)
@@ -162,7 +162,7 @@ func (p Probe) proves(promised float64) bool {
 
 // Judge sums up the records of filters that share their URLs evenly, such as all
 // of a shard, for a promised rate.
-func Judge(promised float64, records ...Record) Quality {
+func QualityOf(promised float64, records ...Record) Quality {
 	var q Quality
 	var loss Loss
 	var items int64

@@ -11,14 +11,14 @@ import (
 // The loss has the rate's exact interval, in proportion; without a hit it is below
 // what the upper end of the rate allows.
 func TestLostInterval(t *testing.T) {
-	r := Record{}.Add(Info{Items: 1000, Capacity: 100_000}, Probe{N: 10_000, Hits: 10})
-	q := Judge(1e-2, r)
+	r := Record{}.AddProbe(Info{Items: 1000, Capacity: 100_000}, Probe{N: 10_000, Hits: 10})
+	q := QualityOf(1e-2, r)
 	low, high := r.All.Interval()
 	if q.Lost.URLs != 1 || math.Abs(q.Lost.Low-1000*low) > 1e-9 || math.Abs(q.Lost.High-1000*high) > 1e-9 {
 		t.Errorf("%+v, want 1000 times %g .. %g", q.Lost, low, high)
 	}
-	r = Record{}.Add(Info{Items: 1000, Capacity: 100_000}, Probe{N: 10_000})
-	if q := Judge(1e-2, r); q.Lost.URLs != 0 || q.Lost.Low != 0 || math.Abs(q.Lost.High-1000*q.High) > 1e-9 {
+	r = Record{}.AddProbe(Info{Items: 1000, Capacity: 100_000}, Probe{N: 10_000})
+	if q := QualityOf(1e-2, r); q.Lost.URLs != 0 || q.Lost.Low != 0 || math.Abs(q.Lost.High-1000*q.High) > 1e-9 {
 		t.Errorf("no hit: %+v", q.Lost)
 	}
 	var l Loss
@@ -31,27 +31,27 @@ func TestLostInterval(t *testing.T) {
 func TestRecordWindows(t *testing.T) {
 	at := func(items int64) Info { return Info{Items: items, Capacity: 100_000} }
 	var r Record
-	r = r.Add(at(50_000), Probe{1000, 1})
-	r = r.Add(at(54_000), Probe{1000, 0})
+	r = r.AddProbe(at(50_000), Probe{1000, 1})
+	r = r.AddProbe(at(54_000), Probe{1000, 0})
 	if r.Now != (Probe{2000, 1}) || r.Grown != 54_000 || r.Began != 50_000 {
 		t.Errorf("first window, charged with all that came before: %+v", r)
 	}
-	r = r.Add(at(56_000), Probe{1000, 2}) // a tenth more
+	r = r.AddProbe(at(56_000), Probe{1000, 2}) // a tenth more
 	if r.Now != (Probe{1000, 2}) || r.Before != (Probe{2000, 1}) || r.Grown != 2000 || r.Ended.Sum != 27 {
 		t.Errorf("second window: %+v", r)
 	}
 	if r.Lately() != (Probe{3000, 3}) {
 		t.Errorf("the window before must help out: %+v", r.Lately())
 	}
-	r = r.Add(at(56_000), Probe{1000, 2})
+	r = r.AddProbe(at(56_000), Probe{1000, 2})
 	if r.Lately() != (Probe{2000, 4}) {
 		t.Errorf("the window before must go: %+v", r.Lately())
 	}
-	r = r.Add(at(90_000), Probe{1000, 3})
+	r = r.AddProbe(at(90_000), Probe{1000, 3})
 	if r.Before != (Probe{}) || r.Lately() != (Probe{1000, 3}) || r.Ended.Sum != 27+4 || r.Grown != 34_000 {
 		t.Errorf("after a leap: %+v", r)
 	}
-	r = r.Add(at(10_000), Probe{1000, 0})
+	r = r.AddProbe(at(10_000), Probe{1000, 0})
 	if r.Lately() != (Probe{1000, 0}) || r.Grown != 0 || r.Ended.Sum != 27+4+3*34 || r.All != (Probe{6000, 8}) {
 		t.Errorf("after an older state was loaded: %+v", r)
 	}
@@ -73,7 +73,7 @@ func TestRecordChargesEachURLOnce(t *testing.T) {
 		for range rapid.IntRange(1, 50).Draw(t, "probes") {
 			info.Items += rapid.Int64Range(0, 3000).Draw(t, "grown")
 			before := r
-			r = r.Add(info, Probe{N: 1, Hits: 1}) // every probe hits: all URLs are lost
+			r = r.AddProbe(info, Probe{N: 1, Hits: 1}) // every probe hits: all URLs are lost
 			if info == before.Info && r.Began != before.Began {
 				t.Fatal("a window ended without growth")
 			}
@@ -87,7 +87,7 @@ func TestRecordChargesEachURLOnce(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	if q := Judge(1e-3, Record{}); q.Over || q.High != 1 || q.Lost.High != 0 || q.Probe.String() != "not measured" {
+	if q := QualityOf(1e-3, Record{}); q.Over || q.High != 1 || q.Lost.High != 0 || q.Probe.String() != "not measured" {
 		t.Errorf("nothing asked, nothing there: %+v", q)
 	}
 	info := Info{Items: 10_000, Capacity: 10_000}
@@ -105,25 +105,25 @@ func TestJudge(t *testing.T) {
 		{Probe{1000, 10}, true},
 		{Probe{100_000, 0}, false},
 	} {
-		if q := Judge(1e-3, Record{}.Add(info, c.p)); q.Over != c.over || q.N != c.p.N {
+		if q := QualityOf(1e-3, Record{}.AddProbe(info, c.p)); q.Over != c.over || q.N != c.p.N {
 			t.Errorf("%+v: %+v", c.p, q)
 		}
 	}
 	// Few probes while a filter grew and many since: the rate now bounds the loss.
-	r := Record{}.Add(info, Probe{N: 1000}).Add(Info{Items: 20_000, Capacity: 20_000}, Probe{N: 1_000_000})
-	if q := Judge(1e-3, r); q.Lost.URLs != 0 || q.Lost.High > 0.061 || q.Lost.String() != "below 0.06" {
+	r := Record{}.AddProbe(info, Probe{N: 1000}).AddProbe(Info{Items: 20_000, Capacity: 20_000}, Probe{N: 1_000_000})
+	if q := QualityOf(1e-3, r); q.Lost.URLs != 0 || q.Lost.High > 0.061 || q.Lost.String() != "below 0.06" {
 		t.Errorf("%+v, %v", q, q.Lost)
 	}
 	// Two filters of a shard add up.
-	a := Record{}.Add(info, Probe{10_000, 10})
-	if q := Judge(1e-2, a, a); q.N != 20_000 || q.Hits != 20 || q.Lost.URLs != 20 || q.Lost.String() != "20 (12 .. 31)" {
+	a := Record{}.AddProbe(info, Probe{10_000, 10})
+	if q := QualityOf(1e-2, a, a); q.N != 20_000 || q.Hits != 20 || q.Lost.URLs != 20 || q.Lost.String() != "20 (12 .. 31)" {
 		t.Errorf("%+v, %v", q, q.Lost)
 	}
 }
 
 // What no probing can lead to is no record.
 func TestParseRecord(t *testing.T) {
-	r := Record{}.Add(Info{Items: 10, Capacity: 100}, Probe{N: 1000, Hits: 3}).Add(Info{Items: 90, Capacity: 100}, Probe{N: 1000, Hits: 5})
+	r := Record{}.AddProbe(Info{Items: 10, Capacity: 100}, Probe{N: 1000, Hits: 3}).AddProbe(Info{Items: 90, Capacity: 100}, Probe{N: 1000, Hits: 5})
 	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)

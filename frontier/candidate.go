@@ -13,7 +13,7 @@ import (
 // in the filter of the plain one, whatever its own bits say.
 func (c *Candidate) Request() canon.Fingerprint {
 	var room [64]byte
-	id := append(c.Fingerprint.Append(room[:0]), c.Again...)
+	id := append(c.Fingerprint.Append(room[:0]), c.Refetch...)
 	return canon.Fingerprint{Site: c.Fingerprint.Site, Key: xxhash.Sum64(id)}
 }
 
@@ -75,7 +75,7 @@ func (m *Maker) make(raw string, keep bool) (Candidate, error) {
 // sitemapRequest starts request ids of sitemaps.
 const sitemapRequest = "sitemap:"
 
-// SitemapRequest is the request id, for Candidate.Again, of a sitemap that host
+// SitemapRequest is the request id, for Candidate.Refetch, of a sitemap that host
 // named: it is read once for each that names it, though its URL be known as a
 // page, or as somebody else's sitemap.
 func SitemapRequest(host string) string { return sitemapRequest + host }
@@ -87,7 +87,7 @@ func (l Layout) SiteOf(text string) (string, error) {
 	}
 	c, err := NewMaker(l).Make(text)
 	if err != nil {
-		return "", fmt.Errorf("frontier: site %s: %w", Shown(text), err)
+		return "", fmt.Errorf("frontier: site %s: %w", LogText(text), err)
 	}
 	return c.Site, nil
 }

@@ -23,7 +23,7 @@ type Candidate struct {
 	SitemapOf   string            // host whose robots.txt named it, "" = its own
 	Referrer    string            // page that linked to it, as records name it; "" where that is not wanted
 	From        string            // URL that redirects to it, as records name it; "" of others
-	Again       string            // request id that queues a known URL once more, or ""
+	Refetch     string            // request id that queues a known URL once more, or ""
 	Credentials string            // user name and password for its origin, as a URL holds them; Admit keeps them with the site, known URL or not
 	Waits       bool              // whoever asks keeps it where memory is scarce: Full then, not Capped
 }
@@ -88,26 +88,26 @@ type Expired struct {
 
 // TickRequest says what a fetcher holds in a shard and what it could take.
 type TickRequest struct {
-	Extend     []Lease       // leases of mine to extend by the lease duration
-	Want       int           // due sites wanted, 0 = none
-	Patience   time.Duration // of these, only those that have been due for so long: who holds much leaves fresh ones to others
-	MaxExpired int           // expired leases wanted at most, 0 = none
-	Standing   time.Duration // how long time may stand still, when the server's clock was set back, before it goes on all the same; 0 = as long as it takes. Nor does it leap by more, where Then tells
-	Then       int64         // TickReply.Now of the caller's last tick, 0 = it had none
-	Since      time.Duration // what has passed since before that call, by a clock that nobody sets
+	Extend      []Lease       // leases of mine to extend by the lease duration
+	Want        int           // due sites wanted, 0 = none
+	Patience    time.Duration // of these, only those that have been due for so long: who holds much leaves fresh ones to others
+	MaxExpired  int           // expired leases wanted at most, 0 = none
+	QueuedEntry time.Duration // how long time may stand still, when the server's clock was set back, before it goes on all the same; 0 = as long as it takes. Nor does it leap by more, where Then tells
+	LastNow     int64         // TickReply.Now of the caller's last tick, 0 = it had none
+	Elapsed     time.Duration // what has passed since before that call, by a clock that nobody sets
 }
 
 // TickReply is what a shard answered to a tick.
 type TickReply struct {
-	Gone    []Lease // of Extend: no longer mine, drop these visits at once
-	Due     []Ticket
-	Expired []Expired
-	Next    time.Duration // until the first site is due, for so long as Patience says; 0 = now, <0 = no site waits
-	Rev     int64         // revision of the crawl's settings
-	Paused  bool          // the crawl or the shard is paused
-	Behind  time.Duration // time stood still so long, for the server's clock was set back; with Standing or more it goes on now
-	Leapt   time.Duration // the server's clock was set forward by so much, or the call took so long: time goes on from where it was
-	Now     int64         // the shard's time, milliseconds
+	Gone      []Lease // of Extend: no longer mine, drop these visits at once
+	Due       []Ticket
+	Expired   []Expired
+	Next      time.Duration // until the first site is due, for so long as Patience says; 0 = now, <0 = no site waits
+	Rev       int64         // revision of the crawl's settings
+	Paused    bool          // the crawl or the shard is paused
+	Lag       time.Duration // time stood still so long, for the server's clock was set back; with MaxLag or more it goes on now
+	ClockJump time.Duration // the server's clock was set forward by so much, or the call took so long: time goes on from where it was
+	Now       int64         // the shard's time, milliseconds
 }
 
 // OriginRules are the rules that the robots.txt of one origin of a site has for
@@ -146,9 +146,9 @@ type Reservation struct {
 
 // Reserve's constants of all drivers.
 const (
-	ReservedMost = 8           // times given in a row to others while the URLs of a site wait
-	ReserveAgain = time.Second // at least so long until it is worth asking again; while others wait, also what a site rests after a visit
-	ReserveLine  = time.Hour   // at most so long
+	ReservedMost   = 8           // times given in a row to others while the URLs of a site wait
+	ReserveRetry   = time.Second // at least so long until it is worth asking again; while others wait, also what a site rests after a visit
+	ReserveMaxWait = time.Hour   // at most so long
 )
 
 // Item is one borrowed URL. Index names it in outcomes.
@@ -188,15 +188,15 @@ const (
 	Retry               // to be tried again after NotBefore, one class lower, Attempts + 1
 	Dead                // given up for Cause; Text says why
 	Requeue             // not tried: back to the front of its queue
-	Again               // as Done, and it waits in its site until it is fetched again, NotBefore from now, as Next says
+	Recrawl             // as Done, and it waits in its site until it is fetched again, NotBefore from now, as Next says
 )
 
 // Outcome settles one URL of a visit.
 type Outcome struct {
 	Index     int
 	Kind      Kind
-	NotBefore time.Duration // Retry, Again: from now
-	Next      *Next         // Again
+	NotBefore time.Duration // Retry, Recrawl: from now
+	Next      *Next         // Recrawl
 	Blameless bool          // Retry: for no reason of the URL's, so its class and attempts stay
 	Cause     string        // Retry, Dead: one of the causes in extract/sink/README.md
 	Text      string        // Dead: the last error, bounded by the caller
@@ -242,7 +242,7 @@ type Release struct {
 type Settlement struct {
 	Lease
 	Outcomes []Outcome
-	Free     *Release
+	Release  *Release
 	Cookies  *string // "" = none
 }
 
@@ -259,7 +259,7 @@ type DeadLetter struct {
 	Site  string
 	Cause string
 	Text  string
-	Raw   string // the list element as stored, names the letter in Revive
+	Raw   string // the list element as stored, names the dead letter in RetryDead
 }
 
 // SiteChange alters what a shard keeps for one site; nil fields stay.
@@ -274,46 +274,46 @@ type SiteChange struct {
 
 // ShardStats counts one shard. Gauges say what is there, totals only grow.
 type ShardStats struct {
-	Shard     int    `json:"shard"`
-	Ready     int64  `json:"ready"`   // sites with work, not lent
-	Held      int64  `json:"held"`    // paused sites with work
-	Leases    int64  `json:"leases"`  // visits out
-	Queued    int64  `json:"queued"`  // URLs in queues
-	Waiting   int64  `json:"waiting"` // URLs that wait for a retry
-	Again     int64  `json:"again"`   // URLs that wait to be fetched again
-	Open      int64  `json:"open"`    // URLs of visits out
-	Admits    int64  `json:"admits"`  // raised by every admission and revival that changed anything
-	Known     int64  `json:"known"`   // URLs admitted
-	Done      int64  `json:"done"`    // fetches that ended well
-	Renewed   int64  `json:"renewed"` // URLs lent to be fetched again
-	Forgone   int64  `json:"forgone"` // URLs that are not fetched again, for their site has too many that are
-	Retried   int64  `json:"retried"`
-	Dead      int64  `json:"dead"`
-	Unasked   int64  `json:"unasked"` // of these, URLs that no request was made for, such as those that robots.txt disallows
-	Lost      int64  `json:"lost"`    // URLs that came back from reaped leases
-	Revived   int64  `json:"revived"`
-	Dropped   int64  `json:"dropped"`   // dead letters pushed out by newer ones
-	Forgotten int64  `json:"forgotten"` // dead letters that DropDead took away
-	Turned    int64  `json:"turned"`    // times a link was turned away by the memory marks
-	Blocked   int64  `json:"blocked"`   // URLs that went with their site's block; this and the next two are not counted in one process
-	Merged    int64  `json:"merged"`    // retries that met the same URL waiting, and became one with it
-	Missing   int64  `json:"missing"`   // URLs that a repair found nowhere any more
-	Paused    bool   `json:"paused"`
-	Silent    bool   `json:"silent,omitempty"` // RecentStats: it did not answer in time; the counts are older ones, or 0
-	Fault     string `json:"fault,omitempty"`  // Report: why it takes no writes, or, of one that is silent, refuses
-	Slot      int    `json:"slot"`             // in Redis Cluster; 0 in one process
-	Master    string `json:"master"`
-	Memory    Memory `json:"memory"`
+	Shard       int    `json:"shard"`
+	Ready       int64  `json:"ready"`   // sites with work, not lent
+	PausedReady int64  `json:"held"`    // paused sites with work
+	Leases      int64  `json:"leases"`  // visits out
+	Queued      int64  `json:"queued"`  // URLs in queues
+	Waiting     int64  `json:"waiting"` // URLs that wait for a retry
+	Recrawls    int64  `json:"again"`   // URLs that wait to be fetched again
+	Open        int64  `json:"open"`    // URLs of visits out
+	Admits      int64  `json:"admits"`  // raised by every admission and revival that changed anything
+	Known       int64  `json:"known"`   // URLs admitted
+	Done        int64  `json:"done"`    // fetches that ended well
+	Recrawled   int64  `json:"renewed"` // URLs lent to be fetched again
+	Forgone     int64  `json:"forgone"` // URLs that are not fetched again, for their site has too many that are
+	Retried     int64  `json:"retried"`
+	Dead        int64  `json:"dead"`
+	Unasked     int64  `json:"unasked"` // of these, URLs that no request was made for, such as those that robots.txt disallows
+	Lost        int64  `json:"lost"`    // URLs that came back from reaped leases
+	RetriedDead int64  `json:"revived"`
+	Dropped     int64  `json:"dropped"`   // dead letters pushed out by newer ones
+	Forgotten   int64  `json:"forgotten"` // dead letters that DropDead took away
+	TurnedAway  int64  `json:"turned"`    // times a link was turned away by the memory marks
+	Blocked     int64  `json:"blocked"`   // URLs that went with their site's block; this and the next two are not counted in one process
+	Merged      int64  `json:"merged"`    // retries that met the same URL waiting, and became one with it
+	Missing     int64  `json:"missing"`   // URLs that a repair found nowhere any more
+	Paused      bool   `json:"paused"`
+	Silent      bool   `json:"silent,omitempty"` // RecentStats: it did not answer in time; the counts are older ones, or 0
+	Fault       string `json:"fault,omitempty"`  // Report: why it takes no writes, or, of one that is silent, refuses
+	Slot        int    `json:"slot"`             // in Redis Cluster; 0 in one process
+	Master      string `json:"master"`
+	Memory      Memory `json:"memory"`
 }
 
 // Memory is how full the master of a shard is, and what the marks make of it.
 // In one process all is zero.
 type Memory struct {
-	Used    int64 `json:"used"`    // bytes, as compared with Limit; 0 = Redis does not say
-	Limit   int64 `json:"limit"`   // maxmemory, bytes; 0 = none, then marks do nothing
-	Pressed bool  `json:"pressed"` // it was above the high mark, and not below the low one since
-	Bar     int64 `json:"bar"`     // links to queues of so many URLs or more are turned away; 0 = none are
-	Longest int64 `json:"longest"` // the longest queue that links were offered to lately; known only with marks
+	Used          int64 `json:"used"`    // bytes, as compared with Limit; 0 = Redis does not say
+	Limit         int64 `json:"limit"`   // maxmemory, bytes; 0 = none, then marks do nothing
+	OverWatermark bool  `json:"pressed"` // it was above the high mark, and not below the low one since
+	Cutoff        int64 `json:"bar"`     // links to queues of so many URLs or more are turned away; 0 = none are
+	Longest       int64 `json:"longest"` // the longest queue that links were offered to lately; known only with marks
 }
 
 // Pages is how many pages of Settings.MaxPages are used up.
@@ -324,25 +324,25 @@ func Total(shards []ShardStats) ShardStats {
 	var t ShardStats
 	for _, s := range shards {
 		t.Ready += s.Ready
-		t.Held += s.Held
+		t.PausedReady += s.PausedReady
 		t.Leases += s.Leases
 		t.Queued += s.Queued
 		t.Waiting += s.Waiting
-		t.Again += s.Again
+		t.Recrawls += s.Recrawls
 		t.Open += s.Open
 		t.Admits += s.Admits
 		t.Known += s.Known
 		t.Done += s.Done
-		t.Renewed += s.Renewed
+		t.Recrawled += s.Recrawled
 		t.Forgone += s.Forgone
 		t.Retried += s.Retried
 		t.Dead += s.Dead
 		t.Unasked += s.Unasked
 		t.Lost += s.Lost
-		t.Revived += s.Revived
+		t.RetriedDead += s.RetriedDead
 		t.Dropped += s.Dropped
 		t.Forgotten += s.Forgotten
-		t.Turned += s.Turned
+		t.TurnedAway += s.TurnedAway
 		t.Blocked += s.Blocked
 		t.Merged += s.Merged
 		t.Missing += s.Missing

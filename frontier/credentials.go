@@ -82,10 +82,10 @@ func tooLong(u *canon.URL) bool {
 	return len(u.Origin())+len(" ")+len(u.Userinfo())+len("\n") > CredentialBytes
 }
 
-// AdmitKept is how a driver admits a batch some of whose candidates bring
+// AdmitWithCredentials is how a driver admits a batch some of whose candidates bring
 // credentials: keep keeps those of one candidate and answers Admitted, or the
 // verdict of the candidate, which is then not admitted.
-func AdmitKept(batch []Candidate, verdicts []Verdict, keep func(*Candidate) (Verdict, error), admit func([]Candidate, []Verdict) error) error {
+func AdmitWithCredentials(batch []Candidate, verdicts []Verdict, keep func(*Candidate) (Verdict, error), admit func([]Candidate, []Verdict) error) error {
 	var rest []Candidate
 	var of []int
 	for i := range batch {

@@ -22,7 +22,7 @@ type element struct {
 	Priority  *uint8          `json:"priority"`
 	Depth     uint32          `json:"depth"`
 	Meta      json.RawMessage `json:"meta"`
-	Again     bool            `json:"again"`
+	Refetch   bool            `json:"again"`
 	Seed      *bool           `json:"seed"` // false: a link, that scope binds
 	Redirects uint8           `json:"redirects"`
 	Trail     string          `json:"trail"`            // of them
@@ -44,15 +44,15 @@ const (
 )
 
 // againAnew asks whoever reads an element for a request id of his own.
-const againAnew = "again"
+const refetchAnew = "again"
 
 // WantsID reports whether an element is to be fetched again under a request id
 // that its reader makes.
-func (it *FeedItem) WantsID() bool { return it.Again == againAnew }
+func (it *FeedItem) WantsID() bool { return it.Refetch == refetchAnew }
 
 // FeedItem is one readable element of a feed, ready to be admitted.
 type FeedItem struct {
-	Candidate        // seed standing; Again is set when the element asks for it, see WantsID
+	Candidate        // seed scope; Refetch is set when the element asks for it, see WantsID
 	HasPriority bool // Priority was given; else the crawl's rules decide
 }
 
@@ -91,7 +91,7 @@ func AppendElement(dst []byte, c *Candidate) []byte {
 	if c.From != "" {
 		dst = appendString(append(dst, `,"from":`...), c.From)
 	}
-	if c.Again != "" && !strings.HasPrefix(c.Again, sitemapRequest) {
+	if c.Refetch != "" && !strings.HasPrefix(c.Refetch, sitemapRequest) {
 		dst = append(dst, `,"again":true`...)
 	}
 	if c.Meta != "" {
@@ -133,7 +133,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// Element reads an element of a feed: a plain URL or a JSON object. Again is set
+// Element reads an element of a feed: a plain URL or a JSON object. Refetch is set
 // when asked for, and of sitemaps, see SitemapRequest.
 func (m *Maker) Element(text string) (FeedItem, error) {
 	e := element{URL: strings.TrimSpace(text)}
@@ -183,10 +183,10 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 		item.Priority, item.HasPriority = *e.Priority, true
 	}
 	switch {
-	case e.Again:
-		item.Again = againAnew
+	case e.Refetch:
+		item.Refetch = refetchAnew
 	case e.Sitemap:
-		item.Again = SitemapRequest(cmp.Or(e.SitemapOf, string(m.url.Host())))
+		item.Refetch = SitemapRequest(cmp.Or(e.SitemapOf, string(m.url.Host())))
 	}
 	return item, nil
 }

@@ -29,7 +29,7 @@ type Frontier interface {
 	Queue
 	Contents
 	Rules
-	Desk
+	Admin
 	Counts
 	Membership
 	Pages
@@ -95,8 +95,8 @@ type Rules interface {
 	SetRules(ctx context.Context, shard int, origins []OriginRules) error
 }
 
-// Desk is what an operator does to a crawl.
-type Desk interface {
+// Admin is what an operator does to a crawl.
+type Admin interface {
 	// Set applies change to the settings and raises their revision.
 	Set(ctx context.Context, change func(*Settings) error) (before, after *Settings, err error)
 	// Pause stops or resumes lending: of one shard, or of all when shard is negative.
@@ -109,9 +109,9 @@ type Desk interface {
 	DeadLetters(ctx context.Context, shard int, cause string, offset, count int64) ([]DeadLetter, error)
 	// DeadCounts is the number of dead letters by cause.
 	DeadCounts(ctx context.Context, shard int) (map[string]int64, error)
-	// Revive puts dead letters back at the end of their queues, as if they had never
+	// RetryDead puts dead letters back at the end of their queues, as if they had never
 	// failed, and returns how many were still there.
-	Revive(ctx context.Context, shard int, dead []DeadLetter) (int, error)
+	RetryDead(ctx context.Context, shard int, dead []DeadLetter) (int, error)
 	// DropDead forgets dead letters and returns how many were still there.
 	DropDead(ctx context.Context, shard int, dead []DeadLetter) (int, error)
 }
@@ -146,10 +146,10 @@ type Membership interface {
 // Pages hands out the page limit of a crawl, Settings.MaxPages, in pieces: a fleet
 // of any size ends at it, and nobody reads all shards for it.
 type Pages interface {
-	// HoldPages settles what a fetcher holds of the limit. It holds what it was
+	// ClaimPages settles what a fetcher holds of the limit. It holds what it was
 	// granted until it gives it back by wanting less; what a killed one held comes
 	// back in time.
-	HoldPages(context.Context, PageClaim) (PageGrant, error)
+	ClaimPages(context.Context, PageClaim) (PageGrant, error)
 }
 
 // PageClaim is what a fetcher says and wants of the page limit.
@@ -163,6 +163,6 @@ type PageClaim struct {
 
 // PageGrant is what a fetcher got.
 type PageGrant struct {
-	Held int64 // pages that it holds, the settled ones among them; fewer than it wants where little is left
-	Left int64 // pages of the limit that nobody holds
+	Granted int64 // pages that it holds, the settled ones among them; fewer than it wants where little is left
+	Left    int64 // pages of the limit that nobody holds
 }

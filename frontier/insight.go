@@ -19,11 +19,11 @@ type Insight interface {
 	// Entries reads up to count entries, EntriesMost at most, of one place of a site from offset on, in the
 	// order in which they are lent. Of a queue an offset below 0 counts from its end,
 	// -1 is the last.
-	Entries(ctx context.Context, shard int, at EntryPlace, offset, count int64) ([]Standing, error)
+	Entries(ctx context.Context, shard int, at EntryPlace, offset, count int64) ([]QueuedEntry, error)
 	// Knows says whether a shard knows a URL.
 	Knows(ctx context.Context, shard int, url canon.Fingerprint) (bool, error)
-	// Sums are what a shard summed up so far.
-	Sums(ctx context.Context, shard int) (*Sums, error)
+	// Counters reads the counters of a shard.
+	Counters(ctx context.Context, shard int) (*Counters, error)
 	// SampleSites names up to n sites of a shard that have work or are lent: those
 	// with the longest queues that Settle met, and some drawn by lot. all says that
 	// these are all there are.
@@ -49,14 +49,14 @@ type Place string
 const (
 	PlaceIdle   Place = "idle"  // without work
 	PlaceReady  Place = "ready" // has work, now or later
-	PlaceHeld   Place = "held"  // has work and is paused
+	PlacePaused Place = "held"  // has work and is paused
 	PlaceLeased Place = "leased"
 )
 
 // SiteState is what a shard keeps of one site.
 type SiteState struct {
 	Site        string
-	Met         bool // anything is kept of it
+	Known       bool // anything is kept of it
 	Place       Place
 	Class       int           // of a ready site
 	Due         time.Duration // until a ready or held site is due, below 0 = it was
@@ -65,7 +65,7 @@ type SiteState struct {
 	Why         string
 	Failures    int
 	Queued      [4]int64 // by class
-	Again       int64    // URLs that wait to be fetched again
+	Recrawls    int64    // URLs that wait to be fetched again
 	Waiting     int64
 	Lease       Lease         // of a lent one
 	Left        time.Duration // of its lease
@@ -76,7 +76,7 @@ type SiteState struct {
 	Admitted    int64 // counted while it has a cap
 	Override    string
 	Credentials string // as Visit has them; a secret
-	Tally       Tally
+	SiteTotals  SiteTotals
 	Dropped     *Drop // nil: no URL of it was
 }
 
@@ -111,8 +111,8 @@ const (
 	InVisit
 )
 
-// Standing is an entry where it stands.
-type Standing struct {
+// QueuedEntry is one entry of an EntryPlace.
+type QueuedEntry struct {
 	Entry
 	Left time.Duration // of a retry: until it may be tried
 }

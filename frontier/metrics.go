@@ -13,10 +13,10 @@ var shardGauges = []struct {
 	value func(*ShardStats) int64
 }{
 	{"seine_frontier_ready_sites", func(s *ShardStats) int64 { return s.Ready }},
-	{"seine_frontier_held_sites", func(s *ShardStats) int64 { return s.Held }},
+	{"seine_frontier_held_sites", func(s *ShardStats) int64 { return s.PausedReady }},
 	{"seine_frontier_leased_sites", func(s *ShardStats) int64 { return s.Leases }},
 	{"seine_frontier_queued_urls", func(s *ShardStats) int64 { return s.Queued }},
-	{"seine_frontier_again_urls", func(s *ShardStats) int64 { return s.Again }},
+	{"seine_frontier_again_urls", func(s *ShardStats) int64 { return s.Recrawls }},
 	{"seine_frontier_waiting_urls", func(s *ShardStats) int64 { return s.Waiting }},
 	{"seine_frontier_open_urls", func(s *ShardStats) int64 { return s.Open }},
 	{"seine_frontier_known_urls", func(s *ShardStats) int64 { return s.Known }},
@@ -25,8 +25,8 @@ var shardGauges = []struct {
 	{"seine_frontier_lost_urls", func(s *ShardStats) int64 { return s.Lost }},
 	{"seine_frontier_retried_urls", func(s *ShardStats) int64 { return s.Retried }},
 	{"seine_frontier_blocked_urls", func(s *ShardStats) int64 { return s.Blocked }},
-	{"seine_frontier_turned_away_urls", func(s *ShardStats) int64 { return s.Turned }},
-	{"seine_frontier_queue_cap_urls", func(s *ShardStats) int64 { return s.Memory.Bar }},
+	{"seine_frontier_turned_away_urls", func(s *ShardStats) int64 { return s.TurnedAway }},
+	{"seine_frontier_queue_cap_urls", func(s *ShardStats) int64 { return s.Memory.Cutoff }},
 	{"seine_frontier_memory_bytes", func(s *ShardStats) int64 { return s.Memory.Used }},
 	{"seine_frontier_memory_limit_bytes", func(s *ShardStats) int64 { return s.Memory.Limit }},
 	{"seine_frontier_paused", func(s *ShardStats) int64 { return flag(s.Paused) }},

@@ -16,14 +16,14 @@ import (
 type Operated interface {
 	Crawl
 	Admitter
-	Desk
+	Admin
 	Counts
 	Membership
 	Rules
 	Insight
-	// Met says whether a shard has to do with a site: URLs of it are queued, wait or
+	// KnowsSite says whether a shard has to do with a site: URLs of it are queued, wait or
 	// are lent, or it was fetched from within a day.
-	Met(ctx context.Context, shard int, site string) (bool, error)
+	KnowsSite(ctx context.Context, shard int, site string) (bool, error)
 	// Stopped lists the sites that Alter has paused or blocked, by name; one that is
 	// both comes twice.
 	Stopped(context.Context) ([]Stop, error)
@@ -133,7 +133,7 @@ func WalkDead(ctx context.Context, f Operated, filter DeadFilter, visit func(k i
 }
 
 // walkCause is WalkDead for the first left letters of one cause.
-func walkCause(ctx context.Context, f Desk, k int, cause string, left int64, filter DeadFilter, visited *int64, visit func(int, []DeadLetter) (int, error)) error {
+func walkCause(ctx context.Context, f Admin, k int, cause string, left int64, filter DeadFilter, visited *int64, visit func(int, []DeadLetter) (int, error)) error {
 	var batch []DeadLetter
 	for offset, full := int64(0), false; left > 0 && !full; {
 		page, err := f.DeadLetters(ctx, k, cause, offset, min(left, deadPage))

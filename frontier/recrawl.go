@@ -9,10 +9,10 @@ import (
 
 // Recrawl is how often a URL is fetched again: first after Min. What did not change
 // waits half as long again the next time, what did half as long, from Min to Max.
-type Recrawl struct{ Min, Max time.Duration }
+type RecrawlInterval struct{ Min, Max time.Duration }
 
 // String is the interval, or from which to which it is.
-func (r Recrawl) String() string {
+func (r RecrawlInterval) String() string {
 	if r.Min == r.Max {
 		return r.Min.String()
 	}
@@ -21,7 +21,7 @@ func (r Recrawl) String() string {
 
 // Next is when a URL is fetched again that was fetched now: last is from the last
 // fetch to this one as it was chosen, 0 when this is the first.
-func (r Recrawl) Next(last time.Duration, unchanged bool) time.Duration {
+func (r RecrawlInterval) Next(last time.Duration, unchanged bool) time.Duration {
 	switch {
 	case last <= 0:
 		last = r.Min
@@ -35,16 +35,16 @@ func (r Recrawl) Next(last time.Duration, unchanged bool) time.Duration {
 
 // ParseRecrawl reads REGEX=INTERVAL or REGEX=INTERVAL..MAX. Without MAX the interval
 // stays as it is.
-func ParseRecrawl(rule string) (*regexp.Regexp, Recrawl, error) {
-	bad := func(format string, args ...any) (*regexp.Regexp, Recrawl, error) {
-		return nil, Recrawl{}, fmt.Errorf("frontier: settings: recrawl %q "+format, append([]any{rule}, args...)...)
+func ParseRecrawl(rule string) (*regexp.Regexp, RecrawlInterval, error) {
+	bad := func(format string, args ...any) (*regexp.Regexp, RecrawlInterval, error) {
+		return nil, RecrawlInterval{}, fmt.Errorf("frontier: settings: recrawl %q "+format, append([]any{rule}, args...)...)
 	}
 	at := strings.LastIndexByte(rule, '=')
 	if at < 0 {
 		return bad("must be REGEX=INTERVAL or REGEX=INTERVAL..MAX, such as .=24h..720h")
 	}
 	from, to, bounded := strings.Cut(rule[at+1:], "..")
-	var r Recrawl
+	var r RecrawlInterval
 	var err error
 	if r.Min, err = time.ParseDuration(from); err != nil {
 		return bad("must end in an interval such as 24h: %w", err)
@@ -69,23 +69,23 @@ const maxRecrawl = 10 * 365 * 24 * time.Hour
 
 // Recrawler compiles rules of recrawl; the first that matches a URL counts. It is
 // nil when there are none.
-func Recrawler(rules []string) (func(url []byte) (r Recrawl, ok bool), error) {
+func Recrawler(rules []string) (func(url []byte) (r RecrawlInterval, ok bool), error) {
 	if len(rules) == 0 {
 		return nil, nil
 	}
-	expressions, intervals := make([]*regexp.Regexp, len(rules)), make([]Recrawl, len(rules))
+	expressions, intervals := make([]*regexp.Regexp, len(rules)), make([]RecrawlInterval, len(rules))
 	for i, text := range rules {
 		var err error
 		if expressions[i], intervals[i], err = ParseRecrawl(text); err != nil {
 			return nil, err
 		}
 	}
-	return func(url []byte) (Recrawl, bool) {
+	return func(url []byte) (RecrawlInterval, bool) {
 		for i, re := range expressions {
 			if re.Match(url) {
 				return intervals[i], true
 			}
 		}
-		return Recrawl{}, false
+		return RecrawlInterval{}, false
 	}, nil
 }

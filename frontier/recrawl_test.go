@@ -7,7 +7,7 @@ import (
 )
 
 func TestRecrawlIntervals(t *testing.T) {
-	r := Recrawl{Min: time.Hour, Max: 5 * time.Hour}
+	r := RecrawlInterval{Min: time.Hour, Max: 5 * time.Hour}
 	var got []time.Duration
 	last := time.Duration(0)
 	for _, unchanged := range []bool{true, true, true, true, true, false, false, false, true} {
@@ -20,10 +20,10 @@ func TestRecrawlIntervals(t *testing.T) {
 			t.Fatalf("intervals are %v, want %v", got, want)
 		}
 	}
-	if fixed := (Recrawl{Min: time.Hour, Max: time.Hour}); fixed.Next(time.Hour, true) != time.Hour || fixed.Next(time.Hour, false) != time.Hour {
+	if fixed := (RecrawlInterval{Min: time.Hour, Max: time.Hour}); fixed.Next(time.Hour, true) != time.Hour || fixed.Next(time.Hour, false) != time.Hour {
 		t.Error("an interval without a longest one does not stay")
 	}
-	if got := (Recrawl{Min: time.Hour, Max: 2 * time.Hour}).Next(100*time.Hour, false); got != 2*time.Hour {
+	if got := (RecrawlInterval{Min: time.Hour, Max: 2 * time.Hour}).Next(100*time.Hour, false); got != 2*time.Hour {
 		t.Errorf("after the rule changed: %v", got)
 	}
 }
@@ -33,7 +33,7 @@ func TestRecrawlRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for url, want := range map[string]Recrawl{
+	for url, want := range map[string]RecrawlInterval{
 		"https://a.example/?a=b":    {10 * time.Minute, 10 * time.Minute},
 		"https://a.example/news/1":  {time.Hour, 24 * time.Hour},
 		"https://a.example/other/1": {24 * time.Hour, 24 * time.Hour},

@@ -28,7 +28,7 @@ type Admitter interface {
 // SeedConfig says how a Seeder admits.
 type SeedConfig struct {
 	Batch    int                       // candidates a call, default 500
-	Again    string                    // request id: known URLs are queued once more; "" = not
+	Refetch  string                    // request id: known URLs are queued once more; "" = not
 	OnWait   func(why error, left int) // called before each pause, once at a time; why is ErrFull or ErrNotAcked
 	MinPause time.Duration             // first pause when Redis is full, default 100 ms, doubled up to MaxPause
 	MaxPause time.Duration             // default 10 s
@@ -105,14 +105,14 @@ type BadSeed struct {
 	Err  error // of canon
 }
 
-// Error shows the text as Shown does.
-func (e *BadSeed) Error() string { return fmt.Sprintf("frontier: seed %s: %v", Shown(e.Text), e.Err) }
+// Error shows the text as LogText does.
+func (e *BadSeed) Error() string { return fmt.Sprintf("frontier: seed %s: %v", LogText(e.Text), e.Err) }
 func (e *BadSeed) Unwrap() error { return e.Err }
 
 // Add takes one text: a URL, or a JSON object in the form of an element of a
 // feed, which keeps the depth, class, meta and standing that it names. A
 // *BadSeed error concerns this text alone; any other ends the seeding.
-func (s *Seeder) Add(ctx context.Context, text string) error {
+func (s *Seeder) AddText(ctx context.Context, text string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -123,8 +123,8 @@ func (s *Seeder) Add(ctx context.Context, text string) error {
 		return &BadSeed{text, err}
 	}
 	c := item.Candidate
-	if item.WantsID() || s.cfg.Again != "" {
-		c.Again = cmp.Or(s.cfg.Again, s.again)
+	if item.WantsID() || s.cfg.Refetch != "" {
+		c.Refetch = cmp.Or(s.cfg.Refetch, s.again)
 	}
 	if !item.HasPriority {
 		c.Priority, _ = s.classify([]byte(c.URL))
@@ -270,7 +270,7 @@ func (s *Seeder) note(ctx context.Context, k int, batch []Candidate, verdicts []
 	for i := range batch {
 		e := batch[i].Entry()
 		if *noted < SeedsKept && verdicts[i] == Admitted && e.Begins() {
-			urls = append(urls, ShownURL(batch[i].URL))
+			urls = append(urls, LogURL(batch[i].URL))
 			*noted++
 		}
 	}

@@ -42,7 +42,7 @@ func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Ve
 			return fmt.Errorf("%s is not of shard %d", c.URL, k)
 		case strings.HasSuffix(c.URL, "/7") != (c.Priority == 3):
 			return fmt.Errorf("%s is of class %d", c.URL, c.Priority)
-		case r.known[c.URL+c.Again]:
+		case r.known[c.URL+c.Refetch]:
 			verdicts[i] = Seen
 		case r.full > 0 && i%2 == 1:
 			verdicts[i] = Full
@@ -52,7 +52,7 @@ func (r *roomy) Admit(_ context.Context, k int, batch []Candidate, verdicts []Ve
 			r.refused[c.URL] = true
 		default:
 			verdicts[i] = Admitted
-			r.known[c.URL+c.Again] = true
+			r.known[c.URL+c.Refetch] = true
 		}
 	}
 	r.full--
@@ -70,12 +70,12 @@ func TestSeederLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 101 {
-		if err := s.Add(t.Context(), fmt.Sprintf("http://s%d.example/%d", i%7, i)); err != nil {
+		if err := s.AddText(t.Context(), fmt.Sprintf("http://s%d.example/%d", i%7, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var bad *BadSeed
-	if err := s.Add(t.Context(), "mailto:x"); !errors.As(err, &bad) || !errors.Is(err, canon.ErrNotCrawlable) {
+	if err := s.AddText(t.Context(), "mailto:x"); !errors.As(err, &bad) || !errors.Is(err, canon.ErrNotCrawlable) {
 		t.Error(err)
 	}
 	for _, v := range []string{"2", `"1"`, "0"} {
@@ -83,7 +83,7 @@ func TestSeederLosesNothing(t *testing.T) {
 			t.Errorf("version %s: %v", v, err)
 		}
 	}
-	if err := s.Add(t.Context(), `{"v":1,"url":"http://s0.example/0"}`); err != nil {
+	if err := s.AddText(t.Context(), `{"v":1,"url":"http://s0.example/0"}`); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Flush(t.Context()); err != nil {
@@ -121,18 +121,18 @@ func TestLongSeeds(t *testing.T) {
 	url := func(n int) string { return "http://s.example/" + strings.Repeat("x", n-len("http://s.example/")) }
 	meta := `{"m":"` + strings.Repeat("y", 16000) + `"}`
 	for _, text := range []string{url(65536), fmt.Sprintf(`{"url":%q,"referrer":%q,"from":%q,"redirects":1,"meta":%s}`, url(65535), url(65535), url(65535), meta)} {
-		if err := s.Add(t.Context(), text); err != nil {
+		if err := s.AddText(t.Context(), text); err != nil {
 			t.Errorf("%d bytes: %.200s", len(text), err)
 		}
 	}
 	for most, n := range map[int]int{65536: 65537, 2048: 2049, 0: 8193} {
 		r.maxURL = most
 		for _, text := range []string{url(n), `{"url":"` + url(n) + `"}`} {
-			if err := s.Add(t.Context(), text); !errors.Is(err, canon.ErrTooLong) {
+			if err := s.AddText(t.Context(), text); !errors.Is(err, canon.ErrTooLong) {
 				t.Errorf("--max-url %d, %d bytes: %v", most, n, err)
 			}
 		}
-		if err := s.Add(t.Context(), url(n)); most < 65536 && !strings.Contains(err.Error(), fmt.Sprintf("it has %d bytes, and the crawl takes %d (--max-url)", n, r.Settings().LongestURL())) {
+		if err := s.AddText(t.Context(), url(n)); most < 65536 && !strings.Contains(err.Error(), fmt.Sprintf("it has %d bytes, and the crawl takes %d (--max-url)", n, r.Settings().LongestURL())) {
 			t.Error(err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestSeederEndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		if err := s.Add(ctx, fmt.Sprintf("http://s.example/%d", i)); err != nil {
+		if err := s.AddText(ctx, fmt.Sprintf("http://s.example/%d", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestSeederRepeatsWhatIsNotAcked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		if err := s.Add(t.Context(), fmt.Sprintf("http://s.example/%d", i)); err != nil {
+		if err := s.AddText(t.Context(), fmt.Sprintf("http://s.example/%d", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -205,7 +205,7 @@ func TestElementComesBack(t *testing.T) {
 			}
 			want.Seed, want.Priority, want.Depth, want.Redirects, want.Waits = seed, uint8(i), uint32(i*1000), uint8(i), true
 			if i > 0 {
-				want.Trail = want.Trail.Add(want.Fingerprint)
+				want.Trail = want.Trail.AddHop(want.Fingerprint)
 			}
 			if seed {
 				want.Meta = `{"k":["\"",1]}`
@@ -218,7 +218,7 @@ func TestElementComesBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(s.Add(t.Context(), strings.TrimSpace(string(line))), s.Flush(t.Context())); err != nil {
+			if err := errors.Join(s.AddText(t.Context(), strings.TrimSpace(string(line))), s.Flush(t.Context())); err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}
 			if len(k.all) != 1 || k.all[0] != want {
@@ -228,8 +228,8 @@ func TestElementComesBack(t *testing.T) {
 				t.Errorf("no line: %q", line)
 			}
 			again := want
-			again.Again = "x"
-			if _, err := s.maker.Make(raw); err != nil || s.Add(t.Context(), string(AppendElement(nil, &again))) != nil || s.Flush(t.Context()) != nil || k.all[1].Again == "" {
+			again.Refetch = "x"
+			if _, err := s.maker.Make(raw); err != nil || s.AddText(t.Context(), string(AppendElement(nil, &again))) != nil || s.Flush(t.Context()) != nil || k.all[1].Refetch == "" {
 				t.Errorf("a wish to be fetched again is lost: %+v", k.all)
 			}
 		}
@@ -262,7 +262,7 @@ func TestSeederBesideASilentShard(t *testing.T) {
 	}
 	const n = 5000
 	for i := range n {
-		if err := s.Add(t.Context(), fmt.Sprintf("http://s%d.example/x%d", i%70, i)); err != nil {
+		if err := s.AddText(t.Context(), fmt.Sprintf("http://s%d.example/x%d", i%70, i)); err != nil {
 			t.Fatal(err)
 		}
 	}

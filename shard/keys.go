@@ -59,8 +59,8 @@ func (k Keys) Probing() string { return k.prefix + "probing" }
 // lent, by the time they are due.
 func (k Keys) Ready(class int) string { return k.prefix + "ready:" + strconv.Itoa(class) }
 
-// Held is a zset: paused sites with work.
-func (k Keys) Held() string { return k.prefix + "held" }
+// PausedReady is a zset: paused sites with work.
+func (k Keys) PausedReady() string { return k.prefix + "held" }
 
 // Paused is a hash: per paused site when and why. It lists; what counts is in s.
 func (k Keys) Paused() string { return k.prefix + "paused" }
@@ -82,13 +82,13 @@ func (k Keys) Queue(site string, class int) string {
 // Wait is a zset: retries of one site by the time they may run.
 func (k Keys) Wait(site string) string { return k.prefix + "w:" + site }
 
-// Again is a zset: URLs of one site that are fetched again, by the time that is due.
-func (k Keys) Again(site string) string { return k.prefix + "a:" + site }
+// Recrawls is a zset: URLs of one site that are fetched again, by the time that is due.
+func (k Keys) Recrawls(site string) string { return k.prefix + "a:" + site }
 
-// Kept is a hash: the entries of the URLs in Again.
-func (k Keys) Kept(site string) string { return k.prefix + "e:" + site }
+// RecrawlEntries is a hash: the entries of the URLs in Recrawls.
+func (k Keys) RecrawlEntries(site string) string { return k.prefix + "e:" + site }
 
-// AppendSite appends Site, the Queues, Wait, Again and Kept of one site: parts of one
+// AppendSite appends Site, the Queues, Wait, Recrawls and RecrawlEntries of one site: parts of one
 // text, for nearly every call has those of many sites.
 func (k Keys) AppendSite(keys []string, site string) []string {
 	var text strings.Builder
@@ -120,8 +120,8 @@ func (k Keys) Visit(token string) string { return k.prefix + "v:" + token }
 // Dead is a list: dead letters of one cause.
 func (k Keys) Dead(cause string) string { return k.prefix + "dead:" + cause }
 
-// Sums is a hash of counters, for reports.
-func (k Keys) Sums() string { return k.prefix + "sums" }
+// Counters is a hash of counters, for reports.
+func (k Keys) Counters() string { return k.prefix + "sums" }
 
 // Seeds is a hash: what became of the first seeds, by URL without credentials.
 func (k Keys) Seeds() string { return k.prefix + "seeds" }

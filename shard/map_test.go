@@ -121,7 +121,7 @@ func TestKeysShareASlot(t *testing.T) {
 	m := shard.NewMap(24)
 	for k := range m.Len() {
 		keys := shard.KeysOf("news", m.Tag(k))
-		names := []string{keys.Meta(), keys.Stats(), keys.Filter(0), keys.Filter(12), keys.FilterKey(12, 1), keys.FilterKey(1, 21), keys.Held(), keys.Leases(), keys.Ready(0), keys.Ready(3),
+		names := []string{keys.Meta(), keys.Stats(), keys.Filter(0), keys.Filter(12), keys.FilterKey(12, 1), keys.FilterKey(1, 21), keys.PausedReady(), keys.Leases(), keys.Ready(0), keys.Ready(3),
 			keys.Site("example.com"), keys.Site("{x}"), keys.Queue("example.com", 2), keys.Wait("[::1]"), keys.Visit("token"),
 			keys.Dead("http"), keys.Rules("example.com")}
 		seen := make(map[string]bool)
@@ -174,7 +174,7 @@ func BenchmarkOf(b *testing.B) {
 func TestAppendSite(t *testing.T) {
 	k := shard.KeysOf("crawl", "1.3")
 	for _, site := range []string{"", "a.example", "[::1]", strings.Repeat("long", 100)} {
-		want := []string{"before", k.Site(site), k.Queue(site, 0), k.Queue(site, 1), k.Queue(site, 2), k.Queue(site, 3), k.Wait(site), k.Again(site), k.Kept(site)}
+		want := []string{"before", k.Site(site), k.Queue(site, 0), k.Queue(site, 1), k.Queue(site, 2), k.Queue(site, 3), k.Wait(site), k.Recrawls(site), k.RecrawlEntries(site)}
 		if got := k.AppendSite([]string{"before"}, site); !slices.Equal(got, want) {
 			t.Errorf("keys %q of site %q, want %q", got, site, want)
 		}

@@ -149,7 +149,7 @@ func (p *part) drain(ctx context.Context, to int64) error {
 func (p *part) settle(ctx context.Context, visits []frontier.Visit) error {
 	list := make([]frontier.Settlement, 0, len(visits))
 	for _, v := range visits {
-		s := frontier.Settlement{Lease: v.Lease, Outcomes: make([]frontier.Outcome, len(v.Items)), Free: &frontier.Release{Delay: time.Second}}
+		s := frontier.Settlement{Lease: v.Lease, Outcomes: make([]frontier.Outcome, len(v.Items)), Release: &frontier.Release{Delay: time.Second}}
 		for i, it := range v.Items {
 			s.Outcomes[i] = frontier.Outcome{Index: it.Index, Kind: frontier.Done, Facts: &fetched}
 		}

@@ -245,8 +245,8 @@ func (b *bench) memory(ctx context.Context) error {
 	for _, p := range b.parts {
 		node, keys := b.master(p.shard), b.f.Keys(p.shard)
 		for kind, list := range map[string][]string{
-			"ready, leases":      {keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held(), keys.Leases()},
-			"counts and reports": {keys.Meta(), keys.Stats(), keys.Sums(), keys.Seeds(), keys.Probes(), keys.Top("pages"), keys.Top("dead"), keys.Top("queued")},
+			"ready, leases":      {keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.PausedReady(), keys.Leases()},
+			"counts and reports": {keys.Meta(), keys.Stats(), keys.Counters(), keys.Seeds(), keys.Probes(), keys.Top("pages"), keys.Top("dead"), keys.Top("queued")},
 		} {
 			if err := sizes(ctx, node, list, func(_ int, bytes float64) { kinds[kind] += bytes }); err != nil {
 				return err

@@ -123,7 +123,7 @@ func aboveMark(t *testing.T, flags ...string) string {
 		t.Fatal(err)
 	}
 	s := stats[0]
-	if huge := s.Known - 2 - 2*3 - 1; huge < 200 || huge > 500 || s.Turned != 2000-huge || s.Done != s.Known {
+	if huge := s.Known - 2 - 2*3 - 1; huge < 200 || huge > 500 || s.TurnedAway != 2000-huge || s.Done != s.Known {
 		t.Errorf("%d links of the huge site were admitted, %+v", huge, s)
 	}
 	if text := s.Pressure(&settings); !strings.Contains(text, "links to queues of") {

@@ -44,7 +44,7 @@ func (g *grammar) open(env *boot.Env) (*fetcher.Fetcher, error) {
 // nameState says where a crawl in this process is kept. A directory without one is
 // a mistake unless there are seeds.
 func (g *grammar) nameState(env *boot.Env, cfg *fetcher.Config) error {
-	if cfg.State = g.State; g.State == "" || memory.Holds(g.State) {
+	if cfg.State = g.State; g.State == "" || memory.HasCrawl(g.State) {
 		return nil
 	}
 	if !g.SeedFlags.Any() {

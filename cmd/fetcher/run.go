@@ -327,7 +327,7 @@ func (g *grammar) somethingToDo(env *boot.Env, f *fetcher.Fetcher) error {
 	}
 	var known int64
 	for _, s := range stats {
-		if s.Queued+s.Waiting+s.Again+s.Open > 0 {
+		if s.Queued+s.Waiting+s.Recrawls+s.Open > 0 {
 			return nil
 		}
 		known += s.Known

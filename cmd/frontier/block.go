@@ -67,7 +67,7 @@ func setBlock(env *boot.Env, g *cli, text, reason string, blocked bool) error {
 		if err != nil {
 			return err
 		}
-		met, err := f.Met(ctx, frontier.ShardOf(f, site), site)
+		met, err := f.KnowsSite(ctx, frontier.ShardOf(f, site), site)
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func showChecked(w io.Writer, r *memory.Checked) {
 	fmt.Fprintln(w)
 	row(w, "SHARD", "KNOWN", "QUEUED", "WAITING", "AGAIN", "DONE", "DEAD")
 	for k, s := range r.Shards {
-		row(w, k, s.Known, s.Queued, s.Waiting, s.Again, s.Done, s.Dead)
+		row(w, k, s.Known, s.Queued, s.Waiting, s.Recrawls, s.Done, s.Dead)
 	}
 	for _, text := range r.Faults {
 		fmt.Fprintln(w, text)

@@ -112,7 +112,7 @@ func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 		out.SetEscapeHTML(false)
 		_, err = frontier.WalkDead(ctx, f, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
 			for _, d := range batch {
-				l := letter{k, frontier.ShownURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth, json.RawMessage(d.Meta)}
+				l := letter{k, frontier.LogURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth, json.RawMessage(d.Meta)}
 				if err := g.showLetter(env.Out, out, l); err != nil {
 					return 0, err
 				}
@@ -160,7 +160,7 @@ type deadRetryCmd struct{ choice }
 
 // Run queues letters once more.
 func (c *deadRetryCmd) Run(env *boot.Env, g *cli) error {
-	return c.take(env, g, "retried", frontier.Operated.Revive)
+	return c.take(env, g, "retried", frontier.Operated.RetryDead)
 }
 
 type deadDropCmd struct {

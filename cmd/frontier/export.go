@@ -68,8 +68,8 @@ func (c *exportCmd) Run(env *boot.Env, g *cli) error {
 		if t.Leases > 0 {
 			env.Log.Warn("visits were out: links of pages that were fetched meanwhile may be missing; pause the crawl and wait until none is for an export that has all", "visits", t.Leases)
 		}
-		if t.Again > 0 {
-			env.Log.Warn("URLs that wait to be fetched again are done, and not in the export", "again", t.Again)
+		if t.Recrawls > 0 {
+			env.Log.Warn("URLs that wait to be fetched again are done, and not in the export", "again", t.Recrawls)
 		}
 		return errors.Join(partial, g.answer(env, left, func(w io.Writer) {
 			row(w, "queued", left.Queued)
@@ -91,7 +91,7 @@ func (c *exportCmd) write(ctx context.Context, f frontier.Operated, w io.Writer)
 			e.Credentials = ""
 			for _, url := range []*string{&e.URL, &e.Referrer, &e.From} {
 				if strings.Contains(*url, "@") {
-					*url = frontier.ShownURL(*url)
+					*url = frontier.LogURL(*url)
 				}
 			}
 			e.Text = frontier.HideCredentials(e.Text)

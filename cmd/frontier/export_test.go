@@ -116,7 +116,7 @@ func stir(t *testing.T, f frontier.Frontier) (dead, waiting int) {
 			default:
 				continue
 			}
-			settle = append(settle, frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{o}, Free: &frontier.Release{}})
+			settle = append(settle, frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{o}, Release: &frontier.Release{}})
 		}
 		if _, err := f.Settle(t.Context(), k, settle); err != nil {
 			t.Fatal(err)

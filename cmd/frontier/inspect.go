@@ -75,7 +75,7 @@ func addHeader(doc *extract.Doc, name, value string) {
 func parse(text string) (*canon.URL, error) {
 	url := new(canon.URL)
 	if err := canon.NewParser(canon.Config{}).Parse(url, []byte(text)); err != nil {
-		return nil, boot.Usage("%s: %w", frontier.Shown(text), err)
+		return nil, boot.Usage("%s: %w", frontier.LogText(text), err)
 	}
 	return url, nil
 }

@@ -300,7 +300,7 @@ func bury(t *testing.T, f *redis.Frontier, causes map[string]string) {
 			t.Fatal(err)
 		}
 		for _, v := range visits {
-			s := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			s := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, item := range v.Items {
 				s.Outcomes = append(s.Outcomes, frontier.Outcome{Index: item.Index, Kind: frontier.Dead, Cause: causes[item.URL], Text: "no \x1b[31mluck"})
 				buried++

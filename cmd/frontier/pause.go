@@ -66,7 +66,7 @@ func (t *target) apply(ctx context.Context, f frontier.Operated, reason string, 
 			return "", "", false, err
 		}
 		k := frontier.ShardOf(f, site)
-		met, err := f.Met(ctx, k, site)
+		met, err := f.KnowsSite(ctx, k, site)
 		if err != nil {
 			return "", "", false, err
 		}

@@ -125,14 +125,14 @@ func (c *planCmd) from(env *boot.Env, g *cli, asked *plan.Asked) error {
 			}
 		}
 		set(&asked.Pages, t.Done+t.Queued+t.Waiting+t.Open)
-		sites, err := allSites(ctx, f, t.Ready+t.Held+t.Leases)
+		sites, err := allSites(ctx, f, t.Ready+t.PausedReady+t.Leases)
 		if err != nil {
 			return err
 		}
 		set(&asked.Sites, sites)
 		set(&asked.Known, t.Known)
 		set(&asked.Queued, t.Queued)
-		set(&asked.Again, t.Again)
+		set(&asked.Again, t.Recrawls)
 		return nil
 	})
 }
@@ -142,12 +142,12 @@ func (c *planCmd) from(env *boot.Env, g *cli, asked *plan.Asked) error {
 func allSites(ctx context.Context, f *redis.Frontier, work int64) (int64, error) {
 	asked := int64(0)
 	err := frontier.EachShard(ctx, f, nil, func(k int) error {
-		sums, err := f.Sums(ctx, k)
+		sums, err := f.Counters(ctx, k)
 		if err != nil {
 			return err
 		}
 		for name, n := range sums.Counts {
-			if strings.HasPrefix(name, frontier.SumSite) {
+			if strings.HasPrefix(name, frontier.CounterSite) {
 				asked += n
 			}
 		}

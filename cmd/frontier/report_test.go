@@ -42,7 +42,7 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 		t.Helper()
 		v := lend(t, f, site, len(outcomes))
 		free := &frontier.Release{Delay: 3 * time.Second, Remain: time.Hour, Why: "adaptive", Failures: 1}
-		settled, err := f.Settle(t.Context(), frontier.ShardOf(f, site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Free: free}})
+		settled, err := f.Settle(t.Context(), frontier.ShardOf(f, site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Release: free}})
 		if err != nil || slices.Contains(settled[0], false) {
 			t.Fatal(settled, err)
 		}
@@ -62,8 +62,8 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 		Retries: []ask.Count{{Name: "timeout", URLs: 1}},
 		Sites:   []ask.Count{{Name: "2xx", URLs: 1}, {Name: "timeout", URLs: 1}},
 		Links:   ask.Links{Found: 10, Duplicates: 4, Refused: []ask.Count{{Name: "scope", URLs: 2}}},
-		Seeds: ask.Seeds{Total: 2, Whole: true, Fates: []ask.Count{{Name: "200", URLs: 1}, {Name: "status", URLs: 1}},
-			List: []ask.Seed{{URL: "http://b.example/", Fate: "status"}, {URL: "http://b.example/2", Fate: "waiting: timeout"}, {URL: "http://a.example/", Fate: "200"}}, Left: 1},
+		Seeds: ask.Seeds{Total: 2, Whole: true, Outcomes: []ask.Count{{Name: "200", URLs: 1}, {Name: "status", URLs: 1}},
+			List: []ask.Seed{{URL: "http://b.example/", Outcome: "status"}, {URL: "http://b.example/2", Outcome: "waiting: timeout"}, {URL: "http://a.example/", Outcome: "200"}}, Left: 1},
 		Largest: []ask.Top{{Site: "a.example", Count: 1}},
 		Deadest: []ask.Top{{Site: "b.example", Count: 1}},
 	}

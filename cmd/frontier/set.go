@@ -68,8 +68,8 @@ func warnOfDone(ctx context.Context, env *boot.Env, f frontier.Operated) error {
 	if err != nil {
 		return err
 	}
-	if t := frontier.Total(stats); t.Done-t.Renewed > t.Again {
-		env.Log.Warn("pages that were fetched before a rule matched them are not fetched again by it; queue them with frontier seed --again", "pages", t.Done-t.Renewed-t.Again)
+	if t := frontier.Total(stats); t.Done-t.Recrawled > t.Recrawls {
+		env.Log.Warn("pages that were fetched before a rule matched them are not fetched again by it; queue them with frontier seed --again", "pages", t.Done-t.Recrawled-t.Recrawls)
 	}
 	return nil
 }

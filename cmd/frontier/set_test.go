@@ -30,7 +30,7 @@ func TestSetRecrawlSaysWhatItDoesNotReach(t *testing.T) {
 	d.ok("seed --seed http://a.example/1 --seed http://a.example/2 --seed http://a.example/3 --crawl old", "admitted 3")
 	f := d.open("old")
 	visit := lend(t, f, "a.example", 2)
-	if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: visit.Lease, Free: &frontier.Release{}, Outcomes: []frontier.Outcome{
+	if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: visit.Lease, Release: &frontier.Release{}, Outcomes: []frontier.Outcome{
 		{Index: visit.Items[0].Index, Kind: frontier.Done}, {Index: visit.Items[1].Index, Kind: frontier.Done}}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (c *shardsCmd) Run(env *boot.Env, g *cli) error {
 				if m := p.Memory; m.Limit > 0 {
 					memory = fmt.Sprintf("%.1f%%", 100*float64(m.Used)/float64(m.Limit))
 				}
-				row(w, p.Shard, p.Slot, p.Master, p.Ready+p.Held+p.Leases, p.Queued, p.Open, p.FilterItems,
+				row(w, p.Shard, p.Slot, p.Master, p.Ready+p.PausedReady+p.Leases, p.Queued, p.Open, p.FilterItems,
 					fmt.Sprintf("%.1f%%", 100*p.FilterFill), boot.Bytes(uint64(p.FilterBytes)), memory, state)
 			}
 		})

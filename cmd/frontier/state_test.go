@@ -83,7 +83,7 @@ func verbsOn(t *testing.T, d *desk, dir string) {
 	d.refused(2, "bloom info"+at, "--state: this verb is for crawls in Redis")
 	d.refused(2, "stats --crawl x"+at, "--crawl is for a crawl in Redis")
 	var r frontier.Report
-	if d.json(&r, "stats"+at); r.Total.Known != 4 || r.Total.Revived != 1 || r.Total.Blocked != 1 || r.Paused != 1 || r.Blocked != 0 || r.Settings.Delay != 3*time.Second {
+	if d.json(&r, "stats"+at); r.Total.Known != 4 || r.Total.RetriedDead != 1 || r.Total.Blocked != 1 || r.Paused != 1 || r.Blocked != 0 || r.Settings.Delay != 3*time.Second {
 		t.Errorf("%+v", r)
 	}
 }
@@ -114,7 +114,7 @@ func giveUp(t *testing.T, f *memory.Frontier, url string) {
 		if v.Items[0].URL == url {
 			o.Kind, o.Cause, o.Text = frontier.Dead, "timeout", "too slow"
 		}
-		settle = append(settle, frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{o}, Free: &frontier.Release{}})
+		settle = append(settle, frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{o}, Release: &frontier.Release{}})
 	}
 	if settled, err := f.Settle(t.Context(), 0, settle); err != nil {
 		t.Fatal(fmt.Sprint(settled), err)

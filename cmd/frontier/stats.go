@@ -110,16 +110,16 @@ func showReport(w io.Writer, r *frontier.Report) {
 	row(w, "done", t.Done)
 	row(w, "queued", t.Queued)
 	row(w, "waiting", fmt.Sprintf("%d for a retry", t.Waiting))
-	if len(r.Settings.Recrawl) > 0 || t.Again > 0 {
-		row(w, "again", fmt.Sprintf("%s to be fetched again; %d were so far", boot.Number(t.Again, "URL"), t.Renewed))
+	if len(r.Settings.RecrawlInterval) > 0 || t.Recrawls > 0 {
+		row(w, "again", fmt.Sprintf("%s to be fetched again; %d were so far", boot.Number(t.Recrawls, "URL"), t.Recrawled))
 	}
 	if t.Forgone > 0 {
 		row(w, "forgone", boot.Number(t.Forgone, "URL")+" not fetched again, for their sites have too many that are")
 	}
 	row(w, "in flight", fmt.Sprintf("%d URLs in %d visits", t.Open, t.Leases))
 	row(w, "known URLs", t.Known)
-	if t.Turned > 0 {
-		row(w, "turned away", fmt.Sprintf("%d links, for want of memory", t.Turned))
+	if t.TurnedAway > 0 {
+		row(w, "turned away", fmt.Sprintf("%d links, for want of memory", t.TurnedAway))
 	}
 	for _, gone := range []struct {
 		name string
@@ -134,12 +134,12 @@ func showReport(w io.Writer, r *frontier.Report) {
 			row(w, gone.name, boot.Number(gone.n, "URL")+" "+gone.why)
 		}
 	}
-	row(w, "sites", fmt.Sprintf("%d ready, %d leased; %d paused, %d of them with URLs queued; %d blocked", t.Ready, t.Leases, r.Paused, t.Held, r.Blocked))
+	row(w, "sites", fmt.Sprintf("%d ready, %d leased; %d paused, %d of them with URLs queued; %d blocked", t.Ready, t.Leases, r.Paused, t.PausedReady, r.Blocked))
 	if r.Feed >= 0 {
 		row(w, "feed", fmt.Sprintf("%d elements wait", r.Feed))
 	}
 	row(w, "retried", fmt.Sprintf("%d fetches, %d URLs came back from lost fetchers", t.Retried, t.Lost))
-	row(w, "dead", fmt.Sprintf("%d, %d revived, %d dropped", t.Dead, t.Revived, t.Dropped+t.Forgotten))
+	row(w, "dead", fmt.Sprintf("%d, %d revived, %d dropped", t.Dead, t.RetriedDead, t.Dropped+t.Forgotten))
 	for _, cause := range slices.Sorted(maps.Keys(r.Dead)) {
 		row(w, "  "+cause, r.Dead[cause])
 	}

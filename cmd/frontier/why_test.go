@@ -116,7 +116,7 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 		{Index: 3, Kind: frontier.Dead, Cause: "timeout", Text: "fetch: timeout: too slow"},
 	}
 	free := &frontier.Release{Delay: 7 * time.Second, Remain: time.Minute, Why: "adaptive", Failures: 2}
-	if _, err := f.Settle(ctx, k, []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Free: free}}); err != nil {
+	if _, err := f.Settle(ctx, k, []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Release: free}}); err != nil {
 		t.Fatal(err)
 	}
 	why("http://a.example/0", ask.StateDone, "fetched: it is known")
@@ -131,7 +131,7 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	d.ok("seed --seed http://c.example/1 --seed http://c.example/2"+at, "admitted 2")
 	v = lend(t, f, "c.example", 1)
 	free = &frontier.Release{Delay: time.Second, Why: "setting"}
-	if _, err := f.Settle(ctx, frontier.ShardOf(f, "c.example"), []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Free: free}}); err != nil {
+	if _, err := f.Settle(ctx, frontier.ShardOf(f, "c.example"), []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Release: free}}); err != nil {
 		t.Fatal(err)
 	}
 	d.ok("set --site c.example --delay 9s"+at, "9s")

@@ -111,7 +111,7 @@ func TestSitesAreDueAndCounted(t *testing.T) {
 	}
 	for _, visit := range visits {
 		facts := &frontier.Facts{Status: 200}
-		if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: visit.Lease, Free: &frontier.Release{Remain: 30 * time.Minute},
+		if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: visit.Lease, Release: &frontier.Release{Remain: 30 * time.Minute},
 			Outcomes: []frontier.Outcome{{Index: visit.Items[0].Index, Kind: frontier.Done, Facts: facts}}}}); err != nil {
 			t.Fatal(err)
 		}

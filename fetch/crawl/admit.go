@@ -399,7 +399,7 @@ func (a *admitter) apply(g *admitGroup) {
 		fresh, full = fresh || v == frontier.Admitted, full || v == frontier.Full
 	}
 	for i, v := range g.verdicts {
-		if (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Again == "" {
+		if (v == frontier.Admitted || v == frontier.Seen) && g.batch[i].Refetch == "" {
 			a.loop.crawler.known.Add(g.batch[i].Fingerprint, a.epoch)
 		}
 	}

@@ -268,7 +268,7 @@ func TestCookiesSettled(t *testing.T) {
 	})
 	r.seed("http://one.example/a", "http://one.example/b")
 	r.run()
-	if s := tap.first.Load(); s.Free != nil || s.Cookies == nil || !strings.Contains(*s.Cookies, "ok") || len(*s.Cookies) > 40 {
+	if s := tap.first.Load(); s.Release != nil || s.Cookies == nil || !strings.Contains(*s.Cookies, "ok") || len(*s.Cookies) > 40 {
 		t.Errorf("%+v", s)
 	}
 	if n := tap.with.Load(); n != 1 {

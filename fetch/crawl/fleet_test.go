@@ -666,9 +666,9 @@ type bookkeeper struct {
 	looks atomic.Int64 // at the counters
 }
 
-func (b *bookkeeper) HoldPages(_ context.Context, c frontier.PageClaim) (frontier.PageGrant, error) {
+func (b *bookkeeper) ClaimPages(_ context.Context, c frontier.PageClaim) (frontier.PageGrant, error) {
 	held := max(c.Settled, min(c.Want, b.held.Load()))
-	return frontier.PageGrant{Held: held, Left: max(0, b.held.Load()-held)}, nil
+	return frontier.PageGrant{Granted: held, Left: max(0, b.held.Load()-held)}, nil
 }
 
 func (b *bookkeeper) RecentStats(ctx context.Context) ([]frontier.ShardStats, error) {

@@ -158,7 +158,7 @@ func (cs *counters) countLinks(f *frontier.Facts) {
 // outcome counts one settled URL.
 func (cs *counters) outcome(o frontier.Outcome) {
 	switch o.Kind {
-	case frontier.Done, frontier.Again:
+	case frontier.Done, frontier.Recrawl:
 		cs.done.Inc()
 	case frontier.Dead:
 		cs.dead.Inc()

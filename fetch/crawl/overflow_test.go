@@ -135,7 +135,7 @@ func (r *rig) readBack(s *shelf, want string) {
 		if !strings.Contains(line, want) {
 			r.t.Errorf("a line without %s: %s", want, line)
 		}
-		if err := seeder.Add(r.t.Context(), line); err != nil {
+		if err := seeder.AddText(r.t.Context(), line); err != nil {
 			r.t.Fatal(err)
 		}
 	}
@@ -209,7 +209,7 @@ func TestOverflowFeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Again, c.Meta = "feed:1", `{"k":"v"}`
+	c.Refetch, c.Meta = "feed:1", `{"k":"v"}`
 	f := &fed{meddler: m, item: frontier.FeedItem{Candidate: c}}
 	r.cfg.Frontier = f
 	crawler := r.crawler()

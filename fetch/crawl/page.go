@@ -99,7 +99,7 @@ func (p *page) write(r *sink.Record) {
 }
 
 // outcomeNames are the kinds of outcome, as the log has them.
-var outcomeNames = [...]string{frontier.Done: "done", frontier.Retry: "retry", frontier.Dead: "dead", frontier.Requeue: "requeue", frontier.Again: "again"}
+var outcomeNames = [...]string{frontier.Done: "done", frontier.Retry: "retry", frontier.Dead: "dead", frontier.Requeue: "requeue", frontier.Recrawl: "again"}
 
 // logURL writes at level debug what became of a URL.
 func (v *visit) logURL(r *work.Result, item *frontier.Item) {

@@ -25,7 +25,7 @@ func (a *againTap) Settle(ctx context.Context, k int, list []frontier.Settlement
 	a.mu.Lock()
 	for _, s := range list {
 		for _, o := range s.Outcomes {
-			if o.Kind == frontier.Again {
+			if o.Kind == frontier.Recrawl {
 				a.waits[o.Next.URL] = append(a.waits[o.Next.URL], o.NotBefore)
 			}
 		}
@@ -43,7 +43,7 @@ func (a *againTap) of(url string) []time.Duration {
 // recrawling is a crawl whose pages are fetched again, which ends when it is told.
 func recrawling(t *testing.T, w *web, rules ...string) (*rig, *againTap) {
 	t.Helper()
-	r := newRig(t, w, func(s *frontier.Settings) { s.Recrawl, s.Robots = rules, "ignore" })
+	r := newRig(t, w, func(s *frontier.Settings) { s.RecrawlInterval, s.Robots = rules, "ignore" })
 	tap := &againTap{Frontier: r.queue, waits: make(map[string][]time.Duration)}
 	r.cfg.Frontier, r.cfg.ExitWhenDone = tap, false
 	return r, tap
@@ -137,7 +137,7 @@ func TestRecrawl(t *testing.T) {
 		t.Errorf("a link that a later fetch found was fetched %d times, want once", n)
 	}
 	s := r.stats()
-	if s.Dead != 0 || s.Again < 6 || s.Done != s.Known+s.Renewed-s.Queued-s.Open {
+	if s.Dead != 0 || s.Recrawls < 6 || s.Done != s.Known+s.Recrawled-s.Queued-s.Open {
 		t.Errorf("counts are %+v", s)
 	}
 	if n := metric(t, c, "seine_crawl_pages_unchanged_total"); n == "" || n == "0" {
@@ -152,7 +152,7 @@ func TestRecrawlOff(t *testing.T) {
 	r := newRig(t, w, nil)
 	r.seed("http://a.example/p0")
 	r.run()
-	if s := r.stats(); s.Done != 20 || s.Again+s.Waiting+s.Queued+s.Ready != 0 {
+	if s := r.stats(); s.Done != 20 || s.Recrawls+s.Waiting+s.Queued+s.Ready != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -210,7 +210,7 @@ func TestRecrawlSitemap(t *testing.T) {
 	})
 	w.rest(html())
 	r, _ := recrawling(t, w, `sitemap\.xml=50ms`, `/often=100ms..1h`, `.=1h..2h`)
-	r.admit("http://a.example/sitemap.xml", func(c *frontier.Candidate) { c.Sitemap, c.Again = true, frontier.SitemapRequest("a.example") })
+	r.admit("http://a.example/sitemap.xml", func(c *frontier.Candidate) { c.Sitemap, c.Refetch = true, frontier.SitemapRequest("a.example") })
 	c := r.crawler()
 	wait := r.start(c)
 	count := func(path string) int { return len(r.store.of("http://a.example/" + path)) }

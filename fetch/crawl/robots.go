@@ -425,7 +425,7 @@ func (w *worker) elsewhere(v *visit, url string) (r fetch.Reservation, ok bool, 
 		other, fp := w.Sites.Fingerprint(&w.Target)
 		delay := c.policy.Load().Settings.DelayOf(other.Name)
 		if e.slack *= 2; !e.asked { // else it was too late
-			e.asked, e.slack = true, min(max(delay, leastSlack), frontier.ReserveAgain)
+			e.asked, e.slack = true, min(max(delay, leastSlack), frontier.ReserveRetry)
 		}
 		e.slack = min(e.slack, mostSlack)
 		req := frontier.ReserveRequest{Site: other.Name, Delay: delay, Slack: e.slack, Ahead: visitSpan}

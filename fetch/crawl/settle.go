@@ -59,8 +59,8 @@ func (l *shardLoop) settle(ctx context.Context) {
 func (v *visit) settlement() frontier.Settlement {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := frontier.Settlement{Lease: v.lent.Lease, Outcomes: v.outcomes, Free: v.free}
-	if len(s.Outcomes) > 0 || s.Free != nil {
+	s := frontier.Settlement{Lease: v.lent.Lease, Outcomes: v.outcomes, Release: v.free}
+	if len(s.Outcomes) > 0 || s.Release != nil {
 		s.Cookies = v.cookies.Changed()
 	}
 	v.outcomes, v.free = nil, nil
@@ -85,7 +85,7 @@ func (l *shardLoop) applySettled(group []*visit, batch []frontier.Settlement, se
 		}
 		v.mu.Lock()
 		v.open -= len(batch[i].Outcomes)
-		if batch[i].Free != nil {
+		if batch[i].Release != nil {
 			v.freed = true
 			freed = true
 		}

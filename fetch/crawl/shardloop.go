@@ -108,7 +108,7 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	defer l.crawler.unreserve(want)
 	takes, patience := l.crawler.takes(want)
 	mark := l.leases.Mark(l.crawler.cfg.Elapsed(), l.checkEpoch())
-	req := frontier.TickRequest{Want: takes, Patience: patience, MaxExpired: maxExpired, Standing: standing, Then: l.then, Since: mark.At - l.thenAt}
+	req := frontier.TickRequest{Want: takes, Patience: patience, MaxExpired: maxExpired, QueuedEntry: standing, LastNow: l.then, Elapsed: mark.At - l.thenAt}
 	l.began = time.Now()
 	l.asking.Store(l.began.UnixMilli())
 	var held []*visit
@@ -131,12 +131,12 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	l.leases.Answered(mark, named)
 	l.unpark()
 	l.then, l.thenAt = reply.Now, mark.At
-	if took := time.Since(l.began); reply.Leapt > took {
-		l.crawler.cfg.Log.Warn("the clock of a shard's server was set forward, its time goes on from where it was", "shard", l.shard, "by", reply.Leapt)
+	if took := time.Since(l.began); reply.ClockJump > took {
+		l.crawler.cfg.Log.Warn("the clock of a shard's server was set forward, its time goes on from where it was", "shard", l.shard, "by", reply.ClockJump)
 	}
 	l.paused.Store(reply.Paused)
-	if reply.Behind >= standing {
-		l.crawler.cfg.Log.Warn("the clock of a shard's server was set back, its time goes on from where it was", "shard", l.shard, "by", reply.Behind)
+	if reply.Lag >= standing {
+		l.crawler.cfg.Log.Warn("the clock of a shard's server was set back, its time goes on from where it was", "shard", l.shard, "by", reply.Lag)
 	}
 	if reply.Rev != l.rev {
 		if err := l.crawler.refresh(ctx); err != nil {

@@ -312,7 +312,7 @@ func (c *Crawler) situation(at time.Time) situation {
 	}
 	if stats := c.stats.Load(); stats != nil {
 		for i := range *stats {
-			if (*stats)[i].Memory.Pressed {
+			if (*stats)[i].Memory.OverWatermark {
 				s.pressed++
 			}
 		}

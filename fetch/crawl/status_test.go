@@ -366,7 +366,7 @@ func TestPausedShardsAreSeen(t *testing.T) {
 	if got := crawler.Paused(); got != "the crawl is paused" {
 		t.Error(got)
 	}
-	stats := []frontier.ShardStats{{}, {Memory: frontier.Memory{Pressed: true}}, {}}
+	stats := []frontier.ShardStats{{}, {Memory: frontier.Memory{OverWatermark: true}}, {}}
 	crawler.stats.Store(&stats)
 	crawler.loops[2].asking.Store(time.Now().Add(-time.Hour).UnixMilli())
 	if s := crawler.situation(time.Now()); s.pressed != 1 || s.silent != 1 || s.full != 0 || s.shards != 3 || s.hasOverflow {

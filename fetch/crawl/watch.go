@@ -155,7 +155,7 @@ func (c *Crawler) holdPages(ctx context.Context) {
 	short, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	could := c.budget.MayStart()
-	grant, err := c.cfg.Frontier.HoldPages(short, claim)
+	grant, err := c.cfg.Frontier.ClaimPages(short, claim)
 	if err != nil {
 		c.fail(short, err)
 		return

@@ -76,9 +76,9 @@ func (w *asking) explainKnown(s *frontier.Settings) {
 		return
 	}
 	why := "fetched: it is known, and neither queued nor given up; records say what it was"
-	if again, err := frontier.Recrawler(s.Recrawl); err == nil && again != nil {
+	if again, err := frontier.Recrawler(s.RecrawlInterval); err == nil && again != nil {
 		switch r, ok := again(w.url.Fetch()); {
-		case ok && w.state.Again == 0 && w.state.Place != frontier.PlaceLeased:
+		case ok && w.state.Recrawls == 0 && w.state.Place != frontier.PlaceLeased:
 			why += "; --recrawl matches it, but nothing of its site waits to be fetched again: it was fetched before that rule. frontier seed --again queues it"
 		case ok && w.state.Place == frontier.PlaceReady:
 			why += fmt.Sprintf("; by --recrawl it is fetched again when its interval of %v is over, and its site is due in %v at the earliest", r, Span(max(0, w.state.Due)))
@@ -107,8 +107,8 @@ func (w *asking) explainUnknown(s *frontier.Settings) {
 		}
 	case c != nil && c.Cap > 0 && c.Admitted >= c.Cap:
 		w.conclude(StateCapped, fmt.Sprintf("not fetched: site %s has %d URLs of the %d that it may have", a.Site, c.Admitted, c.Cap))
-	case w.shard.Memory.Bar > 0 && queued(&w.state) >= w.shard.Memory.Bar:
-		w.conclude(StateUndiscovered, fmt.Sprintf("not known: links to queues of %d URLs or more are turned away for want of memory, and its site has %d", w.shard.Memory.Bar, queued(&w.state)))
+	case w.shard.Memory.Cutoff > 0 && queued(&w.state) >= w.shard.Memory.Cutoff:
+		w.conclude(StateUndiscovered, fmt.Sprintf("not known: links to queues of %d URLs or more are turned away for want of memory, and its site has %d", w.shard.Memory.Cutoff, queued(&w.state)))
 	case w.shard.Memory.Limit > 0 && w.shard.Memory.Used >= w.shard.Memory.Limit:
 		w.conclude(StateUndiscovered, "not known: its shard is full and admits nothing")
 	default:

@@ -152,7 +152,7 @@ func (x *exporting) sites(k int, names []string) error {
 
 // part is some entries that were read, and what counts them.
 type part struct {
-	list []frontier.Standing
+	list []frontier.QueuedEntry
 	n    *int64
 }
 
@@ -165,7 +165,7 @@ func (x *exporting) look(k int, sites []frontier.SiteState, whole bool) error {
 	for i := range sites {
 		if s := &sites[i]; isSmall(s) {
 			readers.Go(func() error {
-				return x.read(ctx, k, s, whole, func(list []frontier.Standing, n *int64) error {
+				return x.read(ctx, k, s, whole, func(list []frontier.QueuedEntry, n *int64) error {
 					read[i] = append(read[i], part{slices.Clone(list), n})
 					return nil
 				})
@@ -199,7 +199,7 @@ func isSmall(s *frontier.SiteState) bool {
 
 // read calls take with what stands in the visit, the queues and the retries of a site,
 // and with what counts that.
-func (x *exporting) read(ctx context.Context, k int, s *frontier.SiteState, whole bool, take func([]frontier.Standing, *int64) error) error {
+func (x *exporting) read(ctx context.Context, k int, s *frontier.SiteState, whole bool, take func([]frontier.QueuedEntry, *int64) error) error {
 	some := func(at frontier.EntryPlace, offset int64, n *int64) error {
 		at.Site = s.Site
 		list, err := x.f.Entries(ctx, k, at, offset, frontier.EntriesMost)
@@ -237,8 +237,8 @@ func (x *exporting) read(ctx context.Context, k int, s *frontier.SiteState, whol
 
 // queue calls take with a queue. It reads from the end: what is lent meanwhile goes from
 // the front, so nothing is passed over.
-func (x *exporting) queue(ctx context.Context, k int, at frontier.EntryPlace, take func([]frontier.Standing, *int64) error) error {
-	var held []frontier.Standing // the last first
+func (x *exporting) queue(ctx context.Context, k int, at frontier.EntryPlace, take func([]frontier.QueuedEntry, *int64) error) error {
+	var held []frontier.QueuedEntry // the last first
 	for offset := int64(-frontier.EntriesMost); ; offset -= frontier.EntriesMost {
 		page, err := x.f.Entries(ctx, k, at, offset, frontier.EntriesMost)
 		if err != nil {
@@ -259,7 +259,7 @@ func (x *exporting) queue(ctx context.Context, k int, at frontier.EntryPlace, ta
 }
 
 // give gives entries on, and counts them.
-func (x *exporting) give(list []frontier.Standing, n *int64) error {
+func (x *exporting) give(list []frontier.QueuedEntry, n *int64) error {
 	for i := range list {
 		e := &Exported{Entry: list[i].Entry}
 		e.Credentials = credentialsOf(e.URL, x.kept)

@@ -19,7 +19,7 @@ type moving struct {
 	done map[string]bool
 }
 
-func (m *moving) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.Standing, error) {
+func (m *moving) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.QueuedEntry, error) {
 	m.move(ctx, k)
 	return m.Frontier.Entries(ctx, k, at, offset, count)
 }
@@ -28,7 +28,7 @@ func (m *moving) Entries(ctx context.Context, k int, at frontier.EntryPlace, off
 func (m *moving) move(ctx context.Context, k int) {
 	var settle []frontier.Settlement
 	for _, v := range m.lent {
-		s := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+		s := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 		for _, it := range v.Items {
 			o := frontier.Outcome{Index: it.Index}
 			switch m.n++; m.n % 4 {
@@ -69,7 +69,7 @@ func seeded(t *testing.T, n int, name func(i int) string) *memory.Frontier {
 		t.Fatal(err)
 	}
 	for i := range n {
-		if err := seeder.Add(t.Context(), name(i)); err != nil {
+		if err := seeder.AddText(t.Context(), name(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,7 +111,7 @@ func (c *counting) SiteStates(ctx context.Context, k int, sites []string) ([]fro
 	return c.Frontier.SiteStates(ctx, k, sites)
 }
 
-func (c *counting) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.Standing, error) {
+func (c *counting) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.QueuedEntry, error) {
 	c.entries.Add(1)
 	return c.Frontier.Entries(ctx, k, at, offset, count)
 }

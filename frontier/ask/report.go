@@ -30,7 +30,7 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 		if err != nil {
 			return err
 		}
-		sums, err := f.Sums(ctx, k)
+		sums, err := f.Counters(ctx, k)
 		if err != nil {
 			return err
 		}
@@ -49,8 +49,8 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 		}
 		maps.Copy(seeds, sums.Seeds)
 		r.Seeds.Whole = r.Seeds.Whole && len(sums.Seeds) < frontier.SeedsKept
-		r.Largest = append(r.Largest, tops(sums.Pages, exact, func(t *frontier.Tally) int64 { return t.Pages })...)
-		r.Deadest = append(r.Deadest, tops(sums.Dead, exact, func(t *frontier.Tally) int64 { return t.Dead })...)
+		r.Largest = append(r.Largest, tops(sums.Pages, exact, func(t *frontier.SiteTotals) int64 { return t.Pages })...)
+		r.Deadest = append(r.Deadest, tops(sums.Dead, exact, func(t *frontier.SiteTotals) int64 { return t.Dead })...)
 		return nil
 	})
 	if err := ctx.Err(); err != nil {
@@ -81,7 +81,7 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 
 // worked is 1 for a seed that led to a page: people look for the others.
 func (s *Seed) worked() int {
-	if len(s.Fate) == 3 && s.Fate[0] == '2' {
+	if len(s.Outcome) == 3 && s.Outcome[0] == '2' {
 		return 1
 	}
 	return 0
@@ -100,31 +100,31 @@ func (r *Summary) count(counts map[string]int64) {
 		kind, rest, ok := strings.Cut(name, ":")
 		code, kindOf, hasKind := strings.Cut(rest, ":")
 		switch kind += map[bool]string{true: ":"}[ok]; kind {
-		case frontier.SumPage:
+		case frontier.CounterPage:
 			of(codes, code).URLs += n
 			if hasKind {
 				of(media, kindOf).URLs += n
 			}
-		case frontier.SumBytes:
+		case frontier.CounterBytes:
 			of(codes, code).Bytes += n
 			r.Bytes += n
 			if hasKind {
 				of(media, kindOf).Bytes += n
 			}
-		case frontier.SumDead:
+		case frontier.CounterDead:
 			r.Causes = append(r.Causes, Count{Name: rest, URLs: n})
-		case frontier.SumRetry:
+		case frontier.CounterRetry:
 			r.Retries = append(r.Retries, Count{Name: strings.Replace(rest, ":", " ", 1), URLs: n})
-		case frontier.SumSite:
+		case frontier.CounterSite:
 			r.Sites = append(r.Sites, Count{Name: rest, URLs: n})
-		case frontier.SumRefused:
+		case frontier.CounterRefused:
 			r.Links.Refused = append(r.Links.Refused, Count{Name: rest, URLs: n})
-		case frontier.SumSeed:
-			r.Seeds.Fates = append(r.Seeds.Fates, Count{Name: rest, URLs: n})
+		case frontier.CounterSeed:
+			r.Seeds.Outcomes = append(r.Seeds.Outcomes, Count{Name: rest, URLs: n})
 			r.Seeds.Total += n
-		case frontier.SumLinks:
+		case frontier.CounterLinks:
 			r.Links.Found = n
-		case frontier.SumKnown:
+		case frontier.CounterKnown:
 			r.Links.Duplicates = n
 		}
 	}
@@ -144,14 +144,14 @@ func (r *Summary) count(counts map[string]int64) {
 	if lost := r.Total.Dead - gone; lost > 0 {
 		r.Causes = append(r.Causes, Count{Name: frontier.CauseLost, URLs: lost})
 	}
-	for _, list := range []*[]Count{&r.Codes, &r.Media, &r.Causes, &r.Retries, &r.Sites, &r.Links.Refused, &r.Seeds.Fates} {
+	for _, list := range []*[]Count{&r.Codes, &r.Media, &r.Causes, &r.Retries, &r.Sites, &r.Links.Refused, &r.Seeds.Outcomes} {
 		*list = slices.DeleteFunc(*list, func(c Count) bool { return c.URLs == 0 })
 		sortCounts(*list)
 	}
 }
 
 // exactly reads what a shard keeps now of the sites of its lists.
-func exactly(ctx context.Context, f frontier.Operated, k int, sums *frontier.Sums) (map[string]frontier.Tally, error) {
+func exactly(ctx context.Context, f frontier.Operated, k int, sums *frontier.Counters) (map[string]frontier.SiteTotals, error) {
 	var names []string
 	for _, list := range [][]frontier.TopSite{sums.Pages, sums.Dead} {
 		for _, t := range list {
@@ -159,14 +159,14 @@ func exactly(ctx context.Context, f frontier.Operated, k int, sums *frontier.Sum
 		}
 	}
 	slices.Sort(names)
-	tallies := make(map[string]frontier.Tally)
+	tallies := make(map[string]frontier.SiteTotals)
 	for part := range slices.Chunk(slices.Compact(names), frontier.SitesMost) {
 		states, err := f.SiteStates(ctx, k, part)
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range states {
-			tallies[s.Site] = s.Tally
+			tallies[s.Site] = s.SiteTotals
 		}
 	}
 	return tallies, nil
@@ -228,7 +228,7 @@ func siteFate(s *frontier.SiteState) string {
 }
 
 // tops are the sites of a list, with the counts that are known exactly.
-func tops(list []frontier.TopSite, exact map[string]frontier.Tally, count func(*frontier.Tally) int64) (out []Top) {
+func tops(list []frontier.TopSite, exact map[string]frontier.SiteTotals, count func(*frontier.SiteTotals) int64) (out []Top) {
 	for _, t := range list {
 		top := Top{Site: t.Site, Count: t.Count}
 		tally := exact[t.Site]
@@ -271,7 +271,7 @@ func (r *Summary) ending(ctx context.Context, f frontier.Operated, set *frontier
 		r.Ended = fmt.Sprintf("--max-pages %d is reached, %s", set.MaxPages, urls)
 	case done && left == 0:
 		r.Ended = "finished: nothing is left"
-	case done && t.Held > 0:
+	case done && t.PausedReady > 0:
 		r.Ended = fmt.Sprintf("finished but for paused sites, %s", urls)
 	case done:
 		r.Ended = fmt.Sprintf("finished, though counters say that %s: see `frontier check`", urls)

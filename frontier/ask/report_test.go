@@ -20,7 +20,7 @@ func TestEnding(t *testing.T) {
 		want  string
 	}{
 		{frontier.ShardStats{Done: 5}, "finished: nothing is left"},
-		{frontier.ShardStats{Done: 5, Queued: 3, Held: 1}, "finished but for paused sites, 3 URLs are left"},
+		{frontier.ShardStats{Done: 5, Queued: 3, PausedReady: 1}, "finished but for paused sites, 3 URLs are left"},
 		{frontier.ShardStats{Done: 5, Queued: 1}, "finished, though counters say that 1 URL is left: see `frontier check`"},
 	} {
 		r := Summary{Total: x.total}

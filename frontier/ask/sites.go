@@ -62,7 +62,7 @@ func Sites(ctx context.Context, f frontier.Operated, q SitesQuery) (*SiteList, e
 		mu.Lock()
 		defer mu.Unlock()
 		list.Exact = list.Exact && all
-		list.Known += stats.Ready + stats.Held + stats.Leases
+		list.Known += stats.Ready + stats.PausedReady + stats.Leases
 		list.Looked += len(states)
 		for i := range states {
 			list.Sites = append(list.Sites, siteOf(k, &states[i], settings, now))
@@ -122,7 +122,7 @@ func sampleOf(ctx context.Context, f frontier.Operated, k, n int) (stats frontie
 	if err != nil {
 		return stats, nil, false, err
 	}
-	sums, err := f.Sums(ctx, k)
+	sums, err := f.Counters(ctx, k)
 	if err != nil {
 		return stats, nil, false, err
 	}
@@ -146,15 +146,15 @@ func sampleOf(ctx context.Context, f frontier.Operated, k, n int) (stats frontie
 func siteOf(k int, s *frontier.SiteState, set *frontier.Settings, now time.Time) Site {
 	site := Site{
 		Site: s.Site, Shard: k, Place: string(s.Place), Queued: queued(s), Waiting: s.Waiting, Open: s.Open,
-		Pages: s.Tally.Pages, Dead: s.Tally.Dead, Failures: s.Failures, Last: s.Tally.Last,
+		Pages: s.SiteTotals.Pages, Dead: s.SiteTotals.Dead, Failures: s.Failures, Last: s.SiteTotals.Last,
 	}
-	if s.Place == frontier.PlaceReady || s.Place == frontier.PlaceHeld {
+	if s.Place == frontier.PlaceReady || s.Place == frontier.PlacePaused {
 		due := Span(s.Due)
 		site.Due = &due
 	}
 	site.Delay, site.Reason = delayOf(s, set)
-	if !s.Tally.Since.IsZero() {
-		site.Age = Span(max(now.Sub(s.Tally.Since), 0))
+	if !s.SiteTotals.Since.IsZero() {
+		site.Age = Span(max(now.Sub(s.SiteTotals.Since), 0))
 		site.Rate = float64(site.Pages) / max(time.Duration(site.Age).Seconds(), 1)
 	}
 	site.Left = Span(time.Duration(site.Queued+site.Waiting+site.Open) * time.Duration(site.Delay))

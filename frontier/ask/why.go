@@ -122,7 +122,7 @@ func (w *asking) judge(_ context.Context, s *frontier.Settings) error {
 	if err != nil {
 		return err
 	}
-	w.a.Scope = scopeOf(scope.Judge(&w.url, 0), s)
+	w.a.Scope = scopeOf(scope.RuleFor(&w.url, 0), s)
 	return nil
 }
 
@@ -150,7 +150,7 @@ func scopeOf(r frontier.Ruling, s *frontier.Settings) *Scope {
 func (w *asking) judgeFrom(s *frontier.Settings, from string) error {
 	var page canon.URL
 	if err := w.parser.Parse(&page, []byte(from)); err != nil {
-		return fmt.Errorf("ask: the page %s: %w", frontier.Shown(from), err)
+		return fmt.Errorf("ask: the page %s: %w", frontier.LogText(from), err)
 	}
 	scope, err := frontier.NewScope(s)
 	if err != nil {
@@ -158,7 +158,7 @@ func (w *asking) judgeFrom(s *frontier.Settings, from string) error {
 	}
 	r := frontier.Ruling{Reason: frontier.ReasonScope}
 	if scope.Within(w.sites.Of(page.Host()).Name, page.Host(), &w.url, w.a.Site) {
-		r = scope.Judge(&w.url, 0)
+		r = scope.RuleFor(&w.url, 0)
 	}
 	w.a.Scope = scopeOf(r, s)
 	w.a.Scope.From = page.String()
@@ -266,12 +266,12 @@ func (w *asking) findAt(ctx context.Context, s frontier.SiteState) (found bool, 
 		}
 	}
 	before := int64(0) // entries that are asked for first
-	_, found, err = w.walk(ctx, frontier.EntryPlace{Site: s.Site, Kind: frontier.InRetries}, s.Waiting, func(e *frontier.Standing, _ int64) {
+	_, found, err = w.walk(ctx, frontier.EntryPlace{Site: s.Site, Kind: frontier.InRetries}, s.Waiting, func(e *frontier.QueuedEntry, _ int64) {
 		w.a.Wait = &Waiting{Left: Span(e.Left), Attempts: e.Attempts}
 	})
 	for class := 0; class < len(s.Queued) && !found && err == nil; class++ {
 		var passed int64
-		passed, found, err = w.walk(ctx, frontier.EntryPlace{Site: s.Site, Class: class}, min(s.Queued[class], LookMost-before), func(e *frontier.Standing, at int64) {
+		passed, found, err = w.walk(ctx, frontier.EntryPlace{Site: s.Site, Class: class}, min(s.Queued[class], LookMost-before), func(e *frontier.QueuedEntry, at int64) {
 			w.a.Queued = &Queued{Class: class, Before: before + at, Depth: e.Depth, Attempts: e.Attempts, Lost: e.Lost}
 		})
 		before += passed
@@ -286,7 +286,7 @@ func (w *asking) findAt(ctx context.Context, s frontier.SiteState) (found bool, 
 
 // walk looks at the first entries of a place, LookMost at most, and calls found
 // with the URL's. It returns how many it passed.
-func (w *asking) walk(ctx context.Context, at frontier.EntryPlace, n int64, found func(e *frontier.Standing, at int64)) (passed int64, ok bool, err error) {
+func (w *asking) walk(ctx context.Context, at frontier.EntryPlace, n int64, found func(e *frontier.QueuedEntry, at int64)) (passed int64, ok bool, err error) {
 	for n = min(n, LookMost); passed < n; {
 		page, err := w.f.Entries(ctx, w.a.Shard, at, passed, min(frontier.EntriesMost, n-passed))
 		if err != nil || len(page) == 0 {
@@ -349,7 +349,7 @@ func queued(s *frontier.SiteState) int64 {
 
 // clockOf is a site's politeness, nil when nothing is kept of it.
 func clockOf(s *frontier.SiteState, set *frontier.Settings) *Clock {
-	if !s.Met && s.Paused == nil && s.Blocked == nil {
+	if !s.Known && s.Paused == nil && s.Blocked == nil {
 		return nil
 	}
 	c := &Clock{

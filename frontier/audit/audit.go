@@ -317,7 +317,7 @@ func (c *checker) zsets(ctx context.Context) error {
 
 // places are the zsets that a site may stand in: ready:0 to ready:3, held.
 func (c *checker) places() []string {
-	return []string{c.keys.Ready(0), c.keys.Ready(1), c.keys.Ready(2), c.keys.Ready(3), c.keys.Held()}
+	return []string{c.keys.Ready(0), c.keys.Ready(1), c.keys.Ready(2), c.keys.Ready(3), c.keys.PausedReady()}
 }
 
 // members calls each with the members of a zset; some may come twice.

@@ -46,7 +46,7 @@ var breaks = []struct {
 		"c.example is due at 1, before", "s:c.example: stands where"},
 	{"due long after its time", func(s *scene) { s.do("ZADD", s.keys.Ready(0), 99e12, "a.example") },
 		"long after its time", "s:a.example: stands where"},
-	{"not held though paused", func(s *scene) { s.do("DEL", s.keys.Held()) },
+	{"not held though paused", func(s *scene) { s.do("DEL", s.keys.PausedReady()) },
 		"held: d.example does not stand", "s:d.example: stands where"},
 	{"ready though paused", func(s *scene) { s.do("ZADD", s.keys.Ready(0), 1, "d.example") },
 		"ready:0: d.example stands there", "s:d.example: stands where"},
@@ -78,22 +78,22 @@ var breaks = []struct {
 	}, "dead:gone: https://a.example/page/77 is not in its filter", "page/77 is in its filter"},
 	{"time to be fetched again lost", func(s *scene) {
 		s.keepAgain("a.example", 77)
-		s.do("ZREM", s.keys.Again("a.example"), "77")
+		s.do("ZREM", s.keys.Recrawls("a.example"), "77")
 	}, "a:a.example: 0 URLs have a time to be fetched again, and 1 their entry", "a:a.example: 1 URLs to be fetched again"},
 	{"entry to be fetched again lost", func(s *scene) {
 		s.keepAgain("z.example", 77)
-		s.do("DEL", s.keys.Kept("z.example"))
+		s.do("DEL", s.keys.RecrawlEntries("z.example"))
 		delete(s.left, candidate("z.example", 77).URL)
 	}, "a:z.example: 1 URLs have a time to be fetched again, and 0 their entry", "a:z.example: 1 URLs to be fetched again"},
 	{"to be fetched again and not in its filter", func(s *scene) {
 		s.keepAgain("a.example", 77)
 	}, "e:a.example: https://a.example/page/77 is not in its filter", "page/77 is in its filter"},
 	{"to be fetched again and unreadable", func(s *scene) {
-		s.do("ZADD", s.keys.Again("a.example"), 1, "bad")
-		s.do("HSET", s.keys.Kept("a.example"), "bad", "bad")
+		s.do("ZADD", s.keys.Recrawls("a.example"), 1, "bad")
+		s.do("HSET", s.keys.RecrawlEntries("a.example"), "bad", "bad")
 		s.do("HINCRBY", s.keys.Stats(), "again", 1)
 	}, "e:a.example: an entry cannot be read", "is kept in"},
-	{"again of a wrong type", func(s *scene) { s.do("SET", s.keys.Kept("a.example"), "x") },
+	{"again of a wrong type", func(s *scene) { s.do("SET", s.keys.RecrawlEntries("a.example"), "x") },
 		"e:a.example: is of type string", "is kept as"},
 	{"queue lost", func(s *scene) {
 		for class := range 3 {
@@ -129,8 +129,8 @@ var breaks = []struct {
 // keepAgain has the i-th URL of a site fetched again; it was done before.
 func (s *scene) keepAgain(site string, i int) {
 	name := strconv.Itoa(i)
-	s.do("ZADD", s.keys.Again(site), 1, name)
-	s.do("HSET", s.keys.Kept(site), name, stored(site, i))
+	s.do("ZADD", s.keys.Recrawls(site), 1, name)
+	s.do("HSET", s.keys.RecrawlEntries(site), name, stored(site, i))
 	s.do("HINCRBY", s.keys.Stats(), "again", 1)
 	s.left[candidate(site, i).URL] = true
 }

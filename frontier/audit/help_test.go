@@ -175,7 +175,7 @@ func (s *stand) alter(site string, c frontier.SiteChange) {
 
 // all makes one kind of outcome of every URL of a visit, and frees the site.
 func all(v frontier.Visit, kind frontier.Kind) frontier.Settlement {
-	st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+	st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 	for _, it := range v.Items {
 		st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: kind, Cause: "timeout"})
 	}

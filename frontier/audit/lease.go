@@ -110,19 +110,19 @@ func (c *checker) tellOrphans(tokens []string) {
 	marked := make(map[string]string) // mark -> site
 	for _, token := range tokens {
 		if c.holders[token] == "" {
-			marked[redis.MarkOf(token)] = ""
+			marked[redis.SuffixOf(token)] = ""
 		}
 	}
 	if len(marked) > 0 {
 		for site := range c.sites {
-			mark := redis.SiteMark(site)
+			mark := redis.SiteSuffix(site)
 			if _, ok := marked[mark]; ok {
 				marked[mark] = site
 			}
 		}
 	}
 	for _, token := range tokens {
-		key, site := c.keys.Visit(token), cmp.Or(c.holders[token], marked[redis.MarkOf(token)])
+		key, site := c.keys.Visit(token), cmp.Or(c.holders[token], marked[redis.SuffixOf(token)])
 		if site == "" {
 			c.report.fault(key, "open without a lease, of a site that nothing names any more: queue what it holds with frontier seed --again, then delete the key")
 			continue

@@ -163,7 +163,7 @@ func (c *checker) evict(ctx context.Context, m misfit) (gone bool, err error) {
 		return false, err
 	}
 	if gone = raw == int64(1); gone {
-		c.sum.mended(m.key, "%s is kept in %s now", frontier.Shown(m.raw), c.keys.Broken())
+		c.sum.mended(m.key, "%s is kept in %s now", frontier.LogText(m.raw), c.keys.Broken())
 	}
 	return gone, nil
 }
@@ -205,7 +205,7 @@ func (c *checker) mendSites(ctx context.Context) error {
 			c.sum.mended(key, "is blocked: %d URLs dropped", n)
 		}
 		if n, _ := reply[3].(int64); n > 0 {
-			c.sum.mended(c.keys.Again(site), "%d URLs to be fetched again whose time was missing are due now, those whose entry was are no more", n)
+			c.sum.mended(c.keys.Recrawls(site), "%d URLs to be fetched again whose time was missing are due now, those whose entry was are no more", n)
 		}
 		if reply[2] == int64(1) {
 			c.sum.mended(key, "stands where the ready rule wants it")

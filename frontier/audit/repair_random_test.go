@@ -46,7 +46,7 @@ func (c *chance) work(steps int) {
 			}
 			st.Outcomes = st.Outcomes[:c.r.IntN(len(st.Outcomes)+1)]
 			if c.r.IntN(2) == 0 {
-				st.Free = &frontier.Release{Remain: time.Second, Delay: time.Second}
+				st.Release = &frontier.Release{Remain: time.Second, Delay: time.Second}
 			}
 			for i, ok := range c.settle(st)[0] {
 				if ok && st.Outcomes[i].Kind == frontier.Done {

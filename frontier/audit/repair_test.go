@@ -56,7 +56,7 @@ func setUp(s *stand) *scene {
 	done(sc.lent, 1)
 	add("g.example", 3)
 	sc.freed = s.lend("g.example", 3)
-	s.settle(frontier.Settlement{Lease: sc.freed.Lease, Outcomes: []frontier.Outcome{{Index: 1}, {Index: 3}}, Free: &frontier.Release{}})
+	s.settle(frontier.Settlement{Lease: sc.freed.Lease, Outcomes: []frontier.Outcome{{Index: 1}, {Index: 3}}, Release: &frontier.Release{}})
 	done(sc.freed, 1, 3)
 	add("a.example", 7)
 	add("d.example", 2)
@@ -265,7 +265,7 @@ func TestCheckLooksAtEveryURL(t *testing.T) {
 		all += n
 	}
 	v := s.lend("s05.example", 3)
-	st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+	st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 	for _, it := range v.Items {
 		st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Retry, Cause: "timeout", NotBefore: time.Hour})
 	}

@@ -148,7 +148,7 @@ func (c *checker) faultsOf(s *siteState) (list []siteFault) {
 		want, due = 3, max(s.clock, s.firstWait)
 	}
 	if s.again != s.kept {
-		fault(wrongAgain, c.keys.Again(s.site), "%d URLs have a time to be fetched again, and %d their entry in %s", s.again, s.kept, c.keys.Kept(s.site))
+		fault(wrongAgain, c.keys.Recrawls(s.site), "%d URLs have a time to be fetched again, and %d their entry in %s", s.again, s.kept, c.keys.RecrawlEntries(s.site))
 	}
 	if s.token != "" && !s.leased {
 		fault(wrongLease, c.keys.Site(s.site), "leased to %s, which has no lease", s.token)

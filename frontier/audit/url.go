@@ -129,12 +129,12 @@ func (c *checker) listsOf(ctx context.Context, site string) error {
 	if err != nil {
 		return err
 	}
-	return c.pages(ctx, []any{"HSCAN", c.keys.Kept(site)}, []any{"COUNT", checkPage}, func(page []any) error { return c.kept(ctx, site, page) })
+	return c.pages(ctx, []any{"HSCAN", c.keys.RecrawlEntries(site)}, []any{"COUNT", checkPage}, func(page []any) error { return c.kept(ctx, site, page) })
 }
 
 // kept looks for URLs that are to be fetched again: names and entries by turns.
 func (c *checker) kept(ctx context.Context, site string, pairs []any) error {
-	key := c.keys.Kept(site)
+	key := c.keys.RecrawlEntries(site)
 	for ; len(pairs) >= 2; pairs = pairs[2:] {
 		at := misfit{key: key, kind: "again", site: site, raw: shard.Text(pairs[1]), index: shard.Text(pairs[0])}
 		if _, err := c.entry(ctx, site, at); err != nil {
@@ -149,7 +149,7 @@ func (c *checker) checkLetters(ctx context.Context) error {
 	for cause := range c.causes {
 		key := c.keys.Dead(cause)
 		err := c.list(ctx, key, func(raw string) (bool, error) {
-			d, err := redis.ParseLetter(raw, cause)
+			d, err := redis.ParseDeadLetter(raw, cause)
 			if err != nil {
 				return c.unreadable(ctx, misfit{key: key, kind: "dead", raw: raw})
 			}
@@ -197,7 +197,7 @@ type misfit struct {
 // beside is the other key that names the entry.
 func (m *misfit) beside(keys shard.Keys) string {
 	if m.kind == "again" {
-		return keys.Again(m.site)
+		return keys.Recrawls(m.site)
 	}
 	return m.key
 }
@@ -215,7 +215,7 @@ func (c *checker) entry(ctx context.Context, site string, at misfit) (gone bool,
 // unreadable tells of an entry that cannot be read; a repair sets it aside at
 // once.
 func (c *checker) unreadable(ctx context.Context, m misfit) (gone bool, err error) {
-	c.report.fault(m.key, "an entry cannot be read: %s", frontier.Shown(m.raw))
+	c.report.fault(m.key, "an entry cannot be read: %s", frontier.LogText(m.raw))
 	if c.sum == nil {
 		return false, nil
 	}

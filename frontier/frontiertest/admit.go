@@ -86,18 +86,18 @@ func admitPastPlan(k *kit) {
 func admitAgain(k *kit) {
 	plain := k.url("a.example", "1")
 	again := plain
-	again.Again = "monday"
+	again.Refetch = "monday"
 	sameList(k, "plain", k.admit(plain), frontier.Admitted)
 	sameList(k, "again", k.admit(again), frontier.Admitted)
 	sameList(k, "again repeated", k.admit(again), frontier.Seen)
 	sameList(k, "queue", paths(k.lend("a.example", 9)), "1", "1")
-	again.Again = "tuesday"
+	again.Refetch = "tuesday"
 	sameList(k, "another request", k.admit(again), frontier.Admitted)
 
 	first := k.url("b.example", "1")
-	first.Again = "monday"
+	first.Refetch = "monday"
 	sameList(k, "unknown", k.admit(first), frontier.Admitted)
-	first.Again = ""
+	first.Refetch = ""
 	sameList(k, "plain after it", k.admit(first), frontier.Seen)
 	sameList(k, "queue of unknown", paths(k.lend("b.example", 9)), "1")
 }
@@ -107,7 +107,7 @@ func admitAgain(k *kit) {
 func admitAgainMerged(k *kit) {
 	plain := k.url("a.example", "1")
 	again := plain
-	again.Again = "monday"
+	again.Refetch = "monday"
 	queue := func(want ...string) {
 		k.Helper()
 		v := k.lend("a.example", 9)
@@ -119,10 +119,10 @@ func admitAgainMerged(k *kit) {
 	queue("1")
 	sameList(k, "repeated", k.admit(plain, again), frontier.Seen, frontier.Seen)
 	other := plain
-	other.Again = "tuesday"
+	other.Refetch = "tuesday"
 	sameList(k, "two requests, one of them new", k.admit(plain, again, other, other), frontier.Seen, frontier.Seen, frontier.Admitted, frontier.Admitted)
 	queue("1")
-	again.Again, other.Again = "wednesday", "thursday"
+	again.Refetch, other.Refetch = "wednesday", "thursday"
 	sameList(k, "two new requests", k.admit(again, plain, other), frontier.Admitted, frontier.Admitted, frontier.Admitted)
 	queue("1", "1")
 }

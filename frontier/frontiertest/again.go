@@ -13,7 +13,7 @@ func next(v frontier.Visit, i int, in time.Duration) frontier.Outcome {
 	e := it.Entry
 	e.Priority, e.Attempts, e.Lost = 3, 0, 0
 	e.Last = frontier.Fetched{Interval: in, At: 1_800_000_000, Modified: 1_700_000_000, ETag: `W/"x"`, Digest: 1 << 63}
-	return frontier.Outcome{Index: it.Index, Kind: frontier.Again, NotBefore: in, Next: &frontier.Next{Entry: e, Key: urlKey(v.Site, e.URL)}}
+	return frontier.Outcome{Index: it.Index, Kind: frontier.Recrawl, NotBefore: in, Next: &frontier.Next{Entry: e, Key: urlKey(v.Site, e.URL)}}
 }
 
 // urlKey is what a site knows a URL by.
@@ -45,7 +45,7 @@ func againWaits(k *kit) {
 		sameList(k, "repeated", k.settle(v, nil, o), false)
 	}
 	s := k.stats()
-	same(k, "again", s.Again, 1)
+	same(k, "again", s.Recrawls, 1)
 	same(k, "done", s.Done, 2)
 	same(k, "waiting for a retry", s.Waiting, 0)
 	finished, err := k.f.Finished(k.ctx)
@@ -60,12 +60,12 @@ func againWaits(k *kit) {
 	same(k, "URLs", len(v.Items), 1)
 	same(k, "entry", v.Items[0].Entry, o.Next.Entry)
 	s = k.stats()
-	same(k, "again while lent", s.Again, 0)
-	same(k, "renewed", s.Renewed, 1)
+	same(k, "again while lent", s.Recrawls, 0)
+	same(k, "renewed", s.Recrawled, 1)
 	same(k, "open", s.Open, 1)
 	k.finish(v)
 	s = k.stats()
-	same(k, "ready when it was fetched for good", s.Ready+s.Again, 0)
+	same(k, "ready when it was fetched for good", s.Ready+s.Recrawls, 0)
 }
 
 // againOnce: a site has a URL once among those to be fetched again, the last way
@@ -74,14 +74,14 @@ func againOnce(k *kit) {
 	c := k.url("a.example", "p")
 	k.admit(c)
 	k.againAll(k.lend("a.example", 1), time.Hour)
-	c.Again = "request"
+	c.Refetch = "request"
 	k.admit(c)
 	k.advance(claimed)
 	k.againAll(k.lend("a.example", 1), time.Minute)
-	same(k, "again", k.stats().Again, 1)
+	same(k, "again", k.stats().Recrawls, 1)
 	k.advance(2 * time.Minute)
 	sameList(k, "by the last", paths(k.lend("a.example", 9)), "p")
-	same(k, "then", k.stats().Again, 0)
+	same(k, "then", k.stats().Recrawls, 0)
 }
 
 // againOrder: URLs that are new come first, unless a share is left to those that
@@ -144,7 +144,7 @@ func againLost(k *kit) {
 	k.againAll(k.lend("a.example", 1), time.Hour)
 	k.advance(claimed)
 	k.finish(k.lend("a.example", 2))
-	same(k, "again", k.stats().Again, 1)
+	same(k, "again", k.stats().Recrawls, 1)
 }
 
 // againBlocked: a blocked site forgets what was to be fetched again, and a paused
@@ -162,7 +162,7 @@ func againBlocked(k *kit) {
 	k.alter("a.example", frontier.SiteChange{Blocked: &yes})
 	sameList(k, "an outcome of a blocked site", k.settle(v, nil, next(v, 0, time.Second)), false)
 	s := k.stats()
-	same(k, "again", s.Again, 0)
+	same(k, "again", s.Recrawls, 0)
 	same(k, "ready", s.Ready, 0)
 	k.alter("a.example", frontier.SiteChange{Blocked: &no})
 	k.advance(claimed)
@@ -198,5 +198,5 @@ func againRenewed(k *kit) {
 	k.notDue("a.example")
 	k.advance(11 * time.Minute)
 	sameList(k, "when it would be anyway", paths(k.lend("a.example", 9)), "p0")
-	same(k, "again", k.stats().Again, 0)
+	same(k, "again", k.stats().Recrawls, 0)
 }

@@ -71,7 +71,7 @@ func (k *kit) fetchOnce(note func(func()), done map[string]int, lent map[string]
 					done[it.URL]++
 				}
 			})
-			settle = append(settle, frontier.Settlement{Lease: v.Lease, Outcomes: all(v, frontier.Done), Free: &frontier.Release{}})
+			settle = append(settle, frontier.Settlement{Lease: v.Lease, Outcomes: all(v, frontier.Done), Release: &frontier.Release{}})
 			left.Add(-int64(len(v.Items)))
 		}
 		note(func() {

@@ -119,15 +119,15 @@ func (p *pair) admit(rt *rapid.T) {
 
 func (p *pair) again(rt *rapid.T) {
 	c := p.candidate(rt, p.site(rt))
-	c.Again = rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "request")
+	c.Refetch = rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "request")
 	batch := []frontier.Candidate{c}
 	if rapid.Bool().Draw(rt, "with plain") {
 		plain := c
-		plain.Again = ""
+		plain.Refetch = ""
 		batch = append(batch, plain)
 	}
 	if rapid.Bool().Draw(rt, "with another") {
-		c.Again = rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "other")
+		c.Refetch = rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "other")
 		p.made++
 		c.Depth = uint32(p.made) // of two equal entries that are retried Redis keeps one
 		batch = append(batch, c)

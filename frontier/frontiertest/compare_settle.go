@@ -11,9 +11,9 @@ import (
 
 // outcome draws what became of an item of a visit.
 func (p *pair) outcome(rt *rapid.T, v frontier.Visit, index int) frontier.Outcome {
-	o := frontier.Outcome{Index: index, Kind: rapid.SampledFrom([]frontier.Kind{frontier.Done, frontier.Retry, frontier.Dead, frontier.Requeue, frontier.Again}).Draw(rt, "kind")}
+	o := frontier.Outcome{Index: index, Kind: rapid.SampledFrom([]frontier.Kind{frontier.Done, frontier.Retry, frontier.Dead, frontier.Requeue, frontier.Recrawl}).Draw(rt, "kind")}
 	switch o.Kind {
-	case frontier.Again:
+	case frontier.Recrawl:
 		o = next(v, index-1, time.Duration(rapid.IntRange(0, 300).Draw(rt, "in"))*100*time.Millisecond)
 	case frontier.Retry:
 		p.made++ // two retries never become due at once: their order is open
@@ -71,8 +71,8 @@ func (p *pair) settleBoth(rt *rapid.T, v both[frontier.Visit], outcomes []fronti
 	if text := rapid.SampledFrom([]string{"nil", "nil", "", "a", "b"}).Draw(rt, "cookies"); text != "nil" {
 		cookies = &text
 	}
-	sa, errA := p.a.f.Settle(p.a.ctx, v.a.Shard, []frontier.Settlement{{Lease: v.a.Lease, Outcomes: outcomes, Free: free, Cookies: cookies}})
-	sb, errB := p.b.f.Settle(p.b.ctx, v.b.Shard, []frontier.Settlement{{Lease: v.b.Lease, Outcomes: outcomes, Free: free, Cookies: cookies}})
+	sa, errA := p.a.f.Settle(p.a.ctx, v.a.Shard, []frontier.Settlement{{Lease: v.a.Lease, Outcomes: outcomes, Release: free, Cookies: cookies}})
+	sb, errB := p.b.f.Settle(p.b.ctx, v.b.Shard, []frontier.Settlement{{Lease: v.b.Lease, Outcomes: outcomes, Release: free, Cookies: cookies}})
 	agree(rt, fmt.Sprintf("settle %s: %+v", v.a.Site, outcomes), fmt.Sprint(sa), fmt.Sprint(sb), errA, errB)
 }
 
@@ -121,7 +121,7 @@ func (p *pair) letters(rt *rapid.T) {
 	}
 	i := rapid.IntRange(0, len(la)-1).Draw(rt, "letter")
 	use := rapid.SampledFrom([]func(*kit, []frontier.DeadLetter) (int, error){
-		func(k *kit, d []frontier.DeadLetter) (int, error) { return k.f.Revive(k.ctx, shard, d) },
+		func(k *kit, d []frontier.DeadLetter) (int, error) { return k.f.RetryDead(k.ctx, shard, d) },
 		func(k *kit, d []frontier.DeadLetter) (int, error) { return k.f.DropDead(k.ctx, shard, d) },
 	}).Draw(rt, "use")
 	for range 2 {

@@ -5,7 +5,7 @@ import "seine/frontier"
 // settleCookies settles outcomes of a visit with cookies.
 func (k *kit) settleCookies(v frontier.Visit, cookies string, free *frontier.Release, outcomes ...frontier.Outcome) {
 	k.Helper()
-	_, err := k.f.Settle(k.ctx, k.shard(v.Site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Free: free, Cookies: &cookies}})
+	_, err := k.f.Settle(k.ctx, k.shard(v.Site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Release: free, Cookies: &cookies}})
 	k.must(err)
 }
 

@@ -19,7 +19,7 @@ func (d *driver) work(f *fetcher) {
 		}
 	}
 	if d.rand.IntN(2) == 0 {
-		st.Free = &frontier.Release{Remain: time.Duration(d.rand.IntN(3000)) * time.Millisecond, Delay: time.Second}
+		st.Release = &frontier.Release{Remain: time.Duration(d.rand.IntN(3000)) * time.Millisecond, Delay: time.Second}
 	}
 	settle := func() frontier.Settled {
 		settled, err := d.f.Settle(d.ctx, h.Shard, []frontier.Settlement{st})
@@ -31,7 +31,7 @@ func (d *driver) work(f *fetcher) {
 			d.settled(h, st.Outcomes[i])
 		}
 	}
-	if st.Free != nil && d.lent[h.Site] == h {
+	if st.Release != nil && d.lent[h.Site] == h {
 		delete(d.lent, h.Site)
 		h.freed = true
 	}
@@ -129,8 +129,8 @@ func (d *driver) count() {
 	}
 	s := d.stats()
 	same(d.kit, "known", s.Known, int64(len(d.urls)))
-	same(d.kit, "queued, waiting, again, open", s.Queued+s.Waiting+s.Again+s.Open, 0)
-	same(d.kit, "done and dead", s.Done+s.Dead, s.Known+s.Renewed)
+	same(d.kit, "queued, waiting, again, open", s.Queued+s.Waiting+s.Recrawls+s.Open, 0)
+	same(d.kit, "done and dead", s.Done+s.Dead, s.Known+s.Recrawled)
 	if d.crashes > 0 && d.reaped == 0 || d.repeats == 0 {
 		d.Errorf("%d crashes, %d reaped, %d repeats: too few to tell", d.crashes, d.reaped, d.repeats)
 	}

@@ -51,7 +51,7 @@ func insightStates(k *kit) {
 	same(k, "due then", s.Due > 20*time.Second && s.Due <= 31*time.Second, true)
 	k.alter(site, frontier.SiteChange{Paused: &yes, Reason: "slow"})
 	s = k.state(site)
-	same(k, "held", s.Place, frontier.PlaceHeld)
+	same(k, "held", s.Place, frontier.PlacePaused)
 	same(k, "reason", s.Paused != nil && s.Paused.Reason == "slow" && s.Blocked == nil, true)
 	k.alter(site, frontier.SiteChange{Blocked: &yes, Reason: "rude"})
 	s = k.state(site)
@@ -154,9 +154,9 @@ func insightSums(k *kit) {
 		k.settle(v, &frontier.Release{}, outcomes...)
 	}
 	k.settle(v, nil, frontier.Outcome{Index: 6, Kind: frontier.Requeue})
-	sums := func() *frontier.Sums {
+	sums := func() *frontier.Counters {
 		k.Helper()
-		s, err := k.f.Sums(k.ctx, k.shard(site))
+		s, err := k.f.Counters(k.ctx, k.shard(site))
 		k.must(err)
 		for name, n := range s.Counts {
 			if n == 0 {
@@ -177,7 +177,7 @@ func insightSums(k *kit) {
 	same(k, "a fate that is told", sums().Seeds["https://a.example/p0"]+sums().Seeds["https://a.example/p3"], "200waiting: timeout")
 	sameList(k, "most pages", got.Pages, frontier.TopSite{Site: site, Count: 3})
 	sameList(k, "most dead", got.Dead, frontier.TopSite{Site: site, Count: 1})
-	t := k.state(site).Tally
+	t := k.state(site).SiteTotals
 	same(k, "its tally", fmt.Sprintln(t.Pages, t.Dead, t.Last, t.Since.IsZero()), "3 1 dns false\n")
 
 	k.advance(claimed)
@@ -188,7 +188,7 @@ func insightSums(k *kit) {
 	same(k, "what is gone", sums().Counts["page:200:html"], 2)
 	k.advance(claimed)
 	v = k.lend(site, 1)
-	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Facts: page(503, "", 0), Kind: frontier.Again, NotBefore: time.Hour, Next: &frontier.Next{Entry: v.Items[0].Entry}})
+	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Facts: page(503, "", 0), Kind: frontier.Recrawl, NotBefore: time.Hour, Next: &frontier.Next{Entry: v.Items[0].Entry}})
 	s := sums()
 	same(k, "a site has one last answer", fmt.Sprint(s.Counts["site:dns"], s.Counts["site:5xx"], s.Counts["page:503"]), "0 1 1")
 	k.advance(claimed)
@@ -196,7 +196,7 @@ func insightSums(k *kit) {
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Kind: frontier.Retry, NotBefore: time.Hour, Cause: "status", Facts: &frontier.Facts{Status: 429}})
 	s = sums()
 	same(k, "a refusal is counted by its status", fmt.Sprint(s.Counts["retry:status:429"], s.Counts["site:4xx"], s.Counts["site:5xx"], s.Counts["page:429"]), "1 1 0 0")
-	same(k, "and is the last answer", k.state(site).Tally.Last, "429")
+	same(k, "and is the last answer", k.state(site).SiteTotals.Last, "429")
 	for i := range frontier.SeedsKept {
 		k.must(k.f.NoteSeeds(k.ctx, k.shard(site), []string{fmt.Sprintf("https://a.example/seed/%d", i)}))
 	}

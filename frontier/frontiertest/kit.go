@@ -173,7 +173,7 @@ func paths(v frontier.Visit) []string {
 // settle settles outcomes of a visit; free may be nil.
 func (k *kit) settle(v frontier.Visit, free *frontier.Release, outcomes ...frontier.Outcome) frontier.Settled {
 	k.Helper()
-	out, err := k.f.Settle(k.ctx, k.shard(v.Site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Free: free}})
+	out, err := k.f.Settle(k.ctx, k.shard(v.Site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Release: free}})
 	k.must(err)
 	if len(out) != 1 || len(out[0]) != len(outcomes) {
 		k.Fatalf("settle answered %v to %d outcomes", out, len(outcomes))
@@ -232,20 +232,20 @@ func (k *kit) stats() frontier.ShardStats {
 	var sum frontier.ShardStats
 	for _, s := range shards {
 		sum.Ready += s.Ready
-		sum.Held += s.Held
+		sum.PausedReady += s.PausedReady
 		sum.Leases += s.Leases
 		sum.Queued += s.Queued
 		sum.Waiting += s.Waiting
 		sum.Open += s.Open
-		sum.Again += s.Again
-		sum.Renewed += s.Renewed
+		sum.Recrawls += s.Recrawls
+		sum.Recrawled += s.Recrawled
 		sum.Admits += s.Admits
 		sum.Known += s.Known
 		sum.Done += s.Done
 		sum.Retried += s.Retried
 		sum.Dead += s.Dead
 		sum.Lost += s.Lost
-		sum.Revived += s.Revived
+		sum.RetriedDead += s.RetriedDead
 		sum.Dropped += s.Dropped
 		sum.Forgotten += s.Forgotten
 		sum.Paused = sum.Paused || s.Paused

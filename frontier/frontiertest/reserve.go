@@ -66,11 +66,11 @@ func reserveLent(k *kit) {
 	v := k.lend(site, 1)
 	r := k.reserve(site, time.Minute)
 	same(k, "granted", r.Granted, false)
-	same(k, "asks again", r.Wait >= frontier.ReserveAgain && r.Wait <= frontier.ReserveLine, true)
+	same(k, "asks again", r.Wait >= frontier.ReserveRetry && r.Wait <= frontier.ReserveMaxWait, true)
 	k.finish(v)
 	k.notDue(site)
-	k.granted(site, time.Minute, frontier.ReserveAgain)
-	k.advance(frontier.ReserveAgain)
+	k.granted(site, time.Minute, frontier.ReserveRetry)
+	k.advance(frontier.ReserveRetry)
 	k.notDue(site)
 	k.advance(claimed)
 	k.finish(k.lend(site, 1))
@@ -88,7 +88,7 @@ func reserveOwn(k *kit) {
 			n++
 		}
 		same(k, "reservations in a row", n, frontier.ReservedMost)
-		k.advance(frontier.ReservedMost*reservedEach + 2*frontier.ReserveAgain)
+		k.advance(frontier.ReservedMost*reservedEach + 2*frontier.ReserveRetry)
 		same(k, "granted before the site was lent", k.reserve(site, time.Hour).Granted, false)
 		k.finish(k.lend(site, 1))
 	}

@@ -24,22 +24,22 @@ func sitePause(k *kit) {
 	k.advance(claimed)
 	k.notDue("a.example")
 	s := k.stats()
-	same(k, "held", s.Held, 1)
+	same(k, "held", s.PausedReady, 1)
 	same(k, "ready", s.Ready, 0)
 	k.fill("a.example", "new", 0, 1)
 	k.notDue("a.example")
-	same(k, "held with new work", k.stats().Held, 1)
+	same(k, "held with new work", k.stats().PausedReady, 1)
 	for range 2 {
 		k.alter("a.example", frontier.SiteChange{Paused: &no})
 	}
-	same(k, "held no more", k.stats().Held, 0)
+	same(k, "held no more", k.stats().PausedReady, 0)
 	v := k.lend("a.example", 2)
 	sameList(k, "resumed", paths(v), "new0", "p0")
 
 	k.alter("a.example", frontier.SiteChange{Paused: &yes})
-	same(k, "held while lent", k.stats().Held, 0)
+	same(k, "held while lent", k.stats().PausedReady, 0)
 	k.finish(v)
-	same(k, "held when settled", k.stats().Held, 1)
+	same(k, "held when settled", k.stats().PausedReady, 1)
 	k.advance(claimed)
 	k.notDue("a.example")
 	k.alter("a.example", frontier.SiteChange{Paused: &no})
@@ -48,7 +48,7 @@ func sitePause(k *kit) {
 	k.alter("b.example", frontier.SiteChange{Paused: &yes}) // before it is known
 	k.fill("b.example", "p", 1, 1)
 	k.notDue("b.example")
-	same(k, "held from the start", k.stats().Held, 1)
+	same(k, "held from the start", k.stats().PausedReady, 1)
 	k.alter("b.example", frontier.SiteChange{Paused: &no})
 	same(k, "lent", len(k.lend("b.example", 9).Items), 1)
 }
@@ -70,7 +70,7 @@ func siteBlock(k *kit) {
 	same(k, "leases", s.Leases, 0)
 	same(k, "open", s.Open, 0)
 	same(k, "ready", s.Ready, 0)
-	same(k, "held", s.Held, 0)
+	same(k, "held", s.PausedReady, 0)
 	sameList(k, "outcomes", k.settle(v, &frontier.Release{}, all(v, frontier.Requeue)...), false, false, false)
 	sameList(k, "gone", k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{v.Lease}}).Gone, v.Lease)
 	sameList(k, "new", k.admit(k.url("a.example", "new")), frontier.Capped)
@@ -346,7 +346,7 @@ func crawlPages(k *kit) {
 		var g frontier.PageGrant
 		for range 2 {
 			var err error
-			g, err = k.f.HoldPages(k.ctx, frontier.PageClaim{Limit: limit, Fetcher: "f1", Seq: seq, Settled: settled, Want: want})
+			g, err = k.f.ClaimPages(k.ctx, frontier.PageClaim{Limit: limit, Fetcher: "f1", Seq: seq, Settled: settled, Want: want})
 			k.must(err)
 		}
 		return g
@@ -356,21 +356,21 @@ func crawlPages(k *kit) {
 	k.fill("a.example", "p", 1, 3)
 	k.finish(k.lend("a.example", 9)) // before anybody asked
 	g := hold(1, 0, 4, 10)
-	same(k, "held", g.Held > 0 && g.Held <= 4, true)
-	same(k, "left", g.Left, 10-3-g.Held)
+	same(k, "held", g.Granted > 0 && g.Granted <= 4, true)
+	same(k, "left", g.Left, 10-3-g.Granted)
 	seq := int64(1)
-	for ; g.Held < 7; seq++ {
+	for ; g.Granted < 7; seq++ {
 		g = hold(seq+1, 0, 100, 10)
 	}
-	same(k, "all of it", g, frontier.PageGrant{Held: 7})
+	same(k, "all of it", g, frontier.PageGrant{Granted: 7})
 	k.fill("a.example", "q", 1, 2)
 	k.advance(time.Minute)
 	k.finish(k.lend("a.example", 2))
-	same(k, "given back", hold(seq+1, 2, 2, 10), frontier.PageGrant{Held: 2, Left: 5})
-	same(k, "a late copy", hold(seq, 0, 100, 10), frontier.PageGrant{Held: 2, Left: 5})
-	same(k, "a lower limit", hold(seq+2, 2, 50, 4), frontier.PageGrant{Held: 2})
+	same(k, "given back", hold(seq+1, 2, 2, 10), frontier.PageGrant{Granted: 2, Left: 5})
+	same(k, "a late copy", hold(seq, 0, 100, 10), frontier.PageGrant{Granted: 2, Left: 5})
+	same(k, "a lower limit", hold(seq+2, 2, 50, 4), frontier.PageGrant{Granted: 2})
 	g = hold(seq+3, 2, 50, 100)
-	same(k, "a higher limit", g.Held > 2 && g.Held+g.Left == 97, true)
+	same(k, "a higher limit", g.Granted > 2 && g.Granted+g.Left == 97, true)
 }
 
 // crawlRuns: runs of fetchers stay on record, those that end with how they did; the last

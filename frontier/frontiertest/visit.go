@@ -114,7 +114,7 @@ func visitClasses(k *kit) {
 func visitCarries(k *kit) {
 	c := k.url("a.example", "x?a=1&b=%2F")
 	c.Priority, c.Depth, c.Redirects, c.Seed, c.Meta = 1, 70_000, 3, true, `{"from":"feed","note":"ä\t\n"}`
-	c.Sitemap, c.SitemapOf, c.Trail = true, "www.example.com", c.Trail.Add(k.url("a.example", "from").Fingerprint)
+	c.Sitemap, c.SitemapOf, c.Trail = true, "www.example.com", c.Trail.AddHop(k.url("a.example", "from").Fingerprint)
 	c.Referrer, c.From = "https://www.example.com/list", "http://elsewhere.example/moved"
 	plain := k.url("a.example", "plain")
 	k.admit(c, plain)
@@ -144,7 +144,7 @@ func visitCarries(k *kit) {
 	same(k, "site", dead[0].Site, "a.example")
 	same(k, "cause", dead[0].Cause, "timeout")
 	same(k, "text, on one line", dead[0].Text, "no answer in time")
-	n, err := k.f.Revive(k.ctx, k.shard("a.example"), dead)
+	n, err := k.f.RetryDead(k.ctx, k.shard("a.example"), dead)
 	k.must(err)
 	same(k, "revived", n, 1)
 	k.advance(claimed)

@@ -18,7 +18,7 @@ type batch struct {
 }
 
 // Admit queues the candidates that are new, in order, and writes what became of
-// each to verdicts. All candidates belong to shard k. A candidate with Again is
+// each to verdicts. All candidates belong to shard k. A candidate with Refetch is
 // queued although it is known, once for each request id; the first speaks for
 // those of its URL in the batch that do not ask. Cost: about a hundred ns for a
 // known URL, some more for a new one.
@@ -41,7 +41,7 @@ func (f *Frontier) Admit(ctx context.Context, k int, candidates []frontier.Candi
 	}
 	p.lock()
 	if frontier.HasCredentials(candidates) {
-		err = frontier.AdmitKept(candidates, verdicts, p.keepCredentials, func(c []frontier.Candidate, v []frontier.Verdict) error {
+		err = frontier.AdmitWithCredentials(candidates, verdicts, p.keepCredentials, func(c []frontier.Candidate, v []frontier.Verdict) error {
 			p.admit(c, v)
 			return nil
 		})
@@ -86,7 +86,7 @@ func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.
 	admitted := 0
 	for i := range candidates {
 		c := &candidates[i]
-		if c.Again == "" && p.batch.again != nil {
+		if c.Refetch == "" && p.batch.again != nil {
 			if _, ok := p.batch.again[c.Fingerprint]; ok {
 				continue // another candidate speaks for this URL
 			}
@@ -108,7 +108,7 @@ func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.
 		}
 		e := c.Entry()
 		p.know(c.Fingerprint)
-		if c.Again != "" {
+		if c.Refetch != "" {
 			p.know(c.Request())
 		}
 		p.enqueue(s, &e, limit > 0, front)
@@ -117,7 +117,7 @@ func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.
 		admitted++
 	}
 	for i := range candidates {
-		if candidates[i].Again != "" {
+		if candidates[i].Refetch != "" {
 			continue
 		}
 		if first, ok := p.batch.again[candidates[i].Fingerprint]; ok {
@@ -139,7 +139,7 @@ func (b *batch) begin(candidates []frontier.Candidate) {
 	clear(b.admitted)
 	b.again = nil
 	for i := range candidates {
-		if c := &candidates[i]; c.Again != "" {
+		if c := &candidates[i]; c.Refetch != "" {
 			if b.again == nil {
 				b.again = make(map[canon.Fingerprint]int)
 			}
@@ -174,7 +174,7 @@ func (p *shardState) isKnown(c *frontier.Candidate) bool {
 
 // wanted is what must be new for c to be queued: its URL, or the request for it.
 func wanted(c *frontier.Candidate) canon.Fingerprint {
-	if c.Again != "" {
+	if c.Refetch != "" {
 		return c.Request()
 	}
 	return c.Fingerprint

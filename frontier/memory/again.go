@@ -54,7 +54,7 @@ func (p *shardState) keepNext(s *site, next *frontier.Next, until int64) {
 		a = &again{until: until, key: next.Key, entry: string(p.scratch)}
 		s.again.byKey[a.key] = a
 		s.again.due.push(a)
-		p.stats.Again++
+		p.stats.Recrawls++
 	} else {
 		a.until, a.entry = until, string(p.scratch)
 		s.again.due.fix(a.pos)
@@ -86,8 +86,8 @@ func (p *shardState) renew(l *lease, most int) {
 		if len(s.again.due) == 0 {
 			s.again = nil
 		}
-		p.stats.Again--
-		p.stats.Renewed++
+		p.stats.Recrawls--
+		p.stats.Recrawled++
 		p.dropAgain(s, a)
 		p.first--
 		at := position{decodeEntry(a.entry, s.name).Priority, p.first}

@@ -17,11 +17,11 @@ func TestAgainReopened(t *testing.T) {
 	}
 	admitURLs(t, f, "a.example", 3)
 	v := lendAll(t, f, 3)[0]
-	st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+	st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 	for i, it := range v.Items {
 		next := frontier.Next{Entry: it.Entry, Key: uint64(i)<<63 | 7}
 		next.Last = frontier.Fetched{Interval: time.Hour, At: 5, ETag: "x"}
-		st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Again, NotBefore: time.Duration(1+i) * time.Hour, Next: &next})
+		st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Recrawl, NotBefore: time.Duration(1+i) * time.Hour, Next: &next})
 	}
 	st.Outcomes[2].Next.Key = 9
 	if _, err := f.Settle(t.Context(), v.Shard, []frontier.Settlement{st}); err != nil {
@@ -30,7 +30,7 @@ func TestAgainReopened(t *testing.T) {
 	count := func(again, queued int64) {
 		t.Helper()
 		s, err := f.Stats(t.Context())
-		if err != nil || s[0].Again != again || s[0].Queued != queued {
+		if err != nil || s[0].Recrawls != again || s[0].Queued != queued {
 			t.Fatalf("%+v %v, want %d to be fetched again and %d queued", s[0], err, again, queued)
 		}
 	}
@@ -54,7 +54,7 @@ func TestAgainReopened(t *testing.T) {
 	count(2, 1)
 	c.Advance(3 * time.Hour)
 	f = reopened(t, f, true)
-	if s, err := f.Stats(t.Context()); err != nil || s[0].Renewed != 1 || s[0].Done != 3 {
+	if s, err := f.Stats(t.Context()); err != nil || s[0].Recrawled != 1 || s[0].Done != 3 {
 		t.Fatalf("%+v %v", s, err)
 	}
 	for range 3 {
@@ -69,7 +69,7 @@ func TestAgainReopened(t *testing.T) {
 // settleAll settles all of a visit as done.
 func settleAll(t *testing.T, f *Frontier, v frontier.Visit) {
 	t.Helper()
-	st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+	st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 	for _, it := range v.Items {
 		st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index})
 	}

@@ -79,7 +79,7 @@ func (p *shardState) clear(s *site) {
 	p.stats.Blocked += int64(len(s.waits))
 	s.waits = nil
 	if s.again != nil {
-		p.stats.Again -= int64(len(s.again.due))
+		p.stats.Recrawls -= int64(len(s.again.due))
 		s.again = nil
 	}
 	p.dropWork(s)

@@ -30,7 +30,7 @@ type Saved struct {
 	Contents int64 `json:"contents"` // of pages, each once
 	Queued   int64 `json:"queued"`
 	Waiting  int64 `json:"waiting"`
-	Again    int64 `json:"again"`
+	Recrawls int64 `json:"again"`
 	Done     int64 `json:"done"`
 	Dead     int64 `json:"dead"`
 }
@@ -83,7 +83,7 @@ func (d *dir) check() (*Checked, error) {
 		return nil, err
 	}
 	for _, p := range f.states {
-		c.Shards = append(c.Shards, Saved{Known: int64(p.known.n), Contents: p.contents.n, Queued: p.stats.Queued, Waiting: p.stats.Waiting, Again: p.stats.Again, Done: p.stats.Done, Dead: p.stats.Dead})
+		c.Shards = append(c.Shards, Saved{Known: int64(p.known.n), Contents: p.contents.n, Queued: p.stats.Queued, Waiting: p.stats.Waiting, Recrawls: p.stats.Recrawls, Done: p.stats.Done, Dead: p.stats.Dead})
 		c.content(p)
 	}
 	return c, nil

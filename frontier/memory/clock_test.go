@@ -18,7 +18,7 @@ func TestClockSetBack(t *testing.T) {
 		}
 		admitURLs(t, f, "a.example", 3)
 		for _, v := range lendAll(t, f, 1) {
-			st := frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Free: &frontier.Release{Remain: time.Minute}}
+			st := frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Release: &frontier.Release{Remain: time.Minute}}
 			if _, err := f.Settle(t.Context(), v.Shard, []frontier.Settlement{st}); err != nil {
 				t.Fatal(err)
 			}
@@ -44,12 +44,12 @@ func TestClockSetForward(t *testing.T) {
 	}
 	admitURLs(t, f, "a.example", 2)
 	v := lendAll(t, f, 1)[0]
-	st := frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Free: &frontier.Release{Remain: time.Minute}}
+	st := frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Release: &frontier.Release{Remain: time.Minute}}
 	if _, err := f.Settle(t.Context(), v.Shard, []frontier.Settlement{st}); err != nil {
 		t.Fatal(err)
 	}
 	tick := func(then int64, since time.Duration) frontier.TickReply {
-		r, err := f.Tick(t.Context(), 0, frontier.TickRequest{Standing: time.Second, Then: then, Since: since, Want: 9})
+		r, err := f.Tick(t.Context(), 0, frontier.TickRequest{QueuedEntry: time.Second, LastNow: then, Elapsed: since, Want: 9})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,11 +58,11 @@ func TestClockSetForward(t *testing.T) {
 	before := tick(0, 0)
 	c.Advance(time.Hour)
 	r := tick(before.Now, 2*time.Second)
-	if r.Leapt != time.Hour-2*time.Second || len(r.Due) > 0 || r.Next > 58*time.Second+2*time.Millisecond || r.Next < 57*time.Second {
+	if r.ClockJump != time.Hour-2*time.Second || len(r.Due) > 0 || r.Next > 58*time.Second+2*time.Millisecond || r.Next < 57*time.Second {
 		t.Errorf("%+v, want a leap of an hour and a.example in 58 s", r)
 	}
 	c.Advance(time.Hour)
-	if r := tick(r.Now, time.Hour); r.Leapt != 0 || len(r.Due) != 1 {
+	if r := tick(r.Now, time.Hour); r.ClockJump != 0 || len(r.Due) != 1 {
 		t.Errorf("%+v after an hour, want a.example", r)
 	}
 }

@@ -98,9 +98,9 @@ func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, err
 	return out, nil
 }
 
-// Revive puts dead letters back at the end of their queues, as if they had
+// RetryDead puts dead letters back at the end of their queues, as if they had
 // never failed, and returns how many went. Those of blocked sites stay.
-func (f *Frontier) Revive(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
+func (f *Frontier) RetryDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
 	return f.exhume(ctx, k, "revive", dead)
 }
 
@@ -144,7 +144,7 @@ func (p *shardState) exhume(cause string, id int64, revive bool) bool {
 		}
 		l.entry.Lost, l.entry.Attempts = 0, 0
 		p.pushBack(s, &l.entry)
-		p.stats.Revived++
+		p.stats.RetriedDead++
 		p.stats.Admits++
 		p.place(s)
 	} else {

@@ -30,7 +30,7 @@ func TestOldestLetterMovesNone(t *testing.T) {
 		if err != nil || len(oldest) != 1 || oldest[0].URL != "https://a.example/"+strconv.Itoa(i) {
 			t.Fatalf("%d: %v, %v", i, oldest, err)
 		}
-		if done, err := f.Revive(t.Context(), 0, oldest); err != nil || done != 1 {
+		if done, err := f.RetryDead(t.Context(), 0, oldest); err != nil || done != 1 {
 			t.Fatalf("%d: %d, %v", i, done, err)
 		}
 		if next != nil && &d.list[d.first] != next {

@@ -39,7 +39,7 @@ func Open(ctx context.Context, path string, log *slog.Logger) (frontier.Operated
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, err
 		}
-		if !Holds(path) {
+		if !HasCrawl(path) {
 			return nil, fmt.Errorf("%w: %s", ErrNoCrawl, path)
 		}
 		f, err := New(Config{Dir: path, Logger: log})
@@ -239,7 +239,7 @@ func (r *remote) DeadCounts(ctx context.Context, k int) (map[string]int64, error
 	return get[map[string]int64](ctx, r, "DeadCounts", k)
 }
 
-func (r *remote) Revive(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
+func (r *remote) RetryDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
 	return get[int](ctx, r, "Revive", exhumeArgs{k, dead})
 }
 
@@ -276,7 +276,7 @@ func (r *remote) Members(ctx context.Context) ([]frontier.Member, error) {
 	return get[[]frontier.Member](ctx, r, "Members", none{})
 }
 
-func (r *remote) Met(ctx context.Context, k int, site string) (bool, error) {
+func (r *remote) KnowsSite(ctx context.Context, k int, site string) (bool, error) {
 	return get[bool](ctx, r, "Met", metArgs{k, site})
 }
 
@@ -307,8 +307,8 @@ func (r *remote) SiteStates(ctx context.Context, k int, sites []string) ([]front
 	return get[[]frontier.SiteState](ctx, r, "SiteStates", statesArgs{k, sites})
 }
 
-func (r *remote) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.Standing, error) {
-	return get[[]frontier.Standing](ctx, r, "Entries", entriesArgs{k, at, offset, count})
+func (r *remote) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.QueuedEntry, error) {
+	return get[[]frontier.QueuedEntry](ctx, r, "Entries", entriesArgs{k, at, offset, count})
 }
 
 func (r *remote) Knows(ctx context.Context, k int, url canon.Fingerprint) (bool, error) {
@@ -321,8 +321,8 @@ func (r *remote) ShardStats(ctx context.Context, k int) (frontier.ShardStats, er
 	return get[frontier.ShardStats](ctx, r, "ShardStats", k)
 }
 
-func (r *remote) Sums(ctx context.Context, k int) (*frontier.Sums, error) {
-	return get[*frontier.Sums](ctx, r, "Sums", k)
+func (r *remote) Counters(ctx context.Context, k int) (*frontier.Counters, error) {
+	return get[*frontier.Counters](ctx, r, "Sums", k)
 }
 
 func (r *remote) WorkSites(ctx context.Context, k int) ([]string, error) {

@@ -118,7 +118,7 @@ func (d *dir) open(lock func(path string) (*os.File, error)) (err error) {
 }
 
 // Holds says whether a directory holds a crawl.
-func Holds(path string) bool { return (&dir{path: path}).made() }
+func HasCrawl(path string) bool { return (&dir{path: path}).made() }
 
 // made says whether there is a store: its last file to be made says so.
 func (d *dir) made() bool {

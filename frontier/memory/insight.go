@@ -37,7 +37,7 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 	left := func(at int64) time.Duration { return time.Duration(at-p.now) * time.Millisecond }
 	state.Delay, state.Why, state.Failures, state.Waiting = s.delay, s.why(), int(s.failures), int64(len(s.waits))
 	if s.again != nil {
-		state.Again = int64(len(s.again.due))
+		state.Recrawls = int64(len(s.again.due))
 	}
 	if s.clock > 0 {
 		state.Clock = left(s.clock)
@@ -52,7 +52,7 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 		state.Place, state.Lease = frontier.PlaceLeased, frontier.Lease{Token: s.lent.token, Site: s.name}
 		state.Left, state.Open = left(s.lent.deadline), int64(s.lent.left)
 	case s.place == inHeld:
-		state.Place, state.Due = frontier.PlaceHeld, left(s.score/2)
+		state.Place, state.Due = frontier.PlacePaused, left(s.score/2)
 	case s.place >= 0 && s.place < inHeld:
 		state.Place, state.Class, state.Due = frontier.PlaceReady, int(s.place), left(s.score/2)
 	}
@@ -62,14 +62,14 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 	if s.blocked {
 		state.Blocked = p.stopOf(s, 1)
 	}
-	state.Tally = s.tally.shown()
+	state.SiteTotals = s.tally.shown()
 	if s.extra != nil && s.extra.stops[2].since != 0 {
 		state.Dropped = &frontier.Drop{Since: time.UnixMilli(s.extra.stops[2].since).UTC(), By: s.extra.stops[2].reason}
 	}
 	if s.extra != nil {
 		state.Cap, state.Admitted, state.Override, state.Credentials = s.extra.cap, s.extra.admitted, s.extra.override, s.extra.auth
 	}
-	state.Met = state.Place != frontier.PlaceIdle || s.clock > 0 || state.Admitted > 0
+	state.Known = state.Place != frontier.PlaceIdle || s.clock > 0 || state.Admitted > 0
 	return state
 }
 
@@ -80,7 +80,7 @@ func (p *shardState) stopOf(s *site, which int) *frontier.Stop {
 }
 
 // Entries reads up to count entries of one place of a site from offset on.
-func (f *Frontier) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.Standing, error) {
+func (f *Frontier) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.QueuedEntry, error) {
 	count = min(count, frontier.EntriesMost)
 	if count <= 0 || offset < 0 && offset+count > 0 {
 		return nil, fmt.Errorf("memory: entries: %d from %d on", count, offset)
@@ -105,7 +105,7 @@ func (f *Frontier) Entries(ctx context.Context, k int, at frontier.EntryPlace, o
 }
 
 // entriesOf are entries of one queue of a site.
-func entriesOf(s *site, class, first, count int) (list []frontier.Standing) {
+func entriesOf(s *site, class, first, count int) (list []frontier.QueuedEntry) {
 	q := s.queues[class&3]
 	if q == nil {
 		return nil
@@ -117,31 +117,31 @@ func entriesOf(s *site, class, first, count int) (list []frontier.Standing) {
 	}
 	q.some(first, count, func(rec []byte) {
 		_, e := numberOf(rec)
-		list = append(list, frontier.Standing{Entry: decodeEntry(e, s.name)})
+		list = append(list, frontier.QueuedEntry{Entry: decodeEntry(e, s.name)})
 	})
 	return list
 }
 
 // retriesOf are retries of a site, the first due first.
-func (p *shardState) retriesOf(s *site, first, count int) (list []frontier.Standing) {
+func (p *shardState) retriesOf(s *site, first, count int) (list []frontier.QueuedEntry) {
 	waits := slices.SortedFunc(slices.Values(s.waits), func(a, b *wait) int {
 		return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.order, b.order))
 	})
 	waits = waits[min(max(first, 0), len(waits)):]
 	for _, w := range waits[:min(count, len(waits))] {
-		list = append(list, frontier.Standing{Entry: w.entry, Left: time.Duration(max(0, w.until-p.now)) * time.Millisecond})
+		list = append(list, frontier.QueuedEntry{Entry: w.entry, Left: time.Duration(max(0, w.until-p.now)) * time.Millisecond})
 	}
 	return list
 }
 
 // openOf are the entries of a visit that are not settled.
-func openOf(l *lease) (list []frontier.Standing) {
+func openOf(l *lease) (list []frontier.QueuedEntry) {
 	if l == nil {
 		return nil
 	}
 	for i, open := range l.open {
 		if open {
-			list = append(list, frontier.Standing{Entry: l.entry(i)})
+			list = append(list, frontier.QueuedEntry{Entry: l.entry(i)})
 		}
 	}
 	return list

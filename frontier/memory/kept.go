@@ -185,7 +185,7 @@ func (p *shardState) keepSite(s *site) {
 // counters are those that the store keeps, in the order it has them.
 func (p *shardState) counters() []*int64 {
 	s := &p.stats
-	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.Revived, &s.Dropped, &s.Blocked, &s.Renewed, &s.Forgotten, &s.Unasked}
+	return []*int64{&p.now, &s.Open, &s.Admits, &s.Known, &s.Done, &s.Retried, &s.Dead, &s.Lost, &s.RetriedDead, &s.Dropped, &s.Blocked, &s.Recrawled, &s.Forgotten, &s.Unasked}
 }
 
 // flush adds what changed since the last flush to the store, and names it for

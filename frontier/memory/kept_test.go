@@ -196,7 +196,7 @@ func crawled(t testing.TB) (dir string, left map[string]bool) {
 		}
 		c.Advance(time.Minute)
 		for _, v := range lendAll(t, f, 4) {
-			st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for i, it := range v.Items {
 				o := frontier.Outcome{Index: it.Index, Kind: frontier.Kind(i % 2)}
 				if o.Kind == frontier.Done {
@@ -228,7 +228,7 @@ func drained(t testing.TB, dir string) map[string]bool {
 	for range 10_000 {
 		c.Advance(time.Minute)
 		for _, v := range lendAll(t, f, 100) {
-			st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				got[it.URL] = true
 				st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index})

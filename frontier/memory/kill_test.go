@@ -98,7 +98,7 @@ func childFetches(f *Frontier, say func(string, []string)) {
 }
 
 func childSettles(f *Frontier, v frontier.Visit, r *rand.Rand, say func(string, []string)) {
-	st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+	st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 	for _, it := range v.Items {
 		o := frontier.Outcome{Index: it.Index}
 		if r.IntN(8) == 0 {
@@ -215,7 +215,7 @@ func drainKilled(t *testing.T, dir string) map[string]bool {
 	for ok := false; !ok; {
 		c.Advance(time.Minute)
 		for _, v := range lendAll(t, f, 1000) {
-			st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				if left[it.URL] {
 					t.Fatalf("%s is there twice", it.URL)

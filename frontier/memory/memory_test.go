@@ -103,7 +103,7 @@ func BenchmarkVisit(b *testing.B) {
 		}
 		settle := make([]frontier.Settlement, len(visits))
 		for i, v := range visits {
-			settle[i] = frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			settle[i] = frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				settle[i].Outcomes = append(settle[i].Outcomes, frontier.Outcome{Index: it.Index})
 			}
@@ -195,7 +195,7 @@ func BenchmarkDisk(b *testing.B) {
 			b.Fatal(err)
 		}
 		for _, v := range visits {
-			st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index})
 			}

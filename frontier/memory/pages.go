@@ -17,9 +17,9 @@ type pages struct {
 
 type holding struct{ held, seq int64 }
 
-// HoldPages settles what a fetcher holds of the page limit. The books begin with
+// ClaimPages settles what a fetcher holds of the page limit. The books begin with
 // what the crawl settled before, and end with this process.
-func (f *Frontier) HoldPages(ctx context.Context, c frontier.PageClaim) (frontier.PageGrant, error) {
+func (f *Frontier) ClaimPages(ctx context.Context, c frontier.PageClaim) (frontier.PageGrant, error) {
 	f.pages.mu.Lock()
 	defer f.pages.mu.Unlock()
 	b := &f.pages
@@ -39,5 +39,5 @@ func (f *Frontier) HoldPages(ctx context.Context, c frontier.PageClaim) (frontie
 		h = holding{holds, c.Seq}
 		b.by[c.Fetcher] = h
 	}
-	return frontier.PageGrant{Held: h.held, Left: max(0, c.Limit-b.taken)}, nil
+	return frontier.PageGrant{Granted: h.held, Left: max(0, c.Limit-b.taken)}, nil
 }

@@ -103,7 +103,7 @@ func TestReopen(t *testing.T) {
 			t.Fatalf("round %d: lent again as %+v", round, again[i].Items)
 		}
 		for _, v := range again { // back to the front, unmarked
-			st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Requeue})
 			}
@@ -141,7 +141,7 @@ func TestCookiesAreKept(t *testing.T) {
 		if v = lendAll(t, f, 1)[0]; v.Cookies != cookies {
 			t.Errorf("%d: %q", i, v.Cookies)
 		}
-		if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1, Kind: frontier.Requeue}}, Free: &frontier.Release{}}}); err != nil {
+		if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1, Kind: frontier.Requeue}}, Release: &frontier.Release{}}}); err != nil {
 			t.Fatal(err)
 		}
 		c.Advance(time.Minute)
@@ -171,7 +171,7 @@ func TestPoison(t *testing.T) {
 		var settle []frontier.Settlement
 		crash := false
 		for _, v := range lendAll(t, f, 3) {
-			st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				crash = crash || it.URL == poison
 				done[it.URL] = true

@@ -11,8 +11,8 @@ import (
 	"seine/frontier"
 )
 
-// Met says whether the shard has to do with a site.
-func (f *Frontier) Met(ctx context.Context, k int, name string) (bool, error) {
+// KnowsSite says whether the shard has to do with a site.
+func (f *Frontier) KnowsSite(ctx context.Context, k int, name string) (bool, error) {
 	p, err := f.shard(ctx, k, "met")
 	if err != nil {
 		return false, err

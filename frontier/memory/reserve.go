@@ -30,7 +30,7 @@ func (f *Frontier) Reserve(ctx context.Context, k int, req frontier.ReserveReque
 
 func (p *shardState) reserve(s *site, req frontier.ReserveRequest) frontier.Reservation {
 	if s.paused || s.blocked {
-		return frontier.Reservation{Stopped: true, Wait: frontier.ReserveAgain}
+		return frontier.Reservation{Stopped: true, Wait: frontier.ReserveRetry}
 	}
 	if s.reserved == nil {
 		s.reserved = &reserved{}
@@ -51,7 +51,7 @@ func (p *shardState) reserve(s *site, req frontier.ReserveRequest) frontier.Rese
 		p.changed(s)
 		p.place(s)
 	} else {
-		due = min(max(r.line, due, p.now+frontier.ReserveAgain.Milliseconds()), p.now+frontier.ReserveLine.Milliseconds())
+		due = min(max(r.line, due, p.now+frontier.ReserveRetry.Milliseconds()), p.now+frontier.ReserveMaxWait.Milliseconds())
 		r.line = due + each
 		if s.place == nowhere { // it may be new
 			p.place(s)

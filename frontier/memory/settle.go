@@ -47,7 +47,7 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 		switch o.Kind {
 		case frontier.Done:
 			p.stats.Done++
-		case frontier.Again:
+		case frontier.Recrawl:
 			p.stats.Done++
 			p.keepNext(s, o.Next, p.now+roundUp(o.NotBefore))
 			changed = true
@@ -71,13 +71,13 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 	if !slices.Contains(settled, false) {
 		p.sum(s, st)
 	}
-	if st.Cookies != nil && s.lent == l && (st.Free != nil || slices.Contains(settled, true)) {
+	if st.Cookies != nil && s.lent == l && (st.Release != nil || slices.Contains(settled, true)) {
 		p.keepCookies(s, *st.Cookies)
 	}
-	if st.Free != nil && s.lent == l {
+	if st.Release != nil && s.lent == l {
 		s.lent = nil
 		changed = true
-		p.release(s, st.Free)
+		p.release(s, st.Release)
 	}
 	if s.lent != l && l.left == 0 {
 		p.drop(l)
@@ -120,7 +120,7 @@ func (p *shardState) drop(l *lease) {
 func (p *shardState) release(s *site, free *frontier.Release) {
 	remain := free.Remain
 	if s.reserved != nil && s.reserved.line > p.now {
-		remain = max(remain, frontier.ReserveAgain)
+		remain = max(remain, frontier.ReserveRetry)
 	}
 	s.clock = max(s.clock, p.now+1+roundUp(remain)) // p.now is rounded down
 	s.delay = free.Delay

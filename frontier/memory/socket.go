@@ -67,7 +67,7 @@ var calls = map[string]call{
 	}),
 	"DeadCounts": ask(func(ctx context.Context, f *Frontier, k int) (map[string]int64, error) { return f.DeadCounts(ctx, k) }),
 	"Revive": ask(func(ctx context.Context, f *Frontier, a exhumeArgs) (int, error) {
-		return f.Revive(ctx, a.Shard, a.Dead)
+		return f.RetryDead(ctx, a.Shard, a.Dead)
 	}),
 	"DropDead": ask(func(ctx context.Context, f *Frontier, a exhumeArgs) (int, error) {
 		return f.DropDead(ctx, a.Shard, a.Dead)
@@ -82,7 +82,9 @@ var calls = map[string]call{
 	}),
 	"Runs":    ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Member, error) { return f.Runs(ctx) }),
 	"Members": ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Member, error) { return f.Members(ctx) }),
-	"Met":     ask(func(ctx context.Context, f *Frontier, a metArgs) (bool, error) { return f.Met(ctx, a.Shard, a.Site) }),
+	"Met": ask(func(ctx context.Context, f *Frontier, a metArgs) (bool, error) {
+		return f.KnowsSite(ctx, a.Shard, a.Site)
+	}),
 	"Stopped": ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Stop, error) { return f.Stopped(ctx) }),
 	"Rules": ask(func(ctx context.Context, f *Frontier, a rulesArgs) ([]frontier.OriginRules, error) {
 		return a.Origins, f.Rules(ctx, a.Shard, a.Origins)
@@ -96,10 +98,10 @@ var calls = map[string]call{
 	"SiteStates": ask(func(ctx context.Context, f *Frontier, a statesArgs) ([]frontier.SiteState, error) {
 		return f.SiteStates(ctx, a.Shard, a.Sites)
 	}),
-	"Entries": ask(func(ctx context.Context, f *Frontier, a entriesArgs) ([]frontier.Standing, error) {
+	"Entries": ask(func(ctx context.Context, f *Frontier, a entriesArgs) ([]frontier.QueuedEntry, error) {
 		return f.Entries(ctx, a.Shard, a.At, a.Offset, a.Count)
 	}),
-	"Sums":      ask(func(ctx context.Context, f *Frontier, k int) (*frontier.Sums, error) { return f.Sums(ctx, k) }),
+	"Sums":      ask(func(ctx context.Context, f *Frontier, k int) (*frontier.Counters, error) { return f.Counters(ctx, k) }),
 	"WorkSites": ask(func(ctx context.Context, f *Frontier, k int) ([]string, error) { return f.WorkSites(ctx, k) }),
 	"SampleSites": ask(func(ctx context.Context, f *Frontier, a sampleArgs) (sample, error) {
 		sites, all, err := f.SampleSites(ctx, a.Shard, a.Most)

@@ -33,7 +33,7 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 	for class := range 4 {
 		s.Ready += int64(len(p.heaps[class]))
 	}
-	s.Held = int64(len(p.heaps[inHeld]))
+	s.PausedReady = int64(len(p.heaps[inHeld]))
 	s.Leases = int64(len(p.leases))
 	return s, nil
 }

@@ -21,10 +21,10 @@ type tally struct {
 
 // sum counts a settlement all of whose outcomes took effect.
 func (p *shardState) sum(s *site, st *frontier.Settlement) {
-	st.Sum(func(kind, name, detail string, n int64) { p.addSum(frontier.SumName(kind, name, detail), n) })
+	st.EachCounter(func(kind, name, detail string, n int64) { p.addSum(frontier.CounterName(kind, name, detail), n) })
 	for i := range st.Outcomes {
 		if o := &st.Outcomes[i]; o.OfSeed() {
-			p.keepSeed(o.Facts.Seed, o.Fate())
+			p.keepSeed(o.Facts.Seed, o.Label())
 		}
 	}
 	pages, dead := st.Counted()
@@ -39,9 +39,9 @@ func (p *shardState) sum(s *site, st *frontier.Settlement) {
 	t.pages += pages
 	t.dead += dead
 	if last != "" && last != t.last {
-		p.addSum(frontier.SumSite+frontier.LastClass(last), 1)
+		p.addSum(frontier.CounterSite+frontier.LastClass(last), 1)
 		if t.last != "" {
-			p.addSum(frontier.SumSite+frontier.LastClass(t.last), -1)
+			p.addSum(frontier.CounterSite+frontier.LastClass(t.last), -1)
 		}
 		t.last = p.word(last)
 	}
@@ -128,16 +128,16 @@ func firstOf(list []frontier.TopSite) []frontier.TopSite {
 	return list[:min(len(list), frontier.TopKept)]
 }
 
-// Sums reads what a shard summed up. What a former process forgot of sites is not
+// Counters reads the counters of a shard. What a former process forgot of sites is not
 // among the first of them. Cost: O(sites).
-func (f *Frontier) Sums(ctx context.Context, k int) (*frontier.Sums, error) {
+func (f *Frontier) Counters(ctx context.Context, k int) (*frontier.Counters, error) {
 	p, err := f.shard(ctx, k, "sums")
 	if err != nil {
 		return nil, err
 	}
 	p.lock()
 	defer p.mu.Unlock()
-	sums := &frontier.Sums{Counts: make(map[string]int64, len(p.sums)), Seeds: maps.Clone(p.seeds)}
+	sums := &frontier.Counters{Counts: make(map[string]int64, len(p.sums)), Seeds: maps.Clone(p.seeds)}
 	for name, sum := range p.sums {
 		if *sum != 0 {
 			sums.Counts[name] = *sum
@@ -223,9 +223,9 @@ func (f *Frontier) WorkSites(ctx context.Context, k int) ([]string, error) {
 }
 
 // shown is the tally of a site as it is shown.
-func (t *tally) shown() (shown frontier.Tally) {
+func (t *tally) shown() (shown frontier.SiteTotals) {
 	if t.since == 0 {
 		return shown
 	}
-	return frontier.Tally{Pages: t.pages, Dead: t.dead, Last: t.last, Since: time.Unix(t.since, 0).UTC()}
+	return frontier.SiteTotals{Pages: t.pages, Dead: t.dead, Last: t.last, Since: time.Unix(t.since, 0).UTC()}
 }

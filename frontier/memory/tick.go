@@ -46,7 +46,7 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 		p.quiet = p.now + leased // fetchers may have been cut off: let them come back first
 	}
 	p.tick = p.now
-	reply := frontier.TickReply{Rev: f.settings.Load().Rev, Paused: p.stats.Paused, Leapt: leapt, Now: p.now}
+	reply := frontier.TickReply{Rev: f.settings.Load().Rev, Paused: p.stats.Paused, ClockJump: leapt, Now: p.now}
 	for _, l := range req.Extend {
 		if mine := p.lease(l); mine != nil {
 			mine.deadline = p.now + leased
@@ -69,11 +69,11 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 // leap takes back what the clock was set forward by since anyone's last tick, as
 // the caller's clock tells. Clocks may differ by a hundredth.
 func (p *shardState) leap(req frontier.TickRequest) time.Duration {
-	if req.Standing <= 0 || req.Then <= 0 {
+	if req.QueuedEntry <= 0 || req.LastNow <= 0 {
 		return 0
 	}
-	step := p.now - max(p.tick, req.Then+roundUp(req.Since))
-	if step <= roundUp(req.Standing)+roundUp(req.Since)/100 {
+	step := p.now - max(p.tick, req.LastNow+roundUp(req.Elapsed))
+	if step <= roundUp(req.QueuedEntry)+roundUp(req.Elapsed)/100 {
 		return 0
 	}
 	p.leapt += step

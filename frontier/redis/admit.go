@@ -37,7 +37,7 @@ func (f *Frontier) Admit(ctx context.Context, k int, batch []frontier.Candidate,
 		return f.admitAll(ctx, k, batch, verdicts)
 	}
 	kept := ""
-	return frontier.AdmitKept(batch, verdicts, func(c *frontier.Candidate) (frontier.Verdict, error) {
+	return frontier.AdmitWithCredentials(batch, verdicts, func(c *frontier.Candidate) (frontier.Verdict, error) {
 		origin, _ := frontier.OriginOf(c.URL)
 		line := origin + " " + c.Credentials
 		if line == kept { // as those of one list of seeds often are
@@ -196,10 +196,10 @@ func (a *admission) unique(batch []frontier.Candidate) []int {
 	for i := range batch {
 		c := &batch[i]
 		j, known := a.speaker[c.Fingerprint]
-		if !known || c.Again != "" && batch[j].Again == "" {
+		if !known || c.Refetch != "" && batch[j].Refetch == "" {
 			a.speaker[c.Fingerprint] = i
 		}
-		if c.Again != "" && a.speakerOf(c) < 0 {
+		if c.Refetch != "" && a.speakerOf(c) < 0 {
 			a.speaker[c.Request()] = i
 		}
 	}
@@ -214,7 +214,7 @@ func (a *admission) unique(batch []frontier.Candidate) []int {
 // speakerOf is whose verdict c gets, -1 = not known yet.
 func (a *admission) speakerOf(c *frontier.Candidate) int {
 	print := c.Fingerprint
-	if c.Again != "" {
+	if c.Refetch != "" {
 		print = c.Request()
 	}
 	if i, known := a.speaker[print]; known {
@@ -299,7 +299,7 @@ func (a *admission) place(batch []frontier.Candidate, chosen []int, filters int)
 		if j := shard.FilterOf(batch[i].Fingerprint, filters); !slices.Contains(a.filters, j) {
 			a.filters = append(a.filters, j)
 		}
-		again = again || batch[i].Again != ""
+		again = again || batch[i].Refetch != ""
 	}
 	return again
 }
@@ -311,7 +311,7 @@ func (a *admission) write(batch []frontier.Candidate, again bool) {
 	a.parts = slices.Grow(a.parts[:0], 3*len(a.placed)) // they stay where they are
 	for _, i := range a.placed {
 		print := batch[i].Fingerprint
-		if batch[i].Again != "" {
+		if batch[i].Refetch != "" {
 			print = batch[i].Request()
 		}
 		a.arg(print.Append(a.text))
@@ -325,7 +325,7 @@ func (a *admission) write(batch []frontier.Candidate, again bool) {
 		return
 	}
 	for _, i := range a.placed {
-		if batch[i].Again == "" {
+		if batch[i].Refetch == "" {
 			a.args = append(a.args, "")
 		} else {
 			a.arg(batch[i].Fingerprint.Append(a.text))

@@ -153,7 +153,7 @@ func benchPage(b *testing.B, s *stand, own, far int) {
 		var list []frontier.Settlement
 		for _, v := range visits {
 			st := all(v, frontier.Done)
-			st.Free = &frontier.Release{Delay: time.Second}
+			st.Release = &frontier.Release{Delay: time.Second}
 			list = append(list, st)
 		}
 		start = s.cpu()
@@ -248,11 +248,11 @@ func BenchmarkAgainBytes(b *testing.B) {
 			s.pass(0, time.Second)
 			due := s.tick(frontier.TickRequest{Want: 1}).Due
 			for _, v := range s.visit(frontier.VisitLimits{URLs: 500}, due...) {
-				st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+				st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 				for x, it := range v.Items {
 					next := frontier.Next{Entry: it.Entry, Key: batch[x].Fingerprint.Key}
 					next.Last = frontier.Fetched{Interval: time.Hour, At: 1_800_000_000, Modified: 1_700_000_000, ETag: `"0123456789abcdef01"`, Digest: batch[x].Fingerprint.Key}
-					st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Again, NotBefore: 1000 * time.Hour, Next: &next})
+					st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Recrawl, NotBefore: 1000 * time.Hour, Next: &next})
 				}
 				s.settle(st)
 			}

@@ -181,7 +181,7 @@ func (c *crawlClock) silent(ctx context.Context, d time.Duration) (moved time.Du
 	own := c.tags.Of(canon.FingerprintOf([]byte("a.example"), nil))
 	for k := range c.tags.Len() {
 		keys := shard.KeysOf(c.crawl, c.tags.Tag(k))
-		timed := []string{keys.Meta(), keys.Leases(), keys.Held(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3)}
+		timed := []string{keys.Meta(), keys.Leases(), keys.PausedReady(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3)}
 		for _, site := range []string{"a.example"} {
 			timed = append(timed, keys.Site(site), keys.Wait(site))
 		}

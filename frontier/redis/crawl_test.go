@@ -80,7 +80,7 @@ func (d *driver) account(t *testing.T) {
 	for k := range d.Shards() {
 		d.sound(k)
 		for _, raw := range d.do("LRANGE", d.keys[k].Dead(frontier.CauseLost), 0, -1).([]any) {
-			letter, err := ParseLetter(raw.(string), frontier.CauseLost)
+			letter, err := ParseDeadLetter(raw.(string), frontier.CauseLost)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -50,10 +50,10 @@ func TestCredentialsStay(t *testing.T) {
 	end := func(v frontier.Visit, kind frontier.Kind) {
 		t.Helper()
 		outcome := frontier.Outcome{Index: v.Items[0].Index, Kind: kind}
-		if kind == frontier.Again {
+		if kind == frontier.Recrawl {
 			outcome.NotBefore, outcome.Next = 100*24*time.Hour, &frontier.Next{Entry: v.Items[0].Entry, Key: 1}
 		}
-		if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{outcome}, Free: &frontier.Release{}}}); err != nil {
+		if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{outcome}, Release: &frontier.Release{}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,6 +70,6 @@ func TestCredentialsStay(t *testing.T) {
 	stays("one whose seed was known", false)
 	admit("http://a.example/3")
 	stays("one that has work again", true)
-	end(visit(), frontier.Again)
+	end(visit(), frontier.Recrawl)
 	stays("one that is fetched again", true)
 }

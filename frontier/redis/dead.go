@@ -12,7 +12,7 @@ import (
 )
 
 // DeadLetters returns count dead letters of a cause in shard k from offset on,
-// the oldest first. Each is for Revive and DropDead of the same shard. Cost:
+// the oldest first. Each is for RetryDead and DropDead of the same shard. Cost:
 // O(offset + count).
 func (f *Frontier) DeadLetters(ctx context.Context, k int, cause string, offset, count int64) ([]frontier.DeadLetter, error) {
 	if offset < 0 || count <= 0 {
@@ -27,7 +27,7 @@ func (f *Frontier) DeadLetters(ctx context.Context, k int, cause string, offset,
 	letters := make([]frontier.DeadLetter, len(list))
 	for i, v := range list {
 		raw := shard.Text(v)
-		if letters[i], err = ParseLetter(raw, cause); err != nil {
+		if letters[i], err = ParseDeadLetter(raw, cause); err != nil {
 			return nil, &shard.Error{Shard: k, Op: "dead letters", Err: fmt.Errorf("frontier: %q: %w", raw, err)}
 		}
 	}
@@ -66,9 +66,9 @@ const (
 	reviveMost  = 25
 )
 
-// ParseLetter reads a dead letter as it is stored: site, text and entry, with
+// ParseDeadLetter reads a dead letter as it is stored: site, text and entry, with
 // tabs between.
-func ParseLetter(raw, cause string) (frontier.DeadLetter, error) {
+func ParseDeadLetter(raw, cause string) (frontier.DeadLetter, error) {
 	site, rest, ok := strings.Cut(raw, "\t")
 	text, stored, also := strings.Cut(rest, "\t")
 	if !ok || !also {
@@ -78,17 +78,17 @@ func ParseLetter(raw, cause string) (frontier.DeadLetter, error) {
 	return frontier.DeadLetter{Entry: e, Site: site, Cause: cause, Text: text, Raw: raw}, err
 }
 
-// Revive puts dead letters, as DeadLetters returned them, back at the end of
+// RetryDead puts dead letters, as DeadLetters returned them, back at the end of
 // their queues, as if they had never failed. It returns how many were still
 // there; those of blocked sites stay dead. Cost: the list of each cause is passed
 // once, in steps of at most 100 letters: give many letters at once. When it
 // is broken off, the list is left in another order.
-func (f *Frontier) Revive(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
+func (f *Frontier) RetryDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
 	return f.takeLetters(ctx, k, "revive", dead)
 }
 
 // DropDead forgets dead letters and returns how many were still there. Its cost
-// is that of Revive.
+// is that of RetryDead.
 func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
 	return f.takeLetters(ctx, k, "drop", dead)
 }
@@ -97,7 +97,7 @@ func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLett
 func (f *Frontier) takeLetters(ctx context.Context, k int, how string, dead []frontier.DeadLetter) (int, error) {
 	byCause := make(map[string]map[string]int) // how often each letter is wanted
 	for _, d := range dead {
-		if _, err := ParseLetter(d.Raw, d.Cause); err != nil && how == "revive" {
+		if _, err := ParseDeadLetter(d.Raw, d.Cause); err != nil && how == "revive" {
 			return 0, &shard.Error{Shard: k, Op: "dead letters", Err: fmt.Errorf("frontier: dead letter %q: %w", d.Raw, err)}
 		}
 		if byCause[d.Cause] == nil {
@@ -164,7 +164,7 @@ func (f *Frontier) passLetters(ctx context.Context, k int, cause, how string, wa
 
 // takeLetter adds one letter that is taken to a call.
 func (f *Frontier) takeLetter(k int, cause, how, raw string, keys []string, args []any) ([]string, []any) {
-	letter, _ := ParseLetter(raw, cause) // it was read before, and need not be read to be forgotten
+	letter, _ := ParseDeadLetter(raw, cause) // it was read before, and need not be read to be forgotten
 	if how == "revive" {
 		keys = f.AppendSite(keys, k, letter.Site)
 	} else {

@@ -212,7 +212,7 @@ func (d *driver) release(batch []frontier.Settlement) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, st := range batch {
-		if st.Free != nil && d.holders[st.Site].Token == st.Token {
+		if st.Release != nil && d.holders[st.Site].Token == st.Token {
 			delete(d.holders, st.Site)
 		}
 	}
@@ -239,7 +239,7 @@ func (d *driver) operate(ctx context.Context, r *rand.Rand, k int) error {
 	shared := begun-d.operators.ended.Load() > 1
 	letters, err := d.DeadLetters(ctx, k, "gone", 0, 2)
 	if err == nil {
-		_, err = d.Revive(ctx, k, letters)
+		_, err = d.RetryDead(ctx, k, letters)
 	}
 	if shared = shared || d.operators.begun.Load() > begun; shared && err != nil && strings.Contains(err.Error(), "another program takes dead letters") {
 		return nil // it is true
@@ -271,7 +271,7 @@ func (d *driver) work(ctx context.Context, r *rand.Rand, k int, mine *[]*held) e
 		}
 		h.left = h.left[n:]
 		if (len(h.left) == 0 || r.Float64() < 0.1) && !h.gone {
-			st.Free = &frontier.Release{Remain: time.Duration(r.IntN(3)) * time.Millisecond, Delay: time.Millisecond, Failures: r.IntN(3)}
+			st.Release = &frontier.Release{Remain: time.Duration(r.IntN(3)) * time.Millisecond, Delay: time.Millisecond, Failures: r.IntN(3)}
 			h.gone = true
 		}
 		batch = append(batch, st)

@@ -119,7 +119,7 @@ func (f *Frontier) drain(ctx context.Context, key string, admit func(context.Con
 	}
 	var items []frontier.FeedItem
 	var of []int // elements that items are
-	maker, again := frontier.NewMaker(f.layout), f.Settings().FeedAgain
+	maker, again := frontier.NewMaker(f.layout), f.Settings().FeedRefetch
 	maker.MaxURL = f.Settings().LongestURL()
 	for i := range elements {
 		e := &elements[i]
@@ -129,7 +129,7 @@ func (f *Frontier) drain(ctx context.Context, key string, admit func(context.Con
 			continue
 		}
 		if item.WantsID() || again {
-			item.Again = key + ":" + e.number
+			item.Refetch = key + ":" + e.number
 		}
 		items, of = append(items, item), append(of, i)
 	}

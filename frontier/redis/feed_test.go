@@ -49,7 +49,7 @@ func TestFeedElements(t *testing.T) {
 	}
 	var got []string
 	for _, it := range d.items {
-		got = append(got, fmt.Sprint(it.URL, " ", it.Site, " ", it.Priority, it.HasPriority, it.Depth, it.Seed, " ", it.Meta, it.Again != ""))
+		got = append(got, fmt.Sprint(it.URL, " ", it.Site, " ", it.Priority, it.HasPriority, it.Depth, it.Seed, " ", it.Meta, it.Refetch != ""))
 	}
 	want := []string{
 		"http://one.example/x one.example 0 false 0 true false",
@@ -155,11 +155,11 @@ func TestFeedSurvivesItsDrainer(t *testing.T) {
 	}
 	ids := map[string]bool{}
 	for i, item := range second.items {
-		if i < 3 && item.Again != first.items[i].Again {
-			t.Errorf("item %d: request id %q, then %q", i, first.items[i].Again, item.Again)
+		if i < 3 && item.Refetch != first.items[i].Refetch {
+			t.Errorf("item %d: request id %q, then %q", i, first.items[i].Refetch, item.Refetch)
 		}
-		if item.Again != "" {
-			ids[item.Again] = true
+		if item.Refetch != "" {
+			ids[item.Refetch] = true
 		}
 	}
 	if len(ids) != 3 {
@@ -227,7 +227,7 @@ func TestFeedLockLasts(t *testing.T) {
 func TestFeedKeys(t *testing.T) {
 	f := create(t, connect(t), "a", 1)
 	for _, key := range []string{"spider:start_urls", "in{tag}side", "plain"} {
-		if _, _, err := f.Set(t.Context(), func(s *frontier.Settings) error { s.FeedKey, s.FeedAgain = key, true; return nil }); err != nil {
+		if _, _, err := f.Set(t.Context(), func(s *frontier.Settings) error { s.FeedKey, s.FeedRefetch = key, true; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if a, b := slotOf(key), slotOf(shard.FeedSeqKey(key)); a != b {
@@ -235,7 +235,7 @@ func TestFeedKeys(t *testing.T) {
 		}
 		push(t, f, key, "http://x.example/")
 		var d drained
-		if n, err := f.DrainFeed(t.Context(), d.admit); n != 1 || err != nil || d.items[0].Again == "" {
+		if n, err := f.DrainFeed(t.Context(), d.admit); n != 1 || err != nil || d.items[0].Refetch == "" {
 			t.Error(key, n, err, d.items)
 		}
 	}
@@ -313,10 +313,10 @@ func TestFeedLate(t *testing.T) {
 	ids, times := map[string]string{}, map[string]int{}
 	admit := func(_ context.Context, items []frontier.FeedItem) (late []int, err error) {
 		for i, item := range items {
-			if was := ids[item.URL]; was != "" && was != item.Again {
-				t.Fatalf("%s: request id %q, then %q", item.URL, was, item.Again)
+			if was := ids[item.URL]; was != "" && was != item.Refetch {
+				t.Fatalf("%s: request id %q, then %q", item.URL, was, item.Refetch)
 			}
-			ids[item.URL] = item.Again
+			ids[item.URL] = item.Refetch
 			if silent && f.Of(item.Fingerprint) == 1 {
 				late = append(late, i)
 			} else {

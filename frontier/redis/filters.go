@@ -58,7 +58,7 @@ func (f *Frontier) Filters(ctx context.Context, probes int, shards ...int) ([]Fi
 				return err
 			}
 			for j, r := range records {
-				s := FilterState{Shard: k, Filter: j, Promised: plan.ErrorRate, IdealBits: plan.IdealBits(), Live: bloom.Judge(plan.ErrorRate, r)}
+				s := FilterState{Shard: k, Filter: j, Promised: plan.ErrorRate, IdealBits: plan.IdealBits(), Live: bloom.QualityOf(plan.ErrorRate, r)}
 				s.Over = s.Live.Over
 				if r.Version == 0 && (stored == nil || stored[strconv.Itoa(j)] != "") {
 					s.Unread = unread
@@ -129,7 +129,7 @@ func (f *Frontier) overFilters(ctx context.Context, shards []int) (over []int, u
 		if text != "" {
 			unread = append(unread, text)
 		}
-		if bloom.Judge(f.layout.ErrorRate, records...).Over {
+		if bloom.QualityOf(f.layout.ErrorRate, records...).Over {
 			over = append(over, k)
 		}
 	}

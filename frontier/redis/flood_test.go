@@ -61,8 +61,8 @@ func TestHugeSite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := stats[0].Pressure(s.Settings()); stats[0].Turned != int64(turned) || stats[0].Queued != queue+int64(sum(small)) ||
-			!strings.Contains(text, fmt.Sprintf("links to queues of %d URLs or more are turned away", stats[0].Memory.Bar)) {
+		if text := stats[0].Pressure(s.Settings()); stats[0].TurnedAway != int64(turned) || stats[0].Queued != queue+int64(sum(small)) ||
+			!strings.Contains(text, fmt.Sprintf("links to queues of %d URLs or more are turned away", stats[0].Memory.Cutoff)) {
 			t.Errorf("%+v, %s", stats[0], text)
 		}
 		s.sound(0)
@@ -76,7 +76,7 @@ func TestHugeSite(t *testing.T) {
 		if got := offer(10*filled+perCall, 10*filled+perCall+9); got != "aaaaaaaaa" {
 			t.Errorf("below the low mark: %s, memory %+v", got, s.memory())
 		}
-		if m := s.memory(); m.Pressed || m.Bar != 0 {
+		if m := s.memory(); m.OverWatermark || m.Cutoff != 0 {
 			t.Errorf("below the low mark: %+v", m)
 		}
 		s.sound(0)

@@ -168,7 +168,7 @@ func (s *stand) settle(list ...frontier.Settlement) []frontier.Settled {
 
 // all makes one kind of outcome of every URL of a visit, and frees the site.
 func all(v frontier.Visit, kind frontier.Kind) frontier.Settlement {
-	st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+	st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 	for _, it := range v.Items {
 		st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: kind, Cause: "timeout"})
 	}
@@ -233,7 +233,7 @@ func (s *stand) where(site string) string {
 }
 
 func again(c frontier.Candidate, id string) frontier.Candidate {
-	c.Again = id
+	c.Refetch = id
 	return c
 }
 

@@ -53,10 +53,10 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 	s := frontier.SiteState{
 		Site: site, Place: frontier.PlaceIdle, Clock: ms(1), Delay: ms(2), Why: shard.Text(fields[3]), Failures: int(shard.Int(fields[4])),
 		Cap: shard.Int(fields[5]), Admitted: shard.Int(fields[6]), Override: shard.Text(fields[7]),
-		Waiting: shard.Int(fields[14]), Again: shard.Int(fields[15]),
+		Waiting: shard.Int(fields[14]), Recrawls: shard.Int(fields[15]),
 		Paused: stopOf(k, site, false, shard.Text(fields[16])), Blocked: stopOf(k, site, true, shard.Text(fields[17])),
 	}
-	s.Tally = tallyOf(shard.Text(fields[18]))
+	s.SiteTotals = tallyOf(shard.Text(fields[18]))
 	s.Credentials = shard.Text(fields[19])
 	if drop := stopOf(k, site, false, shard.Text(fields[20])); drop != nil {
 		s.Dropped = &frontier.Drop{Since: drop.Since, By: drop.Reason}
@@ -68,33 +68,33 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 	case shard.Text(fields[0]) != "":
 		s.Place, s.Lease, s.Left = frontier.PlaceLeased, frontier.Lease{Token: shard.Text(fields[0]), Site: site}, ms(9)
 	case place == 4:
-		s.Place, s.Due = frontier.PlaceHeld, ms(9)
+		s.Place, s.Due = frontier.PlacePaused, ms(9)
 	case place >= 0:
 		s.Place, s.Class, s.Due = frontier.PlaceReady, int(place), ms(9)
 	}
-	s.Met = s.Place != frontier.PlaceIdle || shard.Text(fields[1]) != "" || s.Admitted > 0
+	s.Known = s.Place != frontier.PlaceIdle || shard.Text(fields[1]) != "" || s.Admitted > 0
 	return s
 }
 
 // tallyOf reads what sums.lua keeps of a site.
-func tallyOf(text string) (t frontier.Tally) {
+func tallyOf(text string) (t frontier.SiteTotals) {
 	words := strings.SplitN(text, " ", 4)
 	if len(words) < 4 {
 		return t
 	}
 	since := shard.Int(words[2])
-	return frontier.Tally{Pages: shard.Int(words[0]), Dead: shard.Int(words[1]), Last: words[3], Since: time.Unix(since, 0).UTC()}
+	return frontier.SiteTotals{Pages: shard.Int(words[0]), Dead: shard.Int(words[1]), Last: words[3], Since: time.Unix(since, 0).UTC()}
 }
 
-// Sums reads what shard k summed up. Cost: four calls, O(counters + SeedsKept +
+// Counters reads the counters of shard k. Cost: four calls, O(counters + SeedsKept +
 // TopKept).
-func (f *Frontier) Sums(ctx context.Context, k int) (*frontier.Sums, error) {
+func (f *Frontier) Counters(ctx context.Context, k int) (*frontier.Counters, error) {
 	n := f.keys[k]
-	counters, err := f.client.Hash(ctx, k, n.Sums())
+	counters, err := f.client.Hash(ctx, k, n.Counters())
 	if err != nil {
 		return nil, err
 	}
-	s := &frontier.Sums{Counts: make(map[string]int64, len(counters))}
+	s := &frontier.Counters{Counts: make(map[string]int64, len(counters))}
 	for name, v := range counters {
 		s.Counts[name] = shard.Int(v)
 	}
@@ -280,7 +280,7 @@ func (f *Frontier) countOpen(ctx context.Context, k int, states []frontier.SiteS
 
 // Entries reads up to count entries of one place of a site from offset on, those
 // that can be read. Cost: one script call, some 0.3 us of the server an entry.
-func (f *Frontier) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.Standing, error) {
+func (f *Frontier) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.QueuedEntry, error) {
 	count = min(count, frontier.EntriesMost)
 	last := offset + count - 1
 	if count <= 0 || offset < 0 && last >= 0 {
@@ -298,13 +298,13 @@ func (f *Frontier) Entries(ctx context.Context, k int, at frontier.EntryPlace, o
 		return nil, err
 	}
 	reply := shard.Array(raw)
-	list := make([]frontier.Standing, 0, len(reply)/2)
+	list := make([]frontier.QueuedEntry, 0, len(reply)/2)
 	for i := 0; i+1 < len(reply); i += 2 {
 		e, err := frontier.DecodeEntry(shard.Text(reply[i]), at.Site)
 		if err != nil {
-			return nil, &shard.Error{Shard: k, Op: "standing", Err: fmt.Errorf("frontier: %s in %s: %w", frontier.Shown(shard.Text(reply[i])), key, err)}
+			return nil, &shard.Error{Shard: k, Op: "standing", Err: fmt.Errorf("frontier: %s in %s: %w", frontier.LogText(shard.Text(reply[i])), key, err)}
 		}
-		list = append(list, frontier.Standing{Entry: e, Left: time.Duration(shard.Int(reply[i+1])) * time.Millisecond})
+		list = append(list, frontier.QueuedEntry{Entry: e, Left: time.Duration(shard.Int(reply[i+1])) * time.Millisecond})
 	}
 	return list, nil
 }

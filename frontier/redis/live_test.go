@@ -120,7 +120,7 @@ func TestFinishedLooksAtEverything(t *testing.T) {
 			finished(false, key)
 			r.Del(ctx, key)
 		}
-		r.ZAdd(ctx, f.keys[k].Held(), zAt("x", 1))
+		r.ZAdd(ctx, f.keys[k].PausedReady(), zAt("x", 1))
 		finished(true, "a paused site")
 	}
 	push(t, f, "a:feed", "x")
@@ -171,7 +171,7 @@ func TestStats(t *testing.T) {
 		"dead", 8, "lost", 9, "revived", 10, "dropped", 11, "turned", 12, "blocked", 13, "merged", 14, "missing", 15, "unasked", 3, "of tomorrow", 12)
 	r.ZAdd(ctx, f.keys[1].Ready(0), zAt("x", 1))
 	r.ZAdd(ctx, f.keys[1].Ready(2), zAt("y", 1))
-	r.ZAdd(ctx, f.keys[1].Held(), zAt("z", 1))
+	r.ZAdd(ctx, f.keys[1].PausedReady(), zAt("z", 1))
 	r.ZAdd(ctx, f.keys[1].Leases(), zAt("t u", 1))
 	if err := f.Pause(ctx, 1, true); err != nil {
 		t.Fatal(err)
@@ -180,8 +180,8 @@ func TestStats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := frontier.ShardStats{Shard: 1, Ready: 2, Held: 1, Leases: 1, Queued: 1, Waiting: 2, Open: 3, Admits: 4, Known: 5, Done: 6, Retried: 7,
-		Dead: 8, Unasked: 3, Lost: 9, Revived: 10, Dropped: 11, Turned: 12, Blocked: 13, Merged: 14, Missing: 15, Paused: true, Slot: shard.Slot(f.shards.Tag(1)), Master: list[1].Master, Memory: frontier.Memory{Used: list[1].Memory.Used}}
+	want := frontier.ShardStats{Shard: 1, Ready: 2, PausedReady: 1, Leases: 1, Queued: 1, Waiting: 2, Open: 3, Admits: 4, Known: 5, Done: 6, Retried: 7,
+		Dead: 8, Unasked: 3, Lost: 9, RetriedDead: 10, Dropped: 11, TurnedAway: 12, Blocked: 13, Merged: 14, Missing: 15, Paused: true, Slot: shard.Slot(f.shards.Tag(1)), Master: list[1].Master, Memory: frontier.Memory{Used: list[1].Memory.Used}}
 	if list[1] != want || list[1].Master == "" || want.Memory.Used == 0 || list[0].Queued != 0 {
 		t.Errorf("%+v", list)
 	}

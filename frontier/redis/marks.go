@@ -11,7 +11,7 @@ import (
 
 // marks are those of shard k as lua/marks.lua reads them.
 func (f *Frontier) marks(k int, s *frontier.Settings) (low, high int, longest uint32) {
-	return s.LowMark(), s.MemoryHigh, f.longest[k].Load()
+	return s.LowWatermark(), s.MemoryHigh, f.longest[k].Load()
 }
 
 // noteLongest keeps, for the shards of each master, the longest queue of any of
@@ -30,10 +30,10 @@ func (f *Frontier) noteLongest(stats []frontier.ShardStats) {
 	}
 }
 
-// Unmarked says where the crawl's memory marks do nothing, nil when they hold
+// WithoutWatermarks says where the crawl's memory marks do nothing, nil when they hold
 // everywhere or there are none; of masters that do not answer it says nothing. Cost: as
 // Stats.
-func (f *Frontier) Unmarked(ctx context.Context) (*shard.Warning, error) {
+func (f *Frontier) WithoutWatermarks(ctx context.Context) (*shard.Warning, error) {
 	if f.Settings().MemoryHigh == 0 {
 		return nil, nil
 	}

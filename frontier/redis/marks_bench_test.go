@@ -73,13 +73,13 @@ func (f *flood) run() {
 			f.offer(k, batch)
 			f.fetch(k)
 		}
-		if f.look(); filled == 0 && f.stats[0].Memory.Pressed {
+		if f.look(); filled == 0 && f.stats[0].Memory.OverWatermark {
 			filled = n
 		}
 	}
 	low, high, longest := int64(math.MaxInt64), int64(0), int64(0)
 	for _, st := range f.stats {
-		low, high, longest = min(low, st.Memory.Bar), max(high, st.Memory.Bar), max(longest, st.Memory.Longest)
+		low, high, longest = min(low, st.Memory.Cutoff), max(high, st.Memory.Cutoff), max(longest, st.Memory.Longest)
 	}
 	f.b.ReportMetric(100*float64(f.peak)/float64(f.limit), "peak-%")
 	f.b.ReportMetric(100*float64(f.stats[0].Memory.Used)/float64(f.limit), "end-%")
@@ -105,7 +105,7 @@ func (f *flood) offer(k int, batch []frontier.Candidate) {
 	}
 	for i, c := range batch {
 		at := 2
-		switch bar := f.stats[k].Memory.Bar; {
+		switch bar := f.stats[k].Memory.Cutoff; {
 		case bar == 0:
 			continue
 		case lens[c.Site] < bar/2:

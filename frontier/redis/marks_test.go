@@ -145,14 +145,14 @@ func TestMarksForbidden(t *testing.T) {
 		s := marked(t, kind, 1, 2, 1)
 		s.admit(candidates("a.example", 0, 9)...)
 		s.fill(50)
-		if w, err := s.Unmarked(t.Context()); w != nil || err != nil {
+		if w, err := s.WithoutWatermarks(t.Context()); w != nil || err != nil {
 			t.Fatal(w, err)
 		}
 		s.do("ACL", "SETUSER", "default", "-info")
 		if got := s.admit(candidates("a.example", 8, 10)...); got != "sa" {
 			t.Errorf("verdicts %s, want sa", got)
 		}
-		w, err := s.Unmarked(t.Context())
+		w, err := s.WithoutWatermarks(t.Context())
 		if err != nil || w == nil || !strings.Contains(w.String(), "maxmemory") {
 			t.Error(w, err)
 		}
@@ -177,7 +177,7 @@ func TestMarksSurvive(t *testing.T) {
 	}
 	holds := func(t *testing.T, s *stand) {
 		t.Helper()
-		if m := s.memory(); !m.Pressed || m.Bar == 0 || m.Bar > 30 {
+		if m := s.memory(); !m.OverWatermark || m.Cutoff == 0 || m.Cutoff > 30 {
 			t.Errorf("%+v", m)
 		}
 		if got := s.admit(candidates("a.example", 30, 32)...); got != "cc" {
@@ -207,9 +207,9 @@ func TestMarksSurvive(t *testing.T) {
 
 func TestValidMarks(t *testing.T) {
 	for _, c := range []struct {
-		low, high int
-		fault     string
-		LowMark   int
+		low, high    int
+		fault        string
+		LowWatermark int
 	}{
 		{0, 0, "", 0}, {0, 85, "", 80}, {70, 85, "", 70}, {0, 3, "", 0}, {98, 99, "", 98},
 		{85, 85, "below memory-high", 0}, {70, 0, "", 70}, {0, 100, "1 to 99", 0}, {-1, 85, "negative", 0}, {0, -1, "1 to 99", 0},
@@ -217,8 +217,8 @@ func TestValidMarks(t *testing.T) {
 		s := frontier.DefaultSettings()
 		s.MemoryLow, s.MemoryHigh = c.low, c.high
 		err := s.Validate()
-		if c.fault == "" && (err != nil || s.LowMark() != c.LowMark) || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
-			t.Errorf("%d:%d: %v, low mark %d", c.low, c.high, err, s.LowMark())
+		if c.fault == "" && (err != nil || s.LowWatermark() != c.LowWatermark) || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
+			t.Errorf("%d:%d: %v, low mark %d", c.low, c.high, err, s.LowWatermark())
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestSeedsWait(t *testing.T) {
 		if i > 4 { // a link that comes back
 			text = fmt.Sprintf(`{"url":%q,"depth":2,"seed":false}`, text)
 		}
-		if err := seeder.Add(t.Context(), text); err != nil {
+		if err := seeder.AddText(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -260,13 +260,13 @@ func TestPressureFull(t *testing.T) {
 	if text := s.Pressure(&frontier.Settings{}); !strings.Contains(text, "shard 2: memory of m:1 at 100.5% of maxmemory, full") {
 		t.Errorf("a full shard says %q", text)
 	}
-	s.Memory.Pressed, s.Memory.Bar = true, 7
+	s.Memory.OverWatermark, s.Memory.Cutoff = true, 7
 	for _, want := range []string{"maxmemory, full", "; above the high mark of 90%: links to queues of 7 URLs"} {
 		if text := s.Pressure(&frontier.Settings{MemoryHigh: 90}); !strings.Contains(text, want) {
 			t.Errorf("a full shard above the mark says %q, want %q", text, want)
 		}
 	}
-	s.Memory.Pressed, s.Memory.Limit = false, 2000
+	s.Memory.OverWatermark, s.Memory.Limit = false, 2000
 	if text := s.Pressure(&frontier.Settings{}); text != "" {
 		t.Errorf("a shard with room says %q", text)
 	}

@@ -131,12 +131,12 @@ func TestScriptsWaitForMoves(t *testing.T) {
 		c.Site, c.Priority = "b"+string('0'+class), class
 		s.admit(c)
 	}
-	s.do("ZADD", s.keys[0].Held(), 1, "c.example")
+	s.do("ZADD", s.keys[0].PausedReady(), 1, "c.example")
 	entry := string(frontier.AppendEntry(nil, "a.example", &frontier.Entry{URL: "https://a.example/w"}))
 	s.do("ZADD", s.keys[0].Wait("a.example"), 1e15, entry)
-	s.do("ZADD", s.keys[0].Again("a.example"), 1e15, "w")
-	s.do("HSET", s.keys[0].Kept("a.example"), "w", entry)
-	for _, hash := range []string{s.keys[0].Sums(), s.keys[0].Seeds()} {
+	s.do("ZADD", s.keys[0].Recrawls("a.example"), 1e15, "w")
+	s.do("HSET", s.keys[0].RecrawlEntries("a.example"), "w", entry)
+	for _, hash := range []string{s.keys[0].Counters(), s.keys[0].Seeds()} {
 		s.do("HSET", hash, "x", 1)
 	}
 	for _, list := range []string{"pages", "dead", "queued"} {

@@ -7,25 +7,25 @@ import (
 	"seine/shard"
 )
 
-// HoldPages settles what a fetcher holds of the crawl's page limit. What fetchers
+// ClaimPages settles what a fetcher holds of the crawl's page limit. What fetchers
 // held that were killed comes back when nothing is leased any more and all others
 // settled what they hold; the grant says so at once. Cost: one script call; three more
 // and one a shard where the limit is reached, or the crawl had none before.
-func (f *Frontier) HoldPages(ctx context.Context, c frontier.PageClaim) (frontier.PageGrant, error) {
-	grant, taken, quiet, err := f.claimPages(ctx, c)
+func (f *Frontier) ClaimPages(ctx context.Context, c frontier.PageClaim) (frontier.PageGrant, error) {
+	grant, taken, quiet, err := f.callClaim(ctx, c)
 	if err != nil || grant.Left > 0 || !quiet {
 		return grant, err
 	}
 	if back, err := f.rebook(ctx, taken); err != nil || !back {
 		return grant, err
 	}
-	grant, _, _, err = f.claimPages(ctx, c) // which changes nothing, as it is not above the last
+	grant, _, _, err = f.callClaim(ctx, c) // which changes nothing, as it is not above the last
 	return grant, err
 }
 
 // claimPages makes a claim, and returns how many pages are taken, and whether all
 // fetchers at work settled what they hold.
-func (f *Frontier) claimPages(ctx context.Context, c frontier.PageClaim) (grant frontier.PageGrant, taken int64, quiet bool, err error) {
+func (f *Frontier) callClaim(ctx context.Context, c frontier.PageClaim) (grant frontier.PageGrant, taken int64, quiet bool, err error) {
 	raw, err := f.runPages(ctx, c, "")
 	if code, _ := shard.Code(err); code == "UNSET" {
 		var settled int64
@@ -40,7 +40,7 @@ func (f *Frontier) claimPages(ctx context.Context, c frontier.PageClaim) (grant 
 	if len(reply) != 4 {
 		return grant, 0, false, Malformed(noShard, "pages", raw)
 	}
-	return frontier.PageGrant{Held: shard.Int(reply[0]), Left: shard.Int(reply[1])}, shard.Int(reply[2]), shard.Int(reply[3]) == 1, nil
+	return frontier.PageGrant{Granted: shard.Int(reply[0]), Left: shard.Int(reply[1])}, shard.Int(reply[2]), shard.Int(reply[3]) == 1, nil
 }
 
 func (f *Frontier) runPages(ctx context.Context, c frontier.PageClaim, before any) (any, error) {

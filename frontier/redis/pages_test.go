@@ -21,11 +21,11 @@ func TestPagesOfAFleet(t *testing.T) {
 		t.Helper()
 		m := &members[i]
 		m.seq++
-		g, err := s.HoldPages(t.Context(), frontier.PageClaim{Limit: limit, Fetcher: name(i), Seq: m.seq, Settled: m.settled, Want: want})
+		g, err := s.ClaimPages(t.Context(), frontier.PageClaim{Limit: limit, Fetcher: name(i), Seq: m.seq, Settled: m.settled, Want: want})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.held = g.Held
+		m.held = g.Granted
 		return g
 	}
 	held := func() (sum int64) {

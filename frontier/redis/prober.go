@@ -187,7 +187,7 @@ func (p *Prober) probe(ctx context.Context, set bloom.Set, j int, stored map[str
 	if err != nil {
 		return r, lost(err)
 	}
-	next := r.Add(info, found)
+	next := r.AddProbe(info, found)
 	text, err := json.Marshal(next)
 	if err != nil {
 		return r, fmt.Errorf("frontier: record of %s: %w", keys.Filter(j), err)
@@ -206,7 +206,7 @@ func (p *Prober) at(k int) probed {
 
 // keep puts down what is known of shard k by now, and logs what is new and bad.
 func (p *Prober) keep(k int, records []bloom.Record) {
-	q := bloom.Judge(p.plan.ErrorRate, records...)
+	q := bloom.QualityOf(p.plan.ErrorRate, records...)
 	p.mu.Lock()
 	was := p.shards[k].quality.Over
 	p.shards[k] = probed{records, time.Now(), q}

@@ -100,7 +100,7 @@ func TestReapOfFreedSite(t *testing.T) {
 	s := one(t)
 	s.admit(candidates("a.example", 0, 6)...)
 	first := s.lend(2)
-	s.settle(frontier.Settlement{Lease: first.Lease, Free: &frontier.Release{}})
+	s.settle(frontier.Settlement{Lease: first.Lease, Release: &frontier.Release{}})
 	second := s.lend(2)
 	s.pass(0, 40*time.Second)
 	s.tick(frontier.TickRequest{Extend: []frontier.Lease{second.Lease}})
@@ -152,7 +152,7 @@ func TestPoison(t *testing.T) {
 	if len(list) != 1 {
 		t.Fatalf("dead: %q", list)
 	}
-	if d, err := ParseLetter(list[0].(string), frontier.CauseLost); err != nil || !strings.HasSuffix(d.URL, "/2") || d.Lost != 3 {
+	if d, err := ParseDeadLetter(list[0].(string), frontier.CauseLost); err != nil || !strings.HasSuffix(d.URL, "/2") || d.Lost != 3 {
 		t.Errorf("%+v, %v", d, err)
 	}
 	s.sound(0)
@@ -209,7 +209,7 @@ func TestRevive(t *testing.T) {
 	}
 	for _, cause := range []string{"a", "b", "c"} {
 		for _, raw := range s.do("LRANGE", s.keys[0].Dead(cause), 0, -1).([]any) {
-			d, err := ParseLetter(raw.(string), cause)
+			d, err := ParseDeadLetter(raw.(string), cause)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +220,7 @@ func TestRevive(t *testing.T) {
 	ctx := t.Context()
 	want := 3
 	s.twice("revive", func() { // a0, a2, c0; b is blocked
-		n, err := s.Revive(ctx, 0, []frontier.DeadLetter{letters[0], letters[3], letters[4], letters[2]})
+		n, err := s.RetryDead(ctx, 0, []frontier.DeadLetter{letters[0], letters[3], letters[4], letters[2]})
 		if n != want || err != nil {
 			t.Errorf("revived %d, %v, want %d", n, err, want)
 		}
@@ -241,7 +241,7 @@ func TestRevive(t *testing.T) {
 		t.Errorf("they stand in %q, %q, %q", a, b, c)
 	}
 	s.sound(0)
-	if _, err := s.Revive(ctx, 0, []frontier.DeadLetter{{Cause: "a", Raw: "broken"}}); err == nil {
+	if _, err := s.RetryDead(ctx, 0, []frontier.DeadLetter{{Cause: "a", Raw: "broken"}}); err == nil {
 		t.Error("a broken letter was taken")
 	}
 }
@@ -303,7 +303,7 @@ func TestLettersInSteps(t *testing.T) {
 	}
 	chosen, _ = of("b.example", "c.example")
 	_, others = of("a.example", "b.example")
-	if n, err := s.Revive(ctx, 0, chosen); n != len(chosen)-len(others) || err != nil {
+	if n, err := s.RetryDead(ctx, 0, chosen); n != len(chosen)-len(others) || err != nil {
 		t.Errorf("revived %d, %v", n, err)
 	}
 	if got := stored(); !slices.Equal(got, others) {

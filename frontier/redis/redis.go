@@ -15,7 +15,7 @@
 //     time before which nobody may ask it again.
 //   - Renew has URLs that wait to be fetched again fetched sooner.
 //   - Reap takes back what a dead fetcher held.
-//   - Alter pauses, blocks or caps a site; Revive brings dead letters back.
+//   - Alter pauses, blocks or caps a site; RetryDead queues dead letters again.
 //     Package audit holds a shard against all of these rules, and mends it.
 //
 // The ready rule, in lua/prelude.lua, says where a site stands. A site without
@@ -54,7 +54,7 @@ type Config struct {
 	Claim        time.Duration // how long a ticket keeps others from its site, default 5 s
 	MaxList      int64         // entries of one site and class, default 8 million: a longer list could not move to another master
 	MaxListBytes int64         // bytes that they may take in Redis, default 256 MB, for the same reason
-	MaxAgain     int64         // URLs of one site that may wait to be fetched again, default 2 million, for the same reason
+	MaxRecrawls  int64         // URLs of one site that may wait to be fetched again, default 2 million, for the same reason
 	MaxDead      int64         // dead letters of one cause and shard, default 100,000
 	AckReplicas  int           // replicas that must acknowledge an admission, default none
 	AckTimeout   time.Duration // how long to wait for them, default 2 s
@@ -72,7 +72,7 @@ func (c *Config) Validate() error {
 	fault(c.Lease < 0 || c.Lease > 0 && c.Lease < 10*time.Millisecond, "Lease must be 10 ms or more, or 0 for the default")
 	fault(c.Claim < 0, "Claim must not be negative")
 	fault(c.MaxList < 0, "MaxList must not be negative")
-	fault(c.MaxAgain < 0, "MaxAgain must not be negative")
+	fault(c.MaxRecrawls < 0, "MaxRecrawls must not be negative")
 	fault(c.MaxListBytes < 0, "MaxListBytes must not be negative")
 	fault(c.MaxDead < 0, "MaxDead must not be negative")
 	fault(c.AckReplicas < 0, "AckReplicas must not be negative")
@@ -85,7 +85,7 @@ func (c Config) complete() Config {
 	c.Lease = cmp.Or(c.Lease, time.Minute)
 	c.Claim = cmp.Or(c.Claim, 5*time.Second)
 	c.MaxList = cmp.Or(c.MaxList, 8_000_000)
-	c.MaxAgain = cmp.Or(c.MaxAgain, 2_000_000)
+	c.MaxRecrawls = cmp.Or(c.MaxRecrawls, 2_000_000)
 	c.MaxListBytes = cmp.Or(c.MaxListBytes, bloom.MaxKeyBytes)
 	c.MaxDead = cmp.Or(c.MaxDead, 100_000)
 	c.AckTimeout = cmp.Or(c.AckTimeout, 2*time.Second)
@@ -133,7 +133,7 @@ func attach(client *shard.Client, crawl string, layout frontier.Layout, epoch st
 		keys := shard.KeysOf(crawl, f.shards.Tag(k))
 		f.keys = append(f.keys, keys)
 		f.base = append(f.base, []string{keys.Meta(), keys.Stats(), keys.Leases(),
-			keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held()})
+			keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.PausedReady()})
 	}
 	f.settings.Store(&frontier.Settings{})
 	return f
@@ -212,16 +212,16 @@ func (f *Frontier) AppendSite(keys []string, k int, site string) []string {
 // token names a visit. It is unlike any other token of this or another process,
 // and ends with the hash of the site, by which a repair finds it again.
 func (f *Frontier) token(site string) string {
-	return f.process + strconv.FormatUint(f.tokens.Add(1), 36) + SiteMark(site)
+	return f.process + strconv.FormatUint(f.tokens.Add(1), 36) + SiteSuffix(site)
 }
 
-// SiteMark is the end of the tokens of a site.
-func SiteMark(site string) string {
+// SiteSuffix is the end of the tokens of a site.
+func SiteSuffix(site string) string {
 	return "." + strconv.FormatUint(canon.FingerprintOf([]byte(site), nil).Site, 36)
 }
 
-// MarkOf is the mark that a token bears; one without is its own.
-func MarkOf(token string) string { return token[max(0, strings.LastIndexByte(token, '.')):] }
+// SuffixOf is the mark that a token bears; one without is its own.
+func SuffixOf(token string) string { return token[max(0, strings.LastIndexByte(token, '.')):] }
 
 // Milliseconds rounds a duration up; a negative one is 0.
 func Milliseconds(d time.Duration) int64 {

@@ -209,7 +209,7 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 	var reply any
 	err := f.attempt(ctx, k, "stats", func(ctx context.Context) (err error) {
 		reply, err = f.client.Run(ctx, k, statsScript, []string{
-			keys.Meta(), keys.Stats(), keys.Leases(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.Held(),
+			keys.Meta(), keys.Stats(), keys.Leases(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.PausedReady(),
 		}, f.epoch, low, high, longest)
 		return err
 	})
@@ -220,7 +220,7 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 	if len(list) != 6 {
 		return s, Malformed(k, "stats", reply)
 	}
-	s.Ready, s.Held, s.Leases = shard.Int(list[0]), shard.Int(list[1]), shard.Int(list[2])
+	s.Ready, s.PausedReady, s.Leases = shard.Int(list[0]), shard.Int(list[1]), shard.Int(list[2])
 	s.Paused = shard.Int(list[3]) == 1
 	counters, _ := list[4].([]any)
 	for i := 0; i+1 < len(counters); i += 2 {
@@ -229,7 +229,7 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 		}
 	}
 	if m, _ := list[5].([]any); len(m) == 5 {
-		s.Memory = frontier.Memory{Used: shard.Int(m[0]), Limit: shard.Int(m[1]), Pressed: shard.Int(m[2]) == 1, Bar: shard.Int(m[3]), Longest: shard.Int(m[4])}
+		s.Memory = frontier.Memory{Used: shard.Int(m[0]), Limit: shard.Int(m[1]), OverWatermark: shard.Int(m[2]) == 1, Cutoff: shard.Int(m[3]), Longest: shard.Int(m[4])}
 	}
 	s.Master, err = f.client.Owner(ctx, keys.Meta())
 	if err != nil {
@@ -246,7 +246,7 @@ func counterOf(s *frontier.ShardStats, name string) *int64 {
 	case "waiting":
 		return &s.Waiting
 	case "again":
-		return &s.Again
+		return &s.Recrawls
 	case "open":
 		return &s.Open
 	case "admits":
@@ -264,13 +264,13 @@ func counterOf(s *frontier.ShardStats, name string) *int64 {
 	case "lost":
 		return &s.Lost
 	case "revived":
-		return &s.Revived
+		return &s.RetriedDead
 	case "dropped":
 		return &s.Dropped
 	case "forgotten":
 		return &s.Forgotten
 	case "turned":
-		return &s.Turned
+		return &s.TurnedAway
 	case "blocked":
 		return &s.Blocked
 	case "merged":
@@ -278,7 +278,7 @@ func counterOf(s *frontier.ShardStats, name string) *int64 {
 	case "missing":
 		return &s.Missing
 	case "renewed":
-		return &s.Renewed
+		return &s.Recrawled
 	case "forgone":
 		return &s.Forgone
 	}

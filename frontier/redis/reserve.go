@@ -15,7 +15,7 @@ import (
 func (f *Frontier) Reserve(ctx context.Context, k int, req frontier.ReserveRequest) (frontier.Reservation, error) {
 	raw, err := f.Call(ctx, k, reserveScript, f.AppendSite(nil, k, req.Site), []any{
 		req.Site, f.token(req.Site), Milliseconds(req.Delay), Milliseconds(req.Slack), req.Ahead.Milliseconds(),
-		frontier.ReservedMost, frontier.ReserveAgain.Milliseconds(), frontier.ReserveLine.Milliseconds(),
+		frontier.ReservedMost, frontier.ReserveRetry.Milliseconds(), frontier.ReserveMaxWait.Milliseconds(),
 	})
 	if err != nil {
 		return frontier.Reservation{}, err

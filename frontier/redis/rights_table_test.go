@@ -255,11 +255,11 @@ func further(t *testing.T, f *redis.Frontier, rdb *goredis.Client) {
 	_, err := f.Announce(ctx, frontier.Member{ID: "f1", Kind: frontier.KindFetcher})
 	must(err)
 	for seq := range int64(3) {
-		_, err = f.HoldPages(ctx, frontier.PageClaim{Limit: 2, Fetcher: "f1", Seq: seq + 1, Want: 2})
+		_, err = f.ClaimPages(ctx, frontier.PageClaim{Limit: 2, Fetcher: "f1", Seq: seq + 1, Want: 2})
 		must(err)
 	}
 	must(f.Leave(ctx, frontier.Member{ID: "f1"}))
-	if g, err := f.HoldPages(ctx, frontier.PageClaim{Limit: 2, Fetcher: "f2", Seq: 1}); g.Left != 2 || err != nil {
+	if g, err := f.ClaimPages(ctx, frontier.PageClaim{Limit: 2, Fetcher: "f2", Seq: 1}); g.Left != 2 || err != nil {
 		t.Errorf("%+v, want 2 pages left: %v", g, err)
 	}
 

@@ -59,7 +59,7 @@ type settling struct {
 func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
 	n := f.keys[k]
 	s := settling{f: f, k: k, keys: make([]string, 0, preludeKeys+5+(SiteKeys+1)*len(settlements))}
-	s.keys = append(f.sharedKeys(s.keys, k, settleScript), n.Sums(), n.Seeds(), n.Top("pages"), n.Top("dead"), n.Top("queued"))
+	s.keys = append(f.sharedKeys(s.keys, k, settleScript), n.Counters(), n.Seeds(), n.Top("pages"), n.Top("dead"), n.Top("queued"))
 	outcomes := 0
 	for i := range settlements {
 		outcomes += len(settlements[i].Outcomes)
@@ -120,7 +120,7 @@ func (s *settling) add(st *frontier.Settlement) {
 	for _, i := range sent {
 		m = s.appendOutcome(m, st.Site, &st.Outcomes[i])
 	}
-	if r := st.Free; r != nil {
+	if r := st.Release; r != nil {
 		m = msgp.AppendArrayHeader(m, 4)
 		m = msgp.AppendInt64(m, Milliseconds(r.Remain))
 		m = msgp.AppendString(m, strconv.FormatInt(Milliseconds(r.Delay), 10))
@@ -146,7 +146,7 @@ func (s *settling) appendOutcome(m []byte, site string, o *frontier.Outcome) []b
 	switch o.Kind {
 	case frontier.Done:
 		return msgp.AppendString(m, "done")
-	case frontier.Again:
+	case frontier.Recrawl:
 		m = msgp.AppendArrayHeader(m, 4)
 		m = msgp.AppendString(m, "again")
 		m = msgp.AppendInt64(m, Milliseconds(o.NotBefore))
@@ -187,11 +187,11 @@ func (s *settling) appendSums(m []byte, st *frontier.Settlement) []byte {
 	for i := range st.Outcomes {
 		if o := &st.Outcomes[i]; o.OfSeed() {
 			m = msgp.AppendString(m, o.Facts.Seed)
-			m = msgp.AppendString(m, o.Fate())
+			m = msgp.AppendString(m, o.Label())
 		}
 	}
 	s.added = s.added[:0]
-	st.Sum(s.sum)
+	st.EachCounter(s.sum)
 	return msgp.AppendStringFromBytes(m, s.added)
 }
 
@@ -221,9 +221,9 @@ func (s *settling) sum(kind, name, detail string, n int64) {
 func (s *settling) args() []any {
 	cfg := &s.f.cfg
 	args := make([]any, 0, 5+2*len(s.counts)+len(s.ends))
-	args = append(args, s.f.epoch, len(s.causes), cfg.MaxDead, cfg.MaxAgain, len(s.counts))
+	args = append(args, s.f.epoch, len(s.causes), cfg.MaxDead, cfg.MaxRecrawls, len(s.counts))
 	for _, c := range s.counts {
-		args = append(args, frontier.SumName(c.kind, c.name, c.detail), c.n)
+		args = append(args, frontier.CounterName(c.kind, c.name, c.detail), c.n)
 	}
 	begin := 0
 	for _, end := range s.ends {

@@ -47,7 +47,7 @@ func TestSettle(t *testing.T) {
 			v := s.lend(3)
 			first := true
 			s.twice("settle", func() {
-				got := s.settle(frontier.Settlement{Lease: v.Lease, Outcomes: c.outcome, Free: c.free})[0]
+				got := s.settle(frontier.Settlement{Lease: v.Lease, Outcomes: c.outcome, Release: c.free})[0]
 				text := ""
 				for _, ok := range got {
 					text += map[bool]string{true: "1", false: "0"}[ok]
@@ -92,7 +92,7 @@ func TestSettleLate(t *testing.T) {
 	s.admit(candidates("a.example", 0, 9)...)
 	v := s.lend(2)
 	late := all(v, frontier.Retry)
-	late.Free = &frontier.Release{Remain: time.Hour, Delay: time.Hour, Why: "late", Failures: 9}
+	late.Release = &frontier.Release{Remain: time.Hour, Delay: time.Hour, Why: "late", Failures: 9}
 	s.settle(all(v, frontier.Done))
 	next := s.lend(2)
 	before := s.dump(0)
@@ -116,13 +116,13 @@ func TestSettleEarlyFree(t *testing.T) {
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	first := s.lend(3)
-	s.settle(frontier.Settlement{Lease: first.Lease, Free: &frontier.Release{}})
+	s.settle(frontier.Settlement{Lease: first.Lease, Release: &frontier.Release{}})
 	second := s.lend(3)
 	if pages(second) != "3 4 5" {
 		t.Error("lent ", pages(second))
 	}
 	before := s.dump(0)
-	s.settle(frontier.Settlement{Lease: first.Lease, Free: &frontier.Release{Remain: time.Hour, Why: "late"}})
+	s.settle(frontier.Settlement{Lease: first.Lease, Release: &frontier.Release{Remain: time.Hour, Why: "late"}})
 	if fmt.Sprint(s.dump(0)) != fmt.Sprint(before) {
 		t.Error("a site that is lent to another was freed by a late copy")
 	}
@@ -135,7 +135,7 @@ func TestSettleEarlyFree(t *testing.T) {
 	}
 	s.sound(0)
 	// The other way round: the site is free, and what was open is requeued.
-	s.settle(frontier.Settlement{Lease: second.Lease, Free: &frontier.Release{}})
+	s.settle(frontier.Settlement{Lease: second.Lease, Release: &frontier.Release{}})
 	s.do("LTRIM", s.keys[0].Queue("a.example", 2), 1, 0)
 	s.do("DEL", s.keys[0].Wait("a.example"))
 	for z := 3; z < 8; z++ {
@@ -155,7 +155,7 @@ func TestSettleClock(t *testing.T) {
 	s.pass(0, time.Minute) // for which the clock then stands still
 	now := s.number("HGET", s.keys[0].Meta(), "tick")
 	st := all(v, frontier.Done)
-	st.Free, st.Cookies = &frontier.Release{Remain: 1500*time.Millisecond + 1, Delay: 2 * time.Second}, ptr("c")
+	st.Release, st.Cookies = &frontier.Release{Remain: 1500*time.Millisecond + 1, Delay: 2 * time.Second}, ptr("c")
 	s.settle(st)
 	clock := s.number("HGET", key, "clock")
 	if clock != now+1502 {
@@ -235,8 +235,8 @@ func TestDeadLettersAreBounded(t *testing.T) {
 	if len(list) != 3 {
 		t.Fatalf("%q", list)
 	}
-	first, err1 := ParseLetter(list[0].(string), "timeout")
-	last, err2 := ParseLetter(list[2].(string), "timeout")
+	first, err1 := ParseDeadLetter(list[0].(string), "timeout")
+	last, err2 := ParseDeadLetter(list[2].(string), "timeout")
 	if err1 != nil || err2 != nil || !strings.HasSuffix(first.URL, "/2") || !strings.HasSuffix(last.URL, "/4") || last.Text != "a b c" || last.Site != "a.example" {
 		t.Errorf("%+v, %v; %+v, %v", first, err1, last, err2)
 	}
@@ -273,16 +273,16 @@ func TestManySettlements(t *testing.T) {
 func TestMaxAgain(t *testing.T) {
 	server := shardtest.Start(t, shardtest.Config{})
 	s := open(t, server, 1, 1)
-	if err := s.Configure(Config{MaxAgain: 2}); err != nil {
+	if err := s.Configure(Config{MaxRecrawls: 2}); err != nil {
 		t.Fatal(err)
 	}
 	s.admit(candidates("a.example", 0, 3)...)
 	settle := func(v frontier.Visit) {
 		t.Helper()
-		st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+		st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 		for _, it := range v.Items {
 			next := &frontier.Next{Entry: it.Entry, Key: canon.FingerprintOf([]byte("a.example"), []byte(it.URL)).Key}
-			st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Again, NotBefore: time.Second, Next: next})
+			st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Recrawl, NotBefore: time.Second, Next: next})
 		}
 		s.settle(st)
 	}

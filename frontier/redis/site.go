@@ -65,9 +65,9 @@ func (f *Frontier) Alter(ctx context.Context, k int, site string, change frontie
 	return &shard.Error{Shard: k, Op: "site", Err: errors.New("frontier: " + site + " keeps changing; try again")}
 }
 
-// Met says whether a shard has to do with a site: URLs of it are queued, wait or
+// KnowsSite says whether a shard has to do with a site: URLs of it are queued, wait or
 // are lent, or it was fetched from within a day. Cost: two calls.
-func (f *Frontier) Met(ctx context.Context, k int, site string) (bool, error) {
+func (f *Frontier) KnowsSite(ctx context.Context, k int, site string) (bool, error) {
 	keys := f.AppendSite(nil, k, site)
 	work := []any{"EXISTS"}
 	for _, key := range keys[1:] {

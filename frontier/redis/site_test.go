@@ -67,7 +67,7 @@ func TestBlockedSite(t *testing.T) {
 	s := one(t)
 	s.admit(append(candidates("a.example", 0, 9), class(candidate("a.example", 9), 0), candidate("b.example", 0))...)
 	first := s.lendOne("a.example", 2)
-	s.settle(frontier.Settlement{Lease: first.Lease, Free: &frontier.Release{}}) // stays open without the site
+	s.settle(frontier.Settlement{Lease: first.Lease, Release: &frontier.Release{}}) // stays open without the site
 	retried := s.lendOne("a.example", 1)
 	s.settle(all(retried, frontier.Retry))
 	second := s.lendOne("a.example", 3)
@@ -126,7 +126,7 @@ func TestBlockOverlooksLease(t *testing.T) {
 		s := one(t)
 		s.admit(candidates("a.example", 0, 9)...)
 		v := s.lend(4)
-		s.settle(frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}})
+		s.settle(frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}})
 		args := []any{"a.example", "0", "", 1, "blocked", "1"}
 		if raw, err := s.Call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args); raw != "" || err != nil {
 			t.Fatal(raw, err)

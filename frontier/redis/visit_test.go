@@ -168,7 +168,7 @@ func TestVisitCarries(t *testing.T) {
 	}
 	s.alter("a.example", frontier.SiteChange{Override: ptr(`{"delay":"3s"}`)})
 	st := all(v, frontier.Done)
-	st.Free = &frontier.Release{Delay: 1500*time.Millisecond + time.Microsecond, Why: "robots", Failures: 4}
+	st.Release = &frontier.Release{Delay: 1500*time.Millisecond + time.Microsecond, Why: "robots", Failures: 4}
 	s.settle(st)
 	v = s.lend(1)
 	if v.First || v.Delay != 1501*time.Millisecond || v.Why != "robots" || v.Failures != 4 || v.Override != `{"delay":"3s"}` {

@@ -16,7 +16,7 @@ const maxBadShown = 100
 // "", is the request id under which known URLs are queued once more.
 func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontier.SeedCounts, error) {
 	var waits seldom
-	seeder, err := frontier.NewSeeder(to, frontier.SeedConfig{Again: again, OnWait: func(why error, left int) {
+	seeder, err := frontier.NewSeeder(to, frontier.SeedConfig{Refetch: again, OnWait: func(why error, left int) {
 		if !waits.due(time.Now()) {
 			return
 		}
@@ -44,7 +44,7 @@ func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontie
 			return nil
 		}
 		var refused *frontier.BadSeed
-		err := seeder.Add(env.Stop, text)
+		err := seeder.AddText(env.Stop, text)
 		if errors.Is(err, frontier.ErrElement) { // all that follows is likely to be
 			return fmt.Errorf("%s: %w; take the file with the version that wrote it", where, err)
 		}

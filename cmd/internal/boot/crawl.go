@@ -68,8 +68,8 @@ type CrawlFlags struct {
 
 	Digest *string `group:"output" placeholder:"KIND" help:"Digest of each page in its record: xxh3, sha256 or none (xxh3). Only sha256 resists pages that are forged to look the same."`
 
-	FeedKey   *string `group:"input" placeholder:"KEY" help:"Redis list from which fetchers take URLs while they run (CRAWL:feed)."`
-	FeedAgain *bool   `group:"input" help:"Fetch the URLs of the feed even if they are known."`
+	FeedKey     *string `group:"input" placeholder:"KEY" help:"Redis list from which fetchers take URLs while they run (CRAWL:feed)."`
+	FeedRefetch *bool   `group:"input" help:"Fetch the URLs of the feed even if they are known."`
 }
 
 // ToLayout is the layout as far as it was given, with this program's versions:
@@ -142,12 +142,12 @@ func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	set(&s.Sitemaps, c.Sitemaps)
 	set(&s.IgnoreNofollow, c.IgnoreNofollow)
 	set(&s.FeedKey, c.FeedKey)
-	set(&s.FeedAgain, c.FeedAgain)
+	set(&s.FeedRefetch, c.FeedRefetch)
 	setList(&s.Allow, c.Allow)
 	setList(&s.Deny, c.Deny)
 	setList(&s.Priority, c.Priority)
 	setList(&s.SkipExt, c.SkipExt)
-	setList(&s.Recrawl, c.Recrawl)
+	setList(&s.RecrawlInterval, c.Recrawl)
 	setList(&s.Follow, c.Follow)
 	if c.Sites != nil {
 		s.Sites = c.Sites
@@ -181,7 +181,7 @@ func CheckAgent(s *frontier.Settings) error {
 
 // WarnMarks logs where the crawl's memory marks do nothing.
 func WarnMarks(ctx context.Context, f *redis.Frontier, log *slog.Logger) error {
-	w, err := f.Unmarked(ctx)
+	w, err := f.WithoutWatermarks(ctx)
 	if w != nil {
 		log.Warn(w.String())
 	}

@@ -34,9 +34,9 @@ func ShowReport(w io.Writer, r *ask.Summary, most int) {
 		fmt.Fprintf(w, "what follows\tis of the other %s alone\n", Number(int64(r.Shards), "shard"))
 	}
 	t := &r.Total
-	fmt.Fprintf(w, "URLs\t%d known, %d done, %d dead, %d retries; %d queued, %d waiting, %d in flight\n", t.Known, max(0, t.Done-t.Renewed), t.Dead, t.Retried, t.Queued, t.Waiting, t.Open)
-	if t.Renewed > 0 {
-		fmt.Fprintf(w, "fetched again\t%s; the counts of pages and seeds are of first fetches\n", Number(t.Renewed, "time"))
+	fmt.Fprintf(w, "URLs\t%d known, %d done, %d dead, %d retries; %d queued, %d waiting, %d in flight\n", t.Known, max(0, t.Done-t.Recrawled), t.Dead, t.Retried, t.Queued, t.Waiting, t.Open)
+	if t.Recrawled > 0 {
+		fmt.Fprintf(w, "fetched again\t%s; the counts of pages and seeds are of first fetches\n", Number(t.Recrawled, "time"))
 	}
 	fmt.Fprintf(w, "links\t%d found, %d of them duplicates\n", r.Links.Found, r.Links.Duplicates)
 	whole := "all of them listed"
@@ -52,13 +52,13 @@ func ShowReport(w io.Writer, r *ask.Summary, most int) {
 		name   string
 		counts []ask.Count
 	}{
-		{"seeds", r.Seeds.Fates}, {"status", r.Codes}, {"media", r.Media}, {"dead of", r.Causes},
+		{"seeds", r.Seeds.Outcomes}, {"status", r.Codes}, {"media", r.Media}, {"dead of", r.Causes},
 		{"retried for", r.Retries}, {"sites by last answer", r.Sites}, {"refused links", r.Links.Refused},
 	} {
 		showCounts(w, list.name, list.counts, most)
 	}
 	for i, s := range r.Seeds.List[:min(len(r.Seeds.List), most)] {
-		fmt.Fprintf(w, "%s\t%s %s\n", head("seed", i), s.Fate, s.URL)
+		fmt.Fprintf(w, "%s\t%s %s\n", head("seed", i), s.Outcome, s.URL)
 	}
 	for _, list := range []struct {
 		name string

@@ -111,7 +111,7 @@ func (s *server) dead(r *http.Request) (any, error) {
 	}
 	_, err := frontier.WalkDead(r.Context(), s.cfg.Frontier, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
 		for _, d := range batch {
-			list = append(list, letter{idOf(d.Raw), k, frontier.ShownURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth})
+			list = append(list, letter{idOf(d.Raw), k, frontier.LogURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth})
 		}
 		return 0, nil
 	})
@@ -204,7 +204,7 @@ func (s *server) retry(ctx context.Context, c change) (string, error) {
 				return 0, nil
 			}
 		}
-		n, err := f.Revive(ctx, k, batch)
+		n, err := f.RetryDead(ctx, k, batch)
 		back += n
 		return n, err
 	})

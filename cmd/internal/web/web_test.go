@@ -80,7 +80,7 @@ func (s site) bury(t *testing.T, text string) {
 			t.Fatal(err)
 		}
 		for _, v := range visits {
-			st := frontier.Settlement{Lease: v.Lease, Free: &frontier.Release{}}
+			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, item := range v.Items {
 				st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: item.Index, Kind: frontier.Dead, Cause: "tls", Text: text})
 			}

@@ -87,7 +87,7 @@ func (b *Budget) Grant(c frontier.PageClaim, g frontier.PageGrant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c.Seq > b.granter {
-		b.granter, b.held, b.left = c.Seq, g.Held, g.Left
+		b.granter, b.held, b.left = c.Seq, g.Granted, g.Left
 	}
 }
 

@@ -16,7 +16,7 @@ func TestBudget(t *testing.T) {
 	if !ok || c.Settled != 0 || c.Want != 10 || c.Seq != 1 {
 		t.Errorf("%+v", c)
 	}
-	b.Grant(c, frontier.PageGrant{Held: 3, Left: 5})
+	b.Grant(c, frontier.PageGrant{Granted: 3, Left: 5})
 	for range 3 {
 		if !b.Start() {
 			t.Fatal("a page that is held may not start")
@@ -34,8 +34,8 @@ func TestBudget(t *testing.T) {
 	if c, _ = b.Claim(100, 0); c.Settled != 1 || c.Want != 3 || c.Seq != 2 {
 		t.Errorf("%+v", c)
 	}
-	b.Grant(c, frontier.PageGrant{Held: 3})
-	b.Grant(early, frontier.PageGrant{Held: 9, Left: 9}) // its answer comes late
+	b.Grant(c, frontier.PageGrant{Granted: 3})
+	b.Grant(early, frontier.PageGrant{Granted: 9, Left: 9}) // its answer comes late
 	if !b.IsSpent() || b.HasSpare() {
 		t.Error("pages are left where none are")
 	}

@@ -164,7 +164,7 @@ func (j *job) foundSitemap(ln *extract.Found) {
 func SitemapCandidate(u *canon.URL, site string, fp canon.Fingerprint, host []byte) frontier.Candidate {
 	c := frontier.Candidate{
 		URL: string(u.Fetch()), Site: site, Fingerprint: fp,
-		Sitemap: true, Again: frontier.SitemapRequest(string(host)),
+		Sitemap: true, Refetch: frontier.SitemapRequest(string(host)),
 	}
 	if !bytes.Equal(u.Host(), host) {
 		c.SitemapOf = string(host)

@@ -12,7 +12,7 @@ import (
 // noteFacts fills in what reports count of the URL.
 func (j *job) noteFacts() {
 	f := &j.res.Facts
-	f.Bytes, f.Known, f.Again = j.rec.Bytes, int64(j.known), j.item.Last.At > 0
+	f.Bytes, f.Known, f.Refetched = j.rec.Bytes, int64(j.known), j.item.Last.At > 0
 	if j.item.Begins() {
 		f.Seed = j.res.Name
 	}
@@ -41,7 +41,7 @@ func (j *job) noteContent() {
 		return
 	}
 	o, r := &j.res.Outcome, &j.resp
-	if o.Kind != frontier.Done && o.Kind != frontier.Again || r.Status != 200 || r.Truncated || r.Bytes == 0 || !isText(r) {
+	if o.Kind != frontier.Done && o.Kind != frontier.Recrawl || r.Status != 200 || r.Truncated || r.Bytes == 0 || !isText(r) {
 		return
 	}
 	skips := j.policy.Settings.DuplicatesRule() == frontier.DuplicatesSkip

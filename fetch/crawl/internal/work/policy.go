@@ -15,9 +15,9 @@ import (
 type Policy struct {
 	Settings *frontier.Settings
 	scope    *frontier.Scope
-	classify func(url []byte) (class uint8, ok bool)        // by the crawl's rules
-	recrawl  func(url []byte) (r frontier.Recrawl, ok bool) // nil: nothing is fetched again
-	looks    bool                                           // the contents of pages are compared
+	classify func(url []byte) (class uint8, ok bool)                // by the crawl's rules
+	recrawl  func(url []byte) (r frontier.RecrawlInterval, ok bool) // nil: nothing is fetched again
+	looks    bool                                                   // the contents of pages are compared
 	follow   extract.Kinds
 	scanners sync.Pool // of *extract.Page, made by these rules
 }
@@ -60,7 +60,7 @@ func NewPolicy(s *frontier.Settings) (*Policy, error) {
 	if pol.classify, err = frontier.Classifier(s.Priority); err != nil {
 		return nil, err
 	}
-	if pol.recrawl, err = frontier.Recrawler(s.Recrawl); err != nil {
+	if pol.recrawl, err = frontier.Recrawler(s.RecrawlInterval); err != nil {
 		return nil, err
 	}
 	if pol.follow, err = extract.ParseKinds(s.Follow); err != nil {
@@ -83,7 +83,7 @@ func (pol *Policy) InScope(src Source, u *canon.URL, site string) bool {
 
 // Filter applies depth and the rules that read the URL itself.
 func (pol *Policy) Filter(u *canon.URL, depth uint32) Refusal {
-	switch pol.scope.Judge(u, depth).Reason {
+	switch pol.scope.RuleFor(u, depth).Reason {
 	case "":
 		return Accepted
 	case frontier.ReasonTooLong:

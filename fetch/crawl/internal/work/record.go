@@ -31,7 +31,7 @@ func (j *job) fillRecord() {
 	if j.item.Meta != "" {
 		r.Meta = []byte(j.item.Meta)
 	}
-	if o.Kind == frontier.Dead || o.Kind == frontier.Again && o.Cause != "" {
+	if o.Kind == frontier.Dead || o.Kind == frontier.Recrawl && o.Cause != "" {
 		r.Error = &sink.Error{Class: o.Cause, Text: o.Text}
 	}
 	r.Status = resp.Status

@@ -45,7 +45,7 @@ func (j *job) planRecrawl() {
 	if e.From == j.res.Name { // it redirected to itself for its cookies' sake, as it may the next time
 		e.Redirects, e.Trail, e.From = 0, "", ""
 	}
-	o.Kind, o.NotBefore, o.Next = frontier.Again, now.Interval, &frontier.Next{Entry: e, Key: j.placeKey()}
+	o.Kind, o.NotBefore, o.Next = frontier.Recrawl, now.Interval, &frontier.Next{Entry: e, Key: j.placeKey()}
 }
 
 // fetchedNow is what is kept of the fetch that just ended, and whether the page is
@@ -109,6 +109,6 @@ func (j *job) placeKey() uint64 {
 	if !j.item.Sitemap {
 		return fp.Key
 	}
-	c := frontier.Candidate{Fingerprint: fp, Again: frontier.SitemapRequest(string(j.src.host))}
+	c := frontier.Candidate{Fingerprint: fp, Refetch: frontier.SitemapRequest(string(j.src.host))}
 	return c.Request().Key
 }

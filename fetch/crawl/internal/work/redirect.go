@@ -68,13 +68,13 @@ func (j *job) followRedirect() {
 		Trail:       j.trail(from),
 		Seed:        j.item.Seed,
 		Meta:        j.item.Meta,
-		Again:       again,
+		Refetch:     again,
 		Referrer:    j.item.Referrer,
 		From:        j.res.Name,
 	}
 	if j.item.Sitemap {
 		s := SitemapCandidate(&j.Target, site.Name, fp, j.src.host)
-		c.Sitemap, c.SitemapOf, c.Again = true, s.SitemapOf, cmp.Or(again, s.Again)
+		c.Sitemap, c.SitemapOf, c.Refetch = true, s.SitemapOf, cmp.Or(again, s.Refetch)
 	}
 	j.addCandidate(c, 0)
 }
@@ -121,9 +121,9 @@ func (j *job) isLoop(site string, target canon.Fingerprint) bool {
 
 // trail is that of what the URL at hand, whose fingerprint is from, redirects to.
 func (j *job) trail(from canon.Fingerprint) frontier.Trail {
-	t := j.item.Trail.Add(from)
+	t := j.item.Trail.AddHop(from)
 	if j.permit.Cookies != nil {
-		t = t.Add(withCookies(from, j.cookies))
+		t = t.AddHop(withCookies(from, j.cookies))
 	}
 	return t
 }

@@ -130,7 +130,7 @@ func CandidateOf(c frontier.Candidate) Candidate {
 }
 
 // IsAgain reports whether the URL is wanted once more although it is known.
-func (c *Candidate) IsAgain() bool { return c.Rest != nil && c.Rest.Again != "" }
+func (c *Candidate) IsAgain() bool { return c.Rest != nil && c.Rest.Refetch != "" }
 
 // Result is what came of one URL. What it points to is the Scratch's and valid until
 // Release; Candidates are the caller's.

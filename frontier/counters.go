@@ -8,14 +8,14 @@ import (
 // Facts are what the report of a crawl counts of one outcome, beside its kind and
 // cause. Names in them are of small sets, whatever sites send.
 type Facts struct {
-	Status  int             // of the answer that a record tells of, 0 = none
-	Media   string          // kind of its content, "" = not told
-	Bytes   int64           // of its content
-	Links   int64           // that the page had
-	Known   int64           // of these, what led to URLs that were known
-	Refused [Reasons]uint32 // of these, what was not followed, by reason
-	Again   bool            // the URL was fetched before, and is counted as a page and a seed already
-	Seed    string          // where the URL was seeded: the URL without credentials
+	Status    int             // of the answer that a record tells of, 0 = none
+	Media     string          // kind of its content, "" = not told
+	Bytes     int64           // of its content
+	Links     int64           // that the page had
+	Known     int64           // of these, what led to URLs that were known
+	Refused   [Reasons]uint32 // of these, what was not followed, by reason
+	Refetched bool            // the URL was fetched before, and is counted as a page and a seed already
+	Seed      string          // where the URL was seeded: the URL without credentials
 }
 
 // StatusOther is the status that stands for those that nobody registered.
@@ -38,15 +38,15 @@ const (
 // ReasonNames are the reasons in the order of Facts.Refused; the first is none.
 var ReasonNames = [Reasons]string{"", ReasonScope, ReasonDepth, ReasonRule, ReasonExtension, "nofollow", "invalid", "scheme", "guard", "over", "foreign", "handler", ReasonDuplicate, ReasonTooLong}
 
-// Sums are what a shard summed up of the outcomes that it settled, each once.
-type Sums struct {
-	Counts map[string]int64  // by the names of Settlement.Sum
-	Seeds  map[string]string // what became of the first SeedsKept seeds, as of Outcome.Fate; "" = not tried yet
+// Counters are what a shard counted of the outcomes that it settled, each once.
+type Counters struct {
+	Counts map[string]int64  // by the names of Settlement.EachCounter
+	Seeds  map[string]string // what became of the first SeedsKept seeds, as of Outcome.Label; "" = not tried yet
 	Pages  []TopSite         // sites with most pages, the first first
 	Dead   []TopSite         // sites with most dead URLs
 }
 
-// The bounds of Sums.
+// The bounds of Counters.
 const (
 	SeedsKept = 100 // seeds a shard
 	TopKept   = 100 // sites a list
@@ -63,17 +63,17 @@ type TopSite struct {
 // next.
 const TopStep = 16
 
-// How the names of counts begin; Settlement.Sum says what follows.
+// How the names of counts begin; Settlement.EachCounter says what follows.
 const (
-	SumPage    = "page:"    // status, and ":" and kind of content
-	SumBytes   = "bytes:"   // the same
-	SumRetry   = "retry:"   // cause, and ":" and status where there was an answer
-	SumDead    = "gone:"    // cause; what died of lost fetchers is not in it
-	SumSeed    = "seed:"    // fate
-	SumRefused = "refused:" // reason
-	SumSite    = "site:"    // what came of the last request to a site: 2xx, or a cause
-	SumLinks   = "links"
-	SumKnown   = "known"
+	CounterPage    = "page:"    // status, and ":" and kind of content
+	CounterBytes   = "bytes:"   // the same
+	CounterRetry   = "retry:"   // cause, and ":" and status where there was an answer
+	CounterDead    = "gone:"    // cause; what died of lost fetchers is not in it
+	CounterSeed    = "seed:"    // fate
+	CounterRefused = "refused:" // reason
+	CounterSite    = "site:"    // what came of the last request to a site: 2xx, or a cause
+	CounterLinks   = "links"
+	CounterKnown   = "known"
 )
 
 // statusNames are the names of statuses.
@@ -90,7 +90,7 @@ func statusName(status int) string { return statusNames[min(max(status, 0), Stat
 // Sum calls add with what the outcomes of a settlement add to the sums of their
 // shard. The name of a count is kind, name, and behind a ":" detail, if there is
 // one.
-func (st *Settlement) Sum(add func(kind, name, detail string, n int64)) {
+func (st *Settlement) EachCounter(add func(kind, name, detail string, n int64)) {
 	for i := range st.Outcomes {
 		o := &st.Outcomes[i]
 		switch o.Kind {
@@ -99,11 +99,11 @@ func (st *Settlement) Sum(add func(kind, name, detail string, n int64)) {
 			if o.Facts != nil && o.Facts.Status > 0 {
 				detail = statusName(o.Facts.Status)
 			}
-			add(SumRetry, o.Cause, detail, 1)
+			add(CounterRetry, o.Cause, detail, 1)
 			continue
 		case Dead:
-			add(SumDead, o.Cause, "", 1)
-		case Done, Again:
+			add(CounterDead, o.Cause, "", 1)
+		case Done, Recrawl:
 		default:
 			continue
 		}
@@ -111,25 +111,25 @@ func (st *Settlement) Sum(add func(kind, name, detail string, n int64)) {
 		if f == nil {
 			continue
 		}
-		if f.Status > 0 && !f.Again {
-			add(SumPage, statusName(f.Status), f.Media, 1)
-			add(SumBytes, statusName(f.Status), f.Media, f.Bytes)
+		if f.Status > 0 && !f.Refetched {
+			add(CounterPage, statusName(f.Status), f.Media, 1)
+			add(CounterBytes, statusName(f.Status), f.Media, f.Bytes)
 		}
-		add(SumLinks, "", "", f.Links)
-		add(SumKnown, "", "", f.Known)
+		add(CounterLinks, "", "", f.Links)
+		add(CounterKnown, "", "", f.Known)
 		for reason, n := range f.Refused {
 			if n > 0 {
-				add(SumRefused, ReasonNames[reason], "", int64(n))
+				add(CounterRefused, ReasonNames[reason], "", int64(n))
 			}
 		}
-		if f.Seed != "" && !f.Again {
-			add(SumSeed, o.Fate(), "", 1)
+		if f.Seed != "" && !f.Refetched {
+			add(CounterSeed, o.Label(), "", 1)
 		}
 	}
 }
 
-// SumName is the name of a count.
-func SumName(kind, name, detail string) string {
+// CounterName is the name of a count.
+func CounterName(kind, name, detail string) string {
 	if detail != "" {
 		return kind + name + ":" + detail
 	}
@@ -139,15 +139,15 @@ func SumName(kind, name, detail string) string {
 // OfSeed says whether an outcome tells what became of a seed.
 func (o *Outcome) OfSeed() bool { return o.Facts != nil && o.Facts.Seed != "" && o.Kind != Requeue }
 
-// FateWaits begins the fate of a URL that waits to be tried again; the cause follows.
-const FateWaits = "waiting: "
+// LabelWaiting begins the fate of a URL that waits to be tried again; the cause follows.
+const LabelWaiting = "waiting: "
 
 // Fate is what became of a URL in a word: a status, or the cause of its death, or
 // that it waits.
-func (o *Outcome) Fate() string {
+func (o *Outcome) Label() string {
 	switch {
 	case o.Kind == Retry:
-		return FateWaits + o.Cause
+		return LabelWaiting + o.Cause
 	case o.Kind == Dead:
 		return o.Cause
 	case o.Facts != nil && o.Facts.Status > 0:
@@ -174,7 +174,7 @@ func (st *Settlement) Last() string {
 func (st *Settlement) Counted() (pages, dead int64) {
 	for i := range st.Outcomes {
 		switch st.Outcomes[i].Kind {
-		case Done, Again:
+		case Done, Recrawl:
 			pages++
 		case Dead:
 			dead++
@@ -183,7 +183,7 @@ func (st *Settlement) Counted() (pages, dead int64) {
 	return pages, dead
 }
 
-// LastClass is the class of what Last says, in which SumSite counts sites: 2xx for
+// LastClass is the class of what Last says, in which CounterSite counts sites: 2xx for
 // a status, else the cause.
 func LastClass(last string) string {
 	if len(last) == 3 && last[0] >= '1' && last[0] <= '9' {
@@ -192,8 +192,8 @@ func LastClass(last string) string {
 	return last
 }
 
-// Tally is what became of a site since its shard knows it.
-type Tally struct {
+// SiteTotals is what became of a site since its shard knows it.
+type SiteTotals struct {
 	Pages int64
 	Dead  int64
 	Last  string    // as of Settlement.Last

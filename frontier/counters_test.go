@@ -9,10 +9,10 @@ import (
 func TestSumOfRefetch(t *testing.T) {
 	counts := map[string]int64{}
 	for _, again := range []bool{false, true, true} {
-		st := Settlement{Outcomes: []Outcome{{Kind: Again, Facts: &Facts{Status: 200, Media: "html", Bytes: 7, Seed: "http://a.example/", Again: again}}}}
-		st.Sum(func(kind, name, detail string, n int64) {
+		st := Settlement{Outcomes: []Outcome{{Kind: Recrawl, Facts: &Facts{Status: 200, Media: "html", Bytes: 7, Seed: "http://a.example/", Refetched: again}}}}
+		st.EachCounter(func(kind, name, detail string, n int64) {
 			if n > 0 {
-				counts[SumName(kind, name, detail)] += n
+				counts[CounterName(kind, name, detail)] += n
 			}
 		})
 	}

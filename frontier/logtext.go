@@ -9,19 +9,19 @@ import (
 	"seine/frontier/canon"
 )
 
-// maxShown bounds what Shown returns, bytes.
-const maxShown = 120
+// maxLogText bounds what LogText returns, bytes.
+const maxLogText = 120
 
-// Shown is a text that is no URL, or an element of a feed, as it may stand in a
+// LogText is a text that is no URL, or an element of a feed, as it may stand in a
 // log: what looks like credentials masked, quoted, and cut to 120 bytes.
-func Shown(text string) string {
+func LogText(text string) string {
 	text = HideCredentials(text)
 	shown := []byte{'"'}
 	for len(text) > 0 {
 		_, size := utf8.DecodeRuneInString(text)
 		piece := strconv.Quote(text[:size])
 		piece = piece[1 : len(piece)-1]
-		if len(shown)+len(piece) > maxShown-len(`…"`) {
+		if len(shown)+len(piece) > maxLogText-len(`…"`) {
 			shown = append(shown, "…"...)
 			break
 		}
@@ -31,8 +31,8 @@ func Shown(text string) string {
 	return string(append(shown, '"'))
 }
 
-// ShownURL is a stored URL without its credentials.
-func ShownURL(url string) string {
+// LogURL is a stored URL without its credentials.
+func LogURL(url string) string {
 	var u canon.URL
 	if err := canon.NewParser(canon.Config{}).Parse(&u, []byte(url)); err != nil {
 		return HideCredentials(url)

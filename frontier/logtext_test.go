@@ -24,7 +24,7 @@ func TestShownHidesCredentials(t *testing.T) {
 		`{"url":"http://usr:pw@brea`:                   `"{\"url\":\"http://xxxxx@brea"`,
 		"http://u:" + strings.Repeat("p", 500) + "@[x": `"http://xxxxx@[x"`,
 	} {
-		if got := Shown(text); got != want {
+		if got := LogText(text); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
@@ -32,7 +32,7 @@ func TestShownHidesCredentials(t *testing.T) {
 
 func TestShownIsBounded(t *testing.T) {
 	for _, text := range []string{strings.Repeat("\x00", 1000), strings.Repeat("é", 1000), strings.Repeat(`"`, 1000)} {
-		if got := Shown(text); len(got) > maxShown || !strings.HasSuffix(got, `…"`) {
+		if got := LogText(text); len(got) > maxLogText || !strings.HasSuffix(got, `…"`) {
 			t.Errorf("%d bytes: %s", len(got), got)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// validMarks joins what is wrong with the memory marks.
-func (s *Settings) validMarks() error {
+// validateWatermarks joins what is wrong with the memory marks.
+func (s *Settings) validateWatermarks() error {
 	var faults []error
 	if s.MemoryHigh < 0 || s.MemoryHigh > 99 {
 		faults = append(faults, fmt.Errorf("frontier: settings: memory-high is %d, must be 1 to 99 per cent, or 0 for no marks", s.MemoryHigh))
@@ -20,8 +20,8 @@ func (s *Settings) validMarks() error {
 	return errors.Join(faults...)
 }
 
-// LowMark is MemoryLow or its default.
-func (s *Settings) LowMark() int {
+// LowWatermark is MemoryLow or its default.
+func (s *Settings) LowWatermark() int {
 	if s.MemoryLow > 0 {
 		return s.MemoryLow
 	}
@@ -32,7 +32,7 @@ func (s *Settings) LowMark() int {
 // it, "" for nothing.
 func (s *ShardStats) Pressure(set *Settings) string {
 	m := &s.Memory
-	if m.Limit <= 0 || m.Used < m.Limit && !m.Pressed {
+	if m.Limit <= 0 || m.Used < m.Limit && !m.OverWatermark {
 		return ""
 	}
 	percent := 100 * float64(m.Used) / float64(m.Limit)
@@ -40,16 +40,16 @@ func (s *ShardStats) Pressure(set *Settings) string {
 	if m.Used >= m.Limit {
 		text += ", full: new URLs wait, or go to --overflow; give it memory"
 	}
-	if !m.Pressed {
+	if !m.OverWatermark {
 		return text
 	}
 	where := fmt.Sprintf("above the high mark of %d%%", set.MemoryHigh)
 	if percent <= float64(set.MemoryHigh) {
-		where = fmt.Sprintf("not yet below the low mark of %d%%", set.LowMark())
+		where = fmt.Sprintf("not yet below the low mark of %d%%", set.LowWatermark())
 	}
 	joint := ", "
 	if m.Used >= m.Limit {
 		joint = "; "
 	}
-	return text + joint + fmt.Sprintf("%s: links to queues of %d URLs or more are turned away", where, m.Bar)
+	return text + joint + fmt.Sprintf("%s: links to queues of %d URLs or more are turned away", where, m.Cutoff)
 }
