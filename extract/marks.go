@@ -30,15 +30,8 @@ const (
 // first.
 type marker func(dst []tags, b []byte, with *needles) (doubtful uint64)
 
-// mark is the quickest marker, nil where there is none.
-var mark = quickest(markers())
-
-func quickest(all []marker) marker {
-	if len(all) == 0 {
-		return nil
-	}
-	return all[0]
-}
+// mark is the marker of this processor, nil where there is none.
+var mark = newMarker()
 
 // needles are what marks tell, each in all bytes of a vector, and the sets that
 // the first two bytes of an element's name are looked up in: which of eight sets

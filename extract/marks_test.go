@@ -7,28 +7,23 @@ import (
 	"testing"
 )
 
-// markersOf are the markers that there are here.
-func markersOf(t testing.TB) []marker {
+// needMarker skips a test of marks where nothing marks.
+func needMarker(t testing.TB) {
 	t.Helper()
-	all := markers()
-	if len(all) == 0 {
+	if mark == nil {
 		t.Skip("SKIPPED: nothing marks here")
 	}
-	return all
 }
 
-// alike fails unless body gives the same without marks and with those of each
-// marker.
+// alike fails unless body gives the same without marks and with them.
 func alike(t testing.TB, s *Scanner, name string, body []byte) {
 	t.Helper()
+	needMarker(t)
+	got := trace(s, benchDoc, [][]byte{body})
 	defer func(m marker) { mark = m }(mark)
 	mark = nil
-	want := trace(s, benchDoc, [][]byte{body})
-	for i, m := range markersOf(t) {
-		mark = m
-		if got := trace(s, benchDoc, [][]byte{body}); got != want {
-			t.Fatalf("%s: %.3000q\nby marker %d\n%.3000s\nwithout\n%.3000s", name, body, i, got, want)
-		}
+	if want := trace(s, benchDoc, [][]byte{body}); got != want {
+		t.Fatalf("%s: %.3000q\nwith marks\n%.3000s\nwithout\n%.3000s", name, body, got, want)
 	}
 }
 
@@ -77,35 +72,34 @@ func FuzzMarks(f *testing.F) {
 func TestMarks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	n := newNames(&Config{Kinds: All})
-	for _, m := range markersOf(t) {
-		for range 4_000 {
-			got := make([]tags, rng.IntN(maxBlocks+1))
-			b := make([]byte, len(got)*blockBytes+aheadBytes)
-			for i := range b {
-				if b[i] = byte(rng.Uint32()); rng.IntN(2) == 0 {
-					b[i] = "<>\"'= \t/ab"[rng.IntN(10)]
-				}
-				if rng.IntN(3) > 0 {
-					b[i] |= 0x40 // tags that go on
-				}
+	needMarker(t)
+	for range 4_000 {
+		got := make([]tags, rng.IntN(maxBlocks+1))
+		b := make([]byte, len(got)*blockBytes+aheadBytes)
+		for i := range b {
+			if b[i] = byte(rng.Uint32()); rng.IntN(2) == 0 {
+				b[i] = "<>\"'= \t/ab"[rng.IntN(10)]
 			}
-			doubtful := m(got, b, &n.needles)
-			want := tagsOf(b, len(got), m, &n.needles)
-			for i := range got {
-				if got[i] != want[i] || doubtful>>i&1 != 0 != (want[i].doubt != 0) {
-					t.Fatalf("block %d of %q: %x, not %x; blocks with doubts %b", i, b, got[i], want[i], doubtful)
-				}
+			if rng.IntN(3) > 0 {
+				b[i] |= 0x40 // tags that go on
 			}
-			if doubtful>>len(got) != 0 {
-				t.Fatalf("%d blocks, those with doubts are %b", len(got), doubtful)
+		}
+		doubtful := mark(got, b, &n.needles)
+		want := tagsOf(b, len(got), &n.needles)
+		for i := range got {
+			if got[i] != want[i] || doubtful>>i&1 != 0 != (want[i].doubt != 0) {
+				t.Fatalf("block %d of %q: %x, not %x; blocks with doubts %b", i, b, got[i], want[i], doubtful)
 			}
+		}
+		if doubtful>>len(got) != 0 {
+			t.Fatalf("%d blocks, those with doubts are %b", len(got), doubtful)
 		}
 	}
 }
 
-// tagsOf is what a marker tells of b, byte by byte; it is asked for single tags whether
+// tagsOf is what the marker tells of b, byte by byte; it is asked for single tags whether
 // they are dull.
-func tagsOf(b []byte, blocks int, m marker, with *needles) []tags {
+func tagsOf(b []byte, blocks int, with *needles) []tags {
 	all := make([]tags, blocks)
 	open, value := false, false
 	for i, c := range b[:blocks*blockBytes] {
@@ -131,7 +125,7 @@ func tagsOf(b []byte, blocks int, m marker, with *needles) []tags {
 			k.double |= bit
 			value = open && i > 0 && (b[i-1] == '=' || b[i-1] <= ' ')
 		}
-		if c == '<' && !dull(m, string(b[i:i+3]), with) {
+		if c == '<' && !dull(string(b[i:i+3]), with) {
 			k.doubt |= bit
 		}
 		if open {
@@ -142,28 +136,23 @@ func tagsOf(b []byte, blocks int, m marker, with *needles) []tags {
 }
 
 // dull tells whether a tag that begins so is passed over.
-func dull(m marker, tag string, with *needles) bool {
+func dull(tag string, with *needles) bool {
 	var b [blockBytes + aheadBytes]byte
 	var dst [1]tags
 	copy(b[copy(b[:], tag):], "    ")
-	m(dst[:], b[:], with)
+	mark(dst[:], b[:], with)
 	return dst[0].doubt&1 == 0
 }
 
 // No tag is dull whose name begins as that of one worth a look does; those that
 // pages are full of are.
 func TestDullTags(t *testing.T) {
-	for _, m := range markersOf(t) {
-		dullTags(t, m)
-	}
-}
-
-func dullTags(t *testing.T, mark marker) {
+	needMarker(t)
 	const elements = `a area audio base blockquote body del embed frame html iframe image img input ins link math meta noembed noframes
 		object plaintext q script source style svg table tbody td template textarea tfoot th thead title tr track video xmp`
 	for _, cfg := range []Config{{Kinds: Navigation}, {Kinds: All}} {
 		n := newNames(&cfg)
-		dull := func(tag string) bool { return dull(mark, tag, &n.needles) }
+		dull := func(tag string) bool { return dull(tag, &n.needles) }
 		hot := map[string]bool{}
 		for name := range strings.FieldsSeq(elements) {
 			if e := n.find(nameKey([]byte(name))); e == nil || e.flags&(flagLook|flagRule) == 0 {
@@ -198,7 +187,7 @@ func dullTags(t *testing.T, mark marker) {
 // The quote that an index tells is the one that is there, or it tells none: of the
 // last blocks, of what is far, and before it has marks.
 func TestQuote(t *testing.T) {
-	markersOf(t)
+	needMarker(t)
 	n := newNames(&Config{})
 	b := []byte(strings.Repeat(strings.Repeat("x", 70)+`"`+strings.Repeat("y", 30)+`"`, 12))
 	x := index{blocks: maxBlocks}
