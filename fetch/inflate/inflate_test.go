@@ -2,6 +2,7 @@ package inflate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"io"
 	"iter"
@@ -31,7 +32,7 @@ func TestSplittings(t *testing.T) {
 			}
 		}
 		ample := func() int { return maxPieceRoom }
-		for at := range places(len(s.packed)) {
+		for at := range places(t, len(s.packed)) {
 			first := true
 			check("in two at "+strconv.Itoa(at), func() int {
 				if first {
@@ -46,7 +47,7 @@ func TestSplittings(t *testing.T) {
 			check("room for "+strconv.Itoa(size), func() int { return 1 << 20 }, func() int { return MaxMatch - 1 + size })
 		}
 		rng := rand.New(rand.NewPCG(1, 2))
-		for range 50 {
+		for range min(cases(t)/100, 50) {
 			check("at random", func() int { return 1 + rng.IntN(1<<rng.IntN(14)) }, func() int { return MaxMatch + rng.IntN(1<<rng.IntN(14)) })
 		}
 	}
@@ -62,7 +63,9 @@ func TestRoom(t *testing.T) {
 		if v != good {
 			continue
 		}
-		for n := len(want) + fastRoom; n >= max(0, len(want)-fastRoom); n-- {
+		least := max(0, len(want)-fastRoom)
+		for i := range places(t, len(want)+fastRoom+1-least) {
+			n := least + i
 			dst[n] = 0xa5
 			got, _, err := whole(&d, s.format, s.packed, dst[:0:n])
 			if n < len(want) && err != ErrRoom || n >= len(want) && err != nil ||
@@ -73,7 +76,7 @@ func TestRoom(t *testing.T) {
 	}
 	seeds := seeds(t)
 	rng := rand.New(rand.NewPCG(5, 6))
-	for range 20_000 { // damaged ones: nothing oversteps, or Go would panic
+	for range cases(t) { // damaged ones: nothing oversteps, or Go would panic
 		s, other := seeds[rng.IntN(len(seeds))], seeds[rng.IntN(len(seeds))]
 		whole(&d, s.format, mutate(rng, s.packed, other.packed), dst[:0:rng.IntN(20_000)])
 	}
@@ -84,27 +87,33 @@ func TestTruncations(t *testing.T) {
 	dst := make([]byte, 0, 1<<20)
 	var d Decoder
 	for _, s := range samples(t) {
-		for n := range places(len(s.packed)) {
+		for n := range places(t, len(s.packed)) {
 			compare(t, &d, s.format, s.packed[:n], dst)
 		}
 	}
 	for _, s := range seeds(t) {
-		for n := range min(len(s.packed), 600) {
+		for n := range places(t, min(len(s.packed), 600)) {
 			compare(t, &d, s.format, s.packed[:n], dst)
 		}
 	}
 }
 
-// mutationsEnv is how many mutations TestMutations makes. If it is set, other tests
-// look at each place of a stream, and not only at some. Minutes pass then.
-const mutationsEnv = "SEINE_INFLATE_MUTATIONS"
+// casesEnv is how many damaged streams each test makes. Of a stream's places a test cuts
+// at one for each hundred of them. The race detector makes all of them 20 times as slow,
+// so the large number is for a run without it, as in "make check".
+const casesEnv = "SEINE_INFLATE_CASES"
+
+func cases(tb testing.TB) int {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(casesEnv), "1000"))
+	if err != nil {
+		tb.Fatal(casesEnv, err)
+	}
+	return n
+}
 
 // places are those of n where a test cuts.
-func places(n int) iter.Seq[int] {
-	step := 1
-	if os.Getenv(mutationsEnv) == "" {
-		step += n / 200
-	}
+func places(tb testing.TB, n int) iter.Seq[int] {
+	step := 1 + n*100/cases(tb)
 	return func(yield func(int) bool) {
 		for i := 0; i < n && yield(i); i += step {
 		}
@@ -113,18 +122,11 @@ func places(n int) iter.Seq[int] {
 
 // Damaged streams have the verdict and the bytes of the standard library.
 func TestMutations(t *testing.T) {
-	mutations := 20_000
-	if s := os.Getenv(mutationsEnv); s != "" {
-		var err error
-		if mutations, err = strconv.Atoi(s); err != nil {
-			t.Fatal(mutationsEnv, err)
-		}
-	}
 	seeds := seeds(t)
 	dst := make([]byte, 0, 1<<20)
 	var d Decoder
-	rng := rand.New(rand.NewPCG(3, uint64(mutations)))
-	for range mutations {
+	rng := rand.New(rand.NewPCG(3, uint64(cases(t))))
+	for range cases(t) {
 		s := seeds[rng.IntN(len(seeds))]
 		compare(t, &d, s.format, mutate(rng, s.packed, seeds[rng.IntN(len(seeds))].packed), dst)
 	}
@@ -319,7 +321,7 @@ func TestBehindTheStream(t *testing.T) {
 // anew.
 func TestStream(t *testing.T) {
 	var s Stream
-	zeros := pack(t, Gzip, 9, make([]byte, 32<<20))
+	zeros := pack(t, Gzip, 9, make([]byte, 8<<20))
 	for _, c := range append(samples(t), sample{"bomb", Gzip, zeros}) {
 		want, _ := standard(c.format, c.packed)
 		decode := func(piece int, to func([]byte)) {
