@@ -27,6 +27,7 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
+	shardtest.SideBySide(4)
 	os.Exit(run(m))
 }
 
@@ -113,9 +114,13 @@ func seedOf(t *testing.T) uint64 {
 	return uint64(time.Now().UnixNano()) % 1_000_000
 }
 
-// build makes a web and a crawl of it, seeded but without fetchers.
+// build makes a web and a crawl of it, seeded but without fetchers. In the short form
+// scenarios run side by side; the long form compares rates and runs one at a time.
 func build(t *testing.T, s setup) *world {
 	t.Helper()
+	if !long() {
+		t.Parallel()
+	}
 	w := &world{t: t, seed: seedOf(t), dir: t.TempDir(), began: time.Now()}
 	w.records = w.dir
 	w.rng = rand.New(rand.NewPCG(w.seed, 1))

@@ -13,8 +13,10 @@ import (
 // TestCookiesOfWeb: with cookies two fetchers reach every page of sites that want one,
 // side by side; without, none of those sites' pages.
 func TestCookiesOfWeb(t *testing.T) {
+	t.Parallel()
 	for _, kept := range []string{"site", "off"} {
 		t.Run(kept, func(t *testing.T) {
+			t.Parallel()
 			w, err := web.New(web.Config{Seed: 7, Sites: 6, Pages: 300, Features: web.Gentle | web.Cookies, CrawlDelay: time.Millisecond})
 			if err != nil {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 // A crawl in one process is killed and its store damaged: the next start names file
 // and remedy and changes nothing; with the file put back the crawl goes on to its end.
 func TestDamagedState(t *testing.T) {
+	t.Parallel()
 	const pages, most = 80, 60
 	var mu sync.Mutex
 	asked := map[string]int{}

@@ -17,6 +17,7 @@ import (
 // Every sample names its crawl, and is of a metric that the table of metrics has,
 // with the labels that it says.
 func TestMetricsTable(t *testing.T) {
+	t.Parallel()
 	redis := shardtest.One(t)
 	out := filepath.Join(t.TempDir(), "pages.jsonl")
 	p := start(t, "--redis", redis.Addrs[0], "--crawl", "mine", "--shards", "2", "--plan-urls", "10k", "--metrics-addr", "127.0.0.1:0", "--contact", "https://example.com", "--out", out)

@@ -19,6 +19,7 @@ import (
 // TestFewFiles crawls many more sites, in more requests at once, than the process
 // may have descriptors: pages keep coming, none is tried twice, none is dead.
 func TestFewFiles(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ const (
 // Redis. The site is a tree of degree three; page /1-2 is the second child of
 // the first child of /.
 func TestCrawlFlags(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, flags string
 		check       func(paths []string) error
@@ -45,6 +46,7 @@ func TestCrawlFlags(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, where := range []string{"embedded", "redis"} {
 				t.Run(where, func(t *testing.T) {
+					t.Parallel()
 					paths := crawlTree(t, where == "embedded", strings.Fields(c.flags))
 					if err := c.check(paths); err != nil {
 						t.Error(err)

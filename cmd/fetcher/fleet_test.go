@@ -68,6 +68,7 @@ const (
 // site is lent for no more than can be asked there in that time. When the first
 // one is killed, no site waits longer than a lease.
 func TestFleetShares(t *testing.T) {
+	t.Parallel()
 	const sites = 200
 	w := newWard(t, 3, func(s *frontier.Settings) { s.Delay, s.Robots = fleetDelay, "ignore" })
 	file, _, _ := w.seeds(sites, 80)

@@ -18,6 +18,7 @@ import (
 // TestStateOnAFullDisk: a crawl whose directory takes no writes is not ready, and says
 // why, in the fetcher's /healthz and in stats; with room it goes on by itself.
 func TestStateOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	url, asked := endless(t)
 	tool, dir := manager(t), filepath.Join(t.TempDir(), "state")
 	p := start(t, "--embedded", "--state", dir, "--seed", url+"/", "--delay", "10ms", "--grace", "1s", "--metrics-addr", "127.0.0.1:0")

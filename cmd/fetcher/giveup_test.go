@@ -7,6 +7,7 @@ import (
 
 // --give-up needs an end of the crawl: without one it is said to have no effect.
 func TestGiveUpWithoutAnEnd(t *testing.T) {
+	t.Parallel()
 	const warning = "--give-up has no effect without --exit-when-done"
 	args := []string{"--embedded", "--max-time", "100ms", "--give-up", "1m"}
 	if _, log := end(t, append(args, "--no-exit-when-done")...); !strings.Contains(log, warning) {

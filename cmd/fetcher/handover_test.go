@@ -70,6 +70,7 @@ func TestOnRotate(t *testing.T) {
 // A command that hangs holds up the end for the time of --grace; what is left is said, and
 // no empty file is.
 func TestOnRotateHangs(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.NotFoundHandler())
 	defer srv.Close()
 	dir := t.TempDir()
@@ -95,6 +96,7 @@ func TestOnRotateHangs(t *testing.T) {
 // A killed fetcher's files are handed over by the next start; twice are at most
 // those whose command ran when it died.
 func TestOnRotateKilled(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		time.Sleep(2 * time.Millisecond)

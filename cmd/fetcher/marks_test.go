@@ -25,6 +25,7 @@ import (
 // once many wait, all of others are fetched, and metrics and log tell it. With
 // --overflow what is turned away is kept.
 func TestMemoryMark(t *testing.T) {
+	t.Parallel()
 	t.Run("capped", func(t *testing.T) {
 		if served := aboveMark(t); !strings.Contains(served, `shard="0",verdict="full"} 0`) {
 			t.Error("links found no room")

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,12 +17,21 @@ import (
 	"seine/shard/shardtest"
 )
 
-// manager is the program frontier, built for a test.
+// buildManager builds the program frontier once for all tests.
+var buildManager = sync.OnceValues(func() (string, error) {
+	tool := filepath.Join(filepath.Dir(fetcher), "frontier")
+	if out, err := exec.Command("go", "build", "-o", tool, "../frontier").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s", out)
+	}
+	return tool, nil
+})
+
+// manager is the program frontier.
 func manager(t *testing.T) string {
 	t.Helper()
-	tool := filepath.Join(t.TempDir(), "frontier")
-	if out, err := exec.Command("go", "build", "-o", tool, "../frontier").CombinedOutput(); err != nil {
-		t.Fatalf("%s", out)
+	tool, err := buildManager()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return tool
 }
@@ -46,6 +56,7 @@ func endless(t *testing.T) (url string, asked *atomic.Int64) {
 // TestMistypedState: a directory without a crawl is refused where nothing begins one,
 // and not made; where seeds begin one that is told.
 func TestMistypedState(t *testing.T) {
+	t.Parallel()
 	url, _ := endless(t)
 	dir := filepath.Join(t.TempDir(), "a", "typo")
 	if code, log := end(t, "--embedded", "--state", dir); code != 3 || !strings.Contains(log, "give --seed URL or --file FILE to begin one there") {
@@ -65,6 +76,7 @@ func TestMistypedState(t *testing.T) {
 // TestMaxPagesIsTold: a run that ends at --max-pages says so, and what is left; so
 // does a fetcher that has nothing to do for it.
 func TestMaxPagesIsTold(t *testing.T) {
+	t.Parallel()
 	url, asked := endless(t)
 	code, log := end(t, "--embedded", "--seed", url+"/", "--allow-net", "127.0.0.0/8", "--max-pages", "3", "--delay", "0s", "--out", filepath.Join(t.TempDir(), "o"))
 	if code != 0 || !strings.Contains(log, "ended     --max-pages reached, 4 URLs of the crawl left") {
@@ -91,6 +103,7 @@ func awaitLog(t *testing.T, p *process, want string) {
 
 // TestSetSiteOfARunningFetcher: what is set for one site holds for it within seconds.
 func TestSetSiteOfARunningFetcher(t *testing.T) {
+	t.Parallel()
 	url, asked := endless(t)
 	tool, dir := manager(t), filepath.Join(t.TempDir(), "state")
 	p := start(t, "--embedded", "--state", dir, "--seed", url+"/", "--delay", "10ms", "--jitter", "0")
@@ -111,6 +124,7 @@ func TestSetSiteOfARunningFetcher(t *testing.T) {
 
 // TestAttemptsOfTheDead: a dead letter tells as many attempts as its record.
 func TestAttemptsOfTheDead(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
 			fmt.Fprint(w, "User-agent: *\nDisallow: /private")
@@ -165,6 +179,7 @@ func TestAttemptsOfTheDead(t *testing.T) {
 // TestDebugTellsEachURL: at level debug there is a line a URL: outcome, status,
 // time, and the page that linked to it where the crawl keeps that.
 func TestDebugTellsEachURL(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/robots.txt":

@@ -18,6 +18,7 @@ import (
 
 // What no output is, is refused before anything is opened.
 func TestBadOutputs(t *testing.T) {
+	t.Parallel()
 	for flags, want := range map[string]string{
 		"--out ftp://h/x":                         `no output "ftp:"`,
 		"--out postgres://u:pw@h/d":               "command line",
@@ -51,6 +52,7 @@ func TestBadOutputs(t *testing.T) {
 
 // What --on-rotate cannot run is refused too.
 func TestBadOnRotate(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{"/nowhere/x {}": "nowhere", "sh -c 'x {}'": "no shell", "true {}": "needs a file"} {
 		code, log := end(t, "--embedded", "--seed", "http://127.0.0.1:1/", "--on-rotate", args)
 		if code != 2 || !strings.Contains(log, want) {
@@ -62,6 +64,7 @@ func TestBadOnRotate(t *testing.T) {
 // An output that may lose records and is down at the start holds nobody up; how many it
 // lost is logged.
 func TestDropDownAtStart(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.Write([]byte(`<a href=/a>a</a><a href=/b>b</a>`))
@@ -88,6 +91,7 @@ func TestDropDownAtStart(t *testing.T) {
 // Each of several outputs has every record; a device that is full holds nobody
 // up when it may lose.
 func TestSeveralOutputs(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.Write([]byte(`<a href=/a>a</a><a href=/b>b</a>`))
@@ -115,6 +119,7 @@ func TestSeveralOutputs(t *testing.T) {
 
 // A fleet's records wait in the crawl's own Redis for consumers.
 func TestItemsInRedis(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.Write([]byte(`<a href=/a>a</a><a href=/b>b</a>`))

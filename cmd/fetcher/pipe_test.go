@@ -36,6 +36,7 @@ func chain(t *testing.T, n int) (url string) {
 // TestPipeAsOutput: the program waits for a reader of its FIFO, ends with an error
 // when he leaves, and what he did not take is fetched again by the next run.
 func TestPipeAsOutput(t *testing.T) {
+	t.Parallel()
 	const pages = 30
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
@@ -98,6 +99,7 @@ func TestPipeAsOutput(t *testing.T) {
 // TestStandardOutput: /dev/stdout is written to as - is; a reader that leaves ends the
 // run with an error, and so does a closed one.
 func TestStandardOutput(t *testing.T) {
+	t.Parallel()
 	url := chain(t, 20) + "/0"
 	for _, out := range []string{"-", "/dev/stdout"} {
 		for name, c := range map[string]struct{ shell, says string }{

@@ -149,6 +149,7 @@ func slowRedis(t *testing.T, addr string, each time.Duration) string {
 // gap shorter than promised: undisturbed, with a fetcher killed, and with Redis
 // slow. SEINE_LONG=1 runs it with 500 sites, delays of 50 ms to 2 s, for 30 s.
 func TestPoliteFleet(t *testing.T) {
+	t.Parallel()
 	sites, most, span, share := 60, 500*time.Millisecond, 8*time.Second, 0.0 // CI's machines are too busy for a share
 	if os.Getenv("SEINE_LONG") != "" {
 		sites, most, span, share = 500, 2*time.Second, 30*time.Second, 0.95
@@ -159,6 +160,7 @@ func TestPoliteFleet(t *testing.T) {
 		slow bool
 	}{{"undisturbed", false, false}, {"fetcher killed", true, false}, {"Redis slow", false, true}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			m := newManners(t, sites, 50*time.Millisecond, most)
 			var args []string
 			if c.slow {

@@ -23,6 +23,7 @@ import (
 var fetcher string
 
 func TestMain(m *testing.M) {
+	shardtest.SideBySide(6)
 	dir, err := os.MkdirTemp("", "fetcher")
 	if err != nil {
 		panic(err)
@@ -169,6 +170,7 @@ func seedFlags(seeds []string) []string {
 }
 
 func TestRealEmbedded(t *testing.T) {
+	t.Parallel()
 	s, seeds := docs(t, 1)
 	p := start(t, append([]string{"--embedded", "--delay", "0s"}, seedFlags(seeds)...)...)
 	p.wait(t)
@@ -196,6 +198,7 @@ func fleet(t *testing.T, n int, delay, lease string, seeds []string) ([]*process
 }
 
 func TestRealFleet(t *testing.T) {
+	t.Parallel()
 	for n := 1; n <= 3; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			s, seeds := docs(t, 4)
@@ -209,6 +212,7 @@ func TestRealFleet(t *testing.T) {
 }
 
 func TestRealFleetKill(t *testing.T) {
+	t.Parallel()
 	lost := 0
 	for try := 0; try < 4 && lost == 0 && !t.Failed(); try++ { // the blow may fall between two visits
 		t.Run(fmt.Sprint(try), func(t *testing.T) { lost = killOne(t) })

@@ -24,7 +24,9 @@ import (
 // Redis and in a directory: each page comes again and again, with the validator that
 // it gave, and the record says what did not change.
 func TestRecrawlKilled(t *testing.T) {
+	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
 		server := shardtest.Start(t, shardtest.Config{})
 		testRecrawl(t, "--redis", strings.Join(server.Addrs, ","), "--shards", "2", "--lease", "5s")
 		client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
@@ -43,6 +45,7 @@ func TestRecrawlKilled(t *testing.T) {
 		}
 	})
 	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
 		testRecrawl(t, "--embedded", "--state", filepath.Join(t.TempDir(), "state"))
 	})
 }

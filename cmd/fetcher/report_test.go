@@ -17,6 +17,7 @@ import (
 // TestReportAtTheEnd: a crawl in one process ends with what became of all of it, over
 // its runs, and how it ended.
 func TestReportAtTheEnd(t *testing.T) {
+	t.Parallel()
 	holds := func(log string, want ...string) { t.Helper(); holds(t, log, want...) }
 	dir := filepath.Join(t.TempDir(), "state")
 	pages := chain(t, 3)
@@ -57,12 +58,15 @@ func holds(t *testing.T, text string, want ...string) {
 // TestReportOfRuns: the report of a crawl knows how each of its fetchers ended, though
 // none runs any more, and what its seeds wait for.
 func TestReportOfRuns(t *testing.T) {
+	t.Parallel()
 	tool := manager(t)
 	t.Run("state", func(t *testing.T) {
+		t.Parallel()
 		dir := filepath.Join(t.TempDir(), "state")
 		testReportOfRuns(t, tool, []string{"--state", dir}, []string{"--embedded"}, func() {})
 	})
 	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
 		server := shardtest.One(t)
 		addr := strings.Join(server.Addrs, ",")
 		forget := func() { // who was killed counts as live for a while

@@ -22,6 +22,7 @@ import (
 // Credentials that go out to sites, and cookies that come back and are kept, are in no
 // file, no list, no log and on no page of a crawl, unless they are asked for.
 func TestSecretsStayOut(t *testing.T) {
+	t.Parallel()
 	const secret = "offenesgeheimnis"
 	got := make(chan string, 100)
 	release := make(chan struct{}, 1)

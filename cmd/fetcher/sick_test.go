@@ -138,6 +138,7 @@ func until(t *testing.T, what string, ok func() bool) {
 // that answer, says whom it waits for, and does not call the crawl done. That
 // master is looked at when it answers; while it is not fit, nothing is done there.
 func TestStartsBesideASilentMaster(t *testing.T) {
+	t.Parallel()
 	w := newWard(t, 3, nil)
 	file, well, ill := w.seeds(60, 5)
 	if err := w.ill.Client().ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
@@ -169,6 +170,7 @@ func TestStartsBesideASilentMaster(t *testing.T) {
 
 // Redis that comes up after the fetcher is waited for.
 func TestWaitsForRedis(t *testing.T) {
+	t.Parallel()
 	w := newWard(t, 3, nil)
 	file, well, ill := w.seeds(6, 2)
 	for _, n := range w.redis.Nodes {

@@ -12,6 +12,7 @@ import (
 // and without --sitemaps; scope and rules bind its pages, not itself. With nothing
 // else to start from there is a crawl, and a bad one is refused.
 func TestSitemapFlag(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	asked := map[string]int{}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

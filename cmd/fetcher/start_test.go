@@ -29,6 +29,7 @@ func end(t *testing.T, args ...string) (code int, log string) {
 
 // What is wrong is seen before Redis is asked: none runs at port 1.
 func TestWrongFlagsEndWithTwo(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "urls")
 	if err := os.WriteFile(file, []byte("no url\nnor this\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -70,6 +71,7 @@ func TestWrongFlagsEndWithTwo(t *testing.T) {
 // Rules of the YAML file make fields of records; bad ones are refused at start,
 // with file and line.
 func TestFieldRules(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.Write([]byte("<h1>Lamp</h1><p class=price>12,50"))
@@ -102,6 +104,7 @@ func TestFieldRules(t *testing.T) {
 // A run without a page is no success: seeds that do not answer, or with errors,
 // or that lead nowhere.
 func TestEverySeedFailed(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/robots.txt":
@@ -139,6 +142,7 @@ func TestEverySeedFailed(t *testing.T) {
 // A finished crawl that is given nothing has nothing to do; with known seeds
 // it is done.
 func TestStateWithoutWork(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer srv.Close()
 	args := []string{"--embedded", "--state", filepath.Join(t.TempDir(), "state"), "--delay", "0s", "--seed", srv.URL + "/", "--allow-net", "127.0.0.0/8"}
@@ -154,6 +158,7 @@ func TestStateWithoutWork(t *testing.T) {
 
 // What a cut request becomes is told as it is.
 func TestGraceRunsOut(t *testing.T) {
+	t.Parallel()
 	asked := make(chan struct{}, 10)
 	hold := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -181,6 +186,7 @@ func TestGraceRunsOut(t *testing.T) {
 
 // A fetcher that is stopped while Redis is away says so, once.
 func TestStopWithoutRedis(t *testing.T) {
+	t.Parallel()
 	redis := shardtest.One(t)
 	p := start(t, "--redis", redis.Addrs[0], "--shards", "1", "--plan-urls", "10k", "--grace", "100ms", "--metrics-addr", "0")
 	scrape(t, p)

@@ -15,6 +15,7 @@ import (
 // A crawl that goes on from a directory has its settings: another value is refused
 // with the way to change it, at rest and live, and what was changed counts.
 func TestStateSettings(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
@@ -26,11 +27,7 @@ func TestStateSettings(t *testing.T) {
 		fmt.Fprintf(w, "<a href=/%d>x</a>", n)
 	}))
 	defer srv.Close()
-	tool := filepath.Join(t.TempDir(), "frontier")
-	if out, err := exec.Command("go", "build", "-o", tool, "../frontier").CombinedOutput(); err != nil {
-		t.Fatalf("%s", out)
-	}
-	dir := filepath.Join(t.TempDir(), "state")
+	tool, dir := manager(t), filepath.Join(t.TempDir(), "state")
 	set := func(flags ...string) {
 		t.Helper()
 		if out, err := exec.Command(tool, append([]string{"set", "--state", dir}, flags...)...).CombinedOutput(); err != nil {

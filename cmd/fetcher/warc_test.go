@@ -68,6 +68,7 @@ func pywb(t *testing.T, archives []string) string {
 // Every page of a crawl of the synthetic web that was fetched replays byte for
 // byte.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	sinktest.Python(t)
 	w, err := web.New(web.Config{Seed: 7, Sites: 8, Pages: 250, Features: web.Gentle, CrawlDelay: 10 * time.Millisecond})
 	if err != nil {

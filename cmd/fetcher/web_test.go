@@ -13,6 +13,7 @@ import (
 // TestWebOfEmbedded: a crawl in one process has the page of frontier web while it
 // runs, read-only unless it is told.
 func TestWebOfEmbedded(t *testing.T) {
+	t.Parallel()
 	if code, log := end(t, "--web", "0", "--out", "x"); code != 2 || !strings.Contains(log, "only with --embedded") {
 		t.Errorf("code %d: %s", code, log)
 	}
