@@ -26,7 +26,7 @@ import (
 	"syscall"
 	"time"
 
-	"seine/bench/machine"
+	"seine/bench/load"
 )
 
 type options struct {
@@ -94,14 +94,14 @@ func choose(pattern string, long bool) ([]row, error) {
 }
 
 func run(o options, chosen []row) error {
-	out, done, err := machine.Tee(o.out)
+	out, done, err := load.Tee(o.out)
 	if err != nil {
 		return err
 	}
 	defer done()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
-	io.WriteString(out, machine.Head("make bench-broad", o.redis != ""))
+	io.WriteString(out, load.Head("make bench-broad", o.redis != ""))
 	fmt.Fprintf(out, "web: 1 KB pages by one server on the same cores; delay 1s, jitter 0, other flags by default%s; second half of each crawl\n\n", extra(o.args))
 	all := make(map[string][]result)
 	for round := range o.rounds {
@@ -164,8 +164,7 @@ func medians(got []result) string {
 		for _, r := range got {
 			all = append(all, r.values[i].v)
 		}
-		slices.Sort(all)
-		fmt.Fprintf(&b, "  %-20s %12.4g\n", v.unit, all[len(all)/2])
+		fmt.Fprintf(&b, "  %-20s %12.4g\n", v.unit, load.Median(all))
 	}
 	return b.String()
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"seine/bench/load"
 )
 
 // crawl is a row while it runs.
@@ -19,7 +21,7 @@ type crawl struct {
 	dir     string
 	name    string // in Redis
 	origin  origin
-	masters []master
+	masters load.Masters
 	fleet   []*fetcher
 	samples []sample
 	memory  float64 // of all masters in the end, bytes
@@ -28,7 +30,7 @@ type crawl struct {
 // sample is what all fetchers and masters had come to at a time.
 type sample struct {
 	at             time.Time
-	fetchers       times
+	fetchers       load.Times
 	redis, web     time.Duration
 	rss, peak      float64 // bytes of all fetchers, and the most of one so far
 	files, sockets int     // of the fetcher that has most
@@ -92,7 +94,7 @@ func (c *crawl) prepare() error {
 		return nil
 	}
 	var err error
-	if c.masters, err = findMasters(c.redis); err != nil {
+	if c.masters, err = load.FindMasters(c.redis); err != nil {
 		return err
 	}
 	plan := max(1_000_000, 2*c.sites*c.pages)
@@ -164,7 +166,7 @@ func (c *crawl) watch(stop <-chan os.Signal) error {
 		}
 		s, err := c.sample()
 		for _, f := range c.fleet {
-			if err := f.over(); err != nil {
+			if err := f.Err(); err != nil {
 				return err
 			}
 		}
@@ -180,9 +182,7 @@ func (c *crawl) enough() error {
 	if len(c.samples) < 4 {
 		return fmt.Errorf("the crawl was over after %d seconds: too short to be judged", len(c.samples))
 	}
-	for _, m := range c.masters {
-		c.memory += m.memory()
-	}
+	c.memory = c.masters.Memory()
 	return nil
 }
 
@@ -190,14 +190,14 @@ func (c *crawl) enough() error {
 func (c *crawl) sample() (sample, error) {
 	s := sample{at: time.Now(), shown: make(map[string]float64)}
 	for _, f := range c.fleet {
-		t, err := used(f.pid())
+		t, err := load.Used(f.Pid())
 		if err != nil {
 			return s, err
 		}
-		s.fetchers = s.fetchers.plus(t)
-		s.rss += status(f.pid(), "VmRSS")
-		s.peak = max(s.peak, status(f.pid(), "VmHWM"))
-		all, sockets := files(f.pid())
+		s.fetchers = s.fetchers.Plus(t)
+		s.rss += load.Memory(f.Pid(), "VmRSS")
+		s.peak = max(s.peak, load.Memory(f.Pid(), "VmHWM"))
+		all, sockets := load.Files(f.Pid())
 		s.files, s.sockets = max(s.files, all), max(s.sockets, sockets)
 		shown, err := f.shown()
 		if err != nil {
@@ -210,19 +210,17 @@ func (c *crawl) sample() (sample, error) {
 			s.shown[name] += v
 		}
 	}
-	for _, m := range c.masters {
-		t, err := used(m.pid)
-		if err != nil {
-			return s, err
-		}
-		s.redis += t.all()
+	redis, err := c.masters.Used()
+	if err != nil {
+		return s, err
 	}
+	s.redis = redis.All()
 	if pid := c.origin.pid(); pid != 0 {
-		t, err := used(pid)
+		t, err := load.Used(pid)
 		if err != nil {
 			return s, err
 		}
-		s.web = t.all()
+		s.web = t.All()
 	}
 	return s, nil
 }
@@ -272,10 +270,10 @@ func (c *crawl) judge(hits []hit) result {
 func (c *crawl) costs(got *result, pages float64) {
 	from, to := c.half()
 	a := func(t time.Duration) float64 { return float64(t.Microseconds()) / max(pages, 1) }
-	cpu := to.fetchers.minus(from.fetchers)
-	got.add("us/page", a(cpu.all()))
-	got.add("user-us/page", a(cpu.user))
-	got.add("kernel-us/page", a(cpu.kernel))
+	cpu := to.fetchers.Minus(from.fetchers)
+	got.add("us/page", a(cpu.All()))
+	got.add("user-us/page", a(cpu.User))
+	got.add("kernel-us/page", a(cpu.Kernel))
 	if c.row.masters {
 		got.add("redis-us/page", a(to.redis-from.redis))
 	}

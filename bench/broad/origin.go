@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"seine/bench/nginx"
+	"seine/bench/load"
 	"seine/bench/web"
 )
 
@@ -52,7 +52,7 @@ func serve(dir string, r *row) (origin, error) {
 	if r.fleet() > 1 {
 		workers = r.fleet() + 1
 	}
-	server, err := nginx.Wide(dir, root, workers)
+	server, err := load.Wide(dir, root, workers, load.Way{})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func serve(dir string, r *row) (origin, error) {
 
 // quick is nginx.
 type quick struct {
-	server *nginx.Server
+	server *load.Server
 	probe  *probe
 }
 
@@ -77,7 +77,7 @@ func (q *quick) stop() ([]hit, error) {
 	var hits []hit
 	var ways []way // of the hits
 	known := make(lateness)
-	err = q.server.EachSeen(func(s nginx.Seen) error {
+	err = q.server.EachRequest(func(s load.Request) error {
 		w := way{s.Worker, s.First}
 		if sent, ok := strings.CutPrefix(s.Path, probePath); ok {
 			return known.add(w, s.At, sent)

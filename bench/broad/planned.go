@@ -12,11 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"seine/bench/machine"
-	"seine/bench/nginx"
+	"seine/bench/load"
 	"seine/frontier/plan"
 )
 
@@ -72,12 +70,12 @@ func holdPlans(o options, units string) error {
 	if err != nil {
 		return err
 	}
-	out, done, err := machine.Tee(o.out)
+	out, done, err := load.Tee(o.out)
 	if err != nil {
 		return err
 	}
 	defer done()
-	io.WriteString(out, machine.Head("make bench-plan", true))
+	io.WriteString(out, load.Head("make bench-plan", true))
 	fmt.Fprintf(out, "units: measured before, on %s\n", costs.Machine)
 	for _, row := range plannedRows() {
 		for range o.rounds {
@@ -104,7 +102,7 @@ func (p *planned) hold(o options, costs *plan.Units, out io.Writer) error {
 			return err
 		}
 	}
-	server, err := nginx.Wide(dir, root, 1)
+	server, err := load.Wide(dir, root, 1, load.Way{})
 	if err != nil {
 		return err
 	}
@@ -165,7 +163,7 @@ type took struct{ seconds, fetcher, memory, redis, redisMemory float64 }
 const plannedMost = 4 * time.Minute
 
 // run crawls to the end.
-func (p *planned) run(o options, want *plan.Plan, server *nginx.Server, dir string) (got took, err error) {
+func (p *planned) run(o options, want *plan.Plan, server *load.Server, dir string) (got took, err error) {
 	pages := int(want.Asked.Pages)
 	seeds := filepath.Join(dir, "seeds")
 	if err := os.WriteFile(seeds, []byte(p.seeds(int(want.Asked.Sites), server.Port)), 0o600); err != nil {
@@ -174,20 +172,18 @@ func (p *planned) run(o options, want *plan.Plan, server *nginx.Server, dir stri
 	args := []string{o.fetcher, "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", filepath.Join(dir, "records"), "--exit-when-done", "--log-level", "error",
 		"--concurrency", fmt.Sprint(want.Fetchers.Workers)}
 	settings := append([]string{"--jitter", "0", "--max-pages", strconv.Itoa(pages)}, p.args...)
-	var masters []master
+	var masters load.Masters
 	before := 0.0
 	if p.asked.Embedded {
 		args = append(append(args, "--embedded", "--file", seeds), settings...)
 	} else {
-		if masters, err = findMasters(o.redis); err != nil {
+		if masters, err = load.FindMasters(o.redis); err != nil {
 			return got, err
 		}
-		for _, m := range masters { // or it would count to the first crawl alone
-			if err := m.forget(); err != nil {
-				return got, err
-			}
+		if err := masters.Forget(); err != nil { // or it would count to the first crawl alone
+			return got, err
 		}
-		before = heldBy(masters)
+		before = masters.Memory()
 		c := &crawl{options: o, name: fmt.Sprintf("planned-%d-%d", os.Getpid(), time.Now().UnixNano())}
 		known := fmt.Sprint(pages * max(1, p.fresh))
 		if err := c.command("create", append(settings, "--shards", fmt.Sprint(want.Redis.Shards), "--plan-urls", known)...); err != nil {
@@ -207,24 +203,28 @@ func (p *planned) run(o options, want *plan.Plan, server *nginx.Server, dir stri
 		}
 		args = append([]string{"taskset", "-c", "0"}, args...)
 	}
-	got.redis = -spentBy(masters)
+	spent, err := masters.Used()
+	if err != nil {
+		return got, err
+	}
 	most := watchMemory(masters)
 	if err := got.by(args, int(want.Fetchers.Count)); err != nil {
 		return got, err
 	}
-	got.redis += spentBy(masters)
+	after, err := masters.Used()
+	got.redis = float64(after.Minus(spent).All().Microseconds())
 	got.redisMemory = most() - before
-	return got, nil
+	return got, err
 }
 
 // watchMemory looks every second what masters hold until it is asked for the most.
-func watchMemory(masters []master) (most func() float64) {
+func watchMemory(masters load.Masters) (most func() float64) {
 	var held float64
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		for t := time.NewTicker(time.Second); ; {
-			held = max(held, heldBy(masters))
+			held = max(held, masters.Memory())
 			select {
 			case <-t.C:
 			case <-over:
@@ -235,55 +235,50 @@ func watchMemory(masters []master) (most func() float64) {
 	return func() float64 {
 		close(over)
 		<-done
-		return max(held, heldBy(masters))
+		return max(held, masters.Memory())
 	}
 }
 
 // by runs so many fetchers to their end.
 func (t *took) by(args []string, fleet int) error {
 	out := slices.Index(args, "--out") + 1
-	var all []*exec.Cmd
-	var text strings.Builder
+	var all []*load.Program
 	defer func() {
-		for _, cmd := range all {
-			cmd.Process.Kill() //nolint:errcheck // it has ended, or is not wanted
+		for _, p := range all {
+			p.Stop()
 		}
 	}()
-	begun := time.Now()
 	for i := range fleet {
 		each := slices.Clone(args)
 		each[out] += fmt.Sprint(i)
-		cmd := exec.Command(each[0], each[1:]...)
-		cmd.Stderr = &text
-		if err := cmd.Start(); err != nil {
+		p, err := load.Run(0, each[0], each[1:]...)
+		if err != nil {
 			return err
 		}
-		all = append(all, cmd)
+		all = append(all, p)
 	}
-	kill := time.AfterFunc(plannedMost, func() { all[0].Process.Kill() })
-	defer kill.Stop()
-	for _, cmd := range all {
-		if err := cmd.Wait(); err != nil {
-			return fmt.Errorf("a fetcher: %w: %s", err, text.String())
+	for _, p := range all {
+		got, err := p.Wait(plannedMost)
+		if err != nil {
+			return err
 		}
-		t.seconds = time.Since(begun).Seconds()
-		used := cmd.ProcessState
-		t.fetcher += float64((used.UserTime() + used.SystemTime()).Microseconds())
-		t.memory = max(t.memory, float64(used.SysUsage().(*syscall.Rusage).Maxrss)*1024)
+		t.seconds = max(t.seconds, got.Wall.Seconds())
+		t.fetcher += float64(got.Used.All().Microseconds())
+		t.memory = max(t.memory, got.Peak)
 	}
 	return nil
 }
 
 // pin leaves the first processor to the fetcher: what the crawl is not held up by
 // shares it.
-func (p *planned) pin(server int, masters []master) (unpin func(), err error) {
+func (p *planned) pin(server int, masters load.Masters) (unpin func(), err error) {
 	last := fmt.Sprint(runtime.NumCPU() - 1)
 	to := map[int]string{server: last}
 	if len(masters) > 0 {
 		to[server] = "0"
 	}
 	for _, m := range masters {
-		to[m.pid] = last
+		to[m.Pid] = last
 	}
 	for pid, processor := range to {
 		if out, e := exec.Command("taskset", "-a", "-p", "-c", processor, fmt.Sprint(pid)).CombinedOutput(); e != nil {
@@ -292,7 +287,7 @@ func (p *planned) pin(server int, masters []master) (unpin func(), err error) {
 	}
 	return func() {
 		for _, m := range masters {
-			exec.Command("taskset", "-a", "-p", "-c", "0-"+last, fmt.Sprint(m.pid)).Run() //nolint:errcheck // at worst the next row is slower
+			exec.Command("taskset", "-a", "-p", "-c", "0-"+last, fmt.Sprint(m.Pid)).Run() //nolint:errcheck // at worst the next row is slower
 		}
 	}, err
 }
@@ -317,20 +312,4 @@ func (p *planned) seeds(sites, port int) string {
 		}
 	}
 	return b.String()
-}
-
-func spentBy(masters []master) (microseconds float64) {
-	for _, m := range masters {
-		if t, err := used(m.pid); err == nil {
-			microseconds += float64(t.all().Microseconds())
-		}
-	}
-	return microseconds
-}
-
-func heldBy(masters []master) (bytes float64) {
-	for _, m := range masters {
-		bytes += m.memory()
-	}
-	return bytes
 }

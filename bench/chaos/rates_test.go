@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"seine/bench/load"
 	"seine/bench/web"
 	"seine/shard/shardtest"
 )
@@ -140,32 +141,18 @@ func (w *world) cpu() (c cpu) {
 			c.busy += n
 		}
 	}
-	c.own = w.ticks(os.Getpid(), 4) // with children that ended, such as redis-cli
+	pids := []int{os.Getpid()} // its time has that of children that ended, such as redis-cli
 	for _, f := range w.fetchers {
-		c.own += w.ticks(f.cmd.Process.Pid, 2)
+		pids = append(pids, f.cmd.Process.Pid)
 	}
 	for _, n := range w.redis.Nodes {
-		c.own += w.ticks(n.Pid(), 2)
+		pids = append(pids, n.Pid())
+	}
+	for _, pid := range pids {
+		t, _ := load.Own(pid) // one that has ended uses nothing
+		c.own += float64(t.All() / load.Tick)
 	}
 	return c
-}
-
-// ticks adds up the first of the times that a process used: in its own code, in
-// the system's, and both for children that ended. Of none it used nothing.
-func (w *world) ticks(pid, times int) (sum float64) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may have spaces
-	for _, field := range strings.Fields(rest)[11 : 11+times] {
-		n, err := strconv.ParseFloat(field, 64)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		sum += n
-	}
-	return sum
 }
 
 func (c cpu) since(before cpu) cpu {

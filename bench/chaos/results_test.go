@@ -5,7 +5,7 @@ package chaos
 import (
 	"os"
 
-	"seine/bench/machine"
+	"seine/bench/load"
 )
 
 // results is the file that the counts of each scenario are written to, "" for
@@ -17,7 +17,7 @@ func beginResults() error {
 	if results() == "" {
 		return nil
 	}
-	head := machine.Head(either("SEINE_CHAOS_RESULTS=... go test ./bench/chaos (the short form)", "make chaos"), true) + "\n"
+	head := load.Head(either("SEINE_CHAOS_RESULTS=... go test ./bench/chaos (the short form)", "make chaos"), true) + "\n"
 	return os.WriteFile(results(), []byte(head), 0o644)
 }
 

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
+	"seine/bench/load"
 	"seine/bench/web"
 )
 
@@ -82,18 +81,12 @@ func (u use) String() string {
 func (f *fetcher) uses() use {
 	// The next collection is due when the heap has doubled.
 	u := use{live: int(f.metric("go_memstats_next_gc_bytes", "") / 2), goroutines: int(f.metric("go_goroutines", ""))}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.cmd.Process.Pid))
-	if err != nil {
-		f.w.t.Fatalf("%s: %v\n%s", f.name, err, f.tail())
+	pid := f.cmd.Process.Pid
+	u.memory = int(load.Memory(pid, "VmRSS"))
+	if u.memory == 0 {
+		f.w.t.Fatalf("%s has ended\n%s", f.name, f.tail())
 	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, _ := strconv.Atoi(strings.Fields(rest)[0])
-			u.memory = kb << 10
-		}
-	}
-	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", f.cmd.Process.Pid))
-	u.files = len(fds)
+	u.files, _ = load.Files(pid)
 	return u
 }
 

@@ -25,8 +25,7 @@ import (
 	"slices"
 	"strings"
 
-	"seine/bench/machine"
-	"seine/bench/nginx"
+	"seine/bench/load"
 )
 
 type options struct {
@@ -46,7 +45,7 @@ type web struct {
 	sites      int // so many that a crawl takes 20 s and more
 }
 
-var webs = []web{{"postgresql", nginx.PostgresDoc, 480}, {"python", nginx.PythonDoc, 480}}
+var webs = []web{{"postgresql", load.PostgresDoc, 480}, {"python", load.PythonDoc, 480}}
 
 // perSite is how many requests a site gets at once, from everybody.
 const perSite = 4
@@ -99,32 +98,37 @@ func run(o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	var sites []nginx.Site
+	var sites []load.Site
 	for i := range o.web.sites {
-		sites = append(sites, nginx.Site{Host: fmt.Sprintf("127.2.%d.%d", i/250, 1+i%250), Root: o.web.root})
+		sites = append(sites, load.Site{Host: fmt.Sprintf("127.2.%d.%d", i/250, 1+i%250), Root: o.web.root})
 	}
-	server, err := nginx.Start(dir, sites)
+	server, err := load.Start(dir, sites, load.Way{})
 	if err != nil {
 		return err
 	}
 	defer server.Stop()
 	r := &runner{options: o, dir: dir, server: server}
+	if o.redis != "" {
+		if r.masters, err = load.FindMasters(o.redis); err != nil {
+			return err
+		}
+	}
 	if err := r.learn(); err != nil {
 		return err
 	}
 	if o.profile {
-		io.WriteString(os.Stdout, machine.Head("make profile", o.redis != ""))
+		io.WriteString(os.Stdout, load.Head("make profile", o.redis != ""))
 		if err := r.profile(os.Stdout, embedded, "--embedded"); err != nil || o.redis == "" {
 			return err
 		}
 		return r.profile(os.Stdout, cluster, r.onRedis()...)
 	}
-	out, done, err := machine.Tee(o.out)
+	out, done, err := load.Tee(o.out)
 	if err != nil {
 		return err
 	}
 	defer done()
-	io.WriteString(out, machine.Head("make bench-crawl", o.redis != ""))
+	io.WriteString(out, load.Head("make bench-crawl", o.redis != ""))
 	fmt.Fprintf(out, "web: %d sites of %d pages of %s by nginx (one worker) on the same cores, delay 0, %d requests a site at once\n\n", o.web.sites, len(r.paths), o.web.name, perSite)
 	var rounds [][]measure
 	for range o.rounds {
@@ -159,26 +163,18 @@ func summary(w io.Writer, rounds [][]measure) {
 		for i := range min(len(a), len(b)) {
 			v = append(v, a[i]/max(b[i], 1e-9))
 		}
-		return median(v)
+		return load.Median(v)
 	}
 	rate, cpu := func(m measure) float64 { return m.rate }, func(m measure) float64 { return m.cpu }
 	fmt.Fprintf(w, "\nmedian of %d rounds\n%-20s %10s %14s %16s %14s %12s\n", len(rounds), "", "pages/s", "CPU us/page", "Redis us/page", "CPU / floor", "embedded is")
 	for _, m := range rounds[0] {
 		embedded := ratio(of(embedded, rate), of(m.name, rate))
-		fmt.Fprintf(w, "%-20s %10.0f %14.1f %16.1f %14.2f %10.2f x\n", m.name, median(of(m.name, rate)), median(of(m.name, cpu)),
-			median(of(m.name, func(m measure) float64 { return m.redis })), ratio(of(m.name, cpu), of(floor, cpu)), embedded)
+		fmt.Fprintf(w, "%-20s %10.0f %14.1f %16.1f %14.2f %10.2f x\n", m.name, load.Median(of(m.name, rate)), load.Median(of(m.name, cpu)),
+			load.Median(of(m.name, func(m measure) float64 { return m.redis })), ratio(of(m.name, cpu), of(floor, cpu)), embedded)
 	}
 	if spider := of("spider-rs", rate); len(spider) > 0 {
 		fmt.Fprintf(w, "\nembedded %.2f x spider-rs, cluster %.2f x\n", ratio(of(embedded, rate), spider), ratio(of(cluster, rate), spider))
 	}
-}
-
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	v = slices.Sorted(slices.Values(v))
-	return v[len(v)/2]
 }
 
 func (r *runner) file(name string) string { return filepath.Join(r.dir, name) }

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"seine/bench/load"
 )
 
 // profileTime is how long a crawl is watched, after profileAfter.
@@ -40,26 +41,22 @@ var parts = []struct{ part, function string }{
 // profile crawls for a while and tells what the fetcher's time goes to, and on
 // Redis that of the masters.
 func (r *runner) profile(w io.Writer, name string, args ...string) error {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := load.FreePort()
 	if err != nil {
 		return err
 	}
-	addr := ln.Addr().String()
-	ln.Close()
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	seeds := r.file("seeds")
 	if err := os.WriteFile(seeds, []byte(strings.Join(r.seeds(r.web.sites), "\n")+"\n"), 0o600); err != nil {
 		return err
 	}
 	args = append(args, "--delay", "0s", "--per-site", strconv.Itoa(perSite), "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", r.file("profile.jsonl"),
 		"--file", seeds, "--log-level", "error", "--metrics-addr", addr, "--pprof")
-	cmd := exec.Command(r.fetcher, args...)
-	var text bytes.Buffer
-	cmd.Stderr = &text
-	if err := cmd.Start(); err != nil {
+	p, err := load.Run(0, r.fetcher, args...)
+	if err != nil {
 		return err
 	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
+	defer p.Stop()
 	time.Sleep(profileAfter) // until the start is over
 	var before, after usage
 	if name == cluster {
@@ -70,7 +67,7 @@ func (r *runner) profile(w io.Writer, name string, args ...string) error {
 	file := filepath.Join(cmp.Or(r.keep, r.dir), "profile-"+name+"-"+r.web.name)
 	pages, err := r.takeProfile(addr, file)
 	if err != nil {
-		return fmt.Errorf("profile: %w: %s", err, text.String())
+		return errors.Join(fmt.Errorf("profile: %w", err), p.Err())
 	}
 	if name == cluster {
 		if after, err = r.usage(); err != nil {
@@ -90,7 +87,7 @@ func (r *runner) profile(w io.Writer, name string, args ...string) error {
 // takeProfile writes a profile of the fetcher at addr to a file, and returns how
 // many pages were asked for meanwhile.
 func (r *runner) takeProfile(addr, file string) (pages int, err error) {
-	log := r.file("access.log")
+	log := r.server.Log()
 	before, err := os.Stat(log)
 	if err != nil {
 		return 0, err

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +19,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"seine/bench/nginx"
+	"seine/bench/load"
 	"seine/extract/sink"
 )
 
@@ -53,11 +52,12 @@ func (m measure) String() string {
 
 type runner struct {
 	options
-	dir    string
-	server *nginx.Server
-	paths  []string // of each site, with status 200
-	pages  int      // of each site, whatever their status
-	count  int      // crawls so far
+	dir     string
+	masters load.Masters
+	server  *load.Server
+	paths   []string // of each site, with status 200
+	pages   int      // of each site, whatever their status
+	count   int      // crawls so far
 }
 
 // learn crawls a site to know the URLs that the others fetch, and asks the rivals
@@ -123,7 +123,7 @@ func (r *runner) round() ([]measure, error) {
 
 // cluster is the fetcher on Redis.
 func (r *runner) cluster() (measure, error) {
-	before, err := r.redisCPU()
+	before, err := r.masters.Used()
 	if err != nil {
 		return measure{}, err
 	}
@@ -131,8 +131,8 @@ func (r *runner) cluster() (measure, error) {
 	if err != nil {
 		return m, err
 	}
-	after, err := r.redisCPU()
-	m.redis = (after - before).Seconds() * 1e6 / float64(r.pages*r.web.sites)
+	after, err := r.masters.Used()
+	m.redis = after.Minus(before).All().Seconds() * 1e6 / float64(r.pages*r.web.sites)
 	return m, err
 }
 
@@ -152,11 +152,11 @@ func (r *runner) whole(name string, args ...string) (measure, error) {
 	if want := r.pages * r.web.sites; pages != want {
 		return measure{}, fmt.Errorf("%s: %d pages, not %d", name, pages, want)
 	}
-	return o.measure(name, float64(pages)), nil
+	return measured(name, o, float64(pages)), nil
 }
 
 // crawl runs the fetcher once over some sites and counts its records.
-func (r *runner) crawl(sites int, args ...string) (*outcome, int, error) {
+func (r *runner) crawl(sites int, args ...string) (*load.Outcome, int, error) {
 	out := r.file("pages.jsonl")
 	os.Remove(out)
 	seeds := r.file("seeds")
@@ -207,31 +207,18 @@ func (r *runner) lines(name string, from int64, count func(line []byte) bool) (i
 	}
 }
 
-// outcome is what a crawler printed, and the time that it and its processors took.
-type outcome struct {
-	out, log   string
-	wall, used time.Duration
-	cut        bool
-}
-
-func (o *outcome) measure(name string, pages float64) measure {
-	return measure{name: name, rate: pages / o.wall.Seconds(), cpu: o.used.Seconds() * 1e6 / pages}
-}
-
 // timed runs a crawler and cuts it off when its time is over.
-func timed(name string, args []string, most time.Duration) (*outcome, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), most)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	var text bytes.Buffer
-	cmd.Stderr = &text
-	start := time.Now()
-	out, err := cmd.Output()
-	wall, cut := time.Since(start), ctx.Err() != nil
-	if err != nil && !cut {
-		return nil, fmt.Errorf("%s: %w: %s", name, err, text.String())
+func timed(name string, args []string, most time.Duration) (*load.Outcome, error) {
+	p, err := load.Run(0, name, args...)
+	if err != nil {
+		return nil, err
 	}
-	return &outcome{string(out), text.String(), wall, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), cut}, nil
+	return p.Wait(most)
+}
+
+// measured is what a crawl of so many pages came to.
+func measured(name string, o *load.Outcome, pages float64) measure {
+	return measure{name: name, rate: pages / o.Wall.Seconds(), cpu: o.Used.All().Seconds() * 1e6 / pages}
 }
 
 // finds lets another crawler show that it finds the same pages, but for a few:
@@ -242,14 +229,14 @@ func (r *runner) finds(v rival) error {
 	if err != nil {
 		return err
 	}
-	pages, err := strconv.ParseFloat(strings.TrimSpace(o.out), 64)
+	pages, err := strconv.ParseFloat(strings.TrimSpace(o.Out), 64)
 	if want := float64(r.pages * sites); err != nil || math.Abs(pages-want) > want/50 {
-		return fmt.Errorf("%s found %q pages, not %.0f: %s", v.name, o.out, want, o.log)
+		return fmt.Errorf("%s found %q pages, not %.0f: %s", v.name, o.Out, want, o.Log)
 	}
 	return nil
 }
 
-func (r *runner) start(v rival, sites int, most time.Duration) (*outcome, error) {
+func (r *runner) start(v rival, sites int, most time.Duration) (*load.Outcome, error) {
 	args := append(slices.Clone(v.command[1:]), r.file("rival.jsonl"))
 	os.Remove(r.file("rival.jsonl"))
 	return timed(v.command[0], append(args, r.seeds(sites)...), most)
@@ -261,7 +248,7 @@ const rivalTime = 25 * time.Second
 // rival runs another crawler over all sites for a while. Its pages are those that
 // nginx was asked for.
 func (r *runner) rival(v rival) (measure, error) {
-	log := r.file("access.log")
+	log := r.server.Log()
 	before, err := os.Stat(log)
 	if err != nil {
 		return measure{}, err
@@ -272,9 +259,9 @@ func (r *runner) rival(v rival) (measure, error) {
 	}
 	pages, err := r.lines(log, before.Size(), func(line []byte) bool { return !bytes.Contains(line, []byte("robots.txt")) })
 	if err == nil && pages == 0 {
-		err = fmt.Errorf("%s asked for nothing: %s", v.name, o.log)
+		err = fmt.Errorf("%s asked for nothing: %s", v.name, o.Log)
 	}
-	return o.measure(v.name, float64(pages)), err
+	return measured(v.name, o, float64(pages)), err
 }
 
 // floor is the bare loop, and what no crawler can leave out.
@@ -381,23 +368,4 @@ func (r *runner) wrk() (measure, error) {
 		}
 	}
 	return measure{}, fmt.Errorf("wrk printed no rate: %s", out)
-}
-
-// redisCPU is the processor time that all masters have used.
-func (r *runner) redisCPU() (time.Duration, error) {
-	var total time.Duration
-	err := r.masters(func(reply []byte) error {
-		for line := range strings.Lines(string(reply)) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			if name == "used_cpu_sys" || name == "used_cpu_user" {
-				s, err := strconv.ParseFloat(value, 64)
-				if err != nil {
-					return err
-				}
-				total += time.Duration(s * float64(time.Second))
-			}
-		}
-		return nil
-	}, "info", "cpu")
-	return total, err
 }

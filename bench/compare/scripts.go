@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"seine/bench/machine"
 )
 
 // Redis counts all scripts as one command, EVALSHA. Its SLOWLOG tells them apart,
@@ -30,10 +28,12 @@ type usage struct {
 
 // usage asks the masters what they did so far.
 func (r *runner) usage() (u usage, err error) {
-	if u.cpu, err = r.redisCPU(); err != nil {
+	used, err := r.masters.Used()
+	if err != nil {
 		return u, err
 	}
-	return u, r.masters(func(reply []byte) error {
+	u.cpu = used.All()
+	return u, r.masters.Each(func(reply []byte) error {
 		for line := range strings.Lines(string(reply)) {
 			if !strings.HasPrefix(line, "cmdstat_eval") {
 				continue
@@ -50,36 +50,22 @@ func (r *runner) usage() (u usage, err error) {
 	}, "info", "commandstats")
 }
 
-// masters runs a command on all masters and hands on what each says.
-func (r *runner) masters(hand func(reply []byte) error, command ...string) error {
-	for addr := range strings.SplitSeq(r.redis, ",") {
-		reply, err := machine.Redis(addr, command...)
-		if err != nil {
-			return err
-		}
-		if err := hand(reply); err != nil {
-			return fmt.Errorf("redis-cli %s at %s: %w", strings.Join(command, " "), addr, err)
-		}
-	}
-	return nil
-}
-
 // byScript watches the masters for scriptTime and returns how long each call of a
 // script took that was noted, and how many calls there were.
 func (r *runner) byScript() (took map[string][]time.Duration, calls int, err error) {
 	done := func([]byte) error { return nil }
-	if err := r.masters(done, "config", "set", "slowlog-log-slower-than", strconv.FormatInt(noted.Microseconds(), 10), "slowlog-max-len", strconv.Itoa(scriptCalls)); err != nil {
+	if err := r.masters.Each(done, "config", "set", "slowlog-log-slower-than", strconv.FormatInt(noted.Microseconds(), 10), "slowlog-max-len", strconv.Itoa(scriptCalls)); err != nil {
 		return nil, 0, err
 	}
 	before, err := r.usage()
 	if err == nil {
-		err = r.masters(done, "slowlog", "reset")
+		err = r.masters.Each(done, "slowlog", "reset")
 	}
 	if err != nil {
 		return nil, 0, err
 	}
 	time.Sleep(scriptTime)
-	if err := r.masters(done, "config", "set", "slowlog-log-slower-than", "-1"); err != nil {
+	if err := r.masters.Each(done, "config", "set", "slowlog-log-slower-than", "-1"); err != nil {
 		return nil, 0, err
 	}
 	after, err := r.usage()
@@ -87,7 +73,7 @@ func (r *runner) byScript() (took map[string][]time.Duration, calls int, err err
 		return nil, 0, err
 	}
 	took = make(map[string][]time.Duration)
-	err = r.masters(func(reply []byte) error { return addCalls(took, reply) }, "--json", "slowlog", "get", "-1")
+	err = r.masters.Each(func(reply []byte) error { return addCalls(took, reply) }, "--json", "slowlog", "get", "-1")
 	return took, after.calls - before.calls, err
 }
 

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"os"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"seine/bench/load"
 	"seine/frontier"
 )
 
@@ -58,24 +56,12 @@ func (c *crawl) all(do func(*part) error) error {
 			errs = append(errs, err)
 			left--
 		case <-watch.C:
-			if available() < c.spare {
+			if int64(load.Available()) < c.spare {
 				c.full.Store(true)
 			}
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// available is the memory that the machine can give without swapping, bytes.
-func available() int64 {
-	text, _ := os.ReadFile("/proc/meminfo")
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
-			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			return kb << 10
-		}
-	}
-	return 0
 }
 
 // load admits until the part has so many URLs.

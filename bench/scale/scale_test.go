@@ -15,8 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"seine/bench/machine"
-	"seine/bench/nginx"
+	"seine/bench/load"
 	"seine/bloom"
 	"seine/frontier"
 	"seine/frontier/redis"
@@ -91,7 +90,7 @@ func scale(t *testing.T, masters int, replica bool) {
 		defer f.Close()
 		b.out = f
 	}
-	server, err := nginx.Wide(b.dir, root(t, b.dir), 1)
+	server, err := load.Wide(b.dir, root(t, b.dir), 1, load.Way{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +112,7 @@ func scale(t *testing.T, masters int, replica bool) {
 	if err := b.control.grow(t.Context(), max(*urls/200, 20_000)); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprint(b.out, machine.Head("scripts/bench-scale "+args, true))
+	fmt.Fprint(b.out, load.Head("scripts/bench-scale "+args, true))
 	b.say("%s, %d sites with sizes by rank^-%g; persistence off while it grows\n", servers, b.sites, exponent)
 	b.steps()
 	for _, try := range []struct {
@@ -124,7 +123,7 @@ func scale(t *testing.T, masters int, replica bool) {
 	} {
 		began := time.Now()
 		err := try.do(t.Context())
-		b.say("  (%s: %.0f s, load %s)", try.name, time.Since(began).Seconds(), load())
+		b.say("  (%s: %.0f s, load %s)", try.name, time.Since(began).Seconds(), load.Busy())
 		if err != nil {
 			b.say("%s: %v", try.name, err)
 			t.Error(try.name, ": ", err)
@@ -169,7 +168,7 @@ func (b *bench) steps() {
 		}
 		grown, took := float64(after.Known-before.Known), time.Since(began)
 		b.say("%.4g million known, %.4g million queued, after %.0f s; Redis %.2f us for each new URL and its share of visits; %s available, load %s",
-			float64(after.Known)/1e6, float64(after.Queued)/1e6, took.Seconds(), (b.cpu()-cpu)/max(grown, 1), plainBytes(float64(available())), load())
+			float64(after.Known)/1e6, float64(after.Queued)/1e6, took.Seconds(), (b.cpu()-cpu)/max(grown, 1), plainBytes(load.Available()), load.Busy())
 		for _, measure := range []func() error{
 			func() error { return b.memory(b.t.Context()) },
 			func() error { return b.wrong(b.t.Context(), int(min(*urls/10, 5_000_000))/len(b.parts)) },
@@ -185,14 +184,6 @@ func (b *bench) steps() {
 			return
 		}
 	}
-}
-
-// load is how many processes wanted a processor in the last minute: what is shared
-// with others takes longer.
-func load() string {
-	text, _ := os.ReadFile("/proc/loadavg")
-	first, _, _ := strings.Cut(string(text), " ")
-	return first
 }
 
 // total are the counters of the crawl.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"seine/bench/nginx"
+	"seine/bench/load"
 	"seine/frontier/redis"
 	"seine/shard"
 	"seine/shard/shardtest"
@@ -38,14 +38,14 @@ func TestMain(m *testing.M) {
 }
 
 // docs serves n sites of each of the two documentation packages.
-func docs(t *testing.T, n int) (*nginx.Server, []string) {
+func docs(t *testing.T, n int) (*load.Server, []string) {
 	t.Helper()
-	var sites []nginx.Site
+	var sites []load.Site
 	for i := range n {
-		sites = append(sites, nginx.Site{Host: fmt.Sprintf("127.0.0.%d", 2+i), Root: nginx.PostgresDoc},
-			nginx.Site{Host: fmt.Sprintf("127.0.1.%d", 2+i), Root: nginx.PythonDoc})
+		sites = append(sites, load.Site{Host: fmt.Sprintf("127.0.0.%d", 2+i), Root: load.PostgresDoc},
+			load.Site{Host: fmt.Sprintf("127.0.1.%d", 2+i), Root: load.PythonDoc})
 	}
-	s, err := nginx.Start(t.TempDir(), sites)
+	s, err := load.Start(t.TempDir(), sites, load.Way{})
 	if err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func (p *process) wait(t *testing.T) {
 
 // checkDocs holds the access log against what the packages hold: every URL
 // asked for, once, but for at most repeats more.
-func checkDocs(t *testing.T, s *nginx.Server, n, repeats int) {
+func checkDocs(t *testing.T, s *load.Server, n, repeats int) {
 	t.Helper()
 	asked, err := s.Requests()
 	if err != nil {
@@ -270,7 +270,7 @@ func (p *process) written() int64 {
 	return info.Size()
 }
 
-func requests(t *testing.T, s *nginx.Server) map[nginx.Asked]int {
+func requests(t *testing.T, s *load.Server) map[load.Asked]int {
 	t.Helper()
 	asked, err := s.Requests()
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"seine/bench/load"
 	"seine/shard"
 	"seine/shard/shardtest"
 )
@@ -26,7 +26,7 @@ func BenchmarkResident(b *testing.B) {
 	bin := buildFetcher(b)
 	for b.Loop() {
 		pid := waiting(b, 5000, bin, "--embedded", "--delay", "0s")
-		b.ReportMetric(rss(b, pid), "B/fetcher")
+		b.ReportMetric(load.Memory(pid, "VmRSS"), "B/fetcher")
 	}
 }
 
@@ -117,18 +117,4 @@ func spent(b *testing.B, pid int) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(t.Nano())
-}
-
-// rss is what a process has in memory.
-func rss(b *testing.B, pid int) (bytes float64) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
-	kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return kb * 1024
 }

@@ -71,7 +71,7 @@ var vendors = map[string][]string{
 	"github.com/goccy/go-yaml":            {"cmd/internal/boot"},
 	"github.com/KimMachineGun/automeml":   {"cmd/internal/boot"},
 	"github.com/andybalholm/cascadia":     {"extract/fields"},
-	"github.com/molecule-man/go-brrr":     {"fetch"},
+	"github.com/molecule-man/go-brrr":     {"fetch", "bench/load"},
 	"codeberg.org/readeck/go-readability": {"extract/fields"},
 	"github.com/itlightning/dateparse":    {"extract/fields"},
 }

@@ -1,15 +1,19 @@
-// Package machine says what a file of results was measured with, and asks the Redis
-// servers that it was measured on.
-package machine
+// Package load is what benchmarks and tests of whole crawls share: a real nginx that
+// serves real pages in each way that the web does, programs that run and what they
+// use of the machine, Redis servers, and the head of a file of results.
+//
+// All of it is on this machine and on loopback addresses. A site is an address of
+// 127.0.0.0/8. Whoever starts a server or a program ends it.
+package load
 
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -31,9 +35,19 @@ func Head(command string, redis bool) string {
 	return head
 }
 
+func cpuModel() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(model)
+		}
+	}
+	return runtime.GOARCH
+}
+
 // Tee is where results are written: to stdout and, unless its name is "", to a file,
-// which close closes.
-func Tee(file string) (out io.Writer, close func() error, err error) {
+// which done closes.
+func Tee(file string) (out io.Writer, done func() error, err error) {
 	if file == "" {
 		return os.Stdout, func() error { return nil }, nil
 	}
@@ -44,26 +58,11 @@ func Tee(file string) (out io.Writer, close func() error, err error) {
 	return io.MultiWriter(os.Stdout, f), f.Close, nil
 }
 
-// Redis runs a command of redis-cli at a server's address and returns what it prints.
-// An error that the server answers is one too.
-func Redis(addr string, command ...string) ([]byte, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
+// Median is the middle of some numbers, the upper one of two; 0 of none.
+func Median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
 	}
-	out, err := exec.Command("redis-cli", append([]string{"-e", "-h", host, "-p", port}, command...)...).Output()
-	if err != nil {
-		return nil, fmt.Errorf("redis-cli %s at %s: %w", strings.Join(command, " "), addr, err)
-	}
-	return out, nil
-}
-
-func cpuModel() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(model)
-		}
-	}
-	return runtime.GOARCH
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
 }
