@@ -108,7 +108,7 @@ func aboveMark(t *testing.T, flags ...string) string {
 	var served string
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		served = scrape(t, p)
-		if done, err := f.Finished(t.Context()); done && err == nil && strings.Contains(p.log.String(), "memory mark") {
+		if done, err := f.Finished(t.Context()); done && err == nil && strings.Contains(p.log.String(), "memory watermark") {
 			break
 		}
 		if time.Now().After(deadline) {

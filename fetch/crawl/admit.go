@@ -363,7 +363,7 @@ func (a *admitter) call(ctx context.Context, batch []frontier.Candidate, verdict
 			}
 			return err
 		}
-		a.loop.crawler.count.notAcked.Inc()
+		a.loop.crawler.count.NotAcked.Inc()
 		a.unacked.CompareAndSwap(0, time.Now().UnixMilli())
 		if a.loop.crawler.isStopping() {
 			return errMute

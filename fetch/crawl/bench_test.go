@@ -85,7 +85,7 @@ func crawlPages(b *testing.B, body []byte, h Handler) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(b.Context()) }()
-	for c.count.done.Get() < benchSites*benchPages {
+	for c.count.Done.Get() < benchSites*benchPages {
 		time.Sleep(100 * time.Microsecond) // the end is near; the crawler itself would look 20 times a second
 	}
 	c.Stop()

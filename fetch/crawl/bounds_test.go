@@ -59,6 +59,7 @@ func newRisky(t *testing.T) (*rig, *risky) {
 // TestLossPermit: a fetcher that is old enough borrows one URL at a time that dies
 // with it, of whatever shard, and comes to the end of them.
 func TestLossPermit(t *testing.T) {
+	t.Parallel()
 	r, queue := newRisky(t)
 	crawler := r.crawler()
 	crawler.lossPermit.began = time.Now().Add(-warmUp)
@@ -78,6 +79,7 @@ func TestLossPermit(t *testing.T) {
 
 // TestYoung: a fetcher that has just begun borrows none.
 func TestYoung(t *testing.T) {
+	t.Parallel()
 	r, queue := newRisky(t)
 	crawler := r.crawler()
 	crawler.lossPermit.began = time.Now().Add(time.Hour) // however long the test takes

@@ -53,6 +53,7 @@ func (w *web) sent(t *testing.T, host, path string) string {
 // TestCookies: a page that wants a cookie is reached, and what one fetcher was given
 // the next one sends, to this site alone.
 func TestCookies(t *testing.T) {
+	t.Parallel()
 	onBoth(t, keeping, func(t *testing.T, w *web, r *rig) {
 		w.on("one.example/", needs("ok", "", html("/in", "/out")))
 		w.page("one.example/in")
@@ -105,6 +106,7 @@ func TestCookiesOff(t *testing.T) {
 // TestCookieGate: a page sends to a gate, which gives a cookie and sends back; pages
 // that are asked for side by side all come back.
 func TestCookieGate(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(s *frontier.Settings) { keeping(s); s.PerSite = 4 }, func(t *testing.T, w *web, r *rig) {
 		const pages = 6
 		for i := range pages {

@@ -35,6 +35,7 @@ import (
 	"seine/fetch"
 	"seine/fetch/crawl/internal/flow"
 	"seine/fetch/crawl/internal/site"
+	"seine/fetch/crawl/internal/watch"
 	"seine/fetch/crawl/internal/work"
 	"seine/fetch/robots"
 	"seine/frontier"
@@ -61,55 +62,52 @@ type preparer interface {
 
 // Crawler runs one fetcher's part of a crawl.
 type Crawler struct {
-	cfg        Config
-	loops      []*shardLoop
-	agenda     *site.Agenda[worker, visit]
-	hungry     atomic.Int32 // shard loops that know of due sites and found no room
-	preparer   preparer     // nil: names are asked for by the fetch itself
-	gate       *flow.Gate
-	budget     *flow.Budget
-	bottleneck bottleneck
-	rate       rateMeter
-	robots     *site.RulesCache
-	readers    sync.Pool // of *work.Reader, for shard loops
-	policy     atomic.Pointer[work.Policy]
-	work       *work.Config
-	count      *counters
-	handling   *handling // nil without a Handler
-	deadSites  *site.DeadSites
-	known      *flow.KnownURLs
-	written    *flow.KnownURLs        // whose lines are in the overflow; nil without one
-	ended      atomic.Pointer[string] // why it ended by itself
-	toldLimit  bool                   // of the watch: that the page limit is reached
-	aside      *asideLog
-	stats      atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
-	totals     atomic.Pointer[frontier.ShardStats]   // their sum
+	cfg       Config
+	loops     []*shardLoop
+	agenda    *site.Agenda[worker, visit]
+	hungry    atomic.Int32 // shard loops that know of due sites and found no room
+	preparer  preparer     // nil: names are asked for by the fetch itself
+	gate      *flow.Gate
+	budget    *flow.Budget
+	limit     watch.Limit
+	cpu       watch.CPUMeter
+	late      watch.LateMeter
+	rate      watch.Rate
+	recent    watch.Recent
+	robots    *site.RulesCache
+	readers   sync.Pool // of *work.Reader, for shard loops
+	policy    atomic.Pointer[work.Policy]
+	work      *work.Config
+	count     *watch.Counters
+	handlers  *watch.Handlers // nil without a Handler
+	deadSites *site.DeadSites
+	known     *flow.KnownURLs
+	written   *flow.KnownURLs        // whose lines are in the overflow; nil without one
+	ended     atomic.Pointer[string] // why it ended by itself
+	backOffs  *watch.BackOffs
+	stats     atomic.Pointer[[]frontier.ShardStats] // of each shard, as last read
+	totals    atomic.Pointer[frontier.ShardStats]   // their sum
 
-	ctx          context.Context // ends when requests are to be cut
-	cancel       context.CancelCauseFunc
-	aborted      context.Context
-	abort        context.CancelCauseFunc
-	running      atomic.Bool
-	returned     chan struct{} // closed when Run returns
-	stopping     chan struct{} // closed when nothing new is to be started
-	stopOnce     sync.Once
-	fault        atomic.Pointer[error] // first error that made the crawler stop in order
-	renew        sync.Mutex
-	live         atomic.Int64   // programs at work on the crawl
-	leased       atomic.Int64   // sites that all fetchers held lately
-	othersRoom   atomic.Bool    // another fetcher could fetch more sites
-	seeding      atomic.Bool    // this process admits seeds
-	visiting     sync.WaitGroup // visits whose site is not free
-	reserved     atomic.Int64   // visits that shard loops mean to borrow
-	lossPermit   lossPermit
-	lastEnded    atomic.Int64 // when a request last ended, Unix ms
-	lastAnswered atomic.Int64 // when a site answered last, Unix ms
-	lastFailed   atomic.Int64 // and when one failed
-	lastServed   atomic.Int64 // when a site answered with what was asked for
-	lastRefused  atomic.Int64 // and when one refused, with a status that is tried again
-	visits       atomic.Int64 // visits not settled
-	writing      atomic.Int64 // records that the sink has not taken over yet
-	admitting    atomic.Int64 // pages whose candidates wait for verdicts
+	ctx        context.Context // ends when requests are to be cut
+	cancel     context.CancelCauseFunc
+	aborted    context.Context
+	abort      context.CancelCauseFunc
+	running    atomic.Bool
+	returned   chan struct{} // closed when Run returns
+	stopping   chan struct{} // closed when nothing new is to be started
+	stopOnce   sync.Once
+	fault      atomic.Pointer[error] // first error that made the crawler stop in order
+	renew      sync.Mutex
+	live       atomic.Int64   // programs at work on the crawl
+	leased     atomic.Int64   // sites that all fetchers held lately
+	othersRoom atomic.Bool    // another fetcher could fetch more sites
+	seeding    atomic.Bool    // this process admits seeds
+	visiting   sync.WaitGroup // visits whose site is not free
+	reserved   atomic.Int64   // visits that shard loops mean to borrow
+	lossPermit lossPermit
+	visits     atomic.Int64 // visits not settled
+	writing    atomic.Int64 // records that the sink has not taken over yet
+	admitting  atomic.Int64 // pages whose candidates wait for verdicts
 }
 
 // New returns a Crawler that Run starts.
@@ -118,14 +116,14 @@ func New(cfg Config) (*Crawler, error) {
 		return nil, err
 	}
 	cfg.fillDefaults()
-	c := &Crawler{cfg: cfg, robots: site.NewRulesCache(), aside: newAsideLog(), deadSites: site.NewDeadSites(cfg.GiveUp, cfg.Memory), count: newCounters(), stopping: make(chan struct{}),
+	c := &Crawler{cfg: cfg, robots: site.NewRulesCache(), backOffs: watch.NewBackOffs(), deadSites: site.NewDeadSites(cfg.GiveUp, cfg.Memory), count: watch.NewCounters(time.Now()), stopping: make(chan struct{}),
 		known: flow.NewKnownURLs(cfg.KnownURLs)}
 	if cfg.Overflow != nil {
 		c.written = flow.NewKnownURLs(cfg.KnownURLs)
 	}
 	c.lossPermit.began = time.Now()
 	if cfg.Handler != nil {
-		c.handling = newHandling(c.count.set)
+		c.handlers = watch.NewHandlers(c.count)
 	}
 	c.gate = flow.NewGate(cfg.OpenBytes, cfg.SinkPages, cfg.SinkWait, c.notifyHungry)
 	c.budget = flow.NewBudget()
@@ -219,9 +217,7 @@ func (c *Crawler) Run(ctx context.Context) error {
 	defer c.cancel(nil)
 	defer context.AfterFunc(c.aborted, func() { c.cancel(context.Cause(c.aborted)) })()
 	defer context.AfterFunc(c.ctx, c.drain)()
-	c.lastEnded.Store(time.Now().UnixMilli())
-	c.lastAnswered.Store(time.Now().UnixMilli())
-	c.lastServed.Store(time.Now().UnixMilli())
+	c.recent.Begin(time.Now())
 	c.pollCounters(c.ctx)
 	c.holdPages(c.ctx)                          // the page limit holds from the first page on
 	back, stopBack := context.WithCancel(c.ctx) // admitters and settlers outlive the shard loops
@@ -291,7 +287,7 @@ func (c *Crawler) awaitVisits() bool {
 // mayBorrow reports whether more sites may be borrowed. What a sink that fails
 // just now could not take would only wait, and be fetched again after a crash.
 func (c *Crawler) mayBorrow() bool {
-	return !c.isStopping() && c.budget.MayStart() && !c.gate.IsBlocked() && c.cfg.Sink.Err() == nil && c.short() == ""
+	return !c.isStopping() && c.budget.MayStart() && !c.gate.IsBlocked() && c.cfg.Sink.Err() == nil && c.lack() == ""
 }
 
 // delayed is how many visits wait for their site's clock.
@@ -300,8 +296,8 @@ func (c *Crawler) delayed() int {
 	return later
 }
 
-// short is what this machine lacks for fetching just now, a class of fetch, or "".
-func (c *Crawler) short() string {
+// lack is what this machine lacks for fetching just now, a class of fetch, or "".
+func (c *Crawler) lack() string {
 	if s, ok := c.cfg.Fetcher.(interface{ Short() string }); ok {
 		return s.Short()
 	}

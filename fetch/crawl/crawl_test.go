@@ -14,6 +14,7 @@ import (
 	"seine/extract/fields"
 	"seine/extract/simhash"
 	"seine/extract/sink"
+	"seine/fetch/crawl/internal/watch"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/memory"
@@ -226,6 +227,7 @@ func TestRedirects(t *testing.T) {
 
 // TestRetries: attempts, their delay, and how they end.
 func TestRetries(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	w.on("a.example/always", text(500, ""))
@@ -292,6 +294,7 @@ func TestSetAside(t *testing.T) {
 
 // TestRetryAfter: the site's clock moves.
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Robots = "ignore" })
 	var first atomic.Int32
@@ -324,6 +327,7 @@ func TestRetryAfter(t *testing.T) {
 
 // TestRetryAfterOfOthers: no other site waits for one that wants to be left alone.
 func TestRetryAfterOfOthers(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Robots = "ignore" })
 	r.cfg.ExitWhenDone = false
@@ -372,6 +376,7 @@ func TestSinkFails(t *testing.T) {
 // TestSinkBlocks: nothing is settled before its record is in the sink, what
 // waits is bounded, and all goes on afterwards.
 func TestSinkBlocks(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.OpenBytes = 2000
@@ -385,7 +390,7 @@ func TestSinkBlocks(t *testing.T) {
 	wait := r.start(crawler)
 	until(t, "flow control blocks", crawler.gate.IsBlocked)
 	until(t, "requests rest", func() bool { return crawler.agenda.Busy() == 0 || crawler.writing.Load() == 0 })
-	until(t, "the sink is named", func() bool { return crawler.Progress().Limit == limitSink })
+	until(t, "the sink is named", func() bool { return crawler.Progress().Limit == watch.LimitSink })
 	if s := r.stats(); s.Done != 0 {
 		t.Errorf("%d pages are settled without a record", s.Done)
 	}
@@ -438,6 +443,7 @@ func (s *slowSink) Write(r *sink.Record, done func(error)) {
 // again has at most those pages fetched twice that were under way or waited for the
 // output, however many there are.
 func TestSlowSinkKilled(t *testing.T) {
+	t.Parallel()
 	const sites, pages, kills, workers, waiting = 30, 20, 4, 4, 20
 	w := newWeb(t)
 	r := newRig(t, w, nil)
@@ -491,6 +497,7 @@ func TestSlowSinkKilled(t *testing.T) {
 // TestSinkLags: no request starts while a page waits for the output for longer than
 // it may.
 func TestSinkLags(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.SinkWait = 20 * time.Millisecond
@@ -500,7 +507,7 @@ func TestSinkLags(t *testing.T) {
 	c := r.crawler()
 	wait := r.start(c)
 	until(t, "a page waits for too long", c.gate.IsBlocked)
-	until(t, "the sink is named", func() bool { return c.Progress().Limit == limitSink })
+	until(t, "the sink is named", func() bool { return c.Progress().Limit == watch.LimitSink })
 	r.seed("http://s1.example/late", "http://s2.example/late", "http://s3.example/late")
 	for _, l := range c.loops {
 		for range 2 {

@@ -18,6 +18,7 @@ func basic(userinfo string) string {
 // TestCredentialsOfSeeds: those of a seed go with every request to its origin, and
 // with none to another; they stand in no record.
 func TestCredentialsOfSeeds(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(s *frontier.Settings) { s.Referrer = true }, func(t *testing.T, w *web, r *rig) {
 		r.cfg.Fields = sink.FieldLinksOut
 		r.cfg.Exchanges = true

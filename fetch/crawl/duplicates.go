@@ -58,14 +58,14 @@ func (q *comparison) compared(duplicate bool) {
 	p.bytes -= q.size
 	c.gate.Add(-q.size)
 	if duplicate {
-		c.count.duplicates.Inc()
+		c.count.Duplicates.Inc()
 		q.record.Duplicate = true
 	}
 	if duplicate && q.skip {
 		links := len(p.candidates) - p.added
 		p.candidates = append([]work.Candidate(nil), p.candidates[links:]...)
 		p.facts.Refused[work.RefusedDuplicate] += uint32(links)
-		c.count.refusals[work.RefusedDuplicate].Add(links)
+		c.count.Refusals[work.RefusedDuplicate].Add(links)
 	}
 	p.write(&q.record)
 }
@@ -109,7 +109,7 @@ func (d *deduper) run(ctx context.Context) {
 func (d *deduper) compare(ctx context.Context, group []*comparison) (duplicate []bool, err error) {
 	now := time.Now()
 	if now.Before(d.silentUntil) || d.loop.silentFor(now) >= comparePatience {
-		d.loop.crawler.count.unasked.Add(len(group))
+		d.loop.crawler.count.Uncompared.Add(len(group))
 		return nil, nil
 	}
 	d.contents, d.duplicate = d.contents[:0], append(d.duplicate[:0], make([]bool, len(group))...)
@@ -121,7 +121,7 @@ func (d *deduper) compare(ctx context.Context, group []*comparison) (duplicate [
 	err = d.loop.crawler.cfg.Frontier.Duplicates(short, d.loop.shard, d.contents, d.duplicate)
 	if err != nil && ctx.Err() == nil && short.Err() != nil {
 		d.silentUntil = time.Now().Add(comparePause)
-		d.loop.crawler.count.unasked.Add(len(group))
+		d.loop.crawler.count.Uncompared.Add(len(group))
 		return nil, nil
 	}
 	return d.duplicate, err

@@ -36,6 +36,7 @@ func same(kind, body string) http.HandlerFunc {
 // the others say so; links of all are followed. What is no whole text with status 200
 // is compared with nothing.
 func TestDuplicatesMark(t *testing.T) {
+	t.Parallel()
 	onBoth(t, lookFor(frontier.DuplicatesMark), func(t *testing.T, w *web, r *rig) {
 		w.page("/", "/1", "/2", "/3", "/empty1", "/empty2", "/gone1", "/gone2", "/bin1", "/bin2", "/moved1", "/moved2")
 		for _, p := range []string{"/1", "/2", "/3"} {
@@ -72,6 +73,7 @@ func TestDuplicatesMark(t *testing.T) {
 // TestDuplicatesSkip: a site whose pages are endless copies of one ends with the
 // second; what a handler added there is followed all the same.
 func TestDuplicatesSkip(t *testing.T) {
+	t.Parallel()
 	onBoth(t, lookFor(frontier.DuplicatesSkip), func(t *testing.T, w *web, r *rig) {
 		w.rest(same("text/html", "<a href=deeper/>once more</a>"))
 		r.cfg.Fields = sink.FieldBody | sink.FieldHeaders
@@ -142,6 +144,7 @@ func (k *killer) Settle(ctx context.Context, shard int, list []frontier.Settleme
 // another goes on. No page is a duplicate of itself, one that was first stays first,
 // and nothing is missing.
 func TestDuplicatesKilled(t *testing.T) {
+	t.Parallel()
 	pages := map[string]string{
 		"/": "<a href=/1>x</a><a href=/2>x</a>", "/1": "<a href=/x>the same</a>", "/2": "<a href=/x>the same</a>", "/x": "<a href=/y>x</a>", "/y": "end",
 	}
@@ -239,6 +242,7 @@ func (s recordingUntil) Write(r *sink.Record, done func(error)) {
 // TestDuplicatesSilent: while a shard is silent the pages whose contents are of it
 // go on, as if they were first.
 func TestDuplicatesSilent(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, lookFor(frontier.DuplicatesMark))
 	w.rest(same("text/html", "one text for all"))
@@ -266,6 +270,7 @@ func (m *muteContents) Duplicates(ctx context.Context, _ int, _ []frontier.Conte
 // TestDuplicatesUnfollowed: a page whose links the crawl does not follow hides no link
 // of another page with the same content.
 func TestDuplicatesUnfollowed(t *testing.T) {
+	t.Parallel()
 	const body = "<a href=http://b.example/next>the same</a>"
 	notAbove := func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("X-Robots-Tag", "nofollow")
@@ -305,6 +310,7 @@ func TestDuplicatesUnfollowed(t *testing.T) {
 
 // TestDuplicatesSeeds: the links of seeds are followed, whatever their content.
 func TestDuplicatesSeeds(t *testing.T) {
+	t.Parallel()
 	onBoth(t, lookFor(frontier.DuplicatesSkip), func(t *testing.T, w *web, r *rig) {
 		for _, p := range []string{"/1/", "/2/", "/3/"} {
 			w.on(p, same("text/html", "<a href=below>x</a>"))

@@ -13,6 +13,7 @@ import (
 // TestRobotsOfManySitesOnOne: many sites send for their rules to one. Its delay
 // holds, for its own pages too, and all of them are crawled.
 func TestRobotsOfManySitesOnOne(t *testing.T) {
+	t.Parallel()
 	const delay, n = 100 * time.Millisecond, 12
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Delay = delay })

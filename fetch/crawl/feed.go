@@ -36,7 +36,7 @@ func (c *Crawler) feed(ctx context.Context) {
 		n, err := f.DrainFeed(ctx, func(ctx context.Context, items []frontier.FeedItem) ([]int, error) {
 			return c.admitFeed(ctx, parser, items)
 		})
-		c.count.feedRefused.Set(uint64(f.FeedRefused()))
+		c.count.FeedRefused.Set(uint64(f.FeedRefused()))
 		if err != nil {
 			c.fail(ctx, err)
 			return

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"seine/fetch/crawl/internal/site"
+	"seine/fetch/crawl/internal/watch"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
@@ -120,6 +121,7 @@ func meddle(r *rig) *meddler {
 
 // TestSideBySide: several requests at once keep the delay between their starts.
 func TestSideBySide(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Delay, s.PerSite = 60*time.Millisecond, 4 })
 	var under, most atomic.Int32
@@ -156,6 +158,7 @@ func TestSideBySide(t *testing.T) {
 
 // TestPoliteness: delays within visits and between them.
 func TestPoliteness(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) {
 		s.Delay, s.VisitURLs, s.Jitter = 50*time.Millisecond, 3, 0.5
@@ -169,7 +172,7 @@ func TestPoliteness(t *testing.T) {
 	r.seed("http://slow.example/p0")
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "politeness is named", func() bool { return crawler.Progress().Limit == limitPoliteness || crawler.isStopping() })
+	until(t, "politeness is named", func() bool { return crawler.Progress().Limit == watch.LimitPoliteness || crawler.isStopping() })
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -190,6 +193,7 @@ const shortLease = 6 * time.Second
 
 // TestLeaseLost: a visit whose lease is gone is dropped at once, its request cut.
 func TestLeaseLost(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newLentRig(t, w, shortLease, nil)
 	m := meddle(r)
@@ -222,6 +226,7 @@ func TestLeaseLost(t *testing.T) {
 // TestLeaseShort: without an answer to ticks no request starts when the lease is
 // nearly over.
 func TestLeaseShort(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newLentRig(t, w, shortLease, func(s *frontier.Settings) { s.Delay, s.VisitURLs, s.Robots = 400*time.Millisecond, 100, "ignore" })
 	m := meddle(r)
@@ -322,6 +327,7 @@ func TestEnds(t *testing.T) {
 
 // TestNotAcked: a page is settled only when a replica has its links.
 func TestNotAcked(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	m := meddle(r)
@@ -331,16 +337,16 @@ func TestNotAcked(t *testing.T) {
 	m.admit.Store(&why)
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "an admission is not acknowledged", func() bool { return crawler.count.notAcked.Get() > 0 })
+	until(t, "an admission is not acknowledged", func() bool { return crawler.count.NotAcked.Get() > 0 })
 	if s := r.stats(); s.Done != 0 || s.Open != 1 {
 		t.Errorf("settled without a replica: %+v", s)
 	}
-	until(t, "it is named", func() bool { return crawler.Progress().Limit == limitReplica })
+	until(t, "it is named", func() bool { return crawler.Progress().Limit == watch.LimitReplica })
 	if err := crawler.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "no replica of shard") || strings.Contains(err.Error(), "full") {
 		t.Errorf("ready: %v", err)
 	}
-	if s := crawler.situation(time.Now()); s.unacked != 1 || s.full != 0 {
-		t.Errorf("%d shards without replicas, %d full", s.unacked, s.full)
+	if s := crawler.situation(time.Now()); s.Unacked != 1 || s.Full != 0 {
+		t.Errorf("%d shards without replicas, %d full", s.Unacked, s.Full)
 	}
 	m.admit.Store(nil)
 	if err := wait(); err != nil {
@@ -366,7 +372,7 @@ func TestNotAckedStop(t *testing.T) {
 	m.admit.Store(&why)
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "an admission is not acknowledged", func() bool { return crawler.count.notAcked.Get() > 0 })
+	until(t, "an admission is not acknowledged", func() bool { return crawler.count.NotAcked.Get() > 0 })
 	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
@@ -382,6 +388,7 @@ func TestNotAckedStop(t *testing.T) {
 // TestFull: pages with new links stay open while a shard has no room, those
 // whose links are known are settled, and all goes on when there is room.
 func TestFull(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	m := meddle(r)
@@ -392,7 +399,7 @@ func TestFull(t *testing.T) {
 	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "the page with a known link is settled", func() bool { return r.stats().Done == 1 })
-	until(t, "the state is named", func() bool { return crawler.Progress().Limit == limitRedis })
+	until(t, "the state is named", func() bool { return crawler.Progress().Limit == watch.LimitRedis })
 	if err := crawler.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "full") {
 		t.Errorf("ready: %v", err)
 	}
@@ -419,7 +426,7 @@ func TestFullStop(t *testing.T) {
 	r.seed("http://a.example/")
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "a link is parked", crawler.anyFull)
+	until(t, "a link is parked", func() bool { return crawler.anyShard(func(l *shardLoop) bool { return l.admitter.hasParked() }) })
 	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
@@ -477,6 +484,7 @@ func TestFullStopFeed(t *testing.T) {
 // TestSlowAdmission: pages that wait for a shard are bounded, also when it owes
 // an answer for long.
 func TestSlowAdmission(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	m := meddle(r)
@@ -489,7 +497,7 @@ func TestSlowAdmission(t *testing.T) {
 	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "flow control blocks", crawler.gate.IsBlocked)
-	until(t, "the bound is named", func() bool { return crawler.Progress().Limit == limitRedis })
+	until(t, "the bound is named", func() bool { return crawler.Progress().Limit == watch.LimitRedis })
 	if n := len(w.requests("", false)); n > 4000/(2*work.CandidateOverhead)+r.cfg.Concurrency {
 		t.Errorf("%d pages were fetched", n)
 	}
@@ -517,6 +525,7 @@ func (m *meddler) checkTicks(t *testing.T, d time.Duration) {
 
 // TestPause: nothing starts while the crawl is paused, without a busy loop.
 func TestPause(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 20 * time.Millisecond })
 	m := meddle(r)
@@ -553,6 +562,7 @@ func TestPause(t *testing.T) {
 
 // TestIdle: a crawler with nothing to do, or nothing it may do, uses no time.
 func TestIdle(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"empty", "later", "no room"} {
 		t.Run(what, func(t *testing.T) {
 			w := newWeb(t)
@@ -638,6 +648,7 @@ func TestSettingsChange(t *testing.T) {
 // TestMaxPagesOfFleet: crawlers that know of each other only by the books of the
 // page limit end exactly at it.
 func TestMaxPagesOfFleet(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.MaxPages, s.Delay = 100, 5*time.Millisecond })
 	r.cfg.Exact, r.cfg.Concurrency = false, 4
@@ -680,6 +691,7 @@ func (b *bookkeeper) RecentStats(ctx context.Context) ([]frontier.ShardStats, er
 // nobody calls it reached; when that comes back it is used. Where no URL is left for
 // it, the crawl is finished.
 func TestLimitNotReached(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		pages, want int
 		end         string
@@ -722,6 +734,7 @@ func TestLimitNotReached(t *testing.T) {
 // TestVisitsAreSpread: a fetcher that holds more than its fair share of the sites
 // leaves them to others that have room.
 func TestVisitsAreSpread(t *testing.T) {
+	t.Parallel()
 	const sites, fetchers = 60, 3
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Delay, s.VisitURLs = 200*time.Millisecond, 2 })
@@ -780,6 +793,7 @@ func TestVisitsAreSpread(t *testing.T) {
 // TestSharedAddress: a site whose requests wait for other hosts of its address says so,
 // with the pace that it has.
 func TestSharedAddress(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Delay = 10 * time.Millisecond })
 	r.cfg.Fetcher = w.client(t, 25)
@@ -806,6 +820,7 @@ func TestSharedAddress(t *testing.T) {
 
 // TestLimits: the bounds that no other test meets.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.ExitWhenDone, r.cfg.Concurrency = false, 2
@@ -813,9 +828,9 @@ func TestLimits(t *testing.T) {
 	w.rest(func(rw http.ResponseWriter, rq *http.Request) { <-held })
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "nothing is left", func() bool { return crawler.Progress().Limit == limitEmpty })
+	until(t, "nothing is left", func() bool { return crawler.Progress().Limit == watch.LimitEmpty })
 	r.seed("http://a.example/", "http://b.example/", "http://c.example/")
-	until(t, "the workers are named", func() bool { return crawler.Progress().Limit == limitWorkers && crawler.agenda.Busy() == 2 })
+	until(t, "the workers are named", func() bool { return crawler.Progress().Limit == watch.LimitWorkers && crawler.agenda.Busy() == 2 })
 	if v := metric(t, crawler, `seine_crawl_limited_by{bound="workers"}`); v != "1" {
 		t.Errorf("metric: %q", v)
 	}
@@ -824,8 +839,8 @@ func TestLimits(t *testing.T) {
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	crawler.bottleneck.lastAt, crawler.bottleneck.lastCPU = time.Now().Add(-time.Millisecond), cpuTime()-time.Minute
-	if crawler.findBottleneck(); crawler.Progress().Limit != limitCPU {
+	crawler.cpu.At, crawler.cpu.Used = time.Now().Add(-time.Millisecond), cpuTime()-time.Minute
+	if crawler.findLimit(time.Now()); crawler.Progress().Limit != watch.LimitCPU {
 		t.Errorf("a minute of CPU in a millisecond is limited by %s", crawler.Progress().Limit)
 	}
 }
@@ -833,6 +848,7 @@ func TestLimits(t *testing.T) {
 // TestIdleFleet: the more programs are at work on a crawl, the less often an idle
 // fetcher looks, so that together they ask a shard no more often.
 func TestIdleFleet(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.ExitWhenDone = false
@@ -858,6 +874,7 @@ func TestIdleFleet(t *testing.T) {
 // TestSeedingKeepsOn: a crawl that has no work is not called finished while this
 // process admits seeds, though no list of programs says so.
 func TestSeedingKeepsOn(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	m := meddle(r)

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"runtime/debug"
-	"sync"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	dom "golang.org/x/net/html"
 
 	"seine/extract"
 	"seine/extract/sink"
 	"seine/fetch"
+	"seine/fetch/crawl/internal/watch"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
@@ -51,8 +49,7 @@ type Page struct {
 	Body   []byte         // decoded but for its charset, cut at fetch.Config.MaxBody; Record.Truncated tells
 	Facts  *extract.Facts // what the page says of itself; nil where there was nothing to read
 
-	work  *work.Page
-	began time.Time
+	work *work.Page
 }
 
 // Link is a link of a page.
@@ -132,12 +129,6 @@ func orCause(err error, cause string) error {
 	return err
 }
 
-var causeForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
-
-// mostCauses is how many causes of handlers a process tells apart: each has a dead
-// list and metrics of its own.
-const mostCauses = 100
-
 // panicTries is how many fetches a URL has at whose page the handler panics.
 const panicTries = 3
 
@@ -149,20 +140,26 @@ func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: 
 // handle calls the handler, and counts what came of it. It is the work.Handler of the
 // crawl, so its errors name a cause that this process tells apart.
 func (c *Crawler) handle(ctx context.Context, wp *work.Page) error {
-	p := &Page{Record: wp.Record(), Header: wp.Header(), Body: wp.Body(), Facts: wp.Facts(), work: wp, began: time.Now()}
-	c.handling.begin(p)
+	p := &Page{Record: wp.Record(), Header: wp.Header(), Body: wp.Body(), Facts: wp.Facts(), work: wp}
+	call := c.handlers.Begin(p.URL, time.Now())
 	err := c.callHandler(ctx, p)
-	c.handling.end(p, err)
-	if err == nil {
-		c.handling.items.Add(wp.Items())
+	_, panicked := errors.AsType[*panicError](err)
+	switch now := time.Now(); {
+	case err == nil:
+		c.handlers.End(call, watch.HandlerOK, now)
+		c.handlers.Items.Add(wp.Items())
 		return nil
+	case panicked:
+		c.handlers.End(call, watch.HandlerPanicked, now)
+	default:
+		c.handlers.End(call, watch.HandlerFailed, now)
 	}
 	if h, ok := errors.AsType[*work.HandlerError](err); ok {
 		own := *h
-		own.Cause, own.Err = c.handling.cause(h.Cause), err
+		own.Cause, own.Err = c.handlers.Cause(h.Cause), err
 		return &own
 	}
-	if _, ok := errors.AsType[*panicError](err); ok {
+	if panicked {
 		return &work.HandlerError{Kind: frontier.Retry, Cause: work.CauseHandler, Tries: panicTries, Err: err}
 	}
 	return err
@@ -176,104 +173,4 @@ func (c *Crawler) callHandler(ctx context.Context, p *Page) (err error) {
 		}
 	}()
 	return c.cfg.Handler(ctx, p)
-}
-
-// handling is what the handler does now, and did.
-type handling struct {
-	seconds *metrics.PrometheusHistogram
-	items   *metrics.Counter
-	results [handlerResults]*metrics.Counter
-
-	mu      sync.Mutex
-	running map[*Page]struct{}
-	causes  map[string]bool
-}
-
-// What a call of the handler came to.
-const (
-	handlerOK = iota
-	handlerFailed
-	handlerPanicked
-	handlerResults
-)
-
-var handlerResultNames = [handlerResults]string{"ok", "error", "panic"}
-
-// newHandling has the metrics of handlers in a set.
-func newHandling(s *metrics.Set) *handling {
-	h := &handling{
-		seconds: s.NewPrometheusHistogramExt("seine_crawl_handler_seconds", metrics.ExponentialBuckets(1e-5, 4, 12)),
-		items:   s.NewCounter("seine_crawl_handler_items_total"),
-		running: make(map[*Page]struct{}),
-		causes:  make(map[string]bool),
-	}
-	for i, name := range handlerResultNames {
-		h.results[i] = s.NewCounter(fmt.Sprintf("seine_crawl_handler_calls_total{result=%q}", name))
-	}
-	return h
-}
-
-// write shows what the handlers do now.
-func (h *handling) write(gauge func(name string, v int64)) {
-	running, _, oldest, _ := h.now(time.Now())
-	gauge("seine_crawl_handlers_active", int64(running))
-	gauge("seine_crawl_handler_oldest_seconds", int64(oldest.Seconds()))
-}
-
-func (h *handling) begin(p *Page) {
-	h.mu.Lock()
-	h.running[p] = struct{}{}
-	h.mu.Unlock()
-}
-
-func (h *handling) end(p *Page, err error) {
-	h.mu.Lock()
-	delete(h.running, p)
-	h.mu.Unlock()
-	h.seconds.Update(time.Since(p.began).Seconds())
-	result := handlerOK
-	if err != nil {
-		result = handlerFailed
-		if _, ok := errors.AsType[*panicError](err); ok {
-			result = handlerPanicked
-		}
-	}
-	h.results[result].Inc()
-}
-
-// cause is the name under which a handler's cause is known.
-func (h *handling) cause(name string) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.causes[name] {
-		return name
-	}
-	if !causeForm.MatchString(name) || len(h.causes) >= mostCauses {
-		return work.CauseHandler
-	}
-	h.causes[name] = true
-	return name
-}
-
-// handlerHangs is how long a handler may take before it is said to hang.
-const handlerHangs = time.Minute
-
-// now is how many handlers run, and how many of them hang; oldest runs for longest,
-// and is one of them if any does.
-func (h *handling) now(at time.Time) (running, hanging int, oldest time.Duration, url string) {
-	if h == nil {
-		return 0, 0, 0, ""
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for p := range h.running {
-		age := at.Sub(p.began)
-		if age > oldest {
-			oldest, url = age, p.URL
-		}
-		if age >= handlerHangs {
-			hanging++
-		}
-	}
-	return len(h.running), hanging, oldest, url
 }

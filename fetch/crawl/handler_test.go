@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,7 @@ import (
 	"github.com/andybalholm/cascadia"
 
 	"seine/extract"
-	"seine/fetch/crawl/internal/work"
+	"seine/fetch/crawl/internal/watch"
 	"seine/frontier"
 	"seine/frontier/memory"
 )
@@ -23,6 +24,7 @@ import (
 // TestHandlerSees: all of a page that a handler may ask for, of every URL that gets
 // a record.
 func TestHandlerSees(t *testing.T) {
+	t.Parallel()
 	onBoth(t, func(s *frontier.Settings) { s.Referrer = true }, func(t *testing.T, w *web, r *rig) {
 		w.on("a.example/robots.txt", text(200, "User-agent: *\nDisallow: /no"))
 		w.page("a.example/", "/b", "/gone", "/moved", "/no", "http://b.example/")
@@ -89,6 +91,7 @@ func TestHandlerSees(t *testing.T) {
 
 // TestHandlerDoes: items, added URLs, dropped records and refused links.
 func TestHandlerDoes(t *testing.T) {
+	t.Parallel()
 	onBoth(t, nil, func(t *testing.T, w *web, r *rig) {
 		w.page("a.example/", "/keep", "/refuse", "/drop")
 		w.page("a.example/drop", "/behind")
@@ -147,6 +150,7 @@ func TestHandlerDoes(t *testing.T) {
 // TestHandlerFails: an error, a cause of its own, and a panic are outcomes, of
 // which nothing of the page is kept; other pages go on.
 func TestHandlerFails(t *testing.T) {
+	t.Parallel()
 	onBoth(t, nil, func(t *testing.T, w *web, r *rig) {
 		var log syncBuilder
 		r.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -237,27 +241,10 @@ func (s *syncBuilder) String() string {
 	return s.b.String()
 }
 
-// TestHandlerCauses: however many causes a handler makes up, the process tells a
-// bounded number apart.
-func TestHandlerCauses(t *testing.T) {
-	w := newWeb(t)
-	r := newRig(t, w, nil)
-	r.cfg.Handler = func(context.Context, *Page) error { return nil }
-	h := r.crawler().handling
-	for i := range 2 * mostCauses {
-		got, want := h.cause(fmt.Sprintf("c%d", i)), fmt.Sprintf("c%d", i)
-		if i >= mostCauses {
-			want = work.CauseHandler
-		}
-		if got != want {
-			t.Errorf("the %dth cause is %s", i, got)
-		}
-	}
-}
-
 // TestHandlerRepeats: a page whose settling never came is handled again, and its
 // items have the same keys.
 func TestHandlerRepeats(t *testing.T) {
+	t.Parallel()
 	onBoth(t, nil, func(t *testing.T, w *web, r *rig) {
 		w.page("a.example/")
 		r.cfg.Handler = func(_ context.Context, p *Page) error { return errors.Join(p.Emit(1), p.Emit(2)) }
@@ -285,6 +272,7 @@ func TestHandlerRepeats(t *testing.T) {
 // TestHandlerHangs: one that does not come back is named, and other sites go on;
 // when requests are cut, it is told.
 func TestHandlerHangs(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.ExitWhenDone = false
@@ -309,14 +297,15 @@ func TestHandlerHangs(t *testing.T) {
 	go func() { ended <- c.Run(ctx) }()
 	<-in
 	until(t, "the other site is done", func() bool { return len(r.store.by(t)) == 30 })
-	until(t, "limited_by names it", func() bool { return c.Progress().Limit == limitHandler })
-	c.handling.mu.Lock()
-	for p := range c.handling.running {
-		p.began = p.began.Add(-2 * handlerHangs)
+	until(t, "limited_by names it", func() bool { return c.Progress().Limit == watch.LimitHandler })
+	later := time.Now().Add(2 * time.Minute)
+	new(watch.Troubles).Log(r.cfg.Log, c.situation(later))
+	if !strings.Contains(log.String(), "url=http://a.example/hangs") {
+		t.Errorf("the log does not name it: %s", log.String())
 	}
-	c.handling.mu.Unlock()
-	until(t, "the log names it", func() bool { return strings.Contains(log.String(), "url=http://a.example/hangs") })
-	if metric(t, c, "seine_crawl_handlers_active") != "1" || metric(t, c, `seine_crawl_limited_by{bound="handler"}`) != "1" || len(metric(t, c, "seine_crawl_handler_oldest_seconds")) != 3 {
+	var oldest bytes.Buffer
+	c.handlers.WriteMetrics(&oldest, later)
+	if metric(t, c, "seine_crawl_handlers_active") != "1" || metric(t, c, `seine_crawl_limited_by{bound="handler"}`) != "1" || !strings.Contains(oldest.String(), "seine_crawl_handler_oldest_seconds 12") {
 		t.Error("metrics do not show that a handler hangs")
 	}
 	c.Stop()

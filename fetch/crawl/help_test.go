@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -28,6 +29,21 @@ import (
 	"seine/shard/shardtest"
 )
 
+// TestMain runs many tests side by side, since they wait most of the time. At the end
+// nothing of any of them may live on.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if !isSet("test.parallel") {
+		flag.Set("test.parallel", "8")
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func isSet(name string) (set bool) {
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
+}
+
 // asked is one request as the web saw it.
 type asked struct {
 	at   time.Time // when it arrived, however busy the web is
@@ -49,8 +65,6 @@ type web struct {
 
 func newWeb(t *testing.T) *web {
 	t.Helper()
-	// Registered first, so it runs last: nothing of the test may live on.
-	t.Cleanup(func() { goleak.VerifyNone(t) })
 	w := &web{serve: make(map[string]http.HandlerFunc)}
 	w.srv = httptest.NewUnstartedServer(http.HandlerFunc(w.answer))
 	w.srv.Listener, w.srv.Config.ConnContext = arrive.Stamp(w.srv.Listener), arrive.ConnContext

@@ -13,6 +13,7 @@ import (
 // lost that, also while no link brings a call for admission; what other shards
 // did goes on to count.
 func TestEpoch(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Scope = "any" })
 	var epochs [3]atomic.Uint64

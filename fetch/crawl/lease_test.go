@@ -50,6 +50,7 @@ func (d *doubtful) checkRests(t *testing.T) {
 // suspended, and after the connection to a shard broke, no request starts before
 // a tick named the leases; then the visit goes on, or is dropped.
 func TestLeasesInDoubt(t *testing.T) {
+	t.Parallel()
 	for name, shake := range map[string]func(*doubtful){
 		"suspended": func(d *doubtful) { d.slept.Add(int64(25 * time.Second)) },
 		"broken":    func(d *doubtful) { d.epoch.Add(1) },

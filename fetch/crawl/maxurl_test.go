@@ -18,6 +18,7 @@ func longURL(n int) string {
 // TestMaxURL follows links and redirects as long as the crawl takes, and tells by
 // name those that are longer.
 func TestMaxURL(t *testing.T) {
+	t.Parallel()
 	for _, most := range []int{frontier.LeastMaxURL, 0, frontier.MostMaxURL} {
 		s := frontier.Settings{MaxURL: most}
 		n := s.LongestURL()

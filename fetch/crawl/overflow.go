@@ -115,7 +115,7 @@ func (o *overflowQueue) done(ow *overflowWrite, err error, onEnd func()) {
 	if err != nil {
 		verdict = frontier.Full
 	} else {
-		o.loop.crawler.count.overflow.Add(ow.lines)
+		o.loop.crawler.count.Overflow.Add(ow.lines)
 	}
 	o.mu.Lock()
 	if err == nil {
@@ -172,26 +172,4 @@ func (o *overflowQueue) empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.writes) == 0
-}
-
-// overflowErr is why the overflow takes nothing just now, or nil.
-func (c *Crawler) overflowErr() error {
-	if c.cfg.Overflow == nil {
-		return nil
-	}
-	return c.cfg.Overflow.Err()
-}
-
-// overflowStalled is overflowErr while candidates wait that found no room.
-func (c *Crawler) overflowStalled() error {
-	err := c.overflowErr()
-	if err == nil {
-		return nil
-	}
-	for _, l := range c.loops {
-		if l.admitter.hasParked() || !l.overflow.empty() {
-			return err
-		}
-	}
-	return nil
 }

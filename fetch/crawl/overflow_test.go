@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"seine/fetch/crawl/internal/watch"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -76,6 +77,7 @@ func full(t *testing.T, change func(*frontier.Settings)) (*rig, *web, *meddler, 
 // TestOverflow: pages are settled when their links are safe in the overflow and
 // no sooner, a link is written once whoever names it, and Redis holds nobody up.
 func TestOverflow(t *testing.T) {
+	t.Parallel()
 	r, w, m, s := full(t, func(s *frontier.Settings) { s.Scope = "any" })
 	for _, host := range []string{"a", "b", "c"} {
 		w.page(host+".example/", "http://x.example/new?a=\"b\\c&d")
@@ -95,7 +97,7 @@ func TestOverflow(t *testing.T) {
 		}
 		return waiting == 2
 	})
-	if got := crawler.Progress(); got.Limit == limitRedis || got.Overflow != 0 {
+	if got := crawler.Progress(); got.Limit == watch.LimitRedis || got.Overflow != 0 {
 		t.Errorf("limited by %s, %d links in the overflow before they are safe", got.Limit, got.Overflow)
 	}
 	if n := r.stats().Done; n != 0 {
@@ -147,6 +149,7 @@ func (r *rig) readBack(s *shelf, want string) {
 // TestOverflowKeepsDepth: what comes back from the overflow ends at the depth
 // that it would have ended at, and is in the scope that it was in.
 func TestOverflowKeepsDepth(t *testing.T) {
+	t.Parallel()
 	r, w, m, s := full(t, func(s *frontier.Settings) { s.MaxDepth = 2 })
 	w.page("a.example/", "/d1")
 	w.page("a.example/d1", "/d2", "http://elsewhere.example/")
@@ -174,6 +177,7 @@ func TestOverflowKeepsDepth(t *testing.T) {
 // TestOverflowFails: pages whose links will never be safe go back, and elements
 // of the feed stay where they are.
 func TestOverflowFails(t *testing.T) {
+	t.Parallel()
 	r, w, m, s := full(t, nil)
 	c, err := frontier.NewMaker(r.queue.Layout()).Make("http://fed.example/")
 	if err != nil {
@@ -187,7 +191,7 @@ func TestOverflowFails(t *testing.T) {
 	wait := r.start(crawler)
 	until(t, "both wait", func() bool { return s.written() == 2 })
 	s.fail(errors.New("no room on the disk"))
-	until(t, "the sink's side is named", func() bool { return crawler.Progress().Limit == limitSink })
+	until(t, "the sink's side is named", func() bool { return crawler.Progress().Limit == watch.LimitSink })
 	if err := crawler.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "no room on the disk") {
 		t.Errorf("ready: %v", err)
 	}
@@ -233,6 +237,7 @@ func TestOverflowFeed(t *testing.T) {
 // Redis all the same; what is stuck is nobody's trouble then, and is remembered
 // once it is written.
 func TestOverflowStuck(t *testing.T) {
+	t.Parallel()
 	r, w, m, s := full(t, nil)
 	w.page("a.example/", "/new", "/newer")
 	w.page("a.example/new", "/more")

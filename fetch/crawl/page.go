@@ -55,14 +55,14 @@ const silentPause = time.Minute
 func (p *page) countAnswer(r *work.Result) {
 	cs := p.visit.loop.crawler.count
 	if r.Unchanged {
-		cs.same.Inc()
+		cs.Unchanged.Inc()
 	}
 	if r.Response.Status > 0 {
-		p.facts.Status, p.facts.Media = cs.answers.count(r.Response)
+		p.facts.Status, p.facts.Media = cs.CountAnswer(r.Response)
 	} else if p.outcome.Kind == frontier.Requeue {
 		return
 	}
-	cs.page(r.Response)
+	cs.CountPage(r.Response)
 	if !r.GoesBack() || p.outcome.Kind == frontier.Retry && r.Response.Status > 0 {
 		p.outcome.Facts = &p.facts
 	}
@@ -72,7 +72,7 @@ func (p *page) countAnswer(r *work.Result) {
 // the sink.
 func (p *page) sendOn(s *work.Scratch, r *work.Result) {
 	c := p.visit.loop.crawler
-	c.count.countLinks(&p.facts)
+	c.count.CountLinks(&p.facts)
 	if !r.Compare {
 		p.write(r.Record)
 		return
@@ -166,7 +166,7 @@ func (p *page) answered(v frontier.Verdict) {
 		p.seen.Add(1)
 	}
 	if v == frontier.Full && !p.returned.Swap(true) && !p.silent.Load() {
-		p.visit.loop.crawler.count.returned.Add(1)
+		p.visit.loop.crawler.count.Returned.Add(1)
 	}
 	if p.pending.Add(-1) == 0 {
 		p.settle()

@@ -274,7 +274,7 @@ func (w *worker) requestRules(v *visit, addr netip.Addr, foreign bool) (err erro
 		err = nil
 	}
 	if err == nil {
-		w.crawler.count.answers.countCode(w.resp.Status)
+		w.crawler.count.CountStatus(w.resp.Status)
 	}
 	v.requested(work.ReplyOf(&w.resp, began, err, false))
 	if w.crawler.cfg.Exchanges && !w.resp.Start.IsZero() {
@@ -374,7 +374,7 @@ func (w *worker) sitemaps(origin string, rules *robots.Rules, pol *work.Policy) 
 	if w.Parser.Parse(&w.Base, []byte(origin+"/robots.txt")) != nil {
 		return nil // an origin is one
 	}
-	count := func(r work.Refusal) { w.crawler.count.refusals[r].Inc() }
+	count := func(r work.Refusal) { w.crawler.count.Refusals[r].Inc() }
 	for _, text := range rules.Sitemaps() {
 		if len(found) == maxSitemaps {
 			count(work.RefusedOver)

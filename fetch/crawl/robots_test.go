@@ -19,6 +19,7 @@ import (
 )
 
 func TestRobotsVariants(t *testing.T) {
+	t.Parallel()
 	var tries atomic.Int32
 	for _, c := range []struct {
 		name   string
@@ -61,7 +62,7 @@ func TestRobotsVariants(t *testing.T) {
 			if c.robot == 0 && n < 2 || c.robot < 0 && n > 0 || c.robot > 0 && n != c.robot {
 				t.Errorf("robots.txt asked for %d times", n)
 			}
-			if aside := crawler.Progress().Aside; c.asked == 0 && (len(aside) != 1 || aside[work.CauseStatus].Sites != 1) {
+			if aside := crawler.Progress().BackedOff; c.asked == 0 && (len(aside) != 1 || aside[work.CauseStatus].Sites != 1) {
 				t.Errorf("set aside: %+v", aside)
 			}
 			for url, rec := range r.store.by(t) {
@@ -325,6 +326,7 @@ func (m *muteRules) SetRules(ctx context.Context, k int, batch []frontier.Origin
 // TestMuteRules: while a shard owes an answer on rules, or takes none, the only
 // worker fetches the pages of other shards.
 func TestMuteRules(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.Concurrency = 1

@@ -78,9 +78,9 @@ func (l *shardLoop) applySettled(group []*visit, batch []frontier.Settlement, se
 		for j, ok := range settled[i] {
 			o := &batch[i].Outcomes[j]
 			if ok {
-				c.count.outcome(*o)
+				c.count.CountOutcome(o)
 			} else {
-				c.count.gone.Inc()
+				c.count.Gone.Inc()
 			}
 		}
 		v.mu.Lock()

@@ -65,7 +65,7 @@ type shardLoop struct {
 
 func newShardLoop(c *Crawler, k int) *shardLoop {
 	l := &shardLoop{crawler: c, shard: k,
-		verdicts: c.count.verdictsOf(k), wake: make(chan struct{}, 1), visits: make(map[string]*visit), rev: -1}
+		verdicts: c.count.Verdicts(k), wake: make(chan struct{}, 1), visits: make(map[string]*visit), rev: -1}
 	l.overflow = newOverflowQueue(l)
 	l.admitter = newAdmitter(l)
 	l.settlements = flow.NewBatcher[*visit](maxSettle, c.cfg.Linger)
@@ -162,6 +162,9 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	}
 	return l.nextTick(takes, len(reply.Due), &reply), nil
 }
+
+// lateCall is what an answer takes at least to be called late.
+const lateCall = 20 * time.Millisecond
 
 // standing is how long the time of a shard may stand still.
 const standing = time.Second

@@ -30,6 +30,7 @@ func (h *pile) Err() error { return nil }
 // the others are asked as often as before, for as long as that lasts, though what
 // may be open is little: pages go back for a while, or their links go to the overflow.
 func TestSilentShard(t *testing.T) {
+	t.Parallel()
 	const sites, delay, ill = 30, 100 * time.Millisecond, 2
 	for name, over := range map[string]*pile{"back": nil, "overflow": {}} {
 		t.Run(name, func(t *testing.T) {

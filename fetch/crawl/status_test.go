@@ -1,47 +1,45 @@
 package crawl
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"seine/fetch"
+	"seine/fetch/crawl/internal/watch"
 	"seine/frontier"
 )
 
 // TestLimitedBy: each bound is named in a situation where it holds.
 func TestLimitedBy(t *testing.T) {
-	tested := map[string]bool{limitCPU: true, limitHandler: true} // by TestLimitedByCPU and TestHandlerHangs
+	t.Parallel()
+	tested := map[string]bool{watch.LimitCPU: true, watch.LimitHandler: true} // by TestLimitedByCPU and TestHandlerHangs
 	for _, c := range []struct {
 		name, want string
 		set        func(r *rig, m *meddler, w *web, end <-chan struct{})
 	}{
-		{"nothing to do", limitEmpty, func(*rig, *meddler, *web, <-chan struct{}) {}},
-		{"a site's delay", limitPoliteness, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+		{"nothing to do", watch.LimitEmpty, func(*rig, *meddler, *web, <-chan struct{}) {}},
+		{"a site's delay", watch.LimitPoliteness, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
 			w.tree("slow.example", 50)
 			r.seed("http://slow.example/p0")
 		}},
-		{"few workers, sites that do not answer", limitWorkers, func(r *rig, _ *meddler, w *web, end <-chan struct{}) {
+		{"few workers, sites that do not answer", watch.LimitWorkers, func(r *rig, _ *meddler, w *web, end <-chan struct{}) {
 			r.cfg.Concurrency = 2
 			w.rest(func(http.ResponseWriter, *http.Request) { <-end })
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
-		{"answers that do not come", limitNetwork, func(r *rig, _ *meddler, w *web, end <-chan struct{}) {
+		{"answers that do not come", watch.LimitNetwork, func(r *rig, _ *meddler, w *web, end <-chan struct{}) {
 			w.rest(func(http.ResponseWriter, *http.Request) { <-end })
 			r.seed("http://a.example/")
 		}},
-		{"a shard that does not answer", limitRedis, func(r *rig, m *meddler, _ *web, _ <-chan struct{}) { m.frozen.Store(true) }},
-		{"shards that answer late", limitRedis, func(r *rig, m *meddler, w *web, end <-chan struct{}) {
+		{"a shard that does not answer", watch.LimitRedis, func(r *rig, m *meddler, _ *web, _ <-chan struct{}) { m.frozen.Store(true) }},
+		{"shards that answer late", watch.LimitRedis, func(r *rig, m *meddler, w *web, end <-chan struct{}) {
 			w.rest(html())
 			for i := range 2000 {
 				r.seed(fmt.Sprintf("http://s%d.example/", i))
@@ -49,66 +47,66 @@ func TestLimitedBy(t *testing.T) {
 			r.cfg.Concurrency = 8
 			m.delay = 100 * time.Millisecond
 		}},
-		{"a shard without room", limitRedis, func(r *rig, m *meddler, w *web, _ <-chan struct{}) {
+		{"a shard without room", watch.LimitRedis, func(r *rig, m *meddler, w *web, _ <-chan struct{}) {
 			m.full.Store(true)
 			w.page("a.example/", "/new")
 			r.seed("http://a.example/")
 		}},
-		{"a shard without room, and an overflow", limitEmpty, func(r *rig, m *meddler, w *web, _ <-chan struct{}) {
+		{"a shard without room, and an overflow", watch.LimitEmpty, func(r *rig, m *meddler, w *web, _ <-chan struct{}) {
 			m.full.Store(true)
 			r.cfg.Overflow = &shelf{}
 			w.page("a.example/", "/new")
 			r.seed("http://a.example/")
 		}},
-		{"an overflow that cannot write", limitSink, func(r *rig, m *meddler, w *web, _ <-chan struct{}) {
+		{"an overflow that cannot write", watch.LimitSink, func(r *rig, m *meddler, w *web, _ <-chan struct{}) {
 			m.full.Store(true)
 			r.cfg.Overflow = &shelf{err: errors.New("no room")}
 			w.page("a.example/", "/new")
 			r.seed("http://a.example/")
 		}},
-		{"an overflow that cannot write, and that nothing waits for", limitEmpty, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
+		{"an overflow that cannot write, and that nothing waits for", watch.LimitEmpty, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
 			r.cfg.Overflow = &shelf{err: errors.New("no room")}
 		}},
-		{"no replica that acknowledges", limitReplica, func(r *rig, m *meddler, w *web, _ <-chan struct{}) {
+		{"no replica that acknowledges", watch.LimitReplica, func(r *rig, m *meddler, w *web, _ <-chan struct{}) {
 			err := error(frontier.ErrNotAcked)
 			m.admit.Store(&err)
 			w.page("a.example/", "/new")
 			r.seed("http://a.example/")
 		}},
-		{"no memory for more visits", limitMemory, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+		{"no memory for more visits", watch.LimitMemory, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
 			r.cfg.MaxVisits = 3
 			for i := range 20 {
 				w.tree(fmt.Sprintf("s%d.example", i), 40)
 				r.seed(fmt.Sprintf("http://s%d.example/p0", i))
 			}
 		}},
-		{"no descriptors", limitFiles, lacking(fetch.ClassFiles)},
-		{"no ports", limitPorts, lacking(fetch.ClassPorts)},
-		{"no resolver", limitDNS, lacking(fetch.ClassResolver)},
-		{"no site answers", limitUnreachable, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
+		{"no descriptors", watch.LimitFiles, lacking(fetch.ClassFiles)},
+		{"no ports", watch.LimitPorts, lacking(fetch.ClassPorts)},
+		{"no resolver", watch.LimitDNS, lacking(fetch.ClassResolver)},
+		{"no site answers", watch.LimitUnreachable, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
 			r.cfg.Fetcher = deaf{}
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
-		{"all sites refuse", limitRefused, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+		{"all sites refuse", watch.LimitRefused, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
 			w.rest(text(429, ""))
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
-		{"all sites refuse robots.txt", limitRefused, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+		{"all sites refuse robots.txt", watch.LimitRefused, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
 			w.on("/robots.txt", text(503, ""))
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
-		{"hosts that share an address", limitAddress, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+		{"hosts that share an address", watch.LimitAddress, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
 			r.cfg.Fetcher = w.client(r.t, 2)
 			for i := range 20 {
 				w.tree(fmt.Sprintf("s%d.example", i), 40)
 				r.seed(fmt.Sprintf("http://s%d.example/p0", i))
 			}
 		}},
-		{"a sink that cannot write", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) { r.store.stalled = true }},
-		{"a full disk under the crawl itself", limitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
+		{"a sink that cannot write", watch.LimitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) { r.store.stalled = true }},
+		{"a full disk under the crawl itself", watch.LimitSink, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
 			r.cfg.Fault = func() error { return syscall.ENOSPC }
 		}},
-		{"a sink that is slow", limitSink, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+		{"a sink that is slow", watch.LimitSink, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
 			r.store.hold, r.cfg.OpenBytes = true, 1000
 			for i := range 60 {
 				w.tree(fmt.Sprintf("s%d.example", i), 4)
@@ -118,9 +116,10 @@ func TestLimitedBy(t *testing.T) {
 	} {
 		tested[c.want] = true
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWeb(t)
 			r := newRig(t, w, func(s *frontier.Settings) {
-				if c.want == limitPoliteness || c.want == limitMemory {
+				if c.want == watch.LimitPoliteness || c.want == watch.LimitMemory {
 					s.Delay = 300 * time.Millisecond
 				}
 			})
@@ -145,7 +144,7 @@ func TestLimitedBy(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range limitNames {
+	for _, name := range watch.Limits {
 		if !tested[name] {
 			t.Errorf("no situation is bound by %s", name)
 		}
@@ -187,8 +186,8 @@ func steady(c *Crawler, name string) bool {
 
 // judged waits for the next judgement.
 func judged(c *Crawler) {
-	before := c.bottleneck.now.Load()
-	for end := time.Now().Add(5 * time.Second); c.bottleneck.now.Load() == before && time.Now().Before(end); {
+	before := c.limit.Found()
+	for end := time.Now().Add(5 * time.Second); c.limit.Found() == before && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // between looks
 	}
 }
@@ -220,7 +219,7 @@ func TestLimitedByCPU(t *testing.T) {
 		judged(crawler)
 		share := float64(cpuTime()-used) / float64(time.Since(at))
 		most = max(most, share)
-		if named++; crawler.Progress().Limit != limitCPU {
+		if named++; crawler.Progress().Limit != watch.LimitCPU {
 			if named = 0; share > 0.95 { // 0.85 is what counts as busy
 				t.Errorf("limited by %s at %.0f%% of the processor", crawler.Progress().Limit, 100*share)
 				break
@@ -241,110 +240,10 @@ func TestLimitedByCPU(t *testing.T) {
 // Work that can wait does so for what it would take away, and for nothing else.
 func TestBusy(t *testing.T) {
 	c := &Crawler{}
-	for _, name := range limitNames {
-		c.bottleneck.now.Store(&name)
+	for _, name := range watch.Limits {
+		c.limit.Set(name)
 		if want := name == "cpu" || name == "redis"; c.Busy() != want {
 			t.Errorf("bound by %s: %v", name, c.Busy())
-		}
-	}
-}
-
-// diary is what a log says of situations that come a second apart.
-type diary struct {
-	out   bytes.Buffer
-	log   *slog.Logger
-	now   time.Time
-	known troubleLog
-}
-
-func newDiary() *diary {
-	d := &diary{now: time.Unix(1_000_000, 0)}
-	d.log = slog.New(slog.NewTextHandler(&d.out, nil))
-	return d
-}
-
-// see passes s for a number of seconds, and returns the levels of what was logged.
-func (d *diary) see(seconds int, s situation) (levels []string, text string) {
-	d.out.Reset()
-	for range seconds {
-		d.now = d.now.Add(time.Second)
-		s.at, s.shards = d.now, 6
-		d.known.report(d.log, s)
-	}
-	for line := range strings.Lines(d.out.String()) {
-		_, rest, _ := strings.Cut(line, "level=")
-		level, _, _ := strings.Cut(rest, " ")
-		levels = append(levels, level)
-	}
-	return levels, d.out.String()
-}
-
-func TestTroubleIsToldWhenItBeginsGrowsAndEnds(t *testing.T) {
-	for name, of := range map[string]func(n int) situation{
-		"deaf":     func(n int) situation { return situation{silent: n} },
-		"full":     func(n int) situation { return situation{full: n} },
-		"unacked":  func(n int) situation { return situation{unacked: n} },
-		"pressed":  func(n int) situation { return situation{pressed: n} },
-		"sink":     func(n int) situation { return situation{sink: []error{nil, errors.New("no space")}[min(n, 1)]} },
-		"overflow": func(n int) situation { return situation{overflow: []error{nil, errors.New("no space")}[min(n, 1)]} },
-	} {
-		d := newDiary()
-		shards := name != "sink" && name != "overflow"
-		expect := func(step string, seconds, n int, want ...string) {
-			t.Helper()
-			if got, text := d.see(seconds, of(n)); !slices.Equal(got, want) || shards && len(want) > 0 && n > 0 && !strings.Contains(text, fmt.Sprintf("%d of 6", n)) {
-				t.Errorf("%s, %s: %v, want %v: %s", name, step, got, want, text)
-			}
-		}
-		first := map[bool]string{true: "WARN", false: "ERROR"}[shards]
-		expect("nothing", 100, 0)
-		expect("begins", 3, 2, first)
-		for range 5 {
-			expect("away for a moment", 9, 0)
-			expect("back", 1, 2)
-		}
-		if shards {
-			expect("has grown", 30, 3, "WARN") // a minute has passed since
-			expect("grows within the minute", 20, 4)
-			expect("told a minute later", 20, 4, "WARN")
-		}
-		expect("less is no news", 200, 1)
-		expect("not over yet", 9, 0)
-		expect("over", 100, 0, "INFO")
-		expect("begins anew", 1, 1, first)
-	}
-}
-
-func TestRedisAtItsLimitIsNoNoise(t *testing.T) {
-	d := newDiary()
-	said := 0
-	for i := range 150 { // as many seconds
-		levels, _ := d.see(1, situation{full: []int{0, 1, 3, 6, 2}[i/2%5]})
-		said += len(levels)
-	}
-	if said > 3 {
-		t.Errorf("%d lines in 150 seconds", said)
-	}
-}
-
-func TestPausesAreTold(t *testing.T) {
-	d := newDiary()
-	for _, step := range []struct {
-		seconds, paused int
-		want            string
-	}{
-		{10, 0, ""},
-		{2, 3, ""}, // the others have not ticked yet
-		{5, 6, `paused: .* shards="6 of 6"`},
-		{60, 6, ""},
-		{5, 2, `resumed in part: .* paused="2 of 6"`},
-		{1, 1, ""},
-		{5, 0, "resumed: all"},
-	} {
-		_, text := d.see(step.seconds, situation{paused: step.paused})
-		head, tail, _ := strings.Cut(step.want, " .* ")
-		if (text == "") != (step.want == "") || !strings.Contains(text, head) || !strings.Contains(text, tail) || strings.Count(text, "\n") > 1 {
-			t.Errorf("%d paused: %q, want %q", step.paused, text, step.want)
 		}
 	}
 }
@@ -357,7 +256,7 @@ func TestPausedShardsAreSeen(t *testing.T) {
 		t.Error(got)
 	}
 	crawler.loops[1].paused.Store(true)
-	if got := crawler.Paused(); got != "1 of 3 shards are paused" || crawler.situation(time.Now()).paused != 1 {
+	if got := crawler.Paused(); got != "1 of 3 shards are paused" || crawler.situation(time.Now()).Paused != 1 {
 		t.Error(got)
 	}
 	for _, l := range crawler.loops {
@@ -369,7 +268,7 @@ func TestPausedShardsAreSeen(t *testing.T) {
 	stats := []frontier.ShardStats{{}, {Memory: frontier.Memory{OverWatermark: true}}, {}}
 	crawler.stats.Store(&stats)
 	crawler.loops[2].asking.Store(time.Now().Add(-time.Hour).UnixMilli())
-	if s := crawler.situation(time.Now()); s.pressed != 1 || s.silent != 1 || s.full != 0 || s.shards != 3 || s.hasOverflow {
+	if s := crawler.situation(time.Now()); s.OverWatermark != 1 || s.Silent != 1 || s.Full != 0 || s.Shards != 3 || s.HasOverflow {
 		t.Errorf("%+v", s)
 	}
 }
@@ -377,6 +276,7 @@ func TestPausedShardsAreSeen(t *testing.T) {
 // TestSinkCannotWrite: nothing is fetched while the sink says that it cannot write, and
 // all is when it can.
 func TestSinkCannotWrite(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.store.stalled = true
@@ -385,7 +285,7 @@ func TestSinkCannotWrite(t *testing.T) {
 	}
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "the sink is what holds", func() bool { return crawler.Progress().Limit == limitSink })
+	until(t, "the sink is what holds", func() bool { return crawler.Progress().Limit == watch.LimitSink })
 	if n := len(w.requests("", false)); n != 0 {
 		t.Errorf("%d pages were fetched for a sink that cannot write", n)
 	}

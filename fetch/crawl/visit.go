@@ -396,13 +396,8 @@ func (v *visit) sent() {
 // requested takes in what a request brought: the clock moves whatever came of
 // it, the delay falls or rises.
 func (v *visit) requested(r work.Reply) {
-	c, now := v.loop.crawler, time.Now().UnixMilli()
-	c.lastEnded.Store(now)
-	if r.Latency > 0 {
-		c.lastAnswered.Store(now)
-	} else {
-		c.lastFailed.Store(now)
-	}
+	c, now := v.loop.crawler, time.Now()
+	c.recent.Ended(now, r.Latency > 0)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clock.Latency = r.Latency
@@ -410,7 +405,7 @@ func (v *visit) requested(r work.Reply) {
 		v.clock.Started(r.Began, r.Latency)
 	}
 	if r.Answered {
-		c.lastServed.Store(now)
+		c.recent.Served(now)
 		v.clock.Answered()
 	}
 	if r.Failure != nil {
@@ -424,7 +419,7 @@ func (v *visit) requested(r work.Reply) {
 func (v *visit) refused(began time.Time, f work.Failure) {
 	c := v.loop.crawler
 	if f.Cause == work.CauseStatus {
-		c.lastRefused.Store(time.Now().UnixMilli())
+		c.recent.Refused(time.Now())
 	}
 	v.clock.Refused(time.Now(), began, f)
 	if v.clock.Failures < site.BackOffAfter || v.aside {
@@ -444,12 +439,12 @@ func (v *visit) refused(began time.Time, f work.Failure) {
 	if giveUp.Before(v.clock.Next) && c.cfg.ExitWhenDone {
 		giveUp = v.clock.Next // it is asked once more
 	}
-	if c.aside.add(f, v.clock.Failures == site.BackOffAfter, giveUp) {
+	if c.backOffs.AddSite(f.Cause, f.Text, v.clock.Failures == site.BackOffAfter, giveUp, time.Now()) {
 		attrs := []any{"cause", f.Cause, "site", v.lent.Site, "urls", len(v.urls), "err", f.Text, "again_in", time.Until(v.clock.Next).Round(time.Second)}
 		if c.cfg.ExitWhenDone {
 			attrs = append(attrs, "given_up_in", time.Until(giveUp).Round(time.Second))
 		}
-		c.cfg.Log.Warn("a site cannot be crawled now and is set aside: its URLs wait; further ones of this cause are counted", attrs...)
+		c.cfg.Log.Warn("the crawl backed off from a site: its URLs wait; further sites of this cause are counted", attrs...)
 	}
 }
 

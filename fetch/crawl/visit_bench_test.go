@@ -40,7 +40,7 @@ func BenchmarkVisit(b *testing.B) {
 		before := inUse()
 		ended := make(chan error, 1)
 		go func() { ended <- c.Run(b.Context()) }()
-		for c.count.done.Get() < sites {
+		for c.count.Done.Get() < sites {
 			time.Sleep(time.Millisecond) // between looks
 		}
 		b.ReportMetric(float64(inUse()-before)/float64(c.visits.Load()), "B/visit")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"seine/fetch/crawl/internal/watch"
 	"seine/frontier"
 )
 
@@ -27,7 +28,8 @@ func (c *Crawler) watch(ctx context.Context) {
 	defer tick.Stop()
 	lastWork := time.Now()
 	polled, judged, reported, asked := lastWork, lastWork, lastWork, lastWork
-	var told troubleLog
+	var troubles watch.Troubles
+	limitLogged := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -42,11 +44,11 @@ func (c *Crawler) watch(ctx context.Context) {
 			}
 			if now.Sub(judged) >= pollEvery {
 				judged = now
-				c.findBottleneck()
-				told.report(c.cfg.Log, c.situation(now))
-				c.tellLimit()
-				c.aside.report(c.cfg.Log, now)
-				c.rate.update(c.count.done.Get()+c.count.dead.Get(), c.found(), now)
+				c.findLimit(now)
+				troubles.Log(c.cfg.Log, c.situation(now))
+				limitLogged = c.logPageLimit(limitLogged)
+				c.backOffs.Log(c.cfg.Log, now)
+				c.rate.Update(c.count.Done.Get()+c.count.Dead.Get(), c.found(), now)
 			}
 			if c.cfg.Report != nil && now.Sub(reported) >= c.cfg.ReportEvery {
 				reported = now
@@ -202,13 +204,6 @@ func (c *Crawler) quiet() bool {
 	return true
 }
 
-// Why a crawler ended by itself, as reports say it.
-const (
-	EndFinished = frontier.EndFinished     // nothing is left
-	EndMaxPages = "--max-pages reached"    // the crawl is at its page limit
-	EndIdle     = "--idle-timeout reached" // it had nothing to do for Config.IdleTimeout
-)
-
 // mayEnd decides whether to end, and says why, "" = not yet; idle is for how long
 // nothing was open.
 func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) string {
@@ -237,24 +232,24 @@ func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) string {
 	return EndFinished
 }
 
-// tellLimit says that the page limit is reached, and that there is room below it
-// again. Called by the watch.
-func (c *Crawler) tellLimit() {
+// logPageLimit logs that the page limit is reached, or that there is room below it again,
+// unless the last call logged it. It reports whether the limit is reached.
+func (c *Crawler) logPageLimit(logged bool) bool {
 	limit := c.policy.Load().Settings.MaxPages
 	spent := c.budget.IsSpent() && c.quiet() && c.settledPages() >= limit
-	if spent == c.toldLimit {
-		return
+	if spent == logged {
+		return spent
 	}
-	c.toldLimit = spent
 	if !spent {
 		c.cfg.Log.Info("pages are fetched again: the crawl is below its --max-pages", "max_pages", limit)
-		return
+		return false
 	}
 	left := int64(0)
 	if t := c.totals.Load(); t != nil {
 		left = t.Queued + t.Waiting
 	}
 	c.cfg.Log.Info("the crawl has fetched its --max-pages: nothing more is fetched until `frontier set --max-pages` allows it", "max_pages", limit, "left", left)
+	return true
 }
 
 // settledPages is how many pages the crawl settled, as counted last; 0 while that is

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"seine/fetch"
+	"seine/fetch/crawl/internal/watch"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/canon"
@@ -256,6 +257,7 @@ func (s *spy) Do(ctx context.Context, req *fetch.Request, resp *fetch.Response, 
 // TestLegacySites: old key exchanges are allowed where a rule says so, for the
 // robots.txt too, and nowhere else.
 func TestLegacySites(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, func(s *frontier.Settings) { s.Sites = []frontier.SiteRule{{Match: "old.example", TLSLegacy: true}} })
 	s := &spy{Doer: r.cfg.Fetcher, legacy: make(map[string]bool)}
@@ -370,7 +372,7 @@ func TestNamedSitemaps(t *testing.T) {
 			}
 			if c.refused != "" {
 				i := slices.Index(work.RefusalNames[:], c.refused)
-				if n := crawler.count.refusals[i].Get(); n != 1 {
+				if n := crawler.count.Refusals[i].Get(); n != 1 {
 					t.Errorf("%d counted as %s, want 1", n, c.refused)
 				}
 			}
@@ -532,8 +534,9 @@ func TestLoopOverFetchers(t *testing.T) {
 	}
 }
 
-// TestAsideIsTold: the log names why sites wait, the first of each cause.
-func TestAsideIsTold(t *testing.T) {
+// TestBackOffIsLogged: the log names why sites wait, the first of each cause.
+func TestBackOffIsLogged(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.GiveUp = 50 * time.Millisecond
@@ -542,50 +545,24 @@ func TestAsideIsTold(t *testing.T) {
 	w.on("/robots.txt", text(503, ""))
 	r.seed("http://a.example/", "http://b.example/")
 	r.run()
-	if got := log.String(); strings.Count(got, "set aside") != 1 || !strings.Contains(got, "503") || !strings.Contains(got, ".example") || !strings.Contains(got, "given_up_in") {
+	if got := log.String(); strings.Count(got, "backed off") != 1 || !strings.Contains(got, "503") || !strings.Contains(got, ".example") || !strings.Contains(got, "given_up_in") {
 		t.Error(got)
-	}
-}
-
-// TestAsideIsCounted: further sites of a cause are told of by their number, a minute
-// later, and only when there are more.
-func TestAsideIsCounted(t *testing.T) {
-	var log locked
-	out := slog.New(slog.NewTextHandler(&log, nil))
-	al, now := newAsideLog(), time.Now()
-	for i := range 3 {
-		if first := al.add(work.Failure{Cause: "connect", Text: "refused"}, true, now.Add(time.Duration(i)*time.Minute)); first != (i == 0) {
-			t.Errorf("%d: %v", i, first)
-		}
-	}
-	al.add(work.Failure{Cause: "connect", Text: "refused"}, false, now) // the same one once more
-	al.report(out, now.Add(tellAgain/2))
-	if log.String() != "" {
-		t.Error(log.String())
-	}
-	for range 2 {
-		al.report(out, now.Add(2*tellAgain))
-	}
-	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "sites=3") || !strings.Contains(got, "refused") {
-		t.Error(got)
-	}
-	if counts, giveUp := al.counts(); counts["connect"] != (Aside{3, "refused"}) || !giveUp.Equal(now.Add(2*time.Minute)) {
-		t.Errorf("%+v, %v", counts, giveUp)
 	}
 }
 
 // TestGiveUpCountsDown: a crawl whose every site is refused says so, from when on it
 // gives up, and at the end why.
 func TestGiveUpCountsDown(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.Fetcher, r.cfg.GiveUp, r.cfg.ExitWhenDone = deaf{}, time.Hour, true
 	r.seed("http://a.example/", "http://b.example/")
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "the bound is named", func() bool { return crawler.Progress().Limit == limitUnreachable })
+	until(t, "the bound is named", func() bool { return crawler.Progress().Limit == watch.LimitUnreachable })
 	p := crawler.Progress()
-	if p.GivesUp < 50*time.Minute || p.GivesUp > time.Hour || p.Aside[fetch.ClassConnect].Sites != 2 {
+	if p.GivesUp < 50*time.Minute || p.GivesUp > time.Hour || p.BackedOff[fetch.ClassConnect].Sites != 2 {
 		t.Errorf("%+v", p)
 	}
 	until(t, "it counts down", func() bool { return crawler.Progress().GivesUp < p.GivesUp })

@@ -106,9 +106,9 @@ func (s *Screen) Summary(p crawl.Progress, ended string) {
 	for _, cause := range sortedKeys(p.Causes) {
 		fmt.Fprintf(w, "  %s\t%d%s\n", cause, p.Causes[cause], remedy(cause))
 	}
-	for _, cause := range slices.Sorted(maps.Keys(p.Aside)) {
-		a := p.Aside[cause]
-		fmt.Fprintf(w, "set aside\t%s could not be crawled: %s\t%s\n", Number(int64(a.Sites), "site"), cause, a.Text)
+	for _, cause := range slices.Sorted(maps.Keys(p.BackedOff)) {
+		a := p.BackedOff[cause]
+		fmt.Fprintf(w, "backed off\t%s could not be crawled: %s\t%s\n", Number(int64(a.Sites), "site"), cause, a.Text)
 	}
 	var answers uint64
 	for _, n := range p.Classes[1:] {

@@ -26,11 +26,11 @@ func TestLiveLineFits(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	var out bytes.Buffer
-	p := crawl.Progress{Aside: map[string]crawl.Aside{"connect": {Sites: 2, Text: "connection refused"}}, Queued: 3, Waiting: 1, Done: 450, Retried: 2, Dead: 1, Links: 1, New: 2, Causes: map[string]int64{"guard": 1, "status": 2}}
+	p := crawl.Progress{BackedOff: map[string]crawl.BackedOff{"connect": {Sites: 2, Text: "connection refused"}}, Queued: 3, Waiting: 1, Done: 450, Retried: 2, Dead: 1, Links: 1, New: 2, Causes: map[string]int64{"guard": 1, "status": 2}}
 	p.Classes[2], p.Classes[5] = 450, 2
 	(&Screen{out: &out}).Summary(p, "by a signal")
 	text := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"set aside 2 sites could not be crawled: connect connection refused", "ended by a signal, 4 URLs of the crawl left", "URLs 450 done, 1 dead, 2 retries", "failed tries by cause, those that were retried too guard 1, private addresses; --allow-net CIDR", "status 2", "answers 452 2xx",
+	for _, want := range []string{"backed off 2 sites could not be crawled: connect connection refused", "ended by a signal, 4 URLs of the crawl left", "URLs 450 done, 1 dead, 2 retries", "failed tries by cause, those that were retried too guard 1, private addresses; --allow-net CIDR", "status 2", "answers 452 2xx",
 		"2xx 450 5xx 2", "links 1 on pages", "new URLs 2 of"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, out.String())

@@ -1,4 +1,4 @@
-package crawl
+package watch
 
 import (
 	"bytes"
@@ -14,10 +14,10 @@ import (
 func TestAnswersAreBounded(t *testing.T) {
 	var a answers
 	for code := 100; code < 600; code++ {
-		a.count(&fetch.Response{Status: code, Type: fmt.Sprintf("x-%d/y", code)})
+		a.CountAnswer(&fetch.Response{Status: code, Type: fmt.Sprintf("x-%d/y", code)})
 	}
 	var page bytes.Buffer
-	a.write(&page)
+	a.writeAnswers(&page)
 	if n := strings.Count(page.String(), "\n"); n > 100 {
 		t.Errorf("%d series", n)
 	}

@@ -1,4 +1,4 @@
-package crawl
+package watch
 
 import (
 	"fmt"
@@ -14,8 +14,9 @@ import (
 	"seine/frontier"
 )
 
-// answers counts what sites answered to requests for pages and robots.txt: by status
-// code, and the pages of class 2xx by the kind of their content. Both are bounded, whatever sites send.
+// answers counts what sites answered to requests for pages and robots.txt: by status code,
+// and the pages of class 2xx by the kind of their content. Both are bounded, whatever
+// sites send.
 type answers struct {
 	codes [600]atomic.Uint64 // 0 counts the codes that nobody registered
 	media [len(mediaKinds)]atomic.Uint64
@@ -24,8 +25,7 @@ type answers struct {
 // mediaKinds are kinds of content, as seine_crawl_media_total names them.
 var mediaKinds = [...]string{"none", "html", "feed", "xml", "json", "text", "css", "script", "pdf", "image", "audio", "video", "font", "archive", "other"}
 
-// mediaPrefixes tell the kind of a media type by how it begins, the first that
-// fits.
+// mediaPrefixes give the kind of a media type by how it begins, the first that fits.
 var mediaPrefixes = []struct{ prefix, kind string }{
 	{"text/html", "html"}, {"application/xhtml", "html"},
 	{"application/rss", "feed"}, {"application/atom", "feed"}, {"application/rdf", "feed"},
@@ -36,8 +36,8 @@ var mediaPrefixes = []struct{ prefix, kind string }{
 	{"application/font", "font"}, {"application/zip", "archive"}, {"application/gzip", "archive"}, {"application/x-gzip", "archive"}, {"application/x-tar", "archive"},
 }
 
-// kindOf is the index in mediaKinds of a type in lower case, with or without
-// parameters. Cost: a few comparisons, no memory.
+// kindOf is the index in mediaKinds of a type in lower case, with or without parameters.
+// Cost: a few comparisons, no memory.
 func kindOf(mediaType string) int {
 	if mediaType == "" {
 		return 0
@@ -57,21 +57,20 @@ func kindOf(mediaType string) int {
 	return len(mediaKinds) - 1
 }
 
-// count takes in one answer, and returns its status and the kind of its content, ""
+// CountAnswer counts one answer, and returns its status and the kind of its content, ""
 // for none, in the small sets of frontier.Facts.
-func (a *answers) count(r *fetch.Response) (status int, media string) {
-	status = a.countCode(r.Status)
+func (a *answers) CountAnswer(r *fetch.Response) (status int, media string) {
 	if r.Status >= 200 && r.Status < 300 {
 		kind := kindOf(r.Type)
 		a.media[kind].Add(1)
 		media = mediaKinds[kind]
 	}
-	return status, media
+	return a.CountStatus(r.Status), media
 }
 
-// countCode takes in the status of one answer, and returns it as frontier.Facts has it.
-func (a *answers) countCode(status int) int {
-	if !registered(status) {
+// CountStatus counts the status of one answer, and returns it as frontier.Facts has it.
+func (a *answers) CountStatus(status int) int {
+	if !isRegistered(status) {
 		a.codes[0].Add(1)
 		return frontier.StatusOther
 	}
@@ -79,14 +78,14 @@ func (a *answers) countCode(status int) int {
 	return status
 }
 
-// registered says whether a status code is one that is shown by itself: of
-// IANA's registry, or one of those that proxies of the web answer with.
-func registered(code int) bool {
+// isRegistered reports whether a status code has a series of its own: it is of IANA's
+// registry, or one that proxies of the web answer with.
+func isRegistered(code int) bool {
 	return http.StatusText(code) != "" || code >= 520 && code < 530
 }
 
-// write shows what was counted. Codes that never came are left out.
-func (a *answers) write(out io.Writer) {
+// writeAnswers writes the counters. Codes that never came are left out.
+func (a *answers) writeAnswers(out io.Writer) {
 	for code := range a.codes {
 		if n := a.codes[code].Load(); n > 0 {
 			name := "other"
