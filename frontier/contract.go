@@ -275,29 +275,29 @@ type SiteChange struct {
 // ShardStats counts one shard. Gauges say what is there, totals only grow.
 type ShardStats struct {
 	Shard       int    `json:"shard"`
-	Ready       int64  `json:"ready"`   // sites with work, not lent
-	PausedReady int64  `json:"held"`    // paused sites with work
-	Leases      int64  `json:"leases"`  // visits out
-	Queued      int64  `json:"queued"`  // URLs in queues
-	Waiting     int64  `json:"waiting"` // URLs that wait for a retry
-	Recrawls    int64  `json:"again"`   // URLs that wait to be fetched again
-	Open        int64  `json:"open"`    // URLs of visits out
-	Admits      int64  `json:"admits"`  // raised by every admission and revival that changed anything
-	Known       int64  `json:"known"`   // URLs admitted
-	Done        int64  `json:"done"`    // fetches that ended well
-	Recrawled   int64  `json:"renewed"` // URLs lent to be fetched again
-	Forgone     int64  `json:"forgone"` // URLs that are not fetched again, for their site has too many that are
+	Ready       int64  `json:"ready"`        // sites with work, not lent
+	PausedReady int64  `json:"paused_ready"` // paused sites with work
+	Leases      int64  `json:"leases"`       // visits out
+	Queued      int64  `json:"queued"`       // URLs in queues
+	Waiting     int64  `json:"waiting"`      // URLs that wait for a retry
+	Recrawls    int64  `json:"recrawls"`     // URLs that wait to be fetched again
+	Open        int64  `json:"open"`         // URLs of visits out
+	Admits      int64  `json:"admits"`       // raised by every admission and revival that changed anything
+	Known       int64  `json:"known"`        // URLs admitted
+	Done        int64  `json:"done"`         // fetches that ended well
+	Recrawled   int64  `json:"recrawled"`    // URLs lent to be fetched again
+	Forgone     int64  `json:"forgone"`      // URLs that are not fetched again, for their site has too many that are
 	Retried     int64  `json:"retried"`
 	Dead        int64  `json:"dead"`
 	Unasked     int64  `json:"unasked"` // of these, URLs that no request was made for, such as those that robots.txt disallows
 	Lost        int64  `json:"lost"`    // URLs that came back from reaped leases
-	RetriedDead int64  `json:"revived"`
-	Dropped     int64  `json:"dropped"`   // dead letters pushed out by newer ones
-	Forgotten   int64  `json:"forgotten"` // dead letters that DropDead took away
-	TurnedAway  int64  `json:"turned"`    // times a link was turned away by the memory marks
-	Blocked     int64  `json:"blocked"`   // URLs that went with their site's block; this and the next two are not counted in one process
-	Merged      int64  `json:"merged"`    // retries that met the same URL waiting, and became one with it
-	Missing     int64  `json:"missing"`   // URLs that a repair found nowhere any more
+	RetriedDead int64  `json:"retried_dead"`
+	Dropped     int64  `json:"dropped"`     // dead letters pushed out by newer ones
+	Forgotten   int64  `json:"forgotten"`   // dead letters that DropDead took away
+	TurnedAway  int64  `json:"turned_away"` // times a link was turned away by the memory marks
+	Blocked     int64  `json:"blocked"`     // URLs that went with their site's block; this and the next two are not counted in one process
+	Merged      int64  `json:"merged"`      // retries that met the same URL waiting, and became one with it
+	Missing     int64  `json:"missing"`     // URLs that a repair found nowhere any more
 	Paused      bool   `json:"paused"`
 	Silent      bool   `json:"silent,omitempty"` // RecentStats: it did not answer in time; the counts are older ones, or 0
 	Fault       string `json:"fault,omitempty"`  // Report: why it takes no writes, or, of one that is silent, refuses
@@ -309,11 +309,11 @@ type ShardStats struct {
 // Memory is how full the master of a shard is, and what the marks make of it.
 // In one process all is zero.
 type Memory struct {
-	Used          int64 `json:"used"`    // bytes, as compared with Limit; 0 = Redis does not say
-	Limit         int64 `json:"limit"`   // maxmemory, bytes; 0 = none, then marks do nothing
-	OverWatermark bool  `json:"pressed"` // it was above the high mark, and not below the low one since
-	Cutoff        int64 `json:"bar"`     // links to queues of so many URLs or more are turned away; 0 = none are
-	Longest       int64 `json:"longest"` // the longest queue that links were offered to lately; known only with marks
+	Used          int64 `json:"used"`           // bytes, as compared with Limit; 0 = Redis does not say
+	Limit         int64 `json:"limit"`          // maxmemory, bytes; 0 = none, then marks do nothing
+	OverWatermark bool  `json:"over_watermark"` // it was above the high mark, and not below the low one since
+	Cutoff        int64 `json:"cutoff"`         // links to queues of so many URLs or more are turned away; 0 = none are
+	Longest       int64 `json:"longest"`        // the longest queue that links were offered to lately; known only with marks
 }
 
 // Pages is how many pages of Settings.MaxPages are used up.

@@ -22,7 +22,7 @@ type element struct {
 	Priority  *uint8          `json:"priority"`
 	Depth     uint32          `json:"depth"`
 	Meta      json.RawMessage `json:"meta"`
-	Refetch   bool            `json:"again"`
+	Refetch   bool            `json:"refetch"`
 	Seed      *bool           `json:"seed"` // false: a link, that scope binds
 	Redirects uint8           `json:"redirects"`
 	Trail     string          `json:"trail"`            // of them
@@ -44,7 +44,7 @@ const (
 )
 
 // againAnew asks whoever reads an element for a request id of his own.
-const refetchAnew = "again"
+const refetchAnew = "refetch"
 
 // WantsID reports whether an element is to be fetched again under a request id
 // that its reader makes.
@@ -92,7 +92,7 @@ func AppendElement(dst []byte, c *Candidate) []byte {
 		dst = appendString(append(dst, `,"from":`...), c.From)
 	}
 	if c.Refetch != "" && !strings.HasPrefix(c.Refetch, sitemapRequest) {
-		dst = append(dst, `,"again":true`...)
+		dst = append(dst, `,"refetch":true`...)
 	}
 	if c.Meta != "" {
 		dst = append(append(dst, `,"meta":`...), c.Meta...)

@@ -47,9 +47,9 @@ type Place string
 
 // The places of a site.
 const (
-	PlaceIdle   Place = "idle"  // without work
-	PlaceReady  Place = "ready" // has work, now or later
-	PlacePaused Place = "held"  // has work and is paused
+	PlaceIdle   Place = "idle"   // without work
+	PlaceReady  Place = "ready"  // has work, now or later
+	PlacePaused Place = "paused" // has work and is paused
 	PlaceLeased Place = "leased"
 )
 

@@ -13,10 +13,10 @@ var shardGauges = []struct {
 	value func(*ShardStats) int64
 }{
 	{"seine_frontier_ready_sites", func(s *ShardStats) int64 { return s.Ready }},
-	{"seine_frontier_held_sites", func(s *ShardStats) int64 { return s.PausedReady }},
+	{"seine_frontier_paused_ready_sites", func(s *ShardStats) int64 { return s.PausedReady }},
 	{"seine_frontier_leased_sites", func(s *ShardStats) int64 { return s.Leases }},
 	{"seine_frontier_queued_urls", func(s *ShardStats) int64 { return s.Queued }},
-	{"seine_frontier_again_urls", func(s *ShardStats) int64 { return s.Recrawls }},
+	{"seine_frontier_recrawl_urls", func(s *ShardStats) int64 { return s.Recrawls }},
 	{"seine_frontier_waiting_urls", func(s *ShardStats) int64 { return s.Waiting }},
 	{"seine_frontier_open_urls", func(s *ShardStats) int64 { return s.Open }},
 	{"seine_frontier_known_urls", func(s *ShardStats) int64 { return s.Known }},

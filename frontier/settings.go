@@ -41,7 +41,7 @@ type Settings struct {
 	IgnoreNofollow  bool          `json:"ignore_nofollow"`         // follow links that ask not to be
 	Follow          []string      `json:"follow,omitempty"`        // kinds of links that are followed, none = navigation
 	FeedKey         string        `json:"feed_key"`                // "" = <crawl>:feed
-	FeedRefetch     bool          `json:"feed_again"`              // elements of the feed are fetched though known
+	FeedRefetch     bool          `json:"feed_refetch"`            // elements of the feed are fetched though known
 	MemoryHigh      int           `json:"memory_high"`             // per cent of maxmemory above which links of the longest queues are turned away, 0 = never
 	MemoryLow       int           `json:"memory_low"`              // below which they are let in again, 0 = 5 below MemoryHigh; nothing without it
 	Referrer        bool          `json:"referrer"`                // URLs carry the page that linked to them to their records

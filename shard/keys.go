@@ -60,7 +60,7 @@ func (k Keys) Probing() string { return k.prefix + "probing" }
 func (k Keys) Ready(class int) string { return k.prefix + "ready:" + strconv.Itoa(class) }
 
 // PausedReady is a zset: paused sites with work.
-func (k Keys) PausedReady() string { return k.prefix + "held" }
+func (k Keys) PausedReady() string { return k.prefix + "ready:paused" }
 
 // Paused is a hash: per paused site when and why. It lists; what counts is in s.
 func (k Keys) Paused() string { return k.prefix + "paused" }
@@ -121,7 +121,7 @@ func (k Keys) Visit(token string) string { return k.prefix + "v:" + token }
 func (k Keys) Dead(cause string) string { return k.prefix + "dead:" + cause }
 
 // Counters is a hash of counters, for reports.
-func (k Keys) Counters() string { return k.prefix + "sums" }
+func (k Keys) Counters() string { return k.prefix + "counters" }
 
 // Seeds is a hash: what became of the first seeds, by URL without credentials.
 func (k Keys) Seeds() string { return k.prefix + "seeds" }

@@ -34,7 +34,7 @@ func (g *grammar) check(env *boot.Env) error {
 
 // ofRedis names the flags that mean nothing to a crawl in one process, beside
 // those that begin with redis.
-var ofRedis = []string{"ack", "crawl", "shards", "plan-urls", "error-rate", "feed-key", "feed-again", "overflow", "memory-high", "memory-low"}
+var ofRedis = []string{"ack", "crawl", "shards", "plan-urls", "error-rate", "feed-key", "feed-refetch", "overflow", "memory-high", "memory-low"}
 
 // redirects is --max-redirects as the crawler wants it, where 0 is the default.
 func (g *grammar) redirects() int {

@@ -54,7 +54,7 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 func showChecks(w io.Writer, list []*audit.Report) {
 	row(w, "SHARD", "SITES", "LEASES", "QUEUED", "WAITING", "AGAIN", "OPEN", "DEAD", "URLS LOOKED FOR", "MENDED", "FAULTS")
 	for _, r := range list {
-		row(w, r.Shard, r.Sites, r.Leases, r.Gauges["queued"], r.Gauges["waiting"], r.Gauges["again"], r.Gauges["open"], r.Gauges["dead"], r.Probed, r.Repairs, r.Faulted)
+		row(w, r.Shard, r.Sites, r.Leases, r.Gauges["queued"], r.Gauges["waiting"], r.Gauges["recrawls"], r.Gauges["open"], r.Gauges["dead"], r.Probed, r.Repairs, r.Faulted)
 	}
 	for _, r := range list {
 		tell(w, r.Shard, "repaired: ", r.Repaired, r.Repairs)

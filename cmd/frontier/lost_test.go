@@ -96,7 +96,7 @@ func TestShardThatLostItsKeys(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	d.ok("seed --again --file "+file+" --crawl "+name, "admitted 3")
+	d.ok("seed --refetch --file "+file+" --crawl "+name, "admitted 3")
 	d.ok("check --urls --crawl " + name)
 	d.ok("stats --crawl "+name, ", ready,", "queued 5")
 	d.ok("delete --yes " + name)

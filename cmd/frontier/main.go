@@ -46,7 +46,7 @@ type cli struct {
 	Pause    pauseCmd    `cmd:"" help:"Stop leasing sites: of the crawl, a shard or one site."`
 	Resume   resumeCmd   `cmd:"" help:"Lease sites again after a pause."`
 	Block    blockCmd    `cmd:"" help:"Drop the queue of a site and admit no more of its URLs."`
-	Unblock  unblockCmd  `cmd:"" help:"Admit URLs of a blocked site again. The URLs that block dropped stay known: queue them with seed --again."`
+	Unblock  unblockCmd  `cmd:"" help:"Admit URLs of a blocked site again. The URLs that block dropped stay known: queue them with seed --refetch."`
 	Forget   forgetCmd   `cmd:"" help:"Remove the stored credentials of a site, which its seeds had."`
 	Dead     deadCmd     `cmd:"" help:"List, count, retry or drop dead letters."`
 	Bloom    bloomCmd    `cmd:"" help:"Show, measure, dump or load the Bloom filters."`
@@ -131,7 +131,7 @@ func (c *cli) fits(env *boot.Env) error {
 
 // ofRedis names flags that mean nothing to a directory, beside those that begin
 // with redis.
-var ofRedis = []string{"ack", "crawl", "urls", "shards", "plan-urls", "error-rate", "feed-key", "feed-again", "memory-high", "memory-low"}
+var ofRedis = []string{"ack", "crawl", "urls", "shards", "plan-urls", "error-rate", "feed-key", "feed-refetch", "memory-high", "memory-low"}
 
 // onlyRedis refuses --state on the command line where it means nothing.
 func (c *cli) onlyRedis(env *boot.Env) error {

@@ -67,7 +67,7 @@ func TestLifeOfACrawl(t *testing.T) {
 
 	d.ok("seed --seed http://a.example/ --seed http://b.example/", "admitted 2")
 	d.ok("seed --seed http://a.example/", "seen 1")
-	d.ok("seed --again --seed http://a.example/", "admitted 1")
+	d.ok("seed --refetch --seed http://a.example/", "admitted 1")
 	var report frontier.Report
 	d.json(&report, "stats")
 	if report.Total.Known < 2 || report.Total.Queued != 3 || report.Total.Ready != 2 || report.State != "ready" {

@@ -31,7 +31,7 @@ type planCmd struct {
 	SiteSizes  string        `type:"path" placeholder:"FILE" help:"File with the pages of each site, one number on a line, instead of --exponent."`
 	Known      float64       `placeholder:"N" help:"Known URLs at the end (pages x links x new)."`
 	Queued     float64       `placeholder:"N" help:"Most queued URLs (known minus fetched, at least a quarter of the pages)."`
-	Again      float64       `placeholder:"N" help:"URLs that wait for a recrawl (none)."`
+	Recrawls   float64       `placeholder:"N" help:"URLs that wait for a recrawl (none)."`
 	Links      float64       `default:"60" placeholder:"N" help:"Links of a page (${default})."`
 	New        float64       `default:"0.03" placeholder:"F" help:"Share of links that are new (${default})."`
 	Own        float64       `default:"0.8" placeholder:"F" help:"Share of links that stay on the site (${default})."`
@@ -97,7 +97,7 @@ func (c *planCmd) Run(env *boot.Env, g *cli) error {
 
 func (c *planCmd) toAsked() plan.Asked {
 	return plan.Asked{
-		Pages: c.Pages, Days: c.Days, Sites: c.Sites, Exponent: c.Exponent, Known: c.Known, Queued: c.Queued, Again: c.Again,
+		Pages: c.Pages, Days: c.Days, Sites: c.Sites, Exponent: c.Exponent, Known: c.Known, Queued: c.Queued, Recrawls: c.Recrawls,
 		Links: c.Links, New: c.New, Own: c.Own, Cached: c.Cached, Page: c.PageBytes, Wire: c.WireBytes,
 		TLS: c.TLS, Fresh: c.Fresh, Resumed: c.Resumed, Retried: c.Retried,
 		Latency: c.Latency.Seconds(), Delay: c.Delay.Seconds(), Jitter: c.Jitter, PerSite: c.PerSite,
@@ -132,7 +132,7 @@ func (c *planCmd) from(env *boot.Env, g *cli, asked *plan.Asked) error {
 		set(&asked.Sites, sites)
 		set(&asked.Known, t.Known)
 		set(&asked.Queued, t.Queued)
-		set(&asked.Again, t.Recrawls)
+		set(&asked.Recrawls, t.Recrawls)
 		return nil
 	})
 }

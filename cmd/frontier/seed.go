@@ -19,9 +19,9 @@ import (
 type seedCmd struct {
 	boot.SeedFlags
 	boot.CrawlFlags
-	Again  bool     `group:"input" help:"Queue URLs even if they are known."`
-	Create bool     `group:"crawl" help:"Create the crawl even if Redis has other crawls. The first crawl of a Redis needs no flag."`
-	Files  []string `arg:"" optional:"" name:"files" help:"More files, because a shell expands --file DIR/* to several words."`
+	Refetch bool     `group:"input" help:"Queue URLs even if they are known."`
+	Create  bool     `group:"crawl" help:"Create the crawl even if Redis has other crawls. The first crawl of a Redis needs no flag."`
+	Files   []string `arg:"" optional:"" name:"files" help:"More files, because a shell expands --file DIR/* to several words."`
 }
 
 // Run admits the seeds. It creates the crawl if there is none.
@@ -120,7 +120,7 @@ func (c *seedCmd) seed(env *boot.Env, g *cli, f frontier.Operated) error {
 		return err
 	}
 	again := ""
-	if c.Again {
+	if c.Refetch {
 		again = "seed:" + rand.Text()
 	}
 	counts, err := c.SeedFlags.Admit(env, f, again)

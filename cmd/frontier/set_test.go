@@ -9,10 +9,10 @@ import (
 )
 
 // A rule of --recrawl does not reach pages that were fetched before it: set says how many
-// there are, and seed --again queues them. A crawl without any is not warned of.
+// there are, and seed --refetch queues them. A crawl without any is not warned of.
 func TestSetRecrawlSaysWhatItDoesNotReach(t *testing.T) {
 	d := sit(t, shardtest.One(t))
-	const warning = "pages that were fetched before a rule matched them are not fetched again by it; queue them with frontier seed --again"
+	const warning = "pages that were fetched before a rule matched them are not fetched again by it; queue them with frontier seed --refetch"
 	set := func(crawl string) string {
 		t.Helper()
 		code, out, errs := d.run("set", "--recrawl", "/=24h", "--crawl", crawl)
@@ -23,7 +23,7 @@ func TestSetRecrawlSaysWhatItDoesNotReach(t *testing.T) {
 	}
 	d.ok("create --shards 1 --plan-urls 10k --crawl fresh")
 	d.ok("seed --seed http://a.example/1 --crawl fresh", "admitted 1")
-	if errs := set("fresh"); strings.Contains(errs, "frontier seed --again") {
+	if errs := set("fresh"); strings.Contains(errs, "frontier seed --refetch") {
 		t.Errorf("nothing was fetched: %s", errs)
 	}
 	d.ok("create --shards 1 --plan-urls 10k --crawl old")
@@ -37,5 +37,5 @@ func TestSetRecrawlSaysWhatItDoesNotReach(t *testing.T) {
 	if errs := set("old"); !strings.Contains(errs, warning) || !strings.Contains(errs, "pages=2") {
 		t.Errorf("no warning of two pages: %s", errs)
 	}
-	d.ok("seed --again --seed "+visit.Items[0].URL+" --crawl old", "admitted 1")
+	d.ok("seed --refetch --seed "+visit.Items[0].URL+" --crawl old", "admitted 1")
 }

@@ -133,7 +133,7 @@ func TestDroppedAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.ok("dead drop --yes --state "+dir, "dropped 1")
-	d.ok("stats --state "+dir, "dead 1, 0 revived, 1 dropped")
+	d.ok("stats --state "+dir, "dead 1, 0 retried, 1 dropped")
 }
 
 // TestNewDirectoryIsTold: a name of a directory that was mistyped shows.

@@ -111,7 +111,7 @@ func showReport(w io.Writer, r *frontier.Report) {
 	row(w, "queued", t.Queued)
 	row(w, "waiting", fmt.Sprintf("%d for a retry", t.Waiting))
 	if len(r.Settings.RecrawlInterval) > 0 || t.Recrawls > 0 {
-		row(w, "again", fmt.Sprintf("%s to be fetched again; %d were so far", boot.Number(t.Recrawls, "URL"), t.Recrawled))
+		row(w, "recrawls", fmt.Sprintf("%s to recrawl; %d were recrawled so far", boot.Number(t.Recrawls, "URL"), t.Recrawled))
 	}
 	if t.Forgone > 0 {
 		row(w, "forgone", boot.Number(t.Forgone, "URL")+" not fetched again, for their sites have too many that are")
@@ -139,7 +139,7 @@ func showReport(w io.Writer, r *frontier.Report) {
 		row(w, "feed", fmt.Sprintf("%d elements wait", r.Feed))
 	}
 	row(w, "retried", fmt.Sprintf("%d fetches, %d URLs came back from lost fetchers", t.Retried, t.Lost))
-	row(w, "dead", fmt.Sprintf("%d, %d revived, %d dropped", t.Dead, t.RetriedDead, t.Dropped+t.Forgotten))
+	row(w, "dead", fmt.Sprintf("%d, %d retried, %d dropped", t.Dead, t.RetriedDead, t.Dropped+t.Forgotten))
 	for _, cause := range slices.Sorted(maps.Keys(r.Dead)) {
 		row(w, "  "+cause, r.Dead[cause])
 	}

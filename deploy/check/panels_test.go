@@ -29,7 +29,7 @@ var boards = []board{
 			{"queued", `sum(max by (shard) (seine_frontier_queued_urls{$c}))`},
 			{"waiting for a retry", `sum(max by (shard) (seine_frontier_waiting_urls{$c}))`},
 			{"leased", `sum(max by (shard) (seine_frontier_open_urls{$c}))`},
-			{"to be fetched again", `sum(max by (shard) (seine_frontier_again_urls{$c}))`}}},
+			{"to be fetched again", `sum(max by (shard) (seine_frontier_recrawl_urls{$c}))`}}},
 		{title: "URLs so far", unit: "short", targets: []target{
 			{"known", `sum(max by (shard) (seine_frontier_known_urls{$c}))`},
 			{"done", `sum(max by (shard) (seine_frontier_done_urls{$c}))`},
@@ -113,7 +113,7 @@ var boards = []board{
 		{title: "Sites with work", unit: "short", targets: []target{
 			{"ready", `sum(max by (shard) (seine_frontier_ready_sites{$c}))`},
 			{"leased", `sum(max by (shard) (seine_frontier_leased_sites{$c}))`},
-			{"paused", `sum(max by (shard) (seine_frontier_held_sites{$c}))`}}},
+			{"paused", `sum(max by (shard) (seine_frontier_paused_ready_sites{$c}))`}}},
 		{title: "Visits", unit: "short", targets: []target{
 			{"all", `sum(seine_crawl_visits_active{$c})`},
 			{"that wait for their site's delay", `sum(seine_crawl_visits_delayed{$c})`}}},

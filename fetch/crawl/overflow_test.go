@@ -228,7 +228,7 @@ func TestOverflowFeed(t *testing.T) {
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(s.lines[0], `"again":true,"meta":{"k":"v"}}`) {
+	if !strings.Contains(s.lines[0], `"refetch":true,"meta":{"k":"v"}}`) {
 		t.Error(s.lines[0])
 	}
 }

@@ -71,7 +71,7 @@ func (w *asking) explainKnown(s *frontier.Settings) {
 		return
 	}
 	if d := w.state.Dropped; d != nil {
-		w.conclude(StateDropped, fmt.Sprintf("fetched, or dropped: it is known and nowhere, and `frontier %s` dropped URLs of %s, last at %s; frontier seed --again queues it", d.By, w.a.Site, d.Since.Format(time.RFC3339)))
+		w.conclude(StateDropped, fmt.Sprintf("fetched, or dropped: it is known and nowhere, and `frontier %s` dropped URLs of %s, last at %s; frontier seed --refetch queues it", d.By, w.a.Site, d.Since.Format(time.RFC3339)))
 		w.note("records say whether it was fetched")
 		return
 	}
@@ -79,7 +79,7 @@ func (w *asking) explainKnown(s *frontier.Settings) {
 	if again, err := frontier.Recrawler(s.RecrawlInterval); err == nil && again != nil {
 		switch r, ok := again(w.url.Fetch()); {
 		case ok && w.state.Recrawls == 0 && w.state.Place != frontier.PlaceLeased:
-			why += "; --recrawl matches it, but nothing of its site waits to be fetched again: it was fetched before that rule. frontier seed --again queues it"
+			why += "; --recrawl matches it, but nothing of its site waits to be fetched again: it was fetched before that rule. frontier seed --refetch queues it"
 		case ok && w.state.Place == frontier.PlaceReady:
 			why += fmt.Sprintf("; by --recrawl it is fetched again when its interval of %v is over, and its site is due in %v at the earliest", r, Span(max(0, w.state.Due)))
 		case ok:

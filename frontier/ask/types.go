@@ -64,17 +64,17 @@ type Links struct {
 
 // Seeds is what became of the seeds.
 type Seeds struct {
-	Total    int64   `json:"total"` // that were settled, each as often as it was
-	Outcomes []Count `json:"fates"` // by status or cause
-	List     []Seed  `json:"list"`  // the first of each shard; those with no page first
-	Left     int64   `json:"left"`  // of List, that are not settled yet
-	Whole    bool    `json:"whole"` // List has all of them
+	Total    int64   `json:"total"`    // that were settled, each as often as it was
+	Outcomes []Count `json:"outcomes"` // by status or cause
+	List     []Seed  `json:"list"`     // the first of each shard; those with no page first
+	Left     int64   `json:"left"`     // of List, that are not settled yet
+	Whole    bool    `json:"whole"`    // List has all of them
 }
 
 // Seed is what became of one seed.
 type Seed struct {
-	URL     string `json:"url"`  // without credentials
-	Outcome string `json:"fate"` // a status or a cause; of one that is not settled what it waits for
+	URL     string `json:"url"`     // without credentials
+	Outcome string `json:"outcome"` // a status or a cause; of one that is not settled what it waits for
 }
 
 // Top is one of the first of a list. Its count is short by at most Short.

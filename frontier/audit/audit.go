@@ -352,8 +352,8 @@ func (c *checker) pages(ctx context.Context, head, tail []any, each func(page []
 // counters are what the sums of a shard are made of, and what rises whenever a
 // URL moves; a repair expects each as it was read, so nothing that moves a URL
 // can come in between.
-var counters = [...]string{"visits", "queued", "waiting", "open", "known", "revived", "done", "dead", "merged", "blocked",
-	"missing", "dropped", "forgotten", "calls", "admits", "retried", "lost", "again", "renewed", "forgone", "unasked"}
+var counters = [...]string{"visits", "queued", "waiting", "open", "known", "retried_dead", "done", "dead", "merged", "blocked",
+	"missing", "dropped", "forgotten", "calls", "admits", "retried", "lost", "recrawls", "recrawled", "forgone", "unasked"}
 
 // stats is the hash of counters as it is stored.
 func (c *checker) stats(ctx context.Context) (map[string]string, error) {
@@ -382,7 +382,7 @@ func (c *checker) compare(before, after map[string]string) {
 			s[name], set[name] = to, to
 		}
 	}
-	for _, gauge := range []string{"queued", "waiting", "again", "open"} {
+	for _, gauge := range []string{"queued", "waiting", "recrawls", "open"} {
 		if n := c.report.Gauges[gauge]; s[gauge] != n {
 			c.report.fault(key, "%s is %d, there are %d", gauge, s[gauge], n)
 			change(gauge, n)
@@ -395,13 +395,13 @@ func (c *checker) compare(before, after map[string]string) {
 			change(name, n)
 		}
 	}
-	dead, letters := s["dead"]-s["dropped"]-s["revived"]-s["forgotten"], c.report.Gauges["dead"]
+	dead, letters := s["dead"]-s["dropped"]-s["retried_dead"]-s["forgotten"], c.report.Gauges["dead"]
 	if dead != letters {
 		c.report.fault(key, "counters make %d dead letters, there are %d", dead, letters)
 		change("dead", s["dead"]+max(0, letters-dead))
 		change("dropped", s["dropped"]+max(0, dead-letters))
 	}
-	came := s["known"] + s["revived"] + s["renewed"]
+	came := s["known"] + s["retried_dead"] + s["recrawled"]
 	went := s["done"] + s["dead"] + s["merged"] + s["blocked"] + s["missing"] + s["queued"] + s["waiting"] + s["open"]
 	if came != went {
 		c.report.fault(key, "%d URLs came, and %d are there or went", came, went)

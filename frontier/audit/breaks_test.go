@@ -46,8 +46,8 @@ var breaks = []struct {
 		"c.example is due at 1, before", "s:c.example: stands where"},
 	{"due long after its time", func(s *scene) { s.do("ZADD", s.keys.Ready(0), 99e12, "a.example") },
 		"long after its time", "s:a.example: stands where"},
-	{"not held though paused", func(s *scene) { s.do("DEL", s.keys.PausedReady()) },
-		"held: d.example does not stand", "s:d.example: stands where"},
+	{"paused but not in ready:paused", func(s *scene) { s.do("DEL", s.keys.PausedReady()) },
+		"ready:paused: d.example does not stand", "s:d.example: stands where"},
 	{"ready though paused", func(s *scene) { s.do("ZADD", s.keys.Ready(0), 1, "d.example") },
 		"ready:0: d.example stands there", "s:d.example: stands where"},
 	{"blocked with work", func(s *scene) {
@@ -91,7 +91,7 @@ var breaks = []struct {
 	{"to be fetched again and unreadable", func(s *scene) {
 		s.do("ZADD", s.keys.Recrawls("a.example"), 1, "bad")
 		s.do("HSET", s.keys.RecrawlEntries("a.example"), "bad", "bad")
-		s.do("HINCRBY", s.keys.Stats(), "again", 1)
+		s.do("HINCRBY", s.keys.Stats(), "recrawls", 1)
 	}, "e:a.example: an entry cannot be read", "is kept in"},
 	{"again of a wrong type", func(s *scene) { s.do("SET", s.keys.RecrawlEntries("a.example"), "x") },
 		"e:a.example: is of type string", "is kept as"},
@@ -131,7 +131,7 @@ func (s *scene) keepAgain(site string, i int) {
 	name := strconv.Itoa(i)
 	s.do("ZADD", s.keys.Recrawls(site), 1, name)
 	s.do("HSET", s.keys.RecrawlEntries(site), name, stored(site, i))
-	s.do("HINCRBY", s.keys.Stats(), "again", 1)
+	s.do("HINCRBY", s.keys.Stats(), "recrawls", 1)
 	s.left[candidate(site, i).URL] = true
 }
 

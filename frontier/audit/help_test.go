@@ -234,7 +234,7 @@ func (s *stand) dump() map[string]string {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			for _, name := range []string{"calls", "tick", "quiet", "turn"} {
+			for _, name := range []string{"calls", "tick", "quiet", "round"} {
 				if key == s.keys.Stats() || key == s.keys.Meta() {
 					delete(h, name)
 				}

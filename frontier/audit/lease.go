@@ -124,7 +124,7 @@ func (c *checker) tellOrphans(tokens []string) {
 	for _, token := range tokens {
 		key, site := c.keys.Visit(token), cmp.Or(c.holders[token], marked[redis.SuffixOf(token)])
 		if site == "" {
-			c.report.fault(key, "open without a lease, of a site that nothing names any more: queue what it holds with frontier seed --again, then delete the key")
+			c.report.fault(key, "open without a lease, of a site that nothing names any more: queue what it holds with frontier seed --refetch, then delete the key")
 			continue
 		}
 		c.report.fault(key, "open without a lease, of %s", site)

@@ -247,9 +247,9 @@ type strange struct{ key, kind string }
 // name; "" where any will do.
 func typeOf(part string) string {
 	switch part {
-	case "meta", "stats", "probes", "paused", "blocked", "s", "v", "r", "e", "sums", "seeds":
+	case "meta", "stats", "probes", "paused", "blocked", "s", "v", "r", "e", "counters", "seeds":
 		return "hash"
-	case "ready", "held", "leases", "w", "a", "top":
+	case "ready", "leases", "w", "a", "top":
 		return "zset"
 	case "q", "dead", "broken":
 		return "list"

@@ -180,7 +180,7 @@ func TestRepairTells(t *testing.T) {
 	s.do("ZREM", s.keys.Leases(), redis.MemberOf(v.Lease))
 	visit := s.keys.Visit(v.Token)
 	c := s.repair()
-	if text := strings.Join(c.Faults, "\n"); c.Faulted != 1 || !strings.HasPrefix(text, visit+": open without a lease") || !strings.Contains(text, "frontier seed --again") {
+	if text := strings.Join(c.Faults, "\n"); c.Faulted != 1 || !strings.HasPrefix(text, visit+": open without a lease") || !strings.Contains(text, "frontier seed --refetch") {
 		t.Error(text)
 	}
 	if n := s.number("HLEN", visit); n != 1 {

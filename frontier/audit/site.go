@@ -22,7 +22,7 @@ func (c *checker) checkSites(ctx context.Context) error {
 	err := c.look(ctx, slices.Sorted(maps.Keys(c.sites)), func(s *siteState) {
 		c.report.Gauges["queued"] += s.queued
 		c.report.Gauges["waiting"] += s.waiting
-		c.report.Gauges["again"] += s.again
+		c.report.Gauges["recrawls"] += s.again
 		if s.token != "" {
 			c.holders[s.token] = s.site
 		}

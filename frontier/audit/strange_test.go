@@ -13,7 +13,7 @@ import (
 func TestRepairTypes(t *testing.T) {
 	t.Parallel()
 	server := shardtest.One(t)
-	for _, name := range []string{"meta", "stats", "leases", "ready:0", "ready:2", "held", "s:a.example", "q:a.example:2", "q:b.example:1",
+	for _, name := range []string{"meta", "stats", "leases", "ready:0", "ready:2", "ready:paused", "s:a.example", "q:a.example:2", "q:b.example:1",
 		"w:a.example", "dead:http", "v:token", "robots:http://a.example", "probes", "filter:0"} {
 		t.Run(name, func(t *testing.T) {
 			server.Nodes[0].Do(t, "flushall")
@@ -24,7 +24,7 @@ func TestRepairTypes(t *testing.T) {
 			aside := strings.TrimSuffix(s.keys.Meta(), "meta") + "aside:" + name
 			s.do("DEL", key)
 			s.do("GEOADD", key, 1, 1, "x") // a zset
-			if strings.HasPrefix(name, "ready") || strings.HasPrefix(name, "w:") || name == "leases" || name == "held" {
+			if strings.HasPrefix(name, "ready") || strings.HasPrefix(name, "w:") || name == "leases" {
 				s.do("SET", key, "x")
 			}
 			c := s.check(true)

@@ -136,7 +136,7 @@ func (c *checker) listsOf(ctx context.Context, site string) error {
 func (c *checker) kept(ctx context.Context, site string, pairs []any) error {
 	key := c.keys.RecrawlEntries(site)
 	for ; len(pairs) >= 2; pairs = pairs[2:] {
-		at := misfit{key: key, kind: "again", site: site, raw: shard.Text(pairs[1]), index: shard.Text(pairs[0])}
+		at := misfit{key: key, kind: "recrawls", site: site, raw: shard.Text(pairs[1]), index: shard.Text(pairs[0])}
 		if _, err := c.entry(ctx, site, at); err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ type misfit struct {
 
 // beside is the other key that names the entry.
 func (m *misfit) beside(keys shard.Keys) string {
-	if m.kind == "again" {
+	if m.kind == "recrawls" {
 		return keys.Recrawls(m.site)
 	}
 	return m.key
@@ -241,7 +241,7 @@ func (c *checker) known(ctx context.Context, key, site, url string) error {
 		return nil
 	}
 	if own := c.f.Of(fp); own != c.k {
-		c.report.fault(key, "%s belongs to shard %d: queue it with frontier seed --again, then delete the key", frontier.HideCredentials(url), own)
+		c.report.fault(key, "%s belongs to shard %d: queue it with frontier seed --refetch, then delete the key", frontier.HideCredentials(url), own)
 		return nil
 	}
 	c.asked = append(c.asked, wanted{key, url, fp})

@@ -24,7 +24,7 @@ func sitePause(k *kit) {
 	k.advance(claimed)
 	k.notDue("a.example")
 	s := k.stats()
-	same(k, "held", s.PausedReady, 1)
+	same(k, "paused and ready", s.PausedReady, 1)
 	same(k, "ready", s.Ready, 0)
 	k.fill("a.example", "new", 0, 1)
 	k.notDue("a.example")
@@ -70,7 +70,7 @@ func siteBlock(k *kit) {
 	same(k, "leases", s.Leases, 0)
 	same(k, "open", s.Open, 0)
 	same(k, "ready", s.Ready, 0)
-	same(k, "held", s.PausedReady, 0)
+	same(k, "paused and ready", s.PausedReady, 0)
 	sameList(k, "outcomes", k.settle(v, &frontier.Release{}, all(v, frontier.Requeue)...), false, false, false)
 	sameList(k, "gone", k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{v.Lease}}).Gone, v.Lease)
 	sameList(k, "new", k.admit(k.url("a.example", "new")), frontier.Capped)
@@ -356,7 +356,7 @@ func crawlPages(k *kit) {
 	k.fill("a.example", "p", 1, 3)
 	k.finish(k.lend("a.example", 9)) // before anybody asked
 	g := hold(1, 0, 4, 10)
-	same(k, "held", g.Granted > 0 && g.Granted <= 4, true)
+	same(k, "granted", g.Granted > 0 && g.Granted <= 4, true)
 	same(k, "left", g.Left, 10-3-g.Granted)
 	seq := int64(1)
 	for ; g.Granted < 7; seq++ {

@@ -30,7 +30,7 @@ type Saved struct {
 	Contents int64 `json:"contents"` // of pages, each once
 	Queued   int64 `json:"queued"`
 	Waiting  int64 `json:"waiting"`
-	Recrawls int64 `json:"again"`
+	Recrawls int64 `json:"recrawls"`
 	Done     int64 `json:"done"`
 	Dead     int64 `json:"dead"`
 }

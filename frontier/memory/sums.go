@@ -131,7 +131,7 @@ func firstOf(list []frontier.TopSite) []frontier.TopSite {
 // Counters reads the counters of a shard. What a former process forgot of sites is not
 // among the first of them. Cost: O(sites).
 func (f *Frontier) Counters(ctx context.Context, k int) (*frontier.Counters, error) {
-	p, err := f.shard(ctx, k, "sums")
+	p, err := f.shard(ctx, k, "counters")
 	if err != nil {
 		return nil, err
 	}

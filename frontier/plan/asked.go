@@ -30,7 +30,7 @@ type Asked struct {
 	Sizes      []float64 `json:"-"`                  // pages of each site instead, in any order
 	Known      float64   `json:"known"`              // URLs in the end; 0: pages x links x new
 	Queued     float64   `json:"queued"`             // URLs at most; 0: what is known and not fetched, or a quarter of the pages
-	Again      float64   `json:"again"`              // URLs that wait to be fetched again, at most
+	Recrawls   float64   `json:"recrawls"`           // URLs that wait to be fetched again, at most
 	Links      float64   `json:"links_a_page"`       //
 	New        float64   `json:"new_share"`          // of the links
 	Own        float64   `json:"own_share"`          // of the links, that lead to their page's site
@@ -89,7 +89,7 @@ func (a *Asked) Validate() error {
 		v, min, max float64
 	}{
 		{"pages", a.Pages, 1, 1e15}, {"days", a.Days, 0, 1e5}, {"sites", a.Sites, 1, 1e12}, {"exponent", a.Exponent, 0, 10},
-		{"known", a.Known, 0, 1 << 50}, {"queued", a.Queued, 0, 1 << 50}, {"URLs to be fetched again", a.Again, 0, 1 << 50}, {"links", a.Links, 0, 1e6}, {"share of new links", a.New, 0, 1},
+		{"known", a.Known, 0, 1 << 50}, {"queued", a.Queued, 0, 1 << 50}, {"URLs to be fetched again", a.Recrawls, 0, 1 << 50}, {"links", a.Links, 0, 1e6}, {"share of new links", a.New, 0, 1},
 		{"share of own links", a.Own, 0, 1}, {"share of cached links", a.Cached, 0, 1}, {"bytes of a page", a.Page, 0, 1e12},
 		{"bytes on the wire", a.Wire, 0, 1e12}, {"share of TLS", a.TLS, 0, 1}, {"share of fresh connections", a.Fresh, 0, 1},
 		{"share of resumed sessions", a.Resumed, 0, 1}, {"share of retries", a.Retried, 0, 1}, {"latency", a.Latency, 0, 3600},

@@ -296,7 +296,7 @@ func (p *Plan) fetchers(c *costs, spread sizes) {
 	held, room := f.Workers*c.inFlight+f.Connections*c.idle+p.lent()/f.Count*c.lent, float64(garbage)
 	if a.Embedded {
 		room = embeddedGarbage
-		held += a.Queued*c.memEntry + a.Sites*c.memSite + a.Again*c.again + a.Pages*c.content
+		held += a.Queued*c.memEntry + a.Sites*c.memSite + a.Recrawls*c.again + a.Pages*c.content
 	}
 	if p.Bound == redisBound { // pages wait for it with all their links
 		held += min(max(openLeast, a.Memory/16), openMost)
@@ -321,8 +321,8 @@ func (p *Plan) redis(c *costs, spread sizes, page float64) error {
 		{"robots.txt rules", min(a.Sites, p.Peak*86400) * c.rule},
 		{"leases", p.lent() * c.lease},
 	}
-	if a.Again > 0 {
-		kinds = append(kinds, Part{"to be fetched again", a.Again * c.again})
+	if a.Recrawls > 0 {
+		kinds = append(kinds, Part{"to be fetched again", a.Recrawls * c.again})
 	}
 	if a.remembers() { // the filter of contents is made for as many pages as there are URLs
 		kinds = append(kinds, Part{"contents", a.Known * c.content})

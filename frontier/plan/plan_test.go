@@ -328,7 +328,7 @@ func TestAgain(t *testing.T) {
 	for _, embedded := range []bool{false, true} {
 		memory := func(again float64) float64 {
 			a := small()
-			a.Masters, a.Embedded, a.Again = 0, embedded, again
+			a.Masters, a.Embedded, a.Recrawls = 0, embedded, again
 			p, err := New(a, u)
 			if err != nil {
 				t.Fatal(err)

@@ -157,9 +157,9 @@ func newCosts(u *Units, a *Asked) (*costs, error) {
 	c.recordBytes = l.get("extract/sink/jsonl", "Record/"+a.Records, "file-B/record")
 	c.inFlight, c.idle = l.get("fetch", "InFlight", "B/request"), a.TLS*l.get("fetch", "IdleHosts/pool/https", "B/host")+(1-a.TLS)*l.get("fetch", "IdleHosts/pool/http", "B/host")
 	c.resident, c.lent = l.get("frontier/plan", "Resident", "B/fetcher"), l.get("fetch/crawl", "LentSite", "B/site")
-	if a.Again > 0 && a.Embedded {
+	if a.Recrawls > 0 && a.Embedded {
 		c.again = l.get("frontier/memory", "Again", "bytes/URL")
-	} else if a.Again > 0 {
+	} else if a.Recrawls > 0 {
 		c.again = l.get("frontier/redis", "AgainBytes", "bytes/URL")
 	}
 	if a.remembers() && a.Embedded {

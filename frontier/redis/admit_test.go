@@ -40,7 +40,7 @@ func TestAdmit(t *testing.T) {
 			{name: "better class moves the site", before: func() { s.admit(class(candidate(a, 9), 3)) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: "2"},
 			{name: "worse class does not", before: func() { s.admit(class(candidate(a, 9), 0)) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: "0"},
 			{name: "lent site stays out", before: func() { s.admit(candidate(a, 9)); s.lend(1) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: ""},
-			{name: "paused site is held", before: func() { s.alter(a, frontier.SiteChange{Paused: ptr(true)}) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: "held"},
+			{name: "paused site is held", before: func() { s.alter(a, frontier.SiteChange{Paused: ptr(true)}) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: "paused"},
 			{name: "blocked site", before: func() { s.alter(a, frontier.SiteChange{Blocked: ptr(true)}) }, batch: candidates(a, 0, 2), verdicts: "cc", repeated: "cc"},
 			{name: "own cap", before: func() { s.alter(a, frontier.SiteChange{Cap: ptr(int64(2))}) }, batch: candidates(a, 0, 3), verdicts: "aac", repeated: "ssc", queue: "0 1", where: "2"},
 			{name: "cap of the settings", before: func() { s.settings.Store(&frontier.Settings{MaxPerSite: 2}) }, batch: append(candidates(a, 0, 3), candidates(b, 0, 2)...), verdicts: "aacaa", repeated: "sscss", queue: "0 1", where: "2"},

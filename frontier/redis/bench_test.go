@@ -257,7 +257,7 @@ func BenchmarkAgainBytes(b *testing.B) {
 				s.settle(st)
 			}
 		}
-		if got := s.stat("again"); got != n {
+		if got := s.stat("recrawls"); got != n {
 			b.Fatalf("%d of %d wait", got, n)
 		}
 		b.ReportMetric(float64(s.used()-before)/n, "bytes/URL")

@@ -84,7 +84,7 @@ func ParseDeadLetter(raw, cause string) (frontier.DeadLetter, error) {
 // once, in steps of at most 100 letters: give many letters at once. When it
 // is broken off, the list is left in another order.
 func (f *Frontier) RetryDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.takeLetters(ctx, k, "revive", dead)
+	return f.takeLetters(ctx, k, "retry", dead)
 }
 
 // DropDead forgets dead letters and returns how many were still there. Its cost
@@ -97,7 +97,7 @@ func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLett
 func (f *Frontier) takeLetters(ctx context.Context, k int, how string, dead []frontier.DeadLetter) (int, error) {
 	byCause := make(map[string]map[string]int) // how often each letter is wanted
 	for _, d := range dead {
-		if _, err := ParseDeadLetter(d.Raw, d.Cause); err != nil && how == "revive" {
+		if _, err := ParseDeadLetter(d.Raw, d.Cause); err != nil && how == "retry" {
 			return 0, &shard.Error{Shard: k, Op: "dead letters", Err: fmt.Errorf("frontier: dead letter %q: %w", d.Raw, err)}
 		}
 		if byCause[d.Cause] == nil {
@@ -145,7 +145,7 @@ func (f *Frontier) passLetters(ctx context.Context, k int, cause, how string, wa
 			}
 			passed++
 		}
-		answer, err := f.Call(ctx, k, lettersScript, keys, args)
+		answer, err := f.Call(ctx, k, deadLettersScript, keys, args)
 		if err != nil {
 			return taken, err
 		}
@@ -165,7 +165,7 @@ func (f *Frontier) passLetters(ctx context.Context, k int, cause, how string, wa
 // takeLetter adds one letter that is taken to a call.
 func (f *Frontier) takeLetter(k int, cause, how, raw string, keys []string, args []any) ([]string, []any) {
 	letter, _ := ParseDeadLetter(raw, cause) // it was read before, and need not be read to be forgotten
-	if how == "revive" {
+	if how == "retry" {
 		keys = f.AppendSite(keys, k, letter.Site)
 	} else {
 		keys = append(keys, f.keys[k].Site(letter.Site))

@@ -109,7 +109,7 @@ func (e *feedElement) entry() string { return e.number + " " + e.text }
 // drain is DrainFeed under the lock.
 func (f *Frontier) drain(ctx context.Context, key string, admit func(context.Context, []frontier.FeedItem) ([]int, error)) (int, error) {
 	keys := []string{key, shard.FeedSeqKey(key), shard.FeedLateKey(key)}
-	reply, err := f.client.Run(ctx, noShard, peekScript, keys, feedBatch)
+	reply, err := f.client.Run(ctx, noShard, peekFeedScript, keys, feedBatch)
 	if err != nil {
 		return 0, feedError(key, err)
 	}
@@ -190,14 +190,14 @@ func (f *Frontier) take(ctx context.Context, keys []string, number string, eleme
 		}
 		switch {
 		case e.aside && e.late:
-			args = append(args, e.entry(), "again")
+			args = append(args, e.entry(), "retry")
 		case e.aside:
 			args = append(args, e.entry(), "gone")
 		case e.late:
 			args = append(args, e.entry(), "new")
 		}
 	}
-	took, err := f.client.Run(ctx, noShard, takeScript, keys, args...)
+	took, err := f.client.Run(ctx, noShard, takeFeedScript, keys, args...)
 	if err != nil {
 		return 0, feedError(keys[0], err)
 	}

@@ -37,7 +37,7 @@ func TestFeedElements(t *testing.T) {
 	push(t, f, "a:feed",
 		"http://one.example/x",
 		`{"url":"http://two.example/","priority":2,"depth":5,"meta":{"k": [1, 2]}}`,
-		`{"url":"http://three.example/","again":true}`,
+		`{"url":"http://three.example/","refetch":true}`,
 		"  http://four.example/#f \n",
 		"http://e.example/"+strings.Repeat("x", 8192), "http://usr:sesame@[bad/", `{"url":`, `{"url":"http://e.example/","priority":4}`, `{"url":"http://e.example/","depth":4294967295}`, `{"url":"ftp://e.example/"}`, `{"url":"http://e.example/","method":"POST"}`,
 		`{"url":"http://e.example/","meta":[1]}`, "", strings.Repeat("x", 256<<10+1),
@@ -138,7 +138,7 @@ func TestFeedElementsRefused(t *testing.T) {
 
 func TestFeedSurvivesItsDrainer(t *testing.T) {
 	f := create(t, connect(t), "a", 1)
-	again := `{"url":"http://one.example/","again":true}`
+	again := `{"url":"http://one.example/","refetch":true}`
 	push(t, f, "a:feed", again, again, "http://two.example/")
 	boom := errors.New("boom")
 	var first, second drained
@@ -307,7 +307,7 @@ func TestFeedOnACluster(t *testing.T) {
 func TestFeedLate(t *testing.T) {
 	f := create(t, connect(t), "a", 2)
 	for i := range 3 * feedBatch {
-		push(t, f, "a:feed", fmt.Sprintf(`{"url":"http://s%d.example/","again":true}`, i))
+		push(t, f, "a:feed", fmt.Sprintf(`{"url":"http://s%d.example/","refetch":true}`, i))
 	}
 	silent := true
 	ids, times := map[string]string{}, map[string]int{}

@@ -223,7 +223,7 @@ func (s *stand) stored(site string, class int) (list []string) {
 func (s *stand) where(site string) string {
 	s.t.Helper()
 	var in []string
-	for z, name := range map[int]string{3: "0", 4: "1", 5: "2", 6: "3", 7: "held"} {
+	for z, name := range map[int]string{3: "0", 4: "1", 5: "2", 6: "3", 7: "paused"} {
 		if s.do("ZSCORE", s.base[0][z], site) != nil {
 			in = append(in, name)
 		}

@@ -293,7 +293,7 @@ func (f *Frontier) Entries(ctx context.Context, k int, at frontier.EntryPlace, o
 	case frontier.InVisit:
 		key, kind = f.keys[k].Visit(at.Token), "visit"
 	}
-	raw, err := f.Call(ctx, k, standingScript, []string{key}, []any{kind, offset, last})
+	raw, err := f.Call(ctx, k, listEntriesScript, []string{key}, []any{kind, offset, last})
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func (f *Frontier) Entries(ctx context.Context, k int, at frontier.EntryPlace, o
 	for i := 0; i+1 < len(reply); i += 2 {
 		e, err := frontier.DecodeEntry(shard.Text(reply[i]), at.Site)
 		if err != nil {
-			return nil, &shard.Error{Shard: k, Op: "standing", Err: fmt.Errorf("frontier: %s in %s: %w", frontier.LogText(shard.Text(reply[i])), key, err)}
+			return nil, &shard.Error{Shard: k, Op: "listentries", Err: fmt.Errorf("frontier: %s in %s: %w", frontier.LogText(shard.Text(reply[i])), key, err)}
 		}
 		list = append(list, frontier.QueuedEntry{Entry: e, Left: time.Duration(shard.Int(reply[i+1])) * time.Millisecond})
 	}

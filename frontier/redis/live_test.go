@@ -168,7 +168,7 @@ func TestStats(t *testing.T) {
 	ctx := t.Context()
 	r := f.client.Redis()
 	r.HSet(ctx, f.keys[1].Stats(), "queued", 1, "waiting", 2, "open", 3, "admits", 4, "known", 5, "done", 6, "retried", 7,
-		"dead", 8, "lost", 9, "revived", 10, "dropped", 11, "turned", 12, "blocked", 13, "merged", 14, "missing", 15, "unasked", 3, "of tomorrow", 12)
+		"dead", 8, "lost", 9, "retried_dead", 10, "dropped", 11, "turned_away", 12, "blocked", 13, "merged", 14, "missing", 15, "unasked", 3, "of tomorrow", 12)
 	r.ZAdd(ctx, f.keys[1].Ready(0), zAt("x", 1))
 	r.ZAdd(ctx, f.keys[1].Ready(2), zAt("y", 1))
 	r.ZAdd(ctx, f.keys[1].PausedReady(), zAt("z", 1))

@@ -71,7 +71,7 @@ func (f *Frontier) LossOf(ctx context.Context, k int) string {
 	if err != nil {
 		master = "its master"
 	}
-	return fmt.Sprintf("%s lost the keys of shard %d, other shards have theirs; the way back: `frontier bloom load DIR --shard %d` if there is a dump, `frontier check --repair`, then `frontier seed --again --file EXPORT` or the seeds", master, k, k)
+	return fmt.Sprintf("%s lost the keys of shard %d, other shards have theirs; the way back: `frontier bloom load DIR --shard %d` if there is a dump, `frontier check --repair`, then `frontier seed --refetch --file EXPORT` or the seeds", master, k, k)
 }
 
 // lostRoot is the error of a crawl without a root: ErrLostShard where a shard still has

@@ -28,32 +28,32 @@ const readOnly = "#!lua flags=no-writes\n"
 // The scripts of a shard. What runs is the prelude and then the file; those that
 // look at memory have marks between.
 var (
-	admitScript       = script("admit", "", "tries", "marks", "filters", "bytes")
+	admitScript       = script("admit", "", "tries", "watermarks", "filters", "bytes")
 	rememberScript    = script("remember", "", "filters")
 	duplicatesScript  = script("duplicates", "", "filters")
 	tickScript        = script("tick", allowOOM)
 	visitScript       = script("visit", allowOOM, "tries", "choose")
-	settleScript      = script("settle", allowOOM, "tries", "sums", "release")
+	settleScript      = script("settle", allowOOM, "tries", "counters", "release")
 	renewScript       = script("renew", allowOOM, "tries")
 	reapScript        = script("reap", allowOOM, "tries")
-	lettersScript     = script("letters", allowOOM, "tries")
+	deadLettersScript = script("deadletters", allowOOM, "tries")
 	siteScript        = script("site", allowOOM, "tries")
 	reserveScript     = script("reserve", allowOOM, "tries")
 	noteScript        = script("note", "")
 	credentialsScript = script("credentials", "", "tries")
 	rulesScript       = script("rules", readOnly)
 	lookScript        = script("look", readOnly)
-	standingScript    = script("standing", readOnly)
+	listEntriesScript = script("listentries", readOnly)
 	setRulesScript    = script("setrules", "")
-	statsScript       = bare("stats", readOnly, "marks")
+	statsScript       = bare("stats", readOnly, "watermarks")
 )
 
 // The scripts of a crawl's other keys stand alone, and what tries them all.
 var (
-	liveScript    = bare("live", allowOOM)
-	membersScript = bare("members", readOnly)
-	peekScript    = bare("peek", allowOOM)
-	takeScript    = bare("take", allowOOM)
+	liveScript     = bare("live", allowOOM)
+	membersScript  = bare("members", readOnly)
+	peekFeedScript = bare("peekfeed", allowOOM)
+	takeFeedScript = bare("takefeed", allowOOM)
 
 	pagesScript  = bare("pages", allowOOM)
 	rebookScript = bare("rebook", allowOOM)

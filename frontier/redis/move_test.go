@@ -156,7 +156,7 @@ func TestScriptsWaitForMoves(t *testing.T) {
 	if err := settle(300 * time.Millisecond); err == nil || open() != 1 || s.stat("done") != 0 {
 		t.Errorf("while the slot moves: %v, %v open, want an error and 1", err, open())
 	}
-	untried := shard.JoinScript("settle", allowOOM, part("prelude"), part("sums"), part("release"),
+	untried := shard.JoinScript("settle", allowOOM, part("prelude"), part("counters"), part("release"),
 		shard.ScriptPart{File: "untried", Text: "local function try_all() end\nlocal function try_sums() end\n"}, part("settle"))
 	run := s.run
 	s.run = func(ctx context.Context, k int, _ *shard.Script, keys []string, args ...any) (any, error) {

@@ -253,7 +253,7 @@ func TestLettersInSteps(t *testing.T) {
 	s := one(t)
 	run := s.run
 	s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {
-		if script == lettersScript {
+		if script == deadLettersScript {
 			if _, err := run(ctx, k, script, keys, args...); err != nil {
 				return nil, err
 			}

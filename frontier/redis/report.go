@@ -245,7 +245,7 @@ func counterOf(s *frontier.ShardStats, name string) *int64 {
 		return &s.Queued
 	case "waiting":
 		return &s.Waiting
-	case "again":
+	case "recrawls":
 		return &s.Recrawls
 	case "open":
 		return &s.Open
@@ -263,13 +263,13 @@ func counterOf(s *frontier.ShardStats, name string) *int64 {
 		return &s.Unasked
 	case "lost":
 		return &s.Lost
-	case "revived":
+	case "retried_dead":
 		return &s.RetriedDead
 	case "dropped":
 		return &s.Dropped
 	case "forgotten":
 		return &s.Forgotten
-	case "turned":
+	case "turned_away":
 		return &s.TurnedAway
 	case "blocked":
 		return &s.Blocked
@@ -277,7 +277,7 @@ func counterOf(s *frontier.ShardStats, name string) *int64 {
 		return &s.Merged
 	case "missing":
 		return &s.Missing
-	case "renewed":
+	case "recrawled":
 		return &s.Recrawled
 	case "forgone":
 		return &s.Forgone

@@ -277,5 +277,5 @@ func further(t *testing.T, f *redis.Frontier, rdb *goredis.Client) {
 }
 
 // writers are the scripts that change keys.
-var writers = []string{"admit", "remember", "duplicates", "tick", "visit", "settle", "renew", "reap", "letters", "site",
-	"reserve", "note", "credentials", "setrules", "live", "peek", "take", "pages", "rebook", "swap", "mend", "evict"}
+var writers = []string{"admit", "remember", "duplicates", "tick", "visit", "settle", "renew", "reap", "deadletters", "site",
+	"reserve", "note", "credentials", "setrules", "live", "peekfeed", "takefeed", "pages", "rebook", "swap", "mend", "evict"}

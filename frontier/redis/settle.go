@@ -148,7 +148,7 @@ func (s *settling) appendOutcome(m []byte, site string, o *frontier.Outcome) []b
 		return msgp.AppendString(m, "done")
 	case frontier.Recrawl:
 		m = msgp.AppendArrayHeader(m, 4)
-		m = msgp.AppendString(m, "again")
+		m = msgp.AppendString(m, "recrawl")
 		m = msgp.AppendInt64(m, Milliseconds(o.NotBefore))
 		m = msgp.AppendStringFromBytes(m, o.Next.ID())
 		return msgp.AppendStringFromBytes(m, frontier.AppendEntry(nil, site, &o.Next.Entry))

@@ -287,15 +287,15 @@ func TestMaxAgain(t *testing.T) {
 		s.settle(st)
 	}
 	settle(s.lend(3))
-	for name, want := range map[string]int64{"again": 2, "forgone": 1, "done": 3} {
+	for name, want := range map[string]int64{"recrawls": 2, "forgone": 1, "done": 3} {
 		if got := s.stat(name); got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
 	}
 	s.pass(0, 2*time.Second)
 	settle(s.lend(3))
-	if s.stat("again") != 2 || s.stat("forgone") != 1 || s.stat("renewed") != 2 {
-		t.Errorf("the second time %d wait, %d do not", s.stat("again"), s.stat("forgone"))
+	if s.stat("recrawls") != 2 || s.stat("forgone") != 1 || s.stat("recrawled") != 2 {
+		t.Errorf("the second time %d wait, %d do not", s.stat("recrawls"), s.stat("forgone"))
 	}
 	s.sound(0)
 }

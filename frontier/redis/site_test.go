@@ -19,7 +19,7 @@ func TestPausedSite(t *testing.T) {
 		t.Error("paused and lent it stands in ", w)
 	}
 	s.settle(all(v, frontier.Done))
-	if w := s.where("a.example"); w != "held" {
+	if w := s.where("a.example"); w != "paused" {
 		t.Error("paused it stands in ", w)
 	}
 	s.sound(0)
@@ -51,11 +51,11 @@ func TestPausedSiteWithRetries(t *testing.T) {
 	s.alter("a.example", frontier.SiteChange{Override: ptr("{}")})
 	s.settle(all(s.lend(1), frontier.Retry))
 	s.alter("a.example", frontier.SiteChange{Paused: ptr(true)})
-	if w := s.where("a.example"); w != "held" {
+	if w := s.where("a.example"); w != "paused" {
 		t.Error("stands in ", w)
 	}
 	s.admit(candidate("a.example", 1))
-	if w := s.where("a.example"); w != "held" {
+	if w := s.where("a.example"); w != "paused" {
 		t.Error("with new work it stands in ", w)
 	}
 	s.sound(0)

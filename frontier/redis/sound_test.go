@@ -32,7 +32,7 @@ func (s *stand) dump(k int) map[string]string {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			for _, name := range []string{"calls", "tick", "quiet", "turn"} {
+			for _, name := range []string{"calls", "tick", "quiet", "round"} {
 				if key == s.keys[k].Stats() || key == s.keys[k].Meta() {
 					delete(h, name)
 				}

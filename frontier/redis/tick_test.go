@@ -45,7 +45,7 @@ func TestTickShares(t *testing.T) {
 				}
 			}
 			s.pass(0, time.Second)
-			s.do("HSET", s.keys[0].Meta(), "turn", c.turn)
+			s.do("HSET", s.keys[0].Meta(), "round", c.turn)
 			if got := due(s.tick(frontier.TickRequest{Want: c.want})); got != c.due {
 				t.Errorf("due %s\nwant %s", got, c.due)
 			}

@@ -31,7 +31,7 @@ func (d *driver) repeat(ctx context.Context, k int, s *shard.Script, keys []stri
 			time.Sleep(time.Duration(rand.Int64N(int64(2 * d.lease)))) // the copy is on its way
 			d.world.RLock()
 			defer d.world.RUnlock()
-			if s == lettersScript && ctx.Err() != nil {
+			if s == deadLettersScript && ctx.Err() != nil {
 				return // what died again meanwhile would come back to nobody
 			}
 			run := d.run

@@ -36,13 +36,13 @@ func TestVisit(t *testing.T) {
 		{"best class first", func() { s.admit(class(candidate(a, 7), 3), candidate(a, 1), class(candidate(a, 5), 0)) }, frontier.VisitLimits{URLs: 2}, "5 1", ""},
 		{"every eighth visit starts with the last class", func() {
 			s.admit(append(candidates(a, 0, 3), class(candidate(a, 9), 3))...)
-			s.do("HSET", s.keys[0].Site(a), "turn", 7)
+			s.do("HSET", s.keys[0].Site(a), "round", 7)
 		}, frontier.VisitLimits{URLs: 2}, "9 0", "1 2"},
 		{"and takes an eighth of it", func() {
 			for i := range 5 {
 				s.admit(candidate(a, i), class(candidate(a, 10+i), 3))
 			}
-			s.do("HSET", s.keys[0].Site(a), "turn", 7)
+			s.do("HSET", s.keys[0].Site(a), "round", 7)
 		}, frontier.VisitLimits{URLs: 16}, "10 11 0 1 2 3 4 12 13 14", ""},
 		{"span at the usual delay", func() { s.admit(candidates(a, 0, 9)...) }, frontier.VisitLimits{URLs: 8, Span: 3 * time.Second, Delay: time.Second}, "0 1 2", "3 4 5 6 7 8"},
 		{"span at the site's delay", func() {

@@ -46,10 +46,10 @@ var Table = []Row{
 	{"seine_crawl_handler_oldest_seconds", gauge, nil, "How long the one that began first has been running."},
 
 	{"seine_frontier_ready_sites", gauge, byShard, "Sites with work that are not leased."},
-	{"seine_frontier_held_sites", gauge, byShard, "Paused sites with work."},
+	{"seine_frontier_paused_ready_sites", gauge, byShard, "Paused sites with work."},
 	{"seine_frontier_leased_sites", gauge, byShard, "Sites that are leased."},
 	{"seine_frontier_queued_urls", gauge, byShard, "URLs in queues."},
-	{"seine_frontier_again_urls", gauge, byShard, "URLs that wait to be fetched again."},
+	{"seine_frontier_recrawl_urls", gauge, byShard, "URLs that wait to be fetched again."},
 	{"seine_frontier_waiting_urls", gauge, byShard, "URLs that wait for a retry."},
 	{"seine_frontier_open_urls", gauge, byShard, "URLs that are leased."},
 	{"seine_frontier_known_urls", gauge, byShard, "URLs admitted so far."},

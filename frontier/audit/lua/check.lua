@@ -5,7 +5,7 @@
 -- ARGV[2..]   the sites
 -- Reply       {server ms, whether rules of sites bind, per site: {clock, token,
 --             paused, blocked, lengths of q 0 to 3, w and a, the first time in w and
---             a, scores in ready:0 to ready:3 and held, deadline of its token, cap,
+--             a, scores in ready:0 to ready:3 and ready:paused, deadline of its token, cap,
 --             length of e}}; '' = none
 -- Cost        O(sites)
 -- Repeat      reads only
@@ -15,16 +15,16 @@ local block = 10
 for a = FIRST_SITE, #ARGV do
   local site = ARGV[a]
   local s = call('HMGET', KEYS[block], 'clock', 'token', 'paused', 'blocked', 'cap')
-  local clock, token, held, blocked, cap = s[1], s[2], s[3], s[4], s[5]
+  local clock, token, is_paused, blocked, cap = s[1], s[2], s[3], s[4], s[5]
 
-  local state = {clock or '', token or '', held or '', blocked or ''}
+  local state = {clock or '', token or '', is_paused or '', blocked or ''}
   for p = 0, 3 do state[#state + 1] = call('LLEN', KEYS[block + QUEUE + p]) end
-  for w = RETRIES, AGAIN do state[#state + 1] = call('ZCARD', KEYS[block + w]) end
-  for w = RETRIES, AGAIN do state[#state + 1] = call('ZRANGE', KEYS[block + w], 0, 0, 'WITHSCORES')[2] or '' end
-  for z = READY, HELD do state[#state + 1] = call('ZSCORE', KEYS[z], site) or '' end
+  for w = RETRIES, RECRAWLS do state[#state + 1] = call('ZCARD', KEYS[block + w]) end
+  for w = RETRIES, RECRAWLS do state[#state + 1] = call('ZRANGE', KEYS[block + w], 0, 0, 'WITHSCORES')[2] or '' end
+  for z = READY, PAUSED do state[#state + 1] = call('ZSCORE', KEYS[z], site) or '' end
   state[#state + 1] = token and call('ZSCORE', LEASES, token .. ' ' .. site) or ''
   state[#state + 1] = cap or ''
-  state[#state + 1] = call('HLEN', KEYS[block + KEPT])
+  state[#state + 1] = call('HLEN', KEYS[block + ENTRIES])
 
   reply[#reply + 1] = state
   block = block + 8

@@ -1,4 +1,4 @@
--- leases: reads what belongs to some leases at one moment.
+-- leases: reads the state of some leases at one moment.
 -- KEYS[1..9]  as in the prelude
 -- KEYS[10..]  per lease 2: s of its site, v of its token
 -- ARGV[1]     epoch

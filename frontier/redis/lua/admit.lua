@@ -5,9 +5,9 @@
 --              of its site, then per run q of its class
 -- ARGV[1]      epoch
 -- ARGV[2]      RPUSH (breadth) or LPUSH (depth)
--- ARGV[3]      entries that a list may hold
--- ARGV[4..6]   the memory marks, as in marks.lua
--- ARGV[7..8]   keys of a filter and URLs that the last may hold, as in filters.lua;
+-- ARGV[3]      entries that a list may have
+-- ARGV[4..6]   the memory watermarks, as in watermarks.lua
+-- ARGV[7..8]   keys of a filter and URLs that the last may have, as in filters.lua;
 --              -1: what does not fit is full
 -- ARGV[9..11]  how many filters, runs, candidates
 -- ARGV[12]     1: the settings cap some of the sites; else 0
@@ -15,13 +15,13 @@
 -- ARGV[14..]   per run: its site; then how many candidates; then, if there are
 --              several filters, which, 1 the first; then, if ARGV[12], URLs that its
 --              site may have, 0 = any. Per candidate: the 16 bytes that must be new;
---              then its entry; then, if any is wanted again, its plain fingerprint, or ''
--- Reply        a letter a candidate: a admitted, s seen, c capped, t turned away by
---              the marks, f full; or as filters.lua says
+--              then its entry; then, if any is a refetch, its plain fingerprint, or ''
+-- Reply        a verdict code a candidate: a admitted, s seen, c capped, t turned away
+--              by the cutoff, f full; or as filters.lua says
 -- Cost         O(candidates) probes and pushes, O(log sites) per list that was empty
 -- Repeat       what was admitted is seen; what was turned away counts once more
 local push, most = ARGV[2], tonumber(ARGV[3])
-local low, high, elsewhere = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local low, high, others_longest = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local each, most_known = tonumber(ARGV[7]), tonumber(ARGV[8])
 local filters, runs, n, capped = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12] == '1'
 local unfit = undeclared(tonumber(keys) or 1, each, filters)
@@ -45,11 +45,11 @@ for r = 1, runs do
   for i = last[r - 1] + 1, last[r] do list[#list + 1] = i end
 end
 
--- What binds: caps and blocks of sites; the bounds of lists, if any was near; the marks.
+-- What can refuse: caps and blocks of sites; the bounds of lists, if any was near; the cutoff.
 local binding = ruled or capped
-local memory = high > 0 and weigh(low, high, elsewhere)
-local bar = memory and memory.bar or math.huge
-local bounded = bar < math.huge or heavy or (tonumber(call('HGET', STATS, 'queued')) or 0) + n > most
+local memory = high > 0 and read_memory(low, high, others_longest)
+local cutoff = memory and memory.cutoff or math.huge
+local bounded = cutoff < math.huge or heavy or (tonumber(call('HGET', STATS, 'queued')) or 0) + n > most
 
 -- site_of is what is kept of the site of a run, read once.
 local sites = {}
@@ -57,23 +57,23 @@ local function site_of(r)
   local key = KEYS[S + r]
   if sites[key] then return sites[key] end
   local s = call('HMGET', key, 'clock', 'token', 'paused', 'blocked', 'cap', 'n', 'auth')
-  local clock, token, held, blocked, cap, admitted = s[1], s[2], s[3], s[4], tonumber(s[5]), tonumber(s[6]) or 0
-  local site = {clock = tonumber(clock) or 0, token = token, held = held, auth = s[7]}
+  local clock, token, is_paused, blocked, cap, admitted = s[1], s[2], s[3], s[4], tonumber(s[5]), tonumber(s[6]) or 0
+  local site = {clock = tonumber(clock) or 0, token = token, is_paused = is_paused, auth = s[7]}
   site.cap = cap or capped and tonumber(ARGV[CAP + r]) or 0
   site.left = blocked and 0 or site.cap > 0 and site.cap - admitted or math.huge
   sites[key] = site
   return site
 end
 
--- refused is the letter of what binds one more candidate of a run, nil if it fits.
-local lengths, letters = {}, {} -- of lists, by key; of candidates
-local function refused(r)
+-- refusal is the verdict code of what refuses one more candidate of a run, nil if it fits.
+local lengths, verdicts = {}, {} -- by key of the list; by candidate
+local function refusal(r)
   local key, site = KEYS[Q + r], binding and site_of(r)
   local length = lengths[key] or bounded and length_of(key, KEYS[S + r], ARGV[ENTRY + last[r]], most) or 0
   lengths[key] = length
   if site and site.left <= 0 or length >= most then return 'c' end
-  if length >= bar then
-    tally('turned', 1)
+  if length >= cutoff then
+    add_stat('turned_away', 1)
     return 't'
   end
   if site then site.left = site.left - 1 end
@@ -82,18 +82,18 @@ end
 
 -- Which are known, and which of the others fit.
 for f, list in ipairs(members) do
-  known(list, LAST_OF + each * (f - 1) + 1, each, letters, NEW)
+  known(list, LAST_OF + each * (f - 1) + 1, each, verdicts, NEW)
 end
 if binding or bounded then
   for r = 1, runs do
-    for i = last[r - 1] + 1, last[r] do letters[i] = letters[i] or refused(r) end
+    for i = last[r - 1] + 1, last[r] do verdicts[i] = verdicts[i] or refusal(r) end
   end
 end
 
 -- What each filter gets: no key of it larger than can be moved.
 local news, adds, crowded = {}, {}, {}
 for f, list in ipairs(members) do
-  news[f], adds[f] = fresh(list, letters, NEW, PLAIN)
+  news[f], adds[f] = fresh(list, verdicts, NEW, PLAIN)
   crowded[f] = news[f][1] and not fits(KEYS[LAST_OF + each * f], #adds[f], most_known)
   if crowded[f] and most_known >= 0 then return redis.error_reply('GROW the filters') end
 end
@@ -107,7 +107,7 @@ for f, new in ipairs(news) do
     added = redis.pcall('BF.INSERT', KEYS[LAST_OF + each * f], 'NOCREATE', 'ITEMS', unpack(adds[f]))
     if is_refused(added) then return added end
   end
-  for x, i in ipairs(new) do letters[i] = type(added[x]) == 'number' and 'a' or 'f' end
+  for x, i in ipairs(new) do verdicts[i] = type(added[x]) == 'number' and 'a' or 'f' end
 end
 
 -- Queue what was admitted: each list at once, though it may have several runs.
@@ -115,7 +115,7 @@ local additions, run_of = {}, {} -- by key of the list
 for r = 1, runs do
   local key = KEYS[Q + r]
   for i = last[r - 1] + 1, last[r] do
-    if letters[i] == 'a' then
+    if verdicts[i] == 'a' then
       local entries = additions[key] or {}
       entries[#entries + 1] = ARGV[ENTRY + i]
       additions[key], run_of[key] = entries, r
@@ -126,24 +126,24 @@ for key, entries in pairs(additions) do
   local r, added = run_of[key], #entries
   local length = call(push, key, unpack(entries))
   if memory then lengths[key] = length end
-  if length >= LONG then weigh_list(KEYS[S + r], key, length, entries) end
+  if length >= LONG then measure_list(KEYS[S + r], key, length, entries) end
   if length == added or binding then
     local site = site_of(r)
-    if length == added then rise(class(entries[1]), ARGV[SITE + r], site.clock, site.token, site.held) end
+    if length == added then promote_site(class(entries[1]), ARGV[SITE + r], site.clock, site.token, site.is_paused) end
     if length == added and site.auth then call('PERSIST', KEYS[S + r]) end -- it has work
     if site.cap > 0 then
       call('HINCRBY', KEYS[S + r], 'n', added)
       call('PERSIST', KEYS[S + r])
     end
   end
-  tally('queued', added)
-  tally('known', added)
+  add_stat('queued', added)
+  add_stat('known', added)
 end
 
 if not full then
-  tally('admits', changes.known and 1 or 0)
-  tally('calls', 1)
-  count()
-  if memory then remember(memory, lengths, NOW) end
+  add_stat('admits', stat_changes.known and 1 or 0)
+  add_stat('calls', 1)
+  write_stats()
+  if memory then keep_watermark(memory, lengths, NOW) end
 end
-return table.concat(letters)
+return table.concat(verdicts)

@@ -1,8 +1,8 @@
 -- bytes: how many bytes of the server long queues take. MIGRATE moves a key at
 -- once, and both servers stand still meanwhile: what takes too many gets no more.
 -- KEYS[1]   meta: heavy, 1 since a queue was full
--- KEYS[+]   where the script says: the queue, and the s of its site: bytes:P, of the
---           queue of class P, 'bytes length': when it had that length it took that or less
+-- KEYS[+]   where the script says: the queue, and the s of its site. Its field bytes:P is
+--           'bytes length': with that length the queue of class P took that or less
 -- ARGV[13]  bytes that a queue may take, compressed as the server keeps it
 -- Reply     none of its own
 -- Cost      O(1); O(bytes / 8 KB) where it is measured: when first met, and ever more
@@ -26,8 +26,8 @@ local function length_of(key, site_key, entry, most)
   return bytes and bytes >= MOST_BYTES and length >= at * 63 / 64 and most or length
 end
 
--- weigh_list takes in what a long queue takes after a push that made it so long.
-local function weigh_list(site_key, key, length, entries)
+-- measure_list keeps what a long queue takes after a push that made it so long.
+local function measure_list(site_key, key, length, entries)
   local p = class(entries[1])
   local bytes, at = known_bytes(site_key, p)
   if bytes then
@@ -37,7 +37,7 @@ local function weigh_list(site_key, key, length, entries)
   -- Not met yet since it is long, or others pushed too, or it may be full.
   if not bytes or length < LONG + 1000 or length > at + #entries + 1000 or bytes >= MOST_BYTES then
     local used = redis.pcall('MEMORY', 'USAGE', key, 'SAMPLES', 0)
-    bytes = type(used) == 'number' and used or 0 -- asking is forbidden
+    bytes = type(used) == 'number' and used or 0 -- MEMORY is forbidden
     if bytes >= MOST_BYTES * 63 / 64 then
       bytes = MOST_BYTES
       redis.call('HSET', KEYS[1], 'heavy', 1)

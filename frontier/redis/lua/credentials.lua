@@ -4,8 +4,8 @@
 -- ARGV[1]      epoch
 -- ARGV[2]      origins that a site may have
 -- ARGV[3]      the origin: scheme, host and port
--- ARGV[4]      user name and password, as a URL holds them
--- Reply        1 kept, 0 its site has those of other origins, as many as it may
+-- ARGV[4]      user name and password, as in a URL
+-- Reply        1 kept, 0 refused: the site has those of ARGV[2] other origins
 -- Cost         O(origins of the site)
 -- Repeat       sets again
 local most, origin, credentials = tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -26,5 +26,5 @@ lines[n + 1] = origin .. ' ' .. credentials .. '\n'
 
 try_site()
 call('HSET', SITE, 'auth', table.concat(lines))
-expire(BLOCK, clock)
+expire_site(BLOCK, clock)
 return 1

@@ -1,12 +1,12 @@
--- filters: how filters are asked and added to. All filters of a shard have the
+-- filters: how scripts read filters and add to them. All filters of a shard have the
 -- same number of keys, for a key must stay small enough to move: the last takes
--- what is new, and what any of them holds is known.
--- KEYS[1]  meta: keys, how many keys each filter of URLs has, 1 when it does not say;
+-- what is new, and what any of them has is known.
+-- KEYS[1]  meta: keys, how many keys each filter of URLs has, 1 when absent;
 --          contents, the same of that of contents, 0
 -- KEYS[+]  where the script says: the filters, all keys of each in turn
 -- ARGV[1]  epoch
 -- ARGV[+]  where the script says: how many keys of each filter are declared; URLs
---          that its last key may hold, 0 = those that it has room for
+--          that its last key may have, 0 = those that it has room for
 -- Reply    error KEYS and how many there are, if others are declared; LOST and which
 --          of the declared is missing; GROW if what is new does not fit in the last key
 --          of a filter
@@ -24,16 +24,16 @@ local function undeclared(there, each, filters)
   end
 end
 
--- known gives the letter s to those of a list of candidates that a filter holds.
+-- known gives the verdict s to those of a list of candidates that a filter has.
 -- first is its first key of so many.
-local function known(list, first, each, letters, NEW)
+local function known(list, first, each, verdicts, NEW)
   local asked, last = list, first + each - 1
   for k = first, last do
     local prints, rest = {}, {}
     for x, i in ipairs(asked) do prints[x] = ARGV[NEW + i] end
     for x, yes in ipairs(call('BF.MEXISTS', KEYS[k], unpack(prints))) do
       if yes == 1 then
-        letters[asked[x]] = 's'
+        verdicts[asked[x]] = 's'
       elseif k < last then
         rest[#rest + 1] = asked[x]
       end
@@ -43,12 +43,12 @@ local function known(list, first, each, letters, NEW)
   end
 end
 
--- fresh are the candidates of a list that have no letter, and the fingerprints that
--- make them known: what must be new of each, then what else.
-local function fresh(list, letters, NEW, PLAIN)
+-- fresh are the candidates of a list that have no verdict, and the fingerprints that
+-- make them known: what must be new of each, then the plain ones.
+local function fresh(list, verdicts, NEW, PLAIN)
   local new, prints = {}, {}
   for _, i in ipairs(list) do
-    if not letters[i] then
+    if not verdicts[i] then
       new[#new + 1] = i
       prints[#prints + 1] = ARGV[NEW + i]
     end
@@ -61,7 +61,7 @@ local function fresh(list, letters, NEW, PLAIN)
 end
 
 -- fits says whether so many more fit in a key. A key has room for more than it
--- holds without growing; it may grow until it holds most.
+-- has without growing; it may grow until it holds most.
 local function fits(key, more, most)
   local items = call('BF.CARD', key)
   if items + more <= most then return true end

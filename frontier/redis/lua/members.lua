@@ -1,13 +1,12 @@
--- members: shows the programs at work on a crawl, or those that vanished, a page of
--- them at a time.
+-- members: reads the programs at work on a crawl, or those that vanished, page by page.
 -- KEYS[1]  live, a zset of ids by deadline
 -- KEYS[2]  what is known of each, a hash
 -- KEYS[3]  those that vanished, as KEYS[1]
 -- ARGV[1]  place of the first, from 0
 -- ARGV[2]  how many at most
--- ARGV[3]  all, or seeding: only those that seed; or, of those that vanished, over: who
---          stands in KEYS[1] yet, or gone
--- Reply    programs looked at; then per program 3: id, ms until its deadline, what is
+-- ARGV[3]  all; seeding: only those that seed; or of those that vanished, over: those
+--          still in KEYS[1]; gone: those in KEYS[3]
+-- Reply    programs read; then per program 3: id, ms until its deadline, what is
 --          known of it
 -- Cost     O(programs of the page)
 -- Repeat   reads only

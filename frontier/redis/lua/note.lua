@@ -1,6 +1,6 @@
--- note: puts seeds that were admitted on the list of those whose fate is told.
+-- note: puts admitted seeds on the list of seeds whose outcome reports name.
 -- KEYS[1..9]   as in the prelude
--- KEYS[10]     what became of seeds, a hash, as in sums
+-- KEYS[10]     outcomes of seeds, a hash, as in counters
 -- ARGV[1]      epoch
 -- ARGV[2]      how many seeds the list may have
 -- ARGV[3..]    their URLs, without credentials

@@ -1,16 +1,17 @@
 -- pages: hands out the page limit of a crawl, in pieces.
--- KEYS[1]  the books, a hash: taken, the pages of the limit that were given out;
---          per fetcher held:ID, of these, settled:ID, of its own, and seq:ID
+-- KEYS[1]  the books, a hash: taken, the pages of the limit that were granted; per
+--          fetcher granted:ID, its part of these; settled:ID, pages that it settled;
+--          and seq:ID
 -- KEYS[2]  live, as in live.lua
 -- ARGV[1]  the limit
 -- ARGV[2]  id of the fetcher
 -- ARGV[3]  number of its call: one that is not above its last is a late copy
 -- ARGV[4]  pages that it settled so far
--- ARGV[5]  pages that it would hold, the settled ones among them
--- ARGV[6]  where there are no books: pages that the crawl settled before; '' = not known
--- Reply    {pages that it holds, pages of the limit that nobody holds, pages taken,
---          1 if all that is held is settled or held by fetchers that are gone};
---          error UNSET when there are no books and ARGV[6] does not say how to begin
+-- ARGV[5]  pages that it wants granted in all, the settled ones among them
+-- ARGV[6]  where there are no books: pages that the crawl settled before; '' = unknown
+-- Reply    {pages granted to it, pages of the limit that are granted to nobody, pages
+--          taken, 1 if all granted pages are settled or granted to fetchers that are
+--          gone}; error UNSET when there are no books and ARGV[6] is ''
 -- Cost     O(1), and O(fetchers) when nothing is left or many are gone
 -- Repeat   a call that is not above the last changes nothing
 local call = redis.call
@@ -18,8 +19,8 @@ local BOOKS, LIVE = KEYS[1], KEYS[2]
 local limit, id, seq = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local settled, want, before = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 
-local b = call('HMGET', BOOKS, 'taken', 'held:' .. id, 'seq:' .. id)
-local taken, held, last = tonumber(b[1] or before), tonumber(b[2] or 0), tonumber(b[3] or 0)
+local b = call('HMGET', BOOKS, 'taken', 'granted:' .. id, 'seq:' .. id)
+local taken, granted, last = tonumber(b[1] or before), tonumber(b[2] or 0), tonumber(b[3] or 0)
 if not taken then return redis.error_reply('UNSET no pages are counted yet') end
 
 local mine = {} -- what this call writes, after all that it reads
@@ -27,15 +28,15 @@ if seq > last then
   -- A piece is at most half of what is left for each: all end at about the same time.
   local left = math.max(0, limit - taken)
   local piece = math.ceil(left / 2 / math.max(1, call('ZCARD', LIVE)))
-  local holds = math.max(settled, math.min(want, held + math.min(piece, left)))
+  local grants = math.max(settled, math.min(want, granted + math.min(piece, left)))
 
-  taken = taken - held + holds
-  held = holds
-  mine = {taken = taken, ['held:' .. id] = held, ['settled:' .. id] = settled, ['seq:' .. id] = seq}
+  taken = taken - granted + grants
+  granted = grants
+  mine = {taken = taken, ['granted:' .. id] = granted, ['settled:' .. id] = settled, ['seq:' .. id] = seq}
 end
 
--- What fetchers hold that are gone is told from what others will still use; those
--- that left nothing behind are forgotten when they are many.
+-- Whether pages of fetchers that work are open. Fetchers that are gone and left no
+-- open page are removed when they are many.
 local quiet, lapsed = 0, {}
 local many = call('HLEN', BOOKS) > 3000 + 6 * call('ZCARD', LIVE)
 if taken >= limit or many then
@@ -45,7 +46,7 @@ if taken >= limit or many then
 
   quiet = 1
   for name, pages in pairs(books) do
-    local who = string.match(name, '^held:(.*)$')
+    local who = string.match(name, '^granted:(.*)$')
     local open = who and tonumber(pages) > tonumber(books['settled:' .. who] or 0)
     local gone = who and not call('ZSCORE', LIVE, who)
     if open and not gone then quiet = 0 end
@@ -54,7 +55,7 @@ if taken >= limit or many then
 end
 call('HDEL', BOOKS, '') -- the right to it, before the first write
 if mine.taken then
-  call('HSET', BOOKS, 'taken', taken, 'held:' .. id, held, 'settled:' .. id, settled, 'seq:' .. id, seq)
+  call('HSET', BOOKS, 'taken', taken, 'granted:' .. id, granted, 'settled:' .. id, settled, 'seq:' .. id, seq)
 end
-for _, who in ipairs(lapsed) do call('HDEL', BOOKS, 'held:' .. who, 'settled:' .. who, 'seq:' .. who) end
-return {held, math.max(0, limit - taken), taken, quiet}
+for _, who in ipairs(lapsed) do call('HDEL', BOOKS, 'granted:' .. who, 'settled:' .. who, 'seq:' .. who) end
+return {granted, math.max(0, limit - taken), taken, quiet}

@@ -1,8 +1,8 @@
--- rebook: gives back the pages of the limit that fetchers took which are gone.
+-- rebook: frees the pages of the limit that were granted to fetchers that are gone.
 -- KEYS[1]  the books, as in pages.lua
 -- KEYS[2]  live, as in live.lua
--- ARGV[1]  pages taken, as pages.lua said before the shards were read
--- ARGV[2]  pages that all shards settled, at a moment when nothing was lent
+-- ARGV[1]  pages taken, of a reply of pages.lua before the shards were read
+-- ARGV[2]  pages that all shards settled, at a moment when nothing was leased
 -- Reply    1; 0 when somebody took pages meanwhile: nothing is changed
 -- Cost     O(fetchers)
 -- Repeat   changes nothing more
@@ -22,7 +22,7 @@ call('ZSCORE', LIVE, '')
 call('HDEL', BOOKS, '')
 if settled < tonumber(taken) then call('HSET', BOOKS, 'taken', settled) end
 for i = 1, #all, 2 do
-  local who = string.match(all[i], '^held:(.*)$')
+  local who = string.match(all[i], '^granted:(.*)$')
   if who and not call('ZSCORE', LIVE, who) then
     call('HDEL', BOOKS, all[i], 'settled:' .. who, 'seq:' .. who)
   end

@@ -1,16 +1,15 @@
--- release: what settle writes of the site of a visit: what it gives back with it, its
--- cookies, and what is to be fetched again.
+-- release: what settle writes of the site of a visit: its release, its cookies, and its
+-- recrawls.
 -- KEYS[1..]  those of settle
 -- ARGV[1..]  those of settle
 -- Reply    none of its own
 -- Cost     O(1)
--- Repeat   the caller writes while the site is lent under its token: values by what
---          frees it, cookies by that too and by what settles an outcome, so that a
---          late copy brings back no older ones; what is to be fetched again by what
---          settles its outcome
+-- Repeat   the caller writes only while its token leases the site: values with the
+--          release, cookies with that or with an outcome that settles, so that a late
+--          copy writes no older ones; a recrawl with the outcome that settles
 
--- release gives the site back with the values of the visit, and what came of it.
-local function release(block, clock, stays, delay, why, failures, got)
+-- release_site ends the lease with the values of the visit, and writes the totals.
+local function release_site(block, clock, stays, delay, why, failures, totals)
   local values = {'clock', int(clock), 'delay', delay}
   local function add(name, value)
     values[#values + 1] = name
@@ -18,14 +17,14 @@ local function release(block, clock, stays, delay, why, failures, got)
   end
   if why ~= '' then add('why', why) end
   if failures ~= '0' then add('failures', failures) end
-  if got then add('got', got) end
+  if totals then add('totals', totals) end
 
   call('HDEL', KEYS[block], 'token', 'why', 'failures')
   call('HSET', KEYS[block], unpack(values))
-  expire(block, clock, stays)
+  expire_site(block, clock, stays)
 end
 
--- keep_cookies has the site keep these.
+-- keep_cookies replaces the cookies of the site.
 local function keep_cookies(block, cookies)
   if cookies == '' then
     call('HDEL', KEYS[block], 'cookies')
@@ -34,12 +33,12 @@ local function keep_cookies(block, cookies)
   end
 end
 
--- keep has an entry fetched again, unless its site has most of them already.
-local function keep(block, wait, id, entry, most)
-  if call('ZCARD', KEYS[block + AGAIN]) >= most and not call('ZSCORE', KEYS[block + AGAIN], id) then
-    tally('forgone', 1)
+-- keep_recrawl schedules a recrawl of an entry, unless its site has most of them.
+local function keep_recrawl(block, wait, id, entry, most)
+  if call('ZCARD', KEYS[block + RECRAWLS]) >= most and not call('ZSCORE', KEYS[block + RECRAWLS], id) then
+    add_stat('forgone', 1)
     return
   end
-  tally('again', call('ZADD', KEYS[block + AGAIN], int(NOW + wait), id))
-  call('HSET', KEYS[block + KEPT], id, entry)
+  add_stat('recrawls', call('ZADD', KEYS[block + RECRAWLS], int(NOW + wait), id))
+  call('HSET', KEYS[block + ENTRIES], id, entry)
 end

@@ -2,7 +2,7 @@
 -- KEYS[1..9]  as in the prelude
 -- KEYS[10..]  the keys of the filter
 -- ARGV[1]     epoch
--- ARGV[2..3]  keys of a filter and URLs that the last may hold, as in filters.lua
+-- ARGV[2..3]  keys of a filter and URLs that the last may have, as in filters.lua
 -- ARGV[4..]   the fingerprints
 -- Reply       what BF.INSERT answers to each, or as filters.lua says
 -- Cost        O(fingerprints)

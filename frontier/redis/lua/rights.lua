@@ -1,7 +1,6 @@
--- rights: tries every command that scripts use, on a key of its own, so that a user
--- of Redis who lacks one is told at the start. Asking (acl_check_cmd) is no way: Redis
--- 7.0 may crash.
--- KEYS[1]  a name that is used for nothing else; gone afterwards
+-- rights: tries every command that scripts use, on a key of its own, so that a program
+-- whose user of Redis lacks one fails at its start. acl_check_cmd may crash Redis 7.0.
+-- KEYS[1]  a name that nothing else uses; deleted afterwards
 -- KEYS[2]  never, as in the prelude: no script runs while the slot moves
 -- ARGV[1]  0
 -- Reply    the commands that the user may not run there
@@ -10,7 +9,7 @@
 local KEY = KEYS[1]
 local refused = {}
 
--- may runs a command, and notes its name when the user may not.
+-- may runs a command, and notes its name when the user lacks the right.
 local function may(...)
   local reply = redis.pcall(...)
   local text = type(reply) == 'table' and reply.err or ''

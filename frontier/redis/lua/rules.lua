@@ -1,9 +1,9 @@
--- rules: reads what was kept of the robots.txt of origins, one after the other.
+-- rules: reads the stored robots.txt rules of origins.
 -- KEYS[1..9]   as in the prelude
 -- KEYS[10..]   per origin the r of its site
 -- ARGV[1]      epoch
 -- ARGV[2..]    per origin its field: scheme, host and port
--- Reply        per origin 2: ms that its rules hold, 0 = none are there; the rules
+-- Reply        per origin 2: ms that its rules are valid, 0 = none are stored; the rules
 -- Cost         O(1) per origin
 -- Repeat       reads only
 local reply = {}

@@ -11,7 +11,7 @@
 -- ARGV[6..]    per field 2: paused, blocked, cap, override or auth, and its value,
 --              '' = none; then the tokens of its leases, when it is blocked
 -- Reply        '' done; else the version of the site, which is another. Error OPEN when
---              it is to be blocked and lent under a token that is not named
+--              it is to be blocked and leased under a token that is not named
 -- Cost         O(log sites); lists of a blocked site are freed in the background
 -- Repeat       refused: a change raises the version. A late copy changes nothing
 local site, known_version, why = ARGV[2], ARGV[3], ARGV[4]
@@ -20,7 +20,7 @@ local BLOCK = 10
 local SITE, LISTS = KEYS[BLOCK], {paused = KEYS[18], blocked = KEYS[19]}
 
 local s = call('HMGET', SITE, 'version', 'token', 'clock', 'delay')
-local version, lent, clock, delay = s[1] or '0', s[2], tonumber(s[3]) or 0, tonumber(s[4]) or 0
+local version, site_token, clock, delay = s[1] or '0', s[2], tonumber(s[3]) or 0, tonumber(s[4]) or 0
 if version ~= known_version then return version end
 
 local set = {}
@@ -32,9 +32,9 @@ for a = LAST_FIELD + 1, #ARGV do
   local i = a - LAST_FIELD
   leases[i] = {token = ARGV[a], visit = KEYS[19 + i]}
 end
-if block and lent then
+if block and site_token then
   local named = false
-  for _, l in ipairs(leases) do named = named or l.token == lent end
+  for _, l in ipairs(leases) do named = named or l.token == site_token end
   if not named then return redis.error_reply('OPEN under another token') end
 end
 
@@ -60,12 +60,12 @@ for name, list in pairs(LISTS) do
 end
 if set.blocked or set.cap then call('HSET', META, 'ruled', 1) end
 
--- A blocked site loses its queues and its visits; its clock keeps the delay, for
--- a fetcher may be at it still.
+-- A blocked site loses its queues and its visits. Its clock keeps the delay, for a
+-- fetcher may still have a request open.
 if block then
   local queued, open = 0, 0
   for p = 0, 3 do queued = queued + call('LLEN', KEYS[BLOCK + QUEUE + p]) end
-  local waiting, again = call('ZCARD', KEYS[BLOCK + RETRIES]), call('ZCARD', KEYS[BLOCK + AGAIN])
+  local waiting, recrawls = call('ZCARD', KEYS[BLOCK + RETRIES]), call('ZCARD', KEYS[BLOCK + RECRAWLS])
   for _, l in ipairs(leases) do
     local visit = l.visit
     if call('ZREM', LEASES, l.token .. ' ' .. site) == 1 then
@@ -73,19 +73,19 @@ if block then
       call('DEL', visit)
     end
   end
-  call('UNLINK', unpack(KEYS, BLOCK + QUEUE, BLOCK + KEPT))
+  call('UNLINK', unpack(KEYS, BLOCK + QUEUE, BLOCK + ENTRIES))
   call('HDEL', SITE, 'token')
-  if lent then clock = math.max(clock, NOW + 1 + delay) end
-  tally('queued', -queued)
-  tally('waiting', -waiting)
-  tally('again', -again)
-  tally('open', -open)
-  tally('blocked', queued + waiting + open)
+  if site_token then clock = math.max(clock, NOW + 1 + delay) end
+  add_stat('queued', -queued)
+  add_stat('waiting', -waiting)
+  add_stat('recrawls', -recrawls)
+  add_stat('open', -open)
+  add_stat('blocked', queued + waiting + open)
   if queued + waiting + open > 0 then call('HSET', SITE, 'dropped', int(NOW) .. ' block') end
 end
 
 if clock > 0 then call('HSET', SITE, 'clock', int(clock)) end
-expire(BLOCK, clock)
-place(BLOCK, site)
-count()
+expire_site(BLOCK, clock)
+place_site(BLOCK, site)
+write_stats()
 return ''

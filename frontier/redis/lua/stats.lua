@@ -3,19 +3,18 @@
 -- KEYS[2]     stats
 -- KEYS[3]     leases
 -- KEYS[4..7]  ready:0 to ready:3
--- KEYS[8]     held
+-- KEYS[8]     ready:paused
 -- ARGV[1]     epoch
--- ARGV[2..4]  the memory marks, as in marks.lua
+-- ARGV[2..4]  the memory watermarks, as in watermarks.lua
 -- Reply       error STALE if the shard belongs to another epoch, EMPTY if it has
---             none; else {sites
---             ready, sites held, leases, paused 1 or 0, the fields of stats,
---             {bytes that the server uses, its maxmemory, 1 above the marks or 0,
---             the bar, 0 = none, the longest queue, 0 = not known}}
+--             none; else {sites ready, sites ready but paused, leases, paused 1 or 0,
+--             the fields of stats, {bytes that the server uses, its maxmemory, 1 over
+--             the watermark or 0, the cutoff, 0 = none, the longest queue, 0 = unknown}}
 -- Cost        O(fields of stats)
 -- Repeat      reads only
 local call = redis.call
-local META, STATS, LEASES, HELD = KEYS[1], KEYS[2], KEYS[3], KEYS[8]
-local low, high, elsewhere = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local META, STATS, LEASES, PAUSED = KEYS[1], KEYS[2], KEYS[3], KEYS[8]
+local low, high, others_longest = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 
 local meta = call('HMGET', META, 'epoch', 'paused')
 local epoch, paused = meta[1], meta[2]
@@ -24,9 +23,9 @@ if epoch ~= ARGV[1] then return redis.error_reply('STALE another creation of the
 
 local ready = 0
 for z = 4, 7 do ready = ready + call('ZCARD', KEYS[z]) end
-local held, leases = call('ZCARD', HELD), call('ZCARD', LEASES)
+local paused_ready, leases = call('ZCARD', PAUSED), call('ZCARD', LEASES)
 
-local m = weigh(low, high, elsewhere)
-local bar = m.bar < math.huge and m.bar or 0
-local memory = {m.used, m.limit, m.pressed and 1 or 0, bar, m.longest or 0}
-return {ready, held, leases, paused and 1 or 0, call('HGETALL', STATS), memory}
+local m = read_memory(low, high, others_longest)
+local cutoff = m.cutoff < math.huge and m.cutoff or 0
+local memory = {m.used, m.limit, m.over and 1 or 0, cutoff, m.longest or 0}
+return {ready, paused_ready, leases, paused and 1 or 0, call('HGETALL', STATS), memory}

@@ -1,13 +1,13 @@
--- tries: runs what a script needs once it has begun to write, so that it changes
--- nothing. A user of Redis who lacks a right ends the script here, not in its middle.
+-- tries: runs, without effect, the commands that a script needs after its first write.
+-- Where the user of Redis lacks a right, the script ends here and not in its middle.
 -- KEYS[1]  meta: its epoch is set to what it is
 -- KEYS[9]  a name that no key ever has, and that has none afterwards
 -- ARGV[1]  epoch
 -- Reply    none of its own; the server's error when a right is missing
 -- Cost     O(1), some 0.3 us a command
 -- Repeat   tries again
--- try_rise tries what rise, count and the memory marks need.
-local function try_rise()
+-- try_promote tries what promote_site, write_stats and keep_watermark need.
+local function try_promote()
   call('HSET', META, 'epoch', epoch)
   call('EXISTS', NEVER)
   call('ZSCORE', NEVER, '')
@@ -27,15 +27,15 @@ local function try_admit(push)
     local full = string.find(first.err, 'OOM', 1, true)
     return full, not full and first
   end
-  try_rise()
+  try_promote()
   call('DEL', NEVER)
   call(push, NEVER, '')
   call('DEL', NEVER)
 end
 
--- try_site tries what place, expire and free need too.
+-- try_site also tries what place_site, expire_site and free_site need.
 local function try_site()
-  try_rise()
+  try_promote()
   call('ZRANGE', NEVER, 0, 0)
   call('PEXPIREAT', NEVER, 1)
 end
@@ -56,7 +56,7 @@ local function try_all()
   try_lists()
 end
 
--- is_refused reports whether a reply says that the user lacks a right.
+-- is_refused reports whether a reply is that the user lacks a right.
 local function is_refused(reply)
   local text = reply.err or ''
   return string.find(text, 'NOPERM', 1, true) or string.find(text, 'user executing', 1, true) or string.find(text, 'ACL failure', 1, true)

@@ -129,7 +129,7 @@ function show(s) {
   $("acts").hidden = !changes;
   if (changes) redraw($("acts"), r.state.startsWith("paused") ? act("Resume", () => ({ do: "resume" })) : act("Pause", () => ({ do: "pause" })));
   $("tiles").replaceChildren(...[["pages/s", last ? short(last.rate) : "–"], ["done", n(t.done)], ["queued", n(t.queued)], ["wait for a retry", n(t.waiting)], ["in flight", n(t.open)], ["known URLs", n(t.known)], ["dead", n(t.dead)],
-    ["sites with work", n(t.ready + t.held + t.leases)], ["paused, blocked", n(r.sites_paused) + ", " + n(r.sites_blocked)], ["feed", r.feed < 0 ? "?" : n(r.feed)], ["fetchers", n(members.filter(m => m.kind === "fetcher").length)], ["done in", r.eta.known ? r.eta.left || "0s" : "unknown", r.eta.by]]
+    ["sites with work", n(t.ready + t.paused_ready + t.leases)], ["paused, blocked", n(r.sites_paused) + ", " + n(r.sites_blocked)], ["feed", r.feed < 0 ? "?" : n(r.feed)], ["fetchers", n(members.filter(m => m.kind === "fetcher").length)], ["done in", r.eta.known ? r.eta.left || "0s" : "unknown", r.eta.by]]
     .map(([name, v, more]) => el("div", { title: more || "" }, el("b", {}, v), el("span", {}, name))));
   table("fetchers", ["host", "#pid", "version", "#pages/s", "#pages", "#visits", "limited by", "#up", "#seen"], members.map(m =>
     [m.host, m.pid, m.version, short(m.rate), n(m.pages), n(m.visits), m.kind === "fetcher" ? m.limit : m.kind, ago(m.started), ago(m.seen) + " ago"]));
@@ -138,7 +138,7 @@ function show(s) {
   if (!members.length) $("fetchers").replaceChildren(el("tbody", {}, el("tr", {}, el("td", {}, r.members ? "No fetcher is live." : "The list of programs cannot be read."))));
   const fill = k => (s.filters || [])[k];
   table("shards", ["#shard", "master", "#slot", "#sites", "#queued", "#in flight", "#known", "#done", "#dead", "#filter", "#false positives", "#memory", "state", ...(changes ? [""] : [])], r.shards.map(k =>
-    [k.shard, k.master, k.slot, n(k.ready + k.held + k.leases), n(k.queued), n(k.open), n(k.known), n(k.done), n(k.dead), fill(k.shard) ? (100 * fill(k.shard).fill).toFixed(1) + "%" : "–",
+    [k.shard, k.master, k.slot, n(k.ready + k.paused_ready + k.leases), n(k.queued), n(k.open), n(k.known), n(k.done), n(k.dead), fill(k.shard) ? (100 * fill(k.shard).fill).toFixed(1) + "%" : "–",
       fill(k.shard)?.probed ? fill(k.shard).rate ? fill(k.shard).rate.toExponential(1) : "0" : "–",
       k.memory.limit ? (100 * k.memory.used / k.memory.limit).toFixed(1) + "% of " + bytes(k.memory.limit) : k.memory.used ? bytes(k.memory.used) : "–",
       el("span", { class: k.silent || k.fault ? "bad" : k.paused ? "warn" : "good" }, k.silent ? "silent" : k.fault ? "no writes" : k.paused ? "paused" : "ready"),

@@ -1,15 +1,15 @@
--- take: removes from a feed what was handled, and puts aside what is late.
+-- takefeed: removes handled elements from a feed, and keeps late ones for another try.
 -- KEYS[1]  the feed, a list
--- KEYS[2]  its number, as in peek
--- KEYS[3]  what is late, a list of 'number element', the longest untried first
--- ARGV[1]  the number that peek answered
+-- KEYS[2]  its number, as in peekfeed
+-- KEYS[3]  the late ones, a list of 'number element', the longest untried first
+-- ARGV[1]  the number of peekfeed's reply
 -- ARGV[2]  how many elements leave the feed
 -- ARGV[3..] these, the last of the list first; then of KEYS[3], per element 2:
---          what it is there, and 'gone', 'again', or 'new' when it comes from the feed
+--          what it is there, and 'gone', 'retry', or 'new' when it comes from the feed
 -- Reply    1; -1: the number is another, so somebody took them already
 -- Cost     O(1) per element at the end of its list
--- Repeat   -1, for the number has moved on; with no element of the feed what is
---          gone stays gone, and what is tried again stays in line once
+-- Repeat   -1, for the number has moved on; with no element of the feed what is gone
+--          stays gone, and what is retried stays in the list once
 local call = redis.call
 local FEED, NUMBER, LATE = KEYS[1], KEYS[2], KEYS[3]
 if call('GET', NUMBER) ~= ARGV[1] then return -1 end

@@ -1,12 +1,12 @@
--- peek: reads the tail of a feed, and the number of its last element; and what
--- is late of it.
+-- peekfeed: reads the tail of a feed with the number of its last element, and its late
+-- elements.
 -- KEYS[1]  the feed, a list; producers push at its head
 -- KEYS[2]  its number: how many elements were taken from it, from a start that
 --          no earlier number of a feed of this name has passed
--- KEYS[3]  what is late, as in take
--- ARGV[1]  elements wanted at most, of the feed and of what is late each
+-- KEYS[3]  the late elements, as in takefeed
+-- ARGV[1]  elements wanted at most, of the feed and of the late ones each
 -- Reply    the number, how many elements of the feed follow, these, the last of
---          the list first, then what is late
+--          the list first, then the late ones
 -- Cost     O(elements)
 -- Repeat   reads again
 local call = redis.call

@@ -46,27 +46,27 @@ func TestMarks(t *testing.T) {
 		for _, c := range []struct {
 			name    string
 			percent float64 // full
-			meta    string  // pressed, longest
+			meta    string  // over, longest
 			far     uint32  // longest queue of other shards of the server
 			waits   bool
 			long    string // verdicts of three new URLs of each
 			mid     string
 			fresh   string
-			pressed bool
+			over    bool
 		}{
 			{name: "no maxmemory", long: "aaa", mid: "aaa", fresh: "aaa"},
 			{name: "below the low mark", percent: 30, long: "aaa", mid: "aaa", fresh: "aaa"},
 			{name: "between, never above", percent: 50, long: "aaa", mid: "aaa", fresh: "aaa"},
-			{name: "between, was above", percent: 50, meta: "pressed 1 longest 30", long: "ccc", mid: "aaa", fresh: "aaa", pressed: true},
-			{name: "between, a queue below the longest grows up to it", percent: 50, meta: "pressed 1 longest 32", long: "aac", mid: "aaa", fresh: "aaa", pressed: true},
-			{name: "below again", percent: 30, meta: "pressed 1 longest 30", long: "aaa", mid: "aaa", fresh: "aaa"},
-			{name: "above: the longest", percent: 62, meta: "longest 30", long: "ccc", mid: "aaa", fresh: "aaa", pressed: true},
-			{name: "above, nothing known: no queue is longer than all", percent: 60.5, long: "aaa", mid: "aaa", fresh: "aaa", pressed: true},
-			{name: "further up: shorter ones", percent: 70, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aaa", pressed: true},
-			{name: "nearly full: a queue grows to the bar in one call", percent: 75, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aac", pressed: true},
-			{name: "half way to full and beyond: all but the first of a site", percent: 85, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "acc", pressed: true},
-			{name: "who asks keeps them", percent: 75, meta: "longest 30", waits: true, long: "fff", mid: "fff", fresh: "aaf", pressed: true},
-			{name: "queues of other shards are far longer", percent: 70, meta: "longest 30", far: 1 << 20, long: "aaa", mid: "aaa", fresh: "aaa", pressed: true},
+			{name: "between, was above", percent: 50, meta: "over_watermark 1 longest 30", long: "ccc", mid: "aaa", fresh: "aaa", over: true},
+			{name: "between, a queue below the longest grows up to it", percent: 50, meta: "over_watermark 1 longest 32", long: "aac", mid: "aaa", fresh: "aaa", over: true},
+			{name: "below again", percent: 30, meta: "over_watermark 1 longest 30", long: "aaa", mid: "aaa", fresh: "aaa"},
+			{name: "above: the longest", percent: 62, meta: "longest 30", long: "ccc", mid: "aaa", fresh: "aaa", over: true},
+			{name: "above, nothing known: no queue is longer than all", percent: 60.5, long: "aaa", mid: "aaa", fresh: "aaa", over: true},
+			{name: "further up: shorter ones", percent: 70, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aaa", over: true},
+			{name: "nearly full: a queue grows to the cutoff in one call", percent: 75, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "aac", over: true},
+			{name: "half way to full and beyond: all but the first of a site", percent: 85, meta: "longest 30", long: "ccc", mid: "ccc", fresh: "acc", over: true},
+			{name: "who asks keeps them", percent: 75, meta: "longest 30", waits: true, long: "fff", mid: "fff", fresh: "aaf", over: true},
+			{name: "queues of other shards are far longer", percent: 70, meta: "longest 30", far: 1 << 20, long: "aaa", mid: "aaa", fresh: "aaa", over: true},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				s.do("CONFIG", "SET", "maxmemory", 0)
@@ -93,11 +93,11 @@ func TestMarks(t *testing.T) {
 					t.Fatalf("verdicts %s, want %s; memory %+v", got, want, s.memory())
 				}
 				turned := int64(strings.Count(want, "c") + strings.Count(want, "f"))
-				if got := s.stat("turned"); got != turned {
+				if got := s.stat("turned_away"); got != turned {
 					t.Errorf("turned %d, want %d", got, turned)
 				}
-				if pressed := s.do("HGET", s.keys[0].Meta(), "pressed") != nil; pressed != c.pressed {
-					t.Errorf("pressed %v, want %v", pressed, c.pressed)
+				if over := s.do("HGET", s.keys[0].Meta(), "over_watermark") != nil; over != c.over {
+					t.Errorf("over %v, want %v", over, c.over)
 				}
 				s.sound(0)
 				queued := s.stat("queued")

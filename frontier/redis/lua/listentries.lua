@@ -1,9 +1,9 @@
--- standing: reads entries where they stand.
+-- listentries: reads entries of a queue, of the retries or of a visit.
 -- KEYS[1..9]  as in the prelude
 -- KEYS[10]    q, w or v of a site
 -- ARGV[1]     epoch
 -- ARGV[2]     queue, retries or visit, as KEYS[10] is
--- ARGV[3..4]  the first and the last that is wanted, as of LRANGE; a visit is read whole
+-- ARGV[3..4]  the first and the last index, as of LRANGE; a visit is read whole
 -- Reply       per entry 2: the entry; ms until it may be tried, 0 = not a retry
 -- Cost        O(log retries + entries), and the way to the first in a long queue
 -- Repeat      reads only
