@@ -9,9 +9,9 @@ import (
 	"seine/frontier/canon"
 )
 
-// Request is the fingerprint of a URL wanted again under a request id. It lives
+// RefetchFingerprint is the fingerprint of a URL wanted again under a request id. It lives
 // in the filter of the plain one, whatever its own bits say.
-func (c *Candidate) Request() canon.Fingerprint {
+func (c *Candidate) RefetchFingerprint() canon.Fingerprint {
 	var room [64]byte
 	id := append(c.Fingerprint.Append(room[:0]), c.Refetch...)
 	return canon.Fingerprint{Site: c.Fingerprint.Site, Key: xxhash.Sum64(id)}
@@ -20,7 +20,7 @@ func (c *Candidate) Request() canon.Fingerprint {
 // Entry is what the candidate leaves in a queue.
 func (c *Candidate) Entry() Entry {
 	return Entry{URL: c.URL, Priority: c.Priority, Depth: c.Depth, Redirects: c.Redirects, Trail: c.Trail, Seed: c.Seed, Meta: c.Meta, Sitemap: c.Sitemap, SitemapOf: c.SitemapOf,
-		Referrer: c.Referrer, From: c.From}
+		Referrer: c.Referrer, From: c.From, Request: c.Request}
 }
 
 // Begins says whether reports tell of a URL as a seed: one that links led to, or a

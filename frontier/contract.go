@@ -23,6 +23,7 @@ type Candidate struct {
 	SitemapOf   string            // host whose robots.txt named it, "" = its own
 	Referrer    string            // page that linked to it, as records name it; "" where that is not wanted
 	From        string            // URL that redirects to it, as records name it; "" of others
+	Request     Request           // method, headers and body, "" = a plain GET; Fingerprint is that of the request
 	Refetch     string            // request id that queues a known URL once more, or ""
 	Credentials string            // user name and password for its origin, as a URL holds them; Admit keeps them with the site, known URL or not
 	Waits       bool              // whoever asks keeps it where memory is scarce: Full then, not Capped
@@ -54,6 +55,7 @@ type Entry struct {
 	SitemapOf string
 	Referrer  string
 	From      string
+	Request   Request
 	Last      Fetched // of a URL that is fetched again
 }
 
@@ -209,7 +211,7 @@ type Outcome struct {
 // key: another takes its place.
 type Next struct {
 	Entry
-	Key uint64 // of its fingerprint, or of its request, Candidate.Request
+	Key uint64 // of its fingerprint, or of its request, Candidate.RefetchFingerprint
 }
 
 // ID is what a site knows the URL by.

@@ -29,6 +29,7 @@ type element struct {
 	Sitemap   bool            `json:"sitemap"`          // read it as a sitemap or feed, whatever its type
 	SitemapOf string          `json:"sitemap_of"`       // host that named it as its own
 	Referrer  string          `json:"referrer"`         // page that linked to it
+	Request   json.RawMessage `json:"request"`          // method, header, body; null = a plain GET
 	From      string          `json:"from"`             // URL that redirects to it
 	Attempts  uint8           `json:"attempts"`         // of an exported one: what it had behind it; it begins anew
 	Cause     string          `json:"cause"`            // of an exported dead letter; it is tried anew
@@ -91,6 +92,9 @@ func AppendElement(dst []byte, c *Candidate) []byte {
 	if c.From != "" {
 		dst = appendString(append(dst, `,"from":`...), c.From)
 	}
+	if c.Request != "" {
+		dst = append(append(dst, `,"request":`...), c.Request...)
+	}
 	if c.Refetch != "" && !strings.HasPrefix(c.Refetch, sitemapRequest) {
 		dst = append(dst, `,"refetch":true`...)
 	}
@@ -105,7 +109,7 @@ func AppendElement(dst []byte, c *Candidate) []byte {
 // of elements pass over. credentials are those that its site keeps for its origin.
 func AppendExported(dst []byte, e *Entry, credentials, cause, text string) []byte {
 	c := Candidate{URL: e.URL, Priority: e.Priority, Depth: e.Depth, Redirects: e.Redirects, Trail: e.Trail, Seed: e.Seed, Meta: e.Meta,
-		Sitemap: e.Sitemap, SitemapOf: e.SitemapOf, Referrer: e.Referrer, From: e.From, Credentials: credentials}
+		Sitemap: e.Sitemap, SitemapOf: e.SitemapOf, Referrer: e.Referrer, From: e.From, Request: e.Request, Credentials: credentials}
 	dst = bytes.TrimSuffix(AppendElement(dst, &c), []byte("}\n"))
 	if e.Attempts > 0 {
 		dst = strconv.AppendUint(append(dst, `,"attempts":`...), uint64(e.Attempts), 10)
@@ -162,6 +166,10 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 	if err != nil {
 		return FeedItem{}, err
 	}
+	request, err := readRequest(e.Request)
+	if err != nil {
+		return FeedItem{}, err
+	}
 	e.URL = strings.TrimSpace(e.URL)
 	if err := checkText(e.URL); err != nil {
 		return FeedItem{}, err
@@ -176,6 +184,7 @@ func (m *Maker) Element(text string) (FeedItem, error) {
 	item.Depth, item.Meta, item.Redirects, item.Trail = e.Depth, meta, e.Redirects, Trail(e.Trail)
 	item.Sitemap, item.SitemapOf = e.Sitemap, e.SitemapOf
 	item.Referrer, item.From = e.Referrer, e.From
+	item.Request, item.Fingerprint = request, request.Fingerprint(item.Fingerprint)
 	if e.Seed != nil {
 		item.Seed = *e.Seed
 	}

@@ -37,7 +37,8 @@ const (
 	moreFlags    = '@' // always there
 	moreLast     = 1   // interval, time and Last-Modified (uvarints), digest (8 bytes), ETag (uvarint length and text) of the last fetch
 	moreReferrer = 2   // a digit for its form, and the rest of it (uvarint length and text)
-	moreKnown    = moreLast | moreReferrer
+	moreRequest  = 4   // uvarint length and text
+	moreKnown    = moreLast | moreReferrer | moreRequest
 )
 
 // entryForms are starts of URLs that an entry leaves out; the site comes
@@ -73,6 +74,9 @@ func AppendEntry(dst []byte, site string, e *Entry) []byte {
 	if e.Referrer != "" {
 		more |= moreReferrer
 	}
+	if e.Request != "" {
+		more |= moreRequest
+	}
 	if more != moreFlags || e.SitemapOf != "" {
 		dst[version] = entryMore
 		dst = append(dst, more)
@@ -93,6 +97,9 @@ func AppendEntry(dst []byte, site string, e *Entry) []byte {
 	if e.Referrer != "" {
 		form, rest := formOf(site, e.Referrer)
 		dst = appendText(append(dst, '0'+byte(form)), rest)
+	}
+	if e.Request != "" {
+		dst = appendText(dst, string(e.Request))
 	}
 	dst = append(dst, url...)
 	if e.Redirects > 0 && (e.Trail != "" || e.From != "") {
@@ -177,6 +184,13 @@ func DecodeEntry(stored, site string) (Entry, error) {
 		if !ok {
 			return Entry{}, ErrEntry
 		}
+	}
+	if more&moreRequest != 0 {
+		var text string
+		if text, rest, ok = cutText(rest); !ok {
+			return Entry{}, ErrEntry
+		}
+		e.Request = Request(text)
 	}
 	if e.Redirects > 0 {
 		rest, e.Trail, e.From = cutHops(rest, site)

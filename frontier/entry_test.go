@@ -32,11 +32,12 @@ func TestEntryForms(t *testing.T) {
 // fragment, which they drop. What such programs would misread is of version 2.
 func TestEntryOfRedirect(t *testing.T) {
 	for stored, want := range map[string]Entry{
-		"1000J\x01\x02/x#AbC_de-1":     {URL: "https://a.example/x", Depth: 1, Redirects: 2, Trail: "AbC_de-1"},
-		"1000J\x01\x02/x#AbC_,3/b,c":   {URL: "https://a.example/x", Depth: 1, Redirects: 2, Trail: "AbC_", From: "http://a.example/b,c"},
-		"1000J\x01\x02/x#,0http://b/":  {URL: "https://a.example/x", Depth: 1, Redirects: 2, From: "http://b/"},
-		"1000J\x01\x02/x":              {URL: "https://a.example/x", Depth: 1, Redirects: 2},
-		"2000\xe8@\x01\x09b.example/x": {URL: "https://a.example/x", Depth: 1, Sitemap: true, SitemapOf: "b.example"},
+		"1000J\x01\x02/x#AbC_de-1":                 {URL: "https://a.example/x", Depth: 1, Redirects: 2, Trail: "AbC_de-1"},
+		"1000J\x01\x02/x#AbC_,3/b,c":               {URL: "https://a.example/x", Depth: 1, Redirects: 2, Trail: "AbC_", From: "http://a.example/b,c"},
+		"1000J\x01\x02/x#,0http://b/":              {URL: "https://a.example/x", Depth: 1, Redirects: 2, From: "http://b/"},
+		"1000J\x01\x02/x":                          {URL: "https://a.example/x", Depth: 1, Redirects: 2},
+		"2000H\x44\x01\x11{\"method\":\"HEAD\"}/x": {URL: "https://a.example/x", Depth: 1, Request: `{"method":"HEAD"}`},
+		"2000\xe8@\x01\x09b.example/x":             {URL: "https://a.example/x", Depth: 1, Sitemap: true, SitemapOf: "b.example"},
 	} {
 		if got := string(AppendEntry(nil, "a.example", &want)); got != stored {
 			t.Errorf("%+v is stored as %q, want %q", want, got, stored)
@@ -59,6 +60,7 @@ func TestEntryRoundTrip(t *testing.T) {
 			Depth: rapid.Uint32().Draw(t, "depth"), Redirects: rapid.Uint8().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
 			Lost: rapid.Uint8Range(0, 3).Draw(t, "lost"), Attempts: rapid.Uint8Range(0, 207).Draw(t, "attempts"), Meta: rapid.String().Draw(t, "meta"),
 			Sitemap: rapid.Bool().Draw(t, "sitemap"), SitemapOf: rapid.SampledFrom([]string{"", "www.a.example"}).Draw(t, "of"),
+			Request:  rapid.SampledFrom([]Request{"", `{"method":"HEAD"}`, `{"header":[["X","1"]],"body":"#a"}`}).Draw(t, "request"),
 			Referrer: rapid.SampledFrom([]string{"", start + site + "/a", "https://b.example/"}).Draw(t, "referrer"),
 		}
 		if rapid.Bool().Draw(t, "fetched") {
@@ -98,7 +100,7 @@ func TestEntryVersions(t *testing.T) {
 }
 
 func FuzzDecodeEntry(f *testing.F) {
-	for _, s := range []string{"", "1200@\x01https://a.example/", "1200G\x00\x01\x05{\"a\"}x", "1200D\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "2200@\x01x", "1200B\x80", "2200@A\x01\x05\x01\x01abcdefgh\x01Ex", "2200@A\x01\x05", "2200@B\x001\x02/ab/c", "2200@B\x004\x01/x", "1000J\x01\x02/x#,4", "1000J\x01\x02/x#abcd,1", "2200@", "1000J\x01\x02/x#abcd", "1000J\x01\x02/x##abcde#"} {
+	for _, s := range []string{"", "1200@\x01https://a.example/", "1200G\x00\x01\x05{\"a\"}x", "1200D\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "2200@\x01x", "1200B\x80", "2200@A\x01\x05\x01\x01abcdefgh\x01Ex", "2200@A\x01\x05", "2200@B\x001\x02/ab/c", "2200@B\x004\x01/x", "2200@D\x00\x11{\"method\":\"HEAD\"}x", "2200@D\x00\x05", "1000J\x01\x02/x#,4", "1000J\x01\x02/x#abcd,1", "2200@", "1000J\x01\x02/x#abcd", "1000J\x01\x02/x##abcde#"} {
 		f.Add(s, "a.example")
 	}
 	f.Fuzz(func(t *testing.T, stored, site string) {

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
@@ -47,12 +48,20 @@ const hidden = "xxxxx"
 var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)`)
 
 // HideCredentials masks what looks like credentials: in JSON in each string, else
-// in the text as a whole.
+// in the text as a whole. In JSON it masks all strings behind "request" or "header".
 func HideCredentials(text string) string {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return maskURL(text)
 	}
+	secret := false // what stands behind the headers of a request, too
 	return jsonString.ReplaceAllStringFunc(text, func(s string) string {
+		if secret {
+			return `"` + hidden + `"`
+		}
+		var name string
+		if json.Unmarshal([]byte(s), &name) == nil {
+			secret = strings.EqualFold(name, "header") || strings.EqualFold(name, "request")
+		}
 		return maskURL(strings.ReplaceAll(s, `\u0040`, "@"))
 	})
 }

@@ -147,7 +147,7 @@ func (s *Seeder) AddText(ctx context.Context, text string) error {
 	return s.fault()
 }
 
-func sizeOf(c *Candidate) int { return len(c.URL) + len(c.Meta) + seedOverhead }
+func sizeOf(c *Candidate) int { return len(c.URL) + len(c.Meta) + len(c.Request) + seedOverhead }
 
 // Skip counts a text that could not even be read.
 func (s *Seeder) Skip() { s.bad++ }

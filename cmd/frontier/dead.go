@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"seine/cmd/internal/boot"
@@ -87,6 +88,7 @@ type deadListCmd struct{ choice }
 // letter is a dead letter as it is shown: text from the web is escaped.
 type letter struct {
 	Shard    int             `json:"shard"`
+	Method   string          `json:"method,omitempty"` // but for GET
 	URL      string          `json:"url"`
 	Site     string          `json:"site"`
 	Cause    string          `json:"cause"`
@@ -112,7 +114,10 @@ func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 		out.SetEscapeHTML(false)
 		_, err = frontier.WalkDead(ctx, f, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
 			for _, d := range batch {
-				l := letter{k, frontier.LogURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth, json.RawMessage(d.Meta)}
+				l := letter{Shard: k, URL: frontier.LogURL(d.URL), Site: d.Site, Cause: d.Cause, Error: d.Text, Attempts: d.Attempts, Depth: d.Depth, Meta: json.RawMessage(d.Meta)}
+				if !d.Request.IsGet() {
+					l.Method = d.Request.String()
+				}
 				if err := g.showLetter(env.Out, out, l); err != nil {
 					return 0, err
 				}
@@ -127,7 +132,11 @@ func (c *cli) showLetter(w io.Writer, out *json.Encoder, l letter) error {
 	if c.JSON {
 		return out.Encode(l)
 	}
-	_, err := fmt.Fprintf(w, "%s\t%q\t%s\tdepth %d\t%q\n", l.Cause, l.URL, boot.Number(int64(l.Attempts), "attempt"), l.Depth, l.Error)
+	url := strconv.Quote(l.URL)
+	if l.Method != "" {
+		url = l.Method + " " + url
+	}
+	_, err := fmt.Fprintf(w, "%s\t%s\t%s\tdepth %d\t%q\n", l.Cause, url, boot.Number(int64(l.Attempts), "attempt"), l.Depth, l.Error)
 	return err
 }
 

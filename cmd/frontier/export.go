@@ -20,7 +20,7 @@ import (
 type exportCmd struct {
 	File        string `arg:"" name:"file.zst" help:"File for the URLs. The settings go to FILE.yaml beside it."`
 	Force       bool   `help:"Replace existing files."`
-	Credentials bool   `help:"Include the credentials of URLs, origins and settings."`
+	Credentials bool   `help:"Include the credentials of URLs, origins and settings, and the headers of requests."`
 }
 
 // Run writes the files; those that are there are complete.
@@ -94,6 +94,7 @@ func (c *exportCmd) write(ctx context.Context, f frontier.Operated, w io.Writer)
 					*url = frontier.LogURL(*url)
 				}
 			}
+			e.Request = e.Request.WithoutSecrets()
 			e.Text = frontier.HideCredentials(e.Text)
 		}
 		line = frontier.AppendExported(line[:0], &e.Entry, e.Credentials, e.Cause, e.Text)

@@ -438,7 +438,7 @@ func (a *admitter) renew(ctx context.Context, g *admitGroup) error {
 		}
 		key := c.Fingerprint.Key
 		if c.Sitemap {
-			key = c.Request().Key
+			key = c.RefetchFingerprint().Key
 		}
 		list = append(list, frontier.Renewal{Site: c.Site, Key: key, Within: c.Within})
 	}

@@ -28,6 +28,7 @@ type asking struct {
 	shard  frontier.ShardStats
 	looked bool // at all of its site's queue
 	buried bool // all letters were looked at
+	others bool // another request for the URL was met
 }
 
 // Why says why a URL was fetched or was not. What cannot be crawled at all is an
@@ -240,13 +241,23 @@ func (w *asking) siteState(ctx context.Context) (frontier.SiteState, error) {
 	return list[0], nil
 }
 
-// is reports whether an entry is the URL.
+// is reports whether an entry is the URL. One that asks for it by another request, such
+// as a POST, is not, and noted once.
 func (w *asking) is(e *frontier.Entry) bool {
-	if e.URL == string(w.url.Fetch()) {
+	if e.URL != string(w.url.Fetch()) {
+		var u canon.URL
+		if w.parser.Parse(&u, []byte(e.URL)) != nil || string(u.Key()) != w.key {
+			return false
+		}
+	}
+	if e.Request.IsGet() {
 		return true
 	}
-	var u canon.URL
-	return w.parser.Parse(&u, []byte(e.URL)) == nil && string(u.Key()) == w.key
+	if !w.others {
+		w.others = true
+		w.note("a %s of the URL is queued, waiting or dead, too; that counts as another page", e.Request)
+	}
+	return false
 }
 
 // findAt looks at the visit, the retries and the queue of the site.

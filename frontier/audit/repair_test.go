@@ -264,6 +264,14 @@ func TestCheckLooksAtEveryURL(t *testing.T) {
 		s.admit(candidates(fmt.Sprintf("s%02d.example", i), 0, n)...)
 		all += n
 	}
+	post, err := frontier.NewRequest("POST", nil, []byte("a=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := candidate("form.example", 0) // whose URL alone is in no filter
+	form.Request, form.Fingerprint = post, post.Fingerprint(form.Fingerprint)
+	s.admit(form)
+	all++
 	v := s.lend("s05.example", 3)
 	st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 	for _, it := range v.Items {

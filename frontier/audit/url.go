@@ -153,7 +153,7 @@ func (c *checker) checkLetters(ctx context.Context) error {
 			if err != nil {
 				return c.unreadable(ctx, misfit{key: key, kind: "dead", raw: raw})
 			}
-			return false, c.known(ctx, key, d.Site, d.Entry.URL)
+			return false, c.known(ctx, key, d.Site, &d.Entry)
 		})
 		if err != nil {
 			return err
@@ -209,7 +209,7 @@ func (c *checker) entry(ctx context.Context, site string, at misfit) (gone bool,
 	if err != nil {
 		return c.unreadable(ctx, at)
 	}
-	return false, c.known(ctx, at.key, site, e.URL)
+	return false, c.known(ctx, at.key, site, &e)
 }
 
 // unreadable tells of an entry that cannot be read; a repair sets it aside at
@@ -222,20 +222,21 @@ func (c *checker) unreadable(ctx context.Context, m misfit) (gone bool, err erro
 	return c.evict(ctx, m)
 }
 
-// printOf is the fingerprint of a URL of a site.
-func (c *checker) printOf(site, url string) (canon.Fingerprint, error) {
+// printOf is the fingerprint of an entry of a site.
+func (c *checker) printOf(site string, e *frontier.Entry) (canon.Fingerprint, error) {
 	if c.parser == nil {
 		c.parser = canon.NewParser(c.f.Layout().CanonConfig())
 	}
-	if err := c.parser.Parse(&c.url, []byte(url)); err != nil {
+	if err := c.parser.Parse(&c.url, []byte(e.URL)); err != nil {
 		return canon.Fingerprint{}, err
 	}
-	return canon.FingerprintOf([]byte(site), c.url.Key()), nil
+	return e.Request.Fingerprint(canon.FingerprintOf([]byte(site), c.url.Key())), nil
 }
 
-// known looks for a URL, together with others.
-func (c *checker) known(ctx context.Context, key, site, url string) error {
-	fp, err := c.printOf(site, url)
+// known looks for an entry, together with others.
+func (c *checker) known(ctx context.Context, key, site string, e *frontier.Entry) error {
+	url := e.URL
+	fp, err := c.printOf(site, e)
 	if err != nil {
 		c.report.fault(key, "%s is no URL: %v", frontier.HideCredentials(url), err)
 		return nil

@@ -27,6 +27,40 @@ func admitOnce(k *kit) {
 	sameList(k, "while lent", k.admit(a), frontier.Seen)
 }
 
+// admitRequests: requests to one URL that differ in method or body are different, of one
+// site, and each is admitted once; headers do not count. They are leased with what they
+// are made of, and a settlement is of one of them.
+func admitRequests(k *kit) {
+	const site = "a.example"
+	a, b := requestTo(site, "form", "POST", "q=1"), requestTo(site, "form", "POST", "q=2")
+	plain, put := k.url(site, "form"), requestTo(site, "form", "PUT", "q=1")
+	sameList(k, "first", k.admit(a, b, a, plain, put), frontier.Admitted, frontier.Admitted, frontier.Admitted, frontier.Admitted, frontier.Admitted)
+	other, err := frontier.NewRequest("POST", [][2]string{{"X-Of", "another"}}, []byte("q=1"))
+	k.must(err)
+	same := a
+	same.Request = other
+	headers := plain
+	headers.Request = request("GET", "")
+	sameList(k, "repeated", k.admit(a, same, b, plain, headers, put), frontier.Seen, frontier.Seen, frontier.Seen, frontier.Seen, frontier.Seen, frontier.Seen)
+	v := k.lend(site, 9)
+	var leased []frontier.Request
+	for _, it := range v.Items {
+		leased = append(leased, it.Request)
+	}
+	sameList(k, "leased", leased, a.Request, b.Request, "", put.Request)
+	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: v.Items[0].Index}, frontier.Outcome{Index: v.Items[1].Index, Kind: frontier.Retry},
+		frontier.Outcome{Index: v.Items[2].Index}, frontier.Outcome{Index: v.Items[3].Index, Kind: frontier.Requeue})
+	k.advance(claimed)
+	again := k.lend(site, 1)
+	k.finish(again)
+	k.advance(claimed)
+	last := k.lend(site, 9)
+	sameList(k, "left", []frontier.Request{again.Items[0].Request, last.Items[0].Request}, put.Request, b.Request)
+	a.Refetch, b.Refetch = "x", "x"
+	sameList(k, "wanted once more", k.admit(a, b, a), frontier.Admitted, frontier.Admitted, frontier.Admitted)
+	k.finish(last)
+}
+
 // admitAtOnce: of many that discover the same URLs at once, one is told
 // admitted for each.
 func admitAtOnce(k *kit) {

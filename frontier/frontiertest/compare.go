@@ -92,6 +92,10 @@ func (p *pair) site(rt *rapid.T) string { return rapid.SampledFrom(sites).Draw(r
 // candidate draws a URL of a site.
 func (p *pair) candidate(rt *rapid.T, site string) frontier.Candidate {
 	c := urlOf(site, fmt.Sprint(rapid.IntRange(0, 60).Draw(rt, "url")))
+	if rapid.IntRange(0, 3).Draw(rt, "is a request") == 0 {
+		c.Request = request(rapid.SampledFrom([]string{"GET", "POST"}).Draw(rt, "method"), rapid.SampledFrom([]string{"", "a"}).Draw(rt, "body"))
+		c.Fingerprint = c.Request.Fingerprint(c.Fingerprint)
+	}
 	c.Priority = rapid.Uint8Range(0, 3).Draw(rt, "class")
 	p.made++
 	c.Depth = uint32(p.made)

@@ -46,6 +46,7 @@ var clauses = []struct {
 	{"admit/at once", admitAtOnce},
 	{"admit/again", admitAgain},
 	{"admit/again and plain in one batch", admitAgainMerged},
+	{"admit/requests", admitRequests},
 	{"admit/cap", admitCap},
 	{"admit/cap of a rule", admitCapOfRule},
 	{"admit/list is full", admitListFull},

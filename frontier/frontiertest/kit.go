@@ -55,6 +55,23 @@ func urlOf(site, path string) frontier.Candidate {
 	return frontier.Candidate{URL: url, Site: site, Fingerprint: canon.FingerprintOf([]byte(site), []byte(url)), Priority: 1}
 }
 
+// request is one with a header and a body.
+func request(method, body string) frontier.Request {
+	r, err := frontier.NewRequest(method, [][2]string{{"X-Of", method}}, []byte(body))
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// requestTo is a candidate with such a request.
+func requestTo(site, path, method, body string) frontier.Candidate {
+	c := urlOf(site, path)
+	c.Request = request(method, body)
+	c.Fingerprint = c.Request.Fingerprint(c.Fingerprint)
+	return c
+}
+
 // shard is the shard of a site.
 func (k *kit) shard(site string) int { return k.f.Of(k.url(site, "").Fingerprint) }
 

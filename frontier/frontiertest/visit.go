@@ -115,10 +115,12 @@ func visitCarries(k *kit) {
 	c := k.url("a.example", "x?a=1&b=%2F")
 	c.Priority, c.Depth, c.Redirects, c.Seed, c.Meta = 1, 70_000, 3, true, `{"from":"feed","note":"ä\t\n"}`
 	c.Sitemap, c.SitemapOf, c.Trail = true, "www.example.com", c.Trail.AddHop(k.url("a.example", "from").Fingerprint)
+	c.Request = request("PUT", "body \xff#,")
+	c.Fingerprint = c.Request.Fingerprint(c.Fingerprint)
 	c.Referrer, c.From = "https://www.example.com/list", "http://elsewhere.example/moved"
 	plain := k.url("a.example", "plain")
 	k.admit(c, plain)
-	want := frontier.Entry{URL: c.URL, Priority: 1, Depth: 70_000, Redirects: 3, Trail: c.Trail, Seed: true, Meta: c.Meta, Sitemap: true, SitemapOf: c.SitemapOf, Referrer: c.Referrer, From: c.From}
+	want := frontier.Entry{URL: c.URL, Priority: 1, Depth: 70_000, Redirects: 3, Trail: c.Trail, Seed: true, Meta: c.Meta, Sitemap: true, SitemapOf: c.SitemapOf, Referrer: c.Referrer, From: c.From, Request: c.Request}
 	v := k.lend("a.example", 9)
 	same(k, "items", len(v.Items), 2)
 	same(k, "shard", v.Shard, k.shard("a.example"))

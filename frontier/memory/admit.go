@@ -109,7 +109,7 @@ func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.
 		e := c.Entry()
 		p.know(c.Fingerprint)
 		if c.Refetch != "" {
-			p.know(c.Request())
+			p.know(c.RefetchFingerprint())
 		}
 		p.enqueue(s, &e, limit > 0, front)
 		verdicts[i] = frontier.Admitted
@@ -175,7 +175,7 @@ func (p *shardState) isKnown(c *frontier.Candidate) bool {
 // wanted is what must be new for c to be queued: its URL, or the request for it.
 func wanted(c *frontier.Candidate) canon.Fingerprint {
 	if c.Refetch != "" {
-		return c.Request()
+		return c.RefetchFingerprint()
 	}
 	return c.Fingerprint
 }

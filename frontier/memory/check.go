@@ -115,7 +115,7 @@ func (c *Checked) content(p *shardState) {
 	}
 	prints := p.printer()
 	p.each(func(where, site string, e *frontier.Entry) {
-		switch fp, err := prints(site, e.URL); {
+		switch fp, err := prints(site, e); {
 		case err != nil:
 			fault("%s, %s: %s is no URL: %v", site, where, frontier.HideCredentials(e.URL), err)
 		case !p.known.has(fp):
@@ -124,14 +124,14 @@ func (c *Checked) content(p *shardState) {
 	})
 }
 
-// printer makes fingerprints of URLs.
-func (p *shardState) printer() func(site, url string) (canon.Fingerprint, error) {
+// printer makes fingerprints of entries.
+func (p *shardState) printer() func(site string, e *frontier.Entry) (canon.Fingerprint, error) {
 	parser, u := canon.NewParser(p.f.layout.CanonConfig()), canon.URL{}
-	return func(site, url string) (canon.Fingerprint, error) {
-		if err := parser.Parse(&u, []byte(url)); err != nil {
+	return func(site string, e *frontier.Entry) (canon.Fingerprint, error) {
+		if err := parser.Parse(&u, []byte(e.URL)); err != nil {
 			return canon.Fingerprint{}, err
 		}
-		return canon.FingerprintOf([]byte(site), u.Key()), nil
+		return e.Request.Fingerprint(canon.FingerprintOf([]byte(site), u.Key())), nil
 	}
 }
 

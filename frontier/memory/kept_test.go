@@ -487,15 +487,29 @@ func TestCheckFindsContradictions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := f.states[0]
+	post, err := frontier.NewRequest("POST", nil, []byte("a=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := frontier.NewMaker(f.Layout()).Make("https://a.example/form")
+	if err != nil {
+		t.Fatal(err)
+	}
+	form.Request, form.Fingerprint = post, post.Fingerprint(form.Fingerprint)
+	k := f.Of(form.Fingerprint)
+	if err := f.Admit(t.Context(), k, []frontier.Candidate{form}, make([]frontier.Verdict, 1)); err != nil {
+		t.Fatal(err)
+	}
+	p := f.states[k]
 	p.mu.Lock()
 	p.pushBack(p.site("a.example"), &frontier.Entry{URL: "https://a.example/never-admitted"})
+	p.pushBack(p.site("a.example"), &frontier.Entry{URL: "https://a.example/form"}) // only the POST was
 	p.mu.Unlock()
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	c, err := Check(dir)
-	if err != nil || len(c.Faults) != 1 || !strings.Contains(c.Faults[0], "never-admitted is not known") {
+	if err != nil || len(c.Faults) != 2 || !strings.Contains(c.Faults[0], "never-admitted is not known") || !strings.Contains(c.Faults[1], "form is not known") {
 		t.Fatalf("%+v %v", c, err)
 	}
 }

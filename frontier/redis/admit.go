@@ -200,7 +200,7 @@ func (a *admission) unique(batch []frontier.Candidate) []int {
 			a.speaker[c.Fingerprint] = i
 		}
 		if c.Refetch != "" && a.speakerOf(c) < 0 {
-			a.speaker[c.Request()] = i
+			a.speaker[c.RefetchFingerprint()] = i
 		}
 	}
 	for i := range batch {
@@ -215,7 +215,7 @@ func (a *admission) unique(batch []frontier.Candidate) []int {
 func (a *admission) speakerOf(c *frontier.Candidate) int {
 	print := c.Fingerprint
 	if c.Refetch != "" {
-		print = c.Request()
+		print = c.RefetchFingerprint()
 	}
 	if i, known := a.speaker[print]; known {
 		return i
@@ -312,7 +312,7 @@ func (a *admission) write(batch []frontier.Candidate, again bool) {
 	for _, i := range a.placed {
 		print := batch[i].Fingerprint
 		if batch[i].Refetch != "" {
-			print = batch[i].Request()
+			print = batch[i].RefetchFingerprint()
 		}
 		a.arg(print.Append(a.text))
 	}

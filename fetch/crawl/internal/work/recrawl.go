@@ -110,5 +110,5 @@ func (j *job) placeKey() uint64 {
 		return fp.Key
 	}
 	c := frontier.Candidate{Fingerprint: fp, Refetch: frontier.SitemapRequest(string(j.src.host))}
-	return c.Request().Key
+	return c.RefetchFingerprint().Key
 }
