@@ -50,6 +50,9 @@ func benchServer(kind string) {
 	if kind == "tls" {
 		ln = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{selfSigned("127.0.0.1")}})
 	}
+	if kind == "own" {
+		ln = tls.NewListener(ln, &tls.Config{GetCertificate: ownCertificate(selfSigned(manyNames("issuer")...))})
+	}
 	if dir, ok := strings.CutPrefix(kind, "chains:"); ok {
 		ln = tls.NewListener(ln, readChains(dir))
 	}
@@ -77,8 +80,25 @@ func benchServer(kind string) {
 	io.Copy(io.Discard, os.Stdin)
 }
 
+// ownCertificate gives each name a certificate of its own, of the size that they have on
+// the web, and one beside it.
+func ownCertificate(beside tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		own := selfSigned(manyNames(hello.ServerName)...)
+		own.Certificate = append(own.Certificate, beside.Certificate...)
+		return &own, nil
+	}
+}
+
+func manyNames(name string) (all []string) {
+	for i := range 20 {
+		all = append(all, fmt.Sprintf("%s.%d.of-many-names.example", name, i))
+	}
+	return append(all, name)
+}
+
 // startBenchServer runs the server as a process and returns its address.
-func startBenchServer(b *testing.B, kind string) string {
+func startBenchServer(b testing.TB, kind string) string {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serverEnv+"="+kind)
 	cmd.Stderr = os.Stderr

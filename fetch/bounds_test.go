@@ -170,13 +170,88 @@ func TestPoolBounds(t *testing.T) {
 	}
 }
 
-func TestIdleTime(t *testing.T) {
+func TestKeepAliveEnds(t *testing.T) {
 	s := answers(t, okAnswer, false)
-	c := newClient(t, func(cfg *Config) { cfg.IdleTime = 20 * time.Millisecond })
+	c := newClient(t, func(cfg *Config) { cfg.KeepAlive = 20 * time.Millisecond })
 	if _, _, err := get(c, s.url); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the idle connection is closed", func() bool { return c.Stats().Idle == 0 })
+}
+
+// TestKeepAliveTimeout: an idle connection is kept as long as its server keeps it, within
+// bounds, and not used after that.
+func TestKeepAliveTimeout(t *testing.T) {
+	const s = time.Second
+	for _, tc := range []struct {
+		lines string
+		limit time.Duration
+		want  time.Duration
+	}{
+		{"", 0, 30 * s}, {"", 100 * s, 100 * s},
+		{"Keep-Alive: timeout=5, max=100\r\n", 0, 5 * s}, {"keep-alive: max=100,TIMEOUT = 5\r\n", 0, 5 * s}, {"Keep-Alive: timeout=\"5\"\r\n", 0, 5 * s},
+		{"Keep-Alive: timeout=75\r\n", 0, 75 * s}, {"Keep-Alive: timeout=75\r\n", 40 * s, 40 * s}, {"Keep-Alive: timeout=3600\r\n", 0, 300 * s},
+		{"Keep-Alive: timeout=0\r\n", 0, 0}, {"Keep-Alive: 300\r\n", 0, 30 * s}, {"Keep-Alive: timeout=-1\r\n", 0, 30 * s},
+		{"Keep-Alive: timeout=99999999999999\r\n", 0, 30 * s}, {"Keep-Alive: timeout=x\r\n", 0, 30 * s}, {"Keep-Alive: idletimeout=5\r\n", 0, 30 * s},
+	} {
+		server := answers(t, strings.Replace(okAnswer, "\r\n", "\r\n"+tc.lines, 1), false)
+		c := newClient(t, func(cfg *Config) { cfg.KeepAlive = tc.limit })
+		from := time.Now()
+		if _, _, err := get(c, server.url); err != nil || c.Stats().Idle != 1 {
+			t.Fatalf("%q: %v, %+v", tc.lines, err, c.Stats())
+		}
+		idle := c.pool.old.next
+		if got := idle.until.Sub(from); got < tc.want || got > tc.want+time.Minute/6 {
+			t.Errorf("%q, limit %s: kept for %s, want %s", tc.lines, tc.limit, got, tc.want)
+		}
+		idle.until = time.Now().Add(-1)
+		if _, _, err := get(c, server.url); err != nil || server.connections() != 2 || c.Stats().StaleRetries != 0 {
+			t.Errorf("%q: used after its time: %v, %+v", tc.lines, err, c.Stats())
+		}
+	}
+	if err := (&Config{KeepAlive: 301 * s}).Validate(); err == nil {
+		t.Error("longer than five minutes")
+	}
+}
+
+// TestIdleMemory: idle connections take no more memory than there is, and less while
+// sessions need it. Of the oldest, the one that takes most is closed.
+func TestIdleMemory(t *testing.T) {
+	s := answers(t, okAnswer, false)
+	c := newClient(t, func(cfg *Config) { cfg.ConnectTo = []string{"::" + strings.TrimPrefix(s.url, "http://")} })
+	room := int64(20 * idleBytes)
+	c.pool.room = func() int64 { return room }
+	visit := func(n int) {
+		t.Helper()
+		if _, _, err := get(c, fmt.Sprintf("http://h%d.example/", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 20 {
+		visit(n)
+	}
+	large := c.pool.old.next.next.next
+	c.pool.bytes += 3 * idleBytes
+	large.bytes += 3 * idleBytes // as after a large record
+	visit(20)
+	if st := c.Stats(); st.Idle != 20 || !large.dropped || c.pool.bytes != room {
+		t.Errorf("%+v, %d bytes, the largest dropped: %v", st, c.pool.bytes, large.dropped)
+	}
+	room /= 2
+	visit(21)
+	if st := c.Stats(); st.Idle != 10 || c.pool.bytes != room {
+		t.Errorf("%+v, %d bytes of %d", st, c.pool.bytes, room)
+	}
+	room = 0
+	visit(22)
+	if st := c.Stats(); st.Idle != 0 || c.pool.bytes != 0 {
+		t.Errorf("%+v, %d bytes of none", st, c.pool.bytes)
+	}
+
+	m := newClient(t, func(cfg *Config) { cfg.Memory = 16_000 })
+	if got := m.idleRoom(); got != 10_000 {
+		t.Errorf("room for %d bytes", got)
+	}
 }
 
 func TestUseAfterClose(t *testing.T) {

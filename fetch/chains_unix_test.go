@@ -48,7 +48,7 @@ func signer[K crypto.Signer](k K, err error) crypto.Signer {
 
 // writeChains writes the certificate and key for each kind's server into dir, and the
 // roots of all.
-func writeChains(b *testing.B, dir string) (roots string) {
+func writeChains(b testing.TB, dir string) (roots string) {
 	b.Helper()
 	var all []byte
 	for _, k := range chainKinds {
@@ -133,7 +133,7 @@ func BenchmarkChains(b *testing.B) {
 					c.pool.expire(time.Now().Add(time.Hour))
 				}
 				if how == "as_is" {
-					c.trust = nil
+					c.secure.trust = nil
 				}
 				visit() // the first teaches the issuer and the name
 				before := c.m.verified[trust.Full].Get()

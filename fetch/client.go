@@ -2,14 +2,14 @@ package fetch
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
-
-	"seine/fetch/trust"
 )
 
 // Client fetches URLs. It is safe for any number of goroutines; each brings
@@ -18,8 +18,7 @@ type Client struct {
 	cfg       Config
 	types     *Types
 	m         *meters
-	tls       *tls.Config
-	trust     *trust.Verifier // nil where crypto/tls verifies, or nobody does
+	secure    *secure
 	dialer    dialer
 	addresses *addresses
 	proxies   *proxies
@@ -31,6 +30,7 @@ type Client struct {
 	exchanges sync.Pool
 	readers   sync.Pool // of *bufio.Reader, readBuffer each
 	wide      sync.Pool // of *bufio.Reader, wideBuffer each
+	records   sync.Pool // of *[]byte, recordBuffer each
 	closing   sync.Once
 	stop      chan struct{}
 	done      chan struct{}
@@ -49,7 +49,7 @@ func New(cfg Config) (*Client, error) {
 	if c.types, err = NewTypes(cfg.AcceptTypes); err != nil {
 		return nil, err
 	}
-	if c.tls, c.trust, err = newTLSConfig(&cfg); err != nil {
+	if c.secure, err = newSecure(&cfg); err != nil {
 		return nil, err
 	}
 	if c.proxies, err = newProxies(&cfg); err != nil {
@@ -60,7 +60,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c.addresses = newAddresses(cfg.PerAddress)
-	c.pool = newPool(cfg.MaxConnsPerHost, cfg.MaxConns, cfg.MaxIdle, cfg.IdleTime)
+	c.pool = newPool(cfg.MaxConnsPerHost, cfg.MaxConns, cfg.MaxIdle, c.idleRoom)
 	c.dialer = dialer{net: net.Dialer{KeepAlive: -1}, guard: guard{cfg.AllowNet}, names: nm, pool: c.pool, m: c.m}
 	for _, raw := range cfg.ConnectTo {
 		rule, err := parseConnectTo(raw)
@@ -79,10 +79,11 @@ func New(cfg Config) (*Client, error) {
 		return x
 	}
 	c.readers.New = func() any { return bufio.NewReaderSize(nil, readBuffer) }
+	c.records.New = func() any { b := make([]byte, recordBuffer); return &b }
 	c.wide.New = func() any { return bufio.NewReaderSize(nil, wideBuffer) }
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_idle_connections`, func() float64 { _, n := c.pool.counts(); return float64(n) })
-	cfg.Metrics.GetOrCreateGauge(`seine_fetch_open_connections`, func() float64 { n, _ := c.pool.room(); return float64(n) })
-	cfg.Metrics.GetOrCreateGauge(`seine_fetch_connections_limit`, func() float64 { _, n := c.pool.room(); return float64(n) })
+	cfg.Metrics.GetOrCreateGauge(`seine_fetch_open_connections`, func() float64 { n, _ := c.pool.openOf(); return float64(n) })
+	cfg.Metrics.GetOrCreateGauge(`seine_fetch_connections_limit`, func() float64 { _, n := c.pool.openOf(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_crowded_hosts`, func() float64 { n, _ := c.addresses.crowded(); return float64(n) })
 	cfg.Metrics.GetOrCreateGauge(`seine_fetch_hosts`, func() float64 { n, _ := c.pool.counts(); return float64(n) })
 	go c.janitor()
@@ -101,11 +102,44 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// idleRoom is how much memory idle connections may take now.
+func (c *Client) idleRoom() int64 {
+	room := idleShare(c.cfg.Memory)
+	if c.secure.sessions == nil {
+		return room - sessionShare(c.cfg.Memory)
+	}
+	return room - c.secure.sessions.Bytes()
+}
+
+// keepAlive is how long a connection may be idle after an answer.
+func (c *Client) keepAlive(h Header) time.Duration {
+	if h != nil {
+		if said, ok := keepAliveTimeout(h.Get("Keep-Alive")); ok {
+			return min(said, cmp.Or(c.cfg.KeepAlive, maxKeepAlive))
+		}
+	}
+	return cmp.Or(c.cfg.KeepAlive, defaultKeepAlive)
+}
+
+// keepAliveTimeout is when a server says that it closes an idle connection, as in
+// "timeout=5, max=100" (RFC 2068, section 19.7.1.1).
+func keepAliveTimeout(v string) (time.Duration, bool) {
+	for v != "" {
+		var param string
+		param, v, _ = strings.Cut(v, ",")
+		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if n, err := strconv.ParseUint(strings.Trim(value, ` "`), 10, 31); err == nil && strings.EqualFold(strings.TrimSpace(name), "timeout") {
+			return time.Duration(n) * time.Second, true
+		}
+	}
+	return 0, false
+}
+
 // janitor closes connections that are idle for too long, and lets more be open
 // again after the system refused one.
 func (c *Client) janitor() {
 	defer close(c.done)
-	tick := time.NewTicker(max(c.cfg.IdleTime/4, time.Millisecond))
+	tick := time.NewTicker(max(c.keepAlive(nil)/4, time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
@@ -127,7 +161,7 @@ func (c *Client) janitor() {
 // When ctx ends Do returns at once and closes the connection. A Do under way
 // holds no buffer until the answer begins (over TLS that of its connection), then
 // 16 KiB (up to twice Config.MaxHeader where a header needs it), 64 KiB more while a
-// body comes so fast that it fills them, and, while one is decoded, its decoders:
+// body comes so fast that it fills them, over TLS 32 KiB, and, while one is decoded, its decoders:
 // 112 KiB for gzip and deflate, up to 8 MiB for zstd and 16 MiB for br. In the usual case (a
 // kept connection, a type already seen, the context of the request before) it
 // allocates nothing.

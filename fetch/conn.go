@@ -13,11 +13,12 @@ import (
 // conn is one connection to a host with the deadlines of the exchange on it.
 // One exchange uses it at a time; only ended may be called from elsewhere.
 type conn struct {
-	net.Conn          // TCP, or TLS over it
-	raw      net.Conn // the TCP connection below; closing it ends everything at once
-	probe    *probe   // looks at raw while it is idle, and writes requests to it
-	used     bool     // it has served an exchange before
-	extra    [1]byte  // what drained reads into
+	net.Conn               // TCP, or TLS over it
+	raw      net.Conn      // the TCP connection below; closing it ends everything at once
+	records  *recordReader // between TLS and raw; nil without TLS
+	probe    *probe        // looks at raw while it is idle, and writes requests to it
+	used     bool          // it has served an exchange before
+	extra    [1]byte       // what drained reads into
 
 	// Of the running exchange.
 	total  time.Time     // the end of the exchange
@@ -29,7 +30,6 @@ type conn struct {
 	maxIn  int64         // bytes at most, framing included
 	tap    *Wire         // sees what is read, or nil
 	err    error         // the first error reading or writing met
-	parked time.Time     // since when it is idle in the pool
 
 	mu      sync.Mutex
 	busy    bool            // an exchange is under way
@@ -39,14 +39,16 @@ type conn struct {
 
 	prev, next *conn // in the pool's list
 	home       *host
-	dropped    bool  // out of the pool for good
-	pool       *pool // counts it as open
+	until      time.Time // when it is closed if it stays idle
+	bytes      int64     // of memory that it takes while it is idle
+	dropped    bool      // out of the pool for good
+	pool       *pool     // counts it as open
 }
 
 var errFlood = errors.New("far more bytes of framing than of body")
 
-func newConn(nc, raw net.Conn, p *pool) *conn {
-	return &conn{Conn: nc, raw: raw, probe: newProbe(raw), pool: p}
+func newConn(nc, raw net.Conn, rr *recordReader, p *pool) *conn {
+	return &conn{Conn: nc, raw: raw, records: rr, probe: newProbe(raw), pool: p}
 }
 
 // close drops the connection without the goodbye of TLS, which could block, and
@@ -56,6 +58,9 @@ func (c *conn) close() {
 	c.unwatchLocked()
 	c.mu.Unlock()
 	c.raw.Close()
+	if c.records != nil {
+		c.records.letGo()
+	}
 	c.pool.unclaim(c.dropped)
 }
 
@@ -124,19 +129,35 @@ func (c *conn) leadsTo(a netip.AddrPort) bool {
 // and no goodbye: they would answer the next request, and the probe of the
 // socket does not see them. It does not wait.
 func (c *conn) drained() bool {
-	if c.Conn == c.raw {
+	r := c.records
+	if r == nil {
 		return true
 	}
-	c.armed = longAgo
-	if c.Conn.SetReadDeadline(longAgo) != nil {
+	r.dry = true
+	n, err := c.Conn.Read(c.extra[:])
+	r.dry = false
+	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !r.between() {
 		return false
 	}
-	n, err := c.Conn.Read(c.extra[:])
-	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
+	r.letGo()
+	return true
 }
 
-// longAgo lets a read return only what is there already.
-var longAgo = time.Unix(1, 0)
+// What an idle connection takes, and the kernel's socket beside it: TestIdleBytes
+// measures it.
+const (
+	idleBytes    = 1536
+	idleTLSBytes = 8 << 10
+)
+
+// idleMemory is what c takes when it is idle: a large page over TLS leaves a buffer as
+// large as its largest record, and a full handshake the server's chain.
+func (c *conn) idleMemory() int64 {
+	if c.records == nil {
+		return idleBytes
+	}
+	return idleTLSBytes + int64(c.records.most)*9/8 + int64(c.records.chain)
+}
 
 // begin readies c for an exchange that ends at total and whose first byte must
 // come within first. Write and first read need no other deadline. One that the exchange

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"seine/fetch/trust"
 )
 
 // exchange is the working memory of one Do, pooled by the client: buffers and
@@ -111,7 +113,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 	for retried := false; ; retried = true {
 		if cn == nil {
 			if cn, err = x.connect(ctx, total); err != nil {
-				c.pool.put(host, nil, time.Time{})
+				c.pool.put(host, nil)
 				return err
 			}
 		} else {
@@ -131,9 +133,9 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 			cn.close()
 			cn = nil
 		} else {
-			cn.used = true
+			cn.used, cn.until = true, now.Add(c.keepAlive(headerOf(resp)))
 		}
-		c.pool.put(host, cn, now)
+		c.pool.put(host, cn)
 		return err
 	}
 }
@@ -160,10 +162,9 @@ func (x *exchange) prepare(req *Request) error {
 
 // connect makes a connection to the target.
 func (x *exchange) connect(ctx context.Context, total time.Time) (*conn, error) {
-	c := x.c
 	whole, cancelWhole := context.WithDeadline(ctx, total)
 	defer cancelWhole()
-	nc, raw, err := x.open(whole)
+	cn, err := x.open(whole)
 	if err != nil {
 		if e := ended(ctx, total); e != nil {
 			e.Err = errors.Join(e.Err, err)
@@ -171,25 +172,34 @@ func (x *exchange) connect(ctx context.Context, total time.Time) (*conn, error) 
 		}
 		return nil, err
 	}
-	return newConn(nc, raw, c.pool), nil
+	return cn, nil
 }
 
 // open takes room for a connection and makes it; the room stays taken if it did.
-func (x *exchange) open(ctx context.Context) (nc, raw net.Conn, err error) {
+func (x *exchange) open(ctx context.Context) (*conn, error) {
 	c := x.c
 	if err := c.pool.claim(ctx, c.cfg.ConnectTimeout); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	short, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 	defer cancel()
-	nc, raw, err = x.dial(short)
-	if err == nil && x.t.tls {
-		nc, err = c.handshake(ctx, nc, x.t.host, x.legacy)
+	var nc, raw net.Conn
+	var rr *recordReader
+	var err error
+	for range 2 { // the second time a full handshake, if what was resumed is not known any more
+		nc, raw, err = x.dial(short)
+		if err == nil && x.t.tls {
+			nc, rr, err = c.handshake(ctx, nc, x.t.host, x.legacy)
+		}
+		if !trust.Forgotten(err) {
+			break
+		}
 	}
 	if err != nil {
 		c.pool.unclaim(false)
+		return nil, err
 	}
-	return nc, raw, err
+	return newConn(nc, raw, rr, c.pool), nil
 }
 
 // roundTrip sends the request on cn and hands the answer to h. reuse says

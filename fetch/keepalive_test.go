@@ -36,8 +36,8 @@ func TestReuseAfterReadDeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		idle := c.pool.old.next
-		idle.armed = longAgo
-		idle.SetReadDeadline(longAgo)
+		idle.armed = time.Unix(1, 0)
+		idle.SetReadDeadline(idle.armed)
 	}
 	if st := c.Stats(); s.connections() != 1 || st.Reused != 1 {
 		t.Errorf("%+v", st)
@@ -281,7 +281,7 @@ func TestEarlyAnswer(t *testing.T) {
 		if _, err := io.ReadFull(nc, b[:]); err != nil {
 			t.Fatal(err)
 		}
-		c, now := newConn(nc, nc, nil), time.Now()
+		c, now := newConn(nc, nc, nil, nil), time.Now()
 		if err := errors.Join(c.begin(now, now.Add(time.Minute), time.Second, time.Second, 100), c.ask([]byte("request"), func() {})); err != nil {
 			t.Fatal(err)
 		}

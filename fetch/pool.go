@@ -25,13 +25,13 @@ type host struct {
 	slots chan struct{} // one token an exchange
 }
 
-// pool keeps idle connections: at most max in all, each at most for keep. It
-// counts open ones, idle or in use: at most limit.
+// pool keeps idle connections: at most max in all, in at most room bytes, each until its
+// time. It counts open ones, idle or in use: at most limit.
 type pool struct {
 	perHost int
 	max     int
 	most    int // of limit
-	keep    time.Duration
+	room    func() int64
 	short   shortages
 	freed   chan struct{} // wakes one that waits for room
 
@@ -39,19 +39,20 @@ type pool struct {
 	hosts   map[key]*host
 	old     conn // ring of all idle connections, the oldest is old.next
 	parked  int
-	open    int // connections, those being made too
-	closing int // of open, those taken out of the pool to be closed
-	limit   int // of open; below most after the system refused one
-	needed  int // room for so many more is asked for
-	waiting int // of needed, those that sleep until there may be some
+	bytes   int64 // of memory that they take
+	open    int   // connections, those being made too
+	closing int   // of open, those taken out of the pool to be closed
+	limit   int   // of open; below most after the system refused one
+	needed  int   // room for so many more is asked for
+	waiting int   // of needed, those that sleep until there may be some
 	closed  bool
 }
 
 var errBusy = errors.New("no free connection to the host until the end of the fetch timeout")
 
-func newPool(perHost, most, max int, keep time.Duration) *pool {
+func newPool(perHost, most, max int, room func() int64) *pool {
 	p := &pool{
-		perHost: perHost, most: most, limit: most, max: max, keep: keep,
+		perHost: perHost, most: most, limit: most, max: max, room: room,
 		hosts: make(map[key]*host), freed: make(chan struct{}, 1), short: shortages{began: time.Now()},
 	}
 	p.old.prev, p.old.next = &p.old, &p.old
@@ -85,7 +86,7 @@ func (p *pool) get(ctx context.Context, k key, total time.Time) (*host, *conn, e
 	}
 	cn := p.popLocked(h)
 	p.mu.Unlock()
-	for cn != nil && !cn.probe.alive() {
+	for cn != nil && (time.Now().After(cn.until) || !cn.probe.alive()) {
 		cn.close()
 		p.mu.Lock()
 		cn = p.popLocked(h)
@@ -123,32 +124,54 @@ func (p *pool) unlinkLocked(cn *conn) {
 	cn.prev.next, cn.next.prev = cn.next, cn.prev
 	cn.prev, cn.next = nil, nil
 	p.parked--
+	p.bytes -= cn.bytes
 }
 
 // put gives the slot back and, unless it is nil, a connection fit for reuse.
-func (p *pool) put(h *host, cn *conn, now time.Time) {
-	var drop *conn
+func (p *pool) put(h *host, cn *conn) {
+	var drop []*conn
 	p.mu.Lock()
-	if cn != nil && p.closed {
-		drop = cn
-	} else if cn != nil {
-		cn.home, cn.parked = h, now
-		h.idle = append(h.idle, cn)
-		last := p.old.prev
-		cn.prev, cn.next = last, &p.old
-		last.next, p.old.prev = cn, cn
-		if p.parked++; p.parked > p.max {
-			drop = p.dropLocked(p.old.next)
-		} else {
-			drop = p.dropNeededLocked()
+	if cn != nil {
+		p.parkLocked(h, cn)
+		for p.parked > 0 && (p.closed || p.parked > p.max || p.bytes > p.room()) {
+			drop = append(drop, p.dropLocked(p.dearestLocked()))
+		}
+		if needed := p.dropNeededLocked(); needed != nil {
+			drop = append(drop, needed)
 		}
 	}
 	<-h.slots
 	p.leaveLocked(h)
 	p.mu.Unlock()
-	if drop != nil {
-		drop.close()
+	for _, cn := range drop {
+		cn.close()
 	}
+}
+
+func (p *pool) parkLocked(h *host, cn *conn) {
+	cn.home, cn.bytes = h, cn.idleMemory()
+	h.idle = append(h.idle, cn)
+	last := p.old.prev
+	cn.prev, cn.next = last, &p.old
+	last.next, p.old.prev = cn, cn
+	p.parked++
+	p.bytes += cn.bytes
+}
+
+// compared is how many of the oldest idle connections dearestLocked looks at.
+const compared = 8
+
+// dearestLocked is the connection to close where there is no room: of the oldest that
+// which takes the most memory. What a new one costs hardly depends on that: a session
+// is resumed.
+func (p *pool) dearestLocked() *conn {
+	dearest := p.old.next
+	for cn, n := dearest.next, 1; cn != &p.old && n < compared; cn, n = cn.next, n+1 {
+		if cn.bytes > dearest.bytes {
+			dearest = cn
+		}
+	}
+	return dearest
 }
 
 func (p *pool) leave(h *host) {
@@ -184,16 +207,17 @@ func (p *pool) dropLocked(cn *conn) *conn {
 	return cn
 }
 
-// expire closes what was idle for too long at now.
+// expire closes what may not be idle any longer at now.
 func (p *pool) expire(now time.Time) {
-	for {
-		p.mu.Lock()
-		if p.parked == 0 || now.Sub(p.old.next.parked) < p.keep {
-			p.mu.Unlock()
-			return
+	var drop []*conn
+	p.mu.Lock()
+	for cn, next := p.old.next, (*conn)(nil); cn != &p.old; cn = next {
+		if next = cn.next; p.closed || !now.Before(cn.until) {
+			drop = append(drop, p.dropLocked(cn))
 		}
-		cn := p.dropLocked(p.old.next)
-		p.mu.Unlock()
+	}
+	p.mu.Unlock()
+	for _, cn := range drop {
 		cn.close()
 	}
 }
@@ -203,12 +227,11 @@ func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.keep = 0
-	p.expire(time.Now())
+	p.expire(time.Time{})
 }
 
-// room is how many connections are open and how many may be.
-func (p *pool) room() (open, limit int) {
+// openOf is how many connections are open and how many may be.
+func (p *pool) openOf() (open, limit int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.open, p.limit

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// renegotiating serves one connection with OpenSSL, which asks for a renegotiation
+// renegotiating serves two connections with OpenSSL, which asks for a renegotiation
 // once it has the request, and then answers it.
 func renegotiating(t *testing.T) (url string) {
 	t.Helper()
@@ -40,7 +40,7 @@ func renegotiating(t *testing.T) (url string) {
 	}
 	addr := ln.Addr().String()
 	ln.Close()
-	server := exec.CommandContext(t.Context(), program, "s_server", "-accept", addr, "-cert", file, "-tls1_2", "-naccept", "1")
+	server := exec.CommandContext(t.Context(), program, "s_server", "-accept", addr, "-cert", file, "-tls1_2", "-naccept", "2")
 	in, err := server.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -81,10 +81,15 @@ func renegotiating(t *testing.T) (url string) {
 func TestRenegotiation(t *testing.T) {
 	for _, legacy := range []bool{true, false} {
 		c := newClient(t, func(cfg *Config) { cfg.InsecureSkipVerify, cfg.TLSLegacy = true, legacy })
-		_, h, err := get(c, renegotiating(t))
+		url := renegotiating(t)
+		_, h, err := get(c, url)
 		if legacy {
 			if err != nil || string(h.body) != "hello" {
 				t.Errorf("with --tls-legacy: %v", err)
+			}
+			// The library compares the server's certificate with that of the handshake before.
+			if _, h, err := get(c, url); err != nil || string(h.body) != "hello" || c.Stats().Resumed != 0 {
+				t.Errorf("with --tls-legacy, a second time: %v, %+v", err, c.Stats())
 			}
 			continue
 		}

@@ -115,7 +115,7 @@ func fewFiles(t *testing.T, port int) {
 	if good, bad, err := round(); bad > 0 {
 		t.Errorf("limit %d: %d good, %d failed: %v", limit, good, bad, err)
 	}
-	open, most := c.pool.room()
+	open, most := c.pool.openOf()
 	if open != c.Stats().Idle || open < most*9/10 || most != c.MaxConns() || most > limit-64 {
 		t.Errorf("limit %d: %d of %d open, %d idle", limit, open, most, c.Stats().Idle)
 	}
@@ -143,7 +143,7 @@ func fewFiles(t *testing.T, port int) {
 	if err := c.Do(t.Context(), &Request{URL: wideURL(1, port)}, new(Response), &counter{}); class(err) != ClassFiles || !Local(class(err)) || c.Short() != ClassFiles {
 		t.Errorf("limit %d: %v, short of %q", limit, err, c.Short())
 	}
-	if _, now := c.pool.room(); now >= most {
+	if _, now := c.pool.openOf(); now >= most {
 		t.Errorf("limit %d: still %d connections are thought possible", limit, now)
 	}
 	for _, f := range hog {
@@ -156,7 +156,7 @@ func fewFiles(t *testing.T, port int) {
 	if good, bad, err := round(); bad > 0 {
 		t.Errorf("limit %d, files again: %d good, %d failed: %v", limit, good, bad, err)
 	}
-	if open, now := c.pool.room(); now != most || open != c.Stats().Idle {
+	if open, now := c.pool.openOf(); now != most || open != c.Stats().Idle {
 		t.Errorf("limit %d: %d of %d open, %d idle", limit, open, now, c.Stats().Idle)
 	}
 }

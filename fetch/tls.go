@@ -16,10 +16,15 @@ import (
 	"seine/fetch/trust"
 )
 
-// newTLSConfig makes what all TLS connections of a client share, the session cache
-// above all, and what verifies chains in place of crypto/tls: nil where nothing does
-// so, or nobody verifies.
-func newTLSConfig(cfg *Config) (*tls.Config, *trust.Verifier, error) {
+// secure is what all TLS connections of a client share.
+type secure struct {
+	cfg      *tls.Config
+	trust    *trust.Verifier // nil where crypto/tls verifies, or nobody does
+	sessions *trust.Sessions // nil where crypto/tls verifies, for which it wants whole chains, or where none are kept
+}
+
+// newSecure makes it; its sessions take at most so many bytes.
+func newSecure(cfg *Config) (*secure, error) {
 	t := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		// Without the post-quantum exchange: what a crawler reads is public,
@@ -29,27 +34,32 @@ func newTLSConfig(cfg *Config) (*tls.Config, *trust.Verifier, error) {
 		NextProtos:         []string{"http/1.1"},
 		InsecureSkipVerify: cfg.InsecureSkipVerify,
 	}
-	if !cfg.NoSessionCache {
-		t.ClientSessionCache = tls.NewLRUClientSessionCache(cfg.SessionCache)
-	}
+	s := &secure{cfg: t}
 	roots, err := x509.SystemCertPool()
 	if cfg.CAFile != "" {
 		pem, readErr := os.ReadFile(cfg.CAFile)
 		if readErr != nil {
-			return nil, nil, fmt.Errorf("fetch: CA file: %w", readErr)
+			return nil, fmt.Errorf("fetch: CA file: %w", readErr)
 		}
 		if err != nil {
 			roots, err = x509.NewCertPool(), nil
 		}
 		if !roots.AppendCertsFromPEM(pem) {
-			return nil, nil, fmt.Errorf("fetch: CA file %s holds no certificate in PEM form", cfg.CAFile)
+			return nil, fmt.Errorf("fetch: CA file %s holds no certificate in PEM form", cfg.CAFile)
 		}
 		t.RootCAs = roots
 	}
-	if cfg.InsecureSkipVerify || err != nil {
-		return t, nil, nil
+	if !cfg.InsecureSkipVerify && err == nil {
+		s.trust = trust.New(roots, cfg.Memory/8, time.Now)
 	}
-	return t, trust.New(roots, cfg.Memory/16, time.Now), nil
+	switch {
+	case cfg.NoSessionCache:
+	case s.trust != nil || cfg.InsecureSkipVerify:
+		s.sessions = trust.NewSessions(sessionShare(cfg.Memory))
+	default:
+		t.ClientSessionCache = tls.NewLRUClientSessionCache(max(1, int(sessionShare(cfg.Memory)/wholeSessionBytes)))
+	}
+	return s, nil
 }
 
 // legacySuites are the usual suites and those of RSA key exchange, which keep no
@@ -83,37 +93,47 @@ func isRenegotiation(err error) bool {
 }
 
 // handshake speaks TLS over raw as host, which is the URL's whatever address
-// or proxy raw leads to. On failure raw is closed.
-func (c *Client) handshake(ctx context.Context, raw net.Conn, host string, legacy bool) (net.Conn, error) {
-	cfg := c.tls.Clone()
+// or proxy raw leads to. On failure raw is closed. The error is of package trust's
+// Forgotten where another try is to make a full handshake.
+func (c *Client) handshake(ctx context.Context, raw net.Conn, host string, legacy bool) (nc net.Conn, rr *recordReader, err error) {
+	cfg := c.secure.cfg.Clone()
 	cfg.ServerName = host
-	if c.trust != nil {
-		c.trust.Configure(cfg, host, func(by trust.By) { c.m.verified[by].Inc() })
-	}
 	if legacy {
 		cfg.CipherSuites = legacySuites
 		cfg.Renegotiation = tls.RenegotiateOnceAsClient
 	}
+	if c.secure.trust != nil || c.cfg.InsecureSkipVerify {
+		c.secure.trust.Configure(cfg, host, c.secure.sessions, func(by trust.By) { c.m.verified[by].Inc() })
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.TLSTimeout)
 	defer cancel()
-	tc := tls.Client(raw, cfg)
+	rr = &recordReader{Conn: raw, buffers: &c.records}
+	tc := tls.Client(rr, cfg)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		raw.Close()
+		rr.letGo()
 		if _, refused := errors.AsType[*tls.CertificateVerificationError](err); refused {
-			return nil, fail(ClassCertificate, err)
+			return nil, nil, fail(ClassCertificate, err)
 		}
 		if !legacy && maybeLegacy(err) {
 			err = fmt.Errorf("%w; %w", err, errMaybeLegacy)
 		}
-		return nil, fail(ClassTLS, err)
+		return nil, nil, fail(ClassTLS, err)
 	}
-	if tc.ConnectionState().DidResume {
+	state := tc.ConnectionState()
+	if state.DidResume {
 		c.m.resumed.Inc()
 	} else {
 		c.m.handshakes.Inc()
+		for i, cert := range state.PeerCertificates {
+			rr.chain += 3 * len(cert.Raw)
+			if i == 0 { // the others are most often those of other connections too
+				rr.chain += 8 * len(cert.Raw)
+			}
+		}
 	}
 	if c.cfg.InsecureSkipVerify {
 		c.m.unverified.Inc()
 	}
-	return tc, nil
+	return tc, rr, nil
 }

@@ -88,7 +88,7 @@ func TestVerified(t *testing.T) {
 		for i := range by {
 			by[i] = c.m.verified[i].Get()
 		}
-		if want := [3]uint64{1, 1, 2}; !insecure && by != want || insecure && (by != [3]uint64{} || c.trust != nil) {
+		if want := [3]uint64{1, 1, 2}; !insecure && by != want || insecure && (by != [3]uint64{} || c.secure.trust != nil) {
 			t.Errorf("insecure %v: %v by full, issuer, name", insecure, by)
 		}
 		if n := c.Stats().Unverified; insecure != (n == 6) {

@@ -2,72 +2,66 @@ package trust
 
 import "crypto/tls"
 
-// Configure lets v verify the connection that t is for, to the server called name.
-// verified, unless nil, is called with what the verdict rests on where the handshake
-// is a full one. A session of t's cache is resumed while v knows the name and chain that
-// it was made with; else the handshake is a full one.
-func (v *Verifier) Configure(t *tls.Config, name string, verified func(By)) {
+// Configure lets v verify the connection that t is for, to the server called name; a
+// nil v verifies nothing. verified, unless nil, is called with what the verdict rests on
+// where the handshake is a full one. A session of sessions, unless nil, is resumed while v
+// knows the name and chain that it was made with; else the handshake is a full one.
+// A resumed connection shows no certificate of its server.
+func (v *Verifier) Configure(t *tls.Config, name string, sessions *Sessions, verified func(By)) {
 	t.ServerName = name
-	t.Time = v.now
 	t.InsecureSkipVerify = true // VerifyConnection verifies in its place
-	var sessions *sessionCache
-	if t.ClientSessionCache != nil {
-		sessions = &sessionCache{cache: t.ClientSessionCache, v: v}
-		t.ClientSessionCache = sessions
+	c := &sessionCache{sessions: sessions, v: v, renegotiates: t.Renegotiation != tls.RenegotiateNever}
+	if sessions != nil {
+		t.ClientSessionCache = c
 	}
+	if v == nil {
+		return
+	}
+	t.Time = v.now
 	t.VerifyConnection = func(s tls.ConnectionState) error {
+		if s.DidResume {
+			if !v.Knows(c.id) {
+				return errForgotten
+			}
+			return nil
+		}
 		id, by, err := v.Verify(name, s.PeerCertificates)
 		if err != nil {
 			return err
 		}
-		if sessions != nil {
-			sessions.id = id
-		}
-		if verified != nil && !s.DidResume {
+		c.id = id
+		if verified != nil {
 			verified(by)
 		}
 		return nil
 	}
 }
 
-// sessionCache is a cache as one connection sees it. With a session it keeps the
-// identity that was verified, in the field that crypto/tls leaves to caches.
+// sessionCache is Sessions as one connection sees them.
 type sessionCache struct {
-	cache tls.ClientSessionCache
-	v     *Verifier
-	id    Identity // what this connection showed; set before a ticket comes
+	sessions     *Sessions
+	v            *Verifier
+	id           Identity // what this connection showed, or resumes; set before a ticket comes
+	renegotiates bool
+	kept         bool // a ticket of this connection: others are as good
 }
 
-// mine begins the entry of SessionState.Extra, which others may add to.
-const mine = "seine/trust:"
-
+// Get finds a session that may be resumed. Under TLS 1.2 a renegotiation compares
+// certificates with those of the handshake before, which a resumed session lacks.
 func (c *sessionCache) Get(key string) (*tls.ClientSessionState, bool) {
-	cs, ok := c.cache.Get(key)
-	if !ok || cs == nil {
-		return nil, false
-	}
-	_, state, err := cs.ResumptionState()
-	if err != nil || state == nil {
-		return nil, false
-	}
-	for _, e := range state.Extra {
-		if len(e) == len(mine)+len(Identity{}) && string(e[:len(mine)]) == mine {
-			return cs, c.v.Knows(Identity(e[len(mine):]))
-		}
-	}
-	return nil, false
+	cs, id := c.sessions.get(key, func(id *Identity, version uint16) bool {
+		return (c.v == nil || c.v.Knows(*id)) && (version >= tls.VersionTLS13 || !c.renegotiates)
+	})
+	c.id = id
+	return cs, cs != nil
 }
 
 func (c *sessionCache) Put(key string, cs *tls.ClientSessionState) {
-	if cs != nil {
-		ticket, state, err := cs.ResumptionState()
-		if err != nil || state == nil {
-			return
-		}
-		state.Extra = append(state.Extra, append([]byte(mine), c.id[:]...))
-		if cs, err = tls.NewResumptionState(ticket, state); err != nil {
-			return
-		}
+	switch {
+	case cs == nil:
+		c.sessions.drop(key)
+	case !c.kept:
+		c.kept = true
+		c.sessions.put(key, &c.id, cs)
 	}
-	c.cache.Put(key, cs)
 }

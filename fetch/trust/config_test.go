@@ -52,9 +52,9 @@ func connect(address string, cfg *tls.Config) (resumed bool, err error) {
 }
 
 // visit is a connection as v verifies it, and what the verdict rested on.
-func visit(address, name string, v *Verifier, cache tls.ClientSessionCache) (resumed bool, by []By, err error) {
-	cfg := &tls.Config{ClientSessionCache: cache}
-	v.Configure(cfg, name, func(b By) { by = append(by, b) })
+func visit(address, name string, v *Verifier, cache *Sessions) (resumed bool, by []By, err error) {
+	cfg := &tls.Config{}
+	v.Configure(cfg, name, cache, func(b By) { by = append(by, b) })
 	resumed, err = connect(address, cfg)
 	return resumed, by, err
 }
@@ -67,7 +67,7 @@ func TestConnections(t *testing.T) {
 		j := newJudge(l.root)
 		now := func() time.Time { return j.now }
 		address := site(t, version, now, server(l.issuer, nil, host), l.issuer, l.upper)
-		cache := tls.NewLRUClientSessionCache(10)
+		cache := NewSessions(10_000)
 		expect := func(v *Verifier, name string, wantResumed, wantAccepted bool, want ...By) {
 			t.Helper()
 			resumed, by, err := visit(address, name, v, cache)
@@ -88,7 +88,7 @@ func TestConnections(t *testing.T) {
 		same := New(j.roots, 1<<20, now)
 		expect(same, host, false, true, Full)
 		expect(same, host, true, true)
-		cache = tls.NewLRUClientSessionCache(10)
+		cache = NewSessions(10_000)
 		expect(j.Verifier, host, false, true, Name)
 		expect(j.Verifier, host, true, true)
 
@@ -99,19 +99,22 @@ func TestConnections(t *testing.T) {
 		expect(j.Verifier, host, false, false)
 
 		// The chain ends between the choice of a session and the server's answer.
-		j.now, cache = epoch.Add(day), tls.NewLRUClientSessionCache(10)
+		j.now, cache = epoch.Add(day), NewSessions(10_000)
 		expect(j.Verifier, host, false, true, Name)
-		cfg := &tls.Config{ClientSessionCache: cache}
-		j.Configure(cfg, host, nil)
+		cfg := &tls.Config{}
+		j.Configure(cfg, host, cache, nil)
 		verify, asked := cfg.VerifyConnection, false
 		cfg.VerifyConnection = func(s tls.ConnectionState) error {
 			j.now, asked = ends.Add(time.Second), s.DidResume
 			return verify(s)
 		}
-		_, err := connect(address, cfg)
-		if _, refused := errors.AsType[*tls.CertificateVerificationError](err); !refused || !asked {
+		if _, err := connect(address, cfg); !Forgotten(err) || !asked {
 			t.Fatalf("TLS %x: resumed %v, %v", version, asked, err)
 		}
+		if cache.Bytes() != 0 {
+			t.Fatalf("TLS %x: the session is still there", version)
+		}
+		expect(j.Verifier, host, false, false)
 	}
 }
 
@@ -120,11 +123,12 @@ func TestConnections(t *testing.T) {
 func TestForeignSession(t *testing.T) {
 	l := newLine(nil)
 	j := newJudge(l.root)
-	cache := tls.NewLRUClientSessionCache(10)
+	cache := NewSessions(10_000)
 	address := site(t, tls.VersionTLS13, func() time.Time { return j.now }, server(l.issuer, nil, host), l.issuer, l.upper)
-	insecure := &tls.Config{ServerName: host, InsecureSkipVerify: true, ClientSessionCache: cache, Time: func() time.Time { return j.now }}
 	for _, want := range []bool{false, true} {
-		if resumed, err := connect(address, insecure.Clone()); err != nil || resumed != want {
+		insecure := &tls.Config{Time: func() time.Time { return j.now }}
+		(*Verifier)(nil).Configure(insecure, host, cache, nil)
+		if resumed, err := connect(address, insecure); err != nil || resumed != want {
 			t.Fatal(resumed, err)
 		}
 	}

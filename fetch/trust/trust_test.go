@@ -68,7 +68,7 @@ func TestRefusedIsForgotten(t *testing.T) {
 	}
 	late := l.chain(server(l.issuer, func(c *x509.Certificate) { c.NotBefore = epoch.Add(time.Hour) }, host))
 	j.refuses(t, host, late)
-	if n := len(j.names.young) + len(j.issuers.young); n != 0 {
+	if n := j.names.used + j.issuers.used; n != 0 {
 		t.Fatalf("%d entries", n)
 	}
 	j.now = epoch.Add(2 * time.Hour)
@@ -380,7 +380,7 @@ func TestMemoryBound(t *testing.T) {
 		for n := range 10 {
 			m.put(id(n), w, epoch)
 		}
-		if len(m.young)+len(m.old) > 2 {
+		if m.used > ways {
 			t.Error("a memory without room grows")
 		}
 	}

@@ -19,6 +19,7 @@ type FetchFlags struct {
 	ConnectTimeout time.Duration `least:"1ms" group:"net" default:"10s" placeholder:"D" help:"Time for name lookup, TCP and proxy together (${default})."`
 	ReadTimeout    time.Duration `least:"1ms" group:"net" default:"20s" placeholder:"D" help:"Longest time without a byte from the server (${default})."`
 	FetchTimeout   time.Duration `least:"1ms" group:"net" default:"60s" placeholder:"D" help:"Time for one whole fetch (${default})."`
+	KeepAlive      time.Duration `least:"1ms" group:"net" placeholder:"D" help:"Close an idle connection after this time, or when its server said that it closes it; at most 5m (30s if the server says nothing, else 5m)."`
 	MaxRedirects   int           `least:"0" group:"net" default:"10" placeholder:"N" help:"Redirects followed from one URL; 0 means none (${default})."`
 	AcceptTypes    []string      `group:"net" placeholder:"TYPE" help:"Media types whose bodies are read (HTML, XML, text)."`
 	FetchAll       bool          `group:"net" help:"Read bodies of every media type."`
@@ -46,7 +47,7 @@ func (f *FetchFlags) Fetch(userAgent string, env []string) (fetch.Config, error)
 	}
 	c := fetch.Config{
 		UserAgent: userAgent, MaxBody: int64(f.MaxBody), MaxHeader: int(f.MaxHeader),
-		ConnectTimeout: f.ConnectTimeout, ReadTimeout: f.ReadTimeout, FetchTimeout: f.FetchTimeout,
+		ConnectTimeout: f.ConnectTimeout, ReadTimeout: f.ReadTimeout, FetchTimeout: f.FetchTimeout, KeepAlive: f.KeepAlive,
 		AcceptTypes: f.AcceptTypes, FetchAll: f.FetchAll,
 		AllowNet: f.AllowNet, ConnectTo: f.ConnectTo, CAFile: f.CA, TLSLegacy: f.TLSLegacy, InsecureSkipVerify: f.InsecureSkipVerify,
 		Proxies: f.Proxy, NoProxy: f.NoProxy, DNS: f.DNS, Memory: cacheMemory(), PerAddress: f.PerAddress,
