@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"seine/extract/sink/jsonl"
+	"seine/extract/sink/frame"
 )
 
 // Redis is full from the middle of the crawl on, and fetchers have an overflow:
@@ -98,7 +98,7 @@ func (w *world) takeBack(dir string) {
 		if st, err := os.Stat(f); err != nil || st.Mode().Perm() != 0o600 {
 			w.t.Errorf("%s: %v, %v", f, st.Mode(), err)
 		}
-		if strings.HasSuffix(f, jsonl.OpenEnd) {
+		if strings.HasSuffix(f, frame.OpenEnd) {
 			open++
 		}
 	}

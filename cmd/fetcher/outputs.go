@@ -148,7 +148,7 @@ func (g *grammar) destination(address string) (destination, error) {
 	switch kind {
 	case "jsonl":
 		if d.stdout = address == "-"; !d.stdout {
-			d.series = new(jsonl.SeriesOf(address))
+			d.series = new(frame.SeriesOf(address))
 		}
 		d.open = func(c common) (output, error) {
 			cfg := jsonl.Config{Path: address, Fields: c.fields, RotateSize: int64(g.RotateSize), RotateTime: g.RotateTime, Drop: c.drop, Finished: c.finished,

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
-	"seine/extract/sink/jsonl"
+	"seine/extract/sink/frame"
 )
 
 // maxLine is how long a line of a file of URLs may be, bytes.
@@ -98,7 +98,7 @@ func eachLine(ctx context.Context, path string, in io.Reader, f func(where, text
 		name = path
 	}
 	packed := bufio.NewReaderSize(in, maxLine)
-	if head, err := packed.Peek(len(zstdMagic)); err == io.EOF && strings.HasSuffix(name, jsonl.OpenEnd) && bytes.HasPrefix(zstdMagic, head) {
+	if head, err := packed.Peek(len(zstdMagic)); err == io.EOF && strings.HasSuffix(name, frame.OpenEnd) && bytes.HasPrefix(zstdMagic, head) {
 		return nil // not even its first frame begins
 	}
 	plain, done, err := inflate(packed)
@@ -147,7 +147,7 @@ func eachLine(ctx context.Context, path string, in io.Reader, f func(where, text
 // before they were written: that is damage. Cost: reading the file once more.
 func torn(file *os.File, err error) bool {
 	var disk *fs.PathError
-	if file == nil || !strings.HasSuffix(file.Name(), jsonl.OpenEnd) || errors.As(err, &disk) {
+	if file == nil || !strings.HasSuffix(file.Name(), frame.OpenEnd) || errors.As(err, &disk) {
 		return false
 	}
 	end, err := lastFrame(io.NewSectionReader(file, 0, math.MaxInt64))

@@ -158,13 +158,11 @@ func New(cfg Config) *Queue {
 // Find adds the files of a series that were not handed over, and removes marks
 // whose file is gone.
 func (q *Queue) Find(s frame.Series) error {
-	marked := s
-	marked.Ext += End
-	marks, err := marked.Finished()
+	marks, err := s.List(End)
 	if err != nil {
 		return fmt.Errorf("handover: %w", err)
 	}
-	files, err := s.Finished()
+	files, err := s.List("")
 	if err != nil {
 		return fmt.Errorf("handover: %w", err)
 	}

@@ -31,6 +31,7 @@
 package jsonl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -119,9 +120,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// ErrClosed is what a record written after Close gets.
-var ErrClosed = sink.ErrClosed
-
 // Sink writes records as JSON lines. It is safe for concurrent use.
 type Sink struct {
 	cfg   Config
@@ -130,9 +128,8 @@ type Sink struct {
 	codec frame.Codec // nil: frames are lines
 	frame []byte      // the batch in hand, compressed; the committer's
 	pool  sync.Pool   // *[]byte, for encoding outside the lock
-	cut   int64
 
-	frames, bytes, files atomic.Int64
+	frames, bytes atomic.Int64
 
 	once     sync.Once
 	closeErr error
@@ -163,36 +160,106 @@ func Open(cfg Config) (*Sink, error) {
 	if s.codec == nil {
 		s.cfg.Linger = 0
 	}
-	if cfg.Path == "" {
-		s.out = &stream{w: s.cfg.Writer}
-		if f, ok := s.cfg.Writer.(*os.File); ok {
-			out, err := streamTo(f)
-			if err != nil {
-				return nil, err
-			}
-			s.out = out
-		}
-	} else if out, err := openSpecial(cfg.Path, cfg.Stop, cfg.OnWait); out != nil || err != nil {
-		if err != nil {
-			return nil, err
-		}
-		s.out = out
-	} else {
-		f, cut, err := openFile(cfg.Path, frame.KindOf(cfg.Path))
-		if err != nil {
-			return nil, err
-		}
-		s.out, s.cut = f, cut
+	var err error
+	if s.out, err = s.cfg.open(); err != nil {
+		return nil, err
 	}
 	s.start("records")
 	return s, nil
+}
+
+// open opens the output.
+func (c *Config) open() (output, error) {
+	if c.Path == "" {
+		if f, ok := c.Writer.(*os.File); ok {
+			return streamTo(f)
+		}
+		return &stream{w: c.Writer}, nil
+	}
+	if out, err := openSpecial(c.Path, c.Stop, c.OnWait); out != nil || err != nil {
+		return out, err
+	}
+	files, err := frame.OpenWriter(frame.WriterConfig{
+		Kind: frame.KindOf(c.Path), Path: c.Path, RotateSize: c.RotateSize, RotateTime: c.RotateTime, Finished: c.Finished,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("jsonl: %w", err)
+	}
+	return files, nil
 }
 
 // start begins to commit to the output.
 func (s *Sink) start(noun string) {
 	s.pool.New = func() any { return new([]byte) }
 	s.queue = sink.NewQueue(sink.QueueConfig{
-		Name: "jsonl", Noun: noun, Commit: s.commit, Idle: s.idle, Drop: s.cfg.Drop,
+		Name: "jsonl", Noun: noun, Commit: s.commit, Idle: s.out.Idle, Drop: s.cfg.Drop,
 		MaxPending: s.cfg.MaxPending, BatchBytes: s.cfg.FrameBytes, Linger: max(s.cfg.Linger, 0),
 	})
+}
+
+// Write encodes r, which it does not keep, and queues it, as sink.Sink says. In
+// steady state it allocates nothing.
+func (s *Sink) Write(r *sink.Record, done func(error)) {
+	scratch := s.pool.Get().(*[]byte)
+	line := append(r.AppendJSON((*scratch)[:0], s.cfg.Fields), '\n')
+	s.queue.Add(nil, line, done)
+	if cap(line) <= keepFrame {
+		*scratch = line
+		s.pool.Put(scratch)
+	}
+}
+
+// keepFrame is the capacity of what is kept for reuse.
+const keepFrame = 2 * maxFrame
+
+// commit writes a batch as one frame.
+func (s *Sink) commit(_ context.Context, b *sink.Batch) error {
+	frame := b.Bytes()
+	if s.codec != nil {
+		if len(s.frame) == 0 { // else it is there since the last try
+			s.frame = s.codec.Append(s.frame, frame)
+		}
+		frame = s.frame
+	}
+	if err := s.out.Write(frame); err != nil {
+		return err
+	}
+	s.frames.Add(1)
+	s.bytes.Add(int64(len(frame)))
+	if s.frame = s.frame[:0]; cap(s.frame) > keepFrame {
+		s.frame = nil
+	}
+	return nil
+}
+
+// Close writes what waits, trying once, ends the committer and closes the file. It
+// stays where it is, unless Config.Finished wants it. Records that could not be
+// written are failed by their done; the first such error is returned.
+func (s *Sink) Close() error {
+	err := s.queue.Close()
+	s.once.Do(func() {
+		if s.closeErr = s.out.Close(); s.closeErr != nil {
+			s.closeErr = fmt.Errorf("jsonl: closing: %w", s.closeErr)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.closeErr
+}
+
+// Err is why nothing can be written just now, or nil. Records wait meanwhile.
+func (s *Sink) Err() error { return s.queue.Err() }
+
+// QueueStats returns the counts of the queue.
+func (s *Sink) QueueStats() sink.QueueStats { return s.queue.Stats() }
+
+// Stats returns the counts so far.
+func (s *Sink) Stats() Stats {
+	q := s.queue.Stats()
+	st := Stats{Records: q.Kept, Frames: s.frames.Load(), Bytes: s.bytes.Load(), Pending: q.Pending, Dropped: q.Dropped}
+	if files, ok := s.out.(*frame.Writer); ok {
+		st.Files, st.Cut = files.Files(), files.Cut()
+	}
+	return st
 }

@@ -178,7 +178,7 @@ func TestWriterAndFields(t *testing.T) {
 	}
 	got := make(chan error, 1)
 	s.Write(&r, func(err error) { got <- err })
-	if err := <-got; !errors.Is(err, ErrClosed) {
+	if err := <-got; !errors.Is(err, sink.ErrClosed) {
 		t.Errorf("write after close: %v", err)
 	}
 }
@@ -201,7 +201,7 @@ func TestBadConfig(t *testing.T) {
 func TestOneWriterAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pages.jsonl")
 	s := open(t, Config{Path: path})
-	if _, err := Open(Config{Path: path}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), path) {
+	if _, err := Open(Config{Path: path}); !errors.Is(err, frame.ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Errorf("second open: %v", err)
 	}
 	shut(t, s)

@@ -3,6 +3,7 @@ package jsonl
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -10,12 +11,62 @@ import (
 	"golang.org/x/sys/unix"
 
 	"seine/extract/sink"
+	"seine/extract/sink/frame"
 )
+
+// output takes whole frames.
+type output interface {
+	// Write writes frame whole, or removes what it wrote of it.
+	Write(frame []byte) error
+	// Idle is called when nothing waits, and returns when to call it again.
+	Idle() time.Duration
+	Close() error
+}
+
+var _ output = (*frame.Writer)(nil)
+
+// endless is the part of an output that never rotates.
+type endless struct{}
+
+func (endless) Idle() time.Duration { return time.Hour }
+
+// stream is an output that keeps what it was given: a frame that failed in the
+// middle goes on where it stopped.
+type stream struct {
+	endless
+	w      io.Writer
+	closer io.Closer // nil: w stays open
+	sent   int       // bytes of the current frame
+}
+
+func (s *stream) Write(frame []byte) error {
+	n, err := s.w.Write(frame[s.sent:])
+	s.sent += n
+	if err == nil && s.sent < len(frame) {
+		err = io.ErrShortWrite
+	}
+	if errors.Is(err, syscall.EPIPE) { // a socket
+		return errReaderLeft
+	}
+	if err != nil {
+		return err
+	}
+	s.sent = 0
+	return nil
+}
+
+func (s *stream) Close() error {
+	if s.closer == nil {
+		return nil
+	}
+	return s.closer.Close()
+}
 
 // pipe is a FIFO, or standard output that leads into one. What stands in a pipe
 // is lost when its reader leaves, so a frame is written when the reader has
 // taken all of it.
 type pipe struct {
+	endless
 	f    *os.File
 	name string
 	sent int // bytes of the current frame that are in the pipe, or beyond
@@ -32,7 +83,7 @@ const (
 // where this one stopped.
 var errUnread = errors.New("its reader reads nothing")
 
-func (p *pipe) write(frame []byte) error {
+func (p *pipe) Write(frame []byte) error {
 	c, err := p.f.SyscallConn()
 	if err != nil {
 		return err
@@ -110,10 +161,7 @@ func pollPipe(fd int, events int16, d time.Duration) error {
 // errReaderLeft is what a pipe ends with.
 var errReaderLeft = fmt.Errorf("%w: its reader left; what it did not take was not delivered", sink.ErrGone)
 
-func (p *pipe) rotate() (string, error)   { return "", nil }
-func (p *pipe) state() (int64, time.Time) { return 0, time.Time{} }
-
-func (p *pipe) close() error {
+func (p *pipe) Close() error {
 	if p.f == os.Stdout {
 		return nil
 	}
@@ -197,5 +245,5 @@ func openSpecial(path string, stop <-chan struct{}, onWait func()) (output, erro
 	if st.Mode()&os.ModeNamedPipe != 0 {
 		return &pipe{f: f, name: path}, nil
 	}
-	return &stream{w: &special{f}}, nil
+	return &stream{w: f, closer: f}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"seine/extract/sink/frame"
 )
 
 func TestRotation(t *testing.T) {
@@ -18,7 +20,7 @@ func TestRotation(t *testing.T) {
 			const limit = 2000
 			s := open(t, Config{Path: path, RotateSize: limit, FrameBytes: 500, Linger: -1})
 			put(t, s, 0, 300)
-			if _, err := Open(Config{Path: path}); !errors.Is(err, ErrLocked) {
+			if _, err := Open(Config{Path: path}); !errors.Is(err, frame.ErrLocked) {
 				t.Errorf("after rotation: %v", err)
 			}
 			shut(t, s)
@@ -43,22 +45,6 @@ func sizeOf(t *testing.T, path string) int64 {
 	return st.Size()
 }
 
-// TestRotationWithoutLinks: where the file system refuses a second name, the file gets its
-// name by rename, and nothing is lost.
-func TestRotationWithoutLinks(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, Config{Path: filepath.Join(dir, "pages.jsonl.gz"), RotateSize: 2000})
-	s.out.(*file).links = false
-	for i := range 300 {
-		put(t, s, i, i+1)
-	}
-	shut(t, s)
-	wantRotated(t, dir, "pages.jsonl.gz", int(s.Stats().Files), 2000, 300)
-	if s.Stats().Files < 5 {
-		t.Errorf("%d rotations", s.Stats().Files)
-	}
-}
-
 // TestNoEmptyFile: of a compressed output without a record no file is left, for no reader
 // takes an empty one.
 func TestNoEmptyFile(t *testing.T) {
@@ -73,7 +59,7 @@ func TestNoEmptyFile(t *testing.T) {
 
 func wantRotated(t *testing.T, dir, name string, files int, limit int64, records int) {
 	t.Helper()
-	ext := SeriesOf(name).Ext
+	ext := frame.SeriesOf(name).Ext
 	found, _ := filepath.Glob(filepath.Join(dir, "pages-????????T??????-??????"+ext))
 	if len(found) != files {
 		t.Errorf("%d files rotated, %d found", files, len(found))
@@ -132,7 +118,7 @@ func TestFinished(t *testing.T) {
 		}
 		shut(t, s)
 	}
-	found, err := SeriesOf(cfg.Path).Finished()
+	found, err := frame.SeriesOf(cfg.Path).List("")
 	if err != nil || len(told) < 3 || !slices.Equal(told, found) {
 		t.Errorf("told %q, found %q, %v", told, found, err)
 	}

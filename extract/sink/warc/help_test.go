@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"seine/extract/sink"
+	"seine/extract/sink/frame"
 )
 
 func TestMain(m *testing.M) {
@@ -78,7 +79,7 @@ func blocks(t testing.TB, paths ...string) (all []block) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range frames(t, strings.TrimSuffix(p, OpenEnd), data) {
+		for _, text := range frames(t, strings.TrimSuffix(p, frame.OpenEnd), data) {
 			head, rest, ok := bytes.Cut(text, []byte("\r\n\r\n"))
 			lines := strings.Split(string(head), "\r\n")
 			if !ok || lines[0] != "WARC/1.1" || !bytes.HasSuffix(rest, []byte("\r\n\r\n")) {

@@ -27,7 +27,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"seine/extract/sink"
@@ -131,9 +130,7 @@ type Sink struct {
 	queue    *sink.Queue
 	writers  chan *writer // as many as can work at once
 	payloads *payloads
-	out      *series // the committer's, until the queue is closed
-	cut      int64
-	files    atomic.Int64
+	out      *frame.Writer // the committer's, until the queue is closed
 	once     sync.Once
 	closeErr error
 }
@@ -158,15 +155,15 @@ func Open(cfg Config) (*Sink, error) {
 	for range cap(s.writers) {
 		s.writers <- &writer{cfg: &s.cfg, codec: frame.NewCodec(s.cfg.Kind), payloads: s.payloads}
 	}
-	s.out = &series{cfg: &s.cfg, head: (&writer{cfg: &s.cfg, codec: frame.NewCodec(s.cfg.Kind)}).info}
 	var err error
-	if s.cut, err = s.out.mend(); err != nil {
+	s.out, err = frame.OpenWriter(frame.WriterConfig{
+		Kind: s.cfg.Kind, Series: s.cfg.Series(), Head: (&writer{cfg: &s.cfg, codec: frame.NewCodec(s.cfg.Kind)}).info,
+		RotateSize: s.cfg.RotateSize, RotateTime: s.cfg.RotateTime, Finished: s.cfg.Finished,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("warc: %w", err)
 	}
-	if err := s.out.try(); err != nil {
-		return nil, fmt.Errorf("warc: no files can be made in %s: %w", cfg.Dir, err)
-	}
-	s.queue = sink.NewQueue(sink.QueueConfig{Name: "warc", Commit: s.commit, Idle: s.idle, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
+	s.queue = sink.NewQueue(sink.QueueConfig{Name: "warc", Commit: s.commit, Idle: s.out.Idle, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
 	return s, nil
 }
 
@@ -184,53 +181,7 @@ func (s *Sink) Write(r *sink.Record, done func(error)) {
 }
 
 // commit writes a batch to the open file.
-func (s *Sink) commit(_ context.Context, b *sink.Batch) error {
-	if err := s.rotateFor(len(b.Bytes())); err != nil {
-		return err
-	}
-	return s.out.write(b.Bytes())
-}
-
-// rotateFor finishes the file when it is too old, or when n bytes more would
-// make it too large.
-func (s *Sink) rotateFor(n int) error {
-	if !s.out.written() {
-		return nil
-	}
-	full := s.out.f.Size+int64(n) > s.cfg.RotateSize
-	aged := s.cfg.RotateTime > 0 && time.Since(s.out.since) >= s.cfg.RotateTime
-	if !full && !aged {
-		return nil
-	}
-	return s.finish()
-}
-
-func (s *Sink) finish() error {
-	path, err := s.out.finish()
-	if err == nil && path != "" {
-		s.files.Add(1)
-		if s.cfg.Finished != nil {
-			s.cfg.Finished(path)
-		}
-	}
-	return err
-}
-
-// idle finishes a file that grew old while nothing came, and says when the next
-// one may be. An error shows when the next record comes.
-func (s *Sink) idle() time.Duration {
-	if s.cfg.RotateTime == 0 {
-		return time.Hour
-	}
-	failed := s.rotateFor(0) != nil
-	switch {
-	case failed:
-		return time.Second
-	case !s.out.written():
-		return time.Hour
-	}
-	return max(s.cfg.RotateTime-time.Since(s.out.since), time.Millisecond)
-}
+func (s *Sink) commit(_ context.Context, b *sink.Batch) error { return s.out.Write(b.Bytes()) }
 
 // Err is why nothing can be written just now, or nil. Records wait meanwhile.
 func (s *Sink) Err() error { return s.queue.Err() }
@@ -239,14 +190,14 @@ func (s *Sink) Err() error { return s.queue.Err() }
 func (s *Sink) QueueStats() sink.QueueStats { return s.queue.Stats() }
 
 // Stats returns the other counts.
-func (s *Sink) Stats() Stats { return Stats{Files: s.files.Load(), Cut: s.cut} }
+func (s *Sink) Stats() Stats { return Stats{Files: s.out.Files(), Cut: s.out.Cut()} }
 
 // Close writes what waits, trying once, and finishes the file. The first error
 // that cost records is returned.
 func (s *Sink) Close() error {
 	err := s.queue.Close()
 	s.once.Do(func() {
-		if s.closeErr = s.finish(); s.closeErr != nil {
+		if s.closeErr = s.out.Close(); s.closeErr != nil {
 			s.closeErr = fmt.Errorf("warc: closing: %w", s.closeErr)
 		}
 	})

@@ -46,9 +46,9 @@ func TestContract(t *testing.T) {
 							t.Fatal(err)
 						}
 						for _, f := range files(t, moved) {
-							if strings.HasSuffix(f, OpenEnd) { // take a copy: what has no name is let go
+							if strings.HasSuffix(f, frame.OpenEnd) { // take a copy: what has no name is let go
 								data, _ := os.ReadFile(f)
-								if err := os.WriteFile(strings.TrimSuffix(f, OpenEnd), data, 0o600); err != nil {
+								if err := os.WriteFile(strings.TrimSuffix(f, frame.OpenEnd), data, 0o600); err != nil {
 									t.Fatal(err)
 								}
 								os.Remove(f)
@@ -241,7 +241,7 @@ func TestRotation(t *testing.T) {
 		}
 		var open int
 		for _, f := range files(t, dir) {
-			if strings.HasSuffix(f, OpenEnd) {
+			if strings.HasSuffix(f, frame.OpenEnd) {
 				open++
 			}
 		}
@@ -252,7 +252,7 @@ func TestRotation(t *testing.T) {
 		}
 		for _, f := range names {
 			st, err := os.Stat(f)
-			if err != nil || st.Size() > 20_000 || st.Mode().Perm() != 0o600 || strings.HasSuffix(f, OpenEnd) {
+			if err != nil || st.Size() > 20_000 || st.Mode().Perm() != 0o600 || strings.HasSuffix(f, frame.OpenEnd) {
 				t.Errorf("%s: %v %v", f, st, err)
 			}
 			if all := blocks(t, f); all[0].fields["WARC-Type"] != "warcinfo" || len(all) < 2 {
@@ -295,7 +295,7 @@ func TestTornEndIsCut(t *testing.T) {
 			s := open(t, Config{Dir: dir, Prefix: "crawl", Kind: k, Finished: func(p string) { told = append(told, p) }})
 			shut(t, s)
 			got := files(t, dir)
-			if len(got) != len(told) || len(got) > 1 || len(got) == 1 && strings.HasSuffix(got[0], OpenEnd) {
+			if len(got) != len(told) || len(got) > 1 || len(got) == 1 && strings.HasSuffix(got[0], frame.OpenEnd) {
 				t.Fatalf("%v, told %v", got, told)
 			}
 			blocks(t, got...) // all whole

@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"seine/extract/sink"
 	"seine/extract/sink/frame"
 	"seine/extract/sink/sinktest"
 )
@@ -28,7 +29,7 @@ func linesOf(t *testing.T, dir string) (lines, names []string) {
 		names = append(names, f.Name())
 		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
 		if errors.Is(err, fs.ErrNotExist) { // it was finished meanwhile
-			b, err = os.ReadFile(filepath.Join(dir, strings.TrimSuffix(f.Name(), OpenEnd)))
+			b, err = os.ReadFile(filepath.Join(dir, strings.TrimSuffix(f.Name(), frame.OpenEnd)))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +78,7 @@ func TestLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Write([]byte("late\n"), func(err error) { done <- err })
-		if <-done != ErrClosed {
+		if <-done != sink.ErrClosed {
 			t.Error("a line is taken after Close")
 		}
 	}
@@ -122,7 +123,7 @@ func TestLinesDiskFull(t *testing.T) {
 	if len(done) != 0 || !strings.Contains(l.Err().Error(), "lines wait") {
 		t.Errorf("%d done, %v", len(done), l.Err())
 	}
-	if lines, names := linesOf(t, dir); len(lines) != 1 || !strings.HasSuffix(names[0], OpenEnd) {
+	if lines, names := linesOf(t, dir); len(lines) != 1 || !strings.HasSuffix(names[0], frame.OpenEnd) {
 		t.Errorf("%q in %q", lines, names)
 	}
 	sinktest.LimitFileSize(t, math.MaxInt64)
@@ -146,31 +147,5 @@ func TestLinesRefused(t *testing.T) {
 		if _, err := OpenLines(cfg); err == nil {
 			t.Errorf("%+v is taken", cfg)
 		}
-	}
-}
-
-// A disk that cannot sync gets no heap of empty files.
-func TestSeriesSyncFails(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "x"+OpenEnd)
-	if err := os.Symlink(os.DevNull, path); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &series{dir: dir, name: "x", f: &frame.File{File: f}}
-	if err := o.write([]byte("frame")); err == nil {
-		t.Fatal("synced a device")
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
-	if err := o.write([]byte("frame")); err != nil || o.f.Size != 5 {
-		t.Error(o.f.Size, err)
-	}
-	if err := o.close(); err != nil {
-		t.Error(err)
 	}
 }
