@@ -18,7 +18,7 @@ import (
 	"seine/cmd/internal/boot"
 	"seine/extract/sink"
 	"seine/extract/sink/frame"
-	"seine/extract/sink/handover"
+	"seine/extract/sink/hook"
 	"seine/extract/sink/jsonl"
 	"seine/extract/sink/kafka"
 	"seine/extract/sink/postgres"
@@ -116,7 +116,7 @@ func (g *grammar) destinations() ([]destination, error) {
 	if (g.RotateSize != 0 || g.RotateTime != 0) && !slices.ContainsFunc(all, func(d destination) bool { return d.series != nil }) {
 		faults = append(faults, errors.New("rotate-size and rotate-time need a file: name it with --out FILE"))
 	}
-	if err := g.checkHandover(all); err != nil {
+	if err := g.checkHook(all); err != nil {
 		faults = append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {
@@ -214,7 +214,7 @@ func checkEnding(address string) error {
 }
 
 // redisDestination reads an address of Redis. What shares servers with the
-// frontier keeps to its mark of memory.
+// frontier keeps to its memory watermark.
 func (g *grammar) redisDestination(address string) (destination, error) {
 	d := destination{name: "redis"}
 	if g.Embedded && !strings.Contains(address, "://") {
@@ -245,7 +245,7 @@ type outputs struct {
 	dirs  []string // where files of each are, "" = it has none
 	sinks []output
 	wire  bool            // one wants exchanges
-	hand  *handover.Queue // nil without --on-rotate
+	hook  *hook.Hook      // nil without --on-rotate
 	abort context.Context // kills its commands
 	grace time.Duration   // how long they may take at the end
 	log   *slog.Logger
@@ -265,17 +265,17 @@ func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int)
 	}
 	o := &outputs{names: names(all), abort: env.Abort, grace: g.Grace, log: env.Log}
 	shared := common{ctx: env.Stop, fields: fields, stdout: env.Out, log: env.Log, memoryHigh: memoryHigh}
-	if o.hand, err = g.openHandover(env); err != nil {
+	if o.hook, err = g.openHook(env); err != nil {
 		return nil, err
 	}
-	if o.hand != nil {
-		shared.finished = o.hand.Add
+	if o.hook != nil {
+		shared.finished = o.hook.RunFor
 	}
 	fail := func(err error) (*outputs, error) {
 		for _, s := range o.sinks {
 			err = errors.Join(err, s.Close())
 		}
-		return nil, errors.Join(err, o.closeHandover())
+		return nil, errors.Join(err, o.closeHook())
 	}
 	var fan []sink.Output
 	for _, d := range all {
@@ -294,8 +294,8 @@ func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int)
 		}
 		o.dirs = append(o.dirs, dir)
 		fan = append(fan, sink.Output{Name: d.name, Sink: s, Drop: d.drop, Archives: d.wire})
-		if o.hand != nil && d.series != nil {
-			if err := o.hand.Find(*d.series); err != nil { // now that it was opened, and so mended
+		if o.hook != nil && d.series != nil {
+			if err := o.hook.RunForLeft(*d.series); err != nil { // now that it was opened, and so mended
 				return fail(err)
 			}
 		}
@@ -418,5 +418,5 @@ func (o *outputs) writeMetrics(w io.Writer) {
 			fmt.Fprintf(w, "%s{output=%q} %d\n", m.name, o.names[i], m.n)
 		}
 	}
-	o.writeHandover(w)
+	o.writeHook(w)
 }

@@ -221,11 +221,11 @@ var boards = []board{
 		{title: "Links that go to the overflow a second", unit: "ops", alerts: []string{"SeineOverflow"}, targets: []target{
 			{"links", `sum(rate(seine_crawl_overflow_candidates_total{$c}[$r]))`}}},
 		{title: "Finished files a second", unit: "ops", targets: []target{
-			{"done", `sum(rate(seine_handover_files_total{$c}[$r]))`},
-			{"failed", `sum(rate(seine_handover_failures_total{$c}[$r]))`}}},
+			{"done", `sum(rate(seine_hook_files_total{$c}[$r]))`},
+			{"failed", `sum(rate(seine_hook_failures_total{$c}[$r]))`}}},
 		{title: "Finished files that wait", unit: "short", targets: []target{
-			{"waiting", `sum(seine_handover_pending{$c})`},
-			{"under way", `sum(seine_handover_running{$c})`}}},
+			{"waiting", `sum(seine_hook_pending{$c})`},
+			{"under way", `sum(seine_hook_running{$c})`}}},
 		{title: "Fields a second", unit: "ops", targets: []target{
 			{"{{field}} {{result}}", `sum by (field, result) (rate(seine_crawl_fields_total{$c}[$r]))`}}},
 		{title: "Calls of a handler of your own a second", unit: "ops", targets: []target{

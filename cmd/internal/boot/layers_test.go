@@ -38,7 +38,7 @@ var layers = map[string][]string{
 	"extract/sink":               {},
 	"extract/sink/sinktest":      {"extract/sink"},
 	"extract/sink/frame":         {},
-	"extract/sink/handover":      {"extract/sink/frame"},
+	"extract/sink/hook":          {"extract/sink/frame"},
 	"extract/sink/jsonl":         {"extract/sink", "extract/sink/frame"},
 	"extract/sink/kafka":         {"extract/sink"},
 	"extract/sink/postgres":      {"extract/sink"},

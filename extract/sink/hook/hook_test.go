@@ -1,4 +1,4 @@
-package handover
+package hook
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bench is a directory with finished files and a script that is told of them.
+// bench is a directory with finished files and a script that is the hook.
 type bench struct {
 	dir, script string
 	log         buffer
@@ -55,7 +55,7 @@ func newBench(t *testing.T, body string) *bench {
 	return b
 }
 
-func (b *bench) open(t *testing.T, change func(*Config)) *Queue {
+func (b *bench) open(t *testing.T, change func(*Config)) *Hook {
 	t.Helper()
 	command, err := Parse(b.script + " {}")
 	if err != nil {
@@ -89,9 +89,9 @@ func (b *bench) beside(name string) string {
 
 func (b *bench) calls() int { return strings.Count(b.beside("calls"), "\n") }
 
-func shut(t *testing.T, q *Queue) {
+func shut(t *testing.T, h *Hook) {
 	t.Helper()
-	if err := q.Close(t.Context()); err != nil {
+	if err := h.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -105,8 +105,8 @@ func until(t *testing.T, ok func() bool) {
 	}
 }
 
-// Each file is one argument, is handed over once, and never again: not by a next
-// start, nor when it is named again.
+// The command runs once for each file, which is one argument: not at the next start, nor
+// when the file is named twice.
 func TestOnce(t *testing.T) {
 	b := newBench(t, "")
 	for i := range 5 {
@@ -118,17 +118,17 @@ func TestOnce(t *testing.T) {
 		}
 	}
 	for range 2 {
-		q := b.open(t, nil)
-		if err := q.Find(b.series()); err != nil {
+		h := b.open(t, nil)
+		if err := h.RunForLeft(b.series()); err != nil {
 			t.Fatal(err)
 		}
-		q.Add(b.file(t, 3))
-		shut(t, q)
+		h.RunFor(b.file(t, 3))
+		shut(t, h)
 	}
-	q := b.open(t, nil)
-	q.Add(b.file(t, 5))
-	until(t, func() bool { return q.Stats().Pending == 0 })
-	shut(t, q)
+	h := b.open(t, nil)
+	h.RunFor(b.file(t, 5))
+	until(t, func() bool { return h.Stats().Pending == 0 })
+	shut(t, h)
 	calls := strings.Split(strings.TrimSpace(b.beside("calls")), "\n")
 	slices.Sort(calls)
 	var want []string
@@ -138,20 +138,20 @@ func TestOnce(t *testing.T) {
 	if !slices.Equal(calls, want) {
 		t.Errorf("%q", calls)
 	}
-	if st := q.Stats(); st != (Stats{Handed: 1}) {
+	if st := h.Stats(); st != (Stats{Done: 1}) {
 		t.Errorf("%+v", st)
 	}
 }
 
-// A command that fails is run again, and seen; other files go on.
+// A command that fails is retried and logged; other files go on.
 func TestFailuresAreRepeated(t *testing.T) {
 	b := newBench(t, `case $1 in *1.jsonl) test -e $dir/go || { echo no "'room'" there >&2; exit 7; };; esac`)
-	q := b.open(t, nil)
+	h := b.open(t, nil)
 	for i := range 3 {
-		q.Add(b.file(t, i))
+		h.RunFor(b.file(t, i))
 	}
-	until(t, func() bool { st := q.Stats(); return st.Handed == 2 && st.Failures >= 3 && st.Pending == 1 })
-	if err := q.Err(); err == nil || !strings.Contains(err.Error(), "000001.jsonl") || !strings.Contains(err.Error(), "exit status 7: no 'room' there") {
+	until(t, func() bool { st := h.Stats(); return st.Done == 2 && st.Failures >= 3 && st.Pending == 1 })
+	if err := h.Err(); err == nil || !strings.Contains(err.Error(), "000001.jsonl") || !strings.Contains(err.Error(), "exit status 7: no 'room' there") {
 		t.Error(err)
 	}
 	if log := b.log.text(); !strings.Contains(log, "exit status 7") || strings.Contains(log, "000002.jsonl") {
@@ -160,50 +160,50 @@ func TestFailuresAreRepeated(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(b.script), "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() bool { return q.Stats().Pending == 0 })
-	if err := q.Err(); err != nil {
+	until(t, func() bool { return h.Stats().Pending == 0 })
+	if err := h.Err(); err != nil {
 		t.Error(err)
 	}
-	shut(t, q)
+	shut(t, h)
 }
 
-// What still fails at the end is said, and found by the next start, as are files
-// that were finished without a command.
+// Close names what still fails. The next start finds it, as it does files that were
+// finished without a command.
 func TestNextStart(t *testing.T) {
 	b := newBench(t, "test -e $dir/go")
-	q := b.open(t, func(c *Config) { c.FirstRetry = time.Hour })
+	h := b.open(t, func(c *Config) { c.FirstRetry = time.Hour })
 	for i := range 3 {
-		q.Add(b.file(t, i))
+		h.RunFor(b.file(t, i))
 	}
-	if err := q.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "not done for 3 files") {
+	if err := h.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "not done for 3 files") {
 		t.Error(err)
 	}
 	if err := os.WriteFile(filepath.Join(filepath.Dir(b.script), "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	q = b.open(t, nil)
-	if err := q.Find(b.series()); err != nil {
+	h = b.open(t, nil)
+	if err := h.RunForLeft(b.series()); err != nil {
 		t.Fatal(err)
 	}
-	shut(t, q)
-	if st := q.Stats(); st.Handed != 3 {
+	shut(t, h)
+	if st := h.Stats(); st.Done != 3 {
 		t.Errorf("%+v", st)
 	}
 }
 
-// When nothing can be handed over any more, an end is not held up by each file.
+// Where all commands fail, Close does not wait for each file.
 func TestCloseGivesUp(t *testing.T) {
 	b := newBench(t, "exit 1")
-	q := b.open(t, func(c *Config) { c.FirstRetry = time.Hour })
+	h := b.open(t, func(c *Config) { c.FirstRetry = time.Hour })
 	for i := range 200 {
-		q.Add(b.file(t, i))
+		h.RunFor(b.file(t, i))
 	}
-	until(t, func() bool { return q.Stats().Failures >= 2 })
-	before := q.Stats().Failures
-	if err := q.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "not done for 200 files") {
+	until(t, func() bool { return h.Stats().Failures >= 2 })
+	before := h.Stats().Failures
+	if err := h.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "not done for 200 files") {
 		t.Error(err)
 	}
-	if n := q.Stats().Failures - before; n > 190 {
+	if n := h.Stats().Failures - before; n > 190 {
 		t.Errorf("%d tries", n)
 	}
 	if n := strings.Count(b.log.text(), "--on-rotate is not done for a file;"); n != namedMost {
@@ -211,22 +211,22 @@ func TestCloseGivesUp(t *testing.T) {
 	}
 }
 
-// A command may take the file away; then there is no mark, and marks of files
-// that a person took away go.
+// A command may take the file away; it gets no done file then. Done files go whose file
+// a person took away.
 func TestFilesTakenAway(t *testing.T) {
 	b := newBench(t, `mv "$1" $dir/`)
-	q := b.open(t, nil)
+	h := b.open(t, nil)
 	path := b.file(t, 1)
-	q.Add(path)
+	h.RunFor(path)
 	gone := filepath.Join(b.dir, "pages-20261128T010203-000009.jsonl")
-	q.Add(gone)
-	if err := os.WriteFile(gone+End, nil, 0o600); err != nil {
+	h.RunFor(gone)
+	if err := os.WriteFile(gone+DoneEnd, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Find(b.series()); err != nil {
+	if err := h.RunForLeft(b.series()); err != nil {
 		t.Fatal(err)
 	}
-	shut(t, q)
+	shut(t, h)
 	if left, err := os.ReadDir(b.dir); err != nil || len(left) != 0 || b.calls() != 1 {
 		t.Errorf("left %v, %v; %d calls", left, err, b.calls())
 	}
@@ -236,25 +236,25 @@ func TestFilesTakenAway(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	b := newBench(t, `env >$dir/env; cat >$dir/stdin`)
 	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=/h", "SEINE_REDIS_PASSWORD=geheim", "SEINE_KAFKA_PASSWORD=geheim", "SEINE_REDIS=redis://u:geheim@h", "PGPASSWORD=geheim", "AWS_PROFILE=p"}
-	q := b.open(t, func(c *Config) { c.Environ = environ })
-	q.Add(b.file(t, 1))
-	shut(t, q)
+	h := b.open(t, func(c *Config) { c.Environ = environ })
+	h.RunFor(b.file(t, 1))
+	shut(t, h)
 	env := b.beside("env")
 	if strings.Contains(env, "geheim") || !strings.Contains(env, "AWS_PROFILE=p\n") || !strings.Contains(env, "HOME=/h\n") || b.beside("stdin") != "" {
 		t.Error(env)
 	}
 }
 
-// At most so many run side by side, and processes that share a directory do not
-// hand over the same file.
+// At most Parallel commands run side by side. Of processes that share a directory one
+// runs the command for a file.
 func TestSideBySide(t *testing.T) {
 	b := newBench(t, `touch "$1.in"; ls "${1%/*}" | grep -c 'in$' >>$dir/width; sleep 0.02; rm "$1.in"`)
 	for i := range 20 {
 		b.file(t, i)
 	}
 	first, second := b.open(t, func(c *Config) { c.Parallel = 3 }), b.open(t, func(c *Config) { c.Parallel = 1 })
-	for _, q := range []*Queue{first, second} {
-		if err := q.Find(b.series()); err != nil {
+	for _, h := range []*Hook{first, second} {
+		if err := h.RunForLeft(b.series()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -278,13 +278,13 @@ func TestSideBySide(t *testing.T) {
 // it may wait no longer.
 func TestCloseKills(t *testing.T) {
 	b := newBench(t, `touch $dir/on; sleep 1000 & wait`)
-	q := b.open(t, nil)
-	q.Add(b.file(t, 1))
+	h := b.open(t, nil)
+	h.RunFor(b.file(t, 1))
 	until(t, func() bool { _, err := os.Stat(filepath.Join(filepath.Dir(b.script), "on")); return err == nil })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if err := q.Close(ctx); err == nil || !strings.Contains(err.Error(), "not done for 1 files") {
+	if err := h.Close(ctx); err == nil || !strings.Contains(err.Error(), "not done for 1 files") {
 		t.Error(err)
 	}
 	if took := time.Since(began); took > pipePatience {
@@ -292,18 +292,18 @@ func TestCloseKills(t *testing.T) {
 	}
 }
 
-// A file whose mark cannot be written, here for the length of its name, is said
-// and not handed over again by this process.
-func TestMarkFails(t *testing.T) {
+// A done file that cannot be written, here for the length of its name, is reported. This
+// process does not run the command for that file twice.
+func TestDoneFileFails(t *testing.T) {
 	b := newBench(t, "")
-	path := filepath.Join(b.dir, strings.Repeat("x", 250))
+	path := filepath.Join(b.dir, strings.Repeat("x", 252))
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	q := b.open(t, nil)
-	q.Add(path)
-	until(t, func() bool { return q.Stats().Failures > 3 })
-	if err := q.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be marked") || b.calls() != 1 {
+	h := b.open(t, nil)
+	h.RunFor(path)
+	until(t, func() bool { return h.Stats().Failures > 3 })
+	if err := h.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "done file cannot be written") || b.calls() != 1 {
 		t.Errorf("%v; %d calls", err, b.calls())
 	}
 }
@@ -322,16 +322,16 @@ func TestLockedAtTheEnd(t *testing.T) {
 		if locked, err := frame.Lock(f); !locked || err != nil {
 			t.Fatal(locked, err)
 		}
-		q := b.open(t, func(c *Config) { c.FirstRetry = time.Hour })
-		q.Add(path)
-		until(t, func() bool { return q.Err() != nil })
+		h := b.open(t, func(c *Config) { c.FirstRetry = time.Hour })
+		h.RunFor(path)
+		until(t, func() bool { return h.Err() != nil })
 		ended := make(chan error, 1)
-		go func() { ended <- q.Close(context.Background()) }()
+		go func() { ended <- h.Close(context.Background()) }()
 		if short {
 			time.AfterFunc(lockPatience/10, func() { f.Close() })
 		}
-		if err := <-ended; err != nil || b.calls() != map[bool]int{true: 1}[short] || q.Stats().Failures > 0 {
-			t.Errorf("%v; %d calls, %+v", err, b.calls(), q.Stats())
+		if err := <-ended; err != nil || b.calls() != map[bool]int{true: 1}[short] || h.Stats().Failures > 0 {
+			t.Errorf("%v; %d calls, %+v", err, b.calls(), h.Stats())
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"seine/extract/sink/jsonl"
 )
 
-// Every file of a crawl is handed over, the last ones too, by a command that
-// sees no secrets; what a start could not hand over the next one does.
+// --on-rotate runs for every file of a crawl, the last ones too, and sees no secrets. The
+// next start runs it where it failed.
 func TestOnRotate(t *testing.T) {
 	t.Setenv("SEINE_REDIS_PASSWORD", "geheim")
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,8 +67,8 @@ func TestOnRotate(t *testing.T) {
 	}
 }
 
-// A command that hangs holds up the end for the time of --grace; what is left is said, and
-// no empty file is.
+// A command that hangs delays the end by --grace. The log names the files that are left, and
+// no empty file is among them.
 func TestOnRotateHangs(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.NotFoundHandler())
@@ -93,7 +93,7 @@ func TestOnRotateHangs(t *testing.T) {
 	}
 }
 
-// A killed fetcher's files are handed over by the next start; twice are at most
+// The next start runs --on-rotate for a killed fetcher's files; twice are at most
 // those whose command ran when it died.
 func TestOnRotateKilled(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestOnRotateKilled(t *testing.T) {
 	p := start(t, args...)
 	for deadline := time.Now().Add(time.Minute); len(called()) < 10; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("nothing is handed over: ", p.log)
+			t.Fatal("--on-rotate did not run: ", p.log)
 		}
 	}
 	p.cmd.Process.Kill()
@@ -141,10 +141,10 @@ func TestOnRotateKilled(t *testing.T) {
 	archives, _ := filepath.Glob(filepath.Join(dir, "crawl-*.warc.gz"))
 	for _, path := range archives {
 		if count[path] == 0 {
-			t.Errorf("%s was not handed over", path)
+			t.Errorf("--on-rotate did not run for %s", path)
 		}
 	}
 	if twice > jobs || len(count) != len(archives) {
-		t.Errorf("%d archives, %d handed over, %d twice", len(archives), len(count), twice)
+		t.Errorf("%d archives, --on-rotate ran for %d, twice for %d", len(archives), len(count), twice)
 	}
 }
