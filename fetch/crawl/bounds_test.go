@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seine/fetch/crawl/internal/site"
 	"seine/frontier"
 )
 
@@ -62,7 +63,7 @@ func TestLossPermit(t *testing.T) {
 	t.Parallel()
 	r, queue := newRisky(t)
 	crawler := r.crawler()
-	crawler.lossPermit.began = time.Now().Add(-warmUp)
+	crawler.lossPermit.Began = time.Now().Add(-site.WarmUp)
 	if err := r.start(crawler)(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestLossPermit(t *testing.T) {
 	if n := queue.most.Load(); n != 1 {
 		t.Errorf("%d were out at a time, want 1", n)
 	}
-	if crawler.lossPermit.taken.Load() {
+	if crawler.lossPermit.IsAcquired() {
 		t.Error("the permit was not given back")
 	}
 }
@@ -82,7 +83,7 @@ func TestYoung(t *testing.T) {
 	t.Parallel()
 	r, queue := newRisky(t)
 	crawler := r.crawler()
-	crawler.lossPermit.began = time.Now().Add(time.Hour) // however long the test takes
+	crawler.lossPermit.Began = time.Now().Add(time.Hour) // however long the test takes
 	wait := r.start(crawler)
 	until(t, "every shard is asked", func() bool { return queue.asked.Load() > 10 })
 	crawler.Stop()

@@ -14,8 +14,19 @@ import (
 	"seine/extract/fields"
 	"seine/extract/sink"
 	"seine/fetch"
+	"seine/frontier"
 	"seine/frontier/canon"
 )
+
+// Frontier is what a Crawler needs of a crawl's queue.
+type Frontier interface {
+	frontier.Crawl
+	frontier.Queue
+	frontier.Contents
+	frontier.Rules
+	frontier.Counts
+	frontier.Pages
+}
 
 // Config of a Crawler. Frontier, Fetcher and Sink are required; they stay the
 // caller's to close.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"seine/fetch/crawl/internal/flow"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 	"seine/frontier/canon"
@@ -25,8 +26,8 @@ const (
 	feedPatience = 2 * time.Second
 )
 
-// feed drains the crawl's feed until ctx ends or the crawler stops.
-func (c *Crawler) feed(ctx context.Context) {
+// drainFeed drains the crawl's feed until ctx ends or the crawler stops.
+func (c *Crawler) drainFeed(ctx context.Context) {
 	f, ok := c.cfg.Frontier.(feeder)
 	if !ok {
 		return
@@ -42,7 +43,7 @@ func (c *Crawler) feed(ctx context.Context) {
 			return
 		}
 		if n == 0 {
-			sleep(ctx, c.stopping, feedPause)
+			flow.Sleep(ctx, c.stopping, feedPause)
 		}
 	}
 }
@@ -61,7 +62,7 @@ type feedElement struct {
 	at      int
 }
 
-func (e feedElement) answered(v frontier.Verdict) {
+func (e feedElement) Answered(v frontier.Verdict) {
 	q := e.request
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,8 +85,8 @@ func (c *Crawler) admitFeed(ctx context.Context, parser *canon.Parser, items []f
 	var u canon.URL
 	for i, it := range items {
 		q.late[i] = true
-		l := c.loopOf(it.Fingerprint)
-		if l.silentFor(now) >= feedPatience {
+		s := c.shardOf(it.Fingerprint)
+		if s.SilentFor(now) >= feedPatience {
 			continue
 		}
 		if !it.HasPriority && parser.Parse(&u, []byte(it.URL)) == nil {
@@ -94,7 +95,7 @@ func (c *Crawler) admitFeed(ctx context.Context, parser *canon.Parser, items []f
 		q.mu.Lock()
 		q.left++
 		q.mu.Unlock()
-		l.admitter.add(feedElement{q, i}, true, []work.Candidate{work.CandidateOf(it.Candidate)})
+		s.admitter.Add(feedElement{q, i}, true, []work.Candidate{work.CandidateOf(it.Candidate)})
 	}
 	q.sent()
 	t := time.NewTimer(feedPatience)

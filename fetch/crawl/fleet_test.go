@@ -426,7 +426,7 @@ func TestFullStop(t *testing.T) {
 	r.seed("http://a.example/")
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "a link is parked", func() bool { return crawler.anyShard(func(l *shardLoop) bool { return l.admitter.hasParked() }) })
+	until(t, "a link is parked", func() bool { return crawler.anyShard(func(s *shard) bool { return s.admitter.HasParked() }) })
 	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)
@@ -471,7 +471,7 @@ func TestFullStopFeed(t *testing.T) {
 	r.cfg.Frontier, r.cfg.ExitWhenDone = f, false
 	crawler := r.crawler()
 	wait := r.start(crawler)
-	until(t, "the element found no room", crawler.loopOf(c.Fingerprint).admitter.isFull)
+	until(t, "the element found no room", func() bool { return crawler.shardOf(c.Fingerprint).admitter.IsFull(time.Now()) })
 	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 	"seine/frontier"
 	"seine/frontier/memory"
 	"seine/frontier/redis"
-	"seine/shard"
+	server "seine/shard"
 	"seine/shard/shardtest"
 )
 
@@ -342,7 +342,7 @@ func onBoth(t *testing.T, change func(*frontier.Settings), test func(t *testing.
 	t.Run("redis", func(t *testing.T) {
 		w := newWeb(t)
 		r := newLentRig(t, w, shortLease, change)
-		client, err := shard.Open(t.Context(), shard.Config{Addrs: shardtest.One(t).Addrs})
+		client, err := server.Open(t.Context(), server.Config{Addrs: shardtest.One(t).Addrs})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -350,6 +350,9 @@ func onBoth(t *testing.T, change func(*frontier.Settings), test func(t *testing.
 		s := *r.queue.Settings()
 		q, err := redis.OpenOrCreate(t.Context(), client, "crawl", frontier.Layout{Shards: 3, PlanURLs: 10_000}, s)
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Configure(redis.Config{Lease: shortLease}); err != nil {
 			t.Fatal(err)
 		}
 		r.queue, r.cfg.Frontier, r.cfg.Exact = q, q, false

@@ -37,23 +37,23 @@ func TestEpoch(t *testing.T) {
 	crawler := r.crawler()
 	wait := r.start(crawler)
 	until(t, "the page is done", func() bool { return len(r.store.by(t)) > 0 && r.stats().Open == 0 })
-	known := func(k int) bool { return crawler.loops[k].knows(of[k]) }
+	known := func(k int) bool { return crawler.knows(of[k]) }
 	for k := range 3 {
 		if !known(k) {
 			t.Fatalf("an admitted link of shard %d is not known", k)
 		}
 	}
-	before := crawler.loops[1].checkEpoch()
+	before := crawler.shards[1].CheckEpoch()
 	epochs[1].Add(1)
 	until(t, "what shard 1 knew is forgotten", func() bool { return !known(1) })
-	crawler.known.Add(of[1], before)
+	crawler.known.Remember(of[1], before)
 	if known(1) {
 		t.Error("an answer of before is remembered")
 	}
 	if !known(0) || !known(2) {
 		t.Error("what other shards know is forgotten")
 	}
-	crawler.known.Add(of[1], before+1)
+	crawler.known.Remember(of[1], before+1)
 	if !known(1) {
 		t.Error("an answer of now is not remembered")
 	}

@@ -88,12 +88,8 @@ func TestOverflow(t *testing.T) {
 	wait := r.start(crawler)
 	until(t, "both pages wait for one line", func() bool {
 		waiting := 0
-		for _, l := range crawler.loops {
-			l.overflow.mu.Lock()
-			for _, ow := range l.overflow.underway {
-				waiting += len(ow.candidates)
-			}
-			l.overflow.mu.Unlock()
+		for _, s := range crawler.shards {
+			waiting += s.admitter.Overflow.Waiting()
 		}
 		return waiting == 2
 	})
@@ -248,8 +244,8 @@ func TestOverflowStuck(t *testing.T) {
 	wait := r.start(crawler)
 	until(t, "lines wait for the disk", func() bool { return s.written() == 2 })
 	s.fail(errors.New("no room on the disk"))
-	l := crawler.loopOf(r.fingerprint("http://a.example/new"))
-	until(t, "links are taken back", func() bool { return l.admitter.hasParked() && l.overflow.empty() })
+	l := crawler.shardOf(r.fingerprint("http://a.example/new"))
+	until(t, "links are taken back", func() bool { return l.admitter.HasParked() && l.admitter.Overflow.Waiting() == 0 })
 	if err := crawler.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "no room on the disk") || strings.Contains(err.Error(), "go to the overflow") {
 		t.Errorf("ready: %v", err)
 	}
@@ -263,7 +259,7 @@ func TestOverflowStuck(t *testing.T) {
 	}
 	s.let(nil)
 	for _, u := range []string{"http://a.example/new", "http://a.example/newer"} {
-		if !l.overflow.wrote(r.fingerprint(u)) {
+		if !l.admitter.Overflow.HasWritten(r.fingerprint(u)) {
 			t.Errorf("%s is in the overflow, and that is forgotten", u)
 		}
 	}

@@ -8,17 +8,18 @@ import (
 
 	"seine/extract/sink"
 	"seine/fetch/crawl/internal/flow"
+	"seine/fetch/crawl/internal/site"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
 )
 
-// page is the result of a URL on its way to being settled: where the crawl looks for
-// duplicates its content is first compared with others (dedupBatch); its record reaches
-// the sink, then verdicts come on its candidates, then its outcome is settled. A
-// crash before the last step brings the URL back, so sinks see a record at least
-// once.
+// page is the result of a URL on its way to being settled. Where the crawl looks for
+// duplicates, its content is first compared with others. Then its record reaches the sink,
+// verdicts come on its candidates, and its outcome is settled. A crash before the last
+// step brings the URL back, so sinks see a record at least once.
 type page struct {
-	visit      *visit
+	crawler    *Crawler
+	visit      *site.Visit
 	outcome    frontier.Outcome
 	candidates []work.Candidate
 	linkDepth  uint32       // of the links
@@ -38,73 +39,39 @@ type page struct {
 }
 
 // newPage is the page of a result.
-func newPage(v *visit, r *work.Result) *page {
+func newPage(c *Crawler, v *site.Visit, r *work.Result) *page {
 	return &page{
-		visit: v, outcome: r.Outcome, candidates: r.Candidates, linkDepth: r.LinkDepth, referrer: r.Referrer,
+		crawler: c, visit: v, outcome: r.Outcome, candidates: r.Candidates, linkDepth: r.LinkDepth, referrer: r.Referrer,
 		text: r.Text, bytes: r.Held, counted: true, facts: r.Facts, dropRecord: r.DropRecord, added: r.Added,
 	}
 }
-
-// silentPause is how long a page waits that went back for a silent shard's sake,
-// and up to half as long again.
-const silentPause = time.Minute
 
 // countAnswer counts the request just made, whatever becomes of its URL: a site that
 // refuses every request shows in the metrics. A request that this machine could not
 // make is none.
 func (p *page) countAnswer(r *work.Result) {
-	cs := p.visit.loop.crawler.count
+	n := p.crawler.count
 	if r.Unchanged {
-		cs.Unchanged.Inc()
+		n.Unchanged.Inc()
 	}
 	if r.Response.Status > 0 {
-		p.facts.Status, p.facts.Media = cs.CountAnswer(r.Response)
+		p.facts.Status, p.facts.Media = n.CountAnswer(r.Response)
 	} else if p.outcome.Kind == frontier.Requeue {
 		return
 	}
-	cs.CountPage(r.Response)
+	n.CountPage(r.Response)
 	if !r.GoesBack() || p.outcome.Kind == frontier.Retry && r.Response.Status > 0 {
 		p.outcome.Facts = &p.facts
 	}
 }
 
-// sendOn sends the page with its record on its way: to be compared with others, or to
-// the sink.
-func (p *page) sendOn(s *work.Scratch, r *work.Result) {
-	c := p.visit.loop.crawler
-	c.count.CountLinks(&p.facts)
-	if !r.Compare {
-		p.write(r.Record)
-		return
-	}
-	s.KeepRecord(r)
-	q := &comparison{page: p, record: *r.Record, skip: r.Skip, content: r.Content}
-	q.size = sizeOf(&q.record) - p.text // that the page counts already
-	p.bytes += q.size
-	c.gate.Add(q.size)
-	c.loopOf(q.content.Digest).deduper.batch.Add(q)
-}
-
-// write sends the record to the sink, which copies what it keeps.
-func (p *page) write(r *sink.Record) {
-	c := p.visit.loop.crawler
-	c.gate.Write(&p.sinkWait)
-	if p.dropRecord {
-		p.recorded(nil)
-		return
-	}
-	c.writing.Add(1)
-	c.cfg.Sink.Write(r, p.recorded)
-	c.writing.Add(-1)
-}
-
 // outcomeNames are the kinds of outcome, as the log has them.
-var outcomeNames = [...]string{frontier.Done: "done", frontier.Retry: "retry", frontier.Dead: "dead", frontier.Requeue: "requeue", frontier.Recrawl: "again"}
+var outcomeNames = [...]string{frontier.Done: "done", frontier.Retry: "retry", frontier.Dead: "dead", frontier.Requeue: "requeue", frontier.Recrawl: "recrawl"}
 
-// logURL writes at level debug what became of a URL.
-func (v *visit) logURL(r *work.Result, item *frontier.Item) {
-	log := v.loop.crawler.cfg.Log
-	if !log.Enabled(v.ctx, slog.LevelDebug) {
+// logURL logs the outcome of a URL at level debug.
+func (c *Crawler) logURL(v *site.Visit, item *frontier.Item, r *work.Result) {
+	log := c.cfg.Log
+	if !log.Enabled(v.Ctx, slog.LevelDebug) {
 		return
 	}
 	o := &r.Outcome
@@ -121,26 +88,101 @@ func (v *visit) logURL(r *work.Result, item *frontier.Item) {
 	log.Debug("url", attrs...)
 }
 
-// dropText lets go of the text: it is in the sink.
-func (p *page) dropText() {
-	p.visit.loop.crawler.gate.Add(-p.text)
-	p.bytes -= p.text
-	p.text = 0
+// send sends the page with its record to be compared with others, or to the sink.
+func (p *page) send(s *work.Scratch, r *work.Result) {
+	c := p.crawler
+	c.count.CountLinks(&p.facts)
+	if !r.Compare {
+		p.writeRecord(r.Record)
+		return
+	}
+	s.KeepRecord(r)
+	record, skip := *r.Record, r.Skip // of its own: no worker holds them meanwhile
+	size := sizeOf(&record) - p.text  // that the page counts already
+	p.holdBytes(size)
+	c.shardOf(r.Content.Digest).deduper.Add(flow.Comparison{Content: r.Content, Done: func(duplicate bool) {
+		p.holdBytes(-size)
+		if duplicate {
+			record.Duplicate = true
+			p.countDuplicate(skip)
+		}
+		p.writeRecord(&record)
+	}})
+}
+
+// recordOverhead is what a record that waits takes beside its texts.
+const recordOverhead = 2 << 10
+
+// sizeOf is about what a record that waits takes.
+func sizeOf(r *sink.Record) int64 {
+	n := recordOverhead + len(r.Body) + len(r.Text) + len(r.Title) + len(r.Fields) + len(r.Meta)
+	if e := r.Exchange; e != nil {
+		n += cap(e.Request) + cap(e.Response)
+	}
+	for i := range r.Items {
+		n += len(r.Items[i].Value)
+	}
+	for _, l := range r.LinksOut {
+		n += len(l) + 16
+	}
+	for _, h := range r.Headers {
+		n += len(h[0]) + len(h[1]) + 32
+	}
+	return int64(n)
+}
+
+// holdBytes counts n more bytes of the page, or fewer.
+func (p *page) holdBytes(n int64) {
+	p.bytes += n
+	p.crawler.gate.Add(n)
+}
+
+// countDuplicate counts the page as a duplicate, whose links are not followed if skip says
+// so.
+func (p *page) countDuplicate(skip bool) {
+	n := p.crawler.count
+	n.Duplicates.Inc()
+	if !skip {
+		return
+	}
+	links := len(p.candidates) - p.added
+	p.candidates = append([]work.Candidate(nil), p.candidates[links:]...)
+	p.facts.Refused[work.RefusedDuplicate] += uint32(links)
+	n.Refusals[work.RefusedDuplicate].Add(links)
+}
+
+// writeRecord sends the record to the sink, which copies what it keeps.
+func (p *page) writeRecord(r *sink.Record) {
+	c := p.crawler
+	c.gate.Write(&p.sinkWait)
+	if p.dropRecord {
+		p.recorded(nil)
+		return
+	}
+	c.writing.Add(1)
+	c.cfg.Sink.Write(r, p.recorded)
+	c.writing.Add(-1)
 }
 
 // recorded is called when the page's record is in the sink, or cannot get
 // there: a sink that loses records ends the crawler in order, and the URL goes
 // back.
 func (p *page) recorded(err error) {
-	c := p.visit.loop.crawler
+	c := p.crawler
 	c.gate.Wrote(&p.sinkWait)
-	p.dropText()
+	p.holdBytes(-p.text)
 	c.admitting.Add(1)
 	if err != nil {
-		c.endWith(fmt.Errorf("crawl: the sink lost a record, so its page was not settled: %w", err))
+		c.stopWith(fmt.Errorf("crawl: the sink lost a record, so its page was not settled: %w", err))
 		p.returned.Store(true)
 		p.candidates = nil
 	}
+	p.admitCandidates()
+}
+
+// admitCandidates has the shards admit the candidates. Then, or if there are none, the
+// page is settled.
+func (p *page) admitCandidates() {
 	candidates := p.candidates
 	p.candidates = nil
 	if len(candidates) == 0 {
@@ -149,39 +191,48 @@ func (p *page) recorded(err error) {
 	}
 	p.pending.Store(int32(len(candidates)))
 	for len(candidates) > 0 { // in runs of one shard
-		l := c.loopOf(candidates[0].Fingerprint)
+		s := p.crawler.shardOf(candidates[0].Fingerprint)
 		end := 1
-		for end < len(candidates) && c.loopOf(candidates[end].Fingerprint) == l {
+		for end < len(candidates) && p.crawler.shardOf(candidates[end].Fingerprint) == s {
 			end++
 		}
-		l.admitter.add(p, false, candidates[:end])
+		s.admitter.Add(p, false, candidates[:end])
 		candidates = candidates[end:]
 	}
 }
 
-// answered counts the verdict on one candidate. Full says that nobody will ask
-// for room again.
-func (p *page) answered(v frontier.Verdict) {
+// Common implements flow.Page.
+func (p *page) Common() (depth uint32, referrer string) { return p.linkDepth, p.referrer }
+
+// ShardSilent implements flow.Page.
+func (p *page) ShardSilent() { p.silent.Store(true) }
+
+// Answered implements flow.Acknowledger.
+func (p *page) Answered(v frontier.Verdict) {
 	if v == frontier.Seen {
 		p.seen.Add(1)
 	}
 	if v == frontier.Full && !p.returned.Swap(true) && !p.silent.Load() {
-		p.visit.loop.crawler.count.Returned.Add(1)
+		p.crawler.count.Returned.Add(1)
 	}
 	if p.pending.Add(-1) == 0 {
 		p.settle()
 	}
 }
 
+// silentPause is how long a page waits that went back since a shard is silent, and up to
+// half as long again.
+const silentPause = time.Minute
+
 // settle hands the outcome to the visit: a page whose record or candidates found
 // no place goes back to be fetched again.
 func (p *page) settle() {
-	c := p.visit.loop.crawler
+	c := p.crawler
 	c.admitting.Add(-1)
 	c.gate.Add(-p.bytes)
 	if p.returned.Load() {
 		if p.counted {
-			c.giveBack()
+			c.returnPage()
 		}
 		p.outcome = frontier.Outcome{Index: p.outcome.Index, Kind: frontier.Requeue}
 		if p.silent.Load() {
@@ -193,5 +244,5 @@ func (p *page) settle() {
 	}
 	p.outcome.Unasked = !p.counted && p.outcome.Kind == frontier.Dead
 	p.facts.Known += p.seen.Load()
-	p.visit.settle(p.outcome)
+	c.settleURL(p.visit, p.outcome)
 }

@@ -203,9 +203,9 @@ func TestSitemapsFull(t *testing.T) {
 			t.Errorf("sitemap %d was asked for %d times", i, n)
 		}
 	}
-	for _, l := range crawler.loops {
-		if l.admitter.isFull() {
-			t.Errorf("shard %d still counts as full", l.shard)
+	for _, l := range crawler.shards {
+		if l.admitter.IsFull(time.Now()) {
+			t.Errorf("shard %d still counts as full", l.Index)
 		}
 	}
 	checkIdle(t, crawler)
@@ -260,6 +260,12 @@ func TestDeadName(t *testing.T) {
 	checkIdle(t, crawler)
 }
 
+// noBody is a fetch.Handler that wants no body.
+type noBody struct{}
+
+func (noBody) Begin(*fetch.Response) bool  { return false }
+func (noBody) Write(p []byte) (int, error) { return len(p), nil }
+
 func TestCacheTime(t *testing.T) {
 	w := newWeb(t)
 	for value, want := range map[string]time.Duration{
@@ -271,7 +277,7 @@ func TestCacheTime(t *testing.T) {
 			}
 		})
 		var resp fetch.Response
-		if err := w.client(t).Do(t.Context(), &fetch.Request{URL: "http://a.example/c"}, &resp, (*robotsBody)(&worker{})); err != nil {
+		if err := w.client(t).Do(t.Context(), &fetch.Request{URL: "http://a.example/c"}, &resp, noBody{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := site.CacheTime(resp.Header, time.Hour); got != want {

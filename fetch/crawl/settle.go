@@ -3,99 +3,91 @@ package crawl
 import (
 	"context"
 	"slices"
+	"time"
 
+	"seine/fetch/crawl/internal/site"
 	"seine/frontier"
 )
 
-// requeue gives URLs back that were not tried.
-func (v *visit) requeue(urls []lentURL) {
-	v.mu.Lock()
-	for i := range urls {
-		v.outcomes = append(v.outcomes, frontier.Outcome{Index: int(urls[i].index), Kind: frontier.Requeue})
+// settleURL has the outcome of one URL settled.
+func (c *Crawler) settleURL(v *site.Visit, o frontier.Outcome) {
+	v.AddOutcome(o)
+	c.shards[v.Shard].settleSoon(v)
+}
+
+// finishVisit is called by the owner of a visit when no further request starts: URLs that
+// were not asked for go back, and the site is released when its last request ended.
+func (c *Crawler) finishVisit(v *site.Visit) {
+	requeued, last := v.Finish()
+	if requeued {
+		c.shards[v.Shard].settleSoon(v)
 	}
-	v.mu.Unlock()
-	v.loop.addDirty(v)
-}
-
-// settle records what became of one URL.
-func (v *visit) settle(o frontier.Outcome) {
-	v.mu.Lock()
-	v.outcomes = append(v.outcomes, o)
-	v.mu.Unlock()
-	v.loop.addDirty(v)
-}
-
-// maxSettle bounds the visits of one settle call.
-const maxSettle = 64
-
-// addDirty has a visit settled soon that has something to say.
-func (l *shardLoop) addDirty(v *visit) {
-	if !v.dirty.Swap(true) {
-		l.settlements.Add(v)
+	if last {
+		c.releaseSite(v)
 	}
 }
 
-// settle settles visits until ctx ends.
-func (l *shardLoop) settle(ctx context.Context) {
+// releaseSite releases the site of a visit: its last request has ended.
+func (c *Crawler) releaseSite(v *site.Visit) {
+	v.Release(time.Now())
+	c.shards[v.Shard].settleSoon(v)
+	c.visiting.Done()
+}
+
+// settleVisits settles visits of a shard until ctx ends.
+func (c *Crawler) settleVisits(ctx context.Context, s *shard) {
 	var batch []frontier.Settlement
-	err := l.settlements.Run(ctx, func(ctx context.Context, group []*visit) error {
+	c.fail(ctx, s.settlements.Run(ctx, func(ctx context.Context, group []*site.Visit) error {
 		batch = batch[:0]
 		for _, v := range group {
-			v.dirty.Store(false) // what it has to say from now on is of the next group
-			batch = append(batch, v.settlement())
+			batch = append(batch, v.Settlement())
 		}
-		settled, err := l.crawler.cfg.Frontier.Settle(ctx, l.shard, batch)
+		settled, err := c.cfg.Frontier.Settle(ctx, s.Index, batch)
 		if err == nil {
-			l.applySettled(group, batch, settled)
+			c.applySettled(s, group, batch, settled)
 		}
 		return err
-	})
-	if err != nil {
-		l.crawler.fail(ctx, err)
-	}
+	}))
 }
 
-// settlement takes what the visit has to say.
-func (v *visit) settlement() frontier.Settlement {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	s := frontier.Settlement{Lease: v.lent.Lease, Outcomes: v.outcomes, Release: v.free}
-	if len(s.Outcomes) > 0 || s.Release != nil {
-		s.Cookies = v.cookies.Changed()
-	}
-	v.outcomes, v.free = nil, nil
-	return s
-}
-
-// applySettled forgets visits whose last URL is settled and whose site is free.
-func (l *shardLoop) applySettled(group []*visit, batch []frontier.Settlement, settled []frontier.Settled) {
-	c, freed := l.crawler, false
+// applySettled drops visits whose last URL is settled and whose site is released.
+func (c *Crawler) applySettled(s *shard, group []*site.Visit, batch []frontier.Settlement, settled []frontier.Settled) {
+	released := false
 	for i, v := range group {
-		if slices.Contains(settled[i], false) && l.holds(v) {
-			l.leases.Doubt() // or it is a repeat of a call whose reply was lost
-			l.notify()
+		if slices.Contains(settled[i], false) && s.holds(v) {
+			s.leases.Doubt() // or it is a repeat of a call whose reply was lost
+			s.notify()
 		}
 		for j, ok := range settled[i] {
-			o := &batch[i].Outcomes[j]
 			if ok {
-				c.count.CountOutcome(o)
+				c.count.CountOutcome(&batch[i].Outcomes[j])
 			} else {
 				c.count.Gone.Inc()
 			}
 		}
-		v.mu.Lock()
-		v.open -= len(batch[i].Outcomes)
-		if batch[i].Release != nil {
-			v.freed = true
-			freed = true
-		}
-		over := v.open <= 0 && v.freed
-		v.mu.Unlock()
-		if over {
-			l.drop(v)
+		released = released || batch[i].Release != nil
+		if v.Settled(&batch[i]) {
+			c.dropVisit(v)
 		}
 	}
-	if freed {
-		l.notify()
+	if released {
+		s.notify()
+	}
+}
+
+// keepRules gives a shard rules of robots.txt until ctx ends, and then what is left,
+// unless the crawler was cut short or the shard does not take it soon. What it does not
+// come to, the next run asks the sites for.
+func (c *Crawler) keepRules(ctx context.Context, s *shard) {
+	send := func(ctx context.Context, group []frontier.OriginRules) error {
+		return c.cfg.Frontier.SetRules(ctx, s.Index, group)
+	}
+	for ctx.Err() == nil {
+		c.fail(ctx, s.rules.Run(ctx, send))
+	}
+	if c.ctx.Err() == nil {
+		last, cancel := context.WithTimeout(c.ctx, cutTime)
+		defer cancel()
+		s.rules.Flush(last, send) //nolint:errcheck // the next run asks the sites
 	}
 }

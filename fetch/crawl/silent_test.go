@@ -81,7 +81,7 @@ func TestSilentShard(t *testing.T) {
 			until(t, "the crawl is under way", func() bool { return well() > 2*sites })
 			before := rate(3 * time.Second)
 			m.silent.Store(ill + 1)
-			until(t, "the shard is given up on", func() bool { return crawler.loops[ill].admitter.mute.Load() })
+			until(t, "the shard is given up on", func() bool { return crawler.shards[ill].admitter.IsUnresponsive() })
 			rate(2 * time.Second)                                 // what filled up meanwhile goes
 			if after := rate(6 * time.Second); after < before/2 { // it is none where requests stop; other work on the machine takes its part
 				t.Errorf("%.0f requests/s beside a silent shard, %.0f before", after, before)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -36,26 +35,24 @@ func (c *Crawler) findLimit(now time.Time) {
 func (c *Crawler) sight(now time.Time) watch.Sight {
 	handlers := c.handlers.Running(now)
 	delayed := c.delayed()
-	late := make([]time.Duration, len(c.loops))
-	for i, l := range c.loops {
-		late[i] = time.Duration(l.late.Load())
+	late := make([]time.Duration, len(c.shards))
+	for i, s := range c.shards {
+		late[i] = time.Duration(s.late.Load())
 	}
 	return watch.Sight{
 		Workers: c.agenda.Size(), Busy: c.agenda.Busy(), Handlers: handlers.Calls, Hanging: handlers.Hanging,
 		Lack:        c.lack(),
 		SinkStalls:  c.sinkStalls(),
-		Unacked:     c.anyShard(func(l *shardLoop) bool { return l.admitter.unackedFor(now) > unackedAfter }),
-		ShardsStall: c.gate.HoldsUp() || c.anyShard(func(l *shardLoop) bool { return l.admitter.hasParked() || l.silentFor(now) > slowCall }),
+		Unacked:     c.anyShard(func(s *shard) bool { return s.admitter.UnackedFor(now) > unackedAfter }),
+		ShardsStall: c.gate.HoldsUp() || c.anyShard(func(s *shard) bool { return s.admitter.HasParked() || s.SilentFor(now) > slowCall }),
 		LateShards:  c.late.AnyLate(late, now),
 		CPUBusy:     c.cpu.IsBusy(now),
 		VisitsFull:  c.hungry.Load() > 0 && c.visits.Load() >= int64(c.cfg.MaxVisits),
-		Waiting:     delayed > 0 || c.anyShard(func(l *shardLoop) bool { return l.later.Load() }),
+		Waiting:     delayed > 0 || c.anyShard(func(s *shard) bool { return s.later.Load() }),
 		Unreachable: c.recent.IsUnreachable(now), Refused: c.recent.IsRefused(now),
 		AddressesBind: c.addressesBind(delayed),
 	}
 }
-
-func (c *Crawler) anyShard(is func(*shardLoop) bool) bool { return slices.ContainsFunc(c.loops, is) }
 
 // addressesBind reports whether half of the visits that wait, or more, wait for their
 // share of an address.
@@ -92,7 +89,7 @@ func (c *Crawler) overflowErr() error {
 // overflowStalled is overflowErr while candidates wait that found no room.
 func (c *Crawler) overflowStalled() error {
 	err := c.overflowErr()
-	if err != nil && c.anyShard(func(l *shardLoop) bool { return l.admitter.hasParked() || !l.overflow.empty() }) {
+	if err != nil && c.anyShard(func(s *shard) bool { return s.admitter.Stalls() }) {
 		return err
 	}
 	return nil
@@ -102,17 +99,17 @@ func (c *Crawler) overflowStalled() error {
 func (c *Crawler) situation(now time.Time) *watch.Situation {
 	handlers := c.handlers.Running(now)
 	s := &watch.Situation{
-		At: now, Shards: len(c.loops), Paused: c.pausedShards(), Sink: c.cfg.Sink.Err(), Overflow: c.overflowStalled(), HasOverflow: c.cfg.Overflow != nil,
+		At: now, Shards: len(c.shards), Paused: c.pausedShards(), Sink: c.cfg.Sink.Err(), Overflow: c.overflowStalled(), HasOverflow: c.cfg.Overflow != nil,
 		FeedRefused: int(c.count.FeedRefused.Get()), Hanging: handlers.Hanging, HangingURL: handlers.URL,
 	}
-	for _, l := range c.loops {
-		if l.silentFor(now) > silentAfter {
+	for _, sh := range c.shards {
+		if sh.SilentFor(now) > silentAfter {
 			s.Silent++
 		}
-		if l.admitter.isFull() {
+		if sh.admitter.IsFull(now) {
 			s.Full++
 		}
-		if l.admitter.unackedFor(now) > unackedAfter {
+		if sh.admitter.UnackedFor(now) > unackedAfter {
 			s.Unacked++
 		}
 	}
@@ -128,8 +125,8 @@ func (c *Crawler) situation(now time.Time) *watch.Situation {
 
 func (c *Crawler) pausedShards() int {
 	n := 0
-	for _, l := range c.loops {
-		if l.paused.Load() {
+	for _, s := range c.shards {
+		if s.paused.Load() {
 			n++
 		}
 	}
@@ -141,10 +138,10 @@ func (c *Crawler) Paused() string {
 	switch n := c.pausedShards(); n {
 	case 0:
 		return ""
-	case len(c.loops):
+	case len(c.shards):
 		return "the crawl is paused"
 	default:
-		return fmt.Sprintf("%d of %d shards are paused", n, len(c.loops))
+		return fmt.Sprintf("%d of %d shards are paused", n, len(c.shards))
 	}
 }
 
@@ -161,26 +158,27 @@ func (c *Crawler) Ready(ctx context.Context) error {
 	var errs []error
 	now := time.Now()
 	ended := c.recent.SinceEnded(now)
-	for _, l := range c.loops {
-		at := l.ticked.Load()
+	for _, s := range c.shards {
+		fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf("crawl: "+format, args...)) }
+		since, ever := s.SinceAnswer(now)
 		switch {
-		case at == 0:
-			errs = append(errs, fmt.Errorf("crawl: shard %d has not answered yet", l.shard))
-		case l.silentFor(now) > silentAfter:
-			errs = append(errs, fmt.Errorf("crawl: shard %d has not answered for %s", l.shard, now.Sub(time.UnixMilli(at)).Round(time.Second)))
+		case !ever:
+			fault("shard %d has not answered yet", s.Index)
+		case s.SilentFor(now) > silentAfter:
+			fault("shard %d has not answered for %s", s.Index, since.Round(time.Second))
 		}
-		if l.admitter.isFull() {
+		if s.admitter.IsFull(now) {
 			note := ""
 			if c.cfg.Overflow != nil && c.overflowErr() == nil {
 				note = "; its new links go to the overflow, fetching goes on"
 			}
-			errs = append(errs, fmt.Errorf("crawl: shard %d has no room: admission answers full%s", l.shard, note))
+			fault("shard %d has no room: admission answers full%s", s.Index, note)
 		}
-		if d := l.admitter.unackedFor(now); d > unackedAfter {
-			errs = append(errs, fmt.Errorf("crawl: no replica of shard %d has acknowledged new URLs for %s; its pages wait", l.shard, d.Round(time.Second)))
+		if d := s.admitter.UnackedFor(now); d > unackedAfter {
+			fault("no replica of shard %d has acknowledged new URLs for %s; its pages wait", s.Index, d.Round(time.Second))
 		}
-		if l.hungry.Load() && !l.paused.Load() && ended > stallAfter {
-			errs = append(errs, fmt.Errorf("crawl: sites of shard %d are due and no page ended for %s", l.shard, ended.Round(time.Second)))
+		if s.hungry.Load() && !s.paused.Load() && ended > stallAfter {
+			fault("sites of shard %d are due and no page ended for %s", s.Index, ended.Round(time.Second))
 		}
 	}
 	errs = append(errs, c.unkept())
@@ -190,10 +188,44 @@ func (c *Crawler) Ready(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// HasRoom reports whether this fetcher could fetch more sites, and holds less than its
+// fair share.
+func (c *Crawler) HasRoom() bool {
+	return c.mayAcquire() && c.room() > 0 && c.visits.Load() < c.fairShare()
+}
+
+// Crowded reports whether hosts waited lately for their share of an address.
+func (c *Crawler) Crowded() bool {
+	if c.preparer == nil {
+		return false
+	}
+	_, lately := c.preparer.Crowded()
+	return lately
+}
+
+// SetSeeding says whether this process admits seeds: the crawl is not finished
+// then, whether or not the list of programs says so.
+func (c *Crawler) SetSeeding(seeds bool) { c.seeding.Store(seeds) }
+
+// SetLive says who is at work on the crawl, and what this fetcher reported of itself.
+// Fetchers share what an address may be asked. None takes more than its share of the sites
+// while another has room, and the idle ones look less often.
+func (c *Crawler) SetLive(p frontier.Present, self frontier.Member) {
+	c.live.Store(int64(p.Programs))
+	others := p.Room
+	if self.Room {
+		others--
+	}
+	c.othersRoom.Store(others > 0)
+	if c.preparer != nil {
+		c.preparer.SetFetchers(p.Programs, p.Crowded, self.Crowded)
+	}
+}
+
 // found is how many URLs this crawler had admitted.
 func (c *Crawler) found() (n uint64) {
-	for _, l := range c.loops {
-		n += l.verdicts[frontier.Admitted].Get()
+	for _, s := range c.shards {
+		n += s.admitted.Get()
 	}
 	return n
 }

@@ -255,11 +255,11 @@ func TestPausedShardsAreSeen(t *testing.T) {
 	if got := crawler.Paused(); got != "" {
 		t.Error(got)
 	}
-	crawler.loops[1].paused.Store(true)
+	crawler.shards[1].paused.Store(true)
 	if got := crawler.Paused(); got != "1 of 3 shards are paused" || crawler.situation(time.Now()).Paused != 1 {
 		t.Error(got)
 	}
-	for _, l := range crawler.loops {
+	for _, l := range crawler.shards {
 		l.paused.Store(true)
 	}
 	if got := crawler.Paused(); got != "the crawl is paused" {
@@ -267,7 +267,7 @@ func TestPausedShardsAreSeen(t *testing.T) {
 	}
 	stats := []frontier.ShardStats{{}, {Memory: frontier.Memory{OverWatermark: true}}, {}}
 	crawler.stats.Store(&stats)
-	crawler.loops[2].asking.Store(time.Now().Add(-time.Hour).UnixMilli())
+	crawler.shards[2].Asked(time.Now().Add(-time.Hour))
 	if s := crawler.situation(time.Now()); s.OverWatermark != 1 || s.Silent != 1 || s.Full != 0 || s.Shards != 3 || s.HasOverflow {
 		t.Errorf("%+v", s)
 	}

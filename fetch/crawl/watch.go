@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"seine/fetch/crawl/internal/flow"
 	"seine/fetch/crawl/internal/watch"
 	"seine/frontier"
 )
@@ -87,16 +88,9 @@ func (c *Crawler) readCounters(ctx context.Context) error {
 	t := frontier.Total(stats)
 	c.totals.Store(&t)
 	c.stats.Store(&stats)
-	c.noteLeased(t.Leases)
+	c.leased.Store(max(t.Leases, c.leased.Load()*9/10)) // what they held before fades, for many visits may end together
 	return nil
 }
-
-// Bounds of what a fetcher does that has nothing to do, by how many programs are
-// at work on the crawl: together they ask a shard some hundred times a second.
-const (
-	idleEach   = 10 * time.Millisecond // longer pauses for each
-	spreadEach = 5 * time.Millisecond  // and so much further apart
-)
 
 // pollPause is how often the counters are read: less by idle fetchers of a large
 // fleet.
@@ -107,42 +101,13 @@ func (c *Crawler) pollPause() time.Duration {
 	return c.idlePause()
 }
 
-// SetSeeding says whether this process admits seeds: the crawl is not finished
-// then, whether or not the list of programs says so.
-func (c *Crawler) SetSeeding(seeds bool) { c.seeding.Store(seeds) }
-
-// SetLive says who is at work on the crawl, and what this fetcher said of itself: they
-// share what an address may be asked, none takes more than its share of the sites
-// while another has room, and the idle ones look less often.
-func (c *Crawler) SetLive(p frontier.Present, self frontier.Member) {
-	c.live.Store(int64(p.Programs))
-	others := p.Room
-	if self.Room {
-		others--
-	}
-	c.othersRoom.Store(others > 0)
-	if c.preparer != nil {
-		c.preparer.SetFetchers(p.Programs, p.Crowded, self.Crowded)
-	}
-}
-
-// idlePause is how long an idle fetcher waits before it looks again.
-func (c *Crawler) idlePause() time.Duration {
-	return max(heartbeat, time.Duration(c.live.Load())*idleEach)
-}
-
-// idleSpread is within how long the idle fetchers come back for a site that is due.
-func (c *Crawler) idleSpread() time.Duration {
-	return time.Duration(max(0, c.live.Load()-1)) * spreadEach
-}
-
 // holdAhead is how many pages of the limit are claimed before they are needed, in
 // times of Config.Concurrency.
 const holdAhead = 4
 
-// holdPages claims what this fetcher needs of the page limit, and gives back what
+// claimPages claims what this fetcher needs of the page limit, and gives back what
 // it does not. While no answer comes it goes on with what it holds.
-func (c *Crawler) holdPages(ctx context.Context) {
+func (c *Crawler) claimPages(ctx context.Context) {
 	more := int64(holdAhead * c.cfg.Concurrency)
 	if c.cfg.Exact {
 		more = math.MaxInt32 // there is nobody to share with
@@ -176,15 +141,15 @@ func (c *Crawler) keepPages(ctx context.Context) {
 	for {
 		select {
 		case <-c.budget.Need():
-			c.holdPages(ctx)
-			sleep(ctx, nil, c.cfg.Linger) // those that ask together are answered together
+			c.claimPages(ctx)
+			flow.Sleep(ctx, nil, c.cfg.Linger) // those that ask together are answered together
 		case <-tick.C:
 			if limit := c.policy.Load().Settings.MaxPages; limit > 0 || c.budget.HasSpare() {
-				c.holdPages(ctx)
+				c.claimPages(ctx)
 			}
 		case <-ctx.Done():
 			if c.budget.HasSpare() {
-				c.holdPages(context.WithoutCancel(ctx))
+				c.claimPages(context.WithoutCancel(ctx))
 			}
 			return
 		}
@@ -196,12 +161,7 @@ func (c *Crawler) quiet() bool {
 	if c.visits.Load() > 0 {
 		return false
 	}
-	for _, l := range c.loops {
-		if !l.admitter.empty() {
-			return false
-		}
-	}
-	return true
+	return !c.anyShard(func(s *shard) bool { return !s.admitter.IsEmpty() })
 }
 
 // mayEnd decides whether to end, and says why, "" = not yet; idle is for how long
@@ -274,6 +234,6 @@ func (c *Crawler) limitReached(ctx context.Context) bool {
 	if t := c.totals.Load(); t == nil || t.Leases > 0 || c.settledPages() < c.policy.Load().Settings.MaxPages {
 		return false
 	}
-	c.holdPages(ctx)
+	c.claimPages(ctx)
 	return c.quiet() && c.budget.IsSpent()
 }

@@ -2,12 +2,14 @@
 // shards: they are gathered into batches, and what waits is bounded.
 //
 // The nouns: a Batcher gathers values of one kind for one shard and hands them on in
-// groups. A Gate bounds the bytes of pages that wait for the sink or for a shard, and lets
+// groups. The Admitter of a shard gathers candidates, and OverflowQueue writes those that
+// find no room. The Deduper of a shard compares contents. A Shard knows how its server
+// answers. A Gate bounds the bytes of pages that wait for the sink or for a shard, and lets
 // requests start. A Budget is this fetcher's part of the crawl's page limit. KnownURLs are
 // the URLs that shards are known to have, so that links to them never travel.
 //
-// Whoever makes a value adds it, from any goroutine; one goroutine runs each Batcher, so
-// one call to a shard is under way at a time, and the next group grows meanwhile.
+// Whoever makes a value adds it, from any goroutine. One goroutine runs each Batcher, so
+// one call of its kind to a shard is under way at a time. The next group grows meanwhile.
 //
 // A crash loses what waits here. Nothing of it is settled: its URLs come back when their
 // lease ends, and what only saves work is asked for again.
@@ -28,7 +30,11 @@ type Batcher[T any] struct {
 
 	mu      sync.Mutex
 	waiting []T
+	first   int // of them, that still waits
 }
+
+// keptGroups is for how many groups the memory is kept while nothing waits.
+const keptGroups = 16
 
 // NewBatcher returns a Batcher of groups of up to most values. The first value of a group
 // waits for linger for others.
@@ -36,10 +42,15 @@ func NewBatcher[T any](most int, linger time.Duration) *Batcher[T] {
 	return &Batcher[T]{most: most, linger: linger, wake: make(chan struct{}, 1)}
 }
 
-// Add takes a value over. It does not block.
-func (b *Batcher[T]) Add(value T) {
+// Add adds a value. It does not block.
+func (b *Batcher[T]) Add(value T) { b.AddEach(1, func(int) T { return value }) }
+
+// AddEach adds n values at once. It does not block, and value must not.
+func (b *Batcher[T]) AddEach(n int, value func(i int) T) {
 	b.mu.Lock()
-	b.waiting = append(b.waiting, value)
+	for i := range n {
+		b.waiting = append(b.waiting, value(i))
+	}
 	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
@@ -47,16 +58,23 @@ func (b *Batcher[T]) Add(value T) {
 	}
 }
 
-// takeGroup moves the values that have waited longest into the memory of group.
-func (b *Batcher[T]) takeGroup(group []T) []T {
+// nextGroup moves the values that have waited longest into the memory of group.
+func (b *Batcher[T]) nextGroup(group []T) []T {
 	clear(group)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := min(len(b.waiting), b.most)
-	group = append(group[:0], b.waiting[:n]...)
-	rest := copy(b.waiting, b.waiting[n:])
-	clear(b.waiting[rest:])
-	b.waiting = b.waiting[:rest]
+	end := min(len(b.waiting), b.first+b.most)
+	group = append(group[:0], b.waiting[b.first:end]...)
+	clear(b.waiting[b.first:end])
+	b.first = end
+	switch rest := len(b.waiting) - end; {
+	case rest == 0 && cap(b.waiting) > keptGroups*b.most:
+		b.waiting, b.first = nil, 0
+	case rest <= end: // so each value moves once at most, on average
+		copy(b.waiting, b.waiting[end:])
+		clear(b.waiting[rest:])
+		b.waiting, b.first = b.waiting[:rest], 0
+	}
 	return group
 }
 
@@ -66,16 +84,16 @@ func (b *Batcher[T]) takeGroup(group []T) []T {
 func (b *Batcher[T]) Run(ctx context.Context, send func(ctx context.Context, group []T) error) error {
 	var group []T
 	for {
-		if group = b.takeGroup(group); len(group) > 0 {
+		if group = b.nextGroup(group); len(group) > 0 {
 			if err := send(ctx, group); err != nil {
-				b.putBack(group)
+				b.returnGroup(group)
 				return err
 			}
 			continue
 		}
 		select {
 		case <-b.wake:
-			wait(ctx, b.linger)
+			Sleep(ctx, nil, b.linger)
 		case <-ctx.Done():
 			return nil
 		}
@@ -85,32 +103,20 @@ func (b *Batcher[T]) Run(ctx context.Context, send func(ctx context.Context, gro
 // Flush hands on what waits now, unless send fails, whose error it returns.
 func (b *Batcher[T]) Flush(ctx context.Context, send func(ctx context.Context, group []T) error) error {
 	for {
-		group := b.takeGroup(nil)
+		group := b.nextGroup(nil)
 		if len(group) == 0 {
 			return nil
 		}
 		if err := send(ctx, group); err != nil {
-			b.putBack(group)
+			b.returnGroup(group)
 			return err
 		}
 	}
 }
 
-func (b *Batcher[T]) putBack(group []T) {
+// returnGroup has a group wait again, before all others.
+func (b *Batcher[T]) returnGroup(group []T) {
 	b.mu.Lock()
-	b.waiting = slices.Concat(group, b.waiting)
+	b.waiting, b.first = slices.Concat(group, b.waiting[b.first:]), 0
 	b.mu.Unlock()
-}
-
-// wait waits for d or ctx.
-func wait(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

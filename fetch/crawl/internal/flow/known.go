@@ -69,8 +69,8 @@ func (k *KnownURLs) Has(f canon.Fingerprint, epoch uint64) bool {
 	return hit>>63 != 0
 }
 
-// Add remembers f in place of the bucket's oldest guess.
-func (k *KnownURLs) Add(f canon.Fingerprint, epoch uint64) {
+// Remember remembers f in place of the bucket's oldest guess.
+func (k *KnownURLs) Remember(f canon.Fingerprint, epoch uint64) {
 	v := k.value(f, epoch)
 	b := k.bucket(v)
 	for i := range b {

@@ -19,7 +19,7 @@ func TestKnown(t *testing.T) {
 		if k.Has(at(i), i%3) {
 			t.Fatalf("%d is known before", i)
 		}
-		if k.Add(at(i), i%3); !k.Has(at(i), i%3) {
+		if k.Remember(at(i), i%3); !k.Has(at(i), i%3) {
 			t.Fatalf("%d is not known after", i)
 		}
 	}
@@ -39,7 +39,7 @@ func TestKnown(t *testing.T) {
 			t.Fatalf("%d is known in the next epoch", i)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { k.Add(at(3), 1); k.Has(at(4), 1) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { k.Remember(at(3), 1); k.Has(at(4), 1) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -51,7 +51,7 @@ func BenchmarkKnown(b *testing.B) {
 	known := make([]canon.Fingerprint, 1<<19)
 	for i := range known {
 		known[i] = canon.Fingerprint{Site: rand.Uint64(), Key: rand.Uint64()}
-		k.Add(known[i], 0)
+		k.Remember(known[i], 0)
 	}
 	i, found, work := 0, 0, uint64(1)
 	for b.Loop() {

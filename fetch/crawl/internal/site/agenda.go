@@ -10,11 +10,10 @@ import (
 // make them. A visit is a small record here, not a goroutine: it waits in later
 // until its time has come, then in ready until a worker takes it. So the number
 // of leased sites costs memory only, and never a worker.
-type Agenda[W, V any] struct {
-	size   int              // workers at most
-	serve  func(w *W, v *V) // makes a visit's next request, and puts it back or ends it
-	make   func() *W        // a worker's memory
-	onRoom func()           // called when visits wait for workers no longer
+type Agenda[V any] struct {
+	size   int             // workers at most
+	start  func() func(*V) // begins a worker, which makes a visit's next request, and puts it back or ends it
+	onRoom func()          // called when visits wait for workers no longer
 
 	mu       sync.Mutex
 	later    visitHeap[V]
@@ -36,8 +35,8 @@ type Agenda[W, V any] struct {
 const idleWorker = 5 * time.Second
 
 // NewAgenda returns an agenda of up to size workers.
-func NewAgenda[W, V any](size int, serve func(*W, *V), mk func() *W, onRoom func()) *Agenda[W, V] {
-	a := &Agenda[W, V]{size: size, serve: serve, make: mk, onRoom: onRoom}
+func NewAgenda[V any](size int, start func() func(*V), onRoom func()) *Agenda[V] {
+	a := &Agenda[V]{size: size, start: start, onRoom: onRoom}
 	a.alarm = time.AfterFunc(time.Hour, a.due)
 	a.alarm.Stop()
 	a.sweeper = time.AfterFunc(time.Hour, a.sweep)
@@ -46,7 +45,7 @@ func NewAgenda[W, V any](size int, serve func(*W, *V), mk func() *W, onRoom func
 }
 
 // Put has a visit served at a time; one that is past means now.
-func (a *Agenda[W, V]) Put(v *V, at time.Time) {
+func (a *Agenda[V]) Put(v *V, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.draining || at.IsZero() || !at.After(time.Now()) {
@@ -60,13 +59,13 @@ func (a *Agenda[W, V]) Put(v *V, at time.Time) {
 }
 
 // setAlarm rings for the first of later. Called with mu.
-func (a *Agenda[W, V]) setAlarm() {
+func (a *Agenda[V]) setAlarm() {
 	a.alarmAt = a.later[0].at
 	a.alarm.Reset(time.Until(a.alarmAt))
 }
 
 // due hands on the visits whose time has come.
-func (a *Agenda[W, V]) due() {
+func (a *Agenda[V]) due() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
@@ -79,7 +78,7 @@ func (a *Agenda[W, V]) due() {
 }
 
 // dispatch gives a visit to a worker, or puts it in line for one. Called with mu.
-func (a *Agenda[W, V]) dispatch(v *V) {
+func (a *Agenda[V]) dispatch(v *V) {
 	if n := len(a.idle); n > 0 {
 		a.idle[n-1] <- v // it has room for one
 		a.idle = a.idle[:n-1]
@@ -98,16 +97,16 @@ func (a *Agenda[W, V]) dispatch(v *V) {
 }
 
 // work serves visits until there are none for a while.
-func (a *Agenda[W, V]) work(v *V) {
-	w, own := a.make(), make(chan *V, 1)
+func (a *Agenda[V]) work(v *V) {
+	serve, own := a.start(), make(chan *V, 1)
 	for v != nil {
-		a.serve(w, v)
+		serve(v)
 		v = a.next(own)
 	}
 }
 
 // sweep ends the workers that had nothing to do since the last sweep.
-func (a *Agenda[W, V]) sweep() {
+func (a *Agenda[V]) sweep() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.endWorkers(a.rested)
@@ -117,7 +116,7 @@ func (a *Agenda[W, V]) sweep() {
 }
 
 // endWorkers ends the n that wait for longest. Called with mu.
-func (a *Agenda[W, V]) endWorkers(n int) {
+func (a *Agenda[V]) endWorkers(n int) {
 	for _, own := range a.idle[:n] {
 		own <- nil // it has room for one
 	}
@@ -127,7 +126,7 @@ func (a *Agenda[W, V]) endWorkers(n int) {
 }
 
 // next is the visit that a worker serves next, nil when it is to end.
-func (a *Agenda[W, V]) next(own chan *V) *V {
+func (a *Agenda[V]) next(own chan *V) *V {
 	a.mu.Lock()
 	if a.head < len(a.ready) {
 		v := a.ready[a.head]
@@ -156,7 +155,7 @@ func (a *Agenda[W, V]) next(own chan *V) *V {
 }
 
 // Drain lets no visit wait for its time any more: all are served, and end.
-func (a *Agenda[W, V]) Drain() {
+func (a *Agenda[V]) Drain() {
 	a.mu.Lock()
 	a.draining = true
 	a.mu.Unlock()
@@ -164,7 +163,7 @@ func (a *Agenda[W, V]) Drain() {
 }
 
 // Close ends the workers and waits for them; there are no visits any more.
-func (a *Agenda[W, V]) Close() {
+func (a *Agenda[V]) Close() {
 	a.alarm.Stop()
 	a.mu.Lock()
 	a.closed = true
@@ -175,17 +174,17 @@ func (a *Agenda[W, V]) Close() {
 }
 
 // Size is the number of workers at most.
-func (a *Agenda[W, V]) Size() int { return a.size }
+func (a *Agenda[V]) Size() int { return a.size }
 
 // Busy is the number of workers that serve a visit.
-func (a *Agenda[W, V]) Busy() int {
+func (a *Agenda[V]) Busy() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.workers - len(a.idle)
 }
 
 // Waiting is how many visits wait for their time, and how many for a worker.
-func (a *Agenda[W, V]) Waiting() (later, ready int) {
+func (a *Agenda[V]) Waiting() (later, ready int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.later), len(a.ready) - a.head
@@ -193,7 +192,7 @@ func (a *Agenda[W, V]) Waiting() (later, ready int) {
 
 // Room is how many visits more would find a worker soon: as many as are free,
 // and one turn of all of them.
-func (a *Agenda[W, V]) Room() int {
+func (a *Agenda[V]) Room() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	free := a.size - (a.workers - len(a.idle))

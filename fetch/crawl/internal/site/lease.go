@@ -2,6 +2,7 @@ package site
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -68,3 +69,27 @@ func (w *LeaseWatch) Answered(m LeaseMark, named bool) {
 		w.epoch, w.named = m.Epoch, m.doubts
 	}
 }
+
+// WarmUp is how long a fetcher lives before it leases URLs that two fetchers died with.
+// Where processes are ended again and again, by whatever, a third death so soon says
+// nothing about the URL.
+const WarmUp = 10 * time.Second
+
+// LossPermit is the permit to lease a URL that two fetchers were lost with, and that is
+// dead if this one is. There is one, so that a loss falls on one such URL, and a young
+// fetcher has none.
+type LossPermit struct {
+	Began    time.Time // of the fetcher
+	acquired atomic.Bool
+}
+
+// Acquire reports whether the permit was free.
+func (p *LossPermit) Acquire(now time.Time) bool {
+	return now.Sub(p.Began) >= WarmUp && !p.acquired.Swap(true)
+}
+
+// Release frees it.
+func (p *LossPermit) Release() { p.acquired.Store(false) }
+
+// IsAcquired reports whether it is in use.
+func (p *LossPermit) IsAcquired() bool { return p.acquired.Load() }

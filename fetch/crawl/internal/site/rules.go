@@ -1,7 +1,6 @@
 package site
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,9 +17,6 @@ const (
 	RulesTTL    = 24 * time.Hour
 	minRulesTTL = 10 * time.Minute // however short the site wants it
 )
-
-// ErrRulesServer says that the site cannot answer for its rules now.
-var ErrRulesServer = errors.New("robots.txt: the server has an error")
 
 // CacheTime is how long an answer may be kept by its Cache-Control, at most max.
 func CacheTime(h fetch.Header, max time.Duration) time.Duration {

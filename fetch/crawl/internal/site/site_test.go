@@ -144,7 +144,7 @@ func TestAgenda(t *testing.T) {
 	var order []*visit
 	var under, most, made atomic.Int32
 	begun, hold := make(chan struct{}, 2*visits), make(chan struct{})
-	a := NewAgenda(size, func(_ *worker, v *visit) {
+	serve := func(v *visit) {
 		if n := under.Add(1); n > most.Load() {
 			most.Store(n)
 		}
@@ -157,7 +157,8 @@ func TestAgenda(t *testing.T) {
 		order = append(order, v)
 		mu.Unlock()
 		under.Add(-1)
-	}, func() *worker { made.Add(1); return new(worker) }, func() {})
+	}
+	a := NewAgenda(size, func() func(*visit) { made.Add(1); return serve }, func() {})
 	if n := a.Room(); n != 2*size {
 		t.Errorf("room for %d, want %d", n, 2*size)
 	}
@@ -202,7 +203,7 @@ func TestAgenda(t *testing.T) {
 func TestAgendaSweep(t *testing.T) {
 	hold := make(chan struct{})
 	served := make(chan *worker, 8)
-	a := NewAgenda(4, func(w *worker, _ *visit) { served <- w; <-hold }, func() *worker { return new(worker) }, func() {})
+	a := NewAgenda(4, func() func(*visit) { w := new(worker); return func(*visit) { served <- w; <-hold } }, func() {})
 	idle := func() int { a.mu.Lock(); defer a.mu.Unlock(); return len(a.idle) }
 	workers := func() int { a.mu.Lock(); defer a.mu.Unlock(); return a.workers }
 	for range 4 {

@@ -129,8 +129,8 @@ func CandidateOf(c frontier.Candidate) Candidate {
 	return Candidate{Fingerprint: c.Fingerprint, URL: c.URL, Site: c.Site, Rest: &Rest{Candidate: c}}
 }
 
-// IsAgain reports whether the URL is wanted once more although it is known.
-func (c *Candidate) IsAgain() bool { return c.Rest != nil && c.Rest.Refetch != "" }
+// IsRefetch reports whether the URL is to be fetched although it is known.
+func (c *Candidate) IsRefetch() bool { return c.Rest != nil && c.Rest.Refetch != "" }
 
 // Result is what came of one URL. What it points to is the Scratch's and valid until
 // Release; Candidates are the caller's.

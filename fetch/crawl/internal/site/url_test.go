@@ -1,4 +1,4 @@
-package crawl
+package site
 
 import (
 	"testing"
@@ -6,9 +6,9 @@ import (
 	"seine/frontier"
 )
 
-// TestLentURL: a URL of a visit comes out as it went in, and in little memory where
+// TestLeasedURL: a URL of a visit comes out as it went in, and in little memory where
 // it has no more than most.
-func TestLentURL(t *testing.T) {
+func TestLeasedURL(t *testing.T) {
 	usual := frontier.Entry{URL: "http://a.example/p", Priority: 3, Depth: 1 << 20, Redirects: 200, Attempts: 7, Seed: true}
 	items := []frontier.Item{{Index: 1, Entry: usual}}
 	for i, more := range []func(e *frontier.Entry){
@@ -24,12 +24,12 @@ func TestLentURL(t *testing.T) {
 		items = append(items, frontier.Item{Index: i + 2, Entry: e})
 	}
 	var got frontier.Item
-	for i, u := range lentURLs(items) {
+	for i, u := range leasedURLs(items) {
 		if u.item(&got); got != items[i] {
 			t.Errorf("%+v\nbecame %+v", items[i], got)
 		}
 		if whole := u.whole != nil; whole != (i > 0) {
-			t.Errorf("%+v is held whole: %v", items[i], whole)
+			t.Errorf("%+v is kept whole: %v", items[i], whole)
 		}
 	}
 }

@@ -1,10 +1,10 @@
-package crawl
+package site
 
 import "seine/frontier"
 
-// lentURL is a URL of a visit. A fetcher holds many more of them than it asks for at
-// a time, so it has what nearly all have, and the whole item only where that has more.
-type lentURL struct {
+// leasedURL is a URL of a visit. A fetcher has many more of them than requests under way,
+// so it keeps what nearly all have, and the whole item only where that has more.
+type leasedURL struct {
 	url                           string
 	whole                         *frontier.Item
 	index                         int32
@@ -13,14 +13,14 @@ type lentURL struct {
 	seed                          bool
 }
 
-// lentURLs takes the items of a visit over.
-func lentURLs(items []frontier.Item) []lentURL {
-	all := make([]lentURL, len(items))
-	var back frontier.Item
+// leasedURLs takes the items of a visit over.
+func leasedURLs(items []frontier.Item) []leasedURL {
+	all := make([]leasedURL, len(items))
+	var copied frontier.Item
 	for i := range items {
 		it := &items[i]
-		all[i] = lentURL{url: it.URL, index: int32(it.Index), depth: it.Depth, priority: it.Priority, attempts: it.Attempts, redirects: it.Redirects, seed: it.Seed}
-		if all[i].item(&back); back != *it {
+		all[i] = leasedURL{url: it.URL, index: int32(it.Index), depth: it.Depth, priority: it.Priority, attempts: it.Attempts, redirects: it.Redirects, seed: it.Seed}
+		if all[i].item(&copied); copied != *it {
 			whole := *it // the others of its visit are let go
 			all[i].whole = &whole
 		}
@@ -29,7 +29,7 @@ func lentURLs(items []frontier.Item) []lentURL {
 }
 
 // item fills in the item.
-func (u *lentURL) item(to *frontier.Item) {
+func (u *leasedURL) item(to *frontier.Item) {
 	if u.whole != nil {
 		*to = *u.whole
 		return

@@ -1,0 +1,375 @@
+package site
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seine/fetch"
+	"seine/fetch/crawl/internal/work"
+	"seine/frontier"
+)
+
+// Config is what all visits of a fetcher share. Its fields mean what those of crawl.Config
+// mean.
+type Config struct {
+	Lease   time.Duration
+	Backoff time.Duration
+	GiveUp  time.Duration
+	GivesUp bool // sites that cannot be reached are given up
+}
+
+// Visit is a site leased to this fetcher: the URLs it may fetch, the site's clock while it
+// lasts, and the outcome of each URL.
+//
+// It waits in the Agenda between its requests. One worker at a time, its owner, makes the
+// next one start. Outcomes come in from wherever the last verdict on a page's links
+// arrives. The site is released when its last request ended. The visit lives on, and its
+// lease with it, until its last URL is settled.
+type Visit struct {
+	frontier.Lease
+	Shard      int
+	LastChance bool            // a URL of it was lost twice
+	Ctx        context.Context // ends when the lease is lost or the program is
+	Cancel     context.CancelFunc
+
+	override string
+	urls     []leasedURL
+	usual    int           // URLs; of further ones none is asked for
+	until    time.Duration // after this time, by Config.Elapsed
+	changed  atomic.Bool   // it waits to be settled
+
+	// Of the owner:
+	policy *work.Policy // that clock and headers were made of
+	Naming Naming       // of the host that is asked next
+	Rules  RulesHop     // how far the way to its rules of robots.txt is
+
+	mu          sync.Mutex
+	next        int // of urls: that starts next
+	underway    int
+	parked      bool // no owner: as many requests are under way as may be, or all have started
+	over        bool // no further request starts
+	clock       Clock
+	headers     [][2]string   // of this site only; replaced, never changed
+	cookies     *work.Cookies // nil where the crawl keeps none
+	credentials string        // of the site's origins, as frontier.CredentialsFor reads them
+	legacy      bool          // its server needs old key exchanges
+	deadline    time.Duration // of the lease, by Config.Elapsed
+	dead        *Dead         // why no URL of this visit is asked for, once that is known
+	backedOff   bool          // no further request in this visit: its site failed too often
+	open        int           // URLs not settled yet
+	outcomes    []frontier.Outcome
+	release     *frontier.Release
+	released    bool
+	asked       int           // requests for pages
+	queued      time.Duration // that they waited for their share of an address, in all
+}
+
+// Naming is how a host's name is resolved before a worker is needed.
+type Naming struct {
+	Host     string // last asked for
+	Reserved bool   // R may be used
+	R        fetch.Reservation
+	Err      error
+}
+
+// NewVisit returns the visit of a site that was just leased until deadline. After until no
+// more than usual of its URLs are asked for. Both are times of Config.Elapsed.
+func NewVisit(ctx context.Context, shard int, leased *frontier.Visit, deadline, until time.Duration, usual int) *Visit {
+	v := &Visit{
+		Lease: leased.Lease, Shard: shard, LastChance: leased.LastChance(), override: leased.Override, urls: leasedURLs(leased.Items),
+		usual: usual, until: until, deadline: deadline, open: len(leased.Items), credentials: leased.Credentials,
+	}
+	v.Ctx, v.Cancel = context.WithCancel(ctx)
+	v.clock = Clock{Failures: leased.Failures}
+	if leased.Why == WhyAdaptive {
+		v.clock.Adaptive = leased.Delay
+	}
+	return v
+}
+
+// KeepCookies has requests carry the cookies of the site, as its shard keeps them; now is
+// the shard's time, Unix seconds. What changed of them goes with the next outcome or with
+// the site, whichever is first, so that a page is settled with its cookies or after them.
+func (v *Visit) KeepCookies(stored string, now func() int64) {
+	v.cookies = work.OpenCookies(stored, now)
+}
+
+// Cookies are those of the site, nil where the crawl keeps none.
+func (v *Visit) Cookies() *work.Cookies { return v.cookies }
+
+// Len is the number of its URLs.
+func (v *Visit) Len() int { return len(v.urls) }
+
+// URL is the i-th of them as stored.
+func (v *Visit) URL(i int) string { return v.urls[i].url }
+
+// Follow takes the crawl's settings over, which may change during a visit.
+func (v *Visit) Follow(pol *work.Policy) {
+	if pol == v.policy {
+		return
+	}
+	v.policy = pol
+	rule := pol.SiteRule(v.Site, v.override)
+	headers := Headers(pol.Settings.UserAgent, rule)
+	v.mu.Lock()
+	v.headers = headers
+	v.legacy = rule != nil && rule.TLSLegacy
+	v.clock.SetRule(pol.Settings, rule)
+	v.mu.Unlock()
+}
+
+// NextItem fills in the URL that is asked for next. It reports false when none is to be
+// asked for at now, by Config.Elapsed: none is left, the lease is short, the crawl backed
+// off from the site, or a visit that is long for want of a delay is slow all the same. A
+// quarter of the lease must be left, so that the request is on the wire before anybody
+// else may ask the site, however long name and connection take.
+func (v *Visit) NextItem(item *frontier.Item, now time.Duration, cfg *Config) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.next >= len(v.urls) || v.next >= v.usual && now > v.until || v.backedOff || v.deadline-now <= cfg.Lease/4 {
+		return false
+	}
+	v.urls[v.next].item(item)
+	return true
+}
+
+// UntilNext is how long the site's clock has to run before the next request.
+func (v *Visit) UntilNext(now time.Time) time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.clock.Next.IsZero() {
+		return 0
+	}
+	return v.clock.Next.Sub(now)
+}
+
+// SkipURL passes the next URL without a request.
+func (v *Visit) SkipURL() {
+	v.mu.Lock()
+	v.next++
+	v.mu.Unlock()
+}
+
+// StartURL counts a request for the next URL as under way. It reports whether the site is
+// asked for one page at a time.
+func (v *Visit) StartURL() (exclusive bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.next++
+	v.underway++
+	v.asked++
+	return v.clock.PerSite <= 1
+}
+
+// NoteQueued notes that a request waits for its share of an address.
+func (v *Visit) NoteQueued(d time.Duration) {
+	v.mu.Lock()
+	v.queued += d
+	v.mu.Unlock()
+}
+
+// Request asks for a URL of this site, with what its rule adds, and the credentials of its
+// origin, which a rule's Authorization beats.
+func (v *Visit) Request(url string) fetch.Request {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return fetch.Request{URL: frontier.WithCredentials(url, v.credentials), Header: v.headers, TLSLegacy: v.legacy}
+}
+
+// RequestSent moves the clock for a request that has just gone out.
+func (v *Visit) RequestSent(now time.Time) {
+	v.mu.Lock()
+	v.clock.Started(now, v.clock.Latency)
+	v.mu.Unlock()
+}
+
+// Next is when the next request of a visit may start.
+type Next struct {
+	Starts bool // it waits for this, and may start at At
+	At     time.Time
+	Last   bool // no request follows, and none is under way: the site is to be released
+}
+
+// HandOver is called when a request of a site that may be asked side by side has gone out:
+// the next one may start beside it.
+func (v *Visit) HandOver() Next {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.parked = v.underway >= v.clock.PerSite
+	return Next{Starts: !v.parked, At: v.clock.Next}
+}
+
+// EndRequest is called when a request of the owner ended.
+func (v *Visit) EndRequest() {
+	v.mu.Lock()
+	v.underway--
+	v.mu.Unlock()
+}
+
+// EndHandedOver is called when a request ended whose worker is no longer the owner. The
+// next one starts if it waited for that.
+func (v *Visit) EndHandedOver() Next {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.underway--
+	n := Next{Starts: v.parked, At: v.clock.Next, Last: v.over && v.underway == 0}
+	v.parked = false
+	return n
+}
+
+// Finish is called by the owner when no further request starts. URLs that were not asked
+// for go back, and there is an outcome of each. It reports whether no request is under way
+// either: the site is to be released.
+func (v *Visit) Finish() (requeued, last bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	rest := v.urls[v.next:]
+	for i := range rest {
+		v.outcomes = append(v.outcomes, frontier.Outcome{Index: int(rest[i].index), Kind: frontier.Requeue})
+	}
+	v.next, v.over = len(v.urls), true
+	return len(rest) > 0, v.underway == 0
+}
+
+// Failed is what follows for a site from a failure.
+type Failed struct {
+	BackedOff bool      // just now
+	Fresh     bool      // and it was well before
+	Again     time.Time // when it is asked again
+	GivesUp   time.Time // when it is given up, zero = never
+	Dead      *Dead     // it is given up
+}
+
+// TakeReply takes in what a request brought: the clock moves whatever came of it, and the
+// delay falls or rises.
+func (v *Visit) TakeReply(r *work.Reply, now time.Time, cfg *Config) (f Failed) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clock.Latency = r.Latency
+	if !r.Sent {
+		v.clock.Started(r.Began, r.Latency)
+	}
+	if r.Answered {
+		v.clock.Answered()
+	}
+	if r.Failure != nil {
+		f = v.noteFailure(r.Began, now, r.Failure, cfg)
+	}
+	return f
+}
+
+// RefuseRules counts that robots.txt could not be had. The crawl backs off from the site at
+// once, for nothing may be fetched without it.
+func (v *Visit) RefuseRules(fail *work.Failure, now time.Time, cfg *Config) Failed {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clock.Failures = max(v.clock.Failures, BackOffAfter-1)
+	return v.noteFailure(now, now, fail, cfg)
+}
+
+// noteFailure counts a failure. The crawl backs off from a site that fails too often in a
+// row: more of its URLs would only lose their tries. One is tried each time it comes back,
+// another each time. Called with mu.
+func (v *Visit) noteFailure(began, now time.Time, fail *work.Failure, cfg *Config) (f Failed) {
+	v.clock.Refused(now, began, *fail)
+	if v.clock.Failures < BackOffAfter || v.backedOff {
+		return f
+	}
+	soFar := v.clock.BackedOffFor(cfg.Backoff)
+	if cfg.GivesUp && soFar >= cfg.GiveUp {
+		v.dead = &Dead{Cause: work.CauseUnreachable, Text: fail.Text}
+		return Failed{Dead: v.dead}
+	}
+	v.backedOff = true
+	v.clock.BackOff(now, cfg.Backoff, cfg.GiveUp, cfg.GivesUp)
+	f = Failed{BackedOff: true, Fresh: v.clock.Failures == BackOffAfter, Again: v.clock.Next}
+	if cfg.GivesUp {
+		if f.GivesUp = now.Add(cfg.GiveUp - soFar); f.GivesUp.Before(f.Again) {
+			f.GivesUp = f.Again // it is asked once more
+		}
+	}
+	return f
+}
+
+// Obey takes the site's Crawl-delay over and reports whether it moved the clock.
+func (v *Visit) Obey(delay time.Duration) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before := v.clock.Next
+	v.clock.Obey(delay)
+	return v.clock.Next.After(before)
+}
+
+// HoldFor moves the clock as far as the site asked for.
+func (v *Visit) HoldFor(d time.Duration, now time.Time) {
+	v.mu.Lock()
+	v.clock.HoldUntil(now.Add(min(d, work.MaxRetryAfter)))
+	v.mu.Unlock()
+}
+
+// Dead is why nothing of this visit is asked for, nil as long as it is.
+func (v *Visit) Dead() *Dead {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.dead
+}
+
+// SetDead has nothing more asked for.
+func (v *Visit) SetDead(d *Dead) {
+	v.mu.Lock()
+	v.dead = d
+	v.mu.Unlock()
+}
+
+// Extend moves the end of the lease.
+func (v *Visit) Extend(deadline time.Duration) {
+	v.mu.Lock()
+	v.deadline = deadline
+	v.mu.Unlock()
+}
+
+// Release has the site released with the next settlement: its last request has ended.
+func (v *Visit) Release(now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d, why := v.clock.Delay()
+	if each := v.queued / time.Duration(max(v.asked, 1)); each > d && why != WhyAdaptive {
+		d, why = d+each, WhyAddress
+	}
+	v.release = &frontier.Release{Remain: max(0, v.clock.Next.Sub(now)), Delay: d, Why: why, Failures: v.clock.Failures}
+}
+
+// AddOutcome records the outcome of one URL.
+func (v *Visit) AddOutcome(o frontier.Outcome) {
+	v.mu.Lock()
+	v.outcomes = append(v.outcomes, o)
+	v.mu.Unlock()
+}
+
+// MarkChanged reports whether the visit is to be added to those that wait to be settled.
+func (v *Visit) MarkChanged() bool { return !v.changed.Swap(true) }
+
+// Settlement is what there is to settle since the last call.
+func (v *Visit) Settlement() frontier.Settlement {
+	v.changed.Store(false) // what comes from now on is of the next settlement
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := frontier.Settlement{Lease: v.Lease, Outcomes: v.outcomes, Release: v.release}
+	if len(s.Outcomes) > 0 || s.Release != nil {
+		s.Cookies = v.cookies.Changed()
+	}
+	v.outcomes, v.release = nil, nil
+	return s
+}
+
+// Settled takes in that a settlement was accepted, and reports whether the visit is over:
+// its last URL is settled and its site released.
+func (v *Visit) Settled(s *frontier.Settlement) (over bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.open -= len(s.Outcomes)
+	v.released = v.released || s.Release != nil
+	return v.open <= 0 && v.released
+}
