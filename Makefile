@@ -6,7 +6,7 @@ TESTFLAGS   ?=
 VERSION     ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
-.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-broad bench-units bench-plan bench-scale profile chaos clean
+.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-https bench-broad bench-units bench-plan bench-scale profile chaos clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -54,6 +54,9 @@ chaos: setup ## break fetchers, Redis, network and disk under a crawl, and count
 
 bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters, other crawlers; writes bench/results
 	scripts/bench-crawl
+
+bench-https: build setup ## crawl pages of the web's sizes over https; pages a second and processor, Redis included; writes bench/results
+	scripts/bench-crawl https
 
 profile: build setup ## crawl real documentation, and print what the time of a fetcher and of Redis goes to
 	PROFILE=yes scripts/bench-crawl

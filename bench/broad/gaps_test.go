@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"seine/bench/load"
 )
 
 const ms = time.Millisecond
@@ -18,11 +20,11 @@ func TestGaps(t *testing.T) {
 		hits []hit
 		want gaps
 	}{
-		{"other sites do not count", []hit{{site: site(0), at: at(0)}, {site: site(1), at: at(ms)}, {site: site(0), at: at(time.Second)}}, gaps{least: time.Second}},
-		{"too short, in any order", []hit{{site: site(0), at: at(900 * ms)}, {site: site(0), at: at(0)}}, gaps{short: 1, least: 900 * ms}},
-		{"the first was seen late", []hit{{site: site(0), at: at(100 * ms), late: 150 * ms}, {site: site(0), at: at(time.Second)}}, gaps{least: 1050 * ms}},
-		{"the second was seen late", []hit{{site: site(0), at: at(0)}, {site: site(0), at: at(900 * ms), late: 150 * ms}}, gaps{short: 1, least: 900 * ms}},
-		{"nobody knows", []hit{{site: site(0), at: at(0), late: -1}, {site: site(0), at: at(900 * ms)}}, gaps{unknown: 1, least: time.Hour}},
+		{"other sites do not count", []hit{{site: load.Address(0), at: at(0)}, {site: load.Address(1), at: at(ms)}, {site: load.Address(0), at: at(time.Second)}}, gaps{least: time.Second}},
+		{"too short, in any order", []hit{{site: load.Address(0), at: at(900 * ms)}, {site: load.Address(0), at: at(0)}}, gaps{short: 1, least: 900 * ms}},
+		{"the first was seen late", []hit{{site: load.Address(0), at: at(100 * ms), late: 150 * ms}, {site: load.Address(0), at: at(time.Second)}}, gaps{least: 1050 * ms}},
+		{"the second was seen late", []hit{{site: load.Address(0), at: at(0)}, {site: load.Address(0), at: at(900 * ms), late: 150 * ms}}, gaps{short: 1, least: 900 * ms}},
+		{"nobody knows", []hit{{site: load.Address(0), at: at(0), late: -1}, {site: load.Address(0), at: at(900 * ms)}}, gaps{unknown: 1, least: time.Hour}},
 	} {
 		if got := judge(c.hits, time.Second); got != c.want {
 			t.Errorf("%s: %+v, not %+v", c.what, got, c.want)
@@ -37,7 +39,7 @@ func TestAsked(t *testing.T) {
 	for s := range 3 { // in step, each 0.4 s; the last stops after a second
 		for i := range 20 {
 			if s < 2 || i < 3 {
-				hits = append(hits, hit{site: site(s), at: at(time.Duration(i) * 400 * ms)})
+				hits = append(hits, hit{site: load.Address(s), at: at(time.Duration(i) * 400 * ms)})
 			}
 		}
 	}
@@ -100,7 +102,7 @@ func TestOrigin(t *testing.T) {
 	q := o.(*quick)
 	for i := range r.sites {
 		for _, path := range []string{"/robots.txt", "/", "/p1"} {
-			get(t, "http://"+site(i).String()+":"+strconv.Itoa(q.port())+path)
+			get(t, "http://"+load.Address(i).String()+":"+strconv.Itoa(q.port())+path)
 		}
 	}
 	hits, err := o.stop()
@@ -113,7 +115,7 @@ func TestOrigin(t *testing.T) {
 			pages[h.site.String()]++
 		}
 	}
-	if len(hits) != 9 || len(pages) != 3 || pages[site(2).String()] != 2 {
+	if len(hits) != 9 || len(pages) != 3 || pages[load.Address(2).String()] != 2 {
 		t.Errorf("%d requests, pages %v", len(hits), pages)
 	}
 	if since := time.Since(hits[0].at); since < 0 || since > time.Minute {
@@ -135,7 +137,7 @@ func get(t *testing.T, url string) {
 func TestSites(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, i := range []int{0, 255, 256, 65535, 65536, 999999} {
-		a := site(i)
+		a := load.Address(i)
 		if !a.IsLoopback() || seen[a.String()] {
 			t.Errorf("site %d is %v", i, a)
 		}

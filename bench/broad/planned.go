@@ -308,7 +308,7 @@ func (p *planned) seeds(sites, port int) string {
 			if p.own {
 				dir = "new"
 			}
-			fmt.Fprintf(&b, "http://%s:%d/%s/p%d\n", site(i), port, dir, j)
+			fmt.Fprintf(&b, "http://%s:%d/%s/p%d\n", load.Address(i), port, dir, j)
 		}
 	}
 	return b.String()

@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
+
+	"seine/bench/load"
 )
 
 // row is one crawl.
@@ -72,22 +73,16 @@ func (r *row) allowed() float64 {
 	return float64(r.sites) / delay.Seconds()
 }
 
-// site is the address of a site: 127.1.0.0 and what follows, which nothing else
-// on a machine is likely to listen on.
-func site(i int) netip.Addr {
-	return netip.AddrFrom4([4]byte{127, byte(1 + i>>16), byte(i >> 8), byte(i)})
-}
-
 // seeds is a file of seeds: a site's page that links to the rest, or all pages
 // of an only site.
 func (r *row) seeds(port int) string {
 	var b strings.Builder
 	for i := range r.sites {
-		fmt.Fprintf(&b, "http://%s:%d/\n", site(i), port)
+		fmt.Fprintf(&b, "http://%s:%d/\n", load.Address(i), port)
 	}
 	if r.sites == 1 {
 		for p := 1; p < r.pages; p++ {
-			fmt.Fprintf(&b, "http://%s:%d/p%d\n", site(0), port, p)
+			fmt.Fprintf(&b, "http://%s:%d/p%d\n", load.Address(0), port, p)
 		}
 	}
 	return b.String()

@@ -12,6 +12,10 @@
 // nginx's log; before that they have to show on two sites that they find the
 // same pages.
 //
+// With -ways it measures one web in each way that the web is served: packed, over https
+// on a kept connection, and over https with a new connection a page. The floor then
+// fetches, verifies and unpacks a page and looks for nothing.
+//
 // wrk, where it is installed, tells whether the bare loop is a fair measure.
 package main
 
@@ -22,6 +26,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,6 +40,7 @@ type options struct {
 	out     string
 	web     web
 	rivals  []rival
+	command string // that the results name
 	profile bool
 	keep    string // directory for the profiles themselves
 }
@@ -42,10 +48,11 @@ type options struct {
 // web is documentation that many sites serve.
 type web struct {
 	name, root string
-	sites      int // so many that a crawl takes 20 s and more
+	sites      int  // so many that a crawl takes 20 s and more
+	sized      bool // pages have the sizes of the web's
 }
 
-var webs = []web{{"postgresql", load.PostgresDoc, 480}, {"python", load.PythonDoc, 480}}
+var webs = []web{{"postgresql", load.PostgresDoc, 480, false}, {"python", load.PythonDoc, 480, false}, {"sized", load.PythonDoc, 480, true}}
 
 // perSite is how many requests a site gets at once, from everybody.
 const perSite = 4
@@ -65,11 +72,13 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "file for the result besides stdout")
 	flag.BoolVar(&o.profile, "profile", false, "tell what the fetcher's time goes to, instead of measuring rates")
 	flag.StringVar(&o.keep, "keep", "", "with -profile: directory that the profiles are left in, for go tool pprof")
+	flag.StringVar(&o.command, "command", "make bench-crawl", "the command that the results name")
+	served := flag.String("ways", "", "measure instead each way of serving whose name matches this regular expression")
 	sites := flag.Int("sites", 0, "sites, at least 2; 0: so many that a crawl takes 20 s and more")
-	flag.Func("web", "what is crawled: postgresql (14 KB a page) or python (96 KB, 310 links)", func(text string) error {
+	flag.Func("web", "what is crawled: postgresql (14 KB a page) python (96 KB, 310 links), or sized, with -ways: pages of the web's sizes", func(text string) error {
 		i := slices.IndexFunc(webs, func(w web) bool { return w.name == text })
 		if i < 0 {
-			return errors.New("want postgresql or python")
+			return errors.New("want postgresql, python or sized")
 		}
 		o.web = webs[i]
 		return nil
@@ -83,26 +92,39 @@ func main() {
 		return nil
 	})
 	flag.Parse()
+	match, err := regexp.Compile(*served)
+	if *served != "" {
+		o.web.sites = waySites
+	}
 	if *sites != 0 {
 		o.web.sites = max(2, *sites)
 	}
-	if err := run(o); err != nil {
+	dir, e := os.MkdirTemp("", "compare")
+	if err = errors.Join(err, e); err == nil {
+		if *served != "" {
+			err = runWays(o, match, dir)
+		} else {
+			err = run(o, dir)
+		}
+	}
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
 }
 
-func run(o options) error {
-	dir, err := os.MkdirTemp("", "compare")
-	if err != nil {
-		return err
+// address is that of a site, and sitesOf are so many of them.
+func address(i int) string { return fmt.Sprintf("127.2.%d.%d", i/250, 1+i%250) }
+
+func sitesOf(n int, root string) (sites []load.Site) {
+	for i := range n {
+		sites = append(sites, load.Site{Host: address(i), Root: root})
 	}
-	defer os.RemoveAll(dir)
-	var sites []load.Site
-	for i := range o.web.sites {
-		sites = append(sites, load.Site{Host: fmt.Sprintf("127.2.%d.%d", i/250, 1+i%250), Root: o.web.root})
-	}
-	server, err := load.Start(dir, sites, load.Way{})
+	return sites
+}
+
+func run(o options, dir string) error {
+	server, err := load.Start(dir, sitesOf(o.web.sites, o.web.root), load.Way{})
 	if err != nil {
 		return err
 	}
@@ -128,7 +150,7 @@ func run(o options) error {
 		return err
 	}
 	defer done()
-	io.WriteString(out, load.Head("make bench-crawl", o.redis != ""))
+	io.WriteString(out, load.Head(o.command, o.redis != ""))
 	fmt.Fprintf(out, "web: %d sites of %d pages of %s by nginx (one worker) on the same cores, delay 0, %d requests a site at once\n\n", o.web.sites, len(r.paths), o.web.name, perSite)
 	var rounds [][]measure
 	for range o.rounds {
@@ -147,17 +169,7 @@ func run(o options) error {
 
 // summary prints medians over all rounds, and of the ratios of each round.
 func summary(w io.Writer, rounds [][]measure) {
-	of := func(name string, get func(measure) float64) []float64 {
-		var v []float64
-		for _, r := range rounds {
-			for _, m := range r {
-				if m.name == name {
-					v = append(v, get(m))
-				}
-			}
-		}
-		return v
-	}
+	of := func(name string, get func(measure) float64) []float64 { return values(rounds, name, get) }
 	ratio := func(a, b []float64) float64 {
 		var v []float64
 		for i := range min(len(a), len(b)) {
@@ -165,7 +177,7 @@ func summary(w io.Writer, rounds [][]measure) {
 		}
 		return load.Median(v)
 	}
-	rate, cpu := func(m measure) float64 { return m.rate }, func(m measure) float64 { return m.cpu }
+	rate, cpu := rateOf, func(m measure) float64 { return m.cpu }
 	fmt.Fprintf(w, "\nmedian of %d rounds\n%-20s %10s %14s %16s %14s %12s\n", len(rounds), "", "pages/s", "CPU us/page", "Redis us/page", "CPU / floor", "embedded is")
 	for _, m := range rounds[0] {
 		embedded := ratio(of(embedded, rate), of(m.name, rate))
@@ -175,6 +187,18 @@ func summary(w io.Writer, rounds [][]measure) {
 	if spider := of("spider-rs", rate); len(spider) > 0 {
 		fmt.Fprintf(w, "\nembedded %.2f x spider-rs, cluster %.2f x\n", ratio(of(embedded, rate), spider), ratio(of(cluster, rate), spider))
 	}
+}
+
+// values are those of a crawl in each round.
+func values(rounds [][]measure, name string, get func(measure) float64) (v []float64) {
+	for _, r := range rounds {
+		for _, m := range r {
+			if m.name == name {
+				v = append(v, get(m))
+			}
+		}
+	}
+	return v
 }
 
 func (r *runner) file(name string) string { return filepath.Join(r.dir, name) }

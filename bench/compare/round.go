@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,9 +57,10 @@ type runner struct {
 	dir     string
 	masters load.Masters
 	server  *load.Server
+	way     way
+	roots   string   // file of the certificates to trust, "" for http
 	paths   []string // of each site, with status 200
 	pages   int      // of each site, whatever their status
-	count   int      // crawls so far
 }
 
 // learn crawls a site to know the URLs that the others fetch, and asks the rivals
@@ -108,6 +111,11 @@ func (r *runner) round() ([]measure, error) {
 	if r.redis != "" {
 		steps = append(steps, r.cluster)
 	}
+	return inTurn(steps)
+}
+
+// inTurn takes all measures that there are.
+func inTurn(steps []func() (measure, error)) ([]measure, error) {
 	var all []measure
 	for _, step := range steps {
 		m, err := step()
@@ -138,8 +146,7 @@ func (r *runner) cluster() (measure, error) {
 
 // onRedis are the flags of a further crawl on Redis.
 func (r *runner) onRedis() []string {
-	r.count++
-	name := fmt.Sprintf("compare-%d-%d", os.Getpid(), r.count)
+	name := fmt.Sprintf("compare-%d", time.Now().UnixNano())
 	return []string{"--redis", r.redis, "--crawl", name, "--shards", strconv.Itoa(len(strings.Split(r.redis, ","))), "--plan-urls", "1M", "--exit-when-done"}
 }
 
@@ -164,6 +171,12 @@ func (r *runner) crawl(sites int, args ...string) (*load.Outcome, int, error) {
 		return nil, 0, err
 	}
 	args = append(args, "--delay", "0s", "--per-site", strconv.Itoa(perSite), "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", out, "--file", seeds, "--log-level", "error")
+	if r.roots != "" {
+		args = append(args, "--ca", r.roots)
+	}
+	if r.way.first { // links lead nowhere
+		args = append(args, "--robots", "ignore", "--allow", "^none:")
+	}
 	o, err := timed(r.fetcher, args, 10*time.Minute)
 	if err != nil {
 		return nil, 0, err
@@ -176,7 +189,11 @@ func (r *runner) crawl(sites int, args ...string) (*load.Outcome, int, error) {
 func (r *runner) seeds(sites int) []string {
 	var all []string
 	for i := range sites {
-		all = append(all, r.server.URL(i, "/index.html"))
+		path := "/index.html"
+		if r.way.first {
+			path = r.pathsOf(i)[0]
+		}
+		all = append(all, r.server.URL(i, path))
 	}
 	return all
 }
@@ -237,9 +254,9 @@ func (r *runner) finds(v rival) error {
 }
 
 func (r *runner) start(v rival, sites int, most time.Duration) (*load.Outcome, error) {
-	args := append(slices.Clone(v.command[1:]), r.file("rival.jsonl"))
+	args := append(slices.Clone(v.command), r.file("rival.jsonl"))
 	os.Remove(r.file("rival.jsonl"))
-	return timed(v.command[0], append(args, r.seeds(sites)...), most)
+	return timed("env", append(append([]string{"SSL_CERT_FILE=" + r.roots}, args...), r.seeds(sites)...), most)
 }
 
 // rivalTime is how long another crawler has.
@@ -298,24 +315,50 @@ func (r *runner) floor() (measure, error) {
 	return m, errors.Join(err, out.Flush())
 }
 
+// pathsOf are those of a site's pages that are asked for.
+func (r *runner) pathsOf(site int) []string {
+	if r.way.first {
+		i := site % len(r.paths)
+		return r.paths[i : i+1]
+	}
+	return r.paths
+}
+
+// atOnce is how many sites a loop asks at once.
+const atOnce = 480
+
 // loop fetches every URL once, a goroutine a site, with nothing but fasthttp, and
-// hands each body on.
+// hands each body on, unpacked.
 func (r *runner) loop(name string, body func(body []byte, url string) error) (measure, error) {
+	tlsConfig, err := r.tls()
+	if err != nil {
+		return measure{}, err
+	}
 	errs := make(chan error, r.web.sites)
+	room := make(chan struct{}, atOnce)
 	usedBefore, start := cpuTime(), time.Now()
 	var wg sync.WaitGroup
+	pages := 0.0
 	for i := range r.web.sites {
+		room <- struct{}{}
+		paths := r.pathsOf(i)
+		pages += float64(len(paths))
 		wg.Go(func() {
-			host := strings.TrimPrefix(r.server.URL(i, ""), "http://")
-			client := &fasthttp.HostClient{Addr: host, ReadBufferSize: 32 << 10}
+			defer func() { <-room }()
+			host := strings.TrimPrefix(r.server.URL(i, ""), r.server.Scheme()+"://")
+			client := &fasthttp.HostClient{Addr: host, IsTLS: tlsConfig != nil, TLSConfig: tlsConfig, ReadBufferSize: 32 << 10}
 			defer client.CloseIdleConnections()
 			req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-			for _, path := range r.paths {
+			for _, path := range paths {
 				u := r.server.URL(i, path)
 				req.SetRequestURI(u)
 				err := client.Do(req, resp)
+				var text []byte
 				if err == nil {
-					err = body(resp.Body(), u)
+					text, err = resp.BodyUncompressed()
+				}
+				if err == nil {
+					err = body(text, u)
 				}
 				if err != nil {
 					errs <- err
@@ -331,8 +374,21 @@ func (r *runner) loop(name string, body func(body []byte, url string) error) (me
 		return measure{}, err
 	default:
 	}
-	pages := float64(len(r.paths) * r.web.sites)
 	return measure{name: name, rate: pages / wall.Seconds(), cpu: used.Seconds() * 1e6 / pages}, nil
+}
+
+// tls is how the loop verifies servers, nil for http.
+func (r *runner) tls() (*tls.Config, error) {
+	if r.roots == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(r.roots)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	return &tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(0)}, nil
 }
 
 func cpuTime() time.Duration {

@@ -85,7 +85,7 @@ func Wide(dir, root string, workers int, way Way) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(dir, []Site{{Host: "0.0.0.0", Root: root}}, way, func(s *Server) string {
+	return start(dir, []Site{{Host: everywhere, Root: root}}, way, func(s *Server) string {
 		return fmt.Sprintf(`worker_processes %d;
 worker_rlimit_nofile %d;
 events { worker_connections %d; multi_accept on; }
@@ -186,9 +186,24 @@ func (s *Server) Stop() {
 	s.cmd.Wait()                          //nolint:errcheck // it was asked to
 }
 
+// Address is that of a site of a wide server: 127.1.0.0 and what follows, which
+// nothing else on a machine is likely to listen on.
+func Address(site int) netip.Addr {
+	return netip.AddrFrom4([4]byte{127, byte(1 + site>>16), byte(site >> 8), byte(site)})
+}
+
+// everywhere is the address that a wide server listens at.
+const everywhere = "0.0.0.0"
+
 // URL is the address of a site's path.
 func (s *Server) URL(site int, path string) string {
-	return fmt.Sprintf("%s://%s:%d%s", s.Scheme(), s.sites[site].Host, s.Port, path)
+	host := s.sites[0].Host
+	if host == everywhere {
+		host = Address(site).String()
+	} else {
+		host = s.sites[site].Host
+	}
+	return fmt.Sprintf("%s://%s:%d%s", s.Scheme(), host, s.Port, path)
 }
 
 // Scheme is http or https.

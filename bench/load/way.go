@@ -27,15 +27,17 @@ import (
 type Way struct {
 	Coding string // of bodies, whatever was asked for: gzip, br or zstd; "" is none
 	Chain  *Chain // https
-	Fresh  bool   // a connection serves one request
+	Each   int    // requests that a connection serves; 0 is no limit
 	Resume bool   // a TLS session may be resumed
 }
 
 // config is what a server needs of nginx's configuration for it.
 func (w Way) config() string {
 	text := "  keepalive_requests 1000000;\n"
-	if w.Fresh {
+	if w.Each == 1 {
 		text = "  keepalive_timeout 0;\n"
+	} else if w.Each > 1 {
+		text = fmt.Sprintf("  keepalive_requests %d;\n", w.Each)
 	}
 	if w.Coding != "" {
 		text += "  add_header Content-Encoding " + w.Coding + ";\n"
