@@ -194,25 +194,6 @@ func fetchLoop(b *testing.B, url string, size int, change func(*Config)) func() 
 	}
 }
 
-// BenchmarkFreshTLS makes a new TLS connection for each page.
-func BenchmarkFreshTLS(b *testing.B) {
-	addr := startBenchServer(b, "tls")
-	for _, cache := range []bool{true, false} {
-		b.Run(fmt.Sprintf("sessions=%v", cache), func(b *testing.B) {
-			c := newClient(b, func(cfg *Config) { cfg.NoSessionCache = !cache; cfg.InsecureSkipVerify = true })
-			var resp Response
-			perPage(b, func() {
-				var h counter
-				if err := c.Do(context.Background(), &Request{URL: "https://" + addr + "/1024"}, &resp, &h); err != nil {
-					b.Fatal(err)
-				}
-				c.pool.expire(time.Now().Add(time.Hour))
-			})
-			b.ReportMetric(float64(c.Stats().Resumed)/float64(c.Stats().Connections), "resumed/conn")
-		})
-	}
-}
-
 // BenchmarkIdleHosts is what a host with one idle connection costs: here, and
 // as one fasthttp.HostClient a host, whose cleaner is a goroutine each.
 func BenchmarkIdleHosts(b *testing.B) {

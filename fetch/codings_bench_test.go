@@ -111,13 +111,15 @@ func BenchmarkCodings(b *testing.B) {
 				}
 			}
 			for c, k := range codings {
-				var spent, size float64
+				var spent, size, plain float64
 				for i := range set.pages {
+					plain += float64(len(set.pages[i])) / 1024
 					spent += float64(best[c][i].Nanoseconds()) / 1e3
 					size += float64(len(packed[c][i])) / 1e3
 				}
 				b.ReportMetric(spent/float64(len(set.pages)), k.name+"-us/page")
 				b.ReportMetric(size/float64(len(set.pages)), k.name+"-KB/page")
+				b.ReportMetric(spent*1e3/plain, k.name+"-ns/KB")
 			}
 			b.ReportMetric(0, "ns/op")
 		})

@@ -31,7 +31,6 @@ func BenchmarkFetch(b *testing.B) {
 	}
 	b.Run("kept TLS/1KB", func(b *testing.B) { perPage(b, fetchLoop(b, "https://"+secure+"/1024", 1<<10, trust)) })
 	b.Run("kept TLS/64KB", func(b *testing.B) { perPage(b, fetchLoop(b, "https://"+secure+"/65536", 64<<10, trust)) })
-	b.Run("gzip/64KB", func(b *testing.B) { perPage(b, fetchLoop(b, "http://"+plain+"/gzip/65536", 64<<10, nil)) })
 	b.Run("fresh/1KB", func(b *testing.B) {
 		c := newClient(b, nil)
 		var resp Response

@@ -28,7 +28,7 @@ func newSecure(cfg *Config) (*secure, error) {
 	t := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		// Without the post-quantum exchange: what a crawler reads is public,
-		// a fresh connection costs a third less CPU (BenchmarkFreshTLS), and
+		// a fresh connection costs a third less CPU (BenchmarkChains), and
 		// the hello fits one packet, as some old servers need.
 		CurvePreferences:   []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521},
 		NextProtos:         []string{"http/1.1"},

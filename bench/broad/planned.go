@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,7 @@ type planned struct {
 	kb    int      // of a page
 	own   bool     // a new link's name is long, and not the seeds' names
 	split bool     // the fetcher and nginx have a processor each, as has Redis
+	https bool     // of real text, packed; a connection serves four requests
 }
 
 // plannedRows are held up by sites, by a fetcher's processor and by Redis.
@@ -45,6 +47,8 @@ func plannedRows() []planned {
 	busy := base
 	busy.Embedded, busy.Exponent, busy.Sites, busy.Pages, busy.Delay, busy.PerSite = true, 0, 200, 200_000, 0, 4
 	busy.Links, busy.New, busy.Page = 60, 0.05, 16<<10
+	secure := busy
+	secure.Pages, secure.TLS, secure.Fresh, secure.Resumed, secure.NameKnown, secure.IssuerKnown = 20_000, 1, 1.0/eachConnection, 0, 1, 1
 	queue := base
 	queue.Fetchers, queue.Cores = 3, 1.0/3
 	queue.Masters, queue.Exponent, queue.Sites, queue.Pages, queue.Delay, queue.PerSite = 1, 0, 200, 60_000, 0, 4
@@ -53,10 +57,15 @@ func plannedRows() []planned {
 		{name: "polite", what: "5,000 sites of 3 to 40 pages at a delay of 1 s, six masters", asked: polite, known: 3, kb: 4, args: []string{"--delay", "1s"}},
 		{name: "processor", what: "embedded on one processor, 200 sites without delay, 16 KB and 60 links a page, of which 3 are new", asked: busy, each: 1,
 			fresh: 3, known: 57, kb: 16, split: true, args: []string{"--delay", "0s", "--per-site", "4"}},
+		{name: "https", what: "the same over https, 100 KB a page as gzip, four requests a connection, P-256 under P-384", asked: secure, each: 1,
+			fresh: 3, known: 57, kb: 100, split: true, https: true, args: []string{"--delay", "0s", "--per-site", "4"}},
 		{name: "redis", what: "three fetchers, one master, 200 sites without delay, 120 new links a page", asked: queue, each: 1,
 			fresh: 120, own: true, kb: 4, split: true, args: []string{"--delay", "0s", "--per-site", "4"}},
 	}
 }
+
+// eachConnection is how many requests a connection of an https crawl serves.
+const eachConnection = 4
 
 // holdPlans plans each crawl by the unit costs of a file, runs it, and tells how
 // far the plan was off.
@@ -97,20 +106,37 @@ func (p *planned) hold(o options, costs *plan.Units, out io.Writer) error {
 	if err := os.Mkdir(root, 0o700); err != nil {
 		return err
 	}
+	page, err := p.page()
+	if err != nil {
+		return err
+	}
 	for _, name := range []string{"index.html", "page.html"} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(p.page()), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, name), page, 0o600); err != nil {
 			return err
 		}
 	}
-	server, err := load.Wide(dir, root, 1, load.Way{})
+	a := p.asked
+	a.Complete()
+	a.Page = float64(len(page))
+	a.Wire = a.Page
+	var way load.Way
+	if p.https {
+		if way, err = secureWay(dir, int(a.Sites), a.Encoding, a.Chain); err != nil {
+			return err
+		}
+		packed, err := load.Pack(a.Encoding, page)
+		if err != nil {
+			return err
+		}
+		a.Wire = float64(len(packed))
+	} else {
+		a.Fresh = a.Sites / a.Pages
+	}
+	server, err := load.Wide(dir, root, 1, way)
 	if err != nil {
 		return err
 	}
 	defer server.Stop()
-	a := p.asked
-	a.Complete()
-	a.Page = float64(len(p.page()))
-	a.Wire, a.Fresh = a.Page, a.Sites/a.Pages
 	if a.Embedded {
 		a.Queued = max(1, float64(p.fresh)*a.Pages)
 	}
@@ -137,9 +163,18 @@ func (p *planned) hold(o options, costs *plan.Units, out io.Writer) error {
 	return nil
 }
 
+// secureWay serves https.
+func secureWay(dir string, sites int, coding, kind string) (load.Way, error) {
+	chain, err := load.NewChain(dir, kind)
+	for i := 0; i < sites && err == nil; i++ {
+		err = chain.Add(load.Address(i).String())
+	}
+	return load.Way{Coding: coding, Chain: chain, Each: eachConnection}, err
+}
+
 // page links to pages of its site below itself, which nobody has linked to
 // before, and to its site's first pages.
-func (p *planned) page() string {
+func (p *planned) page() ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("<!doctype html><title>A page of a crawl that was planned</title>\n")
 	for i := range p.fresh {
@@ -153,8 +188,17 @@ func (p *planned) page() string {
 		fmt.Fprintf(&b, "<a href=/%s/p%d>%d</a>\n", path, i, i)
 	}
 	const words = "<p>Words that lead nowhere.\n"
+	if p.https { // decoding takes longer where lines differ
+		text, err := os.ReadFile(filepath.Join(load.PythonDoc, "library/http.client.html"))
+		if err != nil {
+			return nil, err
+		}
+		text = bytes.ReplaceAll(text, []byte("href="), []byte("data="))
+		b.Write(text[:min(len(text), p.kb<<10-b.Len())])
+		return []byte(b.String()), nil
+	}
 	b.WriteString(strings.Repeat(words, max(0, p.kb<<10-b.Len())/len(words)))
-	return b.String()
+	return []byte(b.String()), nil
 }
 
 // took is what a planned crawl came to: seconds, microseconds, bytes.
@@ -166,11 +210,14 @@ const plannedMost = 4 * time.Minute
 func (p *planned) run(o options, want *plan.Plan, server *load.Server, dir string) (got took, err error) {
 	pages := int(want.Asked.Pages)
 	seeds := filepath.Join(dir, "seeds")
-	if err := os.WriteFile(seeds, []byte(p.seeds(int(want.Asked.Sites), server.Port)), 0o600); err != nil {
+	if err := os.WriteFile(seeds, []byte(p.seeds(int(want.Asked.Sites), server)), 0o600); err != nil {
 		return got, err
 	}
 	args := []string{o.fetcher, "--allow-net", "127.0.0.0/8", "--per-address", "0", "--out", filepath.Join(dir, "records"), "--exit-when-done", "--log-level", "error",
 		"--concurrency", fmt.Sprint(want.Fetchers.Workers)}
+	if p.https {
+		args = append(args, "--ca", filepath.Join(dir, "roots.pem"))
+	}
 	settings := append([]string{"--jitter", "0", "--max-pages", strconv.Itoa(pages)}, p.args...)
 	var masters load.Masters
 	before := 0.0
@@ -296,7 +343,7 @@ func (p *planned) pin(server int, masters load.Masters) (unpin func(), err error
 const path = "articles/mountain-lake/travel-and-outdoor-guide-to-the-silver-river"
 
 // seeds are a site's pages, or so many of them.
-func (p *planned) seeds(sites, port int) string {
+func (p *planned) seeds(sites int, server *load.Server) string {
 	var b strings.Builder
 	for i := range sites {
 		n := p.each
@@ -308,7 +355,7 @@ func (p *planned) seeds(sites, port int) string {
 			if p.own {
 				dir = "new"
 			}
-			fmt.Fprintf(&b, "http://%s:%d/%s/p%d\n", load.Address(i), port, dir, j)
+			fmt.Fprintln(&b, server.URL(i, fmt.Sprintf("/%s/p%d", dir, j)))
 		}
 	}
 	return b.String()

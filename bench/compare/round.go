@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -346,7 +347,8 @@ func (r *runner) loop(name string, body func(body []byte, url string) error) (me
 		wg.Go(func() {
 			defer func() { <-room }()
 			host := strings.TrimPrefix(r.server.URL(i, ""), r.server.Scheme()+"://")
-			client := &fasthttp.HostClient{Addr: host, IsTLS: tlsConfig != nil, TLSConfig: tlsConfig, ReadBufferSize: 32 << 10}
+			client := &fasthttp.HostClient{Addr: host, IsTLS: tlsConfig != nil, TLSConfig: tlsConfig, ReadBufferSize: 32 << 10,
+				Dial: func(addr string) (net.Conn, error) { return fasthttp.DialTimeout(addr, time.Minute) }}
 			defer client.CloseIdleConnections()
 			req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 			for _, path := range paths {

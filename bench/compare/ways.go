@@ -74,8 +74,8 @@ func runWays(o options, match *regexp.Regexp, dir string) error {
 		return fmt.Errorf("-ways %q matches none", match)
 	}
 	io.WriteString(out, load.Head(o.command, o.redis != ""))
-	fmt.Fprintf(out, "web: pages of %s %s; %d sites of them, or %d of a page each where it is the first contact; by nginx (one worker) on the same cores, delay 0, %d requests a site at once\n",
-		o.web.name, what, o.web.sites, firstSites, perSite)
+	fmt.Fprintf(out, "web: pages of python3.11-doc %s; %d sites of them, or %d of a page each where it is the first contact; by nginx (one worker) on the same cores, delay 0, %d requests a site at once\n",
+		what, o.web.sites, firstSites, perSite)
 	fmt.Fprintf(out, "https: gzip, a root of our own with --ca; p384: P-256 leaf under P-384, p256: all P-256, rsa2048: RSA-2048 under RSA-4096\n\n")
 	rounds := make([][][]measure, len(all))
 	for range o.rounds {

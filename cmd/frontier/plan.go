@@ -24,33 +24,37 @@ type planCmd struct {
 	Bench string `type:"path" placeholder:"FILE" help:"Unit costs: output of go test -run '^$$' -bench . ./... on a machine like yours; - is stdin (those in cmd/frontier/units.txt)."`
 	From  string `placeholder:"CRAWL" help:"Take pages, sites, known and queued URLs from a running crawl."`
 
-	Pages      float64       `placeholder:"N" help:"Pages to fetch, such as 1e9."`
-	Days       float64       `placeholder:"N" help:"Days that the crawl may take (as long as it takes)."`
-	Sites      float64       `placeholder:"N" help:"Number of sites."`
-	Exponent   float64       `default:"0.8" placeholder:"X" help:"The r-th largest site has r^-X of the pages of the largest; 0 means equal sites (${default})."`
-	SiteSizes  string        `type:"path" placeholder:"FILE" help:"File with the pages of each site, one number on a line, instead of --exponent."`
-	Known      float64       `placeholder:"N" help:"Known URLs at the end (pages x links x new)."`
-	Queued     float64       `placeholder:"N" help:"Most queued URLs (known minus fetched, at least a quarter of the pages)."`
-	Recrawls   float64       `placeholder:"N" help:"URLs that wait for a recrawl (none)."`
-	Links      float64       `default:"60" placeholder:"N" help:"Links of a page (${default})."`
-	New        float64       `default:"0.03" placeholder:"F" help:"Share of links that are new (${default})."`
-	Own        float64       `default:"0.8" placeholder:"F" help:"Share of links that stay on the site (${default})."`
-	Cached     float64       `default:"0.8" placeholder:"F" help:"Share of known links that a fetcher finds in its own cache (${default})."`
-	PageBytes  float64       `default:"45056" placeholder:"N" help:"Bytes of a page (${default})."`
-	WireBytes  float64       `default:"12288" placeholder:"N" help:"Bytes of a page on the wire (${default})."`
-	TLS        float64       `name:"tls" default:"0.9" placeholder:"F" help:"Share of fetches over https (${default})."`
-	Fresh      float64       `default:"0.3" placeholder:"F" help:"Share of fetches that open a connection (${default})."`
-	Resumed    float64       `default:"0" placeholder:"F" help:"Share of new connections that resume a TLS session (${default})."`
-	Retried    float64       `default:"0" placeholder:"F" help:"Share of fetches that are tried again (${default})."`
-	Latency    time.Duration `default:"500ms" placeholder:"D" help:"Time of a fetch (${default})."`
-	Delay      time.Duration `default:"1s" placeholder:"D" help:"Delay between requests to a site (${default})."`
-	Jitter     float64       `default:"0.5" placeholder:"F" help:"Delays grow by a random share of up to this (${default})."`
-	PerSite    float64       `default:"1" placeholder:"N" help:"Requests to a site at once (${default})."`
-	Digest     string        `default:"xxh3" placeholder:"KIND" help:"Digest of pages (${default})."`
-	Duplicates string        `default:"off" placeholder:"RULE" help:"Handling of duplicate pages: off, mark or skip (${default})."`
-	Records    string        `default:"plain" placeholder:"KIND" help:"Compression of records: plain, gzip or zstd (${default})."`
-	ErrorRate  float64       `default:"1e-6" placeholder:"P" help:"False positives of the filters (${default})."`
-	Embedded   bool          `help:"One process, without Redis."`
+	Pages       float64       `placeholder:"N" help:"Pages to fetch, such as 1e9."`
+	Days        float64       `placeholder:"N" help:"Days that the crawl may take (as long as it takes)."`
+	Sites       float64       `placeholder:"N" help:"Number of sites."`
+	Exponent    float64       `default:"0.8" placeholder:"X" help:"The r-th largest site has r^-X of the pages of the largest; 0 means equal sites (${default})."`
+	SiteSizes   string        `type:"path" placeholder:"FILE" help:"File with the pages of each site, one number on a line, instead of --exponent."`
+	Known       float64       `placeholder:"N" help:"Known URLs at the end (pages x links x new)."`
+	Queued      float64       `placeholder:"N" help:"Most queued URLs (known minus fetched, at least a quarter of the pages)."`
+	Recrawls    float64       `placeholder:"N" help:"URLs that wait for a recrawl (none)."`
+	Links       float64       `default:"60" placeholder:"N" help:"Links of a page (${default})."`
+	New         float64       `default:"0.03" placeholder:"F" help:"Share of links that are new (${default})."`
+	Own         float64       `default:"0.8" placeholder:"F" help:"Share of links that stay on the site (${default})."`
+	Cached      float64       `default:"0.8" placeholder:"F" help:"Share of known links that a fetcher finds in its own cache (${default})."`
+	PageBytes   float64       `default:"45056" placeholder:"N" help:"Bytes of a page (${default})."`
+	WireBytes   float64       `default:"12288" placeholder:"N" help:"Bytes of a page on the wire (${default})."`
+	Encoding    string        `default:"gzip" placeholder:"KIND" help:"Encoding of pages on the wire: gzip, br or zstd (${default})."`
+	TLS         float64       `name:"tls" default:"0.92" placeholder:"F" help:"Share of fetches over https (${default})."`
+	Fresh       float64       `default:"0.2" placeholder:"F" help:"Share of fetches that open a connection, besides that of robots.txt (${default})."`
+	Resumed     float64       `default:"0.5" placeholder:"F" help:"Share of these connections that resume a TLS session (${default})."`
+	NameKnown   float64       `default:"0.9" placeholder:"F" help:"Share of the others whose name and chain the fetcher verified before (${default})."`
+	IssuerKnown float64       `default:"0.95" placeholder:"F" help:"Share of the rest, and of first contacts with a site, whose issuer the fetcher verified before (${default})."`
+	Chain       string        `default:"p384" placeholder:"KIND" help:"Kind of certificates: p384 (P-256 under P-384), p256 or rsa2048 (${default})."`
+	Retried     float64       `default:"0" placeholder:"F" help:"Share of fetches that are tried again (${default})."`
+	Latency     time.Duration `default:"500ms" placeholder:"D" help:"Time of a fetch (${default})."`
+	Delay       time.Duration `default:"1s" placeholder:"D" help:"Delay between requests to a site (${default})."`
+	Jitter      float64       `default:"0.5" placeholder:"F" help:"Delays grow by a random share of up to this (${default})."`
+	PerSite     float64       `default:"1" placeholder:"N" help:"Requests to a site at once (${default})."`
+	Digest      string        `default:"xxh3" placeholder:"KIND" help:"Digest of pages (${default})."`
+	Duplicates  string        `default:"off" placeholder:"RULE" help:"Handling of duplicate pages: off, mark or skip (${default})."`
+	Records     string        `default:"plain" placeholder:"KIND" help:"Compression of records: plain, gzip or zstd (${default})."`
+	ErrorRate   float64       `default:"1e-6" placeholder:"P" help:"False positives of the filters (${default})."`
+	Embedded    bool          `help:"One process, without Redis."`
 
 	Fetchers     float64   `placeholder:"N" help:"Number of fetchers (as many as needed)."`
 	Masters      float64   `placeholder:"N" help:"Number of Redis masters (as many as needed)."`
@@ -99,7 +103,7 @@ func (c *planCmd) toAsked() plan.Asked {
 	return plan.Asked{
 		Pages: c.Pages, Days: c.Days, Sites: c.Sites, Exponent: c.Exponent, Known: c.Known, Queued: c.Queued, Recrawls: c.Recrawls,
 		Links: c.Links, New: c.New, Own: c.Own, Cached: c.Cached, Page: c.PageBytes, Wire: c.WireBytes,
-		TLS: c.TLS, Fresh: c.Fresh, Resumed: c.Resumed, Retried: c.Retried,
+		Encoding: c.Encoding, TLS: c.TLS, Fresh: c.Fresh, Resumed: c.Resumed, NameKnown: c.NameKnown, IssuerKnown: c.IssuerKnown, Chain: c.Chain, Retried: c.Retried,
 		Latency: c.Latency.Seconds(), Delay: c.Delay.Seconds(), Jitter: c.Jitter, PerSite: c.PerSite,
 		Digest: c.Digest, Duplicates: c.Duplicates, Records: c.Records, Rate: c.ErrorRate, Embedded: c.Embedded,
 		Fetchers: c.Fetchers, Masters: c.Masters, Cores: c.Cores, Memory: float64(c.Memory), Files: c.Files,

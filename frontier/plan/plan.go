@@ -152,7 +152,9 @@ func (p *Plan) site(c *costs) pair {
 func (p *Plan) fetcherCost(c *costs, calls float64) {
 	a := &p.Asked
 	kb, wire := a.Page/1024, a.Wire/1024
-	opened := (1-a.TLS)*c.fresh + a.TLS*(a.Resumed*c.resumed+(1-a.Resumed)*c.freshTLS)
+	verified := a.IssuerKnown*c.issuerKnown + (1-a.IssuerKnown)*c.chain
+	first := (1-a.TLS)*c.fresh + a.TLS*verified // to a site
+	later := (1-a.TLS)*c.fresh + a.TLS*(a.Resumed*c.resumed+(1-a.Resumed)*(a.NameKnown*c.nameKnown+(1-a.NameKnown)*verified))
 	inflate := 0.0
 	if a.Wire < a.Page {
 		inflate = c.inflateKB * kb
@@ -160,14 +162,14 @@ func (p *Plan) fetcherCost(c *costs, calls float64) {
 	sites := a.Sites / a.Pages
 	p.Parts = []Part{
 		{"fetch", c.fetchOf(wire) + a.TLS*(c.tlsRequest+c.tlsKB*wire)},
-		{"connections", a.Fresh * opened},
+		{"connections", a.Fresh * later},
 		{"inflate", inflate},
 		{"scan", c.scanKB * max(0, kb-1)},
 		{"links", c.link * a.Links},
 		{"digest", c.digestKB * max(0, kb-1)}, // of the first KB it is in the page's cost
 		{"page", c.page},
 		{"record", c.record},
-		{"robots.txt", sites * (c.fetchOf(1) + opened)},
+		{"robots.txt", sites * (c.fetchOf(1) + first)},
 	}
 	if !a.Embedded {
 		p.Parts = append(p.Parts, Part{"Redis client", calls + p.lend(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(a.Retried)).plus(c.duplicates).client})

@@ -165,6 +165,57 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// A connection costs by what the fetcher knows of the site: nothing at first contact but
+// perhaps its issuer, later its name, or a session.
+func TestConnections(t *testing.T) {
+	p := Plan{Asked: Asked{Pages: 100, Sites: 1, TLS: 0.5, Fresh: 0.1, Resumed: 0.5, NameKnown: 0.8, IssuerKnown: 0.9, Embedded: true}}
+	p.fetcherCost(&costs{fresh: 10, chain: 1000, issuerKnown: 500, nameKnown: 200, resumed: 100}, 0)
+	const verified = 0.9*500 + 0.1*1000
+	for _, part := range p.Parts {
+		want := 0.0
+		switch part.Name {
+		case "connections":
+			want = 0.1 * (0.5*10 + 0.5*(0.5*100+0.5*(0.8*200+0.2*verified)))
+		case "robots.txt":
+			want = 0.01 * (0.5*10 + 0.5*verified)
+		}
+		if !about(part.Cost, want, 1e6) {
+			t.Errorf("%s costs %.4f, not %.4f", part.Name, part.Cost, want)
+		}
+	}
+}
+
+// Pages that are smaller on the wire are unpacked, at the cost of their encoding.
+func TestEncodings(t *testing.T) {
+	u := &Units{values: map[unit][]float64{
+		{"fetch", "Codings/page", "gzip6-ns/KB"}: {1000}, {"fetch", "Codings/page", "br5-ns/KB"}: {2000}, {"fetch", "Codings/page", "zstd3-ns/KB"}: {3000},
+	}}
+	for encoding, us := range map[string]float64{"gzip": 1, "br": 2, "zstd": 3} {
+		a := small()
+		a.Encoding = encoding
+		c, err := newCosts(u, &a)
+		if !errors.Is(err, ErrMissing) || strings.Contains(err.Error(), "Codings") {
+			t.Fatal(err)
+		}
+		a.Complete()
+		for _, wire := range []float64{a.Page, a.Page / 4} {
+			a.Wire = wire
+			p, want := Plan{Asked: a}, 0.0
+			if wire < a.Page {
+				want = us * a.Page / 1024
+			}
+			if p.fetcherCost(c, 0); !about(p.Parts[2].Cost, want, 1e6) {
+				t.Errorf("%s, %.0f bytes on the wire: %+v, not %.1f", encoding, wire, p.Parts[2], want)
+			}
+		}
+	}
+	a := small()
+	a.Encoding, a.Chain, a.NameKnown = "snappy", "dsa", 2
+	if err := a.Validate(); err == nil || !strings.Contains(err.Error(), "snappy") || !strings.Contains(err.Error(), "dsa") || !strings.Contains(err.Error(), "known names") {
+		t.Error(err)
+	}
+}
+
 // A slow crawl makes a call for each visit and each page, a fast one shares them.
 func TestCalls(t *testing.T) {
 	c := costs{visitCall: pair{2, 1}, settleCall: pair{4, 3}}

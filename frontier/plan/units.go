@@ -99,7 +99,9 @@ func (l *lookup) err() error {
 type costs struct {
 	fetch                     [4]float64 // a kept connection, by the sizes of fetchKB
 	tlsRequest, tlsKB         float64    // more, when it is encrypted
-	fresh, freshTLS, resumed  float64    // more, for a connection of its own
+	fresh                     float64    // more, for a connection of its own
+	chain, issuerKnown        float64    // the same under TLS, its chain verified in full, or below a known issuer
+	nameKnown, resumed        float64    // the same of a name that was verified before, and of a resumed session
 	inflateKB                 float64
 	page, link, scanKB        float64
 	digestKB                  float64
@@ -132,6 +134,13 @@ func mix(a, b pair, share float64) pair { return a.times(share).plus(b.times(1 -
 // fetchKB are the sizes of pages whose fetch is measured.
 var fetchKB = [4]float64{1, 16, 64, 256}
 
+// decoded are the encodings of bodies: at which levels their decoding is measured.
+var decoded = map[string]string{"gzip": "gzip6", "br": "br5", "zstd": "zstd3"}
+
+// chains are the kinds of certificates whose verification is measured: P-256 under
+// P-384, all P-256, and RSA-2048.
+var chains = []string{"p384", "p256", "rsa2048"}
+
 // contentRate is the error rate at which the filter of contents is measured.
 const contentRate = 1e-6
 
@@ -147,9 +156,11 @@ func newCosts(u *Units, a *Asked) (*costs, error) {
 	c.tlsRequest = max(0, tls1-c.fetch[0])
 	c.tlsKB = max(0, (tls64-c.fetch[2]-c.tlsRequest)/64)
 	c.fresh = max(0, us("fetch", "Fetch/fresh/1KB", "cpu-ns/page")-c.fetch[0])
-	c.freshTLS = max(0, us("fetch", "FreshTLS/sessions=false", "cpu-ns/page")-tls1)
-	c.resumed = max(0, us("fetch", "FreshTLS/sessions=true", "cpu-ns/page")-tls1)
-	c.inflateKB = max(0, (us("fetch", "Fetch/gzip/64KB", "cpu-ns/page")-c.fetch[0])/64)
+	shake := func(how string) float64 {
+		return max(0, us("fetch", "Chains/"+a.Chain+"/"+how, "cpu-ns/page")-tls1)
+	}
+	c.chain, c.issuerKnown, c.nameKnown, c.resumed = shake("as_is"), shake("issuer_known"), shake("name_known"), shake("resumed")
+	c.inflateKB = us("fetch", "Codings/page", decoded[a.Encoding]+"-ns/KB")
 	c.scanKB = us("extract", "Scan/text", "ns/KB")
 	c.page, c.link = us("fetch/crawl", "Cost/page", "cpu-ns/page"), us("fetch/crawl", "Cost/known_link", "cpu-ns/link")
 	c.digestKB = us("fetch/crawl", "Digest/"+a.Digest, "ns/KB")
