@@ -90,13 +90,13 @@ type Expired struct {
 
 // TickRequest says what a fetcher holds in a shard and what it could take.
 type TickRequest struct {
-	Extend      []Lease       // leases of mine to extend by the lease duration
-	Want        int           // due sites wanted, 0 = none
-	Patience    time.Duration // of these, only those that have been due for so long: who holds much leaves fresh ones to others
-	MaxExpired  int           // expired leases wanted at most, 0 = none
-	QueuedEntry time.Duration // how long time may stand still, when the server's clock was set back, before it goes on all the same; 0 = as long as it takes. Nor does it leap by more, where Then tells
-	LastNow     int64         // TickReply.Now of the caller's last tick, 0 = it had none
-	Elapsed     time.Duration // what has passed since before that call, by a clock that nobody sets
+	Extend     []Lease       // leases of mine to extend by the lease duration
+	Want       int           // due sites wanted, 0 = none
+	Patience   time.Duration // of these, only those that have been due for so long: who holds much leaves fresh ones to others
+	MaxExpired int           // expired leases wanted at most, 0 = none
+	MaxLag     time.Duration // how long time may stand still, when the server's clock was set back, before it goes on all the same; 0 = as long as it takes. Nor does it leap by more, where Then tells
+	LastNow    int64         // TickReply.Now of the caller's last tick, 0 = it had none
+	Elapsed    time.Duration // what has passed since before that call, by a clock that nobody sets
 }
 
 // TickReply is what a shard answered to a tick.

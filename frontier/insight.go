@@ -76,7 +76,7 @@ type SiteState struct {
 	Admitted    int64 // counted while it has a cap
 	Override    string
 	Credentials string // as Visit has them; a secret
-	SiteTotals  SiteTotals
+	Totals      SiteTotals
 	Dropped     *Drop // nil: no URL of it was
 }
 

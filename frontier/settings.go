@@ -18,39 +18,39 @@ import (
 // fetchers pick a change up within seconds by its revision. In JSON durations
 // are texts such as "1.5s".
 type Settings struct {
-	Rev             int64         `json:"-"`                       // revision as last read, raised by every change
-	Delay           time.Duration `json:"delay"`                   // from the start of one request to a site to the start of the next
-	Jitter          float64       `json:"jitter"`                  // delays are stretched by a random factor from 1 to 1 + Jitter
-	PerSite         int           `json:"per_site"`                // requests to one site at once
-	VisitURLs       int           `json:"visit_urls"`              // URLs lent in one visit
-	Scope           string        `json:"scope"`                   // site, host, any
-	MaxDepth        int           `json:"max_depth"`               // links from a seed, 0 = unlimited
-	MaxPages        int64         `json:"max_pages"`               // settled fetches, all shards, 0 = unlimited
-	MaxPerSite      int64         `json:"max_per_site"`            // URLs admitted a site, 0 = unlimited
-	MaxURL          int           `json:"max_url,omitempty"`       // bytes of the longest URL that is taken, 0 = DefaultMaxURL
-	Allow           []string      `json:"allow,omitempty"`         // a URL must match one, when there are any
-	Deny            []string      `json:"deny,omitempty"`          // and none of these
-	Priority        []string      `json:"priority,omitempty"`      // REGEX=0..3, the first match wins
-	Order           string        `json:"order"`                   // within a site: breadth, depth
-	SkipExt         []string      `json:"skip_ext,omitempty"`      // extensions of paths that are not fetched
-	UserAgent       string        `json:"user_agent"`              // "" = the program's own
-	Robots          string        `json:"robots"`                  // obey, ignore
-	RobotsAgent     string        `json:"robots_agent"`            // "" = the product token of UserAgent
-	MaxCrawlDelay   time.Duration `json:"max_crawl_delay"`         // the longest Crawl-delay of a robots.txt that is honoured, 0 = DefaultMaxCrawlDelay
-	Sitemaps        bool          `json:"sitemaps"`                // follow the sitemaps that robots.txt names
-	IgnoreNofollow  bool          `json:"ignore_nofollow"`         // follow links that ask not to be
-	Follow          []string      `json:"follow,omitempty"`        // kinds of links that are followed, none = navigation
-	FeedKey         string        `json:"feed_key"`                // "" = <crawl>:feed
-	FeedRefetch     bool          `json:"feed_refetch"`            // elements of the feed are fetched though known
-	MemoryHigh      int           `json:"memory_high"`             // per cent of maxmemory above which links of the longest queues are turned away, 0 = never
-	MemoryLow       int           `json:"memory_low"`              // below which they are let in again, 0 = 5 below MemoryHigh; nothing without it
-	Referrer        bool          `json:"referrer"`                // URLs carry the page that linked to them to their records
-	Digest          string        `json:"digest"`                  // of pages: xxh3, sha256, none; "" = sha256
-	Duplicates      string        `json:"duplicates,omitempty"`    // what is done about pages whose content another URL brought: off, mark, skip; "" = off
-	RecrawlInterval []string      `json:"recrawl,omitempty"`       // REGEX=INTERVAL[..MAX], the first match counts: how often pages are fetched again
-	RecrawlShare    int           `json:"recrawl_share,omitempty"` // per cent of a visit that they have while new URLs are there
-	Cookies         string        `json:"cookies,omitempty"`       // off, site: whether a site gets back the cookies that it sets; "" = off
-	Sites           []SiteRule    `json:"sites,omitempty"`
+	Rev            int64         `json:"-"`                       // revision as last read, raised by every change
+	Delay          time.Duration `json:"delay"`                   // from the start of one request to a site to the start of the next
+	Jitter         float64       `json:"jitter"`                  // delays are stretched by a random factor from 1 to 1 + Jitter
+	PerSite        int           `json:"per_site"`                // requests to one site at once
+	VisitURLs      int           `json:"visit_urls"`              // URLs lent in one visit
+	Scope          string        `json:"scope"`                   // site, host, any
+	MaxDepth       int           `json:"max_depth"`               // links from a seed, 0 = unlimited
+	MaxPages       int64         `json:"max_pages"`               // settled fetches, all shards, 0 = unlimited
+	MaxPerSite     int64         `json:"max_per_site"`            // URLs admitted a site, 0 = unlimited
+	MaxURL         int           `json:"max_url,omitempty"`       // bytes of the longest URL that is taken, 0 = DefaultMaxURL
+	Allow          []string      `json:"allow,omitempty"`         // a URL must match one, when there are any
+	Deny           []string      `json:"deny,omitempty"`          // and none of these
+	Priority       []string      `json:"priority,omitempty"`      // REGEX=0..3, the first match wins
+	Order          string        `json:"order"`                   // within a site: breadth, depth
+	SkipExt        []string      `json:"skip_ext,omitempty"`      // extensions of paths that are not fetched
+	UserAgent      string        `json:"user_agent"`              // "" = the program's own
+	Robots         string        `json:"robots"`                  // obey, ignore
+	RobotsAgent    string        `json:"robots_agent"`            // "" = the product token of UserAgent
+	MaxCrawlDelay  time.Duration `json:"max_crawl_delay"`         // the longest Crawl-delay of a robots.txt that is honoured, 0 = DefaultMaxCrawlDelay
+	Sitemaps       bool          `json:"sitemaps"`                // follow the sitemaps that robots.txt names
+	IgnoreNofollow bool          `json:"ignore_nofollow"`         // follow links that ask not to be
+	Follow         []string      `json:"follow,omitempty"`        // kinds of links that are followed, none = navigation
+	FeedKey        string        `json:"feed_key"`                // "" = <crawl>:feed
+	FeedRefetch    bool          `json:"feed_refetch"`            // elements of the feed are fetched though known
+	MemoryHigh     int           `json:"memory_high"`             // per cent of maxmemory above which links of the longest queues are turned away, 0 = never
+	MemoryLow      int           `json:"memory_low"`              // below which they are let in again, 0 = 5 below MemoryHigh; nothing without it
+	Referrer       bool          `json:"referrer"`                // URLs carry the page that linked to them to their records
+	Digest         string        `json:"digest"`                  // of pages: xxh3, sha256, none; "" = sha256
+	Duplicates     string        `json:"duplicates,omitempty"`    // what is done about pages whose content another URL brought: off, mark, skip; "" = off
+	Recrawl        []string      `json:"recrawl,omitempty"`       // REGEX=INTERVAL[..MAX], the first match counts: how often pages are fetched again
+	RecrawlShare   int           `json:"recrawl_share,omitempty"` // per cent of a visit that they have while new URLs are there
+	Cookies        string        `json:"cookies,omitempty"`       // off, site: whether a site gets back the cookies that it sets; "" = off
+	Sites          []SiteRule    `json:"sites,omitempty"`
 }
 
 // Kinds of Settings.Cookies.
@@ -171,7 +171,7 @@ func (s *Settings) Validate() error {
 			faults = append(faults, err)
 		}
 	}
-	for _, p := range s.RecrawlInterval {
+	for _, p := range s.Recrawl {
 		if _, _, err := ParseRecrawl(p); err != nil {
 			faults = append(faults, err)
 		}

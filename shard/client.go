@@ -50,6 +50,7 @@ type Client struct {
 	watch   *sentinels           // who knows the server, when sentinels do
 	closed  atomic.Bool
 	retries [broken + 1]*metrics.Counter // by fault
+	seconds sync.Map                     // name of a script -> *metrics.PrometheusHistogram
 
 	epochs sync.Map    // shard number -> *epoch
 	judges atomic.Bool // Check was called: no master is worked on before it was found fit
@@ -65,6 +66,10 @@ type Client struct {
 	patience patience
 }
 
+// DiscardDriverLog ends the log of go-redis, in all of the process: it prints errors
+// that it also returns. Programs call it once, before Open.
+func DiscardDriverLog() { redis.SetLogger(&logging.VoidLogger{}) }
+
 // Open connects to the first address that answers and finds out whether it is
 // a cluster. It tries each address once; with Config.Patient again and again
 // while none answers, which Config.Waits is told of.
@@ -75,10 +80,12 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.GiveUp > 0 { // of several addresses one may be silent
 		cfg.DialTimeout = or(cfg.DialTimeout, cfg.GiveUp/2)
 	}
-	redis.SetLogger(&logging.VoidLogger{}) // go-redis would print the errors that it also returns
 	resolved, err := cfg.resolve()
 	if err != nil {
 		return nil, err
+	}
+	if resolved.Metrics == nil {
+		resolved.Metrics = metrics.NewSet()
 	}
 	secure, err := resolved.TLS.load()
 	if err != nil {
@@ -88,7 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		spare: make(map[string]*redis.Client), waits: make(map[string]time.Time),
 		open: make(map[int]sawOpen), patience: patience{first: 5 * time.Second, again: 30 * time.Second, open: time.Minute}}
 	for f := range c.retries {
-		c.retries[f] = metrics.GetOrCreateCounter(fmt.Sprintf("seine_shard_retries_total{fault=%q}", fault(f)))
+		c.retries[f] = resolved.Metrics.GetOrCreateCounter(fmt.Sprintf("seine_shard_retries_total{fault=%q}", fault(f)))
 	}
 	began := time.Now()
 	for attempt := 0; ; attempt++ {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/VictoriaMetrics/metrics"
 )
 
 // Config says how to reach Redis. The zero value is one server or cluster
@@ -47,6 +49,9 @@ type Config struct {
 	// Warns, if not nil, is told what Check would have warned of, of masters that
 	// answered only after it. It must not block.
 	Warns func(Warning)
+	// Metrics has the latencies of scripts and the retries of this client; nil = a set
+	// of its own.
+	Metrics *metrics.Set
 	// Waits, if not nil, is told of calls that have tried for 5 s and go on, of one
 	// master at most each 30 s. It must not block.
 	Waits func(Wait)

@@ -22,7 +22,6 @@ type Script struct {
 	text, sha string
 	parts     []ScriptPart // of text, after its flags
 	first     int          // line of text that the first part starts at
-	seconds   *metrics.PrometheusHistogram
 }
 
 // ScriptPart is a file that a script is put together of.
@@ -41,16 +40,21 @@ func JoinScript(name, flags string, parts ...ScriptPart) *Script {
 	return s
 }
 
-// NewScript names a script text. The name labels its latencies, metric
-// seine_shard_call_seconds.
+// NewScript names a script text. The name labels its latencies.
 func NewScript(name, text string) *Script {
 	sum := sha1.Sum([]byte(text))
-	return &Script{Name: name, text: text, sha: hex.EncodeToString(sum[:]),
-		seconds: metrics.GetOrCreatePrometheusHistogramExt(fmt.Sprintf("seine_shard_call_seconds{script=%q}", name), callSeconds())}
+	return &Script{Name: name, text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-// callSeconds are the bounds of the latency buckets: 100 us to 13 s.
-func callSeconds() []float64 { return metrics.ExponentialBuckets(1e-4, 2, 18) }
+// secondsOf is the client's histogram of the latencies of a script: 100 us to 13 s.
+func (c *Client) secondsOf(s *Script) *metrics.PrometheusHistogram {
+	if h, ok := c.seconds.Load(s.Name); ok {
+		return h.(*metrics.PrometheusHistogram)
+	}
+	h := c.cfg.Metrics.GetOrCreatePrometheusHistogramExt(fmt.Sprintf("seine_shard_call_seconds{script=%q}", s.Name), metrics.ExponentialBuckets(1e-4, 2, 18))
+	c.seconds.Store(s.Name, h)
+	return h
+}
 
 // Run runs a script of shard k on the master of keys[0] and returns its reply:
 // int64, string, nil or []any of these. It repeats the call through moves,
@@ -72,7 +76,7 @@ func (c *Client) Run(ctx context.Context, k int, s *Script, keys []string, args 
 		reply, err = s.eval(ctx, p, ask, words)
 		return err
 	})
-	s.seconds.UpdateDuration(start)
+	c.secondsOf(s).UpdateDuration(start)
 	if err != nil && err != redis.Nil {
 		return nil, s.locate(err)
 	}
@@ -97,7 +101,7 @@ func (c *Client) RunAck(ctx context.Context, k int, s *Script, replicas int, tim
 		reply, acked = v, int(count)
 		return err
 	})
-	s.seconds.UpdateDuration(start)
+	c.secondsOf(s).UpdateDuration(start)
 	if err != nil {
 		return nil, 0, s.locate(err)
 	}

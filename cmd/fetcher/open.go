@@ -56,7 +56,7 @@ func (g *grammar) nameState(env *boot.Env, cfg *fetcher.Config) error {
 
 // nameServers says where a crawl in Redis is.
 func (g *grammar) nameServers(env *boot.Env, cfg *fetcher.Config) error {
-	servers, err := g.Told("fetcher", env.Log)
+	servers, err := g.LoggedConfig("fetcher", env)
 	cfg.Redis, cfg.Crawl, cfg.Replicas = &servers, g.Crawl, g.RedisFlags.Frontier().AckReplicas
 	return err
 }

@@ -401,7 +401,8 @@ func (g *grammar) monitor(env *boot.Env, current *atomic.Pointer[view]) (stop fu
 	}, Write: func(page io.Writer) {
 		metric.Page(page, g.Crawl, func(w io.Writer) {
 			boot.WriteBuild(w, "fetcher")
-			metrics.WritePrometheus(w, true) // of the process, and of calls to Redis
+			env.Metrics.WritePrometheus(w)
+			metrics.WriteProcessMetrics(w)
 			if v := current.Load(); v != nil {
 				v.write(w)
 			}

@@ -48,7 +48,7 @@ func (c *exporterCmd) Run(env *boot.Env, g *cli) error {
 		if err != nil {
 			return err
 		}
-		e := &exporter{f: f, prober: prober, due: due}
+		e := &exporter{f: f, prober: prober, due: due, calls: env.Metrics}
 		addr, stop, err := boot.Monitor{Addr: c.Listen, Flag: "listen", Ready: e.ready, Write: func(w io.Writer) {
 			metric.Page(w, g.Crawl, func(w io.Writer) { e.write(ctx, w) })
 		}}.Start()
@@ -75,7 +75,8 @@ const (
 type exporter struct {
 	f      *redis.Frontier
 	prober *redis.Prober
-	due    time.Time // when the crawl is to be done, zero = nobody said
+	calls  *metrics.Set // of the calls to Redis
+	due    time.Time    // when the crawl is to be done, zero = nobody said
 
 	mu        sync.Mutex
 	last      reading
@@ -129,7 +130,8 @@ func (e *exporter) ready(ctx context.Context) error { return e.read(ctx).err }
 func (e *exporter) write(ctx context.Context, w io.Writer) {
 	r := e.read(ctx)
 	boot.WriteBuild(w, "exporter")
-	metrics.WritePrometheus(w, true)
+	e.calls.WritePrometheus(w)
+	metrics.WriteProcessMetrics(w)
 	metrics.WriteGaugeFloat64(w, "seine_exporter_read_seconds", r.took.Seconds())
 	up := uint64(1)
 	if r.err != nil {

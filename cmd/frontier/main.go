@@ -64,7 +64,7 @@ func main() { os.Exit(boot.Main("frontier", about, &cli{})) }
 
 // client connects without asking much of the servers.
 func (c *cli) client(env *boot.Env) (*shard.Client, error) {
-	return c.RedisFlags.Open(env.Stop, "frontier", env.Log)
+	return c.RedisFlags.Open(env.Stop, "frontier", env)
 }
 
 // fit connects for a verb that creates a crawl or admits to one: wrong flags and
@@ -73,7 +73,7 @@ func (c *cli) fit(env *boot.Env, crawl *boot.CrawlFlags) (*shard.Client, error) 
 	if err := errors.Join(c.NameFlag.Check(), crawl.Check()); err != nil {
 		return nil, err
 	}
-	client, err := c.OpenFit(env.Stop, "frontier", env.Log)
+	client, err := c.OpenFit(env.Stop, "frontier", env)
 	if err != nil {
 		return nil, err
 	}

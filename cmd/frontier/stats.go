@@ -110,7 +110,7 @@ func showReport(w io.Writer, r *frontier.Report) {
 	row(w, "done", t.Done)
 	row(w, "queued", t.Queued)
 	row(w, "waiting", fmt.Sprintf("%d for a retry", t.Waiting))
-	if len(r.Settings.RecrawlInterval) > 0 || t.Recrawls > 0 {
+	if len(r.Settings.Recrawl) > 0 || t.Recrawls > 0 {
 		row(w, "recrawls", fmt.Sprintf("%s to recrawl; %d were recrawled so far", boot.Number(t.Recrawls, "URL"), t.Recrawled))
 	}
 	if t.Forgone > 0 {

@@ -43,7 +43,7 @@ func (a *againTap) of(url string) []time.Duration {
 // recrawling is a crawl whose pages are fetched again, which ends when it is told.
 func recrawling(t *testing.T, w *web, rules ...string) (*rig, *againTap) {
 	t.Helper()
-	r := newRig(t, w, func(s *frontier.Settings) { s.RecrawlInterval, s.Robots = rules, "ignore" })
+	r := newRig(t, w, func(s *frontier.Settings) { s.Recrawl, s.Robots = rules, "ignore" })
 	tap := &againTap{Frontier: r.queue, waits: make(map[string][]time.Duration)}
 	r.cfg.Frontier, r.cfg.ExitWhenDone = tap, false
 	return r, tap

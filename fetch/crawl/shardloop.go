@@ -70,7 +70,7 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	defer l.unreserveRoom(want)
 	take, patience := l.share(want)
 	mark := l.leases.Mark(c.cfg.Elapsed(), l.CheckEpoch())
-	req := frontier.TickRequest{Want: take, Patience: patience, MaxExpired: maxExpired, QueuedEntry: mostClockJump, LastNow: l.then, Elapsed: mark.At - l.thenAt}
+	req := frontier.TickRequest{Want: take, Patience: patience, MaxExpired: maxExpired, MaxLag: mostClockJump, LastNow: l.then, Elapsed: mark.At - l.thenAt}
 	l.began = time.Now()
 	l.Asked(l.began)
 	var held []*site.Visit

@@ -247,7 +247,7 @@ func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 	if cfg.Frontier != nil || cfg.Canon != (canon.Config{}) || cfg.Lease != 0 || cfg.Exact || cfg.Epoch != nil || cfg.Fault != nil {
 		return nil, fmt.Errorf("%w: Frontier, Canon, Lease, Exact, Epoch and Fault are those of the open crawl; leave them out", ErrConfig)
 	}
-	if cfg.ExitWhenDone && len(f.queue.Settings().RecrawlInterval) > 0 {
+	if cfg.ExitWhenDone && len(f.queue.Settings().Recrawl) > 0 {
 		return nil, errors.New("fetcher: the crawl fetches pages again, as its setting recrawl says, and is never done: leave ExitWhenDone out")
 	}
 	cfg.Frontier, cfg.Canon, cfg.Lease = f.queue, f.queue.Layout().CanonConfig(), f.cfg.Lease

@@ -291,7 +291,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // TestRecrawlNeverDone: a crawl that fetches again has no end of its own.
 func TestRecrawlNeverDone(t *testing.T) {
-	f := open(t, fetcher.Config{Settings: func(s *frontier.Settings) { s.RecrawlInterval = []string{".=1h"} }})
+	f := open(t, fetcher.Config{Settings: func(s *frontier.Settings) { s.Recrawl = []string{".=1h"} }})
 	out, _ := output(t)
 	if _, err := f.Crawler(crawl.Config{Sink: out, ExitWhenDone: true}); err == nil || !strings.Contains(err.Error(), "never done") {
 		t.Error(err)

@@ -28,7 +28,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if _, err := f.Seed(ctx, cfg.Seeds...); err != nil {
 		return err
 	}
-	c, err := f.Crawler(crawl.Config{Handler: cfg.Handler, Sink: sinkOf(&cfg), ExitWhenDone: len(f.queue.Settings().RecrawlInterval) == 0})
+	c, err := f.Crawler(crawl.Config{Handler: cfg.Handler, Sink: sinkOf(&cfg), ExitWhenDone: len(f.queue.Settings().Recrawl) == 0})
 	if err != nil {
 		return err
 	}

@@ -37,10 +37,11 @@ func (d Span) String() string {
 	return v.Round(time.Millisecond).String()
 }
 
-// WhyQuery is the question after one URL.
+// WhyQuery names the URL that Why explains.
 type WhyQuery struct {
-	URL  string // absolute
-	From string // the page that links to it, or "": as a link of its own host, or as a seed
+	URL    string                                        // absolute
+	From   string                                        // the page that links to it, or "": as a link of its own host, or as a seed
+	Robots func(stored, target []byte, to *Robots) error // fills in what stored rules say of a target, all but Origin, Ignored and Left
 }
 
 // The states of a URL, as Answer.State has them.

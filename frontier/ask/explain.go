@@ -76,7 +76,7 @@ func (w *asking) explainKnown(s *frontier.Settings) {
 		return
 	}
 	why := "fetched: it is known, and neither queued nor given up; records say what it was"
-	if again, err := frontier.Recrawler(s.RecrawlInterval); err == nil && again != nil {
+	if again, err := frontier.Recrawler(s.Recrawl); err == nil && again != nil {
 		switch r, ok := again(w.url.Fetch()); {
 		case ok && w.state.Recrawls == 0 && w.state.Place != frontier.PlaceLeased:
 			why += "; --recrawl matches it, but nothing of its site waits to be fetched again: it was fetched before that rule. frontier seed --refetch queues it"

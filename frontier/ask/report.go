@@ -166,7 +166,7 @@ func exactly(ctx context.Context, f frontier.Operated, k int, sums *frontier.Cou
 			return nil, err
 		}
 		for _, s := range states {
-			tallies[s.Site] = s.SiteTotals
+			tallies[s.Site] = s.Totals
 		}
 	}
 	return tallies, nil

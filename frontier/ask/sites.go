@@ -146,15 +146,15 @@ func sampleOf(ctx context.Context, f frontier.Operated, k, n int) (stats frontie
 func siteOf(k int, s *frontier.SiteState, set *frontier.Settings, now time.Time) Site {
 	site := Site{
 		Site: s.Site, Shard: k, Place: string(s.Place), Queued: queued(s), Waiting: s.Waiting, Open: s.Open,
-		Pages: s.SiteTotals.Pages, Dead: s.SiteTotals.Dead, Failures: s.Failures, Last: s.SiteTotals.Last,
+		Pages: s.Totals.Pages, Dead: s.Totals.Dead, Failures: s.Failures, Last: s.Totals.Last,
 	}
 	if s.Place == frontier.PlaceReady || s.Place == frontier.PlacePaused {
 		due := Span(s.Due)
 		site.Due = &due
 	}
 	site.Delay, site.Reason = delayOf(s, set)
-	if !s.SiteTotals.Since.IsZero() {
-		site.Age = Span(max(now.Sub(s.SiteTotals.Since), 0))
+	if !s.Totals.Since.IsZero() {
+		site.Age = Span(max(now.Sub(s.Totals.Since), 0))
 		site.Rate = float64(site.Pages) / max(time.Duration(site.Age).Seconds(), 1)
 	}
 	site.Left = Span(time.Duration(site.Queued+site.Waiting+site.Open) * time.Duration(site.Delay))

@@ -125,7 +125,7 @@ func seeding(r *frontier.Report) bool {
 // just started: then at the rate of pages, as if nothing were found.
 func queueEnd(r *frontier.Report, fleet *frontier.Fleet, left int64) ETA {
 	switch {
-	case len(r.Settings.RecrawlInterval) > 0:
+	case len(r.Settings.Recrawl) > 0:
 		return ETA{By: "unknown: pages are fetched again (--recrawl), so it is never done"}
 	case fleet.Growth == 0:
 		return ETA{Known: true, Left: spanOf(left, fleet.Rate), By: fmt.Sprintf("%d URLs at %.1f a second, if none are found", left, fleet.Rate)}

@@ -88,7 +88,7 @@ func TestStats(t *testing.T) {
 		if _, err := f.Announce(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := f.Set(t.Context(), func(s *frontier.Settings) error { s.MaxPages, s.RecrawlInterval = c.maxPages, c.recrawl; return nil }); err != nil {
+		if _, _, err := f.Set(t.Context(), func(s *frontier.Settings) error { s.MaxPages, s.Recrawl = c.maxPages, c.recrawl; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if p := stats(c.by); p.ETA.Known != (c.left > 0) || p.ETA.Left != Span(c.left) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"seine/fetch/robots"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -17,7 +16,7 @@ import (
 // asking is one question after a URL.
 type asking struct {
 	f      frontier.Operated
-	now    time.Time
+	q      WhyQuery
 	parser *canon.Parser
 	sites  *canon.Sites
 	url    canon.URL
@@ -37,7 +36,7 @@ type asking struct {
 // entries of the site's queue, and of the last letters of each cause of death.
 func Why(ctx context.Context, f frontier.Operated, q WhyQuery) (*Answer, error) {
 	layout := f.Layout()
-	w := &asking{f: f, now: time.Now(), parser: canon.NewParser(layout.CanonConfig()), sites: canon.NewSites(layout.LimitBy)}
+	w := &asking{f: f, q: q, parser: canon.NewParser(layout.CanonConfig()), sites: canon.NewSites(layout.LimitBy)}
 	w.a = &Answer{URL: frontier.HideCredentials(q.URL)}
 	if err := w.parser.Parse(&w.url, []byte(q.URL)); err != nil {
 		w.conclude(StateInvalid, "not crawled: "+strings.TrimPrefix(err.Error(), "canon: "))
@@ -169,7 +168,7 @@ func (w *asking) judgeFrom(s *frontier.Settings, from string) error {
 	return nil
 }
 
-// lookAtRobots asks the rules that the fleet keeps.
+// lookAtRobots reads the rules that the fleet stored.
 func (w *asking) lookAtRobots(ctx context.Context, s *frontier.Settings) error {
 	r := &Robots{Origin: string(w.url.Origin()), Allowed: true, Ignored: s.Robots == "ignore"}
 	w.a.Robots = r
@@ -180,17 +179,11 @@ func (w *asking) lookAtRobots(ctx context.Context, s *frontier.Settings) error {
 	if ask[0].TTL <= 0 {
 		return nil
 	}
-	rules, agent, read, err := robots.LoadKept(ask[0].Rules)
-	if err != nil {
-		w.note("what is kept of %s/robots.txt was written by another version: it is asked for again", r.Origin)
+	if err := w.q.Robots(ask[0].Rules, w.url.Target(), r); err != nil {
+		w.note("another version stored the rules of %s/robots.txt: fetchers read the file anew", r.Origin)
 		return nil
 	}
-	v := rules.Explain(w.url.Target())
-	r.Read, r.Allowed, r.Agent, r.Group, r.Rule, r.Line = true, v.Allowed, agent, v.Group, v.Rule, v.Line
-	r.Delay, r.Left = Span(min(rules.Delay(), s.CrawlDelayCap())), Span(ask[0].TTL)
-	if !read.IsZero() {
-		r.Age = Span(max(0, w.now.Sub(read)))
-	}
+	r.Read, r.Delay, r.Left = true, min(r.Delay, Span(s.CrawlDelayCap())), Span(ask[0].TTL)
 	return nil
 }
 

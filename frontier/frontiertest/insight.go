@@ -177,7 +177,7 @@ func insightSums(k *kit) {
 	same(k, "a fate that is told", sums().Seeds["https://a.example/p0"]+sums().Seeds["https://a.example/p3"], "200waiting: timeout")
 	sameList(k, "most pages", got.Pages, frontier.TopSite{Site: site, Count: 3})
 	sameList(k, "most dead", got.Dead, frontier.TopSite{Site: site, Count: 1})
-	t := k.state(site).SiteTotals
+	t := k.state(site).Totals
 	same(k, "its tally", fmt.Sprintln(t.Pages, t.Dead, t.Last, t.Since.IsZero()), "3 1 dns false\n")
 
 	k.advance(claimed)
@@ -196,7 +196,7 @@ func insightSums(k *kit) {
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Kind: frontier.Retry, NotBefore: time.Hour, Cause: "status", Facts: &frontier.Facts{Status: 429}})
 	s = sums()
 	same(k, "a refusal is counted by its status", fmt.Sprint(s.Counts["retry:status:429"], s.Counts["site:4xx"], s.Counts["site:5xx"], s.Counts["page:429"]), "1 1 0 0")
-	same(k, "and is the last answer", k.state(site).SiteTotals.Last, "429")
+	same(k, "and is the last answer", k.state(site).Totals.Last, "429")
 	for i := range frontier.SeedsKept {
 		k.must(k.f.NoteSeeds(k.ctx, k.shard(site), []string{fmt.Sprintf("https://a.example/seed/%d", i)}))
 	}

@@ -49,7 +49,7 @@ func TestClockSetForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	tick := func(then int64, since time.Duration) frontier.TickReply {
-		r, err := f.Tick(t.Context(), 0, frontier.TickRequest{QueuedEntry: time.Second, LastNow: then, Elapsed: since, Want: 9})
+		r, err := f.Tick(t.Context(), 0, frontier.TickRequest{MaxLag: time.Second, LastNow: then, Elapsed: since, Want: 9})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 	if s.blocked {
 		state.Blocked = p.stopOf(s, 1)
 	}
-	state.SiteTotals = s.tally.shown()
+	state.Totals = s.tally.shown()
 	if s.extra != nil && s.extra.stops[2].since != 0 {
 		state.Dropped = &frontier.Drop{Since: time.UnixMilli(s.extra.stops[2].since).UTC(), By: s.extra.stops[2].reason}
 	}

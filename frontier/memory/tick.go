@@ -69,11 +69,11 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 // leap takes back what the clock was set forward by since anyone's last tick, as
 // the caller's clock tells. Clocks may differ by a hundredth.
 func (p *shardState) leap(req frontier.TickRequest) time.Duration {
-	if req.QueuedEntry <= 0 || req.LastNow <= 0 {
+	if req.MaxLag <= 0 || req.LastNow <= 0 {
 		return 0
 	}
 	step := p.now - max(p.tick, req.LastNow+roundUp(req.Elapsed))
-	if step <= roundUp(req.QueuedEntry)+roundUp(req.Elapsed)/100 {
+	if step <= roundUp(req.MaxLag)+roundUp(req.Elapsed)/100 {
 		return 0
 	}
 	p.leapt += step

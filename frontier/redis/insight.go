@@ -56,7 +56,7 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 		Waiting: shard.Int(fields[14]), Recrawls: shard.Int(fields[15]),
 		Paused: stopOf(k, site, false, shard.Text(fields[16])), Blocked: stopOf(k, site, true, shard.Text(fields[17])),
 	}
-	s.SiteTotals = tallyOf(shard.Text(fields[18]))
+	s.Totals = tallyOf(shard.Text(fields[18]))
 	s.Credentials = shard.Text(fields[19])
 	if drop := stopOf(k, site, false, shard.Text(fields[20])); drop != nil {
 		s.Dropped = &frontier.Drop{Since: drop.Since, By: drop.Reason}

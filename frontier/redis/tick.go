@@ -33,7 +33,7 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 		req.Extend = req.Extend[len(part.Extend):]
 		last := len(req.Extend) == 0
 		if !last {
-			part.Want, part.MaxExpired, part.QueuedEntry = 0, 0, 0
+			part.Want, part.MaxExpired, part.MaxLag = 0, 0, 0
 		}
 		gone := reply.Gone
 		var err error
@@ -52,7 +52,7 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 
 func (f *Frontier) tick(ctx context.Context, k int, req frontier.TickRequest) (frontier.TickReply, error) {
 	args := make([]any, 0, 8+len(req.Extend))
-	args = append(args, f.cfg.Lease.Milliseconds(), Milliseconds(f.cfg.Claim), max(0, min(req.Want, wantMost)), max(0, min(req.MaxExpired, expireMost)), Milliseconds(req.QueuedEntry), req.LastNow, Milliseconds(req.Elapsed), Milliseconds(req.Patience))
+	args = append(args, f.cfg.Lease.Milliseconds(), Milliseconds(f.cfg.Claim), max(0, min(req.Want, wantMost)), max(0, min(req.MaxExpired, expireMost)), Milliseconds(req.MaxLag), req.LastNow, Milliseconds(req.Elapsed), Milliseconds(req.Patience))
 	for _, l := range req.Extend {
 		args = append(args, MemberOf(l))
 	}

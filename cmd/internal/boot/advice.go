@@ -29,7 +29,7 @@ func advice(err error) string {
 	case errors.Is(err, frontier.ErrLayout) && strings.Contains(text, "shards: the crawl has"):
 		return "; leave --shards out, for the crawl knows its number, which is fixed"
 	case errors.Is(err, shard.ErrUnreachable) && strings.Contains(text, defaultRedis):
-		return elsewhere
+		return otherRedis
 	}
 	return ""
 }
@@ -37,8 +37,8 @@ func advice(err error) string {
 // defaultRedis is where Redis is looked for when nothing is said.
 const defaultRedis = "127.0.0.1:6379"
 
-// elsewhere is what to do where no Redis is at the default address.
-const elsewhere = "; if none is to run there, name yours with --redis, or crawl without one: fetcher --embedded"
+// otherRedis is what to do where no Redis is at the default address.
+const otherRedis = "; if none is to run there, name yours with --redis, or crawl without one: fetcher --embedded"
 
 var (
 	noValue  = regexp.MustCompile(`^(\S+): expected \S+ value but got "(.*?)" \(.*$`)

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/alecthomas/kong"
 
 	"seine/frontier"
@@ -63,6 +64,8 @@ type Env struct {
 	Err   io.Writer
 	Log   *slog.Logger
 	Said  []string // names of the flags that stand on the command line
+
+	Metrics *metrics.Set // of the program's clients of Redis
 }
 
 // Main runs the program of this process with its arguments and signals, and
@@ -71,6 +74,7 @@ func Main(name, about string, grammar any) int {
 	if err := limitMemory(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: the memory limit of this control group cannot be read, going on without: %v\n", name, err)
 	}
+	shard.DiscardDriverLog()
 	app := App{Name: name, About: about, Grammar: grammar, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ()}
 	stop, abort, done := Signals(context.Background())
 	defer done()
@@ -155,7 +159,7 @@ func (a *App) Run(stop, abort context.Context, args []string) (code int) {
 	for _, name := range shownPasswords(selected) {
 		log.Warn("a password on the command line shows in lists of processes; put it into the environment, a file or the configuration file", "flag", "--"+name)
 	}
-	env := &Env{Stop: stop, Abort: abort, In: &input{ctx: stop, r: a.In}, Out: a.Out, Err: a.Err, Log: log, Said: onCommandLine(selected)}
+	env := &Env{Stop: stop, Abort: abort, In: &input{ctx: stop, r: a.In}, Out: a.Out, Err: a.Err, Log: log, Said: onCommandLine(selected), Metrics: metrics.NewSet()}
 	err = selected.Run(env, a.Grammar)
 	if err != nil && abort.Err() != nil {
 		a.fail(err)

@@ -301,7 +301,7 @@ func TestPprof(t *testing.T) {
 // A crawl whose pages are fetched again is never done.
 func TestEndsWhenDone(t *testing.T) {
 	yes, no := true, false
-	once, again := &frontier.Settings{}, &frontier.Settings{RecrawlInterval: []string{".=1h"}}
+	once, again := &frontier.Settings{}, &frontier.Settings{Recrawl: []string{".=1h"}}
 	for _, c := range []struct {
 		given    *bool
 		embedded bool

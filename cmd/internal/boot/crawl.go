@@ -147,7 +147,7 @@ func (c *CrawlFlags) Apply(s *frontier.Settings) {
 	setList(&s.Deny, c.Deny)
 	setList(&s.Priority, c.Priority)
 	setList(&s.SkipExt, c.SkipExt)
-	setList(&s.RecrawlInterval, c.Recrawl)
+	setList(&s.Recrawl, c.Recrawl)
 	setList(&s.Follow, c.Follow)
 	if c.Sites != nil {
 		s.Sites = c.Sites

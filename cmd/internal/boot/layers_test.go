@@ -25,7 +25,7 @@ var layers = map[string][]string{
 	"frontier/memory/store":      {},
 	"frontier/frontiertest":      {"frontier", "frontier/canon"},
 	"frontier/plan":              {"frontier", "bloom"},
-	"frontier/ask":               {"frontier", "frontier/canon", "fetch/robots"},
+	"frontier/ask":               {"frontier", "frontier/canon"},
 	"fetch":                      {"fetch/resolver", "fetch/trust", "extract/mediatype", "frontier/canon", "fetch/inflate"},
 	"fetch/resolver":             {},
 	"fetch/inflate":              {},

@@ -117,9 +117,9 @@ func (p *ProcessFlags) Check() error {
 func (p *ProcessFlags) EndsWhenDone(s *frontier.Settings) (bool, error) {
 	asked := p.ExitWhenDone != nil && *p.ExitWhenDone
 	switch {
-	case len(s.RecrawlInterval) > 0 && asked:
+	case len(s.Recrawl) > 0 && asked:
 		return false, Usage("exit-when-done: the crawl fetches pages again, as its --recrawl says, and is never done; leave it out, and end with --max-time, --max-pages, --idle-timeout or a signal")
-	case len(s.RecrawlInterval) > 0:
+	case len(s.Recrawl) > 0:
 		return false, nil
 	case p.ExitWhenDone != nil:
 		return asked, nil

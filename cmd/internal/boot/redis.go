@@ -2,7 +2,6 @@ package boot
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -71,17 +70,18 @@ func (r *RedisFlags) Frontier() redis.Config {
 	return c
 }
 
-// Told is Config with a log that hears which master the program waits for, and
+// LoggedConfig is Config that logs which master the program waits for, and
 // what could be better about them.
-func (r *RedisFlags) Told(name string, log *slog.Logger) (shard.Config, error) {
+func (r *RedisFlags) LoggedConfig(name string, env *Env) (shard.Config, error) {
 	c, err := r.Config(name, os.Environ())
-	c.Warns = func(w shard.Warning) { log.Warn(w.String()) }
+	c.Metrics = env.Metrics
+	c.Warns = func(w shard.Warning) { env.Log.Warn(w.String()) }
 	c.Waits = func(w shard.Wait) {
-		said := w.String()
+		text := w.String()
 		if r.Redis == defaultRedis {
-			said += elsewhere
+			text += otherRedis
 		}
-		log.Warn(said, "call", w.Op, "err", w.Err)
+		env.Log.Warn(text, "call", w.Op, "err", w.Err)
 	}
 	return c, err
 }
@@ -91,8 +91,8 @@ const giveUp = 5 * time.Second
 
 // Open connects to Redis as the flags and this process's environment say, for verbs that
 // end within seconds though a master is silent.
-func (r *RedisFlags) Open(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
-	c, err := r.Told(name, log)
+func (r *RedisFlags) Open(ctx context.Context, name string, env *Env) (*shard.Client, error) {
+	c, err := r.LoggedConfig(name, env)
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +101,8 @@ func (r *RedisFlags) Open(ctx context.Context, name string, log *slog.Logger) (*
 }
 
 // OpenFit is Open for programs that admit, as of shard.OpenFit.
-func (r *RedisFlags) OpenFit(ctx context.Context, name string, log *slog.Logger) (*shard.Client, error) {
-	c, err := r.Told(name, log)
+func (r *RedisFlags) OpenFit(ctx context.Context, name string, env *Env) (*shard.Client, error) {
+	c, err := r.LoggedConfig(name, env)
 	if err != nil {
 		return nil, err
 	}

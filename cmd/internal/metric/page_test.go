@@ -57,7 +57,7 @@ seine_frontier_queued_urls{crawl="a\"b",shard="1"} 2
 // has a type that Prometheus takes.
 func TestRuntime(t *testing.T) {
 	var page bytes.Buffer
-	metric.Page(&page, "c", func(w io.Writer) { metrics.WritePrometheus(w, true) })
+	metric.Page(&page, "c", func(w io.Writer) { metrics.WriteProcessMetrics(w) })
 	for _, want := range []string{"# TYPE go_sched_latencies_seconds histogram", "# TYPE go_gc_duration_seconds summary", "# TYPE go_memstats_mallocs_total counter", "# TYPE go_goroutines gauge"} {
 		if !strings.Contains(page.String(), want+"\n") {
 			t.Errorf("%q is missing", want)

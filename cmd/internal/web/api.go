@@ -44,7 +44,7 @@ type reason struct {
 
 func (s *server) why(r *http.Request) (any, error) {
 	q := r.URL.Query()
-	a, err := ask.Why(r.Context(), s.cfg.Frontier, ask.WhyQuery{URL: strings.TrimSpace(q.Get("url")), From: strings.TrimSpace(q.Get("from"))})
+	a, err := ask.Why(r.Context(), s.cfg.Frontier, ask.WhyQuery{URL: strings.TrimSpace(q.Get("url")), From: strings.TrimSpace(q.Get("from")), Robots: boot.ReadRobots})
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func NewPolicy(s *frontier.Settings) (*Policy, error) {
 	if pol.classify, err = frontier.Classifier(s.Priority); err != nil {
 		return nil, err
 	}
-	if pol.recrawl, err = frontier.Recrawler(s.RecrawlInterval); err != nil {
+	if pol.recrawl, err = frontier.Recrawler(s.Recrawl); err != nil {
 		return nil, err
 	}
 	if pol.follow, err = extract.ParseKinds(s.Follow); err != nil {

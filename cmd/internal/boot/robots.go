@@ -1,0 +1,22 @@
+package boot
+
+import (
+	"time"
+
+	"seine/fetch/robots"
+	"seine/frontier/ask"
+)
+
+// ReadRobots is ask.WhyQuery.Robots: it reads rules as fetchers store them.
+func ReadRobots(stored, target []byte, to *ask.Robots) error {
+	rules, agent, read, err := robots.LoadKept(stored)
+	if err != nil {
+		return err
+	}
+	v := rules.Explain(target)
+	to.Allowed, to.Agent, to.Group, to.Rule, to.Line, to.Delay = v.Allowed, agent, v.Group, v.Rule, v.Line, ask.Span(rules.Delay())
+	if !read.IsZero() {
+		to.Age = ask.Span(max(0, time.Since(read)))
+	}
+	return nil
+}
