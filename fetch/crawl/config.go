@@ -14,6 +14,7 @@ import (
 	"seine/extract/fields"
 	"seine/extract/sink"
 	"seine/fetch"
+	"seine/fetch/crawl/internal/flow"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -83,7 +84,7 @@ func (cfg *Config) Validate() error {
 	fault(cfg.Fetcher == nil, "no fetcher")
 	fault(cfg.Sink == nil, "no sink")
 	fault(cfg.Concurrency < 0, "concurrency %d is negative", cfg.Concurrency)
-	fault(cfg.Lease < 0 || cfg.Lease > 0 && cfg.Lease < 5*heartbeat, "lease %s is below %s", cfg.Lease, 5*heartbeat)
+	fault(cfg.Lease < 0 || cfg.Lease > 0 && cfg.Lease < 5*flow.Heartbeat, "lease %s is below %s", cfg.Lease, 5*flow.Heartbeat)
 	return errors.Join(errs...)
 }
 

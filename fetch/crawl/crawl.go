@@ -140,11 +140,6 @@ func (c *Crawler) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// cutTime is how long visits may take to end when requests are cut. One whose
-// record cannot be handed to a sink that takes none is left behind: closing the
-// sink frees it.
-const cutTime = 3 * time.Second
-
 // awaitVisits waits until every site is released, and reports whether it is.
 func (c *Crawler) awaitVisits() bool {
 	ended := make(chan struct{})

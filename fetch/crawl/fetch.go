@@ -10,6 +10,17 @@ import (
 	"seine/frontier/canon"
 )
 
+// worker makes one request at a time and owns all memory that one needs. Of a URL it
+// keeps nothing after that.
+type worker struct {
+	*Crawler
+	*work.Reader
+	scratch *work.Scratch
+	rules   site.Robots   // its requests for robots.txt
+	item    frontier.Item // of the visit that is served, see nextItem
+	entered bool          // there is room for what its next request brings
+}
+
 // newWork is what the workers share.
 func (c *Crawler) newWork() *work.Config {
 	cfg := &c.cfg

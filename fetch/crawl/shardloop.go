@@ -14,9 +14,6 @@ import (
 
 const (
 	maxExpired = 100 // leases reaped per tick; where there may be more, the next one comes at once
-	// visitSpan is how long a visit should last at its site's delay, and the
-	// longest that one waits for its site's clock.
-	visitSpan = 10 * time.Second
 	// mostClockJump is how far the clock of a shard's server may be set back or forward
 	// before that is logged.
 	mostClockJump = time.Second

@@ -109,10 +109,18 @@ type shard struct {
 }
 
 const (
-	heartbeat    = flow.Heartbeat
+	heartbeat = flow.Heartbeat
+	// visitSpan is how long a visit should last at its site's delay, and the
+	// longest that one waits for its site's clock.
+	visitSpan    = 10 * time.Second
 	maxSettle    = 64  // visits of one settle call
 	maxRulesKept = 100 // origins whose rules go to a shard in one call
 )
+
+// cutTime is how long visits may take to end when requests are cut. One whose
+// record cannot be handed to a sink that takes none is left behind: closing the
+// sink frees it.
+const cutTime = 3 * time.Second
 
 // newShard returns the k-th shard, whose admissions are as admit says.
 func (c *Crawler) newShard(k int, admit *flow.AdmitConfig) *shard {

@@ -10,17 +10,6 @@ import (
 	"seine/frontier"
 )
 
-// worker makes one request at a time and owns all memory that one needs. Of a URL it
-// keeps nothing beyond its turn.
-type worker struct {
-	*Crawler
-	*work.Reader
-	scratch *work.Scratch
-	rules   site.Robots   // its requests for robots.txt
-	item    frontier.Item // of the visit that is served, see nextItem
-	entered bool          // there is room for what its next request brings
-}
-
 // startWorker begins a worker, and returns what serves visits.
 func (c *Crawler) startWorker() func(*site.Visit) {
 	r := c.newReader()
@@ -166,15 +155,14 @@ func (w *worker) startNext(v *site.Visit, next site.Next) {
 // the agenda, or is over, since the clock is more than longest ahead and the site better
 // released. err is why its host cannot be asked at all.
 func (w *worker) permitRequest(v *site.Visit, url string, host []byte, longest time.Duration) (r fetch.Reservation, ok bool, err error) {
-	now := time.Now()
-	pause := v.UntilNext(now)
-	if pause > longest {
-		w.finishVisit(v)
-		return r, false, nil
-	}
-	if pause > 0 {
-		w.agenda.Put(v, now.Add(pause))
-		return r, false, nil
+	if next := v.NextRequest(); !next.IsZero() {
+		if pause := time.Until(next); pause > longest {
+			w.finishVisit(v)
+			return r, false, nil
+		} else if pause > 0 {
+			w.agenda.Put(v, next)
+			return r, false, nil
+		}
 	}
 	if w.preparer == nil {
 		return r, true, nil

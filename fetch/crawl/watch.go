@@ -60,7 +60,7 @@ func (c *Crawler) watch(ctx context.Context) {
 				asked = now
 				if end := c.mayEnd(ctx, idle); end != "" {
 					c.ended.Store(&end)
-					c.Stop()
+					c.stop()
 				}
 			}
 		}

@@ -16,10 +16,11 @@ import (
 	"seine/frontier/canon"
 )
 
-// maxAdmit bounds one admission call, so that its script stays near a millisecond.
-const maxAdmit = 400
-
 const (
+	// maxAdmit bounds one admission call, so that its script stays near a millisecond.
+	maxAdmit = 400
+	// maxGathered is about how many candidates one group of calls has.
+	maxGathered = 8 * maxAdmit
 	// fullPause is how long candidates that found no room wait at first before they are
 	// admitted again, maxFullPause at last.
 	fullPause    = time.Second
@@ -52,6 +53,13 @@ type Candidate struct {
 	work.Candidate
 	From Acknowledger // a Page for a plain link
 	Once bool         // it does not wait for room
+}
+
+// arrival is candidates that came together, in memory of theirs.
+type arrival struct {
+	from       Acknowledger
+	once       bool
+	candidates []work.Candidate
 }
 
 // whole is the candidate as the frontier takes it.
@@ -100,7 +108,7 @@ type Admitter struct {
 
 	cfg      *AdmitConfig
 	shard    *Shard
-	batch    *Batcher[Candidate]
+	batch    *Batcher[arrival]
 	verdicts [4]*metrics.Counter
 	notify   func() // wakes the shard loop
 
@@ -127,19 +135,20 @@ type admitRun struct {
 // when the shard may have something due, or nothing is open any more while the crawler
 // stops.
 func NewAdmitter(cfg *AdmitConfig, s *Shard, verdicts [4]*metrics.Counter, notify func()) *Admitter {
-	a := &Admitter{cfg: cfg, shard: s, batch: NewBatcher[Candidate](maxAdmit, cfg.Linger), verdicts: verdicts, notify: notify}
+	a := &Admitter{cfg: cfg, shard: s, batch: NewBatcher[arrival](maxGathered, cfg.Linger), verdicts: verdicts, notify: notify}
+	a.batch.size = func(ar arrival) int { return len(ar.candidates) }
 	if cfg.Overflow != nil {
 		a.Overflow = newOverflowQueue(cfg, s)
 	}
 	return a
 }
 
-// Add adds candidates, whose verdicts from gets. With once they do not wait for room.
+// Add takes candidates over, with their memory, whose verdicts from gets. With once they do not wait for room.
 func (a *Admitter) Add(from Acknowledger, once bool, candidates []work.Candidate) {
 	a.mu.Lock()
 	a.open += len(candidates)
 	a.mu.Unlock()
-	a.batch.AddEach(len(candidates), func(i int) Candidate { return Candidate{candidates[i], from, once} })
+	a.batch.Add(arrival{from, once, candidates})
 }
 
 // IsEmpty reports whether no candidate waits for its verdict.
@@ -182,10 +191,18 @@ func (a *Admitter) UnackedFor(now time.Time) time.Duration {
 // Run admits until ctx ends. Its error ends the crawl.
 func (a *Admitter) Run(ctx context.Context) error {
 	r := &admitRun{Admitter: a, group: admitGroup{first: make(map[canon.Fingerprint]int)}}
+	var arrivals []arrival
 	var candidates []Candidate
 	for ctx.Err() == nil {
 		r.reclaim()
-		candidates = a.batch.nextGroup(candidates)
+		arrivals = a.batch.nextGroup(arrivals)
+		clear(candidates)
+		candidates = candidates[:0]
+		for _, some := range arrivals {
+			for _, c := range some.candidates {
+				candidates = append(candidates, Candidate{c, some.from, some.once})
+			}
+		}
 		if r.staysUnresponsive(time.Now()) {
 			r.setUnresponsive(candidates)
 			r.park(time.Now())

@@ -24,7 +24,8 @@ import (
 
 // Batcher gathers values and hands them on in groups.
 type Batcher[T any] struct {
-	most   int
+	most   int         // values of a group
+	size   func(T) int // how many values one counts as; nil: one
 	linger time.Duration
 	wake   chan struct{}
 
@@ -43,14 +44,9 @@ func NewBatcher[T any](most int, linger time.Duration) *Batcher[T] {
 }
 
 // Add adds a value. It does not block.
-func (b *Batcher[T]) Add(value T) { b.AddEach(1, func(int) T { return value }) }
-
-// AddEach adds n values at once. It does not block, and value must not.
-func (b *Batcher[T]) AddEach(n int, value func(i int) T) {
+func (b *Batcher[T]) Add(value T) {
 	b.mu.Lock()
-	for i := range n {
-		b.waiting = append(b.waiting, value(i))
-	}
+	b.waiting = append(b.waiting, value)
 	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
@@ -64,6 +60,12 @@ func (b *Batcher[T]) nextGroup(group []T) []T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	end := min(len(b.waiting), b.first+b.most)
+	if b.size != nil {
+		end = b.first
+		for n := 0; end < len(b.waiting) && n < b.most; end++ {
+			n += b.size(b.waiting[end])
+		}
+	}
 	group = append(group[:0], b.waiting[b.first:end]...)
 	clear(b.waiting[b.first:end])
 	b.first = end

@@ -135,14 +135,11 @@ func (v *Visit) NextItem(item *frontier.Item, now time.Duration, cfg *Config) bo
 	return true
 }
 
-// UntilNext is how long the site's clock has to run before the next request.
-func (v *Visit) UntilNext(now time.Time) time.Duration {
+// NextRequest is when the site's clock allows the next request, zero = at any time.
+func (v *Visit) NextRequest() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.clock.Next.IsZero() {
-		return 0
-	}
-	return v.clock.Next.Sub(now)
+	return v.clock.Next
 }
 
 // SkipURL passes the next URL without a request.

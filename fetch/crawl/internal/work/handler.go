@@ -43,13 +43,6 @@ type Page struct {
 	found   int // of the candidates: those that were found, before what is added
 }
 
-// foundLink is a link as it waits to be asked for: the end of its text.
-type foundLink struct {
-	end    int
-	kind   extract.Kind
-	follow bool
-}
-
 // callHandler has the handler see the URL, whose record is filled but for what it adds.
 // The outcome is another one where the handler failed.
 func (j *job) callHandler(ctx context.Context) {
