@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"seine/bench/load"
 )
 
 // slack is by how much requests may come closer than the delay: a fetcher that
@@ -90,18 +93,35 @@ type probe struct {
 
 // startProbe asks so many times at once: a server of several workers gives
 // connections to any of these. Half of them connect anew each time.
-func startProbe(port, connections int) *probe {
+func startProbe(server *load.Server, connections int) *probe {
 	p := &probe{end: make(chan struct{})}
 	for i := range connections {
-		p.done.Go(func() { p.run(port, byte(i), i%2 == 0) })
+		p.done.Go(func() { p.run(server, byte(i), i%2 == 0) })
 	}
 	return p
 }
 
+// probeAddress is where a probe asks, from 1 to probeTurn.
+func probeAddress(number, turn byte) netip.Addr {
+	return netip.AddrFrom4([4]byte{127, 0, number, turn})
+}
+
+const probeTurn = 250
+
+// probeAddresses are all of them.
+func probeAddresses(probes int) (all []netip.Addr) {
+	for i := range probes {
+		for x := 1; x <= probeTurn; x++ {
+			all = append(all, probeAddress(byte(i), byte(x)))
+		}
+	}
+	return all
+}
+
 // run asks 127.0.number.x, where x changes for who connects anew: there are ports
 // for some 470 connections a second to one address.
-func (p *probe) run(port int, number byte, anew bool) {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: anew}, Timeout: time.Minute}
+func (p *probe) run(server *load.Server, number byte, anew bool) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: anew, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: time.Minute}
 	defer client.CloseIdleConnections()
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -111,7 +131,7 @@ func (p *probe) run(port int, number byte, anew bool) {
 			return
 		case <-tick.C:
 		}
-		answer, err := client.Get(fmt.Sprintf("http://%s:%d%s%d", netip.AddrFrom4([4]byte{127, 0, number, x}), port, probePath, time.Now().UnixNano()))
+		answer, err := client.Get(fmt.Sprintf("%s://%s:%d%s%d", server.Scheme(), probeAddress(number, x), server.Port, probePath, time.Now().UnixNano()))
 		if err != nil {
 			p.mu.Lock()
 			p.err = fmt.Errorf("probe: %w", err)
@@ -121,7 +141,7 @@ func (p *probe) run(port int, number byte, anew bool) {
 		io.Copy(io.Discard, answer.Body) //nolint:errcheck // else the connection is not kept
 		answer.Body.Close()
 		if anew {
-			x = x%250 + 1
+			x = x%probeTurn + 1
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -91,18 +94,41 @@ func TestLateness(t *testing.T) {
 
 // What nginx logs is read back: sites, times, and how late it was.
 func TestOrigin(t *testing.T) {
-	r := row{sites: 3, pages: 2}
-	o, err := serve(t.TempDir(), &r)
+	t.Run("http", func(t *testing.T) { testOrigin(t, row{sites: 3, pages: 2}) })
+	t.Run("https", func(t *testing.T) { testOrigin(t, row{sites: 3, pages: 2, https: true}) })
+	t.Run("https late", func(t *testing.T) { testOrigin(t, row{sites: 3, pages: 2, https: true, late: time.Millisecond}) })
+}
+
+func testOrigin(t *testing.T, r row) {
+	dir := t.TempDir()
+	o, err := serve(dir, &r)
 	if err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)
 		}
 		t.Skip(err)
 	}
-	q := o.(*quick)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{}}}
+	defer client.CloseIdleConnections()
+	scheme := "http://"
+	if r.https {
+		scheme = "https://"
+		text, err := os.ReadFile(filepath.Join(dir, "roots.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(text)
+		client.Transport.(*http.Transport).TLSClientConfig.RootCAs = roots
+	}
 	for i := range r.sites {
 		for _, path := range []string{"/robots.txt", "/", "/p1"} {
-			get(t, "http://"+load.Address(i).String()+":"+strconv.Itoa(q.port())+path)
+			answer, err := client.Get(scheme + load.Address(i).String() + ":" + strconv.Itoa(o.port()) + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, answer.Body) //nolint:errcheck // else the connection is not kept
+			answer.Body.Close()
 		}
 	}
 	hits, err := o.stop()
@@ -121,16 +147,6 @@ func TestOrigin(t *testing.T) {
 	if since := time.Since(hits[0].at); since < 0 || since > time.Minute {
 		t.Errorf("seen %v ago", since)
 	}
-}
-
-func get(t *testing.T, url string) {
-	t.Helper()
-	answer, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	io.Copy(io.Discard, answer.Body)
 }
 
 // Sites have addresses of their own.

@@ -2,6 +2,9 @@
 // allow, what of it a fetcher reaches by its defaults, and what that costs it
 // and Redis.
 //
+// Each shape of a crawl is there over http and over https, with certificates of a root of
+// our own under P-384, which fetchers verify.
+//
 // A web server listens on one port of all addresses of 127.0.0.0/8, so that
 // http://127.a.b.c:port/ are as many sites as one likes, each with connections of
 // its own. A row is one such crawl for a fixed time; its rates and costs are
@@ -48,13 +51,13 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "file for the result besides stdout")
 	flag.StringVar(&o.keep, "keep", "", "directory for logs and records of the last crawl")
 	flag.StringVar(&pattern, "rows", "", "regular expression of the rows to run")
-	flag.StringVar(&units, "plan", "", "file of unit costs: plan crawls from them and run these, instead of the rows")
+	flag.StringVar(&units, "plan", "", "file of unit costs: plan crawls from them and run these, instead of the rows; -rows chooses")
 	flag.BoolVar(&long, "long", false, "rows that take many minutes too")
 	flag.BoolVar(&list, "list", false, "name the rows and end")
 	flag.Parse()
 	o.args = flag.Args()
 	if units != "" {
-		if err := holdPlans(o, units); err != nil {
+		if err := holdPlans(o, units, pattern); err != nil {
 			fmt.Fprintln(os.Stderr, "broad:", err)
 			os.Exit(1)
 		}

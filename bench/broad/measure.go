@@ -132,6 +132,9 @@ func (c *crawl) command(name string, args ...string) error {
 func (c *crawl) start() error {
 	for i := range c.row.fleet() {
 		args := []string{"--allow-net", "127.0.0.0/8", "--out", filepath.Join(c.dir, fmt.Sprintf("records-%d", i))}
+		if c.row.https {
+			args = append(args, "--ca", filepath.Join(c.dir, "roots.pem"))
+		}
 		if c.row.masters {
 			args = append(args, "--redis", c.redis, "--crawl", c.name)
 		} else {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -34,8 +35,20 @@ type hit struct {
 
 // serve starts the server that a row asks for.
 func serve(dir string, r *row) (origin, error) {
+	var way load.Way
+	if r.https {
+		var err error
+		if way.Chain, err = load.NewChain(dir, "p384"); err != nil {
+			return nil, err
+		}
+		for i := range r.sites {
+			if err := way.Chain.Add(load.Address(i).String()); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if r.late > 0 {
-		return serveLate(r)
+		return serveLate(r, way.Chain)
 	}
 	root := filepath.Join(dir, "root")
 	if err := os.Mkdir(root, 0o700); err != nil {
@@ -52,11 +65,19 @@ func serve(dir string, r *row) (origin, error) {
 	if r.fleet() > 1 {
 		workers = r.fleet() + 1
 	}
-	server, err := load.Wide(dir, root, workers, load.Way{})
+	probes := 4 * workers
+	if r.https {
+		for _, a := range probeAddresses(probes) {
+			if err := way.Chain.Add(a.String()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	server, err := load.Wide(dir, root, workers, way)
 	if err != nil {
 		return nil, err
 	}
-	return &quick{server: server, probe: startProbe(server.Port, 4*workers)}, nil
+	return &quick{server: server, probe: startProbe(server, probes)}, nil
 }
 
 // quick is nginx.
@@ -102,7 +123,7 @@ type late struct {
 	hits  []hit
 }
 
-func serveLate(r *row) (*late, error) {
+func serveLate(r *row, chain *load.Chain) (*late, error) {
 	ln, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		return nil, fmt.Errorf("server of late answers: %w", err)
@@ -131,7 +152,14 @@ func serveLate(r *row) (*late, error) {
 			io.WriteString(w, other)
 		}
 	})
-	go l.http.Serve(web.Stamp(ln))
+	ln = web.Stamp(ln)
+	if chain != nil {
+		ln = tls.NewListener(ln, &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			local := hello.Conn.LocalAddr().(*net.TCPAddr)
+			return chain.Certificate(local.AddrPort().Addr().Unmap().String())
+		}})
+	}
+	go l.http.Serve(ln)
 	return l, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -69,7 +70,11 @@ const eachConnection = 4
 
 // holdPlans plans each crawl by the unit costs of a file, runs it, and tells how
 // far the plan was off.
-func holdPlans(o options, units string) error {
+func holdPlans(o options, units, pattern string) error {
+	match, err := regexp.Compile(pattern)
+	if err != nil {
+		return fmt.Errorf("-rows: %w", err)
+	}
 	f, err := os.Open(units)
 	if err != nil {
 		return err
@@ -87,6 +92,9 @@ func holdPlans(o options, units string) error {
 	io.WriteString(out, load.Head("make bench-plan", true))
 	fmt.Fprintf(out, "units: measured before, on %s\n", costs.Machine)
 	for _, row := range plannedRows() {
+		if !match.MatchString(row.name) {
+			continue
+		}
 		for range o.rounds {
 			if err := row.hold(o, costs, out); err != nil {
 				return fmt.Errorf("%s: %w", row.name, err)

@@ -19,12 +19,33 @@ type row struct {
 	files    int           // limit of open files of a fetcher, 0 as it is
 	args     []string      // of the fetchers and of the crawl, beside the delay
 	span     time.Duration
+	https    bool
 	long     bool
 }
 
 const span = 24 * time.Second
 
-var rows = []row{
+// rows are all crawls, each over http and over https.
+var rows = append(plainRows, secured(plainRows)...)
+
+// secureMost is how many sites a crawl over https has at most, for each needs a
+// certificate.
+const secureMost = 40_000
+
+// secured are the same crawls over https, but for the long ones.
+func secured(rows []row) (all []row) {
+	for _, r := range rows {
+		if r.long {
+			continue
+		}
+		r.https, r.sites = true, min(r.sites, secureMost)
+		r.name = strings.Replace(r.name, "300000", fmt.Sprint(secureMost), 1) + "_https"
+		all = append(all, r)
+	}
+	return all
+}
+
+var plainRows = []row{
 	{name: "embedded_2000", sites: 2000, pages: 100, span: span},
 	{name: "embedded_2000_late", sites: 2000, pages: 100, late: 500 * time.Millisecond, span: span},
 	{name: "masters_15000", sites: 15000, pages: 100, masters: true, span: span},
@@ -50,6 +71,9 @@ func (r *row) what() string {
 		fmt.Fprintf(&b, "Redis, %d fetchers", r.fleet())
 	}
 	fmt.Fprintf(&b, ", %d sites of %d pages", r.sites, r.pages)
+	if r.https {
+		b.WriteString(" over https")
+	}
 	if r.late > 0 {
 		fmt.Fprintf(&b, " that answer after %v", r.late)
 	}
@@ -77,12 +101,16 @@ func (r *row) allowed() float64 {
 // of an only site.
 func (r *row) seeds(port int) string {
 	var b strings.Builder
+	scheme := "http"
+	if r.https {
+		scheme = "https"
+	}
 	for i := range r.sites {
-		fmt.Fprintf(&b, "http://%s:%d/\n", load.Address(i), port)
+		fmt.Fprintf(&b, "%s://%s:%d/\n", scheme, load.Address(i), port)
 	}
 	if r.sites == 1 {
 		for p := 1; p < r.pages; p++ {
-			fmt.Fprintf(&b, "http://%s:%d/p%d\n", load.Address(0), port, p)
+			fmt.Fprintf(&b, "%s://%s:%d/p%d\n", scheme, load.Address(0), port, p)
 		}
 	}
 	return b.String()

@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -180,6 +181,13 @@ func (c *Chain) Add(host string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(c.dir, host+".pem"), append(text, c.issuerText...), 0o600)
+}
+
+// Certificate is what a server of a site shows.
+func (c *Chain) Certificate(host string) (*tls.Certificate, error) {
+	file := filepath.Join(c.dir, host+".pem")
+	pair, err := tls.LoadX509KeyPair(file, file)
+	return &pair, err
 }
 
 func (c *Chain) template(name string) *x509.Certificate {

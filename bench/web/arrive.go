@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"time"
@@ -10,8 +11,11 @@ import (
 type connKey struct{}
 
 // ConnContext is the one for an http.Server on a stamped listener, so that
-// Arrival knows when its requests did.
+// Arrival knows when its requests did: under TLS, when the last bytes of them did.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
 	return context.WithValue(ctx, connKey{}, c)
 }
 
