@@ -39,6 +39,7 @@ type options struct {
 	rounds  int
 	out     string
 	web     web
+	asked   int // sites, 0: as many as it takes
 	rivals  []rival
 	command string // that the results name
 	profile bool
@@ -93,11 +94,9 @@ func main() {
 	})
 	flag.Parse()
 	match, err := regexp.Compile(*served)
-	if *served != "" {
-		o.web.sites = waySites
-	}
 	if *sites != 0 {
-		o.web.sites = max(2, *sites)
+		o.asked = max(2, *sites)
+		o.web.sites = o.asked
 	}
 	dir, e := os.MkdirTemp("", "compare")
 	if err = errors.Join(err, e); err == nil {

@@ -176,7 +176,7 @@ func (r *runner) crawl(sites int, args ...string) (*load.Outcome, int, error) {
 		args = append(args, "--ca", r.roots)
 	}
 	if r.way.first { // links lead nowhere
-		args = append(args, "--robots", "ignore", "--allow", "^none:")
+		args = append(args, "--robots", "ignore", "--allow", "^none:", "--concurrency", strconv.Itoa(firstWorkers))
 	}
 	o, err := timed(r.fetcher, args, 10*time.Minute)
 	if err != nil {

@@ -37,9 +37,13 @@ var ways = []way{
 	{name: "https first rsa2048", coding: "gzip", chain: "rsa2048", fresh: true, first: true},
 }
 
-// waySites is how many sites a web has that is served in some way: whole sites, and
-// sites of which a page is asked for.
-const waySites, firstSites = 48, 4000
+// How many sites a web has, by its way: whole ones whose connections are kept, whole ones
+// whose are not, and those of which one page is asked for.
+const keptSites, freshSites, firstSites = 32, 16, 4000
+
+// firstWorkers is how many of the first contacts are made at once: so many chains are
+// verified before the issuer is known.
+const firstWorkers = 64
 
 // runWays measures the ways that match by turns, so that what else the machine does
 // falls on all of them.
@@ -74,8 +78,8 @@ func runWays(o options, match *regexp.Regexp, dir string) error {
 		return fmt.Errorf("-ways %q matches none", match)
 	}
 	io.WriteString(out, load.Head(o.command, o.redis != ""))
-	fmt.Fprintf(out, "web: pages of python3.11-doc %s; %d sites of them, or %d of a page each where it is the first contact; by nginx (one worker) on the same cores, delay 0, %d requests a site at once\n",
-		what, o.web.sites, firstSites, perSite)
+	fmt.Fprintf(out, "web: pages of python3.11-doc %s; by nginx (one worker) on the same cores, delay 0, %d requests a site at once\n", what, perSite)
+	fmt.Fprintf(out, "sites: %d of 526 pages where connections are kept, else %d; %d of a page where each is the first contact\n", all[0].wholeSites(false), all[0].wholeSites(true), firstSites)
 	fmt.Fprintf(out, "https: gzip, a root of our own with --ca; p384: P-256 leaf under P-384, p256: all P-256, rsa2048: RSA-2048 under RSA-4096\n\n")
 	rounds := make([][][]measure, len(all))
 	for range o.rounds {
@@ -112,13 +116,14 @@ func serveWay(o options, w way, dir, root string) (*runner, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if w.first {
-		o.web.sites = firstSites
-	}
 	if !w.rivals {
 		o.rivals = nil
 	}
 	r := &runner{options: o, dir: dir, way: w}
+	r.web.sites = r.wholeSites(w.fresh)
+	if w.first {
+		r.web.sites = firstSites
+	}
 	served := load.Way{Coding: w.coding, Resume: w.resume}
 	if w.fresh {
 		served.Each = 1
@@ -133,6 +138,7 @@ func serveWay(o options, w way, dir, root string) (*runner, error) {
 	if w.first {
 		host = func(i int) string { return load.Address(i).String() }
 	}
+	o = r.options
 	if w.chain != "" {
 		if served.Chain, err = load.NewChain(dir, w.chain); err != nil {
 			return nil, err
@@ -157,6 +163,17 @@ func serveWay(o options, w way, dir, root string) (*runner, error) {
 		return r, r.list(root)
 	}
 	return r, r.learn()
+}
+
+// wholeSites is how many sites are crawled whole.
+func (r *runner) wholeSites(fresh bool) int {
+	switch {
+	case r.options.asked > 0:
+		return r.options.asked
+	case fresh:
+		return freshSites
+	}
+	return keptSites
 }
 
 // list takes the pages of a directory for the paths.
