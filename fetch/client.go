@@ -112,9 +112,9 @@ func (c *Client) idleRoom() int64 {
 }
 
 // keepAlive is how long a connection may be idle after an answer.
-func (c *Client) keepAlive(h Header) time.Duration {
+func (c *Client) keepAlive(h *header) time.Duration {
 	if h != nil {
-		if said, ok := keepAliveTimeout(h.Get("Keep-Alive")); ok {
+		if said, ok := keepAliveTimeout(string(h.value("Keep-Alive"))); ok {
 			return min(said, cmp.Or(c.cfg.KeepAlive, maxKeepAlive))
 		}
 	}

@@ -11,8 +11,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"seine/fetch/trust"
 )
 
@@ -225,7 +223,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	}
 	x.takeBuffer(cn)
 	hd := headerOf(resp)
-	fr, err := x.readHead(cn, &hd.f)
+	fr, err := x.readHead(cn, hd)
 	if cn.in > 0 {
 		resp.FirstByte = cn.first.Sub(resp.Start)
 	}
@@ -243,17 +241,17 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	}
 	x.framed = framed{
 		in: x.in, full: cn.in >= int64(x.in.Size()), widen: x.widen,
-		kind: fr.kind, left: fr.left, room: c.cfg.MaxHeader, mended: fr.mended,
+		kind: fr.kind, left: fr.left, room: c.cfg.MaxHeader, lenient: fr.lenient,
 	}
 	reuse, err = x.body(ctx, cn, hd, &fr, resp, h)
-	if x.framed.mended != 0 {
-		c.m.mend(x.framed.mended)
+	if x.framed.lenient != 0 {
+		c.m.countLenient(x.framed.lenient)
 	}
 	if err != nil {
 		return false, err
 	}
 	whole = reuse
-	return reuse && cn.err == nil && !fr.last && x.framed.mended == 0 && x.in.Buffered() == 0 && cn.drained(), nil
+	return reuse && cn.err == nil && !fr.last && x.framed.lenient == 0 && x.in.Buffered() == 0 && cn.drained(), nil
 }
 
 // isOut is called when the request has been written.
@@ -266,17 +264,17 @@ func (x *exchange) isOut() {
 
 // readHead reads the header. Most fit the small buffer; one that does not gets
 // twice as much, up to the size that is allowed.
-func (x *exchange) readHead(cn *conn, h *fasthttp.ResponseHeader) (framing, error) {
+func (x *exchange) readHead(cn *conn, h *header) (framing, error) {
 	limit := x.c.cfg.MaxHeader
-	before := mending(0) // of interim answers
+	before := lenient(0) // of interim answers
 	for {
 		fr, err := readHead(x.in, h, limit)
-		fr.mended |= before
+		fr.lenient |= before
 		full := x.in.Buffered() == x.in.Size()
 		if e, ok := err.(*Error); !ok || e.Class != ClassHeaderSize || !full || x.in.Size() >= limit {
 			return fr, err
 		}
-		before = fr.mended
+		before = fr.lenient
 		held, _ := x.in.Peek(x.in.Buffered())
 		x.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(held), cn), min(2*x.in.Size(), limit))
 		x.in.Peek(len(held)) //nolint:errcheck // from now on the buffer of before is not read
@@ -285,24 +283,21 @@ func (x *exchange) readHead(cn *conn, h *fasthttp.ResponseHeader) (framing, erro
 
 // judge takes what matters from the header and refuses what is no answer.
 func (x *exchange) judge(hd *header, resp *Response) error {
-	f := &hd.f
-	resp.Status = f.StatusCode()
+	resp.Status = hd.status
 	switch {
-	case resp.Status < 100:
-		return fail(ClassProtocol, errStatus)
 	case resp.Status < 200:
 		return fail(ClassProtocol, errSwitching)
-	case hd.count() > x.c.cfg.MaxHeaderCount:
+	case len(hd.fields) > x.c.cfg.MaxHeaderCount:
 		return fail(ClassHeaderCount, errHeaderCount)
 	}
-	if t := f.ContentType(); string(t) != hd.sent { // mostly the same as in the last answer
+	if t := hd.value("Content-Type"); string(t) != hd.sent { // mostly the same as in the last answer
 		hd.sent = string(t)
 		hd.read = ReadType(hd.sent)
 	}
 	resp.ContentType, resp.Type = hd.sent, hd.read
 	if resp.Status/100 == 3 {
 		var err error
-		if resp.Location, err = location(f); err != nil {
+		if resp.Location, err = hd.location(); err != nil {
 			return fail(ClassProtocol, err)
 		}
 	}
@@ -332,7 +327,7 @@ func (x *exchange) body(ctx context.Context, cn *conn, hd *header, fr *framing, 
 	x.wire = wire{r: &x.framed, max: x.max}
 	var src piecewise = &x.wire
 	enc := fr.codings // transfer codings lie around those of the content
-	if content := hd.f.ContentEncoding(); len(content) > 0 && !x.raw {
+	if content := hd.value("Content-Encoding"); len(content) > 0 && !x.raw {
 		enc = joined(string(content), enc)
 	}
 	if enc != "" {

@@ -29,6 +29,7 @@ func TestFaults(t *testing.T) {
 		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", "", "hello", false},
 		{"HTTP/1.0 chunked is not", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello", "", "hello", false},
 		{"connection: close", head + "Connection: close\r\nContent-Length: 5\r\n\r\nhello", "", "hello", false},
+		{"connection: close, one of several", head + "Connection: Upgrade, CLOSE\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello", "", "hello", false},
 		{"negative length", head + "Content-Length: -5\r\n\r\nhello", "", "hello", false},
 		{"two lengths", head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", ClassProtocol, "", false},
 		{"length is no number", head + "Content-Length: 5x\r\n\r\nhello", "", "hello", false},

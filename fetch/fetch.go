@@ -8,11 +8,11 @@
 // One exchange walks through these hands:
 //
 //	target    splits the URL; the bytes of its path go on the wire as written
-//	pool      lends an idle connection to the same host, or says there is none
+//	pool      has an idle connection to the same host, or none
 //	dialer    connect-to rules, names, guard, TCP to IPv6 or IPv4, proxy, TLS
 //	conn      a connection with its deadlines: first byte, idle, total
 //	exchange  writes the request, reads the answer
-//	head      lets fasthttp parse the header, or mends it first; frames the body
+//	head      reads the header, leniently where it has to, and frames the body
 //	body      counts, decodes and cuts what comes, and feeds the Handler
 //
 // Before that, Prepare resolves the name and says when its address may be asked,

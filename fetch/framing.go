@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	"math"
-
-	"github.com/valyala/fasthttp"
 )
 
 // framingKind is how the end of a body is known.
@@ -27,42 +25,22 @@ type framing struct {
 	left    int64   // bytes of a body by length
 	codings string  // transfer codings beside chunked
 	last    bool    // the server said that it closes the connection, or has to
-	mended  mending // what its head needed; if anything, the connection is not used again
-}
-
-// bodiless names the answers that have no body whatever their head says.
-func bodiless(status int) bool {
-	return status < 200 || status == fasthttp.StatusNoContent || status == fasthttp.StatusNotModified
-}
-
-// framingOf is the framing of a head that fasthttp read.
-func framingOf(h *fasthttp.ResponseHeader) framing {
-	f := framing{last: h.ConnectionClose()}
-	switch n := h.ContentLength(); {
-	case bodiless(h.StatusCode()):
-	case n >= 0:
-		f.kind, f.left = byLength, int64(n)
-	case n == -1:
-		f.kind = inChunks
-	default:
-		f.kind = untilClose
-	}
-	return f
+	lenient lenient // the oddities of its head; with any, the connection is not used again
 }
 
 // framed reads one body from a connection up to where it ends. io.EOF is a whole
 // body, io.ErrUnexpectedEOF the end of the connection inside it; an error of
 // its own says that what came is no body.
 type framed struct {
-	in     *bufio.Reader
-	full   bool                 // the last read filled in
-	widen  func() *bufio.Reader // what to read on with then, or nil
-	kind   framingKind
-	left   int64 // bytes of the body, or of the chunk
-	inside bool  // a chunk was begun: its line end comes next
-	chunks bool  // the body came in chunks
-	room   int   // bytes that trailers may take
-	mended mending
+	in      *bufio.Reader
+	full    bool                 // the last read filled in
+	widen   func() *bufio.Reader // what to read on with then, or nil
+	kind    framingKind
+	left    int64 // bytes of the body, or of the chunk
+	inside  bool  // a chunk was begun: its line end comes next
+	chunks  bool  // the body came in chunks
+	room    int   // bytes that trailers may take
+	lenient lenient
 }
 
 var (
@@ -168,7 +146,7 @@ func (f *framed) nextChunk() error {
 		return fault
 	}
 	if !bytes.HasSuffix(rest, []byte("\r\n")) && err == nil {
-		f.mended |= mendedChunk
+		f.lenient |= lenientChunk
 	}
 	for err == bufio.ErrBufferFull { // a long extension; the limit of the connection bounds it
 		_, err = f.in.ReadSlice('\n')
@@ -180,7 +158,7 @@ func (f *framed) nextChunk() error {
 		if size == 0 { // 0x1f, say: a page would end in silence
 			return errChunkSize
 		}
-		f.mended |= mendedChunk
+		f.lenient |= lenientChunk
 	}
 	if f.left = size; size == 0 {
 		return f.trailers()
@@ -225,7 +203,7 @@ func (f *framed) chunkEnd() error {
 			return err
 		case c == '\n':
 			if n != 1 {
-				f.mended |= mendedChunk
+				f.lenient |= lenientChunk
 			}
 			return nil
 		case c != '\r':
@@ -248,7 +226,7 @@ func (f *framed) trailers() error {
 		text := bytes.TrimRight(line, "\r\n")
 		if begins && err == nil {
 			if !bytes.HasSuffix(line, []byte("\r\n")) || len(text) > 0 && bytes.IndexByte(text, ':') < 0 {
-				f.mended |= mendedChunk
+				f.lenient |= lenientChunk
 			}
 			if len(text) == 0 {
 				return nil

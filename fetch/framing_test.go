@@ -14,9 +14,9 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 )
 
-// mended are answers that are read though they are not written as they should
+// lenientAnswers are answers that are read though they are not written as they should
 // be: each kind, with what the counter calls it.
-var mendedAnswers = []struct{ name, answer, body, what string }{
+var lenientAnswers = []struct{ name, answer, body, what string }{
 	{"LF alone", "HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 5\n\nhello", "hello", "line_end"},
 	{"one LF", "HTTP/1.1 200 OK\r\nContent-Type: text/html\nContent-Length: 5\r\n\r\nhello", "hello", "line_end"},
 	{"LF at the end", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\nhello", "hello", "line_end"},
@@ -26,6 +26,8 @@ var mendedAnswers = []struct{ name, answer, body, what string }{
 	{"LF in an interim answer", "HTTP/1.1 103 Early\r\nLink: </x>\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "hello", "line_end"},
 	{"LF in an interim answer before a large header", "HTTP/1.1 103 Early\nLink: </x>\n\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-A: " +
 		strings.Repeat("x", 9000) + "\r\nContent-Length: 5\r\n\r\nhello", "hello", "line_end"},
+	{"CR in the reason", "HTTP/1.1 200 OK\rContent-Length: 3\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "hello", "value"},
+	{"control byte in a length", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\x01\r\nContent-Length: 5\r\n\r\nhello", "hello", "length"},
 	{"no colon", "HTTP/1.1 200 OK\r\nSome words\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "hello", "line"},
 	{"no name", "HTTP/1.1 200 OK\r\n: x\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "hello", "line"},
 	{"odd name", "HTTP/1.1 200 OK\r\nN\xe9 m: x\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello", "hello", "line"},
@@ -71,11 +73,11 @@ func trapped(tb testing.TB, answer string) *rawServer {
 	})
 }
 
-// TestMended: each kind of oddity is read, counted, and the last on its
+// TestLenient: each kind of oddity is read, counted, and the last on its
 // connection, directly and through a proxy: what the server says next there is
 // no answer to a later request.
-func TestMended(t *testing.T) {
-	for _, tc := range mendedAnswers {
+func TestLenient(t *testing.T) {
+	for _, tc := range lenientAnswers {
 		for _, proxied := range []bool{false, true} {
 			s := trapped(t, tc.answer)
 			set := metrics.NewSet()
@@ -105,11 +107,11 @@ func TestMended(t *testing.T) {
 	}
 }
 
-// TestMendedLater: the same on a connection that was kept, where what follows
+// TestLenientLater: the same on a connection that was kept, where what follows
 // comes together with the odd answer or when the next request has gone out.
-func TestMendedLater(t *testing.T) {
+func TestLenientLater(t *testing.T) {
 	const evil = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nevil"
-	for _, tc := range mendedAnswers {
+	for _, tc := range lenientAnswers {
 		for _, behind := range []string{"", evil} {
 			s := serveRaw(t, func(s *rawServer, nr int, nc net.Conn) {
 				br := bufio.NewReader(nc)
@@ -165,10 +167,10 @@ func TestOddTunnel(t *testing.T) {
 	}
 }
 
-// TestMendedSkipped: a body that the caller does not want leaves no connection
+// TestLenientSkipped: a body that the caller does not want leaves no connection
 // behind either.
-func TestMendedSkipped(t *testing.T) {
-	for _, tc := range mendedAnswers {
+func TestLenientSkipped(t *testing.T) {
+	for _, tc := range lenientAnswers {
 		s := trapped(t, tc.answer)
 		c := newClient(t, nil)
 		var resp Response
@@ -258,13 +260,13 @@ func TestTransferCoded(t *testing.T) {
 
 // TestHeadPieces: where a head is cut on its way makes no difference.
 func TestHeadPieces(t *testing.T) {
-	for _, tc := range mendedAnswers {
+	for _, tc := range lenientAnswers {
 		var got []string
 		for step := 1; step < 4; step++ {
 			in := bufio.NewReaderSize(&pieces{tc.answer, step}, 4*readBuffer)
 			h := header{}
 			h.clear()
-			fr, err := readHead(in, &h.f, 4*readBuffer)
+			fr, err := readHead(in, &h, 4*readBuffer)
 			if err != nil {
 				t.Fatal(tc.name, err)
 			}
@@ -314,11 +316,11 @@ func TestWebCases(t *testing.T) {
 	}
 }
 
-// BenchmarkHead compares reading a usual head, an odd one, and fasthttp alone.
+// BenchmarkHead compares reading a usual head and an odd one.
 func BenchmarkHead(b *testing.B) {
 	usual := "HTTP/1.1 200 OK\r\nServer: x\r\nDate: Mon, 02 Jan 2006 15:04:05 GMT\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: 0\r\n" +
 		"Last-Modified: Mon, 02 Jan 2006 15:04:05 GMT\r\nEtag: \"0123456789abcdef\"\r\nCache-Control: max-age=600\r\n\r\n"
-	for name, text := range map[string]string{"usual": usual, "odd": strings.ReplaceAll(usual, "\r", ""), "fasthttp": usual} {
+	for name, text := range map[string]string{"usual": usual, "odd": strings.ReplaceAll(usual, "\r", "")} {
 		b.Run(name, func(b *testing.B) {
 			src := strings.NewReader(text)
 			in := bufio.NewReaderSize(src, 2*readBuffer)
@@ -328,13 +330,7 @@ func BenchmarkHead(b *testing.B) {
 				src.Reset(text)
 				in.Reset(src)
 				h.clear()
-				var err error
-				if name == "fasthttp" {
-					err = h.f.Read(in)
-				} else {
-					_, err = readHead(in, &h.f, 2*readBuffer)
-				}
-				if err != nil {
+				if _, err := readHead(in, &h, 2*readBuffer); err != nil {
 					b.Fatal(err)
 				}
 			}

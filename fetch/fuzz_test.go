@@ -53,7 +53,7 @@ func FuzzTarget(f *testing.F) {
 // FuzzHead: what lies behind a head does not change how it is read, and a head
 // that is whole is read without waiting for more.
 func FuzzHead(f *testing.F) {
-	for _, odd := range mendedAnswers {
+	for _, odd := range lenientAnswers {
 		f.Add([]byte(odd.answer))
 	}
 	f.Add([]byte(okAnswer))
@@ -64,11 +64,11 @@ func FuzzHead(f *testing.F) {
 			in := bufio.NewReaderSize(src, readBuffer)
 			h := header{}
 			h.clear()
-			fr, err := readHead(in, &h.f, readBuffer)
+			fr, err := readHead(in, &h, readBuffer)
 			if err != nil {
 				return fr, "", 0, err
 			}
-			text := fmt.Sprint(h.f.StatusCode(), string(h.f.StatusMessage())) // String adds a date
+			text := fmt.Sprint(h.status)
 			h.Each(func(name, value string) { text += fmt.Sprintf("\n%q: %q", name, value) })
 			return fr, text, len(b) - src.Len() - in.Buffered(), nil
 		}
@@ -89,7 +89,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(answer("", []byte("hello"), true)))
 	f.Add([]byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\n\r\n\x1f\x8b\x08"))
 	f.Add([]byte("HTTP/1.1 301 Moved\r\nlocation: /x\r\nContent-Length: 0\r\n\r\n"))
-	for _, odd := range mendedAnswers {
+	for _, odd := range lenientAnswers {
 		f.Add([]byte(odd.answer))
 	}
 	for _, enc := range []string{"gzip", "br", "zstd", "deflate"} {

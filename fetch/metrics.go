@@ -20,7 +20,7 @@ type meters struct {
 	dnsHits, dnsLookups      *metrics.Counter
 	dnsFailures              [4]*metrics.Counter         // by resolver.Kind
 	failures, cuts           map[string]*metrics.Counter // by class
-	mended                   [mendingsCount]*metrics.Counter
+	lenient                  [lenientCount]*metrics.Counter
 	proxyAnswered, proxyDown []*metrics.Counter // by proxy
 }
 
@@ -50,8 +50,8 @@ func newMeters(s *metrics.Set, proxies int) *meters {
 	for i := range m.dnsFailures {
 		m.dnsFailures[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_dns_failures_total{kind=%q}`, resolver.Kind(i)))
 	}
-	for i, what := range mendings {
-		m.mended[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_lenient_total{what=%q}`, what))
+	for i, what := range lenientNames {
+		m.lenient[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_lenient_total{what=%q}`, what))
 	}
 	for i := range proxies {
 		m.proxyAnswered = append(m.proxyAnswered, s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_proxy_total{proxy="%d",result="answered"}`, i+1)))
@@ -60,9 +60,9 @@ func newMeters(s *metrics.Set, proxies int) *meters {
 	return m
 }
 
-// mend counts an answer by what was mended in it.
-func (m *meters) mend(what mending) {
-	for i, c := range m.mended {
+// countLenient counts an answer by its oddities.
+func (m *meters) countLenient(what lenient) {
+	for i, c := range m.lenient {
 		if what&(1<<i) != 0 {
 			c.Inc()
 		}

@@ -97,7 +97,8 @@ func TestRetryAfter(t *testing.T) {
 		"": -1, "-5": -1, "soon": -1, "1.5": -1, "99999999999999999999": math.MaxInt64, "9999999999": math.MaxInt64,
 	} {
 		h := &header{}
-		h.f.Set("Retry-After", v)
+		h.text = []byte("Retry-After: " + v)
+		(&headReader{h: h}).field(0, len(h.text), false)
 		got, ok := RetryAfter(h, now)
 		if ok != (want >= 0) || ok && got != want {
 			t.Errorf("%q: %s %v", v, got, ok)

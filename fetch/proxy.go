@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/valyala/fasthttp"
 	"golang.org/x/net/http/httpproxy"
 	socks "golang.org/x/net/proxy"
 
@@ -216,14 +216,14 @@ func (p *proxy) connectTo(raw net.Conn, addr string) error {
 		return err
 	}
 	br := bufio.NewReader(raw)
-	var h fasthttp.ResponseHeader
+	var h header
 	if _, err := readHead(br, &h, br.Size()); err != nil {
 		return errors.New("proxy's answer to CONNECT: " + printable(err.Error()))
 	}
-	switch code := h.StatusCode(); {
+	switch code := h.status; {
 	case code/100 == 2 && br.Buffered() == 0:
 		return nil
-	case code == fasthttp.StatusBadGateway, code == fasthttp.StatusServiceUnavailable, code == fasthttp.StatusGatewayTimeout:
+	case code == http.StatusBadGateway, code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout:
 		return &targetError{fmt.Errorf("proxy cannot reach the host, status %d", code)}
 	default:
 		return fmt.Errorf("proxy refused CONNECT with status %d", code)
