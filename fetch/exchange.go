@@ -33,6 +33,7 @@ type exchange struct {
 	max     int64      // bytes of a decoded body
 	raw     bool       // Request.Raw
 	legacy  bool       // Request.TLSLegacy, or Config's
+	isHead  bool       // the answer has no body whatever its head says
 	sent    func()     // Request.Sent
 	start   *time.Time // Response.Start
 	wentOut func()     // isOut, made once
@@ -140,7 +141,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 
 // prepare takes the URL apart, picks the proxy and writes the request.
 func (x *exchange) prepare(req *Request) error {
-	x.sent, x.tap, x.raw, x.max, x.addr = req.Sent, req.Wire, req.Raw, x.c.cfg.MaxBody, req.Addr
+	x.sent, x.tap, x.raw, x.max, x.addr, x.isHead = req.Sent, req.Wire, req.Raw, x.c.cfg.MaxBody, req.Addr, req.Method == "HEAD"
 	x.legacy = req.TLSLegacy || x.c.cfg.TLSLegacy
 	if req.MaxBody > 0 {
 		x.max = req.MaxBody
@@ -152,7 +153,7 @@ func (x *exchange) prepare(req *Request) error {
 	if x.px, err = x.c.proxies.pick(&x.t); err != nil {
 		return err
 	}
-	if x.out, err = x.c.appendRequest(x.out[:0], &x.t, req.Header, x.px); err != nil {
+	if x.out, err = x.c.appendRequest(x.out[:0], &x.t, req, x.px); err != nil {
 		return fail(ClassURL, err)
 	}
 	return nil
@@ -238,6 +239,9 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	}
 	if x.tap != nil {
 		x.tap.head(x.in)
+	}
+	if x.isHead {
+		fr.kind, fr.codings = noBody, ""
 	}
 	x.framed = framed{
 		in: x.in, full: cn.in >= int64(x.in.Size()), widen: x.widen,

@@ -25,7 +25,7 @@
 // The guard looks at the address that is really dialled, after DNS, so no
 // name, redirect or connect-to rule leads to a private network unless
 // Config.AllowNet names it. A request whose kept-alive connection turns out to
-// be closed before a byte of the answer came is sent once more on a new one;
+// be closed before a byte of the answer came is sent once more on a new one, whatever its method;
 // every other fault ends the attempt with an Error that names its class.
 //
 // Pooled memory (buffers, decoders) never leaves the package: strings handed
@@ -40,6 +40,8 @@ import (
 
 // Request asks for one URL. Its memory may be reused after Do returned.
 type Request struct {
+	Method    string        // default GET; not CONNECT
+	Body      []byte        // sent with its length
 	URL       string        // fetch form; userinfo becomes basic auth and is not sent in the target
 	Header    [][2]string   // extra headers of this site; they replace the client's own of the same name
 	Timeout   time.Duration // total, 0 = Config.FetchTimeout

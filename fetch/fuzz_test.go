@@ -27,7 +27,7 @@ func FuzzTarget(f *testing.F) {
 		if tg.parse(u) != nil {
 			return
 		}
-		out, err := c.appendRequest(nil, &tg, nil, nil)
+		out, err := c.appendRequest(nil, &tg, new(Request), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

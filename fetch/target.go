@@ -117,8 +117,14 @@ func (t *target) appendPath(dst []byte) []byte {
 
 // appendRequest appends the whole request. Through a plain proxy the target is
 // in absolute form and proxyAuth, if any, is added.
-func (c *Client) appendRequest(dst []byte, t *target, header [][2]string, px *proxy) ([]byte, error) {
-	dst = append(dst, "GET "...)
+func (c *Client) appendRequest(dst []byte, t *target, req *Request, px *proxy) ([]byte, error) {
+	method, header := req.Method, req.Header
+	if method == "" {
+		method = "GET"
+	} else if !httpguts.ValidHeaderFieldName(method) || method == "CONNECT" {
+		return dst, fmt.Errorf("method %q cannot be sent", method)
+	}
+	dst = append(append(dst, method...), ' ')
 	forward := px != nil && px.forwards(t)
 	if forward {
 		dst = append(dst, "http://"...)
@@ -147,7 +153,11 @@ func (c *Client) appendRequest(dst []byte, t *target, header [][2]string, px *pr
 		dst = append(dst, px.basic...)
 		dst = append(dst, "\r\n"...)
 	}
-	return append(dst, "\r\n"...), nil
+	if len(req.Body) > 0 || method == "POST" || method == "PUT" || method == "PATCH" { // RFC 9110, section 8.6
+		dst = strconv.AppendInt(append(dst, "Content-Length: "...), int64(len(req.Body)), 10)
+		dst = append(dst, "\r\n"...)
+	}
+	return append(append(dst, "\r\n"...), req.Body...), nil
 }
 
 // appendHeaders appends the client's own headers, those replaced left out, and

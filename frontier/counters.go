@@ -22,7 +22,7 @@ type Facts struct {
 const StatusOther = 999
 
 // Reasons is how many reasons there are for not following a link.
-const Reasons = 14
+const Reasons = 15
 
 // The reasons why a link was not followed, from 1 on, as metrics and reports name
 // them.
@@ -32,11 +32,12 @@ const (
 	ReasonRule      = "rule"
 	ReasonExtension = "extension"
 	ReasonTooLong   = "too_long"  // the URL is longer than Settings.MaxURL
+	ReasonRequest   = "request"   // a redirect would repeat a body, or a method that is not safe, at another origin
 	ReasonDuplicate = "duplicate" // the page's content came before, under another URL
 )
 
 // ReasonNames are the reasons in the order of Facts.Refused; the first is none.
-var ReasonNames = [Reasons]string{"", ReasonScope, ReasonDepth, ReasonRule, ReasonExtension, "nofollow", "invalid", "scheme", "guard", "over", "foreign", "handler", ReasonDuplicate, ReasonTooLong}
+var ReasonNames = [Reasons]string{"", ReasonScope, ReasonDepth, ReasonRule, ReasonExtension, "nofollow", "invalid", "scheme", "guard", "over", "foreign", "handler", ReasonDuplicate, ReasonTooLong, ReasonRequest}
 
 // Counters are what a shard counted of the outcomes that it settled, each once.
 type Counters struct {

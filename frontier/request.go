@@ -173,16 +173,27 @@ func (r Request) WithoutSecrets() Request {
 	return p.request()
 }
 
-// AsGet is what a redirect makes of the request that turns to GET (RFC 9110, section
-// 15.4): without the body and what describes it. HEAD stays.
-func (r Request) AsGet() Request {
+// Redirected is the request that follows an answer with a status of 3xx (RFC 9110, section
+// 15.4). 307 and 308 keep it; after another status it is a GET without body, or stays a
+// HEAD. Headers go to no other origin. ok is false where 307 or 308 would repeat a body,
+// or a method that is not safe, at another origin.
+func (r Request) Redirected(status int, sameOrigin bool) (to Request, ok bool) {
 	p := r.parts()
-	p.Header = slices.DeleteFunc(p.Header, func(h [2]string) bool { return strings.HasPrefix(strings.ToLower(h[0]), "content-") })
-	if p.Method != "HEAD" {
+	keeps := status == 307 || status == 308
+	switch {
+	case keeps && sameOrigin:
+		return r, true
+	case keeps && (p.Body != "" || !r.IsSafe()):
+		return "", false
+	case !sameOrigin:
+		p.Header = nil
+	}
+	if !keeps && p.Method != "HEAD" {
 		p.Method = ""
 	}
+	p.Header = slices.DeleteFunc(p.Header, func(h [2]string) bool { return strings.HasPrefix(strings.ToLower(h[0]), "content-") })
 	p.Body, p.Encoding = "", ""
-	return p.request()
+	return p.request(), true
 }
 
 // Fingerprint is that of the request, whose URL has the fingerprint url: method and body

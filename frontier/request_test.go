@@ -117,17 +117,37 @@ func TestRequestFingerprint(t *testing.T) {
 	}
 }
 
-// TestRequestOfRedirect: what turns to GET has no body and nothing that describes one.
+// TestRequestOfRedirect: what turns to GET has no body and nothing that describes one, and
+// headers and bodies go to no other origin.
 func TestRequestOfRedirect(t *testing.T) {
 	header := [][2]string{{"content-type", "x/y"}, {"X", "1"}, {"Content-Language", "de"}}
-	for r, want := range map[Request]Request{
-		"":                               "",
-		must(t, "POST", header, "a"):     must(t, "GET", header[1:2], ""),
-		must(t, "PUT", nil, "a"):         "",
-		must(t, "HEAD", header[1:2], ""): must(t, "HEAD", header[1:2], ""),
+	put, get, head := must(t, "PUT", header, "a"), must(t, "GET", header[1:2], ""), must(t, "HEAD", header[1:2], "")
+	for _, c := range []struct {
+		r          Request
+		status     int
+		sameOrigin bool
+		to         Request
+		ok         bool
+	}{
+		{"", 307, false, "", true},
+		{put, 301, true, get, true},
+		{put, 302, true, get, true},
+		{put, 303, true, get, true},
+		{put, 302, false, "", true},
+		{put, 307, true, put, true},
+		{put, 308, true, put, true},
+		{put, 307, false, "", false},
+		{must(t, "POST", nil, ""), 308, false, "", false},
+		{must(t, "GET", nil, "a"), 307, false, "", false},
+		{must(t, "GET", nil, "a"), 303, false, "", true},
+		{get, 302, true, get, true},
+		{get, 307, false, "", true},
+		{head, 303, true, head, true},
+		{head, 302, false, must(t, "HEAD", nil, ""), true},
+		{head, 308, false, must(t, "HEAD", nil, ""), true},
 	} {
-		if got := r.AsGet(); got != want {
-			t.Errorf("%q turns to %q, want %q", string(r), string(got), string(want))
+		if to, ok := c.r.Redirected(c.status, c.sameOrigin); to != c.to || ok != c.ok {
+			t.Errorf("%q, %d, same origin %v: %q %v, want %q %v", string(c.r), c.status, c.sameOrigin, string(to), ok, string(c.to), c.ok)
 		}
 	}
 	for method, safe := range map[string]bool{"": true, "HEAD": true, "OPTIONS": true, "POST": false, "DELETE": false, "get": false} {

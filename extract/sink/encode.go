@@ -87,6 +87,8 @@ func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 	dst = append(dst, `{"v":`...)
 	dst = strconv.AppendInt(dst, int64(r.V), 10)
 	dst = appendText(dst, `,"url":`, r.URL)
+	dst = optText(dst, `,"method":`, r.Method)
+	dst = optText(dst, `,"request":`, r.Request)
 	dst = appendNumber(dst, `,"status":`, int64(r.Status))
 	dst = append(dst, `,"fetched_at":"`...)
 	dst = r.FetchedAt.UTC().AppendFormat(dst, time.RFC3339Nano)

@@ -17,6 +17,8 @@ import (
 type Record struct {
 	V           int             `json:"v"` // 1
 	URL         string          `json:"url"`
+	Method      string          `json:"method,omitempty"`  // but for GET
+	Request     string          `json:"request,omitempty"` // 16 hexadecimal digits that tell requests with this URL apart by method and body; "" = a GET without body
 	Status      int             `json:"status"`
 	FetchedAt   time.Time       `json:"fetched_at"`
 	Depth       uint32          `json:"depth"`
@@ -84,12 +86,13 @@ type Item struct {
 // Exchange is a request and its answer as they were on the wire, for outputs
 // that archive. Its memory belongs to the fetch.
 type Exchange struct {
-	Request  []byte // request line and header
-	Response []byte // status line, header and body, transfer and content codings as sent
-	Body     int    // where in Response the body begins; 0: no whole header came
-	Chunked  bool   // the body is in chunks, as its reader found, whatever the header says
-	Cut      string // why the body is not whole: length, time, disconnect or unspecified; "" when it is
-	Addr     string // IP address of the server, or of the proxy; "" when unknown
+	Request  []byte   // request line, header and body
+	Secrets  []string // names of headers of it that are secrets, beside those of IsSecret
+	Response []byte   // status line, header and body, transfer and content codings as sent
+	Body     int      // where in Response the body begins; 0: no whole header came
+	Chunked  bool     // the body is in chunks, as its reader found, whatever the header says
+	Cut      string   // why the body is not whole: length, time, disconnect or unspecified; "" when it is
+	Addr     string   // IP address of the server, or of the proxy; "" when unknown
 }
 
 // Sink keeps records. It is safe for concurrent use.

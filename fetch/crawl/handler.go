@@ -89,11 +89,20 @@ type Candidate struct {
 	Priority *uint8  // class, 0 (first) to 3; nil as the crawl's rules say
 	Depth    *uint32 // links from a seed; nil is one more than the page's
 	Seed     bool    // in scope wherever it leads; what is denied or too long stays refused
+
+	// How it is fetched: a plain GET where nothing is said. Method, headers and body have
+	// 4 KB together. Each method and body is a URL of its own to the crawl, so the same
+	// form goes out once; headers make no difference. A crash, a lost answer or a failure
+	// may repeat a request: it must be safe to repeat.
+	Method string      // default GET; CONNECT and TRACE are refused
+	Header [][2]string // beside those of the crawl; they replace those of the same name. Their values are secrets. Those that Seine sets itself are refused: Host, User-Agent, Accept-Encoding, and what frames a message
+	Body   []byte      // without a Content-Type it is sent as that of a form: url.Values.Encode makes one
 }
 
 // Add has a URL fetched, once in the whole crawl as any other: where it is known,
 // nothing happens. The crawl's rules bind it as they do links; what they refuse is
-// counted and no error. A Meta that is too large, and what is no URL, is one.
+// counted and no error. A Meta that is too large is one, and what is no URL or no request
+// that can be made.
 func (p *Page) Add(c Candidate) error { return p.work.Add(work.Addition(c)) }
 
 // RefuseLinks has those links of the page not followed that match says, all where

@@ -76,6 +76,9 @@ func (c *Crawler) logURL(v *site.Visit, item *frontier.Item, r *work.Result) {
 	}
 	o := &r.Outcome
 	attrs := []any{"url", r.Name, "outcome", outcomeNames[o.Kind], "status", r.Response.Status, "ms", r.Response.Took.Milliseconds()}
+	if item.Request != "" {
+		attrs = append(attrs, "method", item.Request.String())
+	}
 	if o.Cause != "" {
 		attrs = append(attrs, "cause", o.Cause)
 	}

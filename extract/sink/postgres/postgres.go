@@ -235,7 +235,7 @@ func (s *Sink) Write(r *sink.Record, done func(error)) {
 		w.clean[0] = withContent
 	}
 	w.clean = appendReadable(w.clean, w.line)
-	s.queue.Add([]byte(keyOf(r.URL)), w.clean, done)
+	s.queue.Add([]byte(keyOf(r)), w.clean, done)
 	if cap(w.line) <= keepScratch && cap(w.clean) <= keepScratch {
 		s.pool.Put(w)
 	}
@@ -247,10 +247,14 @@ const (
 	withContent    = '1'
 )
 
-// keyOf is a URL as the index can hold it: one that is longer is cut, with its
-// SHA-256 behind it. Only URLs that could not be asked for are so long.
-func keyOf(url string) string {
-	url = strings.ReplaceAll(strings.ToValidUTF8(url, "\ufffd"), "\x00", "\ufffd")
+// keyOf is the URL of a record, with what tells requests with that URL apart behind it, as
+// the index can hold it: one that is longer is cut, with its SHA-256 behind it. Only URLs
+// that could not be asked for are so long.
+func keyOf(r *sink.Record) string {
+	url := strings.ReplaceAll(strings.ToValidUTF8(r.URL, "\ufffd"), "\x00", "\ufffd")
+	if r.Request != "" {
+		url += "#request-" + r.Request
+	}
 	if len(url) <= maxURL {
 		return url
 	}

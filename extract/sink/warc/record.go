@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -82,7 +84,7 @@ func (w *writer) page(r *sink.Record) (seen *source) {
 		if answered {
 			w.field("WARC-Concurrent-To", main.append)
 		}
-		w.block = appendRedacted(w.block[:0], e.Request, w.cfg.Fields)
+		w.block = appendRedacted(w.block[:0], e.Request, e.Secrets, w.cfg.Fields)
 		w.end("application/http;msgtype=request")
 	}
 	w.header("metadata", newID(), date, r.URL)
@@ -132,7 +134,7 @@ func (w *writer) response(r *sink.Record, main id, date time.Time) (seen *source
 		w.text("WARC-Refers-To-Target-URI", known.url)
 		w.field("WARC-Refers-To-Date", func(dst []byte) []byte { return appendDate(dst, known.date) })
 	}
-	w.block = appendRedacted(w.block[:0], head, w.cfg.Fields)
+	w.block = appendRedacted(w.block[:0], head, nil, w.cfg.Fields)
 	if !again {
 		w.block = append(w.block, body...)
 	}
@@ -227,19 +229,24 @@ func appendPlain(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendRedacted appends an HTTP header block without the values of credentials,
-// folded lines included.
-func appendRedacted(dst, head []byte, fields sink.Fields) []byte {
+// appendRedacted appends an HTTP header block without the values of credentials and of
+// the headers that secrets names, folded lines included; what follows the block stays.
+func appendRedacted(dst, head []byte, secrets []string, fields sink.Fields) []byte {
 	if fields.Has(sink.KeepSecrets) {
 		return append(dst, head...)
 	}
-	secret := false
+	begun, secret := false, false
 	for len(head) > 0 {
 		line := head
 		if i := bytes.IndexByte(head, '\n'); i >= 0 {
 			line = head[:i+1]
 		}
 		head = head[len(line):]
+		blank := len(bytes.TrimRight(line, "\r\n")) == 0
+		if blank && begun {
+			return append(append(dst, line...), head...)
+		}
+		begun = begun || !blank
 		if line[0] == ' ' || line[0] == '\t' { // belongs to the line before
 			if !secret {
 				dst = append(dst, line...)
@@ -247,13 +254,17 @@ func appendRedacted(dst, head []byte, fields sink.Fields) []byte {
 			continue
 		}
 		name, _, isField := bytes.Cut(line, []byte(":"))
-		if secret = isField && sink.IsSecret(string(bytes.TrimSpace(name))); secret {
+		if secret = isField && isSecret(string(bytes.TrimSpace(name)), secrets); secret {
 			dst = append(append(dst, name...), ": \r\n"...)
 		} else {
 			dst = append(dst, line...)
 		}
 	}
 	return dst
+}
+
+func isSecret(name string, more []string) bool {
+	return sink.IsSecret(name) || slices.ContainsFunc(more, func(s string) bool { return strings.EqualFold(s, name) })
 }
 
 // payloads remembers where payloads were archived: the latest n, at least half

@@ -229,6 +229,33 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// Headers that a request calls secret are left out, unless they are asked for; its body
+// stays, whatever its lines look like.
+func TestSecretsOfRequest(t *testing.T) {
+	r := page("http://a.example/", "HTTP/1.1 200 OK\r\nX-Token: answered\r\n\r\n", "body")
+	r.Method, r.Request = "POST", "00000000000000ff"
+	r.Exchange.Secrets = []string{"X-Token"}
+	r.Exchange.Request = []byte("POST / HTTP/1.1\r\nHost: a.example\r\nx-token: geheim\r\n\r\nq=1\r\nCookie: of the body")
+	for _, fields := range []sink.Fields{0, sink.KeepSecrets} {
+		dir := t.TempDir()
+		s := open(t, Config{Dir: dir, Prefix: "crawl", Fields: fields})
+		put(t, s, r)
+		shut(t, s)
+		var all []byte
+		for _, b := range blocks(t, files(t, dir)...) {
+			all = append(all, b.body...)
+		}
+		for _, want := range []string{"POST / HTTP/1.1\r\nHost: a.example\r\nx-token: ", "\r\n\r\nq=1\r\nCookie: of the body", "X-Token: answered", `"method":"POST","request":"00000000000000ff"`} {
+			if !bytes.Contains(all, []byte(want)) {
+				t.Errorf("fields %b: no %q in %s", fields, want, all)
+			}
+		}
+		if found := bytes.Contains(all, []byte("geheim")); found != fields.Has(sink.KeepSecrets) {
+			t.Errorf("fields %b: the secret is there: %v", fields, found)
+		}
+	}
+}
+
 // Files keep to their size and age, begin with a warcinfo, are told when they are
 // finished, and are open until then.
 func TestRotation(t *testing.T) {

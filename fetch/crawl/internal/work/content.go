@@ -1,6 +1,7 @@
 package work
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"strings"
@@ -46,7 +47,11 @@ func (j *job) noteContent() {
 	}
 	skips := j.policy.Settings.DuplicatesRule() == frontier.DuplicatesSkip
 	j.res.Compare = true
-	j.res.Content = frontier.NewContent(j.contentDigest(skips), j.permit.URL.Key())
+	key := j.permit.URL.Key()
+	if !j.item.Request.IsGet() {
+		key = j.fingerprint().Append(bytes.Clone(key))
+	}
+	j.res.Content = frontier.NewContent(j.contentDigest(skips), key)
 	j.res.Skip = skips && !j.item.Seed
 }
 

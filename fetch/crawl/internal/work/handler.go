@@ -136,8 +136,7 @@ func (p *Page) Tree() (*dom.Node, error) {
 
 // Emit adds an item whose key is made of the page's URL and the number of the item.
 func (p *Page) Emit(value any) error {
-	_, fp := p.Sites.Fingerprint(p.permit.URL)
-	return p.EmitAs(fmt.Sprintf("%x-%d", fp.Append(nil), len(p.items)), value)
+	return p.EmitAs(fmt.Sprintf("%x-%d", p.fingerprint().Append(nil), len(p.items)), value)
 }
 
 // EmitAs adds an item under a key.
@@ -158,6 +157,9 @@ type Addition struct {
 	Priority *uint8
 	Depth    *uint32
 	Seed     bool
+	Method   string
+	Header   [][2]string
+	Body     []byte
 }
 
 // Add makes a candidate of a URL. What the crawl's rules refuse is counted and no error.
@@ -166,8 +168,12 @@ func (p *Page) Add(a Addition) error {
 	if err := p.Parser.Resolve(u, p.permit.URL, []byte(a.URL), nil); err != nil {
 		return fmt.Errorf("crawl: %s adds %q: %w", p.rec.URL, Redacted(a.URL), err)
 	}
+	request, err := frontier.NewRequest(a.Method, a.Header, a.Body)
+	if err != nil {
+		return fmt.Errorf("crawl: %s adds %s: %w", p.rec.URL, u, err)
+	}
 	site, fp := p.Sites.Fingerprint(u)
-	c := frontier.Candidate{URL: string(u.Fetch()), Site: site.Name, Fingerprint: fp, Depth: p.item.Depth + 1, Seed: a.Seed, Priority: p.policy.Class(u)}
+	c := frontier.Candidate{URL: string(u.Fetch()), Site: site.Name, Fingerprint: request.Fingerprint(fp), Request: request, Depth: p.item.Depth + 1, Seed: a.Seed, Priority: p.policy.Class(u)}
 	if a.Priority != nil {
 		c.Priority = min(3, *a.Priority)
 	}

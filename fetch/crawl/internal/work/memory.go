@@ -29,7 +29,7 @@ func (j *job) addLink(ln *extract.Found, class uint8) {
 func (j *job) addCandidate(c frontier.Candidate, within time.Duration) {
 	l := CandidateOf(c)
 	l.Rest.Within = within
-	j.keepCandidate(l, restOverhead+len(c.Meta))
+	j.keepCandidate(l, restOverhead+len(c.Meta)+len(c.Request))
 }
 
 // keepCandidate keeps a candidate, which holds more bytes beside its own.

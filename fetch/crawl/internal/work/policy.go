@@ -44,6 +44,7 @@ const (
 	RefusedHandler
 	RefusedDuplicate
 	RefusedTooLong
+	RefusedRequest
 	Refusals
 )
 

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"seine/extract/fields"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/frontier"
+	"seine/frontier/canon"
 )
 
 // fillRecord fills the record of the URL.
@@ -22,6 +24,12 @@ func (j *job) fillRecord() {
 	j.res.Record = r
 	r.V = sink.Version
 	r.URL = j.res.Name
+	if q := j.item.Request; !q.IsGet() {
+		r.Request = fmt.Sprintf("%016x", q.Fingerprint(canon.Fingerprint{}).Key)
+		if method := q.String(); method != "GET" {
+			r.Method = method
+		}
+	}
 	r.FetchedAt = at.UTC()
 	r.Depth = j.item.Depth
 	r.Site = j.permit.Site
@@ -50,6 +58,13 @@ func (j *job) fillRecord() {
 // recordExchange shows what was on the wire, in the memory of the Scratch.
 func (j *job) recordExchange() {
 	j.exchange = ExchangeOf(&j.wire, &j.resp, j.err)
+	if _, header, _ := j.item.Request.Parts(); header != nil {
+		for _, h := range header {
+			if !strings.EqualFold(h[0], "Content-Type") {
+				j.exchange.Secrets = append(j.exchange.Secrets, h[0])
+			}
+		}
+	}
 	j.rec.Exchange = &j.exchange
 }
 

@@ -18,11 +18,12 @@ const (
 )
 
 // planRecrawl has the URL at hand fetched again when a rule of the crawl says so: what
-// was fetched well, and what was before and failed now for a cause that may pass.
+// was fetched well, and what was before and failed now for a cause that may pass. A
+// request that may change something on its server is not made again by itself.
 func (j *job) planRecrawl() {
 	o := &j.res.Outcome
 	failed := o.Kind == frontier.Dead
-	if !j.asked || j.policy.recrawl == nil && !j.isRecrawl() {
+	if !j.asked || !j.item.Request.IsSafe() || j.policy.recrawl == nil && !j.isRecrawl() {
 		return
 	}
 	if failed && (!j.isRecrawl() || !j.mayPass()) {
@@ -105,7 +106,7 @@ func (j *job) mayPass() bool {
 // placeKey is what the URL at hand is known by among those of its site that are
 // fetched again.
 func (j *job) placeKey() uint64 {
-	_, fp := j.Sites.Fingerprint(j.permit.URL)
+	fp := j.fingerprint()
 	if !j.item.Sitemap {
 		return fp.Key
 	}

@@ -24,8 +24,16 @@ func (j *job) followRedirect() {
 		return
 	}
 	j.rec.Location = string(j.Target.AppendRedacted(nil))
+	request, ok := j.item.Request.Redirected(status, bytes.Equal(j.Target.Origin(), j.permit.URL.Origin()))
+	if !ok {
+		j.refuseTarget(RefusedRequest)
+		return
+	}
+	from := j.fingerprint()
+	site, fp := j.Sites.Fingerprint(&j.Target)
+	fp = request.Fingerprint(fp)
 	again := ""
-	if bytes.Equal(j.Target.Key(), j.permit.URL.Key()) {
+	if fp == from {
 		if bytes.Equal(j.Target.Fetch(), j.permit.URL.Fetch()) {
 			if j.bouncesAsIs() {
 				j.endLoop("redirects to itself" + j.wantsCookies())
@@ -40,9 +48,7 @@ func (j *job) followRedirect() {
 		j.endLoop("too many redirects in a row")
 		return
 	}
-	_, from := j.Sites.Fingerprint(j.permit.URL)
 	j.res.From = from
-	site, fp := j.Sites.Fingerprint(&j.Target)
 	if j.isLoop(site.Name, fp) {
 		j.endLoop("redirects back to where it came from" + j.wantsCookies())
 		return
@@ -71,6 +77,7 @@ func (j *job) followRedirect() {
 		Refetch:     again,
 		Referrer:    j.item.Referrer,
 		From:        j.res.Name,
+		Request:     request,
 	}
 	if j.item.Sitemap {
 		s := SitemapCandidate(&j.Target, site.Name, fp, j.src.host)

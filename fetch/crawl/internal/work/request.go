@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"seine/frontier/canon"
 )
 
 // maxSitemap is the size of the largest sitemap that is read whole, decoded
@@ -14,6 +16,11 @@ const maxSitemap = 50 << 20
 // prepareRequest adds to the request of the permit what the URL at hand wants.
 func (j *job) prepareRequest() {
 	j.req = j.permit.Request
+	if r := j.item.Request; r != "" {
+		var header [][2]string
+		j.req.Method, header, j.req.Body = r.Parts()
+		j.req.Header = withHeaders(j.req.Header, header)
+	}
 	j.addCookies()
 	j.addConditions()
 	if j.item.Sitemap {
@@ -52,14 +59,31 @@ func (j *job) addConditions() {
 	if !j.isRecrawl() {
 		return
 	}
-	header := slices.Clone(j.req.Header)
+	var header [][2]string
 	if last.ETag != "" {
 		header = append(header, [2]string{"If-None-Match", last.ETag})
 	}
 	if last.Modified > 0 {
 		header = append(header, [2]string{"If-Modified-Since", time.Unix(last.Modified, 0).UTC().Format(http.TimeFormat)})
 	}
-	j.req.Header = header
+	j.req.Header = withHeaders(j.req.Header, header)
+}
+
+// withHeaders are all of more, and those of header that it does not name.
+func withHeaders(header, more [][2]string) [][2]string {
+	all := make([][2]string, 0, len(header)+len(more))
+	for _, h := range header {
+		if !slices.ContainsFunc(more, func(m [2]string) bool { return strings.EqualFold(m[0], h[0]) }) {
+			all = append(all, h)
+		}
+	}
+	return append(all, more...)
+}
+
+// fingerprint is that of the request at hand.
+func (j *job) fingerprint() canon.Fingerprint {
+	_, url := j.Sites.Fingerprint(j.permit.URL)
+	return j.item.Request.Fingerprint(url)
 }
 
 // isRecrawl reports whether the URL at hand was fetched before by a rule of recrawl.
