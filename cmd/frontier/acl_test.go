@@ -183,6 +183,7 @@ func (d *desk) forbidden(verb, user string) {
 // Every script of a shard is one that seed or fetch have a right to, or one of those
 // that only verbs for people run. A new one stands here or in a file.
 func TestRolesKnowEveryScript(t *testing.T) {
+	t.Parallel()
 	people := []string{"check", "deadletters", "entries", "evict", "leases", "listentries", "look", "mend", "remember", "site"}
 	given := map[string]bool{}
 	for _, role := range roles {

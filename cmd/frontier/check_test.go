@@ -14,6 +14,7 @@ import (
 )
 
 func TestCheckAndRepair(t *testing.T) {
+	t.Parallel()
 	server := shardtest.One(t)
 	d := sit(t, server)
 	d.ok("seed --shards 2 --seed http://a.example/ --seed http://b.example/")
@@ -68,6 +69,7 @@ func kept(t *testing.T) string {
 }
 
 func TestCheckState(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, addr: "127.0.0.1:1"} // Redis is not asked
 	dir := kept(t)
 	d.refused(3, "check --state "+t.TempDir(), "no such crawl in this directory")

@@ -16,6 +16,7 @@ import (
 // TestDoctorOfThisMachine: what doctor says of open files, ports and memory is what the
 // process has, and too few are told, with what to do.
 func TestDoctorOfThisMachine(t *testing.T) {
+	t.Parallel()
 	tool := filepath.Join(t.TempDir(), "frontier")
 	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%s", out)
@@ -46,6 +47,7 @@ func TestDoctorOfThisMachine(t *testing.T) {
 		{"little memory", "GOMAXPROCS=1 GOMEMLIMIT=128MiB " + own, "memory", shard.Warn, "0.12 GiB, 1 processor"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			args := []string{"sh", "-c", c.shell, tool, "doctor", "--redis", "127.0.0.1:1", "--json"}
 			if c.name == "few ports" { // in a network of their own
 				args = append([]string{"unshare", "--net", "--map-root-user"}, args...)

@@ -13,6 +13,7 @@ import (
 
 // doctor tells one line a finding and ends with 1 where something must be mended.
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/gone" {
 			w.WriteHeader(http.StatusGone)

@@ -172,6 +172,7 @@ func checkExport(t *testing.T, name string, dead, waiting int) map[string]string
 // TestExportGoesToOtherShards: what a crawl in Redis has left, waiting, lent and
 // dead, and its settings, make another of other shards, which exports the same.
 func TestExportGoesToOtherShards(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.One(t))
 	dir := t.TempDir()
 	d.in = exportSeeds()
@@ -226,6 +227,7 @@ func TestExportGoesToOtherShards(t *testing.T) {
 // TestExportOfState: a directory's crawl, which a process has open, goes into Redis.
 // Secrets of its settings stay out, or come when asked for.
 func TestExportOfState(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.One(t))
 	dir := t.TempDir()
 	state, file, config := filepath.Join(dir, "state"), filepath.Join(dir, "x.zst"), filepath.Join(dir, "x.yaml")

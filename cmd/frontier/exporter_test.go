@@ -76,6 +76,7 @@ func page(t *testing.T, url string) (code int, text string) {
 // The exporter shows a crawl with no fetcher alive, the server of each shard, and
 // that a master is silent, while it is.
 func TestExporter(t *testing.T) {
+	t.Parallel()
 	s := shardtest.Start(t, shardtest.Config{Masters: 3})
 	d := sit(t, s)
 	d.ok("create --crawl mine --shards 3 --plan-urls 10k")

@@ -13,6 +13,7 @@ import (
 // TestForget: credentials of seeds are exported when asked for, come back from the
 // file, and are removed by one verb; of a crawl in Redis and of one in a directory.
 func TestForget(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.One(t))
 	dir := t.TempDir()
 	file, n := "", 0

@@ -16,6 +16,7 @@ const samplePage = `<html lang=en><head><title>A &amp; B</title><base href="/dir
 <a href="x">1</a><a href="x">again</a><a rel=nofollow href="y">2</a><a href="mailto:q">3</a><img src="i.png"></html>`
 
 func TestInspectLinks(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, in: samplePage}
 	code, out, errs := d.run("inspect", "links", "--base", "http://a.example/p/q", "--content-type", "text/html", "--header", "Link: </next>; rel=next")
 	if code != 0 {
@@ -53,6 +54,7 @@ func TestInspectLinks(t *testing.T) {
 }
 
 func TestInspectCharsetAndPage(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, in: samplePage}
 	if out := d.ok("inspect charset --content-type text/html"); out != "windows-1251\tmeta\n" {
 		t.Errorf("%q", out)
@@ -79,6 +81,7 @@ func TestInspectCharsetAndPage(t *testing.T) {
 }
 
 func TestInspectFields(t *testing.T) {
+	t.Parallel()
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(text string) {
 		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
@@ -119,6 +122,7 @@ func TestInspectFields(t *testing.T) {
 }
 
 func TestInspectSitemap(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, in: `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://a.example/1</loc><lastmod>2024-01-02</lastmod><priority>0.5</priority></url><url><loc>http://a.example/2</loc></url></urlset>`}
 	out := d.ok("inspect sitemap --url http://a.example/sitemap.xml")
 	want := `{"kind":"loc","url":"http://a.example/1","raw":"http://a.example/1","lastmod":"2024-01-02","priority":0.5}` + "\n" +
@@ -129,6 +133,7 @@ func TestInspectSitemap(t *testing.T) {
 }
 
 func TestInspectSitemapThatIsNone(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, in: samplePage}
 	code, out, errs := d.run("inspect", "sitemap", "--url", "http://a.example/")
 	if code != 0 || out != "" || !strings.Contains(errs, "no locations") {
@@ -138,6 +143,7 @@ func TestInspectSitemapThatIsNone(t *testing.T) {
 
 // TestInspectRobotsDelay: a delay beyond the cap is shown with what is honoured.
 func TestInspectRobotsDelay(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "robots.txt")
 	if err := os.WriteFile(file, []byte("User-agent: *\nCrawl-delay: 900\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -159,6 +165,7 @@ func TestInspectRobotsDelay(t *testing.T) {
 }
 
 func TestInspectRobots(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "robots.txt")
 	text := "User-agent: *\nDisallow: /private\n\nUser-agent: seine\nDisallow: /no\nCrawl-delay: 3\nSitemap: http://a.example/s.xml\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -42,6 +42,7 @@ func loseShard(t *testing.T, root bool) (d *desk, f *redis.Frontier, ill *shardt
 // others go on, and a dump with an export made before brings it back. Who waits for the
 // shard goes on then.
 func TestShardThatLostItsKeys(t *testing.T) {
+	t.Parallel()
 	d, f, ill, name := loseShard(t, false)
 	here, there := siteIn(f, 2), siteIn(f, 0)
 	d.ok(fmt.Sprintf("seed --seed http://%s/a --seed http://%s/b --seed http://%s/ --crawl %s", here, here, there, name), "admitted 3")
@@ -107,6 +108,7 @@ func TestShardThatLostItsKeys(t *testing.T) {
 
 // Without a dump a repair makes empty filters, and an export or the seeds fill them.
 func TestLostShardWithoutADump(t *testing.T) {
+	t.Parallel()
 	d, f, ill, name := loseShard(t, false)
 	here := siteIn(f, 2)
 	d.ok(fmt.Sprintf("seed --seed http://%s/a --crawl %s", here, name), "admitted 1")
@@ -120,6 +122,7 @@ func TestLostShardWithoutADump(t *testing.T) {
 // The root went with a master: verbs say so, fetchers wait, and create makes it again with
 // the shards that are there.
 func TestRootThatIsLost(t *testing.T) {
+	t.Parallel()
 	d, f, ill, name := loseShard(t, true)
 	there := siteIn(f, 0)
 	d.ok(fmt.Sprintf("seed --seed http://%s/a --crawl %s", there, name), "admitted 1")

@@ -18,7 +18,13 @@ import (
 	"seine/shard/shardtest"
 )
 
+func TestMain(m *testing.M) {
+	shardtest.SideBySide(6)
+	os.Exit(m.Run())
+}
+
 func TestLifeOfACrawl(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.One(t))
 	d.refused(3, "stats", "no such crawl")
 	d.refused(2, "create", "--shards")
@@ -105,6 +111,7 @@ func TestLifeOfACrawl(t *testing.T) {
 // TestSeedMakesTheCrawl: the first seeds need no plan. Beside other crawls a name may be
 // misspelt, so that is asked for.
 func TestSeedMakesTheCrawl(t *testing.T) {
+	t.Parallel()
 	for masters, shards := range map[int]int{0: 6, 4: 8} {
 		d := sit(t, shardtest.Start(t, shardtest.Config{Masters: masters}))
 		urls := filepath.Join(t.TempDir(), "urls.txt")
@@ -126,6 +133,7 @@ func TestSeedMakesTheCrawl(t *testing.T) {
 }
 
 func TestSeedFile(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.One(t))
 	d.in = "# comment\nhttp://a.example/\nnot a url\n\nhttp://b.example/\nftp://c.example/\n"
 	code, out, errs := d.run("seed", "--shards", "1", "--file", "-", "--json", "--log-format", "json")
@@ -154,6 +162,7 @@ func TestSeedFile(t *testing.T) {
 }
 
 func TestPauseAndBlock(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.One(t))
 	d.ok("seed --shards 2 --seed http://www.a.example/ --seed http://b.example/")
 	for _, verb := range []string{"pause", "resume"} {
@@ -212,6 +221,7 @@ func TestPauseAndBlock(t *testing.T) {
 }
 
 func TestDeadLetters(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.One(t))
 	d.ok("seed --shards 2 --delay 0s --seed http://a.example/1 --seed http://a.example/2 --seed http://b.example/ --seed http://usr:sesame@c.example/")
 	f := d.open("seine")
@@ -262,6 +272,7 @@ func TestDeadLetters(t *testing.T) {
 
 // The causes of death in extract/sink/README.md are those that can be asked for.
 func TestCausesAreThoseOfTheReadme(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "extract", "sink", "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -316,6 +327,7 @@ func bury(t *testing.T, f *redis.Frontier, causes map[string]string) {
 }
 
 func TestMembersAreShownAndProtect(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.One(t))
 	d.ok("create --shards 1")
 	f := d.open("seine")
@@ -334,6 +346,7 @@ func TestMembersAreShownAndProtect(t *testing.T) {
 }
 
 func TestBloomVerbs(t *testing.T) {
+	t.Parallel()
 	server := shardtest.One(t)
 	d := sit(t, server)
 	d.ok("seed --shards 2 --seed http://a.example/ --seed http://b.example/")
@@ -371,6 +384,7 @@ func TestBloomVerbs(t *testing.T) {
 
 // Filters of one shard or all go to another cluster, whole or not at all.
 func TestBloomIntoAnotherCluster(t *testing.T) {
+	t.Parallel()
 	from, to := sit(t, shardtest.One(t)), sit(t, shardtest.Masters(t, 2))
 	var seeds []string
 	for i := range 100 {
@@ -429,6 +443,7 @@ func TestBloomIntoAnotherCluster(t *testing.T) {
 
 // What fetchers found out about the filters is shown to people and to programs.
 func TestBloomInfo(t *testing.T) {
+	t.Parallel()
 	server := shardtest.One(t)
 	d := sit(t, server)
 	d.ok("create --shards 1 --error-rate 0.001 --plan-urls 1000")
@@ -453,6 +468,7 @@ func TestBloomInfo(t *testing.T) {
 }
 
 func TestOnACluster(t *testing.T) {
+	t.Parallel()
 	s := shardtest.Masters(t, 3)
 	d := sit(t, s)
 	var seeds []string
@@ -486,6 +502,7 @@ func TestOnACluster(t *testing.T) {
 }
 
 func TestInspectCanon(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, in: "http://EXAMPLE.com/%7ea/../b#f\n../x\thttp://a.example/p/q/\nmailto:x\n"}
 	out := d.ok("inspect canon")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -495,6 +512,7 @@ func TestInspectCanon(t *testing.T) {
 }
 
 func TestInspectCanonJSON(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, in: "http://a.example/?a=1&b\nmailto:x\n"}
 	want := `{"url":"http://a.example/?a=1&b","key":"http://a.example/?a=1&b"}` + "\n" + `{"error":"canon: not crawlable: scheme is not http or https"}` + "\n"
 	if out := d.ok("inspect canon --json"); out != want {
@@ -503,6 +521,7 @@ func TestInspectCanonJSON(t *testing.T) {
 }
 
 func TestServersThatAreNotFit(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.Start(t, shardtest.Config{NoBloom: true}))
 	d.refused(3, "create --shards 1", "RedisBloom")
 	d.addr = "127.0.0.1:1"
@@ -511,6 +530,7 @@ func TestServersThatAreNotFit(t *testing.T) {
 
 // What is missing on the command line is named, and where it is explained.
 func TestMissingWords(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, addr: "127.0.0.1:1"}
 	for command, want := range map[string]string{
 		"export": "argument <file.zst> is missing; --help", "why": "argument <url> is missing; --help",

@@ -10,6 +10,7 @@ import (
 
 // The tables of cmd/README.md are those of --help, and every flag has an example.
 func TestManual(t *testing.T) {
+	t.Parallel()
 	tables, err := boot.Manual("frontier", new(cli))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 // of with that master's address and how to give one, and nothing is shown as if it were
 // all.
 func TestOneMasterWantsAPassword(t *testing.T) {
+	t.Parallel()
 	s := shardtest.Start(t, shardtest.Config{Masters: 6})
 	d := sit(t, s)
 	d.ok("create --shards 6 --plan-urls 1k")

@@ -14,6 +14,7 @@ import (
 // After scripts/rename-module another module uses the packages: the examples of
 // package crawl run there.
 func TestRenameModule(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 // TestReportAndSites: both verbs say what was settled, on Redis and in a directory
 // that another process has open.
 func TestReportAndSites(t *testing.T) {
+	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
 		d := sit(t, shardtest.One(t))
 		d.ok("create --shards 2 --plan-urls 10k")

@@ -14,6 +14,7 @@ import (
 // A port that is taken by a program that does not listen yet is only seen when
 // the node ends: scripts/cluster says so, and ends the nodes it started.
 func TestClusterScriptOnATakenPort(t *testing.T) {
+	t.Parallel()
 	taken := bound(t)
 	dir := t.TempDir()
 	cmd := exec.Command(filepath.Join("..", "..", "scripts", "cluster"), "up", "--dir", dir, "--masters", "3", "--port", fmt.Sprint(taken-2))

@@ -11,6 +11,7 @@ import (
 // A rule of --recrawl does not reach pages that were fetched before it: set says how many
 // there are, and seed --refetch queues them. A crawl without any is not warned of.
 func TestSetRecrawlSaysWhatItDoesNotReach(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.One(t))
 	const warning = "pages that were fetched before a rule matched them are not fetched again by it; queue them with frontier seed --refetch"
 	set := func(crawl string) string {

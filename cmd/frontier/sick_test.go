@@ -15,6 +15,7 @@ import (
 // Beside a master that does not answer the verbs show and change what can be, and
 // say what is missing; that shard follows when it answers.
 func TestVerbsBesideASilentMaster(t *testing.T) {
+	t.Parallel()
 	s := shardtest.Masters(t, 3)
 	d := sit(t, s)
 	ill := s.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(2)))
@@ -34,15 +35,20 @@ func TestVerbsBesideASilentMaster(t *testing.T) {
 	}
 	d.ok("shards --crawl "+name, "2 "+fmt.Sprint(shard.Slot(shard.NewMap(3).Tag(2)))+" "+ill.Addr+" - - - - - - - silent", "paused")
 	away := t.TempDir()
-	for verb, want := range map[string]string{
-		"dead list": "timeout http://a.example/", "dead count": "timeout 1", "dead retry": "retried 0", "dead drop --yes": "dropped 0",
-		"block --list": "shard 0 paused", "bloom info": "0 0 0", "check": "0 0 0 0 0 0 0 0 0 0 0", "export " + away + "/x.zst": "queued 0", "report": "MISSING shard 2: ",
-	} {
-		code, out, errs := d.run(append(strings.Fields(verb), "--crawl", name)...)
-		if out = strings.Join(strings.Fields(out), " "); code != 3 || !strings.Contains(out, want) && verb != "dead list" && verb != "dead count" || !strings.Contains(errs, "cannot be read are left out") {
-			t.Errorf("%s: code %d, %s\n%s; want %q", verb, code, out, errs, want)
+	t.Run("verbs", func(t *testing.T) { // each waits for the master, so all at once
+		for verb, want := range map[string]string{
+			"dead list": "timeout http://a.example/", "dead count": "timeout 1", "dead retry": "retried 0", "dead drop --yes": "dropped 0",
+			"block --list": "shard 0 paused", "bloom info": "0 0 0", "check": "0 0 0 0 0 0 0 0 0 0 0", "export " + away + "/x.zst": "queued 0", "report": "MISSING shard 2: ",
+		} {
+			t.Run(verb, func(t *testing.T) {
+				t.Parallel()
+				code, out, errs := d.run(append(strings.Fields(verb), "--crawl", name)...)
+				if out = strings.Join(strings.Fields(out), " "); code != 3 || !strings.Contains(out, want) && verb != "dead list" && verb != "dead count" || !strings.Contains(errs, "cannot be read are left out") {
+					t.Errorf("code %d, %s\n%s; want %q", code, out, errs, want)
+				}
+			})
 		}
-	}
+	})
 	ill.Cont(t)
 	reply, err := f.Tick(t.Context(), 2, frontier.TickRequest{Want: 1})
 	if err != nil {
@@ -67,6 +73,7 @@ func TestVerbsBesideASilentMaster(t *testing.T) {
 // A shard whose master takes no writes is not ready, and stats says
 // why; the others are shown beside it.
 func TestStatsOfRefusingMasters(t *testing.T) {
+	t.Parallel()
 	s := shardtest.Masters(t, 3)
 	d := sit(t, s)
 	ill := s.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(2)))

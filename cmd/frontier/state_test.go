@@ -15,6 +15,7 @@ import (
 // TestVerbsOnState: each verb works on a directory as on Redis, whether a process
 // has it open or not, and in a path that is too long for a socket.
 func TestVerbsOnState(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		live bool
@@ -124,6 +125,7 @@ func giveUp(t *testing.T, f *memory.Frontier, url string) {
 // TestDroppedAreCounted: stats says how many dead letters were dropped, in Redis as
 // in a directory, which tells so when it is opened again.
 func TestDroppedAreCounted(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
 	d := &desk{t: t, addr: "127.0.0.1:1"}
 	d.ok("seed --state " + dir + " --seed http://a.example/ --seed http://b.example/")
@@ -138,6 +140,7 @@ func TestDroppedAreCounted(t *testing.T) {
 
 // TestNewDirectoryIsTold: a name of a directory that was mistyped shows.
 func TestNewDirectoryIsTold(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, addr: "127.0.0.1:1"}
 	dir := filepath.Join(t.TempDir(), "state")
 	for _, begins := range []bool{true, false} {

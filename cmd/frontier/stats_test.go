@@ -12,6 +12,7 @@ import (
 // TestStatsOfFleet: stats counts fetchers by what limits them and programs by version,
 // most first.
 func TestStatsOfFleet(t *testing.T) {
+	t.Parallel()
 	d := &desk{t: t, addr: "127.0.0.1:1"}
 	dir := filepath.Join(t.TempDir(), "state")
 	d.ok("seed --state " + dir + " --seed http://a.example/")
@@ -34,6 +35,7 @@ func TestStatsOfFleet(t *testing.T) {
 
 // TestUpOfAVanishedFetcherEnds: it was up until it was last seen.
 func TestUpOfAVanishedFetcherEnds(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	m := frontier.Member{Kind: frontier.KindFetcher, Version: "v1", Started: now.Add(-time.Hour), Seen: now.Add(-10 * time.Minute)}
 	var out strings.Builder

@@ -10,6 +10,7 @@ import (
 // Valkey with its own bloom module holds a crawl; it has no dumps, and the verbs say
 // what it lacks and leave nothing behind.
 func TestValkeyBloom(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.Start(t, shardtest.Config{ValkeyBloom: true, AOF: "everysec"}))
 	d.ok("create --shards 2 --plan-urls 1000")
 	d.ok("seed --seed http://a.example/ --seed http://b.example/", "admitted 2")

@@ -16,6 +16,7 @@ import (
 // TestWatch: stats shows again until a signal, which is no error, or until it cannot;
 // a terminal is cleared, and nothing else is.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	tool := filepath.Join(t.TempDir(), "frontier")
 	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%s", out)

@@ -10,6 +10,7 @@ import (
 // TestWebOfState: the page shows a crawl in a directory, at rest and through the
 // socket of the process that has it open, and changes it there.
 func TestWebOfState(t *testing.T) {
+	t.Parallel()
 	for _, live := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "state")
 		d := &desk{t: t, addr: "127.0.0.1:1"} // Redis is not asked

@@ -37,6 +37,7 @@ func sitBy(t *testing.T) (d *desk, f *memory.Frontier, dir string) {
 // TestWhy: each state of a URL is found and said, on Redis and in a directory that
 // another process has open.
 func TestWhy(t *testing.T) {
+	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
 		d := sit(t, shardtest.One(t))
 		d.ok("create --shards 2 --plan-urls 10k")

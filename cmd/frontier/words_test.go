@@ -17,6 +17,7 @@ import (
 
 // What a person gets wrong about TLS and passwords is said with the flags that help.
 func TestLoginInWords(t *testing.T) {
+	t.Parallel()
 	s := shardtest.One(t)
 	d := sit(t, s)
 	for _, c := range []struct{ args, want string }{
@@ -42,6 +43,7 @@ func TestLoginInWords(t *testing.T) {
 
 // A right that is missing in six shards is one message.
 func TestOneMessageForSixShards(t *testing.T) {
+	t.Parallel()
 	s := shardtest.One(t)
 	d := sit(t, s)
 	d.ok("create --shards 6 --plan-urls 10k")
@@ -62,6 +64,7 @@ func TestOneMessageForSixShards(t *testing.T) {
 // A shard of a full master is full, that of a read-only one takes no writes, and neither
 // is called ready; report without rights has no zeros.
 func TestShardsOfFullAndReadOnlyMasters(t *testing.T) {
+	t.Parallel()
 	s := shardtest.Masters(t, 3)
 	d := sit(t, s)
 	d.ok("create --shards 3 --plan-urls 10k")
@@ -79,6 +82,7 @@ func TestShardsOfFullAndReadOnlyMasters(t *testing.T) {
 }
 
 func TestReportWithoutRights(t *testing.T) {
+	t.Parallel()
 	s := shardtest.One(t)
 	d := sit(t, s)
 	d.ok("create --shards 2 --plan-urls 10k")
@@ -96,6 +100,7 @@ func TestReportWithoutRights(t *testing.T) {
 
 // sites says when a site is due; plan --from counts sites that are finished.
 func TestSitesAreDueAndCounted(t *testing.T) {
+	t.Parallel()
 	d := sit(t, shardtest.One(t))
 	d.ok("create --shards 1 --plan-urls 10k --delay 30m")
 	d.ok("seed --seed http://a.example/ --seed http://b.example/ --seed http://b.example/2 --seed http://c.example/", "admitted 4")
