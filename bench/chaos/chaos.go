@@ -8,7 +8,7 @@
 // back from lost leases, no request may have come sooner than the delay of its
 // site, and `frontier check` must find each shard in order.
 //
-// By default the scenarios are short, for every run of the tests. With
+// By default the scenarios are short, for make check. With
 // SEINE_CHAOS=long they break more, more often and on a larger cluster, and the
 // soak runs too. What is random follows from a seed, which is printed with the
 // counts of each scenario; SEINE_CHAOS_SEED sets it. SEINE_CHAOS_RESULTS names a

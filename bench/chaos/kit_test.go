@@ -38,6 +38,9 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
+	if testing.Short() {
+		return m.Run()
+	}
 	if err := beginResults(); err != nil {
 		panic(err)
 	}
@@ -118,6 +121,9 @@ func seedOf(t *testing.T) uint64 {
 // scenarios run side by side; the long form compares rates and runs one at a time.
 func build(t *testing.T, s setup) *world {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED, takes long: make check runs it")
+	}
 	if !long() {
 		t.Parallel()
 	}

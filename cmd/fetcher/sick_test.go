@@ -211,6 +211,9 @@ func TestWaitsForRedis(t *testing.T) {
 // before, for as long as that lasts, though all pages link to the silent one, and
 // much more than may be open.
 func TestSilentMasterSlowsNobody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED, takes long: make check runs it")
+	}
 	const sites, window = 50, 2 * time.Second
 	t.Setenv("GOMEMLIMIT", "96MiB") // so 16 MB may be open
 	w := newWard(t, 6, func(s *frontier.Settings) { s.Delay, s.Robots, s.Scope = 200*time.Millisecond, "ignore", "any" })

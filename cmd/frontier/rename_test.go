@@ -14,6 +14,9 @@ import (
 // After scripts/rename-module another module uses the packages: the examples of
 // package crawl run there.
 func TestRenameModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED, takes long: make check runs it")
+	}
 	t.Parallel()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {

@@ -1,10 +1,12 @@
 package manual
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,6 +119,35 @@ func TestWay(t *testing.T) {
 	}
 	if len(seen) < 15 {
 		t.Errorf("%d files", len(seen))
+	}
+}
+
+// README lists the packages with tests that only make check runs: those that look at
+// testing.Short.
+func TestLongTests(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	_, section, _ := strings.Cut(texts(t)["README.md"], "\n| only in `make check` |")
+	section, _, _ = strings.Cut(section, "\n\n")
+	listed := make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z/]+)`").FindAllStringSubmatch(section, -1) {
+		listed[m[1]] = true
+	}
+	found := make(map[string]bool)
+	err := filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "text_test.go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if dir, _ := filepath.Rel(root, filepath.Dir(path)); strings.Contains(string(text), "testing.Short()") {
+			found[dir] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(found, listed) {
+		t.Errorf("README lists %v, such tests have %v", slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(found)))
 	}
 }
 

@@ -8,12 +8,18 @@
 // Wait returns when write(2) has the batch: a process that is killed loses
 // nothing that was waited for. fsync(2) follows every Config.Sync, so a power cut
 // takes back at most what was done since, and always the last batches. Pebble has
-// no such mode (it syncs a commit, or has it in memory only), so its log files
-// are told here that they are synced before they are (see fs.go); tables and
-// manifests are synced when Pebble says so, and a log before the next begins.
+// no such mode: it syncs a commit, or keeps it in memory. So the log files here
+// report a sync before it was made (see fs.go). Tables and manifests are synced when
+// Pebble says so, and a log before the next begins.
 //
-// A sync that fails is never asked for again, for the kernel tells once and
-// forgets what it could not write: the store refuses all that follows, and the
+// Pebble's own means were measured on an SSD whose fsync takes 0.2 ms. A sync of each
+// group takes 15% more processor time of a crawl, and an idle machine makes 0.7 to 0.9
+// of the pages per second; a disk of 20 ms halves them. WALMinSyncInterval of 5 ms was
+// slower still. NoSync with a timed sync loses to kill -9 what Wait acknowledged. And
+// Pebble reads a damaged manifest up to the damage, without an error.
+//
+// A sync that failed is never repeated: the kernel reports a failure once and
+// forgets what it could not write. The store refuses all that follows, and the
 // next Open goes on from what the disk has. A full disk is waited out: Wait fails
 // with ErrFull meanwhile, and what was added is written once there is room.
 //
