@@ -11,7 +11,7 @@ import (
 // check finds what is wrong with the flags before anything is opened.
 func (g *grammar) check(env *boot.Env) error {
 	err := errors.Join(g.NameFlag.Check(), g.CrawlFlags.Check(), g.ProcessFlags.Check(), g.FetchFlags.Check())
-	if err == nil && slices.Contains(env.Said, "out") && slices.ContainsFunc(g.Out, hasPassword) {
+	if err == nil && slices.Contains(env.Given, "out") && slices.ContainsFunc(g.Out, hasPassword) {
 		return boot.Usage("out: a password on the command line is seen by all users of the machine: put it into the environment or a file, see extract/sink/README.md")
 	}
 	if err == nil {
@@ -24,7 +24,7 @@ func (g *grammar) check(env *boot.Env) error {
 		return err
 	}
 	// The file and the environment may serve other programs too.
-	for _, name := range env.Said {
+	for _, name := range env.Given {
 		if strings.HasPrefix(name, "redis") || slices.Contains(ofRedis, name) {
 			return boot.Usage("--%s is for a crawl in Redis, --embedded crawls without: leave one of them out", name)
 		}

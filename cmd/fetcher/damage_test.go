@@ -20,7 +20,7 @@ func TestDamagedState(t *testing.T) {
 	const pages, most = 80, 60
 	var mu sync.Mutex
 	asked := map[string]int{}
-	late := make(chan struct{}) // three seconds from the start: the disk was told twice a second to keep what came first
+	late := make(chan struct{}) // three seconds from the start: the store syncs twice a second, so the disk has what came first
 	var once sync.Once
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()

@@ -15,7 +15,7 @@ import (
 )
 
 // Every sample names its crawl, and is of a metric that the table of metrics has,
-// with the labels that it says.
+// with its labels.
 func TestMetricsTable(t *testing.T) {
 	t.Parallel()
 	redis := shardtest.One(t)

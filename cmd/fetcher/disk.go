@@ -9,7 +9,7 @@ import (
 )
 
 // writeDisks writes how much room is left where this process writes, in the text
-// format. A disk that cannot be asked is left out: what writes there tells why.
+// format. A disk that cannot be asked is left out: what writes there reports why.
 func (g *grammar) writeDisks(w io.Writer, out *outputs) {
 	for i, dir := range out.dirs {
 		writeDisk(w, out.names[i], dir)

@@ -14,7 +14,7 @@ import (
 )
 
 // inOrder paces a crawl so that a page's links are queued before the next page
-// is lent; without a delay the site is lent again as soon as its request ended.
+// is leased; without a delay the site is leased anew as soon as its request ended.
 // By breadth they have more time: some pages are queued before them.
 const (
 	inOrder = "--visit-urls 1 --concurrency 1 --jitter 0 --delay 1s"

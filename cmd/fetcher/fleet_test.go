@@ -65,7 +65,7 @@ const (
 )
 
 // A fetcher that joins another has its share of the requests within 10 seconds: a
-// site is lent for no more than can be asked there in that time. When the first
+// site is leased for no more than can be asked there in that time. When the first
 // one is killed, no site waits longer than a lease.
 func TestFleetShares(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestFleetShares(t *testing.T) {
 			last[k.host] = k.at
 		}
 	}
-	until(t, "all sites are asked again", func() bool {
+	until(t, "all sites are asked after the kill", func() bool {
 		for _, k := range b.since(killed) {
 			if asked[k.host].IsZero() {
 				asked[k.host] = k.at

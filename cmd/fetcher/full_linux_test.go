@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestStateOnAFullDisk: a crawl whose directory takes no writes is not ready, and says
+// TestStateOnAFullDisk: a crawl whose directory takes no writes is not ready, and reports
 // why, in the fetcher's /healthz and in stats; with room it goes on by itself.
 func TestStateOnAFullDisk(t *testing.T) {
 	t.Parallel()

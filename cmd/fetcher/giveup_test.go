@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// --give-up needs an end of the crawl: without one it is said to have no effect.
+// --give-up needs an end of the crawl: without one the log has that it has no effect.
 func TestGiveUpWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	const warning = "--give-up has no effect without --exit-when-done"

@@ -41,7 +41,7 @@ func (g *grammar) open(env *boot.Env) (*fetcher.Fetcher, error) {
 	return f, err
 }
 
-// nameState says where a crawl in this process is kept. A directory without one is
+// nameState logs where a crawl in this process is kept. A directory without one is
 // a mistake unless there are seeds.
 func (g *grammar) nameState(env *boot.Env, cfg *fetcher.Config) error {
 	if cfg.State = g.State; g.State == "" || memory.HasCrawl(g.State) {
@@ -54,7 +54,7 @@ func (g *grammar) nameState(env *boot.Env, cfg *fetcher.Config) error {
 	return nil
 }
 
-// nameServers says where a crawl in Redis is.
+// nameServers logs where a crawl in Redis is.
 func (g *grammar) nameServers(env *boot.Env, cfg *fetcher.Config) error {
 	servers, err := g.LoggedConfig("fetcher", env)
 	cfg.Redis, cfg.Crawl, cfg.Replicas = &servers, g.Crawl, g.RedisFlags.Frontier().AckReplicas

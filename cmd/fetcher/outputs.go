@@ -32,7 +32,7 @@ type output interface {
 	QueueStats() sink.QueueStats
 }
 
-// destination is what one --out says.
+// destination is what one --out names.
 type destination struct {
 	name   string // in errors, metrics and --out-drop
 	drop   bool
@@ -295,7 +295,7 @@ func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int)
 		o.dirs = append(o.dirs, dir)
 		fan = append(fan, sink.Output{Name: d.name, Sink: s, Drop: d.drop, Archives: d.wire})
 		if o.hook != nil && d.series != nil {
-			if err := o.hook.RunForLeft(*d.series); err != nil { // now that it was opened, and so mended
+			if err := o.hook.RunForLeft(*d.series); err != nil { // its opening repaired the files
 				return fail(err)
 			}
 		}
@@ -304,7 +304,7 @@ func (g *grammar) openOutputs(env *boot.Env, fields sink.Fields, memoryHigh int)
 	return o, nil
 }
 
-// dropped says which outputs lost how many records, "" for none.
+// dropped names which outputs lost how many records, "" for none.
 func (o *outputs) dropped() string {
 	var all []string
 	for i, s := range o.sinks {
@@ -344,7 +344,7 @@ const (
 	lastReopen  = time.Minute
 )
 
-// newLateOutput tries to open d again and again; why is what kept it from that.
+// newLateOutput tries to open d time after time; why is what kept it from that.
 func newLateOutput(d destination, c common, why error) *lateOutput {
 	l := &lateOutput{ended: make(chan struct{})}
 	c.ctx, l.cancel = context.WithCancel(c.ctx)

@@ -35,7 +35,7 @@ func (o *overflow) keeper() crawl.Overflow {
 	return o
 }
 
-// close finishes the last file and says how to take back what the crawler, if
+// close finishes the last file and logs how to take back what the crawler, if
 // there was one, left there.
 func (o *overflow) close(c *crawl.Crawler) error {
 	if o == nil {

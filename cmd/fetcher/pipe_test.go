@@ -34,7 +34,7 @@ func chain(t *testing.T, n int) (url string) {
 }
 
 // TestPipeAsOutput: the program waits for a reader of its FIFO, ends with an error
-// when he leaves, and what he did not take is fetched again by the next run.
+// when he leaves, and what he did not take the next run fetches.
 func TestPipeAsOutput(t *testing.T) {
 	t.Parallel()
 	const pages = 30
@@ -102,13 +102,13 @@ func TestStandardOutput(t *testing.T) {
 	t.Parallel()
 	url := chain(t, 20) + "/0"
 	for _, out := range []string{"-", "/dev/stdout"} {
-		for name, c := range map[string]struct{ shell, says string }{
+		for name, c := range map[string]struct{ shell, want string }{
 			"read":   {`"$0" "$@" 2>/dev/null | grep -c '"status":200'`, "20"},
 			"closed": {`"$0" "$@" 2>&1 >&-; echo code $?`, "code 1"},
 		} {
 			cmd := exec.Command("sh", "-c", c.shell, fetcher, "--embedded", "--seed", url, "--delay", "20ms", "--jitter", "0", "--allow-net", "127.0.0.0/8", "--out", out)
 			text, err := cmd.CombinedOutput()
-			if err != nil || !strings.Contains(string(text), c.says) {
+			if err != nil || !strings.Contains(string(text), c.want) {
 				t.Errorf("%s, %s: %v: %s", out, name, err, text)
 			}
 		}

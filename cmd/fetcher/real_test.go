@@ -127,12 +127,12 @@ func checkDocs(t *testing.T, s *load.Server, n, repeats int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type tally struct{ ok, missing int }
-	got := make(map[string]*tally)
+	type pages struct{ ok, missing int }
+	got := make(map[string]*pages)
 	more := 0
 	for a, times := range asked {
 		if got[a.Host] == nil {
-			got[a.Host] = new(tally)
+			got[a.Host] = new(pages)
 		}
 		switch a.Status {
 		case 200:
@@ -150,10 +150,10 @@ func checkDocs(t *testing.T, s *load.Server, n, repeats int) {
 		}
 	}
 	if more > repeats {
-		t.Errorf("%d requests were repeated, the killed fetcher held %d URLs", more, repeats)
+		t.Errorf("%d requests were repeated, the killed fetcher had leased %d URLs", more, repeats)
 	}
 	for i := range n {
-		for host, want := range map[string]tally{fmt.Sprintf("127.0.0.%d", 2+i): {1169, 0}, fmt.Sprintf("127.0.1.%d", 2+i): {527, 1}} {
+		for host, want := range map[string]pages{fmt.Sprintf("127.0.0.%d", 2+i): {1169, 0}, fmt.Sprintf("127.0.1.%d", 2+i): {527, 1}} {
 			if got[host] == nil || *got[host] != want {
 				t.Errorf("%s: %+v pages found and missing, want %+v", host, got[host], want)
 			}
@@ -218,12 +218,12 @@ func TestRealFleetKill(t *testing.T) {
 		t.Run(fmt.Sprint(try), func(t *testing.T) { lost = killOne(t) })
 	}
 	if lost == 0 && !t.Failed() {
-		t.Error("no killed fetcher held anything: the test shows nothing")
+		t.Error("no killed fetcher had leased anything: the test shows nothing")
 	}
 }
 
 // killOne kills the busiest fetcher of three in mid-crawl, starts another, and
-// returns how many URLs it held, which alone may have been asked for again.
+// returns how many URLs it had leased, which alone may have been asked for again.
 func killOne(t *testing.T) (lost int) {
 	s, seeds := docs(t, 4)
 	all, args := fleet(t, 3, "5ms", "5s", seeds)

@@ -20,9 +20,9 @@ import (
 	"seine/shard/shardtest"
 )
 
-// A crawl whose pages are fetched again loses none when its fetcher is killed, in
-// Redis and in a directory: each page comes again and again, with the validator that
-// it gave, and the record says what did not change.
+// A crawl with recrawls loses none when its fetcher is killed, in
+// Redis and in a directory: each page comes time after time, with the validator that
+// it gave, and the record has what did not change.
 func TestRecrawlKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
@@ -109,7 +109,7 @@ func testRecrawl(t *testing.T, where ...string) {
 		t.Fatalf("--exit-when-done: code %d: %s", code, text)
 	}
 	p := start(t, append(args, "--seed", srv.URL+"/1")...)
-	await("all pages were asked for, some again", func() bool { return times(asked, 1) && some(conditional) })
+	await("all pages were asked for, some twice", func() bool { return times(asked, 1) && some(conditional) })
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -68,13 +68,13 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if !ends && slices.Contains(env.Said, "give-up") {
+	if !ends && slices.Contains(env.Given, "give-up") {
 		env.Log.Warn("--give-up has no effect without --exit-when-done: a crawl that does not end never gives a site up")
 	}
 	g.warn(env, f.Frontier().Settings())
 
 	screen := boot.NewScreen(env.Err, env.Log)
-	_ = f.SetSeeding(env.Stop, g.SeedFlags.Any()) // nobody is told before there is a crawler
+	_ = f.SetSeeding(env.Stop, g.SeedFlags.Any()) // an error has no other reader before there is a crawler
 	c, err = f.Crawler(crawl.Config{
 		Sink: out, Exchanges: out.wire, Overflow: over.keeper(),
 		Concurrency: g.Concurrency, Memory: boot.Memory(), SinkPages: g.OutPending, SinkWait: g.OutPendingTime, MaxLinks: g.MaxLinks, MaxText: int(g.MaxText), MaxTries: g.Attempts, MaxRedirects: g.redirects(),
@@ -113,7 +113,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	return err
 }
 
-// howEnded says how a run ended.
+// howEnded is how a run ended.
 func (g *grammar) howEnded(env *boot.Env, p *crawl.Progress, err error) string {
 	cut := errors.Is(err, errGrace) || errors.Is(err, errOpen)
 	switch {
@@ -137,7 +137,7 @@ const (
 )
 
 // report shows what became of a crawl that is this process's alone, once that has left
-// it: of all its runs, while the summary tells of this one.
+// it: of all its runs, while the summary is of this one.
 func (g *grammar) report(env *boot.Env, f *fetcher.Fetcher, ended string) {
 	if !g.Embedded {
 		return
@@ -215,7 +215,7 @@ var (
 	errOpen  = errors.New("fetcher: fetched pages were left open because --grace ran out before their records, candidates or outcomes were taken")
 )
 
-// cutURLs says what becomes of URLs whose requests were cut.
+// cutURLs is what becomes of URLs whose requests were cut.
 func (g *grammar) cutURLs() string {
 	switch {
 	case !g.Embedded:
@@ -226,7 +226,7 @@ func (g *grammar) cutURLs() string {
 	return "their URLs, and all that was queued, end with this process, for there is no --state"
 }
 
-// warn says what its operator should know before a crawl starts.
+// warn logs what its operator should know before a crawl starts.
 func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
 	if s.UserAgent == "" && g.Contact == "" {
 		env.Log.Warn("no --contact: operators of sites cannot reach you, and many block crawlers that hide")
@@ -346,7 +346,7 @@ func joined(a, b string) string {
 	return a + "; " + b
 }
 
-// page serves a page for people where --web says.
+// page serves a page for people at the address of --web.
 func (g *grammar) page(env *boot.Env, f *fetcher.Fetcher) (stop func(), err error) {
 	if g.Web == "" {
 		return func() {}, nil
@@ -382,7 +382,7 @@ func newView(g *grammar, f *fetcher.Fetcher, c *crawl.Crawler, out *outputs) *vi
 // errStarting is why a fetcher is not ready that has not opened its crawl.
 var errStarting = errors.New("fetcher: starting: the crawl is not open yet; where Redis does not answer, it waits for that")
 
-// monitor serves metrics and health where --metrics-addr says, from before the crawl is
+// monitor serves metrics and health at --metrics-addr, from before the crawl is
 // opened, for that may wait for Redis. stop may be called twice.
 func (g *grammar) monitor(env *boot.Env, current *atomic.Pointer[view]) (stop func(), err error) {
 	if g.MetricsAddr == "" {

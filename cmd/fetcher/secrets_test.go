@@ -73,7 +73,7 @@ func TestSecretsStayOut(t *testing.T) {
 		if kept := strings.Join(cookies(t, server), ""); strings.Count(kept, secret) != 1 {
 			t.Errorf("kept is %q", kept)
 		}
-		pages += shown(t, tool, server.Addrs[0], srv.URL+"/round")
+		pages += reported(t, tool, server.Addrs[0], srv.URL+"/round")
 		release <- struct{}{}
 		p.wait(t)
 		found := strings.Count(p.log.String()+pages, secret)
@@ -113,9 +113,9 @@ func cookies(t *testing.T, server *shardtest.Server) (list []string) {
 	return list
 }
 
-// shown is what frontier says of a crawl that keeps cookies, of one of its URLs that is
+// reported is what frontier prints of a crawl that keeps cookies, of one of its URLs that is
 // dead and of its site, in lists, files and on pages.
-func shown(t *testing.T, tool, redis, url string) string {
+func reported(t *testing.T, tool, redis, url string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "left.zst")
 	var out strings.Builder
@@ -164,7 +164,7 @@ func shown(t *testing.T, tool, redis, url string) string {
 	}
 	for _, want := range []string{"redirect_loop", "127.0.0.1", "cookies: site"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("nothing tells of %s", want)
+			t.Errorf("no output has %s", want)
 		}
 	}
 	return out.String() + p.log.String()

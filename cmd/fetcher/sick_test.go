@@ -97,7 +97,7 @@ func (w *ward) count() (well, ill int) {
 	return well, ill
 }
 
-// seeds writes a file of so many pages of each of some sites, and says how many
+// seeds writes a file of so many pages of each of some sites, and returns how many
 // of them are of shards that stay well, and of the other.
 func (w *ward) seeds(sites, pages int) (file string, well, ill int) {
 	var b strings.Builder
@@ -135,7 +135,7 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 // A fetcher starts, and seeds, while one master is silent: it works on the shards
-// that answer, says whom it waits for, and does not call the crawl done. That
+// that answer, logs whom it waits for, and does not call the crawl done. That
 // master is looked at when it answers; while it is not fit, nothing is done there.
 func TestStartsBesideASilentMaster(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestWaitsForRedis(t *testing.T) {
 		}
 	})
 	p := w.fetcher("--file", file, "--metrics-addr", "127.0.0.1:0")
-	until(t, "it says that it waits", func() bool { return strings.Contains(p.log.String(), "waiting for "+w.redis.Addrs[0]) })
+	until(t, "it logs that it waits", func() bool { return strings.Contains(p.log.String(), "waiting for "+w.redis.Addrs[0]) })
 	at := regexp.MustCompile(`healthz" addr=(\S+)`).FindStringSubmatch(p.log.String())
 	if at == nil {
 		t.Fatal("it serves nothing while it waits")

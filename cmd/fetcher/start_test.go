@@ -156,7 +156,7 @@ func TestStateWithoutWork(t *testing.T) {
 	}
 }
 
-// What a cut request becomes is told as it is.
+// The log has what becomes of a cut request.
 func TestGraceRunsOut(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 10)
@@ -184,7 +184,7 @@ func TestGraceRunsOut(t *testing.T) {
 	}
 }
 
-// A fetcher that is stopped while Redis is away says so, once.
+// A fetcher that is stopped while Redis is away logs it once.
 func TestStopWithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := shardtest.One(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestWebOfEmbedded: a crawl in one process has the page of frontier web while it
-// runs, read-only unless it is told.
+// runs, read-only without --allow-changes.
 func TestWebOfEmbedded(t *testing.T) {
 	t.Parallel()
 	if code, log := end(t, "--web", "0", "--out", "x"); code != 2 || !strings.Contains(log, "only with --embedded") {

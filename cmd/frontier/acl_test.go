@@ -38,8 +38,8 @@ func acl(t *testing.T, crawl string) string {
 	return name
 }
 
-// as is the desk of somebody who logs in as a role of a crawl.
-func (d *desk) as(crawl, role string) *desk {
+// as is an operator who logs in as a role of a crawl.
+func (d *operator) as(crawl, role string) *operator {
 	other := *d
 	other.addr = fmt.Sprintf("redis://%s-%s:secret-of-%s@%s", crawl, role, role, d.addr)
 	return &other
@@ -68,7 +68,7 @@ func TestRoles(t *testing.T) {
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := shardtest.Start(t, shardtest.Config{Kind: kind, Masters: 2, Replicas: 1, Directives: []string{"aclfile " + acl(t, "news")}})
 
-		d := sit(t, s)
+		d := newOperator(t, s)
 		read, seed, operate := d.as("news", "read"), d.as("news", "seed"), d.as("news", "operate")
 		secret := strings.Replace(web.URL, "://", "://usr:sesame@", 1) + "/"
 		urls := " --seed " + secret + " --seed " + web.URL + "/dead"
@@ -173,7 +173,7 @@ func TestRoles(t *testing.T) {
 }
 
 // forbidden runs a verb that the user may not run.
-func (d *desk) forbidden(verb, user string) {
+func (d *operator) forbidden(verb, user string) {
 	d.t.Helper()
 	if code, out, errs := d.run(append(strings.Fields(verb), "--crawl", "news")...); code != 3 || !strings.Contains(errs, user+" ") && !strings.Contains(errs, "this user of Redis") {
 		d.t.Errorf("%s as %s: code %d, %s%s", verb, user, code, out, errs)

@@ -121,7 +121,7 @@ func alterBlock(ctx context.Context, f frontier.Operated, site string, change fr
 	return after.Blocked - before.Blocked, nil
 }
 
-// unmet tells of a site that may be misspelt.
+// unmet reports a site that may be misspelt.
 func unmet(site string) string {
-	return fmt.Sprintf("no URL of %s is queued, and none was fetched within a day: this holds for what comes", site)
+	return fmt.Sprintf("no URL of %s is queued, and none was fetched within a day: this is for URLs to come", site)
 }

@@ -51,7 +51,7 @@ func (c *bloomInfoCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-// restore says what to do when filters of a shard are missing.
+// restore is what to do when filters of a shard are missing.
 func restore(k int) string { return fmt.Sprintf("restore it: frontier bloom load DIR --shard %d", k) }
 
 // minFill is from where on bits a URL say something of a filter.
@@ -88,7 +88,7 @@ func showFilters(w io.Writer, list []redis.FilterState) {
 	}
 	for _, s := range list {
 		if s.Stuck {
-			fmt.Fprintf(w, "shard %d, filter %d: a key of %s cannot move to another master; frontier check says more\n", s.Shard, s.Filter, boot.Bytes(uint64(s.Largest)))
+			fmt.Fprintf(w, "shard %d, filter %d: a key of %s cannot move to another master; frontier check has more\n", s.Shard, s.Filter, boot.Bytes(uint64(s.Largest)))
 		}
 		if s.Unread != "" {
 			fmt.Fprintf(w, "shard %d, filter %d: %s\n", s.Shard, s.Filter, s.Unread)
@@ -121,7 +121,7 @@ type someShards struct {
 }
 
 // each calls do with every shard, or the one, and its file, in order. The error
-// says with which it was done before, in the words of the verb.
+// returns with which it was done before, in the words of the verb.
 func (s someShards) each(f *redis.Frontier, dir, done string, do func(k int, name string) error) (n int, err error) {
 	from, to := 0, f.Shards()
 	if s.Shard != nil {

@@ -31,7 +31,7 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 		var faults int64
 		failed := frontier.EachShard(ctx, f, nil, func(k int) error {
 			r, err := look(ctx, f, k, c.URLs)
-			if r != nil { // a repair that was cut off tells what it mended
+			if r != nil { // a repair that was cut off returns what it repaired
 				list = append(list, r)
 				faults += r.Faulted
 			}
@@ -52,7 +52,7 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 }
 
 func showChecks(w io.Writer, list []*audit.Report) {
-	row(w, "SHARD", "SITES", "LEASES", "QUEUED", "WAITING", "AGAIN", "OPEN", "DEAD", "URLS LOOKED FOR", "MENDED", "FAULTS")
+	row(w, "SHARD", "SITES", "LEASES", "QUEUED", "WAITING", "AGAIN", "OPEN", "DEAD", "URLS LOOKED FOR", "REPAIRED", "FAULTS")
 	for _, r := range list {
 		row(w, r.Shard, r.Sites, r.Leases, r.Gauges["queued"], r.Gauges["waiting"], r.Gauges["recrawls"], r.Gauges["open"], r.Gauges["dead"], r.Probed, r.Repairs, r.Faulted)
 	}

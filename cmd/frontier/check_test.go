@@ -16,7 +16,7 @@ import (
 func TestCheckAndRepair(t *testing.T) {
 	t.Parallel()
 	server := shardtest.One(t)
-	d := sit(t, server)
+	d := newOperator(t, server)
 	d.ok("seed --shards 2 --seed http://a.example/ --seed http://b.example/")
 	d.ok("check --urls --repair")
 	ready := server.Nodes[0].Do(t, "KEYS", "seine:*:ready:0").([]any)
@@ -36,7 +36,7 @@ func TestCheckAndRepair(t *testing.T) {
 	server.Nodes[0].Do(t, "DEL", ready[0])
 	d.ok("check --repair", "repaired: seine:{")
 	d.ok("check --urls")
-	// What cannot be mended is left, with what to do.
+	// What cannot be repaired is left, with what to do.
 	for _, key := range server.Nodes[0].Do(t, "KEYS", "seine:*:filter:0").([]any) {
 		server.Nodes[0].Do(t, "DEL", key)
 	}
@@ -70,7 +70,7 @@ func kept(t *testing.T) string {
 
 func TestCheckState(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, addr: "127.0.0.1:1"} // Redis is not asked
+	d := &operator{t: t, addr: "127.0.0.1:1"} // Redis is not asked
 	dir := kept(t)
 	d.refused(3, "check --state "+t.TempDir(), "no such crawl in this directory")
 	d.refused(3, "check --state "+dir+"/nowhere", "no such crawl in this directory")

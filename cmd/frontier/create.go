@@ -28,7 +28,7 @@ func (c *createCmd) Run(env *boot.Env, g *cli) error {
 	if err != nil {
 		return err
 	}
-	if err := boot.WarnMarks(env.Stop, f, env.Log); err != nil {
+	if err := boot.WarnWatermarks(env.Stop, f, env.Log); err != nil {
 		return err
 	}
 	layout := f.Layout()

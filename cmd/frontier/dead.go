@@ -47,7 +47,7 @@ func allCauses() []string {
 	return slices.DeleteFunc(all, func(c string) bool { return slices.Contains(noCauses, c) })
 }
 
-// known refuses a cause that nothing dies of, unless letters have it, for they
+// known refuses a cause that nothing dies of, unless dead letters have it, for they
 // may be of another version.
 func (c choice) known(ctx context.Context, f frontier.Operated) error {
 	if c.Cause == frontier.CauseFeed {
@@ -85,8 +85,8 @@ func (c choice) filter(ctx context.Context, f frontier.Operated) (frontier.DeadF
 
 type deadListCmd struct{ choice }
 
-// letter is a dead letter as it is shown: text from the web is escaped.
-type letter struct {
+// deadLetter is a dead letter as the verb prints it: text from the web is escaped.
+type deadLetter struct {
 	Shard    int             `json:"shard"`
 	Method   string          `json:"method,omitempty"` // but for GET
 	URL      string          `json:"url"`
@@ -98,7 +98,7 @@ type letter struct {
 	Meta     json.RawMessage `json:"meta,omitempty"`
 }
 
-// Run lists letters as they come, JSON a line each.
+// Run lists dead letters as they come, JSON a line each.
 func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 	if feed, err := c.ofFeed(); err != nil {
 		return err
@@ -114,11 +114,11 @@ func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 		out.SetEscapeHTML(false)
 		_, err = frontier.WalkDead(ctx, f, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
 			for _, d := range batch {
-				l := letter{Shard: k, URL: frontier.LogURL(d.URL), Site: d.Site, Cause: d.Cause, Error: d.Text, Attempts: d.Attempts, Depth: d.Depth, Meta: json.RawMessage(d.Meta)}
+				l := deadLetter{Shard: k, URL: frontier.LogURL(d.URL), Site: d.Site, Cause: d.Cause, Error: d.Text, Attempts: d.Attempts, Depth: d.Depth, Meta: json.RawMessage(d.Meta)}
 				if !d.Request.IsGet() {
 					l.Method = d.Request.String()
 				}
-				if err := g.showLetter(env.Out, out, l); err != nil {
+				if err := g.writeDeadLetter(env.Out, out, l); err != nil {
 					return 0, err
 				}
 			}
@@ -128,7 +128,7 @@ func (c *deadListCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-func (c *cli) showLetter(w io.Writer, out *json.Encoder, l letter) error {
+func (c *cli) writeDeadLetter(w io.Writer, out *json.Encoder, l deadLetter) error {
 	if c.JSON {
 		return out.Encode(l)
 	}
@@ -144,7 +144,7 @@ type deadCountCmd struct {
 	Cause string `placeholder:"CAUSE" help:"Only dead letters of this cause; feed: refused elements of the feed."`
 }
 
-// Run counts letters by cause, over all shards.
+// Run counts dead letters by cause, over all shards.
 func (c *deadCountCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		counts, err := frontier.DeadTotals(ctx, f)
@@ -167,7 +167,7 @@ func (c *deadCountCmd) Run(env *boot.Env, g *cli) error {
 
 type deadRetryCmd struct{ choice }
 
-// Run queues letters once more.
+// Run queues dead letters once more.
 func (c *deadRetryCmd) Run(env *boot.Env, g *cli) error {
 	return c.take(env, g, "retried", frontier.Operated.RetryDead)
 }
@@ -177,10 +177,10 @@ type deadDropCmd struct {
 	Yes bool `help:"Confirm. Needed without --cause and --site."`
 }
 
-// Run forgets letters.
+// Run forgets dead letters.
 func (c *deadDropCmd) Run(env *boot.Env, g *cli) error {
 	if c.Cause == "" && c.Site == "" && !c.Yes {
-		return boot.Usage("this drops all dead letters; say --yes, or choose with --cause or --site")
+		return boot.Usage("this drops all dead letters; give --yes, or choose with --cause or --site")
 	}
 	if feed, err := c.ofFeed(); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (c *deadDropCmd) Run(env *boot.Env, g *cli) error {
 	return c.take(env, g, "dropped", frontier.Operated.DropDead)
 }
 
-// take calls use with the chosen letters and tells how many it took.
+// take calls use with the chosen dead letters and returns how many it took.
 func (c choice) take(env *boot.Env, g *cli, word string, use func(frontier.Operated, context.Context, int, []frontier.DeadLetter) (int, error)) error {
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		filter, err := c.filter(ctx, f)

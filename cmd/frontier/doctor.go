@@ -21,7 +21,7 @@ type doctorCmd struct {
 }
 
 // Run looks at the servers and at this machine, and fails when something has to be
-// mended before a crawl can run.
+// repaired before a crawl can run.
 func (c *doctorCmd) Run(env *boot.Env, g *cli) error {
 	if err := errors.Join(g.onlyRedis(env), g.NameFlag.Check(), c.Check()); err != nil {
 		return err

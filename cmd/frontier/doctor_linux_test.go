@@ -13,8 +13,8 @@ import (
 	"seine/shard"
 )
 
-// TestDoctorOfThisMachine: what doctor says of open files, ports and memory is what the
-// process has, and too few are told, with what to do.
+// TestDoctorOfThisMachine: what doctor reports of open files, ports and memory is what the
+// process has, and too few are reported, with what to do.
 func TestDoctorOfThisMachine(t *testing.T) {
 	t.Parallel()
 	tool := filepath.Join(t.TempDir(), "frontier")

@@ -11,7 +11,7 @@ import (
 	"seine/shard/shardtest"
 )
 
-// doctor tells one line a finding and ends with 1 where something must be mended.
+// doctor prints one line a finding and ends with 1 where something must be repaired.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -23,7 +23,7 @@ func TestDoctor(t *testing.T) {
 		}
 	}))
 	defer web.Close()
-	d := sit(t, shardtest.Start(t, shardtest.Config{AOF: "everysec", Directives: []string{"maxmemory 100mb"}}))
+	d := newOperator(t, shardtest.Start(t, shardtest.Config{AOF: "everysec", Directives: []string{"maxmemory 100mb"}}))
 	const local = " --allow-net 127.0.0.0/8"
 	level := func(command string, code int) map[string]shard.Finding {
 		t.Helper()

@@ -90,8 +90,8 @@ func byURL(t *testing.T, list []exported) map[string]string {
 	return m
 }
 
-// stir lends what is due, and makes of the first URLs of sites a dead letter of every
-// third, a retry of every third, and keeps the others lent.
+// stir leases what is due, and makes of the first URLs of sites a dead letter of every
+// third, a retry of every third, and keeps the others leased.
 func stir(t *testing.T, f frontier.Frontier) (dead, waiting int) {
 	t.Helper()
 	n := 0
@@ -123,7 +123,7 @@ func stir(t *testing.T, f frontier.Frontier) (dead, waiting int) {
 		}
 	}
 	if dead == 0 || waiting == 0 || n < 14 {
-		t.Fatal("too little was lent: ", n)
+		t.Fatal("too little was leased: ", n)
 	}
 	return dead, waiting
 }
@@ -169,11 +169,11 @@ func checkExport(t *testing.T, name string, dead, waiting int) map[string]string
 	return got
 }
 
-// TestExportGoesToOtherShards: what a crawl in Redis has left, waiting, lent and
+// TestExportGoesToOtherShards: what a crawl in Redis has left, waiting, leased and
 // dead, and its settings, make another of other shards, which exports the same.
 func TestExportGoesToOtherShards(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	dir := t.TempDir()
 	d.in = exportSeeds()
 	d.ok("seed --shards 2 --plan-urls 10k --max-depth 9 --deny /x --delay 2s --file -", "admitted 475")
@@ -228,7 +228,7 @@ func TestExportGoesToOtherShards(t *testing.T) {
 // Secrets of its settings stay out, or come when asked for.
 func TestExportOfState(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	dir := t.TempDir()
 	state, file, config := filepath.Join(dir, "state"), filepath.Join(dir, "x.zst"), filepath.Join(dir, "x.yaml")
 	rules := filepath.Join(dir, "rules.yaml")

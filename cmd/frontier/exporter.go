@@ -24,7 +24,7 @@ type exporterCmd struct {
 	Due    string `placeholder:"DATE" help:"Date by which the crawl must be done, such as 2027-01-31 or 2027-01-31T18:00:00Z. An alert compares it with the estimate."`
 }
 
-// due is when the crawl is to be done, zero where nobody said.
+// due is when the crawl is to be done, zero without --due.
 func (c *exporterCmd) due() (time.Time, error) {
 	if c.Due == "" {
 		return time.Time{}, nil
@@ -76,7 +76,7 @@ type exporter struct {
 	f      *redis.Frontier
 	prober *redis.Prober
 	calls  *metrics.Set // of the calls to Redis
-	due    time.Time    // when the crawl is to be done, zero = nobody said
+	due    time.Time    // when the crawl is to be done, zero = without --due
 
 	mu        sync.Mutex
 	last      reading
@@ -126,7 +126,7 @@ func (e *exporter) read(ctx context.Context) reading {
 func (e *exporter) ready(ctx context.Context) error { return e.read(ctx).err }
 
 // write writes a reading in the text format. Where the crawl cannot be read, that
-// is what it says, of every shard.
+// is what it has, of every shard.
 func (e *exporter) write(ctx context.Context, w io.Writer) {
 	r := e.read(ctx)
 	boot.WriteBuild(w, "exporter")
@@ -200,7 +200,7 @@ func writeCrawl(w io.Writer, r *frontier.Report) {
 	metrics.WriteGaugeFloat64(w, "seine_frontier_pages_per_second", fleet.Rate)
 }
 
-// serverGauges are what is shown of the server of each shard, by the field of INFO.
+// serverGauges are what the exporter has of the server of each shard, by the field of INFO.
 var serverGauges = []struct{ name, field string }{
 	{"seine_redis_uptime_seconds", "uptime_in_seconds"},
 	{"seine_redis_clients", "connected_clients"},

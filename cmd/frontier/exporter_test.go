@@ -17,29 +17,29 @@ import (
 	"seine/shard/shardtest"
 )
 
-// shown is what a program writes while it runs.
-type shown struct {
+// output is what a program writes while it runs.
+type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (s *shown) Write(p []byte) (int, error) {
+func (s *output) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(p)
 }
 
-func (s *shown) String() string {
+func (s *output) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
 }
 
 // serve runs a verb that serves, until the test ends, and returns its address.
-func (d *desk) serve(args ...string) (addr string) {
+func (d *operator) serve(args ...string) (addr string) {
 	d.t.Helper()
 	stop, cancel := context.WithCancel(context.Background())
-	errs := new(shown)
+	errs := new(output)
 	app := boot.App{Name: "frontier", About: about, Grammar: &cli{}, In: strings.NewReader(""), Out: io.Discard, Err: errs, Environ: []string{"SEINE_REDIS=" + d.addr}}
 	ended := make(chan int, 1)
 	go func() { ended <- app.Run(stop, stop, args) }()
@@ -78,11 +78,11 @@ func page(t *testing.T, url string) (code int, text string) {
 func TestExporter(t *testing.T) {
 	t.Parallel()
 	s := shardtest.Start(t, shardtest.Config{Masters: 3})
-	d := sit(t, s)
+	d := newOperator(t, s)
 	d.ok("create --crawl mine --shards 3 --plan-urls 10k")
 	d.ok("seed --crawl mine --seed https://a.example/ --seed https://b.example/ --seed https://c.example/")
 	f := d.open("mine")
-	bury(t, f, map[string]string{"https://a.example/": "tls", "https://b.example/": "dns", "https://c.example/": "dns"})
+	deadLetterAll(t, f, map[string]string{"https://a.example/": "tls", "https://b.example/": "dns", "https://c.example/": "dns"})
 	d.refused(2, "exporter --crawl mine --due soon", `--due: "soon" is no date such as`)
 	addr := d.serve("exporter", "--crawl", "mine", "--listen", "127.0.0.1:0", "--due", "2027-01-31")
 

@@ -14,7 +14,7 @@ import (
 // file, and are removed by one verb; of a crawl in Redis and of one in a directory.
 func TestForget(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	dir := t.TempDir()
 	file, n := "", 0
 	export := func(where string) {

@@ -15,7 +15,7 @@ type inspectLinksCmd struct {
 	document
 }
 
-// link is one link as it is shown. URL is null where it is none to crawl.
+// link is one link as it is printed. URL is null where it is none to crawl.
 type link struct {
 	Kind   string  `json:"kind"`
 	Raw    string  `json:"raw"`
@@ -85,7 +85,7 @@ func (c *inspectSitemapCmd) Run(env *boot.Env) error {
 		env.Log.Warn("no locations in it: it is no sitemap, feed or text list of URLs, or an empty one")
 	}
 	if page.Facts().Truncated {
-		env.Log.Warn("sitemap is broken or over its bounds; what came before is shown")
+		env.Log.Warn("sitemap is broken or over its bounds; what came before is printed")
 	}
 	return err
 }

@@ -19,7 +19,7 @@ type inspectPageCmd struct {
 	response
 }
 
-// pageFacts is what a page says of itself.
+// pageFacts is what a page has of itself.
 type pageFacts struct {
 	Status      int      `json:"status,omitempty"`
 	Location    string   `json:"location,omitempty"`

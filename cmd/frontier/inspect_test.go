@@ -17,7 +17,7 @@ const samplePage = `<html lang=en><head><title>A &amp; B</title><base href="/dir
 
 func TestInspectLinks(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, in: samplePage}
+	d := &operator{t: t, in: samplePage}
 	code, out, errs := d.run("inspect", "links", "--base", "http://a.example/p/q", "--content-type", "text/html", "--header", "Link: </next>; rel=next")
 	if code != 0 {
 		t.Fatal(errs)
@@ -49,13 +49,13 @@ func TestInspectLinks(t *testing.T) {
 		}
 	}
 	if n := strings.Count(out, `"raw":"x"`); n != 2 {
-		t.Errorf("a link that stands twice is shown %d times", n)
+		t.Errorf("a link that stands twice is printed %d times", n)
 	}
 }
 
 func TestInspectCharsetAndPage(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, in: samplePage}
+	d := &operator{t: t, in: samplePage}
 	if out := d.ok("inspect charset --content-type text/html"); out != "windows-1251\tmeta\n" {
 		t.Errorf("%q", out)
 	}
@@ -98,7 +98,7 @@ func TestInspectFields(t *testing.T) {
   - {name: price, css: a, type: number, all: true, site: a.example}
   - {name: when, css: title, type: time}
 `)
-	d := &desk{t: t, in: samplePage}
+	d := &operator{t: t, in: samplePage}
 	want := `{"name":"title","at":"` + rules + `:2","from":"css title","values":["A & B"]}
 {"name":"picture","at":"` + rules + `:4","from":"css img, attribute src","values":["http://www.a.example/dir/i.png"]}
 {"name":"price","at":"` + rules + `:8","from":"css a","values":[1,2,3],"error":"\"again\" holds no number"}
@@ -123,7 +123,7 @@ func TestInspectFields(t *testing.T) {
 
 func TestInspectSitemap(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, in: `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://a.example/1</loc><lastmod>2024-01-02</lastmod><priority>0.5</priority></url><url><loc>http://a.example/2</loc></url></urlset>`}
+	d := &operator{t: t, in: `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://a.example/1</loc><lastmod>2024-01-02</lastmod><priority>0.5</priority></url><url><loc>http://a.example/2</loc></url></urlset>`}
 	out := d.ok("inspect sitemap --url http://a.example/sitemap.xml")
 	want := `{"kind":"loc","url":"http://a.example/1","raw":"http://a.example/1","lastmod":"2024-01-02","priority":0.5}` + "\n" +
 		`{"kind":"loc","url":"http://a.example/2","raw":"http://a.example/2"}` + "\n"
@@ -134,21 +134,21 @@ func TestInspectSitemap(t *testing.T) {
 
 func TestInspectSitemapThatIsNone(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, in: samplePage}
+	d := &operator{t: t, in: samplePage}
 	code, out, errs := d.run("inspect", "sitemap", "--url", "http://a.example/")
 	if code != 0 || out != "" || !strings.Contains(errs, "no locations") {
 		t.Error(code, out, errs)
 	}
 }
 
-// TestInspectRobotsDelay: a delay beyond the cap is shown with what is honoured.
+// TestInspectRobotsDelay: a delay beyond the cap is printed with what is honoured.
 func TestInspectRobotsDelay(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "robots.txt")
 	if err := os.WriteFile(file, []byte("User-agent: *\nCrawl-delay: 900\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t}
+	d := &operator{t: t}
 	for args, want := range map[string]string{
 		"":                       "delay\t15m0s\thonoured\t10m0s\n",
 		"--max-crawl-delay 1m ":  "delay\t15m0s\thonoured\t1m0s\n",
@@ -171,7 +171,7 @@ func TestInspectRobots(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t, in: "http://a.example/no?x\nhttp://a.example/private\n/no\n\nhttp://a.example?no\n"}
+	d := &operator{t: t, in: "http://a.example/no?x\nhttp://a.example/private\n/no\n\nhttp://a.example?no\n"}
 	if out := d.ok("inspect robots --file " + file); out != "0\n1\n0\n1\n" {
 		t.Errorf("%q", out)
 	}

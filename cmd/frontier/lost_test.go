@@ -26,9 +26,9 @@ func siteIn(f *redis.Frontier, k int) string {
 
 // loseShard is a crawl of three shards on as many masters, of which that of shard k has,
 // or has not, the root and what is beside it.
-func loseShard(t *testing.T, root bool) (d *desk, f *redis.Frontier, ill *shardtest.Node, name string) {
+func loseShard(t *testing.T, root bool) (d *operator, f *redis.Frontier, ill *shardtest.Node, name string) {
 	s := shardtest.Masters(t, 3)
-	d = sit(t, s)
+	d = newOperator(t, s)
 	ill = s.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(2)))
 	name = "lost"
 	for (s.MasterOf(t, shard.Slot(shard.RootKey(name))) == ill) != root || s.MasterOf(t, shard.Slot(shard.LiveKey(name))) == ill {

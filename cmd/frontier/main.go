@@ -121,7 +121,7 @@ func (c *cli) openRedis(env *boot.Env, do func(context.Context, *redis.Frontier)
 // fits refuses flags that mean nothing to a directory. The file and the
 // environment may serve other programs too.
 func (c *cli) fits(env *boot.Env) error {
-	for _, name := range env.Said {
+	for _, name := range env.Given {
 		if strings.HasPrefix(name, "redis") || slices.Contains(ofRedis, name) {
 			return boot.Usage("--%s is for a crawl in Redis, --state for one in a directory: leave one of them out", name)
 		}
@@ -135,7 +135,7 @@ var ofRedis = []string{"ack", "crawl", "urls", "shards", "plan-urls", "error-rat
 
 // onlyRedis refuses --state on the command line where it means nothing.
 func (c *cli) onlyRedis(env *boot.Env) error {
-	if slices.Contains(env.Said, "state") {
+	if slices.Contains(env.Given, "state") {
 		return boot.Usage("--state: this verb is for crawls in Redis, one in a directory has nothing of the kind")
 	}
 	return nil

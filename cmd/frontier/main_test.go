@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 func TestLifeOfACrawl(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	d.refused(3, "stats", "no such crawl")
 	d.refused(2, "create", "--shards")
 	d.refused(2, "seed", "nothing to seed")
@@ -113,7 +113,7 @@ func TestLifeOfACrawl(t *testing.T) {
 func TestSeedMakesTheCrawl(t *testing.T) {
 	t.Parallel()
 	for masters, shards := range map[int]int{0: 6, 4: 8} {
-		d := sit(t, shardtest.Start(t, shardtest.Config{Masters: masters}))
+		d := newOperator(t, shardtest.Start(t, shardtest.Config{Masters: masters}))
 		urls := filepath.Join(t.TempDir(), "urls.txt")
 		if err := os.WriteFile(urls, []byte("http://a.example/\nhttp://b.example/\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func TestSeedMakesTheCrawl(t *testing.T) {
 
 func TestSeedFile(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	d.in = "# comment\nhttp://a.example/\nnot a url\n\nhttp://b.example/\nftp://c.example/\n"
 	code, out, errs := d.run("seed", "--shards", "1", "--file", "-", "--json", "--log-format", "json")
 	if code != 1 || !strings.Contains(errs, "2 of 4 seeds could not be taken") {
@@ -149,7 +149,7 @@ func TestSeedFile(t *testing.T) {
 			t.Errorf("no %s in %s", want, errs)
 		}
 	}
-	// What was admitted before it broke off is told all the same.
+	// What was admitted before it broke off is printed all the same.
 	if code, out, errs := d.run("seed", "--seed", "http://d.example/", "--file", "/nowhere"); code != 1 || !strings.Contains(out, "admitted") || !strings.Contains(errs, "no such file") {
 		t.Error(code, out, errs)
 	}
@@ -163,7 +163,7 @@ func TestSeedFile(t *testing.T) {
 
 func TestPauseAndBlock(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	d.ok("seed --shards 2 --seed http://www.a.example/ --seed http://b.example/")
 	for _, verb := range []string{"pause", "resume"} {
 		if code, out, errs := d.run(verb, ""); code != 2 || out != "" {
@@ -222,11 +222,11 @@ func TestPauseAndBlock(t *testing.T) {
 
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	d.ok("seed --shards 2 --delay 0s --seed http://a.example/1 --seed http://a.example/2 --seed http://b.example/ --seed http://usr:sesame@c.example/")
 	f := d.open("seine")
 	causes := map[string]string{"http://a.example/1": "dns", "http://a.example/2": "timeout", "http://b.example/": "dns", "http://c.example/": "guard"}
-	bury(t, f, causes)
+	deadLetterAll(t, f, causes)
 	d.ok("dead count", "dns 2", "guard 1", "timeout 1")
 	out := d.ok("dead list --cause dns --json")
 	if strings.Count(out, "\n") != 2 || !strings.Contains(out, `"error":"no \u001b[31mluck"`) {
@@ -297,8 +297,8 @@ func TestCausesAreThoseOfTheReadme(t *testing.T) {
 	}
 }
 
-// bury borrows every URL and settles it as dead.
-func bury(t *testing.T, f *redis.Frontier, causes map[string]string) {
+// deadLetterAll leases every URL and settles it as dead.
+func deadLetterAll(t *testing.T, f *redis.Frontier, causes map[string]string) {
 	t.Helper()
 	buried := 0
 	for k := range f.Shards() {
@@ -328,7 +328,7 @@ func bury(t *testing.T, f *redis.Frontier, causes map[string]string) {
 
 func TestMembersAreShownAndProtect(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	d.ok("create --shards 1")
 	f := d.open("seine")
 	m := frontier.NewMember(frontier.KindFetcher, "v9.9")
@@ -348,7 +348,7 @@ func TestMembersAreShownAndProtect(t *testing.T) {
 func TestBloomVerbs(t *testing.T) {
 	t.Parallel()
 	server := shardtest.One(t)
-	d := sit(t, server)
+	d := newOperator(t, server)
 	d.ok("seed --shards 2 --seed http://a.example/ --seed http://b.example/")
 	d.ok("bloom info --probe 1000", "1 5000000 0.0% 1 18 MB - 1000", "1e-06")
 	d.refused(2, "bloom info --probe -5", "probe is -5, must be at least 0")
@@ -364,7 +364,7 @@ func TestBloomVerbs(t *testing.T) {
 	d.ok("seed --seed http://a.example/", "seen 1")
 	keys := server.Nodes[0].Do(t, "KEYS", "seine:*:filter:0").([]any)
 	server.Nodes[0].Do(t, "DEL", keys[0])
-	for _, probe := range []string{"0", "10"} { // one is missing, the other is shown
+	for _, probe := range []string{"0", "10"} { // one is missing, the other is printed
 		code, out, errs := d.run("bloom", "info", "--probe", probe)
 		if code != 1 || strings.Count(out, "MISSING") != 1 || strings.Count(out, "0.0%") != 1 || !strings.Contains(out, "allowed: 1e-06") || !strings.Contains(errs, "frontier bloom load DIR --shard ") {
 			t.Error(code, out, errs)
@@ -385,7 +385,7 @@ func TestBloomVerbs(t *testing.T) {
 // Filters of one shard or all go to another cluster, whole or not at all.
 func TestBloomIntoAnotherCluster(t *testing.T) {
 	t.Parallel()
-	from, to := sit(t, shardtest.One(t)), sit(t, shardtest.Masters(t, 2))
+	from, to := newOperator(t, shardtest.One(t)), newOperator(t, shardtest.Masters(t, 2))
 	var seeds []string
 	for i := range 100 {
 		seeds = append(seeds, fmt.Sprintf("http://s%d.example/", i))
@@ -441,11 +441,11 @@ func TestBloomIntoAnotherCluster(t *testing.T) {
 	to.ok("seed --file -", "admitted 0", "seen 100")
 }
 
-// What fetchers found out about the filters is shown to people and to programs.
+// What fetchers found out about the filters is printed for people and for programs.
 func TestBloomInfo(t *testing.T) {
 	t.Parallel()
 	server := shardtest.One(t)
-	d := sit(t, server)
+	d := newOperator(t, server)
 	d.ok("create --shards 1 --error-rate 0.001 --plan-urls 1000")
 	d.ok("bloom info", "not measured", "allowed: 0.001", "log2(1/rate) = 10.0")
 	p, err := d.open("seine").NewProber(slog.New(slog.DiscardHandler))
@@ -470,7 +470,7 @@ func TestBloomInfo(t *testing.T) {
 func TestOnACluster(t *testing.T) {
 	t.Parallel()
 	s := shardtest.Masters(t, 3)
-	d := sit(t, s)
+	d := newOperator(t, s)
 	var seeds []string
 	for i := range 60 {
 		seeds = append(seeds, fmt.Sprintf("http://s%d.example/", i))
@@ -503,7 +503,7 @@ func TestOnACluster(t *testing.T) {
 
 func TestInspectCanon(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, in: "http://EXAMPLE.com/%7ea/../b#f\n../x\thttp://a.example/p/q/\nmailto:x\n"}
+	d := &operator{t: t, in: "http://EXAMPLE.com/%7ea/../b#f\n../x\thttp://a.example/p/q/\nmailto:x\n"}
 	out := d.ok("inspect canon")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 3 || lines[0] != "http://example.com/b\thttp://example.com/b" || lines[1] != "http://a.example/p/x\thttp://a.example/p/x" || !strings.HasPrefix(lines[2], "ERR\t") {
@@ -513,7 +513,7 @@ func TestInspectCanon(t *testing.T) {
 
 func TestInspectCanonJSON(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, in: "http://a.example/?a=1&b\nmailto:x\n"}
+	d := &operator{t: t, in: "http://a.example/?a=1&b\nmailto:x\n"}
 	want := `{"url":"http://a.example/?a=1&b","key":"http://a.example/?a=1&b"}` + "\n" + `{"error":"canon: not crawlable: scheme is not http or https"}` + "\n"
 	if out := d.ok("inspect canon --json"); out != want {
 		t.Errorf("%s", out)
@@ -522,7 +522,7 @@ func TestInspectCanonJSON(t *testing.T) {
 
 func TestServersThatAreNotFit(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.Start(t, shardtest.Config{NoBloom: true}))
+	d := newOperator(t, shardtest.Start(t, shardtest.Config{NoBloom: true}))
 	d.refused(3, "create --shards 1", "RedisBloom")
 	d.addr = "127.0.0.1:1"
 	d.refused(1, "stats", "127.0.0.1:1")
@@ -531,7 +531,7 @@ func TestServersThatAreNotFit(t *testing.T) {
 // What is missing on the command line is named, and where it is explained.
 func TestMissingWords(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, addr: "127.0.0.1:1"}
+	d := &operator{t: t, addr: "127.0.0.1:1"}
 	for command, want := range map[string]string{
 		"export": "argument <file.zst> is missing; --help", "why": "argument <url> is missing; --help",
 		"dead": `"count", "retry", "drop"; --help lists them all`,

@@ -74,7 +74,7 @@ type planCmd struct {
 	PriceDisk    float64 `placeholder:"X" help:"Price per GB of records."`
 }
 
-// Run prints the plan, also one that cannot be met, which it says.
+// Run prints the plan, also one that cannot be met, with that.
 func (c *planCmd) Run(env *boot.Env, g *cli) error {
 	asked := c.toAsked()
 	if c.From != "" {

@@ -14,7 +14,7 @@ import (
 // from a file, and say which are missing.
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t}
+	d := &operator{t: t}
 	d.ok("plan --pages 1e6 --sites 1e4 --days 2", "unit costs of", "fetchers", "masters", "frontier create", "100% after")
 	d.ok("plan --pages 1e6 --sites 10 --days 1", "NOT POSSIBLE", "--days")
 	d.ok("plan --pages 1e5 --sites 1000 --embedded", "fetcher --embedded")
@@ -54,7 +54,7 @@ func TestPlan(t *testing.T) {
 // A plan may be that of what a running crawl has still to do.
 func TestPlanFrom(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	d.ok("create --crawl c --shards 1 --plan-urls 10k", "created")
 	d.ok("seed --crawl c --seed http://a.example/ --seed http://b.example/ --seed http://b.example/x", "admitted 3")
 	d.ok("plan --from c", "3 pages on 2 sites")

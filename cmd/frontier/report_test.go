@@ -18,12 +18,12 @@ import (
 func TestReportAndSites(t *testing.T) {
 	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
-		d := sit(t, shardtest.One(t))
+		d := newOperator(t, shardtest.One(t))
 		d.ok("create --shards 2 --plan-urls 10k")
 		testReport(t, d, d.open("seine"), "")
 	})
 	t.Run("state", func(t *testing.T) {
-		d, f, dir := sitBy(t)
+		d, f, dir := newOperatorByState(t)
 		before := testReport(t, d, f, " --state "+dir)
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func TestReportAndSites(t *testing.T) {
 	})
 }
 
-func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
+func testReport(t *testing.T, d *operator, f whyBackend, at string) *ask.Summary {
 	d.ok("report"+at, "finished: nothing is left")
 	d.ok("seed --seed http://a.example/"+at, "admitted 1")
 	page := func(status int, media, seed string) *frontier.Facts {
@@ -43,7 +43,7 @@ func testReport(t *testing.T, d *desk, f whyBackend, at string) *ask.Summary {
 	}
 	settle := func(site string, outcomes ...frontier.Outcome) {
 		t.Helper()
-		v := lend(t, f, site, len(outcomes))
+		v := lease(t, f, site, len(outcomes))
 		free := &frontier.Release{Delay: 3 * time.Second, Remain: time.Hour, Why: "adaptive", Failures: 1}
 		settled, err := f.Settle(t.Context(), frontier.ShardOf(f, site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Release: free}})
 		if err != nil || slices.Contains(settled[0], false) {

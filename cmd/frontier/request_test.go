@@ -14,7 +14,7 @@ import (
 // TestRequests: requests that are no plain GET are seeded, listed, explained and exported.
 // Their headers leave the crawl only with --credentials, and then another crawl has all.
 func TestRequests(t *testing.T) {
-	d, f, dir := sitBy(t)
+	d, f, dir := newOperatorByState(t)
 	at := " --state " + dir
 	d.in = `{"url":"https://a.example/in","request":{"method":"POST","header":[["X-Token","secret"],["Content-Type","x/y"]],"body":"q=1"}}
 {"url":"https://a.example/in","request":{"method":"POST","header":[["X-Token","secret"]],"body":"q=2"}}

@@ -12,7 +12,7 @@ import (
 )
 
 // A port that is taken by a program that does not listen yet is only seen when
-// the node ends: scripts/cluster says so, and ends the nodes it started.
+// the node ends: scripts/cluster reports it, and ends the nodes it started.
 func TestClusterScriptOnATakenPort(t *testing.T) {
 	t.Parallel()
 	taken := bound(t)

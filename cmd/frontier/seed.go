@@ -55,7 +55,7 @@ func (c *seedCmd) open(env *boot.Env, g *cli) (f frontier.Operated, end func() e
 		r, err = c.create(env, g, client, err)
 	}
 	if err == nil {
-		err = errors.Join(frontier.Compare(r.Settings(), c.Apply, ""), r.Configure(g.Frontier()), boot.WarnMarks(env.Stop, r, env.Log))
+		err = errors.Join(frontier.Compare(r.Settings(), c.Apply, ""), r.Configure(g.Frontier()), boot.WarnWatermarks(env.Stop, r, env.Log))
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, client.Close())

@@ -20,7 +20,7 @@ type setCmd struct {
 
 // Run changes the settings that were given and shows each before and after.
 func (c *setCmd) Run(env *boot.Env, g *cli) error {
-	if slices.Contains(env.Said, "site") {
+	if slices.Contains(env.Given, "site") {
 		return c.setSite(env, g)
 	}
 	if c.Reset {
@@ -38,7 +38,7 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 			return err
 		}
 		if r, ok := f.(*redis.Frontier); ok {
-			if err := boot.WarnMarks(ctx, r, env.Log); err != nil {
+			if err := boot.WarnWatermarks(ctx, r, env.Log); err != nil {
 				return err
 			}
 		}
@@ -61,7 +61,7 @@ func (c *setCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-// warnOfDone says that pages which are done do not become due by a new rule: the crawl
+// warnOfDone logs that pages which are done do not become due by a new rule: the crawl
 // keeps nothing of them but that they are known.
 func warnOfDone(ctx context.Context, env *boot.Env, f frontier.Operated) error {
 	stats, err := f.RecentStats(ctx)
@@ -81,7 +81,7 @@ var besideSite = []string{"site", "reset", "state", "crawl", "json", "config", "
 // file and the environment are about the crawl.
 func (c *setCmd) setSite(env *boot.Env, g *cli) error {
 	given := 0
-	for _, name := range env.Said {
+	for _, name := range env.Given {
 		if slices.Contains(boot.SiteSettings, name) {
 			given++
 		} else if !slices.Contains(besideSite, name) && !strings.HasPrefix(name, "redis") {
@@ -96,7 +96,7 @@ func (c *setCmd) setSite(env *boot.Env, g *cli) error {
 		if err != nil {
 			return err
 		}
-		before, after, err := c.StoreSite(ctx, f, site, env.Said, c.Reset)
+		before, after, err := c.StoreSite(ctx, f, site, env.Given, c.Reset)
 		if err != nil {
 			return err
 		}

@@ -8,11 +8,11 @@ import (
 	"seine/shard/shardtest"
 )
 
-// A rule of --recrawl does not reach pages that were fetched before it: set says how many
+// A rule of --recrawl does not reach pages that were fetched before it: set logs how many
 // there are, and seed --refetch queues them. A crawl without any is not warned of.
 func TestSetRecrawlSaysWhatItDoesNotReach(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	const warning = "pages that were fetched before a rule matched them are not fetched again by it; queue them with frontier seed --refetch"
 	set := func(crawl string) string {
 		t.Helper()
@@ -30,7 +30,7 @@ func TestSetRecrawlSaysWhatItDoesNotReach(t *testing.T) {
 	d.ok("create --shards 1 --plan-urls 10k --crawl old")
 	d.ok("seed --seed http://a.example/1 --seed http://a.example/2 --seed http://a.example/3 --crawl old", "admitted 3")
 	f := d.open("old")
-	visit := lend(t, f, "a.example", 2)
+	visit := lease(t, f, "a.example", 2)
 	if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: visit.Lease, Release: &frontier.Release{}, Outcomes: []frontier.Outcome{
 		{Index: visit.Items[0].Index, Kind: frontier.Done}, {Index: visit.Items[1].Index, Kind: frontier.Done}}}}); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 func TestVerbsBesideASilentMaster(t *testing.T) {
 	t.Parallel()
 	s := shardtest.Masters(t, 3)
-	d := sit(t, s)
+	d := newOperator(t, s)
 	ill := s.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(2)))
 	name := "sick"
 	for s.MasterOf(t, shard.Slot(shard.RootKey(name))) == ill || s.MasterOf(t, shard.Slot(shard.LiveKey(name))) != ill {
@@ -70,12 +70,12 @@ func TestVerbsBesideASilentMaster(t *testing.T) {
 	}
 }
 
-// A shard whose master takes no writes is not ready, and stats says
-// why; the others are shown beside it.
+// A shard whose master takes no writes is not ready, and stats reports
+// why; the others are printed beside it.
 func TestStatsOfRefusingMasters(t *testing.T) {
 	t.Parallel()
 	s := shardtest.Masters(t, 3)
-	d := sit(t, s)
+	d := newOperator(t, s)
 	ill := s.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(2)))
 	name := "sick"
 	for s.MasterOf(t, shard.Slot(shard.RootKey(name))) == ill || s.MasterOf(t, shard.Slot(shard.LiveKey(name))) == ill {

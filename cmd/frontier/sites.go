@@ -57,7 +57,7 @@ func dueOf(due *ask.Span) string {
 	return due.String()
 }
 
-// listMost is how many lines of each list are shown; --json has all.
+// listMost is how many lines of each list are printed; --json has all.
 const listMost = 20
 
 type reportCmd struct{}

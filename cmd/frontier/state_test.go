@@ -22,7 +22,7 @@ func TestVerbsOnState(t *testing.T) {
 		dir  string
 	}{{"at rest", false, "state"}, {"live", true, "state"}, {"long path", true, strings.Repeat("long/", 30) + "state"}} {
 		t.Run(c.name, func(t *testing.T) {
-			d := &desk{t: t, addr: "127.0.0.1:1"} // Redis is not asked
+			d := &operator{t: t, addr: "127.0.0.1:1"} // Redis is not asked
 			dir := filepath.Join(t.TempDir(), c.dir)
 			d.refused(3, "stats --state "+dir, "no such crawl in this directory")
 			d.ok("seed --state "+dir+" --delay 2s --seed http://a.example/ --seed http://b.example/ --seed http://b.example/2", "admitted 3")
@@ -54,7 +54,7 @@ func TestVerbsOnState(t *testing.T) {
 	}
 }
 
-func verbsOn(t *testing.T, d *desk, dir string) {
+func verbsOn(t *testing.T, d *operator, dir string) {
 	at := " --state " + dir
 	d.ok("stats"+at, dir+", ready, 1 shard", "known URLs 3", "timeout 1")
 	d.ok("list"+at, "ready 1")
@@ -122,12 +122,12 @@ func giveUp(t *testing.T, f *memory.Frontier, url string) {
 	}
 }
 
-// TestDroppedAreCounted: stats says how many dead letters were dropped, in Redis as
-// in a directory, which tells so when it is opened again.
+// TestDroppedAreCounted: stats has how many dead letters were dropped, in Redis as
+// in a directory, which reports it when it is opened anew.
 func TestDroppedAreCounted(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
-	d := &desk{t: t, addr: "127.0.0.1:1"}
+	d := &operator{t: t, addr: "127.0.0.1:1"}
 	d.ok("seed --state " + dir + " --seed http://a.example/ --seed http://b.example/")
 	f := open(t, dir)
 	giveUp(t, f, "http://a.example/")
@@ -141,7 +141,7 @@ func TestDroppedAreCounted(t *testing.T) {
 // TestNewDirectoryIsTold: a name of a directory that was mistyped shows.
 func TestNewDirectoryIsTold(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, addr: "127.0.0.1:1"}
+	d := &operator{t: t, addr: "127.0.0.1:1"}
 	dir := filepath.Join(t.TempDir(), "state")
 	for _, begins := range []bool{true, false} {
 		code, _, errs := d.run("seed", "--state", dir, "--seed", "http://a.example/")

@@ -19,11 +19,11 @@ import (
 )
 
 type statsCmd struct {
-	Watch bool          `help:"Repeat until interrupted. It clears a terminal first. Elsewhere an empty line separates two answers."`
+	Watch bool          `help:"Repeat until interrupted. It clears a terminal first. In a file or pipe an empty line separates two answers."`
 	Every time.Duration `least:"100ms" default:"2s" placeholder:"D" help:"Interval of --watch (${default})."`
 }
 
-// Run shows totals, dead letters by cause and live programs.
+// Run prints totals, dead letters by cause and live programs.
 func (c *statsCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		if !c.Watch {
@@ -36,7 +36,7 @@ func (c *statsCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-// watch shows again and again, until ctx ends or something fails.
+// watch prints them time after time, until ctx ends or something fails.
 func (c *statsCmd) watch(ctx context.Context, env *boot.Env, g *cli, f frontier.Operated) error {
 	before := "\n"
 	if out, ok := env.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
@@ -190,7 +190,7 @@ func showMembers(w io.Writer, members, vanished []frontier.Member) {
 	}
 }
 
-// vanishedMost is how many programs that vanished are shown; --json has all.
+// vanishedMost is how many programs that vanished are printed; --json has all.
 const vanishedMost = 20
 
 func since(t time.Time) string { return time.Since(t).Round(time.Second).String() }

@@ -13,7 +13,7 @@ import (
 // most first.
 func TestStatsOfFleet(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, addr: "127.0.0.1:1"}
+	d := &operator{t: t, addr: "127.0.0.1:1"}
 	dir := filepath.Join(t.TempDir(), "state")
 	d.ok("seed --state " + dir + " --seed http://a.example/")
 	f := open(t, dir)

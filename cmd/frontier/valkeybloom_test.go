@@ -11,7 +11,7 @@ import (
 // what it lacks and leave nothing behind.
 func TestValkeyBloom(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.Start(t, shardtest.Config{ValkeyBloom: true, AOF: "everysec"}))
+	d := newOperator(t, shardtest.Start(t, shardtest.Config{ValkeyBloom: true, AOF: "everysec"}))
 	d.ok("create --shards 2 --plan-urls 1000")
 	d.ok("seed --seed http://a.example/ --seed http://b.example/", "admitted 2")
 	d.ok("seed --seed http://a.example/", "seen 1")

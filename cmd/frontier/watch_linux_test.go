@@ -22,7 +22,7 @@ func TestWatch(t *testing.T) {
 		t.Fatalf("%s", out)
 	}
 	dir := filepath.Join(t.TempDir(), "state")
-	d := &desk{t: t, addr: "127.0.0.1:1"}
+	d := &operator{t: t, addr: "127.0.0.1:1"}
 	d.ok("seed --state " + dir + " --seed http://a.example/")
 	d.refused(2, "stats --watch --state "+dir, "no fetcher has "+dir+" open")
 	f := open(t, dir)

@@ -13,7 +13,7 @@ func TestWebOfState(t *testing.T) {
 	t.Parallel()
 	for _, live := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "state")
-		d := &desk{t: t, addr: "127.0.0.1:1"} // Redis is not asked
+		d := &operator{t: t, addr: "127.0.0.1:1"} // Redis is not asked
 		d.ok("seed --state " + dir + " --seed http://a.example/ --seed http://b.example/")
 		f := open(t, dir)
 		giveUp(t, f, "http://b.example/")

@@ -15,7 +15,7 @@ type whyCmd struct {
 	From string `placeholder:"PAGE" help:"Explain the URL as a link of this page."`
 }
 
-// Run says why a URL was fetched or was not: the conclusion first.
+// Run prints why a URL was fetched or was not: the conclusion first.
 func (c *whyCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		a, err := ask.Why(ctx, f, ask.WhyQuery{URL: c.URL, From: c.From, Robots: boot.ReadRobots})

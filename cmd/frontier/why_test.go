@@ -19,9 +19,9 @@ type whyBackend interface {
 	frontier.Queue
 }
 
-// sitBy is a desk without Redis, and a crawl in a directory that this process has
+// newOperatorByState is an operator without Redis, and a crawl in a directory that this process has
 // open.
-func sitBy(t *testing.T) (d *desk, f *memory.Frontier, dir string) {
+func newOperatorByState(t *testing.T) (d *operator, f *memory.Frontier, dir string) {
 	dir = filepath.Join(t.TempDir(), "state")
 	f, err := memory.New(memory.Config{Dir: dir})
 	if err != nil {
@@ -31,25 +31,25 @@ func sitBy(t *testing.T) (d *desk, f *memory.Frontier, dir string) {
 	if err := f.Serve(); err != nil {
 		t.Fatal(err)
 	}
-	return &desk{t: t, addr: "127.0.0.1:1"}, f, dir
+	return &operator{t: t, addr: "127.0.0.1:1"}, f, dir
 }
 
-// TestWhy: each state of a URL is found and said, on Redis and in a directory that
+// TestWhy: each state of a URL is found and printed, on Redis and in a directory that
 // another process has open.
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
-		d := sit(t, shardtest.One(t))
+		d := newOperator(t, shardtest.One(t))
 		d.ok("create --shards 2 --plan-urls 10k")
 		testWhy(t, d, d.open("seine"), "")
 	})
 	t.Run("state", func(t *testing.T) {
-		d, f, dir := sitBy(t)
+		d, f, dir := newOperatorByState(t)
 		testWhy(t, d, f, " --state "+dir)
 	})
 }
 
-func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
+func testWhy(t *testing.T, d *operator, f whyBackend, at string) {
 	ctx := t.Context()
 	why := func(url, state string, says ...string) *ask.Answer {
 		t.Helper()
@@ -108,7 +108,7 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	if _, err := f.Announce(ctx, member); err != nil {
 		t.Fatal(err)
 	}
-	v := lend(t, f, "a.example", 3)
+	v := lease(t, f, "a.example", 3)
 	why("http://a.example/1", ask.StateLeased, "process 4711 on host.example", "for another")
 	why("http://a.example/3", ask.StateQueued, "other URLs of its site are being fetched")
 	outcomes := []frontier.Outcome{
@@ -130,13 +130,13 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	why("http://a.example/6", ask.StateCapped, "site a.example has 6 URLs of the 6 that it may have")
 
 	d.ok("seed --seed http://c.example/1 --seed http://c.example/2"+at, "admitted 2")
-	v = lend(t, f, "c.example", 1)
+	v = lease(t, f, "c.example", 1)
 	free = &frontier.Release{Delay: time.Second, Why: "setting"}
 	if _, err := f.Settle(ctx, frontier.ShardOf(f, "c.example"), []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Release: free}}); err != nil {
 		t.Fatal(err)
 	}
 	d.ok("set --site c.example --delay 9s"+at, "9s")
-	lend(t, f, "c.example", 1)
+	lease(t, f, "c.example", 1)
 	why("http://c.example/2", ask.StateLeased, "delay 1s (setting)", "the settings have a delay of 9s for its site by now")
 
 	var many []string
@@ -159,8 +159,8 @@ func testWhy(t *testing.T, d *desk, f whyBackend, at string) {
 	}
 }
 
-// lend borrows URLs of a site, which is due.
-func lend(t *testing.T, f whyBackend, site string, urls int) frontier.Visit {
+// lease leases URLs of a site, which is due.
+func lease(t *testing.T, f whyBackend, site string, urls int) frontier.Visit {
 	t.Helper()
 	k := frontier.ShardOf(f, site)
 	reply, err := f.Tick(t.Context(), k, frontier.TickRequest{Want: 100})

@@ -15,11 +15,11 @@ import (
 	"seine/shard/shardtest"
 )
 
-// What a person gets wrong about TLS and passwords is said with the flags that help.
+// What a person gets wrong about TLS and passwords is an error with the flags that help.
 func TestLoginInWords(t *testing.T) {
 	t.Parallel()
 	s := shardtest.One(t)
-	d := sit(t, s)
+	d := newOperator(t, s)
 	for _, c := range []struct{ args, want string }{
 		{"stats --redis-tls --redis " + s.Addrs[0], "leave --redis-tls and rediss:// out"},
 		{"stats --redis redis://me:secret@" + s.Addrs[0], "give Redis's password in SEINE_REDIS_PASSWORD or --redis-password-file"},
@@ -45,7 +45,7 @@ func TestLoginInWords(t *testing.T) {
 func TestOneMessageForSixShards(t *testing.T) {
 	t.Parallel()
 	s := shardtest.One(t)
-	d := sit(t, s)
+	d := newOperator(t, s)
 	d.ok("create --shards 6 --plan-urls 10k")
 	s.Nodes[0].Do(t, "ACL", "SETUSER", "short", "on", ">pw", "~*", "+@all", "-zadd")
 	password := filepath.Join(t.TempDir(), "password")
@@ -66,7 +66,7 @@ func TestOneMessageForSixShards(t *testing.T) {
 func TestShardsOfFullAndReadOnlyMasters(t *testing.T) {
 	t.Parallel()
 	s := shardtest.Masters(t, 3)
-	d := sit(t, s)
+	d := newOperator(t, s)
 	d.ok("create --shards 3 --plan-urls 10k")
 	master := func(k int) *shardtest.Node { return s.MasterOf(t, shard.Slot(shard.NewMap(3).Tag(k))) }
 	master(1).Do(t, "CONFIG", "SET", "maxmemory", "1mb")
@@ -84,7 +84,7 @@ func TestShardsOfFullAndReadOnlyMasters(t *testing.T) {
 func TestReportWithoutRights(t *testing.T) {
 	t.Parallel()
 	s := shardtest.One(t)
-	d := sit(t, s)
+	d := newOperator(t, s)
 	d.ok("create --shards 2 --plan-urls 10k")
 	d.ok("seed --seed http://a.example/", "admitted 1")
 	s.Nodes[0].Do(t, "ACL", "SETUSER", "nobody", "on", ">pw", "~seine:root", "~seine:crawls", "+@all")
@@ -98,10 +98,10 @@ func TestReportWithoutRights(t *testing.T) {
 	}
 }
 
-// sites says when a site is due; plan --from counts sites that are finished.
+// sites has when a site is due; plan --from counts sites that are finished.
 func TestSitesAreDueAndCounted(t *testing.T) {
 	t.Parallel()
-	d := sit(t, shardtest.One(t))
+	d := newOperator(t, shardtest.One(t))
 	d.ok("create --shards 1 --plan-urls 10k --delay 30m")
 	d.ok("seed --seed http://a.example/ --seed http://b.example/ --seed http://b.example/2 --seed http://c.example/", "admitted 4")
 	f := d.open("seine")

@@ -8,15 +8,15 @@ import (
 	"seine/frontier"
 )
 
-// maxBadShown is how many bad lines are told of one by one.
-const maxBadShown = 100
+// maxBadLogged is how many bad lines are logged one by one.
+const maxBadLogged = 100
 
-// Admit admits every seed and tells of bad ones in the log, which are never
-// fatal unless all are bad; one of another version is. The counts hold whatever the error. again, if not
+// Admit admits every seed and logs bad ones, which are never
+// fatal unless all are bad; one of another version is. The counts hold whatever the error. refetch, if not
 // "", is the request id under which known URLs are queued once more.
-func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontier.SeedCounts, error) {
+func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, refetch string) (frontier.SeedCounts, error) {
 	var waits seldom
-	seeder, err := frontier.NewSeeder(to, frontier.SeedConfig{Refetch: again, OnWait: func(why error, left int) {
+	seeder, err := frontier.NewSeeder(to, frontier.SeedConfig{Refetch: refetch, OnWait: func(why error, left int) {
 		if !waits.due(time.Now()) {
 			return
 		}
@@ -27,9 +27,9 @@ func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontie
 	}
 	bad := func(where string, err error) {
 		switch n := seeder.Counts().Bad; {
-		case n < maxBadShown:
+		case n < maxBadLogged:
 			env.Log.Warn("bad seed", "at", where, "error", err)
-		case n == maxBadShown:
+		case n == maxBadLogged:
 			env.Log.Warn("more bad seeds are only counted")
 		}
 	}
@@ -64,7 +64,7 @@ func (s *SeedFlags) Admit(env *Env, to frontier.Admitter, again string) (frontie
 	return counts, err
 }
 
-// waitsEvery is how often seeds that wait are told of.
+// waitsEvery is how often waiting seeds are logged.
 const waitsEvery = 10 * time.Second
 
 // seldom lets one through every waitsEvery.
@@ -78,7 +78,7 @@ func (s *seldom) due(now time.Time) bool {
 	return true
 }
 
-// untilRoom says how the pauses of seeding end.
+// untilRoom is how the pauses of seeding end.
 func untilRoom(why error) string {
 	if errors.Is(why, frontier.ErrNotAcked) {
 		return "--ack replica needs a replica of every master in step: add or repair one, or leave --ack out"

@@ -10,7 +10,7 @@ import (
 )
 
 // advice is what to do about an error, in words of flags and variables, which the
-// packages below do not know. It is "" where the error says so itself.
+// packages below do not know. It is "" where the error itself has it.
 func advice(err error) string {
 	text := err.Error()
 	switch {
@@ -34,7 +34,7 @@ func advice(err error) string {
 	return ""
 }
 
-// defaultRedis is where Redis is looked for when nothing is said.
+// defaultRedis is where Redis is looked for without --redis.
 const defaultRedis = "127.0.0.1:6379"
 
 // otherRedis is what to do where no Redis is at the default address.
@@ -47,8 +47,7 @@ var (
 	lacking  = regexp.MustCompile(`^expected "(<.+>)"`)
 )
 
-// rephrase says what is wrong with a command line in the user's words; the parser
-// has its own for tokens.
+// rephrase is an error of the parser in the user's words: the parser speaks of tokens.
 func rephrase(err error) error {
 	text := err.Error()
 	if m := noValue.FindStringSubmatch(text); m != nil {
@@ -67,8 +66,8 @@ func rephrase(err error) error {
 		return errors.New("argument " + m[1] + " is missing; --help says what it is")
 	}
 	if m := stranger.FindStringSubmatch(text); m != nil && looksLikeURL(m[1]) {
-		shown := frontier.HideCredentials(m[1])
-		return errors.New("unexpected argument " + shown + "; a URL to start from is given as --seed " + shown)
+		hidden := frontier.HideCredentials(m[1])
+		return errors.New("unexpected argument " + hidden + "; a URL to start from is given as --seed " + hidden)
 	}
 	return err
 }

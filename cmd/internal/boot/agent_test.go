@@ -33,7 +33,7 @@ func TestCheckAgent(t *testing.T) {
 	}
 }
 
-// TestWarnProxy: variables that name a proxy are told of in one line, which shows
+// TestWarnProxy: variables that name a proxy are logged in one line, which shows
 // no credentials, and only where no proxy is given.
 func TestWarnProxy(t *testing.T) {
 	for _, c := range []struct {

@@ -35,13 +35,13 @@ import (
 // The exit codes of all programs.
 const (
 	ExitDone    = 0   // did what was asked, or stopped in order after a first signal
-	ExitFailed  = 1   // something went wrong; the line on stderr says what
+	ExitFailed  = 1   // something went wrong; the line on stderr has what
 	ExitUsage   = 2   // flags, environment or file are wrong; nothing was done
 	ExitRefused = 3   // the crawl is missing, exists, is in use or differs; or Redis is not fit for it
 	ExitAborted = 130 // ended by a second signal, or while it could not stop in order
 )
 
-// ErrUsage marks an error of what the user gave: it ends with ExitUsage.
+// ErrUsage is an error of what the user gave: it ends with ExitUsage.
 var ErrUsage = errors.New("usage")
 
 // App is one program.
@@ -63,7 +63,7 @@ type Env struct {
 	Out   io.Writer
 	Err   io.Writer
 	Log   *slog.Logger
-	Said  []string // names of the flags that stand on the command line
+	Given []string // names of the flags on the command line
 
 	Metrics *metrics.Set // of the program's clients of Redis
 }
@@ -159,7 +159,7 @@ func (a *App) Run(stop, abort context.Context, args []string) (code int) {
 	for _, name := range shownPasswords(selected) {
 		log.Warn("a password on the command line shows in lists of processes; put it into the environment, a file or the configuration file", "flag", "--"+name)
 	}
-	env := &Env{Stop: stop, Abort: abort, In: &input{ctx: stop, r: a.In}, Out: a.Out, Err: a.Err, Log: log, Said: onCommandLine(selected), Metrics: metrics.NewSet()}
+	env := &Env{Stop: stop, Abort: abort, In: &input{ctx: stop, r: a.In}, Out: a.Out, Err: a.Err, Log: log, Given: onCommandLine(selected), Metrics: metrics.NewSet()}
 	err = selected.Run(env, a.Grammar)
 	if err != nil && abort.Err() != nil {
 		a.fail(err)
@@ -227,8 +227,7 @@ func (a *App) fail(err error) int {
 	return ExitFailed
 }
 
-// oneLine joins the lines of an error; what was said before, alone or as a part
-// of a line, is not said again.
+// oneLine joins the lines of an error. A line that another one has is left out.
 func oneLine(text string) string {
 	var parts []string
 	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {

@@ -31,9 +31,9 @@ func checkBounds(selected *kong.Context) error {
 		}
 	}
 	var faults []error
-	said := onCommandLine(selected)
+	typed := onCommandLine(selected)
 	for _, flag := range selected.Flags() {
-		if flag.PlaceHolder == "DIR" && flag.Target.String() == "" && slices.Contains(said, flag.Name) {
+		if flag.PlaceHolder == "DIR" && flag.Target.String() == "" && slices.Contains(typed, flag.Name) {
 			faults = append(faults, fmt.Errorf("%s is empty, must name a directory", flag.Name))
 		}
 		if !flag.Tag.Has("least") || !given[flag.Name] && !flag.HasDefault {
@@ -90,7 +90,7 @@ func shownPasswords(selected *kong.Context) []string {
 	return names
 }
 
-// usage marks faults, if any, as those of what the user gave.
+// usage makes faults, if any, an error of what the user gave.
 func usage(faults ...error) error {
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("%w: %w", ErrUsage, err)
@@ -112,7 +112,7 @@ func (c *CrawlFlags) Check() error {
 	}
 	layout := c.ToLayout()
 	if layout.Shards == 0 {
-		layout.Shards = 1 // not said here
+		layout.Shards = 1 // not given here
 	}
 	layout = redis.Complete(layout)
 	faults = append(faults, redis.Validate(layout))
@@ -133,7 +133,7 @@ func (f *FetchFlags) Check() error {
 	return usage(faults...)
 }
 
-// reachable says whether a text can stand in the brackets of a user agent as
+// reachable reports whether a text can stand in the brackets of a user agent as
 // a place to reach somebody.
 func reachable(contact string) bool {
 	if strings.ContainsFunc(contact, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || strings.ContainsAny(contact, `()"<>\`) {
@@ -146,7 +146,7 @@ func reachable(contact string) bool {
 	return err == nil && (slices.Contains([]string{"http", "https"}, u.Scheme) && u.Host != "" || u.Scheme == "mailto" && strings.Contains(u.Opaque, "@"))
 }
 
-// ListenAddr is the address that a flag says to listen on, PORT or HOST:PORT;
+// ListenAddr is the address of a flag to listen on, PORT or HOST:PORT;
 // loopback when only a port is given.
 func ListenAddr(flag, text string) (string, error) {
 	addr := text

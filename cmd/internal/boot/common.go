@@ -32,11 +32,11 @@ func (c *Common) Logger(w io.Writer) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(w, opts)), nil
 }
 
-// release is what an image was built as, where the linker was told: there is no
+// release is what an image was built as, where the linker sets it: there is no
 // repository to read it from (-ldflags "-X seine/cmd/internal/boot.release=…").
 var release string
 
-// Version is the version of this program: what the linker was told, else by its
+// Version is the version of this program: what the linker set, else by its
 // build information a release or pseudo-version, else devel with the revision it
 // was built from.
 func Version() string {

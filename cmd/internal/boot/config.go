@@ -80,7 +80,7 @@ func loadFile(path string) (*file, error) {
 	}
 	for name, v := range f.values {
 		if hasMask(v) {
-			return nil, fmt.Errorf("config: %s: %s holds %s, which --print-config shows in the place of a secret: put the secret there, or leave it out", path, name, mask)
+			return nil, fmt.Errorf("config: %s: %s holds %s, which --print-config prints in the place of a secret: put the secret there, or leave it out", path, name, mask)
 		}
 	}
 	if list, ok := f.values["fields"].([]any); ok { // names for the flag; FieldRules reads the rules between them
@@ -89,7 +89,7 @@ func loadFile(path string) (*file, error) {
 	return f, checkSites(path, f.values["sites"])
 }
 
-// hasMask says whether a value holds what stands for a secret.
+// hasMask reports whether a value holds what stands for a secret.
 func hasMask(v any) bool {
 	switch x := v.(type) {
 	case string:
@@ -137,8 +137,8 @@ func checkSites(path string, sites any) error {
 	return nil
 }
 
-// siteKeys are the keys of a site rule, with what says what a value must be if it
-// cannot be that one.
+// siteKeys are the keys of a site rule, each with a check that returns what a value must be, "" if it
+// may be that one.
 var siteKeys = map[string]func(v any) string{
 	"match": aText, "auth": aText, "per_site": aNumber, "max_pages": aNumber,
 	"delay": func(v any) string {

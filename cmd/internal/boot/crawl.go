@@ -12,7 +12,7 @@ import (
 	"seine/frontier/redis"
 )
 
-// NameFlag says which crawl.
+// NameFlag names the crawl.
 type NameFlag struct {
 	Crawl string `group:"crawl" default:"seine" placeholder:"NAME" help:"Name of the crawl (${default})."`
 }
@@ -54,10 +54,10 @@ type CrawlFlags struct {
 	Sitemaps       *bool    `group:"scope" help:"Follow the sitemaps that robots.txt names, on any host, up to 50 MB and 50,000 URLs each."`
 	IgnoreNofollow *bool    `group:"scope" help:"Follow links that are marked nofollow."`
 
-	Recrawl      []string `group:"again" sep:"none" placeholder:"REGEX=INTERVAL[..MAX]" help:"Fetch URLs that match again after INTERVAL. An unchanged page waits half as long again, up to MAX. A changed page waits half as long, down to INTERVAL. The first match counts. Repeatable."`
-	RecrawlShare *int     `group:"again" placeholder:"PCT" help:"Percentage of each visit that is kept for recrawls while the site has new URLs (0: new URLs go first)."`
+	Recrawl      []string `group:"recrawl" sep:"none" placeholder:"REGEX=INTERVAL[..MAX]" help:"Fetch URLs that match again after INTERVAL. An unchanged page waits half as long again, up to MAX. A changed page waits half as long, down to INTERVAL. The first match counts. Repeatable."`
+	RecrawlShare *int     `group:"recrawl" placeholder:"PCT" help:"Percentage of each visit that is kept for recrawls while the site has new URLs (0: new URLs go first)."`
 
-	Duplicates *string `group:"again" placeholder:"RULE" help:"What to do with pages whose content another URL had before: off; mark, a flag in the record; skip, do not follow their links either. skip needs --digest sha256 (off)."`
+	Duplicates *string `group:"recrawl" placeholder:"RULE" help:"What to do with pages whose content another URL had before: off; mark, a flag in the record; skip, do not follow their links either. skip needs --digest sha256 (off)."`
 
 	MemoryHigh *int `group:"scope" placeholder:"PCT" help:"Above this percentage of maxmemory, refuse links to the sites with the longest queues; 0 means never (0). They are lost unless --overflow keeps them."`
 	MemoryLow  *int `group:"scope" placeholder:"PCT" help:"Below this percentage, accept such links again (5 less than --memory-high)."`
@@ -170,7 +170,7 @@ func setList(dst *[]string, given []string) {
 	}
 }
 
-// CheckAgent fails where robots.txt is obeyed and nothing says by which name:
+// CheckAgent fails where robots.txt is obeyed and nothing gives its name:
 // the rules of a site for this crawler would be those for others.
 func CheckAgent(s *frontier.Settings) error {
 	if s.Robots == "ignore" || s.RobotsAgent != "" || s.UserAgent == "" || robots.Token(s.UserAgent) != "" {
@@ -179,8 +179,8 @@ func CheckAgent(s *frontier.Settings) error {
 	return Usage("user-agent %q begins with no product that a robots.txt could name; give the name with --robots-agent", s.UserAgent)
 }
 
-// WarnMarks logs where the crawl's memory marks do nothing.
-func WarnMarks(ctx context.Context, f *redis.Frontier, log *slog.Logger) error {
+// WarnWatermarks logs where the crawl's memory watermarks do nothing.
+func WarnWatermarks(ctx context.Context, f *redis.Frontier, log *slog.Logger) error {
 	w, err := f.WithoutWatermarks(ctx)
 	if w != nil {
 		log.Warn(w.String())

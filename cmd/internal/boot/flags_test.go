@@ -87,7 +87,7 @@ func TestFollowHelp(t *testing.T) {
 		got, err := extract.ParseKinds(strings.Split(list, ", "))
 		want, _ := extract.ParseKinds([]string{set})
 		if err != nil || got != want {
-			t.Errorf("%s is said to be %s: %v", set, list, err)
+			t.Errorf("%s has %s in the help: %v", set, list, err)
 		}
 		named |= want
 	}
@@ -95,7 +95,7 @@ func TestFollowHelp(t *testing.T) {
 	list, _, _ = strings.Cut(list, ".")
 	others, err := extract.ParseKinds(strings.Split(list, ", "))
 	if err != nil || others != extract.All&^named {
-		t.Errorf("in no set are said to be %s: %v", list, err)
+		t.Errorf("in no set are %s in the help: %v", list, err)
 	}
 }
 

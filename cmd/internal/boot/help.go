@@ -10,7 +10,7 @@ import (
 var groups = []kong.Group{
 	{Key: "input", Title: "What to crawl:"},
 	{Key: "scope", Title: "Which links to follow:"},
-	{Key: "again", Title: "What to fetch again:"},
+	{Key: "recrawl", Title: "Recrawls and duplicates:"},
 	{Key: "polite", Title: "How to treat sites:"},
 	{Key: "output", Title: "What to keep:"},
 	{Key: "run", Title: "This process:"},

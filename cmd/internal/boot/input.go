@@ -19,7 +19,7 @@ func (e *Env) Open(path string) (io.ReadCloser, error) {
 	}{r, file}, nil
 }
 
-// openInput opens a file and says how to read it.
+// openInput opens a file and returns how to read it.
 func openInput(ctx context.Context, path string) (*os.File, io.Reader, error) {
 	type opened struct {
 		file *os.File

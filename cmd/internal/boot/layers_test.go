@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// layers says which packages of this module each may import. cmd may import
+// layers has which packages of this module each may import. cmd may import
 // all but bench, and bench may import all.
 var layers = map[string][]string{
 	"frontier/canon":             {},
@@ -52,7 +52,7 @@ var layers = map[string][]string{
 	"fetch/fetcher":              {"extract/sink", "fetch/crawl", "fetch", "fetch/robots", "frontier", "frontier/canon", "frontier/memory", "frontier/redis", "shard"},
 }
 
-// vendors says which packages may import a library that has one home.
+// vendors has which packages may import a library that has one home.
 var vendors = map[string][]string{
 	"github.com/redis/go-redis/":          {"shard", "shard/shardtest"},
 	"github.com/twmb/franz-go":            {"extract/sink/kafka"},

@@ -35,13 +35,13 @@ var (
 )
 
 // ErrTorn is where a file stops that is being written, or whose writer was
-// killed, as its name says.
+// killed, by its name.
 var ErrTorn = errors.New("the file ends in the middle of what its writer wrote; what stands before was taken")
 
 // Each calls f with every seed: the texts of --seed and, as elements, --sitemap, then the lines of each
 // --file, without blanks around them, blank lines, comments and remarks. A line
 // ends with LF, CR or both; a file is UTF-8, or UTF-16 with a byte order mark. where names the
-// place, such as "urls.txt:7", and err says instead of a text why a line cannot
+// place, such as "urls.txt:7", and err is why a line cannot
 // be taken; it is ErrTorn at the end of an unfinished file. An error that f
 // returns ends it; a file that cannot be read is an error at the end, after the
 // other files. in is what - stands for. A pipe that nobody writes to is waited

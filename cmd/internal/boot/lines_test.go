@@ -225,7 +225,7 @@ func TestLinesOfUnfinishedFiles(t *testing.T) {
 	if urls, torn, err := read("x.jsonl.zst.open", append(bytes.Clone(first), make([]byte, 50)...)); err != nil || urls != 3 || torn != 1 {
 		t.Errorf("zeros: %d URLs, %d torn, %v", urls, torn, err)
 	}
-	// A frame that others follow was whole once: its lines are lost, which must be told.
+	// A frame that others follow was whole once: its lines are lost, which must be reported.
 	inDamage = true // what is read of that frame before its checksum may be no UTF-8
 	for at := len(zstdMagic); at < len(first); at++ {
 		damaged := bytes.Clone(whole)

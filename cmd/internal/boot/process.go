@@ -96,7 +96,7 @@ func (p *ProcessFlags) Check() error {
 	}
 	switch {
 	case p.Web != "" && !p.Embedded:
-		bad("web: only with --embedded; the crawl of a fleet is shown by `frontier web`")
+		bad("web: only with --embedded; `frontier web` serves the page of a fleet")
 	case p.Web == "" && (p.AllowChanges || p.WebTokenFile != "" || len(p.WebHost) > 0):
 		bad("allow-changes, web-host and web-token-file are of the page that --web serves, which is missing")
 	case p.Web != "":
@@ -112,13 +112,13 @@ func (p *ProcessFlags) Check() error {
 	return usage(faults...)
 }
 
-// EndsWhenDone says whether the process ends when nothing is left of a crawl with
-// these settings. One whose pages are fetched again always has something left.
+// EndsWhenDone reports whether the process ends when nothing is left of a crawl with
+// these settings. One with recrawls always has something left.
 func (p *ProcessFlags) EndsWhenDone(s *frontier.Settings) (bool, error) {
 	asked := p.ExitWhenDone != nil && *p.ExitWhenDone
 	switch {
 	case len(s.Recrawl) > 0 && asked:
-		return false, Usage("exit-when-done: the crawl fetches pages again, as its --recrawl says, and is never done; leave it out, and end with --max-time, --max-pages, --idle-timeout or a signal")
+		return false, Usage("exit-when-done: the crawl has --recrawl and is never done; leave it out, and end with --max-time, --max-pages, --idle-timeout or a signal")
 	case len(s.Recrawl) > 0:
 		return false, nil
 	case p.ExitWhenDone != nil:

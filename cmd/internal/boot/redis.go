@@ -26,7 +26,7 @@ type RedisFlags struct {
 	Lease                     time.Duration `least:"5s" group:"run" default:"60s" placeholder:"D" help:"Time after which the URLs of a killed fetcher return to the queue. Use the same value for all programs of a crawl (${default})."`
 }
 
-// Config makes the configuration of a client; name is shown in CLIENT LIST,
+// Config makes the configuration of a client; name is in CLIENT LIST,
 // env is as of os.Environ. A password in the URL counts before one in the file,
 // and that before one in the environment.
 func (r *RedisFlags) Config(name string, env []string) (shard.Config, error) {
@@ -86,7 +86,7 @@ func (r *RedisFlags) LoggedConfig(name string, env *Env) (shard.Config, error) {
 	return c, err
 }
 
-// giveUp is how long a verb waits for a master: what the others have is shown without.
+// giveUp is how long a verb waits for a master: the verb goes on with what the others have.
 const giveUp = 5 * time.Second
 
 // Open connects to Redis as the flags and this process's environment say, for verbs that

@@ -17,8 +17,8 @@ import (
 	"seine/fetch/crawl"
 )
 
-// Screen shows how a crawl goes: one line that changes on a terminal, log lines
-// elsewhere, and a table at the end.
+// Screen shows how a crawl goes: one line that changes on a terminal, else log
+// lines, and a table at the end.
 type Screen struct {
 	out   io.Writer
 	log   *slog.Logger
@@ -86,7 +86,7 @@ func fit(width int, parts ...string) string {
 	return line
 }
 
-// Summary writes the table at the end, which came about as ended says.
+// Summary writes the table at the end; ended is how the run ended.
 func (s *Screen) Summary(p crawl.Progress, ended string) {
 	if s.live {
 		fmt.Fprint(s.out, "\r\x1b[K")
@@ -125,7 +125,7 @@ func (s *Screen) Summary(p crawl.Progress, ended string) {
 	fmt.Fprintf(w, "new URLs\t%d of links, redirects, sitemaps and the feed\n", p.New)
 }
 
-// remedy says what helps against a cause, where a flag does.
+// remedy is what helps against a cause, where a flag does.
 func remedy(cause string) string {
 	if cause == fetch.ClassGuard {
 		return ", private addresses; --allow-net CIDR permits a network"

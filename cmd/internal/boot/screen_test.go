@@ -9,7 +9,7 @@ import (
 	"seine/fetch/crawl"
 )
 
-// A line of 80 columns says what limits the crawl, and no part of it is cut.
+// A line of 80 columns has what limits the crawl, and no part of it is cut.
 func TestLiveLineFits(t *testing.T) {
 	var out bytes.Buffer
 	p := crawl.Progress{Elapsed: 10 * time.Minute, Limit: "politeness", Done: 1234567, Queued: 12345678, Waiting: 1234567, Dead: 123456, Known: 12345678901}

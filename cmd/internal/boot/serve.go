@@ -19,7 +19,7 @@ import (
 type Monitor struct {
 	Addr  string                      // [host:]port; loopback when only a port is given
 	Ready func(context.Context) error // nil error: ready; called once a request
-	Note  func() string               // what /healthz says beside, "" = nothing; or nil
+	Note  func() string               // more that /healthz reports, "" = nothing; or nil
 	Write func(io.Writer)             // writes the metrics
 	Pprof bool                        // serve /debug/pprof too
 	Flag  string                      // that Addr is of, default metrics-addr

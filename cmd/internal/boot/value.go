@@ -68,7 +68,7 @@ func reader(read func(text string, v reflect.Value) error) kong.MapperFunc {
 	}
 }
 
-// isNegative says whether a text begins as a number below zero.
+// isNegative reports whether a text begins as a number below zero.
 func isNegative(text string) bool {
 	return len(text) > 1 && text[0] == '-' && text[1] >= '0' && text[1] <= '9'
 }

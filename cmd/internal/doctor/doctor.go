@@ -22,7 +22,7 @@ import (
 	"seine/shard"
 )
 
-// Config is what a fetcher on this machine would be told.
+// Config is what a fetcher on this machine would get.
 type Config struct {
 	Fetch   fetch.Config // UserAgent included
 	Contact string       // page or mail address; "" = none

@@ -1,9 +1,9 @@
-// Package manual holds the READMEs to the programs that they describe. Tests use it:
+// Package manual compares the READMEs with the programs that they describe. Tests use it:
 // those of cmd/fetcher and cmd/frontier compare the tables of cmd/README.md with
 // --help, and its own tests run the commands of all READMEs.
 //
 // The commands are the lines of blocks that begin with ```sh. A comment that begins
-// with "needs" marks a command that the tests only parse, and says what it needs.
+// with "needs" begins a command that the tests only parse, and names what it needs.
 package manual
 
 import (
@@ -29,15 +29,15 @@ func Compare(t *testing.T, path, program string, tables map[string]string) {
 	}
 	text := string(data)
 	for name, table := range tables {
-		mark := fmt.Sprintf("<!-- %s %s -->\n", program, name)
-		before, rest, found := strings.Cut(text, mark)
-		shown, after, ended := strings.Cut(rest, "\n\n")
+		head := fmt.Sprintf("<!-- %s %s -->\n", program, name)
+		before, rest, found := strings.Cut(text, head)
+		current, after, ended := strings.Cut(rest, "\n\n")
 		switch {
 		case !found || !ended:
-			t.Errorf("%s lacks the line %q before a table", path, mark)
+			t.Errorf("%s lacks the line %q before a table", path, head)
 		case os.Getenv(Update) != "":
-			text = before + mark + table + "\n" + after
-		case shown+"\n" != table:
+			text = before + head + table + "\n" + after
+		case current+"\n" != table:
 			t.Errorf("%s: the table %q differs from --help; run this test with %s=1, which writes it:\n%s", path, name, Update, table)
 		}
 	}

@@ -67,15 +67,15 @@ func TestAlertsAreWhole(t *testing.T) {
 				t.Errorf("%s has no line in deploy/README.md: %q", r.Alert, r.Annotations["runbook_url"])
 			}
 			if !strings.Contains(tests, "alertname: "+r.Alert+"\n") || !strings.Contains(tests, "{alertname: "+r.Alert+", eval_time: ") {
-				t.Errorf("%s is not shown firing and not firing", r.Alert)
+				t.Errorf("%s has no test of firing and not firing", r.Alert)
 			}
 			if !strings.Contains(r.Expr, "up{job") { // Prometheus' own
 				checkNames(t, r.Alert, r.Expr)
 			}
 		}
 	}
-	if told := strings.Count(readme, "\n### Seine"); told != n {
-		t.Errorf("%d alerts, deploy/README.md has %d", n, told)
+	if listed := strings.Count(readme, "\n### Seine"); listed != n {
+		t.Errorf("%d alerts, deploy/README.md has %d", n, listed)
 	}
 }
 

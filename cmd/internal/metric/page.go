@@ -1,9 +1,9 @@
-// Package metric is what Seine's programs show to Prometheus.
+// Package metric serves the metrics of Seine's programs to Prometheus.
 //
 // The packages write their metrics as samples alone. A Page makes a page of
 // them: every sample gets the label crawl, so that two crawls that are watched
 // by one server stay apart, the samples of a metric stand together, and each
-// metric has the HELP and TYPE that Table says.
+// metric has the HELP and TYPE that Table has.
 package metric
 
 import (
@@ -87,7 +87,7 @@ func familyOf(name string) string {
 	return name
 }
 
-// isWhole says whether a name is that of a metric whose samples have names of
+// isWhole reports whether a name is that of a metric whose samples have names of
 // their own: a histogram or summary.
 func isWhole(name string) bool {
 	row := find(name)

@@ -77,7 +77,7 @@ func TestReadme(t *testing.T) {
 	if !ok || !found {
 		t.Fatal("deploy/README.md has no table of metrics")
 	}
-	told := map[string][]string{} // labels by name
+	listed := map[string][]string{} // labels by name
 	for row := range strings.Lines(section) {
 		cells := strings.Split(row, "|")
 		if len(cells) < 3 {
@@ -86,15 +86,15 @@ func TestReadme(t *testing.T) {
 		for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(cells[1], -1) {
 			names, labels := expand(m[1])
 			for _, name := range names {
-				if _, twice := told[name]; twice {
+				if _, twice := listed[name]; twice {
 					t.Errorf("deploy/README.md has %s twice", name)
 				}
-				told[name] = labels
+				listed[name] = labels
 			}
 		}
 	}
 	for _, row := range metric.Table {
-		labels, ok := told[row.Name]
+		labels, ok := listed[row.Name]
 		if !ok {
 			t.Errorf("deploy/README.md lacks %s", row.Name)
 		} else if slices.Sort(labels); !slices.Equal(labels, slices.Sorted(slices.Values(row.Labels))) {
@@ -103,9 +103,9 @@ func TestReadme(t *testing.T) {
 		if row.Help == "" || strings.ContainsAny(row.Help, "\n\\") {
 			t.Errorf("help of %s: %q", row.Name, row.Help)
 		}
-		delete(told, row.Name)
+		delete(listed, row.Name)
 	}
-	for name := range told {
+	for name := range listed {
 		t.Errorf("deploy/README.md has %s, which there is not", name)
 	}
 }

@@ -27,7 +27,7 @@ var Table = []Row{
 	{"seine_crawl_links_total", counter, nil, "Distinct links seen in pages."},
 	{"seine_crawl_links_known_total", counter, nil, "Links that the process itself knew to be known."},
 	{"seine_crawl_links_refused_total", counter, []string{"reason"}, "Links that are not followed."},
-	{"seine_crawl_verdicts_total", counter, []string{"shard", "verdict"}, "Candidates by what admission said."},
+	{"seine_crawl_verdicts_total", counter, []string{"shard", "verdict"}, "Candidates by verdict of admission."},
 	{"seine_crawl_admissions_not_acked_total", counter, nil, "Admissions that no replica acknowledged in time."},
 	{"seine_crawl_feed_refused_total", counter, nil, "Elements of the feed that were refused."},
 	{"seine_crawl_overflow_candidates_total", counter, nil, "Candidates that the overflow keeps."},
@@ -78,7 +78,7 @@ var Table = []Row{
 
 	{"seine_frontier_eta_seconds", gauge, nil, "Time until the crawl is done if nothing new is found; missing while it is not known."},
 	{"seine_frontier_slowest_site_seconds", gauge, nil, "What the site that takes longest has left at its delay."},
-	{"seine_frontier_due_timestamp_seconds", gauge, nil, "When the crawl is to be done, as --due says."},
+	{"seine_frontier_due_timestamp_seconds", gauge, nil, "When the crawl is to be done, by --due."},
 
 	{"seine_exporter_up", gauge, nil, "1 when the crawl could be read."},
 	{"seine_exporter_read_seconds", gauge, nil, "Time that reading the crawl took."},

@@ -82,11 +82,11 @@ func (s *server) stopped(r *http.Request) (any, error) {
 	return list[:min(len(list), shownMost)], err
 }
 
-// shownMost is how many letters or sites a page shows.
+// shownMost is how many dead letters or sites a page has.
 const shownMost = 200
 
-// letter is a dead letter as the page has it.
-type letter struct {
+// deadLetter is a dead letter as the page has it.
+type deadLetter struct {
 	ID       string `json:"id"`
 	Shard    int    `json:"shard"`
 	URL      string `json:"url"` // without credentials
@@ -97,21 +97,21 @@ type letter struct {
 	Depth    uint32 `json:"depth"`
 }
 
-// idOf names a letter without telling what is in it.
+// idOf names a dead letter without its content.
 func idOf(raw string) string {
 	sum := sha256.Sum256([]byte(raw))
 	return hex.EncodeToString(sum[:12])
 }
 
 func (s *server) dead(r *http.Request) (any, error) {
-	list := []letter{}
+	list := []deadLetter{}
 	filter := frontier.DeadFilter{Cause: r.URL.Query().Get("cause"), Limit: shownMost}
 	if filter.Cause == "" {
 		return nil, fmt.Errorf("%w: give a cause", errAsked)
 	}
 	_, err := frontier.WalkDead(r.Context(), s.cfg.Frontier, filter, func(k int, batch []frontier.DeadLetter) (int, error) {
 		for _, d := range batch {
-			list = append(list, letter{idOf(d.Raw), k, frontier.LogURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth})
+			list = append(list, deadLetter{idOf(d.Raw), k, frontier.LogURL(d.URL), d.Site, d.Cause, d.Text, d.Attempts, d.Depth})
 		}
 		return 0, nil
 	})
@@ -124,13 +124,13 @@ type change struct {
 	Site   string `json:"site"`
 	Shard  *int   `json:"shard"`
 	Cause  string `json:"cause"`
-	ID     string `json:"id"` // of a letter; none: all of the cause
+	ID     string `json:"id"` // of a dead letter; none: all of the cause
 	Reason string `json:"reason"`
 	Name   string `json:"name"`  // set: of a setting, of Site alone where that is given
 	Value  string `json:"value"` // as its flag has it, several one a line
 }
 
-// change does it, and says what was done in one line.
+// change does it, and returns what was done in one line.
 func (s *server) change(r *http.Request) (any, error) {
 	var c change
 	in := json.NewDecoder(r.Body)
@@ -138,12 +138,12 @@ func (s *server) change(r *http.Request) (any, error) {
 	if err := in.Decode(&c); err != nil {
 		return nil, fmt.Errorf("%w: %w", errAsked, err)
 	}
-	said, err := s.apply(r.Context(), c)
+	done, err := s.apply(r.Context(), c)
 	if err != nil {
 		return nil, err
 	}
-	s.cfg.Log.Info("changed from the page", "do", c.Do, "what", said)
-	return map[string]string{"said": said}, nil
+	s.cfg.Log.Info("changed from the page", "do", c.Do, "what", done)
+	return map[string]string{"done": done}, nil
 }
 
 func (s *server) apply(ctx context.Context, c change) (string, error) {
@@ -185,7 +185,7 @@ func (s *server) alter(ctx context.Context, c change, what frontier.SiteChange) 
 	return c.Do + ": " + site, f.Alter(ctx, frontier.ShardOf(f, site), site, what)
 }
 
-// retry queues one letter, or all of a cause, once more.
+// retry queues one dead letter, or all of a cause, once more.
 func (s *server) retry(ctx context.Context, c change) (string, error) {
 	if c.Cause == "" {
 		return "", fmt.Errorf("%w: give a cause", errAsked)

@@ -126,7 +126,7 @@ func (wt *watcher) readFills(ctx context.Context) []fill {
 	}
 	list, err := f.Filters(ctx, 0)
 	if err != nil {
-		return nil // the report tells what is wrong
+		return nil // the report has what is wrong
 	}
 	fills := make([]fill, f.Shards())
 	for _, s := range list {

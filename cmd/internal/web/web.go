@@ -2,7 +2,7 @@
 // last hour as curves.
 //
 // One watcher reads the crawl every few seconds, however many pages are open.
-// Pages are files of this program; they load nothing from elsewhere and put text
+// Pages are files of this program; they load nothing from other servers and put text
 // of the web into the document as text alone. A request has to name this server as
 // its Host, so that no other site's name can stand for it, and none may come from
 // another site. Changes need a token in a header, which no other site can send;
@@ -153,7 +153,7 @@ func (s *server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// isHost says whether a Host is this server: an address, which no name of another
+// isHost reports whether a Host is this server: an address, which no name of another
 // site can stand for, localhost, or the name that it listens on.
 func (s *server) isHost(host string) bool {
 	name := hostName(host)
@@ -175,12 +175,12 @@ func hostName(host string) string {
 	return host
 }
 
-// isProxied says whether a name is one that a proxy serves the page under.
+// isProxied reports whether a name is one that a proxy serves the page under.
 func (s *server) isProxied(name string) bool {
 	return slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
-// hasToken compares in a time that says nothing of the token.
+// hasToken compares in constant time.
 func (s *server) hasToken(r *http.Request) bool {
 	want, got := sha256.Sum256([]byte(s.cfg.Token)), sha256.Sum256([]byte(r.Header.Get(TokenHeader)))
 	return s.cfg.Token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
@@ -189,7 +189,7 @@ func (s *server) hasToken(r *http.Request) bool {
 // answer is what a handler has to say.
 type answer func(r *http.Request) (any, error)
 
-// errAsked: the question is wrong.
+// errAsked: the request is wrong.
 var errAsked = errors.New("web")
 
 // reads serves an answer to whoever may read.
@@ -218,10 +218,10 @@ func (s *server) changes(a answer) http.Handler {
 	})
 }
 
-// missingHeader says of an answer which shards are left out of it.
+// missingHeader names the shards that an answer leaves out.
 const missingHeader = "X-Seine-Missing"
 
-// askWait bounds one question.
+// askWait bounds one request.
 const askWait = 10 * time.Second
 
 func reply(w http.ResponseWriter, r *http.Request, a answer) {

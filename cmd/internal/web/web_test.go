@@ -67,8 +67,8 @@ func (s site) admit(t *testing.T, urls ...string) {
 	}
 }
 
-// bury gives up all that is due, with a text as a hostile site would send it.
-func (s site) bury(t *testing.T, text string) {
+// deadLetterAll gives up all that is due, with a text as a hostile site would send it.
+func (s site) deadLetterAll(t *testing.T, text string) {
 	t.Helper()
 	for k := range s.f.Shards() {
 		tick, err := s.f.Tick(t.Context(), k, frontier.TickRequest{Want: 10})
@@ -111,7 +111,7 @@ func browser(t *testing.T) context.Context {
 	return ctx
 }
 
-// until waits until a script says true.
+// until waits until a script returns true.
 func until(what, script string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
@@ -195,7 +195,7 @@ func TestPage(t *testing.T) {
 	defer member.Leave(context.Background(), "")
 	const hostile = `<script>document.title="owned"</script><img src=x onerror=alert(1)>`
 	s.admit(t, "https://user:secret@dead.example/%3Cb%3E")
-	s.bury(t, hostile)
+	s.deadLetterAll(t, hostile)
 	s.admit(t, "https://a.example/", "https://b.example/x", "https://c.example/")
 	run := func(actions ...chromedp.Action) {
 		t.Helper()
@@ -212,8 +212,8 @@ func TestPage(t *testing.T) {
 		until("curves of several readings", `points.length >= 4 && [...document.querySelectorAll("#charts figure")].every(f => f.querySelector("polyline")?.getAttribute("points").split(" ").length >= 3)`),
 		until("cause", has("causes", "tls 1")),
 		chromedp.Click(`#causes button`, chromedp.ByQuery),
-		until("a text of the web is text", has("letters", hostile)),
-		until("no element came of it", `!document.querySelector("#letters script, #letters img") && document.title !== "owned"`),
+		until("a text of the web is text", has("deadletters", hostile)),
+		until("no element came of it", `!document.querySelector("#deadletters script, #deadletters img") && document.title !== "owned"`),
 		until("no credentials", `!document.body.textContent.includes("secret")`),
 		chromedp.SetValue(`#why input`, "https://b.example/x", chromedp.ByQuery),
 		chromedp.Click(`#why button`, chromedp.ByQuery),
@@ -226,7 +226,7 @@ func TestPage(t *testing.T) {
 		run(picture(t, "page", width, false), picture(t, "page", width, true))
 	}
 	run(chromedp.Evaluate(fmt.Sprintf(`sessionStorage.setItem("token", %q)`, token), nil),
-		chromedp.Click(`#letters button`, chromedp.ByQuery),
+		chromedp.Click(`#deadletters button`, chromedp.ByQuery),
 		until("it is queued once more", has("causes", "Nothing was given up")))
 	if counts, err := frontier.DeadTotals(t.Context(), s.f); err != nil || counts["tls"] != 0 {
 		t.Errorf("after the retry: %v, %v", counts, err)
@@ -242,7 +242,7 @@ func TestPage(t *testing.T) {
 		enter(`#set select`, "delay"),
 		enter(`#set textarea`, "soon"),
 		chromedp.Click(`#set button`, chromedp.ByQuery),
-		until("what is wrong with it", has("said", "soon")),
+		until("what is wrong with it", has("result", "soon")),
 		enter(`#set textarea`, "7s"),
 		enter(`#set input`, "c.example"),
 		chromedp.Click(`#set button`, chromedp.ByQuery),
@@ -253,7 +253,7 @@ func TestPage(t *testing.T) {
 	run(until("Redis is back", `document.getElementById("faults").textContent === "" && document.getElementById("state").textContent === "ready"`))
 }
 
-// A crawl without anything is shown too, and is read-only unless it is told.
+// A crawl without anything has a page too, which is read-only without the flag.
 func TestEmptyPage(t *testing.T) {
 	ctx := browser(t)
 	s := open(t, shardtest.One(t), 1, false)

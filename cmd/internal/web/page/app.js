@@ -64,12 +64,12 @@ async function call(path, body) {
   }
 }
 let sayTimer;
-function say(text) { $("said").textContent = text; clearTimeout(sayTimer); sayTimer = setTimeout(() => $("said").textContent = "", 6000); }
+function say(text) { $("result").textContent = text; clearTimeout(sayTimer); sayTimer = setTimeout(() => $("result").textContent = "", 6000); }
 async function change(body, button) {
   if (button?.ariaBusy === "true") return;
   if (button) button.ariaBusy = "true"; // not disabled: that would take the keyboard away
   say((button?.textContent || "Set") + " …");
-  try { say((await call("api/change", body)).said); await refresh(); if (cause) await showLetters(cause); await showSites(); await showStopped(); }
+  try { say((await call("api/change", body)).done); await refresh(); if (cause) await showDeadLetters(cause); await showSites(); await showStopped(); }
   catch (e) { say(e.message); }
   if (button) button.ariaBusy = "false";
 }
@@ -151,14 +151,14 @@ function showCauses(dead) {
   const names = Object.keys(dead).sort((a, b) => dead[b] - dead[a]), now = JSON.stringify([names.map(c => [c, dead[c]]), cause, changes]);
   if (now === causesShown) return; // so that a button under a finger stays
   causesShown = now;
-  redraw($("causes"), ...(names.length ? names.map(c => el("button", { "data-key": c, "aria-pressed": c === cause, onclick: () => showLetters(c) }, c + " " + n(dead[c]))) : [el("span", { class: "soft" }, "Nothing was given up.")]),
+  redraw($("causes"), ...(names.length ? names.map(c => el("button", { "data-key": c, "aria-pressed": c === cause, onclick: () => showDeadLetters(c) }, c + " " + n(dead[c]))) : [el("span", { class: "soft" }, "Nothing was given up.")]),
     ...(changes && cause && dead[cause] ? [act("Retry all of " + cause, () => ({ do: "retry", cause }))] : []));
 }
-async function showLetters(of) {
+async function showDeadLetters(of) {
   cause = of;
   try {
     const list = await call("api/dead?cause=" + encodeURIComponent(of));
-    table("letters", ["~URL", "~text", "#attempts", "#depth", ...(changes ? [""] : [])], list.map(d => [d.url, d.text, d.attempts, d.depth, ...(changes ? [act("Retry", () => ({ do: "retry", cause: d.cause, id: d.id }))] : [])]));
+    table("deadletters", ["~URL", "~text", "#attempts", "#depth", ...(changes ? [""] : [])], list.map(d => [d.url, d.text, d.attempts, d.depth, ...(changes ? [act("Retry", () => ({ do: "retry", cause: d.cause, id: d.id }))] : [])]));
   } catch (e) { say(e.message); }
   refresh();
 }

@@ -24,16 +24,16 @@ import (
 // Above the memory mark a fetcher goes on: links of a huge site are turned away
 // once many wait, all of others are fetched, and metrics and log tell it. With
 // --overflow what is turned away is kept.
-func TestMemoryMark(t *testing.T) {
+func TestMemoryWatermark(t *testing.T) {
 	t.Parallel()
 	t.Run("capped", func(t *testing.T) {
-		if served := aboveMark(t); !strings.Contains(served, `shard="0",verdict="full"} 0`) {
+		if served := aboveWatermark(t); !strings.Contains(served, `shard="0",verdict="full"} 0`) {
 			t.Error("links found no room")
 		}
 	})
 	t.Run("overflow", func(t *testing.T) {
 		dir := t.TempDir()
-		served := aboveMark(t, "--overflow", dir)
+		served := aboveWatermark(t, "--overflow", dir)
 		kept := bytes.Count(unpack(t, dir), []byte(`"depth":1,"seed":false}`))
 		for _, want := range []string{fmt.Sprint(`seine_crawl_overflow_candidates_total{crawl="seine"} `, kept), `shard="0",verdict="capped"} 0`} {
 			if !strings.Contains(served, want+"\n") {
@@ -67,9 +67,9 @@ func unpack(t *testing.T, dir string) (all []byte) {
 	return all
 }
 
-// aboveMark crawls with 500 links in the longest queue, and returns the metrics
+// aboveWatermark crawls with 500 links in the longest queue, and returns the metrics
 // at the end.
-func aboveMark(t *testing.T, flags ...string) string {
+func aboveWatermark(t *testing.T, flags ...string) string {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		links := map[string]int{"huge.example": 2000, "small-1.example": 3, "small-2.example": 3}[r.Host]

@@ -12,19 +12,19 @@ import (
 	"seine/shard/shardtest"
 )
 
-// desk is a person at a terminal with some servers.
-type desk struct {
+// operator is a person at a terminal with some servers.
+type operator struct {
 	t    *testing.T
 	addr string
 	in   string
 }
 
-func sit(t *testing.T, s *shardtest.Server) *desk {
-	return &desk{t: t, addr: strings.Join(s.Addrs, ",")}
+func newOperator(t *testing.T, s *shardtest.Server) *operator {
+	return &operator{t: t, addr: strings.Join(s.Addrs, ",")}
 }
 
 // run runs the program and returns its exit code and what it wrote.
-func (d *desk) run(args ...string) (code int, out, errs string) {
+func (d *operator) run(args ...string) (code int, out, errs string) {
 	d.t.Helper()
 	var o, e bytes.Buffer
 	app := boot.App{Name: "frontier", About: about, Grammar: &cli{}, In: strings.NewReader(d.in), Out: &o, Err: &e, Environ: []string{"SEINE_REDIS=" + d.addr}}
@@ -36,7 +36,7 @@ func (d *desk) run(args ...string) (code int, out, errs string) {
 }
 
 // ok runs the program, which must succeed and write each of want.
-func (d *desk) ok(command string, want ...string) string {
+func (d *operator) ok(command string, want ...string) string {
 	d.t.Helper()
 	code, out, errs := d.run(strings.Fields(command)...)
 	if code != 0 {
@@ -52,7 +52,7 @@ func (d *desk) ok(command string, want ...string) string {
 }
 
 // refused runs the program, which must end with a code and one line that has want.
-func (d *desk) refused(code int, command, want string) {
+func (d *operator) refused(code int, command, want string) {
 	d.t.Helper()
 	got, out, errs := d.run(strings.Fields(command)...)
 	for strings.Contains(strings.SplitN(errs, "\n", 2)[0], "level=WARN") {
@@ -64,7 +64,7 @@ func (d *desk) refused(code int, command, want string) {
 }
 
 // json runs the program with --json and reads its answer into v.
-func (d *desk) json(v any, command string) {
+func (d *operator) json(v any, command string) {
 	d.t.Helper()
 	out := d.ok(command + " --json")
 	if err := json.Unmarshal([]byte(out), v); err != nil {
@@ -73,7 +73,7 @@ func (d *desk) json(v any, command string) {
 }
 
 // open opens a crawl beside the program.
-func (d *desk) open(crawl string) *redis.Frontier {
+func (d *operator) open(crawl string) *redis.Frontier {
 	d.t.Helper()
 	client, err := shard.Open(d.t.Context(), shard.Config{Addrs: strings.Split(d.addr, ",")})
 	if err != nil {

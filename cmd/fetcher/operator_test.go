@@ -54,7 +54,7 @@ func endless(t *testing.T) (url string, asked *atomic.Int64) {
 }
 
 // TestMistypedState: a directory without a crawl is refused where nothing begins one,
-// and not made; where seeds begin one that is told.
+// and not made; where seeds begin one the log has it.
 func TestMistypedState(t *testing.T) {
 	t.Parallel()
 	url, _ := endless(t)
@@ -73,9 +73,9 @@ func TestMistypedState(t *testing.T) {
 	}
 }
 
-// TestMaxPagesIsTold: a run that ends at --max-pages says so, and what is left; so
+// TestMaxPagesIsLogged: a run that ends at --max-pages logs it, and what is left; so
 // does a fetcher that has nothing to do for it.
-func TestMaxPagesIsTold(t *testing.T) {
+func TestMaxPagesIsLogged(t *testing.T) {
 	t.Parallel()
 	url, asked := endless(t)
 	code, log := end(t, "--embedded", "--seed", url+"/", "--allow-net", "127.0.0.0/8", "--max-pages", "3", "--delay", "0s", "--out", filepath.Join(t.TempDir(), "o"))
@@ -122,7 +122,7 @@ func TestSetSiteOfARunningFetcher(t *testing.T) {
 	p.wait(t)
 }
 
-// TestAttemptsOfTheDead: a dead letter tells as many attempts as its record.
+// TestAttemptsOfTheDead: a dead letter has as many attempts as its record.
 func TestAttemptsOfTheDead(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,9 +176,9 @@ func TestAttemptsOfTheDead(t *testing.T) {
 	}
 }
 
-// TestDebugTellsEachURL: at level debug there is a line a URL: outcome, status,
+// TestDebugLogsEachURL: at level debug there is a line a URL: outcome, status,
 // time, and the page that linked to it where the crawl keeps that.
-func TestDebugTellsEachURL(t *testing.T) {
+func TestDebugLogsEachURL(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
