@@ -2,7 +2,6 @@ package boot
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 
 	"seine/frontier"
@@ -40,38 +39,18 @@ const defaultRedis = "127.0.0.1:6379"
 // otherRedis is what to do where no Redis is at the default address.
 const otherRedis = "; if none is to run there, name yours with --redis, or crawl without one: fetcher --embedded"
 
-var (
-	noValue  = regexp.MustCompile(`^(\S+): expected \S+ value but got "(.*?)" \(.*$`)
-	missing  = regexp.MustCompile(`^(\S+): missing value, .*$`)
-	stranger = regexp.MustCompile(`^unexpected argument (\S+)`)
-	lacking  = regexp.MustCompile(`^expected "(<.+>)"`)
-)
-
 // rephrase is an error of the parser in the user's words: the parser speaks of tokens.
 func rephrase(err error) error {
 	text := err.Error()
-	if m := noValue.FindStringSubmatch(text); m != nil {
-		if m[2] == "EOL" {
-			return errors.New(m[1] + " needs a value")
-		}
-		return errors.New(m[1] + " needs a value, and " + m[2] + " is a flag; a value that begins with - is given as " + m[1] + "=-VALUE")
-	}
-	if m := missing.FindStringSubmatch(text); m != nil {
-		return errors.New(m[1] + " needs a value")
-	}
 	if strings.HasPrefix(text, "expected one of ") {
 		return errors.New(text + "; --help lists them all")
 	}
-	if m := lacking.FindStringSubmatch(text); m != nil {
-		return errors.New("argument " + m[1] + " is missing; --help says what it is")
+	if argument, ok := strings.CutPrefix(text, `expected "<`); ok {
+		return errors.New("argument <" + strings.TrimSuffix(argument, `"`) + " is missing; --help describes it")
 	}
-	if m := stranger.FindStringSubmatch(text); m != nil && looksLikeURL(m[1]) {
-		hidden := frontier.HideCredentials(m[1])
+	if argument, ok := strings.CutPrefix(text, "unexpected argument "); ok && (strings.Contains(argument, "://") || strings.HasPrefix(argument, "www.")) {
+		hidden := frontier.HideCredentials(strings.Fields(argument)[0])
 		return errors.New("unexpected argument " + hidden + "; a URL to start from is given as --seed " + hidden)
 	}
 	return err
-}
-
-func looksLikeURL(text string) bool {
-	return strings.Contains(text, "://") || strings.HasPrefix(text, "www.")
 }

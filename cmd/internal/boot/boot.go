@@ -202,6 +202,7 @@ func (a *App) parser(more ...kong.Option) (*kong.Kong, error) {
 	if err != nil {
 		return nil, fmt.Errorf("boot: %w", err)
 	}
+	requireValues(parser.Model.Node)
 	return parser, nil
 }
 

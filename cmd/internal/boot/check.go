@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,9 +72,6 @@ func onCommandLine(selected *kong.Context) []string {
 	return names
 }
 
-// inAddress is a password in a URL.
-var inAddress = regexp.MustCompile(`://[^/@\s:]*:[^/@\s]+@`)
-
 // shownPasswords names the flags on the command line with a password in an address.
 func shownPasswords(selected *kong.Context) []string {
 	var names []string
@@ -83,8 +79,12 @@ func shownPasswords(selected *kong.Context) []string {
 		if p.Flag == nil || p.Resolved {
 			continue
 		}
-		if v := p.Flag.Target; v.IsValid() && inAddress.MatchString(fmt.Sprint(v.Interface())) && !slices.Contains(names, p.Flag.Name) {
-			names = append(names, p.Flag.Name)
+		for value := range strings.FieldsSeq(strings.Trim(fmt.Sprint(p.Flag.Target), "[]")) {
+			scheme, rest, _ := strings.Cut(value, "://")
+			authority, _, _ := strings.Cut(rest, "/")
+			if address := scheme + "://" + authority; maskURL(address) != address && !slices.Contains(names, p.Flag.Name) {
+				names = append(names, p.Flag.Name)
+			}
 		}
 	}
 	return names

@@ -67,6 +67,12 @@ func loadFile(path string) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		if number++; strings.HasSuffix(strings.TrimSpace(line), ": "+mask) || strings.Contains(line, ":"+mask+"@") {
+			return nil, fmt.Errorf("config: %s:%d holds %s, which --print-config prints in the place of a secret: put the secret there, or leave it out", path, number, mask)
+		}
+	}
 	var values map[string]any
 	if err := yaml.Unmarshal(text, &values); err != nil {
 		return nil, fmt.Errorf("config: %s: %s", path, yaml.FormatError(err, false, false))
@@ -78,32 +84,10 @@ func loadFile(path string) (*file, error) {
 		}
 		f.values[name] = v
 	}
-	for name, v := range f.values {
-		if hasMask(v) {
-			return nil, fmt.Errorf("config: %s: %s holds %s, which --print-config prints in the place of a secret: put the secret there, or leave it out", path, name, mask)
-		}
-	}
 	if list, ok := f.values["fields"].([]any); ok { // names for the flag; FieldRules reads the rules between them
 		f.values["fields"] = slices.DeleteFunc(list, func(v any) bool { _, rule := v.(map[string]any); return rule })
 	}
 	return f, checkSites(path, f.values["sites"])
-}
-
-// hasMask reports whether a value holds what stands for a secret.
-func hasMask(v any) bool {
-	switch x := v.(type) {
-	case string:
-		return x == mask || strings.Contains(x, ":"+mask+"@")
-	case []any:
-		return slices.ContainsFunc(x, hasMask)
-	case map[string]any:
-		for _, e := range x {
-			if hasMask(e) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // checkSites refuses what no site rule has and brings keys to the form in which

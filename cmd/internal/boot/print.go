@@ -140,19 +140,10 @@ func plainRule(r frontier.SiteRule, secrets bool) map[string]any {
 // maskURL hides the password of a URL of Redis.
 func maskURL(text string) string {
 	scheme, rest, isURL := strings.Cut(text, "://")
-	user, hosts, ok := cutLast(rest, "@")
-	if !isURL || !ok {
+	at := strings.LastIndex(rest, "@")
+	name, _, has := strings.Cut(rest[:max(at, 0)], ":")
+	if !isURL || !has {
 		return text
 	}
-	if name, _, has := strings.Cut(user, ":"); has {
-		user = name + ":" + mask
-	}
-	return scheme + "://" + user + "@" + hosts
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
+	return scheme + "://" + name + ":" + mask + rest[at:]
 }

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -55,17 +56,37 @@ func readers() []kong.Option {
 // number is a text here too.
 func reader(read func(text string, v reflect.Value) error) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, target reflect.Value) error {
-		token := ctx.Scan.Peek()
-		if isNegative(fmt.Sprint(token.Value)) { // kong takes it for a short flag
-			ctx.Scan.Pop()
-		} else {
-			var err error
-			if token, err = ctx.Scan.PopValue("value"); err != nil {
-				return err
-			}
-		}
-		return read(fmt.Sprint(token.Value), target)
+		return read(fmt.Sprint(ctx.Scan.Pop().Value), target)
 	}
+}
+
+// requireValues has all flags of a program refuse to stand without a value.
+func requireValues(node *kong.Node) {
+	for _, flag := range node.Flags {
+		if !flag.IsBool() {
+			flag.Mapper = valueMapper{flag.Mapper}
+		}
+	}
+	for _, child := range node.Children {
+		requireValues(child)
+	}
+}
+
+// valueMapper looks at what follows a flag before another mapper reads it.
+type valueMapper struct{ kong.Mapper }
+
+func (m valueMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	switch next := ctx.Scan.Peek(); {
+	case next.IsEOL():
+		return errors.New("needs a value")
+	case next.IsValue():
+	case isNegative(next.String()): // kong takes it for a short flag
+		ctx.Scan.Pop()
+		ctx.Scan.PushTyped(next.Value, kong.FlagValueToken)
+	default:
+		return fmt.Errorf("needs a value, and %s is a flag; a value that begins with - is given as %s=-VALUE", next, ctx.Value.ShortSummary())
+	}
+	return m.Mapper.Decode(ctx, target)
 }
 
 // isNegative reports whether a text begins as a number below zero.
