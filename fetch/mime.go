@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"seine/extract/mediatype"
 )
 
 // DefaultTypes are the media types fetched unless told otherwise: HTML, XML
@@ -54,7 +56,7 @@ func (t *Types) Accept(contentType string) bool {
 	if t.all {
 		return true
 	}
-	m := mediaType(contentType)
+	m, _ := mediatype.Extract(contentType)
 	if t.exact[m] {
 		return true
 	}
@@ -71,19 +73,16 @@ func (t *Types) Accept(contentType string) bool {
 	return false
 }
 
-// mediaType is the type without parameters, in lower case.
-func mediaType(contentType string) string {
-	m, _, _ := strings.Cut(contentType, ";")
-	return strings.ToLower(strings.TrimSpace(m))
-}
-
 // sniffLen is how many bytes Sniff looks at.
 const sniffLen = 512
 
 // Sniff guesses the media type from the first bytes of a body (the WHATWG
 // algorithm of net/http; text/xml for XML, application/octet-stream when in
 // doubt).
-func Sniff(b []byte) string { return mediaType(http.DetectContentType(b)) }
+func Sniff(b []byte) string {
+	m, _ := mediatype.Extract(http.DetectContentType(b))
+	return m
+}
 
 // Accepts says whether a body is of a type that the client was configured to
 // fetch: by Response.Type. A body without any byte is of every type.
