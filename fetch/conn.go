@@ -13,12 +13,12 @@ import (
 // conn is one connection to a host with the deadlines of the exchange on it.
 // One exchange uses it at a time; only ended may be called from elsewhere.
 type conn struct {
-	net.Conn               // TCP, or TLS over it
-	raw      net.Conn      // the TCP connection below; closing it ends everything at once
-	records  *recordReader // between TLS and raw; nil without TLS
-	probe    *probe        // looks at raw while it is idle, and writes requests to it
-	used     bool          // it has served an exchange before
-	extra    [1]byte       // what drained reads into
+	net.Conn             // TCP, or TLS over it
+	raw      net.Conn    // the TCP connection below; closing it ends everything at once
+	records  *recordConn // between TLS and raw; nil without TLS
+	probe    *probe      // looks at raw while it is idle, and writes requests to it
+	used     bool        // it has served an exchange before
+	extra    [1]byte     // what drained reads into
 
 	// Of the running exchange.
 	total  time.Time     // the end of the exchange
@@ -47,7 +47,7 @@ type conn struct {
 
 var errFlood = errors.New("far more bytes of framing than of body")
 
-func newConn(nc, raw net.Conn, rr *recordReader, p *pool) *conn {
+func newConn(nc, raw net.Conn, rr *recordConn, p *pool) *conn {
 	return &conn{Conn: nc, raw: raw, records: rr, probe: newProbe(raw), pool: p}
 }
 

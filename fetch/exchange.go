@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"time"
-
-	"seine/fetch/trust"
 )
 
 // exchange is the working memory of one Do, pooled by the client: buffers and
@@ -183,16 +181,19 @@ func (x *exchange) open(ctx context.Context) (*conn, error) {
 	short, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 	defer cancel()
 	var nc, raw net.Conn
-	var rr *recordReader
+	var rr *recordConn
 	var err error
-	for range 2 { // the second time a full handshake, if what was resumed is not known any more
+	for range 3 { // again where a session is not known any more, and where more has to be offered
 		nc, raw, err = x.dial(short)
 		if err == nil && x.t.tls {
 			nc, rr, err = c.handshake(ctx, nc, x.t.host, x.legacy)
 		}
-		if !trust.Forgotten(err) {
+		if err != errOfferMore {
 			break
 		}
+	}
+	if err == errOfferMore {
+		err = fail(ClassTLS, err)
 	}
 	if err != nil {
 		c.pool.unclaim(false)

@@ -3,6 +3,7 @@ package fetch
 import (
 	"bufio"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -101,6 +102,39 @@ func TestSessionCache(t *testing.T) {
 				t.Errorf("TLS %x, cache off %v: %+v", version, off, st)
 			}
 		}
+	}
+}
+
+// TestCurves: a server that knows X25519 alone is asked twice the first time, and once
+// from then on. Others never see a hello with it.
+func TestCurves(t *testing.T) {
+	cert := selfSigned("127.0.0.1")
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for curve, first := range map[tls.CurveID]int{tls.X25519: 2, tls.CurveP256: 1, tls.CurveP384: 1, tls.CurveP521: 1} {
+			s := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{cert}, MaxVersion: version, CurvePreferences: []tls.CurveID{curve}}, nil)
+			c := newClient(t, func(cfg *Config) { cfg.InsecureSkipVerify = true })
+			for n := range 3 {
+				if _, h, err := get(c, s.url); err != nil || string(h.body) != "hello" || s.connections() != first+n {
+					t.Fatalf("%v, TLS %x, visit %d: %v, %d connections", curve, version, n, err, s.connections())
+				}
+			}
+			if st := c.Stats(); st.Resumed != 2 || st.Handshakes != 1 {
+				t.Errorf("%v, TLS %x: %+v", curve, version, st)
+			}
+		}
+	}
+	refuses := serveTLS(t, &tls.Config{Certificates: []tls.Certificate{cert}, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}}, nil)
+	c := newClient(t, func(cfg *Config) { cfg.InsecureSkipVerify = true })
+	for n := range 3 {
+		if _, _, err := get(c, refuses.url); class(err) != ClassTLS || refuses.connections() != 2+n {
+			t.Fatalf("visit %d: %v, %d connections", n, err, refuses.connections())
+		}
+	}
+	for n := range 3 * maxX25519 / 2 {
+		c.secure.rememberX25519(fmt.Sprint(n))
+	}
+	if len(c.secure.x25519) > maxX25519 {
+		t.Errorf("%d hosts are remembered", len(c.secure.x25519))
 	}
 }
 
