@@ -82,8 +82,8 @@ const (
 	probeEvery = 20 * time.Millisecond
 )
 
-// probe asks a server again and again, each time saying when, so that the
-// server's log tells how late it was.
+// probe keeps asking a server, with the time in the path, so that the
+// server's log has how late it was.
 type probe struct {
 	end  chan struct{}
 	done sync.WaitGroup

@@ -35,7 +35,7 @@ type sample struct {
 	rss, peak      float64 // bytes of all fetchers, and the most of one so far
 	files, sockets int     // of the fetcher that has most
 	bounds         []string
-	shown          map[string]float64 // sums over all fetchers
+	metrics        map[string]float64 // sums over all fetchers
 }
 
 // measure runs one row.
@@ -191,7 +191,7 @@ func (c *crawl) enough() error {
 
 // sample fails when a process has ended.
 func (c *crawl) sample() (sample, error) {
-	s := sample{at: time.Now(), shown: make(map[string]float64)}
+	s := sample{at: time.Now(), metrics: make(map[string]float64)}
 	for _, f := range c.fleet {
 		t, err := load.Used(f.Pid())
 		if err != nil {
@@ -202,15 +202,15 @@ func (c *crawl) sample() (sample, error) {
 		s.peak = max(s.peak, load.Memory(f.Pid(), "VmHWM"))
 		all, sockets := load.Files(f.Pid())
 		s.files, s.sockets = max(s.files, all), max(s.sockets, sockets)
-		shown, err := f.shown()
+		metrics, err := f.readMetrics()
 		if err != nil {
 			s.bounds = append(s.bounds, "(no answer)")
 		}
-		for name, v := range shown {
+		for name, v := range metrics {
 			if bound, ok := strings.CutPrefix(name, `seine_crawl_limited_by{bound="`); ok && v == 1 {
 				s.bounds = append(s.bounds, strings.TrimSuffix(bound, `"}`))
 			}
-			s.shown[name] += v
+			s.metrics[name] += v
 		}
 	}
 	redis, err := c.masters.Used()
@@ -269,7 +269,7 @@ func (c *crawl) judge(hits []hit) result {
 }
 
 // costs is what the pages of the second half took, and the most of what was
-// held.
+// in use.
 func (c *crawl) costs(got *result, pages float64) {
 	from, to := c.half()
 	a := func(t time.Duration) float64 { return float64(t.Microseconds()) / max(pages, 1) }
@@ -284,7 +284,7 @@ func (c *crawl) costs(got *result, pages float64) {
 		got.add("web-us/page", a(to.web-from.web))
 	}
 	const connections = "seine_fetch_connections_total"
-	got.add("connects/page", (to.shown[connections]-from.shown[connections])/max(pages, 1))
+	got.add("connects/page", (to.metrics[connections]-from.metrics[connections])/max(pages, 1))
 	var files, sockets int
 	for _, s := range c.samples {
 		files, sockets = max(files, s.files), max(sockets, s.sockets)
@@ -293,18 +293,18 @@ func (c *crawl) costs(got *result, pages float64) {
 	got.add("growth-MB", (to.rss-from.rss)/1e6)
 	got.add("files", float64(files))
 	got.add("sockets", float64(sockets))
-	got.add("lent", to.shown["seine_crawl_visits_active"])
+	got.add("leased", to.metrics["seine_crawl_visits_active"])
 	if c.row.masters {
 		got.add("redis-MB", c.memory/1e6)
 	}
 	for _, what := range []string{"retry", "dead"} {
-		got.add(what, sum(to.shown, `seine_crawl_outcomes_total{kind="`+what))
+		got.add(what, sum(to.metrics, `seine_crawl_outcomes_total{kind="`+what))
 	}
 }
 
-func sum(shown map[string]float64, prefix string) float64 {
+func sum(metrics map[string]float64, prefix string) float64 {
 	total := 0.0
-	for name, v := range shown {
+	for name, v := range metrics {
 		if strings.HasPrefix(name, prefix) {
 			total += v
 		}
@@ -312,7 +312,7 @@ func sum(shown map[string]float64, prefix string) float64 {
 	return total
 }
 
-// bounds is what fetchers said that they were limited by since a time.
+// bounds is what limited fetchers since a time, as their metrics have it.
 func (c *crawl) bounds(since time.Time) string {
 	seconds := make(map[string]int)
 	for _, s := range c.samples {

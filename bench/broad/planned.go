@@ -273,13 +273,13 @@ func (p *planned) run(o options, want *plan.Plan, server *load.Server, dir strin
 }
 
 // watchMemory looks every second what masters hold until it is asked for the most.
-func watchMemory(masters load.Masters) (most func() float64) {
-	var held float64
+func watchMemory(masters load.Masters) (stop func() float64) {
+	var most float64
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		for t := time.NewTicker(time.Second); ; {
-			held = max(held, masters.Memory())
+			most = max(most, masters.Memory())
 			select {
 			case <-t.C:
 			case <-over:
@@ -290,7 +290,7 @@ func watchMemory(masters load.Masters) (most func() float64) {
 	return func() float64 {
 		close(over)
 		<-done
-		return max(held, masters.Memory())
+		return max(most, masters.Memory())
 	}
 }
 

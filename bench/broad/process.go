@@ -39,8 +39,8 @@ func (f *fetcher) stop() {
 // ofCrawl is the label that all metrics carry.
 var ofCrawl = regexp.MustCompile(`\{crawl="[^"]*",?`)
 
-// shown reads its metrics, without the name of the crawl.
-func (f *fetcher) shown() (map[string]float64, error) {
+// readMetrics reads its metrics, without the name of the crawl.
+func (f *fetcher) readMetrics() (map[string]float64, error) {
 	answer, err := f.client.Get("http://" + f.metrics + "/metrics")
 	if err != nil {
 		return nil, err

@@ -57,8 +57,8 @@ func TestMasterFrozen(t *testing.T) {
 		<-time.After(freeze())
 		r.stop()
 		for _, f := range w.fetchers {
-			if held := f.metric("seine_crawl_open_bytes", ""); held < 0 || held > 64<<20 {
-				t.Errorf("%s: pages that wait hold %.0f bytes", f.name, held)
+			if open := f.metric("seine_crawl_open_bytes", ""); open < 0 || open > 64<<20 {
+				t.Errorf("%s: pages that wait hold %.0f bytes", f.name, open)
 			}
 		}
 		n.Cont(t)

@@ -27,7 +27,7 @@ func TestEmbeddedKilled(t *testing.T) {
 	w.progress(100) // the web outlasts the last blow
 	v := w.judge()
 	w.nothingLost(v)
-	if most := w.blows * 8 * w.web.Sites(); v.repeats > most { // what may be lent at once
+	if most := w.blows * 8 * w.web.Sites(); v.repeats > most { // what may be leased at once
 		t.Errorf("%d requests were repeated, and only %d may have been out:\n%s", v.repeats, most, v.Report)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Fetchers are killed with -9 again and again. Nothing is lost, and what is
-// fetched twice is what the killed held.
+// fetched twice is what the killed had leased.
 func TestFetchersKilled(t *testing.T) {
 	w := build(t, setup{})
 	w.start(3)
@@ -32,7 +32,7 @@ func TestFetchersKilled(t *testing.T) {
 	w.explained(v)
 	w.reported()
 	if v.lost == 0 {
-		t.Error("the killed held nothing: the test shows nothing")
+		t.Error("the killed had leased nothing: the test shows nothing")
 	}
 }
 
@@ -70,7 +70,7 @@ func TestFetchersStopped(t *testing.T) {
 	}
 }
 
-// TestPageLimitAfterDeath: what a killed fetcher held of --max-pages comes back. The
+// TestPageLimitAfterDeath: what a killed fetcher had leased of --max-pages comes back. The
 // others end with as many pages as the limit, and not before.
 func TestPageLimitAfterDeath(t *testing.T) {
 	limit := either(600, 3000)
@@ -83,7 +83,7 @@ func TestPageLimitAfterDeath(t *testing.T) {
 	for _, f := range w.fetchers {
 		if f.running() {
 			f.wait()
-			if !strings.Contains(f.said(), "--max-pages reached") {
+			if !strings.Contains(f.logged(), "--max-pages reached") {
 				t.Errorf("%s does not say why it ended:\n%s", f.name, f.tail())
 			}
 		}

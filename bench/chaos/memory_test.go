@@ -28,8 +28,8 @@ func TestRedisFull(t *testing.T) {
 			t.Errorf("%d URLs were admitted beyond maxmemory", after.Known-before.Known)
 		}
 		for _, f := range w.fetchers {
-			if held := f.metric("seine_crawl_open_bytes", ""); held < 0 || held > 64<<20 {
-				t.Errorf("pages that wait hold %.0f bytes", held)
+			if open := f.metric("seine_crawl_open_bytes", ""); open < 0 || open > 64<<20 {
+				t.Errorf("pages that wait hold %.0f bytes", open)
 			}
 		}
 		w.limitMemory("0")

@@ -48,17 +48,17 @@ func TestOverflow(t *testing.T) {
 	w.limitMemory("0")
 	w.takeBack(dir)
 	w.calm()
-	told := 0 // one that fetched nothing while Redis was full has no files
+	named := 0 // one that fetched nothing while Redis was full has no files
 	for _, f := range w.fetchers {
 		f.cmd.Process.Signal(syscall.SIGTERM)
 		f.wait()
-		if strings.Contains(f.said()[f.from:], "--file "+dir+"/*") {
-			told++
+		if strings.Contains(f.logged()[f.from:], "--file "+dir+"/*") {
+			named++
 		}
 		f.args = args[:2]
 		f.start()
 	}
-	if told == 0 {
+	if named == 0 {
 		t.Errorf("no fetcher says how its links are taken back:\n%s", w.fetchers[0].tail())
 	}
 	v := w.judge()
@@ -104,8 +104,8 @@ func (w *world) takeBack(dir string) {
 	}
 	w.note("files of links", len(files))
 	w.note("of these unfinished", open)
-	said := w.frontier(append([]string{"seed", "--file"}, files...)...)
-	w.t.Logf("seeding %d files:\n%s", len(files), said)
+	printed := w.frontier(append([]string{"seed", "--file"}, files...)...)
+	w.t.Logf("seeding %d files:\n%s", len(files), printed)
 	if s := w.stats(); s.Queued == 0 && s.Open == 0 {
 		w.t.Errorf("nothing was taken back: %+v", s)
 	}

@@ -58,7 +58,7 @@ func (f *fetcher) start() {
 		f.w.t.Fatal(err)
 	}
 	defer log.Close()
-	f.from = len(f.said())
+	f.from = len(f.logged())
 	f.cmd = exec.Command(filepath.Join(bin, "fetcher"), args...)
 	f.cmd.Stdout, f.cmd.Stderr, f.cmd.Env = log, log, environment()
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -108,7 +108,7 @@ func (f *fetcher) wait() {
 	case <-time.After(patience):
 		f.cmd.Process.Signal(syscall.SIGQUIT)
 		<-f.ended
-		f.w.t.Fatalf("%s does not end; %+v\n%s", f.name, f.w.counts(), f.said())
+		f.w.t.Fatalf("%s does not end; %+v\n%s", f.name, f.w.counts(), f.logged())
 	}
 }
 
@@ -129,13 +129,13 @@ func (f *fetcher) end(t *testing.T) {
 	}
 }
 
-func (f *fetcher) said() string {
+func (f *fetcher) logged() string {
 	b, _ := os.ReadFile(f.log)
 	return string(b)
 }
 
 func (f *fetcher) tail() string {
-	lines := strings.Split(strings.TrimSpace(f.said()), "\n")
+	lines := strings.Split(strings.TrimSpace(f.logged()), "\n")
 	return strings.Join(lines[max(0, len(lines)-12):], "\n")
 }
 
@@ -143,7 +143,7 @@ var serving = regexp.MustCompile(`serving /metrics and /healthz.*addr=(\S+)`)
 
 // ask gets a path of its monitor; "" while it does not answer.
 func (f *fetcher) ask(path string) string {
-	m := serving.FindStringSubmatch(f.said()[f.from:])
+	m := serving.FindStringSubmatch(f.logged()[f.from:])
 	if m == nil {
 		return ""
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 // Masters are killed with -9, their replicas take over, and they come back as
-// replicas. With --ack replica nothing is lost; without, what is lost is told,
+// replicas. With --ack replica nothing is lost; without, what is lost is named,
 // and what pages link to that were fetched afterwards is found again. In the long
 // form leases of the default length are tried too, which are extended seldom: a
-// lend that was lost is noticed all the same.
+// lease that was lost is noticed all the same.
 func TestMastersKilled(t *testing.T) {
 	names := []string{"ack=replica", "ack=master"}
 	for _, name := range either(names, append(names, "ack=replica, lease=1m")) {
@@ -90,7 +90,7 @@ func TestRedisGone(t *testing.T) {
 }
 
 // All of Redis loses power at once, and with it what an append-only file that
-// is synced each second had not synced. What is lost is told, what pages link to
+// is synced each second had not synced. What is lost is named, what pages link to
 // that were fetched afterwards is found again, and the crawl ends in order.
 func TestRedisPowerCut(t *testing.T) {
 	w := build(t, setup{redis: shardtest.Config{Masters: 6, AOF: "everysec"}, delay: 100 * time.Millisecond, forgets: true})

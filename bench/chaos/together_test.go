@@ -72,7 +72,7 @@ func TestFaultsTogether(t *testing.T) {
 			if f.running() {
 				continue
 			}
-			if said := f.said()[f.from:]; f.err == nil || !strings.Contains(said, "may not") {
+			if text := f.logged()[f.from:]; f.err == nil || !strings.Contains(text, "may not") {
 				t.Errorf("after %s %s ended by itself: %v\n%s", fault.name, f.name, f.err, f.tail())
 			}
 			counts["fetchers ended for want of a right"]++

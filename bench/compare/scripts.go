@@ -114,7 +114,7 @@ func addCalls(took map[string][]time.Duration, reply []byte) error {
 // calls of another.
 func showScripts(w io.Writer, spent usage, took map[string][]time.Duration, calls, pages int) {
 	fmt.Fprintf(w, "Redis: %.1f us of processor time a page, all masters\n", perPage(spent.cpu, pages))
-	more := float64(spent.calls) / float64(max(calls, 1)) // of all calls than while scripts were told apart
+	more := float64(spent.calls) / float64(max(calls, 1)) // of all calls than while the SLOWLOG was on
 	line := func(name string, d time.Duration, about string) {
 		fmt.Fprintf(w, "  %-20s %8.2f us/page %5.1f%%  %s\n", name, perPage(d, pages), 100*float64(d)/float64(max(spent.cpu, 1)), about)
 	}

@@ -66,7 +66,7 @@ func (b *bench) fetch(ctx context.Context) error {
 	b.say("a fetcher for %.1f s: %.0f pages/s, %.1f new URLs a page, %d retries, %d dead; Redis %.0f us a page; %s; it stopped in %.1f s", took,
 		pages/took, float64(after.Known-before.Known)/pages, after.Retried-before.Retried, after.Dead-before.Dead, (b.cpu()-cpu)/pages, spent(cmd), time.Since(stopping).Seconds())
 	if strings.Contains(log.String(), "level=ERROR") {
-		b.say("  it said: %.500s", log.String())
+		b.say("  its log: %.500s", log.String())
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (p *part) admit(ctx context.Context) error {
 	return nil
 }
 
-// drain lends and settles until so many URLs are settled. A site gives a part of
+// drain leases and settles until so many URLs are settled. A site gives a part of
 // its queue, so that sizes of queues stay as they are spread.
 func (p *part) drain(ctx context.Context, to int64) error {
 	for p.settled < to {
@@ -112,7 +112,7 @@ func (p *part) drain(ctx context.Context, to int64) error {
 		if len(tick.Due) == 0 && (tick.Next < 0 || tick.Next > time.Minute) {
 			return fmt.Errorf("shard %d: nothing is due, %d of %d settled", p.shard, p.settled, to)
 		}
-		var bySize [10][]frontier.Ticket // by the logarithm of URLs lent
+		var bySize [10][]frontier.Ticket // by the logarithm of URLs leased
 		for _, t := range tick.Due {
 			site := p.places[t.Site]
 			b := bits.Len32((p.next[site] - p.gone[site]) * 3 / 8)
@@ -149,5 +149,5 @@ func (p *part) settle(ctx context.Context, visits []frontier.Visit) error {
 	return err
 }
 
-// fetched is what is told of every page.
+// fetched is what is settled for every page.
 var fetched = frontier.Facts{Status: 200, Media: "html", Bytes: 4711, Links: 60, Known: 20, Refused: [frontier.Reasons]uint32{1: 12, 5: 2}}

@@ -166,7 +166,7 @@ func (s *stand) round(ctx context.Context, round, calls int) (costs []use, err e
 
 	// Visits of 8 URLs, 32 a call.
 	var visits []frontier.Visit
-	lend := func() error {
+	lease := func() error {
 		for range max(1, calls/4) {
 			tick, err := p.f.Tick(ctx, p.shard, frontier.TickRequest{Want: 32})
 			if err != nil {
@@ -180,15 +180,15 @@ func (s *stand) round(ctx context.Context, round, calls int) (costs []use, err e
 		}
 		return nil
 	}
-	measure(1, lend)
-	lent := 0
+	measure(1, lease)
+	leased := 0
 	for _, v := range visits {
-		lent += len(v.Items)
+		leased += len(v.Items)
 	}
-	measure(max(lent, 1), func() error { return p.settle(ctx, visits) })
+	measure(max(leased, 1), func() error { return p.settle(ctx, visits) })
 	if err == nil {
 		u := &costs[3]
-		*u = use{u.us / float64(max(lent, 1)), u.in / float64(max(lent, 1)), u.out / float64(max(lent, 1))}
+		*u = use{u.us / float64(max(leased, 1)), u.in / float64(max(leased, 1)), u.out / float64(max(leased, 1))}
 	}
 	return costs, err
 }

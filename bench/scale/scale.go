@@ -3,7 +3,7 @@
 //
 // It is one test. It drives the frontier through its contract: URLs of as many
 // sites as there are 200 URLs for, their sizes by a power law, are admitted in
-// calls of 480, and a quarter of them is lent and settled again, so that it is
+// calls of 480, and a quarter of them is leased and settled, so that it is
 // known and not queued. When a 200th, a 20th, a quarter, half and all of the URLs
 // are there, it stops to measure: processor time of Redis and bytes of an admission,
 // a visit and a settlement, beside those of a small crawl of constant size, which

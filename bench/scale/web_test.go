@@ -47,7 +47,7 @@ type part struct {
 	ends   []int
 
 	known, settled int64
-	wrong          int64 // new URLs that were held for known
+	wrong          int64 // new URLs that were taken for known
 }
 
 // partsOf divides the sites among the shards of a crawl.

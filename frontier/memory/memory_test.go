@@ -233,9 +233,9 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms-to-open")
 }
 
-// BenchmarkAgain measures the memory of URLs that wait to be fetched again, with an
+// BenchmarkRecrawl measures the memory of URLs that wait to be fetched again, with an
 // ETag of 20 bytes and a Last-Modified, all that is kept of a URL included.
-func BenchmarkAgain(b *testing.B) {
+func BenchmarkRecrawl(b *testing.B) {
 	for b.Loop() {
 		f, _ := New(Config{})
 		const urls, sites = 200_000, 200

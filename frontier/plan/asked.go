@@ -32,7 +32,7 @@ type Asked struct {
 	Sizes       []float64 `json:"-"`                  // pages of each site instead, in any order
 	Known       float64   `json:"known"`              // URLs in the end; 0: pages x links x new
 	Queued      float64   `json:"queued"`             // URLs at most; 0: what is known and not fetched, or a quarter of the pages
-	Recrawls    float64   `json:"recrawls"`           // URLs that wait to be fetched again, at most
+	Recrawls    float64   `json:"recrawls"`           // URLs that wait for a recrawl, at most
 	Links       float64   `json:"links_a_page"`       //
 	New         float64   `json:"new_share"`          // of the links
 	Own         float64   `json:"own_share"`          // of the links, that lead to their page's site
@@ -79,7 +79,7 @@ type Prices struct {
 	Disk    float64 `json:"disk_GB"`
 }
 
-// Default is a broad crawl of which only pages and sites are not said.
+// Default is a broad crawl whose pages and sites are still to be given.
 func Default() Asked {
 	return Asked{Exponent: 0.8, Links: 60, New: 0.03, Own: 0.8, Cached: 0.8, Page: 44 << 10, Wire: 12 << 10, Encoding: "gzip",
 		TLS: 0.92, Fresh: 0.2, Resumed: 0.5, NameKnown: 0.9, IssuerKnown: 0.95, Chain: "p384",
@@ -96,7 +96,7 @@ func (a *Asked) Validate() error {
 		v, min, max float64
 	}{
 		{"pages", a.Pages, 1, 1e15}, {"days", a.Days, 0, 1e5}, {"sites", a.Sites, 1, 1e12}, {"exponent", a.Exponent, 0, 10},
-		{"known", a.Known, 0, 1 << 50}, {"queued", a.Queued, 0, 1 << 50}, {"URLs to be fetched again", a.Recrawls, 0, 1 << 50}, {"links", a.Links, 0, 1e6}, {"share of new links", a.New, 0, 1},
+		{"known", a.Known, 0, 1 << 50}, {"queued", a.Queued, 0, 1 << 50}, {"URLs that wait for a recrawl", a.Recrawls, 0, 1 << 50}, {"links", a.Links, 0, 1e6}, {"share of new links", a.New, 0, 1},
 		{"share of own links", a.Own, 0, 1}, {"share of cached links", a.Cached, 0, 1}, {"bytes of a page", a.Page, 0, 1e12},
 		{"bytes on the wire", a.Wire, 0, 1e12}, {"share of TLS", a.TLS, 0, 1}, {"share of fresh connections", a.Fresh, 0, 1},
 		{"share of resumed sessions", a.Resumed, 0, 1}, {"share of known names", a.NameKnown, 0, 1},
@@ -131,7 +131,7 @@ func (a *Asked) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Complete sets what follows from the rest, and was not said.
+// Complete sets what was not given and follows from the rest.
 func (a *Asked) Complete() {
 	if len(a.Sizes) > 0 {
 		a.Sites, a.Pages = float64(len(a.Sizes)), 0

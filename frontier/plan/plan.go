@@ -115,10 +115,10 @@ func price(a Asked, machine string, c *costs, spread sizes, calls pair) (*Plan, 
 // visit is how many URLs a visit has.
 func (p *Plan) visit() float64 { return min(8, max(1, p.Asked.Pages/p.Asked.Sites)) }
 
-// lend is what a URL costs to lend and to settle, between visits of 1 and of 8.
-func (p *Plan) lend(c *costs) pair {
+// leasing is what a URL costs to lease and to settle, between visits of 1 and of 8.
+func (p *Plan) leasing(c *costs) pair {
 	fixed := (1/p.visit() - 1.0/8) / (1 - 1.0/8) // a visit's own share of it
-	return mix(c.lend1, c.lend8, fixed)
+	return mix(c.lease1, c.lease8, fixed)
 }
 
 // gather is how long a fetcher gathers what a call carries, in seconds.
@@ -172,7 +172,7 @@ func (p *Plan) fetcherCost(c *costs, calls float64) {
 		{"robots.txt", sites * (c.fetchOf(1) + first)},
 	}
 	if !a.Embedded {
-		p.Parts = append(p.Parts, Part{"Redis client", calls + p.lend(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(a.Retried)).plus(c.duplicates).client})
+		p.Parts = append(p.Parts, Part{"Redis client", calls + p.leasing(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(a.Retried)).plus(c.duplicates).client})
 	}
 	for _, part := range p.Parts {
 		p.Page += part.Cost
@@ -184,7 +184,7 @@ func (p *Plan) redisCost(c *costs) float64 {
 	if p.Asked.Embedded {
 		return 0
 	}
-	return p.lend(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(p.Asked.Retried)).plus(c.duplicates).redis
+	return p.leasing(c).plus(p.admit(c)).plus(p.site(c)).plus(c.retry.times(p.Asked.Retried)).plus(c.duplicates).redis
 }
 
 // time finds the rate that machines must reach, or that those given do, and what
@@ -252,8 +252,8 @@ func (p *Plan) boundOf(t timing, machines string, least float64) string {
 	return "politeness: sites x delay"
 }
 
-// lent is how many sites are with fetchers at the highest rate.
-func (p *Plan) lent() float64 {
+// leased is how many sites fetchers have at the highest rate.
+func (p *Plan) leased() float64 {
 	a := &p.Asked
 	return min(a.Sites, p.Peak*max(a.interval()*p.visit(), a.Latency))
 }
@@ -295,15 +295,15 @@ func (p *Plan) fetchers(c *costs, spread sizes) {
 	f.Connections = min(f.InFlight+kept/f.Count, 0.8*a.Files)
 	f.Files = f.Connections + 64
 	f.Opened, f.Bits = p.Peak*a.Fresh/f.Count, p.Peak*a.Wire*8/f.Count
-	held, room := f.Workers*c.inFlight+f.Connections*c.idle+p.lent()/f.Count*c.lent, float64(garbage)
+	kept, room := f.Workers*c.inFlight+f.Connections*c.idle+p.leased()/f.Count*c.leased, float64(garbage)
 	if a.Embedded {
 		room = embeddedGarbage
-		held += a.Queued*c.memEntry + a.Sites*c.memSite + a.Recrawls*c.again + a.Pages*c.content
+		kept += a.Queued*c.memEntry + a.Sites*c.memSite + a.Recrawls*c.recrawl + a.Pages*c.content
 	}
 	if p.Bound == redisBound { // pages wait for it with all their links
-		held += min(max(openLeast, a.Memory/16), openMost)
+		kept += min(max(openLeast, a.Memory/16), openMost)
 	}
-	f.Memory = c.resident + room*held
+	f.Memory = c.resident + room*kept
 	if f.Memory > a.Memory {
 		p.breaks("a fetcher needs %s, its machine has %s", Bytes(f.Memory), Bytes(a.Memory))
 	}
@@ -321,10 +321,10 @@ func (p *Plan) redis(c *costs, spread sizes, page float64) error {
 		{"queues", p.queueBytes(c, spread)},
 		{"sites", min(a.Sites, a.Queued) * max(0, c.site-c.plain)},
 		{"robots.txt rules", min(a.Sites, p.Peak*86400) * c.rule},
-		{"leases", p.lent() * c.lease},
+		{"leases", p.leased() * c.lease},
 	}
 	if a.Recrawls > 0 {
-		kinds = append(kinds, Part{"to be fetched again", a.Recrawls * c.again})
+		kinds = append(kinds, Part{"recrawls", a.Recrawls * c.recrawl})
 	}
 	if a.remembers() { // the filter of contents is made for as many pages as there are URLs
 		kinds = append(kinds, Part{"contents", a.Known * c.content})
@@ -337,7 +337,7 @@ func (p *Plan) redis(c *costs, spread sizes, page float64) error {
 	if err != nil {
 		return err
 	}
-	data += float64(filters.Bytes()) + c.standingRedis*max(1, a.Masters)
+	data += float64(filters.Bytes()) + c.idleRedis*max(1, a.Masters)
 	r.Masters = a.Masters
 	if r.Masters == 0 {
 		r.Masters = max(1, math.Ceil(p.Peak*page/1e6/a.Load), math.Ceil(data*(1+a.Room)/a.MasterMemory))
@@ -357,8 +357,8 @@ func (p *Plan) redis(c *costs, spread sizes, page float64) error {
 	r.Queue = p.Largest * a.Queued / a.Pages
 	r.Memory = data * (1 + a.Room) / r.Masters
 	r.Cores = p.Peak * page / 1e6 / r.Masters
-	r.Spent = (page*a.Pages + c.standing.redis*r.Masters*p.Seconds) / 1e6
-	p.Fetchers.Spent += c.standing.client * r.Masters * p.Fetchers.Count * p.Seconds / 1e6
+	r.Spent = (page*a.Pages + c.idleShard.redis*r.Masters*p.Seconds) / 1e6
+	p.Fetchers.Spent += c.idleShard.client * r.Masters * p.Fetchers.Count * p.Seconds / 1e6
 	r.Clients = p.Fetchers.Count*connectionsAFetcher + 10
 	p.limits(r)
 	return nil

@@ -131,7 +131,7 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Fetch 1, scanning and digest of three further KB 3 each, ten links, page,
-	// record; of Redis's client lending 2, a new link (and 0.01 of them for a site:
+	// record; of Redis's client leasing 2, a new link (and 0.01 of them for a site:
 	// its seed), 8.99 known ones of which half are asked for, and 0.01 rules. The
 	// robots.txt of a site: 0.01.
 	if want := 1 + 3 + 3 + 10 + 1 + 1 + 0.01 + 2 + 1.01 + 8.99*0.5 + 0.01; !about(p.Page, want, 1000) {
@@ -298,7 +298,7 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// What would break is said.
+// A plan names what would break.
 func TestBreaks(t *testing.T) {
 	a := small()
 	u := bench(t, a)
@@ -332,8 +332,8 @@ func TestMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// GOGC is 40 there: so much more than is held.
-	if f := p.Fetchers; !about(f.Memory, 1+1.4*(f.Workers+f.Connections+p.lent()+p.Asked.Queued+a.Sites), 100) {
+	// GOGC is 40 there: so much more than is kept.
+	if f := p.Fetchers; !about(f.Memory, 1+1.4*(f.Workers+f.Connections+p.leased()+p.Asked.Queued+a.Sites), 100) {
 		t.Errorf("a fetcher that holds the crawl takes %.1f bytes: %+v", f.Memory, f)
 	}
 	if _, err := ReadUnits("empty", strings.NewReader("PASS\n")); err == nil {
@@ -369,7 +369,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// URLs that wait to be fetched again take memory, by the units that the program
+// URLs that wait for a recrawl take memory, by the units that the program
 // brings along.
 func TestAgain(t *testing.T) {
 	u, err := measured()
@@ -377,9 +377,9 @@ func TestAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, embedded := range []bool{false, true} {
-		memory := func(again float64) float64 {
+		memory := func(recrawls float64) float64 {
 			a := small()
-			a.Masters, a.Embedded, a.Recrawls = 0, embedded, again
+			a.Masters, a.Embedded, a.Recrawls = 0, embedded, recrawls
 			p, err := New(a, u)
 			if err != nil {
 				t.Fatal(err)
@@ -390,7 +390,7 @@ func TestAgain(t *testing.T) {
 			return p.Redis.Memory * p.Redis.Masters / (1 + a.Room)
 		}
 		if per := (memory(1e6) - memory(0)) / 1e6; per < 150 || per > 400 {
-			t.Errorf("embedded %v: %.0f bytes a URL to be fetched again", embedded, per)
+			t.Errorf("embedded %v: %.0f bytes a URL that waits for a recrawl", embedded, per)
 		}
 	}
 }

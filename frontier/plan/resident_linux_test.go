@@ -30,12 +30,12 @@ func BenchmarkResident(b *testing.B) {
 	}
 }
 
-// BenchmarkStanding is what a shard takes, of its master and of a fetcher, that has
+// BenchmarkIdleShard is what a shard takes, of its master and of a fetcher, that has
 // nothing for it to do: processor time in a second, and memory.
-func BenchmarkStanding(b *testing.B) {
+func BenchmarkIdleShard(b *testing.B) {
 	const masters = 3
 	server := shardtest.Start(b, shardtest.Config{Masters: masters})
-	held := func() (bytes float64) {
+	used := func() (bytes float64) {
 		for _, n := range server.Nodes {
 			v, err := strconv.ParseFloat(shard.InfoFields(n.Do(b, "INFO", "memory").(string))["used_memory"], 64)
 			if err != nil {
@@ -46,7 +46,7 @@ func BenchmarkStanding(b *testing.B) {
 		return bytes / masters
 	}
 	program := buildFetcher(b)
-	empty := held()
+	empty := used()
 	pid := waiting(b, 0, program, "--redis", strings.Join(server.Addrs, ","), "--shards", fmt.Sprint(masters), "--plan-urls", fmt.Sprint(masters))
 	b.Run("shard", func(b *testing.B) { // by itself, for what clients print of the start would stand in its line
 		var redis time.Duration
@@ -64,7 +64,7 @@ func BenchmarkStanding(b *testing.B) {
 		}
 		b.ReportMetric(float64(redis.Microseconds())/seconds, "redis-us/s")
 		b.ReportMetric(float64(client.Microseconds())/seconds, "client-us/s")
-		b.ReportMetric(held()-empty, "redis-B")
+		b.ReportMetric(used()-empty, "redis-B")
 	})
 }
 

@@ -106,19 +106,19 @@ type costs struct {
 	page, link, scanKB        float64
 	digestKB                  float64
 	record, recordBytes       float64
-	lend1, lend8              pair // lending and settling a URL, in calls of many
+	lease1, lease8            pair // leasing and settling a URL, in calls of many
 	visitCall, settleCall     pair // more, for a call of its own
 	newOwn, newFar, firstSite pair
 	seenOwn, seenFar          pair
 	retry, rules              pair
 	inFlight, idle, resident  float64
-	lent                      float64
-	standing                  pair    // a second of each shard, with nothing to do
-	standingRedis             float64 // bytes of a shard with nothing in it
+	leased                    float64
+	idleShard                 pair    // a second of each shard, with nothing to do
+	idleRedis                 float64 // bytes of a shard with nothing in it
 	plain, entry              float64 // of a queued URL in Redis, near the ends of its queue and between
 	site, lease, rule         float64 // in Redis
 	memEntry, memSite         float64 // embedded
-	again                     float64 // of a URL that waits to be fetched again, wherever
+	recrawl                   float64 // of a URL that waits for its recrawl, wherever
 	content                   float64 // of the content of a page, wherever
 	duplicates                pair    // asking whether it came before
 }
@@ -163,15 +163,15 @@ func newCosts(u *Units, a *Asked) (*costs, error) {
 	c.inflateKB = us("fetch", "Codings/page", decoded[a.Encoding]+"-ns/KB")
 	c.scanKB = us("extract", "Scan/text", "ns/KB")
 	c.page, c.link = us("fetch/crawl", "Cost/page", "cpu-ns/page"), us("fetch/crawl", "Cost/known_link", "cpu-ns/link")
-	c.digestKB = us("fetch/crawl", "Digest/"+a.Digest, "ns/KB")
+	c.digestKB = us("fetch/crawl/internal/work", "Digest/"+a.Digest, "ns/KB")
 	c.record = us("extract/sink/jsonl", "Record/"+a.Records, "cpu-ns/record")
 	c.recordBytes = l.get("extract/sink/jsonl", "Record/"+a.Records, "file-B/record")
 	c.inFlight, c.idle = l.get("fetch", "InFlight", "B/request"), a.TLS*l.get("fetch", "IdleHosts/pool/https", "B/host")+(1-a.TLS)*l.get("fetch", "IdleHosts/pool/http", "B/host")
-	c.resident, c.lent = l.get("frontier/plan", "Resident", "B/fetcher"), l.get("fetch/crawl", "LentSite", "B/site")
+	c.resident, c.leased = l.get("frontier/plan", "Resident", "B/fetcher"), l.get("fetch/crawl", "LeasedSite", "B/site")
 	if a.Recrawls > 0 && a.Embedded {
-		c.again = l.get("frontier/memory", "Again", "bytes/URL")
+		c.recrawl = l.get("frontier/memory", "Recrawl", "bytes/URL")
 	} else if a.Recrawls > 0 {
-		c.again = l.get("frontier/redis", "AgainBytes", "bytes/URL")
+		c.recrawl = l.get("frontier/redis", "RecrawlBytes", "bytes/URL")
 	}
 	if a.remembers() && a.Embedded {
 		c.content = l.get("frontier/memory", "Contents", "bytes/page")
@@ -194,20 +194,20 @@ func (c *costs) redis(l *lookup) {
 	both := func(name, before, per string) pair {
 		return pair{l.get(pkg, name, before+"redis-us/"+per), l.get(pkg, name, before+"client-us/"+per)}
 	}
-	visit1, settle1 := both("Lend/1_a_visit", "visit-", "URL"), both("Lend/1_a_visit", "settle-", "URL")
-	c.lend1 = visit1.plus(settle1)
-	c.lend8 = both("Lend/8_a_visit", "visit-", "URL").plus(both("Lend/8_a_visit", "settle-", "URL"))
+	visit1, settle1 := both("Lease/1_a_visit", "visit-", "URL"), both("Lease/1_a_visit", "settle-", "URL")
+	c.lease1 = visit1.plus(settle1)
+	c.lease8 = both("Lease/8_a_visit", "visit-", "URL").plus(both("Lease/8_a_visit", "settle-", "URL"))
 	alone := func(before string) pair { // Redis does other things between, the fetcher is at work
-		return pair{both("Lend/1_a_call_seldom", before, "URL").redis, both("Lend/1_a_call", before, "URL").client}
+		return pair{both("Lease/1_a_call_seldom", before, "URL").redis, both("Lease/1_a_call", before, "URL").client}
 	}
 	c.visitCall, c.settleCall = alone("visit-").less(visit1), alone("settle-").less(settle1)
-	c.retry = both("Lend/retry", "settle-", "URL")
+	c.retry = both("Lease/retry", "settle-", "URL")
 	c.newOwn, c.newFar = both("URL/new/own=100%", "", "URL"), both("URL/new/own=0%", "", "URL")
 	c.seenOwn, c.seenFar = both("URL/seen/own=100%", "", "URL"), both("URL/seen/own=0%", "", "URL")
 	c.firstSite, c.rules = both("URL/first_of_its_site", "", "URL"), both("Rules", "", "site")
-	stand := func(per string) float64 { return l.get("frontier/plan", "Standing/shard", per) }
-	c.standing = pair{stand("redis-us/s"), stand("client-us/s")}
-	c.standingRedis = stand("redis-B")
+	stand := func(per string) float64 { return l.get("frontier/plan", "IdleShard/shard", per) }
+	c.idleShard = pair{stand("redis-us/s"), stand("client-us/s")}
+	c.idleRedis = stand("redis-B")
 	c.plain, c.entry = l.get(pkg, "EntryBytes/short", "bytes/entry"), l.get(pkg, "EntryBytes/nodes_-3", "bytes/entry")
 	c.site, c.lease, c.rule = l.get(pkg, "SiteBytes", "bytes/site"), l.get(pkg, "LeaseBytes", "bytes/lease"), l.get(pkg, "Rules", "bytes/site")
 }

@@ -231,9 +231,9 @@ func BenchmarkEntryBytes(b *testing.B) {
 	})
 }
 
-// BenchmarkAgainBytes is the memory of a URL of 93 bytes that waits to be fetched
+// BenchmarkRecrawlBytes is the memory of a URL of 93 bytes that waits to be fetched
 // again, with an ETag of 20 bytes and a Last-Modified.
-func BenchmarkAgainBytes(b *testing.B) {
+func BenchmarkRecrawlBytes(b *testing.B) {
 	for b.Loop() {
 		s := benchStand(b)
 		const n, sites = 100_000, 100

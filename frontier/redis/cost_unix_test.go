@@ -106,11 +106,11 @@ func BenchmarkURL(b *testing.B) {
 	})
 }
 
-// BenchmarkLend is what lending and settling an URL costs, with 1 and with 8 of
+// BenchmarkLease is what lending and settling an URL costs, with 1 and with 8 of
 // them a visit, 64 visits a call; with calls of their own for each, at once and now
 // and then, when the caches of processors hold other things; and what putting one
 // off for a retry costs.
-func BenchmarkLend(b *testing.B) {
+func BenchmarkLease(b *testing.B) {
 	for _, k := range []int{1, 8} {
 		b.Run(fmt.Sprintf("%d a visit", k), func(b *testing.B) { benchLend(b, k, 64, 0, frontier.Done) })
 	}
