@@ -123,9 +123,9 @@ func (a *attrs) put(name []byte, from, to int) {
 
 // parse reads the attributes of the tag that b starts with, from i, the end of
 // its name, and returns where the tag ends; -1 when b ends first. An attribute
-// that does not end before max is not kept. Where x has marks, b starts at off of
+// that does not end before max is not kept. Where x is mapped, b starts at off of
 // the chunk that they are of.
-func (a *attrs) parse(b []byte, i, max int, x *index, off int) int {
+func (a *attrs) parse(b []byte, i, max int, x *bitmap, off int) int {
 	a.seen, a.self = 0, false
 	for {
 		if n := a.quick(b, i, max, x, off); n != i {
@@ -177,7 +177,7 @@ func (a *attrs) parse(b []byte, i, max int, x *index, off int) int {
 // quick reads an attribute of the plain form at i, a space, a name, '=' and a
 // quoted value, and returns where it ends: i when it is not of that form, -1
 // when b ends first.
-func (a *attrs) quick(b []byte, i, max int, x *index, off int) int {
+func (a *attrs) quick(b []byte, i, max int, x *bitmap, off int) int {
 	if i+24 > len(b) || b[i] != ' ' {
 		return i
 	}
@@ -303,24 +303,24 @@ func srcset(b []byte) (url, rest []byte) {
 }
 
 // skipDescriptors reads a candidate's descriptors up to the comma that ends
-// it, and tells whether they are valid.
+// it, and reports whether they are valid.
 func skipDescriptors(b []byte) (rest []byte, ok bool) {
 	var d descriptors
 	start, parens := 0, false
 	for i := 0; ; i++ {
 		switch {
 		case i == len(b):
-			d.add(b[start:])
+			d.addDescriptor(b[start:])
 			return nil, d.valid()
 		case parens:
 			parens = b[i] != ')'
 		case b[i] == '(':
 			parens = true
 		case b[i] == ',':
-			d.add(b[start:i])
+			d.addDescriptor(b[start:i])
 			return b[i+1:], d.valid()
 		case isSpace(b[i]):
-			d.add(b[start:i])
+			d.addDescriptor(b[start:i])
 			start = i + 1
 		}
 	}
@@ -331,7 +331,7 @@ type descriptors struct {
 	width, density, height, bad bool
 }
 
-func (d *descriptors) add(b []byte) {
+func (d *descriptors) addDescriptor(b []byte) {
 	if len(b) == 0 {
 		return
 	}
@@ -361,7 +361,7 @@ func isPositive(b []byte) bool {
 	return !zero
 }
 
-// isFloat tells whether b is a valid floating-point number of at least 0 (HTML,
+// isFloat reports whether b is a valid floating-point number of at least 0 (HTML,
 // 2.3.4.3).
 func isFloat(b []byte) bool {
 	if len(b) == 0 || len(b) > 64 || b[0] == '+' || b[len(b)-1] == '.' {

@@ -89,9 +89,9 @@ func allocatedBy(f func()) uint64 {
 
 // heldBy is the memory that the scanner keeps.
 func heldBy(s *Scanner) uint64 {
-	n := cap(s.mk.part) + cap(s.col.held) + cap(s.col.memory) + cap(s.col.css.win.buf) + cap(s.col.list.win.buf) + cap(s.col.dec.scratch) + cap(s.col.visible)
+	n := cap(s.mk.part) + cap(s.col.titleText) + cap(s.col.memory) + cap(s.col.css.win.buf) + cap(s.col.list.win.buf) + cap(s.col.dec.scratch) + cap(s.col.visible)
 	for i := range s.levels {
-		n += cap(s.levels[i].held)
+		n += cap(s.levels[i].buffered)
 	}
 	return uint64(n)
 }

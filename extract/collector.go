@@ -9,29 +9,29 @@ import (
 	"seine/frontier/canon"
 )
 
-// collector takes what the tokenizer finds: it decodes, keeps facts and hands
+// collector takes what the tokenizer finds: it decodes, keeps facts and passes
 // links on.
 type collector struct {
 	cfg   *Config
 	emit  func(*Link)
-	met   func(raw []byte) bool // whether an anchor of this text, up to its fragment, repeats; nil: who knows
+	met   func(raw []byte) bool // whether an anchor of this text, up to its fragment, repeats; nil: unknown
 	dec   decoder
 	facts Facts
 	link  Link
 
-	capture tagID  // element whose raw text is kept
-	held    []byte // that text, as written
-	titled  bool
-	based   bool   // a base element with an address was met
-	pages   robots // what header and meta robots say, the strictest
-	memory  []byte // of facts
-	visible []byte // text that is not decoded yet, as written
-	gap     bool   // white space is due in it
-	shown   bool   // some text was met
-	hash    simhash.Hash
-	css     sheet
-	list    listing
-	attrBuf []byte // a style attribute
+	capture   tagID  // element whose raw text is kept
+	titleText []byte // that text, as written
+	titled    bool
+	based     bool   // a base element with an address was met
+	pages     robots // what header and meta robots say, the strictest
+	memory    []byte // of facts
+	visible   []byte // text that is not decoded yet, as written
+	gap       bool   // white space is due in it
+	hasText   bool   // some text was met
+	hash      simhash.Hash
+	css       sheet
+	list      listing
+	attrBuf   []byte // a style attribute
 
 	docBase      *canon.URL    // of the document
 	parse        *canon.Parser // of xml:base attributes, nil before there is one
@@ -43,11 +43,11 @@ type collector struct {
 func (c *collector) reset(emit func(*Link)) {
 	c.emit = emit
 	c.facts.reset()
-	c.capture, c.held, c.titled, c.based, c.gap, c.pages, c.headerCanonical = tagOther, c.held[:0], false, false, false, 0, ""
+	c.capture, c.titleText, c.titled, c.based, c.gap, c.pages, c.headerCanonical = tagOther, c.titleText[:0], false, false, false, 0, ""
 	if cap(c.visible) > maxKeptText {
 		c.visible = nil
 	}
-	c.memory, c.visible, c.shown = c.memory[:0], c.visible[:0], false
+	c.memory, c.visible, c.hasText = c.memory[:0], c.visible[:0], false
 	c.hash.Reset()
 	c.css.reset(c.cfg.MaxTag)
 	c.list.reset(c.cfg.MaxTag)
@@ -60,8 +60,8 @@ func (c *collector) keep(b []byte) []byte {
 	return c.memory[from:len(c.memory):len(c.memory)]
 }
 
-// repeated tells whether the anchor whose text is b[from:to] was met before, as
-// most are, without decoding it: false where it would have to be decoded to tell.
+// repeated reports whether the anchor whose text is b[from:to] was met before, as
+// most are, without decoding it: false where it would have to be decoded.
 func (c *collector) repeated(b []byte, from, to int) bool {
 	if c.met == nil {
 		return false
@@ -76,7 +76,7 @@ func (c *collector) repeated(b []byte, from, to int) bool {
 	return false
 }
 
-// send hands a link on.
+// send passes a link on.
 func (c *collector) send(k Kind, raw []byte) {
 	if !c.cfg.Kinds.Has(k) && k != Base {
 		return
@@ -101,7 +101,7 @@ func (c *collector) beginRaw(el tagID) {
 	switch {
 	case el == tagTitle && !c.titled:
 		c.titled = true
-		c.capture, c.held = el, c.held[:0]
+		c.capture, c.titleText = el, c.titleText[:0]
 	case el == tagStyle && c.cfg.Kinds&Of(CSS, Import) != 0:
 		c.capture = el
 		c.link = Link{Priority: -1}
@@ -118,8 +118,8 @@ func (c *collector) raw(el tagID, b []byte) {
 		c.sheetWrite(b)
 		return
 	}
-	if room := 4*c.cfg.MaxTitle - len(c.held); room > 0 {
-		c.held = append(c.held, b[:min(len(b), room)]...)
+	if room := 4*c.cfg.MaxTitle - len(c.titleText); room > 0 {
+		c.titleText = append(c.titleText, b[:min(len(b), room)]...)
 	}
 }
 
@@ -127,10 +127,10 @@ func (c *collector) raw(el tagID, b []byte) {
 func (c *collector) endRaw() {
 	switch c.capture {
 	case tagTitle:
-		if len(c.held) >= 4*c.cfg.MaxTitle { // the bound may have cut a character
-			c.held = charset.WholeRunes(c.held)
+		if len(c.titleText) >= 4*c.cfg.MaxTitle { // the bound may have cut a character
+			c.titleText = charset.WholeRunes(c.titleText)
 		}
-		c.facts.Title = c.folded(c.dec.text(c.held))
+		c.facts.Title = c.folded(c.dec.text(c.titleText))
 	case tagStyle:
 		c.sheetClose()
 	}
@@ -170,13 +170,13 @@ func (c *collector) appendText(b []byte) {
 			if len(c.visible) >= textPiece {
 				c.decodeText()
 			}
-			if c.shown {
+			if c.hasText {
 				c.visible = append(c.visible, ' ')
 			}
 		case len(c.visible) >= longestWord:
 			c.cutWord()
 		}
-		c.shown = true
+		c.hasText = true
 		c.visible = append(c.visible, ch)
 	}
 }

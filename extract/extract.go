@@ -13,7 +13,7 @@
 //
 // The same bytes give the same links whatever the chunks were. Memory is
 // bounded by Config, never by the document: a tag longer than MaxTag is cut and
-// counted, a link is handed on when its tag ends and not held.
+// counted, a link is passed on when its tag ends, not kept.
 //
 // A Page is the whole way from bytes to URLs: a Scanner, the document's base,
 // canonical form, one copy of each URL of a page, and the rules on nofollow.
@@ -59,7 +59,7 @@ type Doc struct {
 
 // Config of a Scanner; zero fields are the documented defaults.
 type Config struct {
-	Kinds    Kinds  // links to look for, default Navigation; Base is always handed on
+	Kinds    Kinds  // links to look for, default Navigation; Base is always passed on
 	Robots   string // our name in robots meta tags and X-Robots-Tag, besides "robots"; default none
 	Text     bool   // collect the visible text
 	SimHash  bool   // make the simhash of all visible text

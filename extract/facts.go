@@ -12,7 +12,7 @@ type Facts struct {
 	Base        []byte            // first base href, as written
 	LateBase    int               // links resolved before the base element came, too many to wait for it; see Page
 	Charset     string            // encoding it was read in, WHATWG name in lower case
-	CharsetBy   charset.Authority // what said so
+	CharsetBy   charset.Authority // what declared it
 	Declared    string            // encoding that header or meta declare, "" when none does
 	Feeds       []FeedLink        // the first of them
 	NoIndex     bool              // robots meta or X-Robots-Tag

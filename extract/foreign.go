@@ -31,10 +31,10 @@ func (m *markup) push(n node) {
 
 func (m *markup) truncate(n int) {
 	m.stack = m.stack[:n]
-	m.settle()
+	m.updateQuiet()
 }
 
-// inForeign tells whether the current node is an svg or math element.
+// inForeign reports whether the current node is an svg or math element.
 func (m *markup) inForeign() bool {
 	return len(m.stack) > 0 && m.stack[len(m.stack)-1].space != spaceHTML
 }

@@ -12,7 +12,7 @@ type inflater struct {
 }
 
 // start makes the inflater ready for another document; to takes what comes out
-// and says whether it wants more.
+// and reports whether it wants more.
 func (z *inflater) start(to func([]byte) bool) {
 	z.gz.Reset(inflate.Gzip)
 	z.to, z.done, z.broken = to, false, false

@@ -77,7 +77,7 @@ func Of(ks ...Kind) Kinds {
 	return s
 }
 
-// Has tells whether k is in s.
+// Has reports whether k is in s.
 func (s Kinds) Has(k Kind) bool { return s>>k&1 != 0 }
 
 // String is the name of k as settings and tools write it.

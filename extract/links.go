@@ -152,7 +152,7 @@ func (c *collector) meta(m *markup, t *tag) {
 
 // declared takes a charset that a meta element names. One that stands too far
 // down for the first look counts from there on (HTML, 13.2.3.4 "changing the
-// encoding while parsing" would read the page again).
+// encoding while parsing" would reread the page).
 func (c *collector) declared(label []byte) {
 	if c.facts.Declared != "" || len(label) == 0 || len(label) > 64 {
 		return

@@ -22,8 +22,8 @@ type listing struct {
 	item    listItem
 	text    []byte // of the element that is being read
 	want    bool   // text is wanted
-	locs    int    // pages and sitemaps handed on
-	others  int    // other links handed on
+	locs    int    // pages and sitemaps passed on
+	others  int    // other links passed on
 	bytes   int64
 	full    bool   // a bound was reached
 	bases   []byte // xml:base attributes in force, resolved, the last one from base on
@@ -131,7 +131,7 @@ func (c *collector) lexList(b []byte, final bool) int {
 			a.listValues, a.n = listValues{}, 0
 			continue
 		case xml.StartTagPIToken, xml.AttributeToken:
-			a.put(lex.Text(), lex.AttrVal())
+			a.setAttr(lex.Text(), lex.AttrVal())
 			continue
 		}
 		if at == len(b) && !final && !closed(tt, data) && !(tt == xml.TextToken && len(data) > maxLoc) {
@@ -157,7 +157,7 @@ func (c *collector) lexList(b []byte, final bool) int {
 	return len(b)
 }
 
-// closed tells whether a token that ends where the bytes do is whole.
+// closed reports whether a token that ends where the bytes do is whole.
 func closed(tt xml.TokenType, b []byte) bool {
 	switch tt {
 	case xml.CommentToken:
@@ -182,7 +182,7 @@ type listValues struct{ href, rel, url, typ, base, about, permalink []byte }
 // maxDeclared bounds the namespaces that one element may declare.
 const maxDeclared = 32
 
-func (a *listAttrs) put(name, val []byte) {
+func (a *listAttrs) setAttr(name, val []byte) {
 	val = unquote(val)
 	switch string(name) {
 	case "href":
@@ -225,7 +225,7 @@ func (c *collector) listStart(name []byte, a *listAttrs) {
 		return
 	}
 	parent := l.parent(len(l.path))
-	l.takeDirect(parent)
+	l.keepDirectText(parent)
 	node := listNode{bound: len(l.names.bound), bases: len(l.bases), base: l.base}
 	for _, d := range a.bound[:a.n] {
 		l.names.bind(d.prefix, d.uri)
@@ -306,7 +306,7 @@ func (c *collector) listLink(parent listTag, a *listAttrs) {
 	}
 }
 
-// entry takes a location of the item; further ones are handed on at once.
+// entry takes a location of the item; further ones are passed on at once.
 func (c *collector) entry(loc, typ []byte) {
 	if len(c.list.item.loc) > 0 {
 		c.sendList(Entry, loc, typ)
@@ -377,7 +377,7 @@ func (c *collector) listValue(tag, parent listTag) {
 			c.sendList(Home, text, nil)
 		}
 	case listURL, listSitemap, listItemTag:
-		l.takeDirect(tag)
+		l.keepDirectText(tag)
 		if tag == listItemTag && len(l.item.loc) == 0 && isWeb(l.item.guid) {
 			l.locate(l.item.guid, nil)
 		}
@@ -386,9 +386,9 @@ func (c *collector) listValue(tag, parent listTag) {
 	}
 }
 
-// takeDirect keeps text that stands in a url or sitemap element itself: some
+// keepDirectText keeps text that stands in a url or sitemap element itself: some
 // leave the loc out.
-func (l *listing) takeDirect(parent listTag) {
+func (l *listing) keepDirectText(parent listTag) {
 	if parent != listURL && parent != listSitemap || len(l.item.loc) > 0 {
 		return
 	}
@@ -407,7 +407,7 @@ func itemKind(tag listTag) Kind {
 	return Loc
 }
 
-// listItem hands on the location of the item that was read.
+// listItem passes on the location of the item that was read.
 func (c *collector) listItem(k Kind) {
 	i := &c.list.item
 	if len(i.loc) == 0 || i.sent {
@@ -438,7 +438,7 @@ func (c *collector) sendList(k Kind, raw, typ []byte) {
 	c.sendCounted(k, raw)
 }
 
-// sendCounted hands on a location: MaxLocs pages and sitemaps, and as many other
+// sendCounted passes on a location: MaxLocs pages and sitemaps, and as many other
 // links.
 func (c *collector) sendCounted(k Kind, raw []byte) {
 	n := &c.list.others
@@ -472,7 +472,7 @@ func (c *collector) listText(b []byte, cdata bool) {
 // maxLoc bounds a location: the protocol allows 2,048 bytes, crawls allow more.
 const maxLoc = canon.DefaultMaxLength
 
-// isWeb tells whether b starts like an address of the web.
+// isWeb reports whether b starts like an address of the web.
 func isWeb(b []byte) bool {
 	return len(b) > 8 && (equalFold(b[:7], "http://") || equalFold(b[:8], "https://"))
 }
@@ -497,7 +497,7 @@ func (c *collector) linesWrite(b []byte) {
 	}
 }
 
-// line hands on the line that was read.
+// line passes on the line that was read.
 func (c *collector) line() {
 	t := trim(c.list.text)
 	if len(t) > maxLoc {

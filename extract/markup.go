@@ -7,7 +7,7 @@ type mode uint8
 
 const (
 	inData    mode = iota
-	inOpen         // part holds a '<' and too little to tell what it starts
+	inOpen         // part holds a '<' and too little to decide what it starts
 	inTag          // part holds a tag as far as it came
 	inComment      // until "-->" or "--!>"
 	inBogus        // until '>'
@@ -28,7 +28,7 @@ type markup struct {
 	quiet bool // nothing but links is to be noticed: the hot loop may skip
 	xhtml bool // read as XML: elements may close themselves and have prefixes, CDATA is everywhere
 
-	index index // of the chunk, for the hot loop
+	bitmap bitmap // of the chunk, for the hot loop
 
 	part []byte // a token cut by the end of a chunk, MaxTag bytes at most
 	over bool   // part was cut at MaxTag
@@ -50,11 +50,11 @@ type markup struct {
 func (m *markup) reset(xhtml bool) {
 	m.mode, m.xhtml, m.part, m.over, m.prefixes = inData, xhtml, m.part[:0], false, nil
 	m.stack, m.template, m.shadow, m.cut = m.stack[:0], 0, 0, 0
-	m.settle()
+	m.updateQuiet()
 }
 
-// settle tells the hot loop whether it may skip what bears no link.
-func (m *markup) settle() {
+// updateQuiet notes whether the hot loop may skip what bears no link.
+func (m *markup) updateQuiet() {
 	m.quiet = !m.xhtml && len(m.stack) == 0 && m.template == 0 && !m.cfg.wantsText() && m.cfg.Kinds&Of(CSS) == 0
 }
 
@@ -90,7 +90,7 @@ func (m *markup) close() {
 
 // data reads text and tags until the mode changes or b ends, and returns the rest.
 func (m *markup) data(b []byte) []byte {
-	m.index.forget()
+	m.bitmap.forget()
 	for i := 0; ; {
 		n := next(b, i, '<') - i
 		if n < 0 {
@@ -98,7 +98,7 @@ func (m *markup) data(b []byte) []byte {
 			return nil
 		}
 		if m.quiet {
-			if i = m.leap(b, i+n); i == len(b) {
+			if i = m.skipTags(b, i+n); i == len(b) {
 				return nil
 			}
 		} else {
@@ -149,7 +149,7 @@ func (m *markup) begin(tok token) {
 	}
 }
 
-// text hands text on that is shown.
+// text passes on text that a reader sees.
 func (m *markup) text(b []byte) {
 	if m.template == 0 {
 		m.out.text(b)
@@ -167,15 +167,15 @@ func (m *markup) hold(b []byte) {
 // resumeOpen adds to part until it is clear what its '<' starts.
 func (m *markup) resumeOpen(b []byte) []byte {
 	var tmp [16]byte
-	held := copy(tmp[:], m.part)
-	all := held + copy(tmp[held:], b)
+	buffered := copy(tmp[:], m.part)
+	all := buffered + copy(tmp[buffered:], b)
 	tok, n := m.classify(tmp[:all])
 	if tok == tokenMore {
 		m.part = append(m.part, b...)
 		return nil
 	}
-	n = max(n, held)
-	b = b[n-held:]
+	n = max(n, buffered)
+	b = b[n-buffered:]
 	if tok == tokenStart || tok == tokenEnd {
 		m.part = append(m.part[:0], tmp[:n]...)
 		m.over, m.mode, m.walk = false, inTag, inName
@@ -224,7 +224,7 @@ func (m *markup) skip(b []byte) []byte {
 	}
 }
 
-// ends tells whether a '>' behind b ends what is being skipped.
+// ends reports whether a '>' behind b ends what is being skipped.
 func (m *markup) ends(b []byte) bool {
 	t := lastBytes(m.tail, b)
 	switch m.mode {

@@ -91,7 +91,7 @@ func (s *scope) resolve(name []byte) (b binding, local []byte) {
 type grammar uint8
 
 const (
-	noList grammar = iota // its first element that is known tells
+	noList grammar = iota // its first known element decides
 	sitemapList
 	feedList
 )

@@ -32,7 +32,7 @@ type PageConfig struct {
 	LimitBy        canon.LimitBy // site rule, default canon.ByDomain
 	Follow         Kinds         // kinds that are followed, default Navigation; of a sitemap its locations always are
 	IgnoreNofollow bool          // follow links in spite of nofollow, on links and on pages
-	MaxLinks       int           // distinct URLs handed on per page, sitemaps and feeds aside, default 20000
+	MaxLinks       int           // distinct URLs passed on per page, sitemaps and feeds aside, default 20000
 	Every          bool          // for tools: hand on repeated links too, and with a nil URL those that are no URL
 }
 
@@ -54,8 +54,8 @@ func (c PageConfig) Validate() error {
 // Counts says what became of a page's links.
 type Counts struct {
 	Links    int // met, of the kinds wanted
-	Found    int // handed on
-	Repeated int // a URL that was handed on before
+	Found    int // passed on
+	Repeated int // a URL that was passed on before
 	Over     int // beyond MaxLinks
 	Invalid  int // no URL
 	Other    int // not http or https
@@ -84,8 +84,8 @@ type Page struct {
 	baseURL *canon.URL // what links are resolved with
 	url     canon.URL
 	found   Found
-	seen    set   // keys handed on
-	raws    set   // texts resolved before, same base, same standing
+	seen    set   // keys passed on
+	raws    set   // texts resolved before, with the same base and the same follow
 	queue   queue // links that wait for the base
 	early   int   // links that waited no longer
 	counts  Counts
@@ -108,7 +108,7 @@ func NewPage(cfg PageConfig) *Page {
 	}
 	cfg.MaxLinks = cmp.Or(cfg.MaxLinks, 20_000)
 	p := &Page{cfg: cfg, scan: NewScanner(cfg.Config), parse: canon.NewParser(cfg.Canon), sites: canon.NewSites(cfg.LimitBy)}
-	p.onLink = p.take
+	p.onLink = p.resolveLink
 	if !cfg.Every {
 		p.scan.col.met = p.repeats
 	}
@@ -116,7 +116,7 @@ func NewPage(cfg PageConfig) *Page {
 }
 
 // Reset makes the page ready for another document, whose URL is doc.Base.
-// URLs are handed to emit while the document is written and closed.
+// emit gets URLs while the document is written and closed.
 func (p *Page) Reset(doc Doc, emit func(*Found)) {
 	p.emit, p.baseURL, p.counts, p.early = emit, doc.Base, Counts{}, 0
 	p.follow = p.cfg.Follow
@@ -147,14 +147,14 @@ func (p *Page) Close() error {
 	return err
 }
 
-// Facts is what the page said of itself, complete after Close.
+// Facts is what the page states about itself, complete after Close.
 func (p *Page) Facts() *Facts { return p.scan.Facts() }
 
 // Counts says what became of the page's links so far.
 func (p *Page) Counts() Counts { return p.counts }
 
 // take receives the scanner's links.
-func (p *Page) take(l *Link) {
+func (p *Page) resolveLink(l *Link) {
 	if l.Kind == Base {
 		p.setBase(l.Raw)
 		return
@@ -175,7 +175,7 @@ func (p *Page) take(l *Link) {
 	if l.Base != nil {
 		key ^= bits.RotateLeft64(maphash.Bytes(textSeed, l.Base), 1)
 	}
-	if !p.raws.add(key, p.follows(l)) && !p.cfg.Every {
+	if !p.raws.addHash(key, p.follows(l)) && !p.cfg.Every {
 		p.counts.Repeated++
 		return
 	}
@@ -193,10 +193,10 @@ func (p *Page) take(l *Link) {
 	}
 }
 
-// repeats tells whether an anchor that says nothing of whether to follow it has a
+// repeats reports whether an anchor that says nothing of whether to follow it has a
 // text, up to its fragment, that was taken before. If so it is counted, and done with.
 func (p *Page) repeats(raw []byte) bool {
-	if p.full() || !p.raws.has(maphash.Bytes(textSeed, raw), p.follow.Has(Anchor)) {
+	if p.full() || !p.raws.hasHash(maphash.Bytes(textSeed, raw), p.follow.Has(Anchor)) {
 		return false
 	}
 	p.counts.Links++
@@ -204,13 +204,13 @@ func (p *Page) repeats(raw []byte) bool {
 	return true
 }
 
-// full tells whether no more links are to be handed on. A sitemap has a bound of
+// full reports whether no more links are to be passed on. A sitemap has a bound of
 // its own, MaxLocs.
 func (p *Page) full() bool {
 	return p.counts.Found >= p.cfg.MaxLinks && (!p.sitemap || p.scan.col.facts.Markup)
 }
 
-// follows tells whether a link is one to follow, as far as it says itself.
+// follows reports whether a link is one to follow, as far as it says itself.
 func (p *Page) follows(l *Link) bool {
 	return p.follow.Has(l.Kind) && (p.cfg.IgnoreNofollow || !l.NoFollow)
 }
@@ -256,7 +256,7 @@ func (p *Page) resolve(l *Link) {
 		return
 	}
 	site, fp := p.sites.Fingerprint(&p.url)
-	if !p.seen.add(fp.Key^fp.Site, follow) && !p.cfg.Every {
+	if !p.seen.addHash(fp.Key^fp.Site, follow) && !p.cfg.Every {
 		p.counts.Repeated++
 		return
 	}

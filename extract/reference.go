@@ -21,7 +21,7 @@ const maxEntities = 512
 // release gives the scratch memory back for reuse.
 func (d *decoder) release() { d.scratch = d.scratch[:0] }
 
-// plain tells whether b means itself: ASCII without '&', CR and NUL.
+// plain reports whether b means itself: ASCII without '&', CR and NUL.
 func plain(b []byte) bool {
 	if len(b) >= 8 {
 		for i := 0; i+8 < len(b); i += 8 {

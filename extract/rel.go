@@ -98,7 +98,7 @@ func (s relSet) kind(typ []byte) Kind {
 	return LinkOther
 }
 
-// isFeed tells whether a media type is one of a feed.
+// isFeed reports whether a media type is one of a feed.
 func isFeed(typ []byte) bool {
 	if i := bytes.IndexByte(typ, ';'); i >= 0 {
 		typ = typ[:i]

@@ -2,7 +2,7 @@ package extract
 
 import "bytes"
 
-// robots is what a page tells crawlers.
+// robots is what a page asks of crawlers.
 type robots uint8
 
 const (
@@ -71,11 +71,11 @@ func robotsHeader(v, own string) robots {
 	return r
 }
 
-// isAgent tells whether what stands before a colon may be an agent's name. The
+// isAgent reports whether what stands before a colon may be an agent's name. The
 // rest of a date with a time has white space.
 func isAgent(b []byte) bool { return !valued(b) && !bytes.ContainsAny(b, " \t") }
 
-// valued tells whether a directive is one that takes a value after a colon.
+// valued reports whether a directive is one that takes a value after a colon.
 func valued(b []byte) bool {
 	for _, s := range []string{"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"} {
 		if equalFold(b, s) {

@@ -26,7 +26,7 @@ func isXML(typ string) bool {
 }
 
 // route says how the document that starts with b is read: by its media type,
-// where that tells; a sitemap by what it looks like, whatever its type.
+// where that decides; a sitemap by what it looks like, whatever its type.
 func (s *Scanner) route(b []byte, unzipped bool) reader {
 	if isMarkup(s.typ) && !s.doc.Sitemap {
 		return readHTML
@@ -59,7 +59,7 @@ func (s *Scanner) route(b []byte, unzipped bool) reader {
 	return readNothing
 }
 
-// sniff tells what a document looks like by its first bytes.
+// sniff returns what a document looks like by its first bytes.
 func sniff(b []byte) reader {
 	if name, n := charset.BOM(b); n == 2 { // UTF-16: every other byte will do
 		var ascii []byte
@@ -75,7 +75,7 @@ func sniff(b []byte) reader {
 	switch {
 	case markup && len(b) >= 9 && equalFold(b[:9], "<!doctype") && indexFold(b[:min(len(b), 64)], "html") > 0:
 		return readHTML
-	case (markup || bytes.IndexByte(b, 0) < 0) && hasElement(b, "urlset", "sitemapindex", "rss", "feed", "rdf"): // behind what a script said, too
+	case (markup || bytes.IndexByte(b, 0) < 0) && hasElement(b, "urlset", "sitemapindex", "rss", "feed", "rdf"): // behind the output of a script, too
 		return readXML
 	case hasElement(b, "html", "head", "body", "a"), bytes.Contains(b, []byte(xhtmlNamespace)):
 		return readHTML
@@ -87,7 +87,7 @@ func sniff(b []byte) reader {
 	return readHTML
 }
 
-// hasElement tells whether a tag in b has one of the names, whatever its prefix.
+// hasElement reports whether a tag in b has one of the names, whatever its prefix.
 func hasElement(b []byte, names ...string) bool {
 	for {
 		i := bytes.IndexByte(b, '<')
@@ -154,7 +154,7 @@ func (s *Scanner) encoding(b []byte, read reader, whole bool) (name string, by c
 	if !whole && len(b) < sampleBytes {
 		return "", byTooLittle, 0
 	}
-	if name = charset.Prescan(b); name != "" { // a browser would read the page again
+	if name = charset.Prescan(b); name != "" { // a browser would reread the page
 		return name, charset.ByMeta, 0
 	}
 	if name = charset.Detect(b); name != "" {

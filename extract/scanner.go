@@ -25,14 +25,14 @@ type Scanner struct {
 // maxZipped is how often a document may be gzipped: once, and once more.
 const maxZipped = 2
 
-// level is a document on one side of gzip. Until its first bytes are there
-// that tell how it is read, they are held.
+// level is a document on one side of gzip. Its first bytes are buffered until they are
+// enough to decide how it is read.
 type level struct {
-	held   []byte
-	begun  bool
-	zipped bool // what is written goes through zip to the next level
-	zip    *inflater
-	left   int64 // bytes that zip may still yield
+	buffered []byte
+	begun    bool
+	zipped   bool // what is written goes through zip to the next level
+	zip      *inflater
+	left     int64 // bytes that zip may still yield
 }
 
 // NewScanner returns a scanner; cfg must be valid.
@@ -44,13 +44,13 @@ func NewScanner(cfg Config) *Scanner {
 	return s
 }
 
-// Reset makes the scanner ready for another document. Links of the headers are
-// handed to emit at once, those of the body while it is written. It also ends
+// Reset makes the scanner ready for another document. emit gets links of the headers
+// at once, those of the body while it is written. It also ends
 // a document that was not closed.
 func (s *Scanner) Reset(doc Doc, emit func(*Link)) {
 	for i := range s.levels {
 		l := &s.levels[i]
-		l.held, l.begun, l.zipped = l.held[:0], false, false
+		l.buffered, l.begun, l.zipped = l.buffered[:0], false, false
 	}
 	s.doc, s.read, s.wide = doc, readNothing, nil
 	if s.header != doc.ContentType || s.header == "" {
@@ -68,13 +68,13 @@ func (s *Scanner) Reset(doc Doc, emit func(*Link)) {
 }
 
 // Write takes the next bytes of the document; it never fails and keeps none of
-// p. Links found in them are handed on before it returns.
+// p. Links found in them are passed on before it returns.
 func (s *Scanner) Write(p []byte) (int, error) {
 	s.write(0, p)
 	return len(p), nil
 }
 
-// Close ends the document. What an unfinished tag holds is dropped.
+// Close ends the document. An unfinished tag is dropped.
 func (s *Scanner) Close() error {
 	s.end(0)
 	s.col.facts.Cut += s.mk.cut
@@ -85,7 +85,7 @@ func (s *Scanner) Close() error {
 	return nil
 }
 
-// Facts is what the document said of itself so far; complete after Close.
+// Facts is what the document states about itself so far; complete after Close.
 func (s *Scanner) Facts() *Facts { return &s.col.facts }
 
 // write takes bytes at one level.
@@ -93,34 +93,34 @@ func (s *Scanner) write(n int, p []byte) {
 	l := &s.levels[n]
 	for !l.begun {
 		need := s.need(n)
-		if len(l.held) == 0 && len(p) >= need {
+		if len(l.buffered) == 0 && len(p) >= need {
 			if skip, ok := s.begin(n, p[:need], false); ok {
 				p = p[skip:]
 			} else {
-				l.held = append(l.held, p[:need]...)
+				l.buffered = append(l.buffered, p[:need]...)
 				p = p[need:]
 			}
 			continue
 		}
-		take := min(len(p), need-len(l.held))
-		l.held = append(l.held, p[:take]...)
-		if p = p[take:]; len(l.held) < need {
+		take := min(len(p), need-len(l.buffered))
+		l.buffered = append(l.buffered, p[:take]...)
+		if p = p[take:]; len(l.buffered) < need {
 			return
 		}
-		s.beginHeld(n, false)
+		s.beginBuffered(n, false)
 	}
 	s.feed(n, p)
 }
 
-// beginHeld begins with what was held.
-func (s *Scanner) beginHeld(n int, whole bool) {
+// beginBuffered begins with the buffered bytes.
+func (s *Scanner) beginBuffered(n int, whole bool) {
 	l := &s.levels[n]
-	if skip, ok := s.begin(n, l.held, whole); ok {
-		s.feed(n, l.held[skip:])
+	if skip, ok := s.begin(n, l.buffered, whole); ok {
+		s.feed(n, l.buffered[skip:])
 	}
 }
 
-// feed hands bytes of a level on to what reads them.
+// feed passes bytes of a level on to what reads them.
 func (s *Scanner) feed(n int, b []byte) {
 	switch {
 	case len(b) == 0:
@@ -151,7 +151,7 @@ func (s *Scanner) text(b []byte) {
 func (s *Scanner) end(n int) {
 	l := &s.levels[n]
 	if !l.begun {
-		s.beginHeld(n, true)
+		s.beginBuffered(n, true)
 	}
 	if l.zipped {
 		l.zip.end()
@@ -183,10 +183,10 @@ func (s *Scanner) end(n int) {
 // need is how many bytes of a level must be there to begin, or to know that
 // more are needed.
 func (s *Scanner) need(n int) int {
-	switch held := len(s.levels[n].held); {
-	case held >= charset.PrescanBytes:
+	switch buffered := len(s.levels[n].buffered); {
+	case buffered >= charset.PrescanBytes:
 		return sampleBytes
-	case s.label != "" && n == 0 && isMarkup(s.typ) && held < 3:
+	case s.label != "" && n == 0 && isMarkup(s.typ) && buffered < 3:
 		return 3 // a byte order mark, or gzip's
 	}
 	return charset.PrescanBytes

@@ -8,9 +8,9 @@ type set struct {
 	n     int
 }
 
-// has tells whether add would have no news: h is there, as one to follow if
+// hasHash reports whether addHash would have no news: h is there, as one to follow if
 // follow is true.
-func (s *set) has(h uint64, follow bool) bool {
+func (s *set) hasHash(h uint64, follow bool) bool {
 	if len(s.slots) == 0 {
 		return false
 	}
@@ -25,9 +25,9 @@ func (s *set) has(h uint64, follow bool) bool {
 	}
 }
 
-// add puts h in and tells whether that is news: it was not there, or only as
+// addHash adds h and reports whether that is news: it was not there, or only as
 // one not to follow and follow is true.
-func (s *set) add(h uint64, follow bool) bool {
+func (s *set) addHash(h uint64, follow bool) bool {
 	if 2*s.n >= len(s.slots) {
 		s.grow()
 	}
@@ -69,7 +69,7 @@ func (s *set) grow() {
 	clear(s.slots)
 	for _, h := range old {
 		if h != 0 {
-			s.add(h, h&1 != 0)
+			s.addHash(h, h&1 != 0)
 		}
 	}
 	s.spare = old

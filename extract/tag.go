@@ -49,7 +49,7 @@ func (m *markup) tag(b []byte, start bool) int {
 	case !start:
 		end = skipTag(b, i)
 	case t.flags&(flagLook|flagRule) != 0 || len(m.stack) > 0 || m.cfg.Kinds.Has(CSS) || m.xhtml:
-		end = m.attrs.parse(b, i, m.cfg.MaxTag, &unmarked, 0)
+		end = m.attrs.parse(b, i, m.cfg.MaxTag, &noBitmap, 0)
 	default:
 		end = skipTag(b, i)
 		m.attrs.seen, m.attrs.self = 0, false
@@ -135,7 +135,7 @@ func (m *markup) bind(t *tag, attrs []byte) {
 
 const xhtmlNamespace = "http://www.w3.org/1999/xhtml"
 
-// holdsElements says whether an element that holds raw text in HTML holds elements in
+// holdsElements reports whether an element that holds raw text in HTML holds elements in
 // XML.
 func holdsElements(el tagID) bool {
 	return el == tagTextarea || el == tagIFrame || el == tagRaw || el == tagPlaintext
@@ -150,7 +150,7 @@ func (m *markup) rule(t *tag) {
 			return
 		}
 		m.template++
-		m.settle()
+		m.updateQuiet()
 	case tagPlaintext:
 		m.mode = inPlain
 	case tagTitle, tagTextarea, tagStyle, tagScript, tagIFrame, tagRaw:
@@ -160,7 +160,7 @@ func (m *markup) rule(t *tag) {
 	}
 }
 
-// isShadow tells whether a template is a declarative shadow root, whose content
+// isShadow reports whether a template is a declarative shadow root, whose content
 // is shown (HTML, 13.2.6.4.4; in XHTML there are none). Whether the element that it stands in may have
 // one, and has none yet, only a tree would know.
 func (m *markup) isShadow(t *tag) bool {
@@ -182,7 +182,7 @@ func (m *markup) end(t *tag) {
 		case m.inForeign():
 		case m.template > 0:
 			m.template--
-			m.settle()
+			m.updateQuiet()
 		case m.shadow > 0:
 			m.shadow--
 		}
@@ -197,7 +197,7 @@ func (a *attrs) bytes(b []byte, id attrID) []byte {
 	return b[a.from[id]:a.to[id]]
 }
 
-// equalFold tells whether b is s, which is lower case, in any case.
+// equalFold reports whether b is s, which is lower case, in any case.
 func equalFold(b []byte, s string) bool {
 	if len(b) != len(s) {
 		return false
@@ -239,10 +239,10 @@ func namesOf(cfg *Config) *names {
 
 // newNames builds the table of elements for the kinds of link that are wanted.
 func newNames(cfg *Config) *names {
-	n := &names{needles: newNeedles()}
+	n := &names{patterns: newPatterns()}
 	addAll := func(list string, flags tagFlags) {
 		for name := range strings.FieldsSeq(list) {
-			n.add(name, tagOther, flags)
+			n.addElement(name, tagOther, flags)
 		}
 	}
 	addAll(`b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu meta
@@ -278,7 +278,7 @@ func (n *names) addRules() {
 		{"body", tagBody},
 	} {
 		for name := range strings.FieldsSeq(r.names) {
-			n.add(name, r.el, flagRule)
+			n.addElement(name, r.el, flagRule)
 		}
 	}
 	// Known by name, without a rule outside foreign content.
@@ -290,12 +290,12 @@ func (n *names) addRules() {
 		{"mi mo mn ms mtext", tagMathText}, {"mglyph malignmark", tagMathMark},
 	} {
 		for name := range strings.FieldsSeq(r.names) {
-			n.add(name, r.el, 0)
+			n.addElement(name, r.el, 0)
 		}
 	}
 }
 
-// addLinks marks the elements whose attributes are worth a look.
+// addLinks flags the elements whose attributes are worth a look.
 func (n *names) addLinks(cfg *Config) {
 	for _, r := range []struct {
 		names string
@@ -315,7 +315,7 @@ func (n *names) addLinks(cfg *Config) {
 			continue
 		}
 		for name := range strings.FieldsSeq(r.names) {
-			n.add(name, r.el, flagLook)
+			n.addElement(name, r.el, flagLook)
 		}
 	}
 }
@@ -387,7 +387,7 @@ type names struct {
 	slots [512]element
 	hot   [1 << hotBits]uint64 // keys of those that must not be leapt over, without collisions
 
-	needles needles // that find those
+	patterns patterns // that find those
 }
 
 // hotBits and hotFactor spread the short names of all elements that may be hot
@@ -439,7 +439,7 @@ func (n *names) find(key uint64) *element {
 	}
 }
 
-func (n *names) add(name string, el tagID, flags tagFlags) {
+func (n *names) addElement(name string, el tagID, flags tagFlags) {
 	key := nameKey([]byte(name))
 	i := slotOf(key)
 	for n.slots[i%512].key != 0 && n.slots[i%512].key != key {
@@ -451,7 +451,7 @@ func (n *names) add(name string, el tagID, flags tagFlags) {
 		e.el = el
 	}
 	if flags&(flagLook|flagRule) != 0 {
-		n.needles.add(name)
+		n.patterns.addName(name)
 	}
 }
 

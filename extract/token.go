@@ -8,7 +8,7 @@ import (
 type token uint8
 
 const (
-	tokenMore token = iota // too little to tell
+	tokenMore token = iota // too little to decide
 	tokenText
 	tokenStart
 	tokenEnd
@@ -18,7 +18,7 @@ const (
 	tokenNothing // "</>"
 )
 
-// classify tells what the '<' that b starts with begins, and how many bytes of
+// classify returns what the '<' that b starts with begins, and how many bytes of
 // it are settled by that.
 func (m *markup) classify(b []byte) (token, int) {
 	if len(b) < 2 {
@@ -57,7 +57,7 @@ func (m *markup) classify(b []byte) (token, int) {
 	return tokenBogus, 2
 }
 
-// prefix tells whether b starts with p, or may once there is more of it.
+// prefix reports whether b starts with p, or may once there is more of it.
 func prefix(b []byte, p string) (starts, more bool) {
 	if len(b) >= len(p) {
 		return string(b[:len(p)]) == p, false
@@ -193,7 +193,7 @@ func (w walker) next(c byte) walker {
 }
 
 // maxRaw bounds the name of an element of raw text, which may have a prefix in XML:
-// what is held of its end tag fits resumeRaw's memory.
+// what is buffered of its end tag fits resumeRaw's memory.
 const maxRaw = 24
 
 // enterRaw makes what follows the raw text of an element, up to its end tag.
@@ -261,7 +261,7 @@ func (m *markup) rawStop(b []byte) int {
 	return -1
 }
 
-// classifyRaw tells whether the '<' that b starts with begins the end tag of
+// classifyRaw reports whether the '<' that b starts with begins the end tag of
 // the raw text; scripts have states of their own (13.2.5.17 to 31).
 func (m *markup) classifyRaw(b []byte) (token, int) {
 	ends, more := closing(b, "</", m.raw)
@@ -293,7 +293,7 @@ func (m *markup) classifyRaw(b []byte) (token, int) {
 	return tokenText, 1
 }
 
-// closing tells whether b starts with open, name in any case, and a byte that
+// closing reports whether b starts with open, name in any case, and a byte that
 // ends a name, or may once there is more of it.
 func closing(b []byte, open string, name []byte) (is, more bool) {
 	n := len(open)
@@ -320,8 +320,8 @@ func closing(b []byte, open string, name []byte) (is, more bool) {
 // resumeRaw adds to part until it is clear whether its '<' ends the raw text.
 func (m *markup) resumeRaw(b []byte) []byte {
 	var tmp [32]byte
-	held := copy(tmp[:], m.part)
-	all := held + copy(tmp[held:], b)
+	buffered := copy(tmp[:], m.part)
+	all := buffered + copy(tmp[buffered:], b)
 	tok, n := m.classifyRaw(tmp[:all])
 	if tok == tokenMore {
 		m.part = append(m.part, b...)
@@ -330,14 +330,14 @@ func (m *markup) resumeRaw(b []byte) []byte {
 	m.mode = inRaw
 	if tok == tokenEnd {
 		m.endRaw()
-		n = max(held, len("</"))
+		n = max(buffered, len("</"))
 		m.part = append(m.part[:0], tmp[:n]...)
 		m.over, m.mode, m.walk = false, inTag, inName
-		return b[n-held:]
+		return b[n-buffered:]
 	}
-	// Nothing held can start another end tag: it has one '<', its first byte.
-	n = max(n, held)
+	// Nothing buffered can start another end tag: it has one '<', its first byte.
+	n = max(n, buffered)
 	m.out.raw(m.rawTag, tmp[:n])
 	m.keepTail(tmp[:n])
-	return b[n-held:]
+	return b[n-buffered:]
 }

@@ -106,8 +106,8 @@ func Meta(content []byte) []byte {
 	return b[:n]
 }
 
-// XML reads the encoding of an XML declaration at the start of b, or tells
-// UTF-16 without a mark by its first characters; "" for none.
+// XML reads the encoding of an XML declaration at the start of b, or recognizes
+// UTF-16 without a BOM by its first characters; "" for none.
 func XML(b []byte) string {
 	switch {
 	case bytes.HasPrefix(b, []byte("<\x00?\x00")):
@@ -297,7 +297,7 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func trimLeft(b []byte) []byte { return bytes.TrimLeft(b, " \n\t\r\f") }
 
-// equalFold tells whether b is s, which is lower case, in any case of ASCII:
+// equalFold reports whether b is s, which is lower case, in any case of ASCII:
 // bytes.EqualFold would take the long s for an s.
 func equalFold(b []byte, s string) bool {
 	if len(b) != len(s) {

@@ -14,7 +14,7 @@ import (
 type Decoder struct {
 	enc     encoding.Encoding // nil: UTF-8
 	dec     transform.Transformer
-	guessed bool // nothing said which: UTF-8 where it is valid, else enc
+	guessed bool // nothing declared it: UTF-8 where it is valid, else enc
 	valid   bool // guessed, and some of it was, beyond ASCII
 }
 
@@ -36,7 +36,7 @@ func (d *Decoder) Encoding() encoding.Encoding {
 	return d.enc
 }
 
-// Plain tells whether b is UTF-8 as it stands, so that it need not be appended.
+// Plain reports whether b is UTF-8 as it stands, so that it need not be appended.
 func (d *Decoder) Plain(b []byte) bool {
 	if isASCII(b) {
 		return true

@@ -47,7 +47,7 @@ func isASCII(b []byte) bool {
 	return true
 }
 
-// isJP tells whether ASCII bytes hold an escape to JIS X 0208.
+// isJP reports whether ASCII bytes hold an escape to JIS X 0208.
 func isJP(b []byte) bool {
 	for i := 0; i+2 < len(b); i++ {
 		if b[i] == 0x1b && b[i+1] == '$' && (b[i+2] == 'B' || b[i+2] == '@') {

@@ -36,7 +36,7 @@ var samples = []struct{ encoding, text string }{
 	{"iso-2022-jp", "今日は朝から雨が降っていましたが、午後になって晴れました。"},
 }
 
-// same tells whether reading a as b shows a reader the same text.
+// same reports whether reading a as b shows a reader the same text.
 func sameReading(a, b string, raw []byte) bool {
 	if a == b {
 		return true

@@ -175,7 +175,7 @@ func (s *Set) For(site, host string) Rules {
 	return own
 }
 
-// concerns tells whether a rule may be for a host: without it, the cost of For
+// concerns reports whether a rule may be for a host: without it, the cost of For
 // would grow with the rules of other sites.
 func (s *Set) concerns(host string) bool {
 	for !s.domains[host] {
@@ -223,7 +223,7 @@ type Trial struct {
 // Apply makes the fields of a page, and counts.
 func (rs Rules) Apply(p *Page) Result { return rs.apply(p, false) }
 
-// Explain is Apply that tries every rule, tells what it made of the page, and
+// Explain is Apply that tries every rule, returns what it made of the page, and
 // does not count.
 func (rs Rules) Explain(p *Page) Result { return rs.apply(p, true) }
 

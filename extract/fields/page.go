@@ -78,7 +78,7 @@ var (
 	metaSelector = cascadia.MustCompile("meta[content]")
 	dataSelector = cascadia.MustCompile("script[type]")
 
-	// Shadow roots are shown.
+	// Shadow roots are visible.
 	templateSelector = cascadia.MustCompile("template:not([shadowrootmode=open i]):not([shadowrootmode=closed i])")
 )
 
@@ -253,7 +253,7 @@ func (p *path) find(dst []text, v any) []text {
 	return dst
 }
 
-// hasType tells whether an @type names typ, with or without its vocabulary.
+// hasType reports whether an @type names typ, with or without its vocabulary.
 func hasType(v any, typ string) bool {
 	switch v := v.(type) {
 	case string:

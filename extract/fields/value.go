@@ -41,7 +41,7 @@ func (r *rule) from() string {
 }
 
 // values are what the rule makes of the page: one, or with All as many as there
-// are. An error tells of the last text that it found and that is no value.
+// are. An error names the last text that it found and that is no value.
 func (r *rule) values(p *Page) (values []any, err error) {
 	room := p.MaxText
 	for _, found := range r.texts(p) {
@@ -156,14 +156,14 @@ func (r *rule) value(p *Page, t text) (any, error) {
 	case "time":
 		t, err := dateparse.ParseStrict(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no time, or month and day may be taken for each other", shown(text))
+			return nil, fmt.Errorf("%q is no time, or month and day may be taken for each other", excerpt(text))
 		}
 		return t.Format(time.RFC3339Nano), nil
 	case "url":
 		if u := p.resolve(text); u != "" {
 			return u, nil
 		}
-		return nil, fmt.Errorf("%q is no http or https URL", shown(text))
+		return nil, fmt.Errorf("%q is no http or https URL", excerpt(text))
 	case "bool":
 		switch strings.ToLower(text) {
 		case "true", "yes", "on", "1":
@@ -171,7 +171,7 @@ func (r *rule) value(p *Page, t text) (any, error) {
 		case "false", "no", "off", "0":
 			return false, nil
 		}
-		return nil, fmt.Errorf("%q is none of true, yes, on, 1, false, no, off, 0", shown(text))
+		return nil, fmt.Errorf("%q is none of true, yes, on, 1, false, no, off, 0", excerpt(text))
 	}
 	return text, nil
 }
@@ -194,7 +194,7 @@ func number(text string, comma bool) (any, error) {
 	}
 	at := numberRun.FindStringIndex(text)
 	if at == nil {
-		return nil, fmt.Errorf("%q holds no number", shown(text))
+		return nil, fmt.Errorf("%q holds no number", excerpt(text))
 	}
 	run := text[at[0]:at[1]]
 	if !wholeNumbers[comma].MatchString(run) {
@@ -202,7 +202,7 @@ func number(text string, comma bool) (any, error) {
 		if comma {
 			sign = "comma"
 		}
-		return nil, fmt.Errorf("%q in %q is no number whose decimal sign is a %s", run, shown(text), sign)
+		return nil, fmt.Errorf("%q in %q is no number whose decimal sign is a %s", run, excerpt(text), sign)
 	}
 	decimal := '.'
 	if comma {
@@ -236,7 +236,7 @@ var jsonNumber = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:[.][0-9]+)?(?:[eE][+
 func plainNumber(text string) (any, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%q is too large a number", shown(text))
+		return nil, fmt.Errorf("%q is too large a number", excerpt(text))
 	}
 	if strings.ContainsAny(text, "eE") {
 		text = strconv.FormatFloat(n, 'f', -1, 64)
@@ -244,8 +244,8 @@ func plainNumber(text string) (any, error) {
 	return json.Number(text), nil
 }
 
-// shown is a text short enough for an error.
-func shown(s string) string {
+// excerpt is a text short enough for an error.
+func excerpt(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:60]) + "…"
 	}

@@ -14,7 +14,7 @@ import (
 // type. Several header lines are one such list. Type is "" where no value is one, or
 // only */*; charset is "" where none is declared.
 func Extract(v string) (essence, charset string) {
-	standing := "" // the charset that goes on to later values of the same type
+	current := "" // the charset that goes on to later values of the same type
 	for more := true; more; {
 		var one string
 		one, v, more = nextListed(v)
@@ -24,9 +24,9 @@ func Extract(v string) (essence, charset string) {
 		}
 		switch charset = declared; {
 		case e != essence:
-			essence, standing = e, declared
+			essence, current = e, declared
 		case !has:
-			charset = standing
+			charset = current
 		}
 	}
 	return essence, charset
@@ -108,7 +108,7 @@ const blanks = " \t\r\n"
 
 func trim(s string) string { return strings.Trim(s, blanks) }
 
-// isQuotable says whether v may stand in a quoted string.
+// isQuotable reports whether v may stand in a quoted string.
 func isQuotable(v string) bool {
 	for i := range len(v) {
 		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {

@@ -65,7 +65,7 @@ func (r *Record) SetBody(body []byte) {
 	r.Body, r.BodyEncoding = base64.StdEncoding.EncodeToString(body), "base64"
 }
 
-// IsSecret says whether the values of a header are left out of outputs, unless
+// IsSecret reports whether the values of a header are left out of outputs, unless
 // KeepSecrets is given: who has them could act for the one who crawled.
 func IsSecret(name string) bool {
 	for _, s := range [...]string{"Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie"} {
@@ -292,7 +292,7 @@ func surrogates[T string | []byte](s T) int {
 	return 1
 }
 
-// isSurrogate says whether s begins with the escape of a surrogate whose third digit
+// isSurrogate reports whether s begins with the escape of a surrogate whose third digit
 // is one of those from low to high.
 func isSurrogate[T string | []byte](s T, low, high byte) bool {
 	return len(s) >= 6 && s[0] == '\\' && s[1] == 'u' && s[2]|0x20 == 'd' && s[3]|0x20 >= low && s[3]|0x20 <= high

@@ -174,7 +174,7 @@ func (s *Sink) look(ctx context.Context) error {
 // scratch is memory to encode a record with.
 type scratch struct{ key, line []byte }
 
-// The first byte of a queue's key says whether something was left out; the value
+// The first byte of a queue's key reports whether something was left out; the value
 // begins with the whole size then, up to a newline.
 const (
 	whole   = 'w'

@@ -241,7 +241,7 @@ func (s *Sink) Write(r *sink.Record, done func(error)) {
 	}
 }
 
-// The first byte of an entry's value says whether its record has content.
+// The first byte of an entry's value reports whether its record has content.
 const (
 	withoutContent = '0'
 	withContent    = '1'

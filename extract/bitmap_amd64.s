@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-// What needles holds, 32 bytes each.
+// The fields of patterns, 32 bytes each.
 #define lower   (5*32)(DX) // the bit of lower case, and the highest white space
 #define letterA (6*32)(DX)
 #define letters (7*32)(DX)
@@ -13,7 +13,7 @@
 #define low2    (12*32)(DX)
 #define high2   (13*32)(DX)
 
-// What is marked of a block: bytes by themselves, and each '<' that bears a link or
+// Bitmaps of a block: of single bytes, and of each '<' that bears a link or
 // changes something, or may.
 #define open   0(SP)
 #define close  8(SP)
@@ -22,7 +22,7 @@
 #define before 32(SP) // what a quote that begins a value may come behind: '=', white space
 #define look   40(SP)
 
-// BEGIN readies what JUDGE keeps from block to block: R8 is whether a tag is open, R9
+// BEGIN readies what MAPTAGS keeps from block to block: R8 is whether a tag is open, R9
 // whether that may be in a value that has begun, R10 whether the last byte may come
 // before a value, R11 which blocks have doubts.
 #define BEGIN \
@@ -31,9 +31,9 @@
 	XORL R10, R10 \
 	XORL R11, R11
 
-// JUDGE tells the tags of a block by its marks. Sums find ends: a bit that is added to
+// MAPTAGS maps the tags of a block by the bitmaps of its bytes. Sums find ends: a bit that is added to
 // a run of ones goes to where the run ends.
-#define JUDGE \
+#define MAPTAGS \
 	MOVQ    close, BX \
 	MOVQ    open, AX \
 	MOVQ    BX, R12 \
@@ -85,14 +85,14 @@
 	NEGQ    R15 \
 	RCRQ    $1, R11
 
-// JOIN puts the bytes of Y6 and Y7 that are marked into AX, a bit each.
+// JOIN makes a bitmap in AX of the bytes of Y6 and Y7 that are all ones.
 #define JOIN \
 	VPMOVMSKB Y6, AX \
 	VPMOVMSKB Y7, BX \
 	SHLQ      $32, BX \
 	ORQ       BX, AX
 
-// EQUAL marks the bytes of the block, Y4 and Y5, that are the nth needle.
+// EQUAL finds the bytes of the block, Y4 and Y5, that are the nth pattern.
 #define EQUAL(n) \
 	VMOVDQU  (n*32)(DX), Y8 \
 	VPCMPEQB Y4, Y8, Y6 \
@@ -110,7 +110,7 @@
 	VPSHUFB Y9, Y10, Y10 \
 	VPAND   Y10, y, y
 
-// DULL marks in y the bytes from at on that are followed by a slash, or by a
+// DULL finds in y the bytes from at on that are followed by a slash, or by a
 // letter and a byte that together are in no set.
 #define DULL(at, y) \
 	VMOVDQU  (at+1)(SI), Y8 \
@@ -129,8 +129,8 @@
 	VPCMPEQB Y10, y, y \
 	VPAND    Y11, y, y
 
-// func markAVX2(dst *tags, src *byte, blocks int, with *needles) (doubtful uint64)
-TEXT ·markAVX2(SB), NOSPLIT, $48-40
+// func mapTagsAVX2(dst *tags, src *byte, blocks int, with *patterns) (doubtful uint64)
+TEXT ·mapTagsAVX2(SB), NOSPLIT, $48-40
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ blocks+16(FP), CX
@@ -172,7 +172,7 @@ block:
 	ANDQ open, AX
 	MOVQ AX, look
 
-	JUDGE
+	MAPTAGS
 	ADDQ $64, SI
 	ADDQ $32, DI
 	DECQ CX

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Marks read nothing behind the bytes that they are given.
-func TestMarksStayInside(t *testing.T) {
+// mapTags reads nothing behind the bytes that it is given.
+func TestBitmapStaysInside(t *testing.T) {
 	page := unix.Getpagesize()
 	mem, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -21,9 +21,9 @@ func TestMarksStayInside(t *testing.T) {
 	}
 	n := newNames(&Config{Kinds: Navigation})
 	s := NewScanner(Config{})
-	needMarker(t)
+	needBitmap(t)
 	for blocks := range maxBlocks + 1 {
-		mark(make([]tags, blocks), mem[page-blocks*blockBytes-aheadBytes:page], &n.needles)
+		mapTags(make([]tagBits, blocks), mem[page-blocks*blockBytes-aheadBytes:page], &n.patterns)
 	}
 	s.Reset(benchDoc, func(*Link) {})
 	for size := range page {

@@ -7,74 +7,74 @@ import (
 	"testing"
 )
 
-// needMarker skips a test of marks where nothing marks.
-func needMarker(t testing.TB) {
+// needBitmap skips a test of bitmaps where there are none.
+func needBitmap(t testing.TB) {
 	t.Helper()
-	if mark == nil {
-		t.Skip("SKIPPED: nothing marks here")
+	if mapTags == nil {
+		t.Skip("SKIPPED: this processor maps no tags")
 	}
 }
 
-// alike fails unless body gives the same without marks and with them.
-func alike(t testing.TB, s *Scanner, name string, body []byte) {
+// wantSame fails unless body gives the same without bitmaps and with them.
+func wantSame(t testing.TB, s *Scanner, name string, body []byte) {
 	t.Helper()
-	needMarker(t)
+	needBitmap(t)
 	got := trace(s, benchDoc, [][]byte{body})
-	defer func(m marker) { mark = m }(mark)
-	mark = nil
+	defer func(m tagMapper) { mapTags = m }(mapTags)
+	mapTags = nil
 	if want := trace(s, benchDoc, [][]byte{body}); got != want {
-		t.Fatalf("%s: %.3000q\nwith marks\n%.3000s\nwithout\n%.3000s", name, body, got, want)
+		t.Fatalf("%s: %.3000q\nwith bitmaps\n%.3000s\nwithout\n%.3000s", name, body, got, want)
 	}
 }
 
-func TestMarksChangeNothing(t *testing.T) {
+func TestBitmapsChangeNothing(t *testing.T) {
 	s, small := NewScanner(Config{}), NewScanner(Config{Kinds: All &^ Of(CSS), MaxTag: 256})
 	for i := range corpora {
 		t.Run(corpora[i].name, func(t *testing.T) {
 			for _, p := range corpus(t, i) {
-				alike(t, s, p.name, p.body)
-				alike(t, small, p.name, p.body)
+				wantSame(t, s, p.name, p.body)
+				wantSame(t, small, p.name, p.body)
 			}
 		})
 	}
 }
 
-// markPieces are what hides where a tag ends, and what does not.
-var markPieces = strings.Split(`<p>|</p>|<p |</p |<span class="n">x</span>|<a href="/x">|<a href='/y' title="`+"|\"|'|=|>|<|/| |\n|\t|=\"|=\"\"|='|\"=|\" |x=\"<p>\"|x=y|"+
+// bitmapPieces are what hides where a tag ends, and what does not.
+var bitmapPieces = strings.Split(`<p>|</p>|<p |</p |<span class="n">x</span>|<a href="/x">|<a href='/y' title="`+"|\"|'|=|>|<|/| |\n|\t|=\"|=\"\"|='|\"=|\" |x=\"<p>\"|x=y|"+
 	`<li>|<link rel=next href=/l>|<abbr title="a > b">|<td a="'">|<td a='"'>|</td a="'>|<b =">|<i a="b"c="d>e">|<!-- " -->|<!-- ' >-->|<?x "|<1|<`+"\x0f"+`|`+
 	`words and more words|long words that go on for more than a block of sixty-four bytes, as words do in text|&amp;|é`, "|")
 
-func TestMarksChangeNothingInSoup(t *testing.T) {
+func TestBitmapsChangeNothingInSoup(t *testing.T) {
 	s, small := NewScanner(Config{}), NewScanner(Config{MaxTag: 256})
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 4_000 {
 		body := make([]byte, 0, 4<<10)
 		for range 20 + rng.IntN(200) {
-			body = append(body, markPieces[rng.IntN(len(markPieces))]...)
+			body = append(body, bitmapPieces[rng.IntN(len(bitmapPieces))]...)
 		}
-		alike(t, s, "soup", body)
-		alike(t, small, "soup", body)
+		wantSame(t, s, "soup", body)
+		wantSame(t, small, "soup", body)
 	}
 }
 
-func FuzzMarks(f *testing.F) {
+func FuzzBitmap(f *testing.F) {
 	for _, c := range htmlCases {
 		f.Add([]byte(strings.Repeat(c.body+" <p>", 1+200/len(c.body))), uint8(7))
 	}
-	f.Add([]byte(strings.Join(markPieces, "")), uint8(0))
+	f.Add([]byte(strings.Join(bitmapPieces, "")), uint8(0))
 	s := NewScanner(Config{MaxTag: 256})
 	f.Fuzz(func(t *testing.T, body []byte, shift uint8) {
-		alike(t, s, "fuzzed", append([]byte(strings.Repeat("x", int(shift)%blockBytes)), body...))
+		wantSame(t, s, "fuzzed", append([]byte(strings.Repeat("x", int(shift)%blockBytes)), body...))
 	})
 }
 
-// Tags are those that the bytes tell of one by one.
-func TestMarks(t *testing.T) {
+// The bits are those that one byte after the other gives.
+func TestTagBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	n := newNames(&Config{Kinds: All})
-	needMarker(t)
+	needBitmap(t)
 	for range 4_000 {
-		got := make([]tags, rng.IntN(maxBlocks+1))
+		got := make([]tagBits, rng.IntN(maxBlocks+1))
 		b := make([]byte, len(got)*blockBytes+aheadBytes)
 		for i := range b {
 			if b[i] = byte(rng.Uint32()); rng.IntN(2) == 0 {
@@ -84,8 +84,8 @@ func TestMarks(t *testing.T) {
 				b[i] |= 0x40 // tags that go on
 			}
 		}
-		doubtful := mark(got, b, &n.needles)
-		want := tagsOf(b, len(got), &n.needles)
+		doubtful := mapTags(got, b, &n.patterns)
+		want := tagsOf(b, len(got), &n.patterns)
 		for i := range got {
 			if got[i] != want[i] || doubtful>>i&1 != 0 != (want[i].doubt != 0) {
 				t.Fatalf("block %d of %q: %x, not %x; blocks with doubts %b", i, b, got[i], want[i], doubtful)
@@ -97,10 +97,9 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// tagsOf is what the marker tells of b, byte by byte; it is asked for single tags whether
-// they are dull.
-func tagsOf(b []byte, blocks int, with *needles) []tags {
-	all := make([]tags, blocks)
+// tagsOf maps b byte by byte. It has mapTags find out whether a tag is dull.
+func tagsOf(b []byte, blocks int, with *patterns) []tagBits {
+	all := make([]tagBits, blocks)
 	open, value := false, false
 	for i, c := range b[:blocks*blockBytes] {
 		k, bit := &all[i/blockBytes], uint64(1)<<(i%blockBytes)
@@ -135,24 +134,24 @@ func tagsOf(b []byte, blocks int, with *needles) []tags {
 	return all
 }
 
-// dull tells whether a tag that begins so is passed over.
-func dull(tag string, with *needles) bool {
+// dull reports whether a tag that begins so is passed over.
+func dull(tag string, with *patterns) bool {
 	var b [blockBytes + aheadBytes]byte
-	var dst [1]tags
+	var dst [1]tagBits
 	copy(b[copy(b[:], tag):], "    ")
-	mark(dst[:], b[:], with)
+	mapTags(dst[:], b[:], with)
 	return dst[0].doubt&1 == 0
 }
 
 // No tag is dull whose name begins as that of one worth a look does; those that
 // pages are full of are.
 func TestDullTags(t *testing.T) {
-	needMarker(t)
+	needBitmap(t)
 	const elements = `a area audio base blockquote body del embed frame html iframe image img input ins link math meta noembed noframes
 		object plaintext q script source style svg table tbody td template textarea tfoot th thead title tr track video xmp`
 	for _, cfg := range []Config{{Kinds: Navigation}, {Kinds: All}} {
 		n := newNames(&cfg)
-		dull := func(tag string) bool { return dull(tag, &n.needles) }
+		dull := func(tag string) bool { return dull(tag, &n.patterns) }
 		hot := map[string]bool{}
 		for name := range strings.FieldsSeq(elements) {
 			if e := n.find(nameKey([]byte(name))); e == nil || e.flags&(flagLook|flagRule) == 0 {
@@ -184,31 +183,31 @@ func TestDullTags(t *testing.T) {
 	}
 }
 
-// The quote that an index tells is the one that is there, or it tells none: of the
-// last blocks, of what is far, and before it has marks.
+// A bitmap returns the quote that is there, or none: in the last blocks, far from i, and
+// before anything is mapped.
 func TestQuote(t *testing.T) {
-	needMarker(t)
+	needBitmap(t)
 	n := newNames(&Config{})
 	b := []byte(strings.Repeat(strings.Repeat("x", 70)+`"`+strings.Repeat("y", 30)+`"`, 12))
-	x := index{blocks: maxBlocks}
+	x := bitmap{blocks: maxBlocks}
 	if x.quote(0) != -1 {
-		t.Error("an index without marks tells of a quote")
+		t.Error("an empty bitmap returns a quote")
 	}
 	const from = 5
-	if !x.reach(b, from, &n.needles) {
-		t.Fatal("nothing is marked")
+	if !x.reach(b, from, &n.patterns) {
+		t.Fatal("nothing is mapped")
 	}
-	told := 0
+	found := 0
 	for i := from; i < x.end; i++ {
 		got, want := x.quote(i), strings.IndexByte(string(b[i:]), '"')
 		if got >= 0 {
-			told++
+			found++
 		}
 		if near := want < blockBytes && i+2*blockBytes <= x.end; near && got != want || !near && got != -1 {
 			t.Fatalf("from byte %d on the quote is at %d, not %d", i, want, got)
 		}
 	}
-	if told < 500 {
-		t.Errorf("only %d quotes were told", told)
+	if found < 500 {
+		t.Errorf("only %d quotes were found", found)
 	}
 }

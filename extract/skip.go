@@ -2,19 +2,19 @@ package extract
 
 import "bytes"
 
-// leap is the hot loop: it steps over tags that mean nothing to us, and the
+// skipTags is the hot loop: it steps over tags that mean nothing to us, and the
 // text behind them, while nothing but links is to be noticed. It starts at the
 // '<' at b[i] and returns the offset of the first '<' that needs a closer
 // look, len(b) when there is none.
-func (m *markup) leap(b []byte, i int) int {
-	if mark == nil {
-		return m.leapBytes(b, i)
+func (m *markup) skipTags(b []byte, i int) int {
+	if mapTags == nil {
+		return m.skipTagsByBytes(b, i)
 	}
-	x := &m.index
-	if x.inside(i) { // what they took for a tag was none
+	x := &m.bitmap
+	if x.inside(i) { // what the bitmap has as a tag was none
 		x.forget()
 	}
-	for x.reach(b, i, &m.names.needles) {
+	for x.reach(b, i, &m.names.patterns) {
 		at, found := x.find(i)
 		if i = at; !found {
 			continue
@@ -32,14 +32,14 @@ func (m *markup) leap(b []byte, i int) int {
 	if n < 0 {
 		return len(b)
 	}
-	return m.leapBytes(b, i+n)
+	return m.skipTagsByBytes(b, i+n)
 }
 
 // stepBytes is what step looks at without asking whether it is there.
 const stepBytes = 24
 
-// leapBytes is leap without marks. Eight bytes are looked at in one go.
-func (m *markup) leapBytes(b []byte, i int) int {
+// skipTagsByBytes is skipTags without a bitmap. It looks at eight bytes at a time.
+func (m *markup) skipTagsByBytes(b []byte, i int) int {
 	for i+stepBytes <= len(b) {
 		// Where the next '<' is does not depend on where this tag ends, so the
 		// processor looks for both at once. That the tag ends first is checked.
@@ -99,7 +99,7 @@ func (m *markup) link(b []byte, i int, key uint64, n uint, c byte) int {
 		return 0
 	}
 	b = b[i:]
-	end := m.attrs.parse(b, int(n)+1, m.cfg.MaxTag, &m.index, i)
+	end := m.attrs.parse(b, int(n)+1, m.cfg.MaxTag, &m.bitmap, i)
 	if end < 0 || end > m.cfg.MaxTag {
 		return 0
 	}
