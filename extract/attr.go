@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strconv"
+
+	"seine/extract/charset"
 )
 
 // attrID names the attributes that are ever read.
@@ -112,7 +114,7 @@ type attrs struct {
 
 func (a *attrs) has(id attrID) bool { return a.seen>>id&1 != 0 }
 
-func (a *attrs) put(name []byte, from, to int) {
+func (a *attrs) keepAttr(name []byte, from, to int) {
 	id := attrOf(name)
 	if id == attrNone || a.seen>>id&1 != 0 {
 		return
@@ -157,7 +159,7 @@ func (a *attrs) parse(b []byte, i, max int, x *bitmap, off int) int {
 		}
 		if b[i] != '=' {
 			if i < max {
-				a.put(b[name:end], end, end)
+				a.keepAttr(b[name:end], end, end)
 			}
 			continue
 		}
@@ -166,7 +168,7 @@ func (a *attrs) parse(b []byte, i, max int, x *bitmap, off int) int {
 			return -1
 		}
 		if after < max {
-			a.put(b[name:end], from, to)
+			a.keepAttr(b[name:end], from, to)
 		}
 		if i = after; to == after && b[i] == '>' { // an unquoted value's slash closes nothing
 			return i + 1
@@ -400,7 +402,7 @@ func refresh(b []byte) ([]byte, bool) {
 	if len(b) == 0 {
 		return nil, false
 	}
-	if len(b) >= 3 && equalFold(b[:3], "url") {
+	if len(b) >= 3 && charset.EqualFold(b[:3], "url") {
 		if rest := trimLeft(b[3:]); len(rest) > 0 && rest[0] == '=' {
 			b = trimLeft(rest[1:])
 		} else {

@@ -52,7 +52,7 @@ func newPatterns() (n patterns) {
 }
 
 // addName adds the first two bytes of an element's name to a set.
-func (n *patterns) addName(name string) {
+func (p *patterns) addName(name string) {
 	first, second := name[0], "\t\n\f\r />"
 	if len(name) > 1 {
 		second = name[1:2]
@@ -61,17 +61,17 @@ func (n *patterns) addName(name string) {
 	if first >= 'p' {
 		set = 1 << (4 + (first-'p')%3)
 	}
-	n.addByte(0, first, set)
+	p.addByte(0, first, set)
 	for _, c := range []byte(second) {
-		n.addByte(1, c, set)
+		p.addByte(1, c, set)
 	}
 }
 
-func (n *patterns) addByte(i int, c, set byte) {
+func (p *patterns) addByte(i int, c, set byte) {
 	c |= 0x20 // as names are looked up
 	for lane := range 2 {
-		n.sets[i].low[lane][c&15] |= set
-		n.sets[i].high[lane][c>>4] |= set
+		p.sets[i].low[lane][c&15] |= set
+		p.sets[i].high[lane][c>>4] |= set
 	}
 }
 

@@ -41,7 +41,7 @@ func sheetOver(b []byte) string {
 		return "*/"
 	case b[0] == '"', b[0] == '\'':
 		return string(b[:1])
-	case len(b) >= 4 && equalFold(b[:4], "url("):
+	case len(b) >= 4 && charset.EqualFold(b[:4], "url("):
 		return ")"
 	}
 	return ""
@@ -74,9 +74,9 @@ func (c *collector) sheetToken(tt css.TokenType, data []byte) {
 	switch tt {
 	case css.AtKeywordToken:
 		switch {
-		case equalFold(data, "@import"):
+		case charset.EqualFold(data, "@import"):
 			c.css.at = atImport
-		case equalFold(data, "@namespace"):
+		case charset.EqualFold(data, "@namespace"):
 			c.css.at = atNamespace
 		default:
 			c.css.at = atNone
@@ -84,7 +84,7 @@ func (c *collector) sheetToken(tt css.TokenType, data []byte) {
 	case css.SemicolonToken, css.LeftBraceToken, css.RightBraceToken:
 		c.css.at, c.css.images = atNone, 0
 	case css.FunctionToken:
-		if c.css.images > 0 || equalFold(data, "image-set(") || equalFold(data, "-webkit-image-set(") {
+		if c.css.images > 0 || charset.EqualFold(data, "image-set(") || charset.EqualFold(data, "-webkit-image-set(") {
 			c.css.images++
 		}
 	case css.LeftParenthesisToken:
@@ -179,7 +179,7 @@ func unescapeCSS(dst, b []byte) []byte {
 // styleAttr hands on the links of a style attribute. Its tokens are bounded
 // like the tag.
 func (c *collector) styleAttr(b []byte) {
-	if indexFold(b, "url") < 0 && indexFold(b, "image-set") < 0 && bytes.IndexByte(b, '\\') < 0 {
+	if charset.IndexFold(b, "url") < 0 && charset.IndexFold(b, "image-set") < 0 && bytes.IndexByte(b, '\\') < 0 {
 		return
 	}
 	written := c.dec.Decoder // the attribute is UTF-8 by now

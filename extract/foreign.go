@@ -1,5 +1,7 @@
 package extract
 
+import "seine/extract/charset"
+
 // node is one open element inside svg or math: 13.2.6.5 needs to know what the
 // current one is, and what an end tag closes.
 type node struct {
@@ -68,7 +70,7 @@ func (m *markup) foreignNode(t *tag, s space) node {
 		n.host = t.el == tagHost || t.el == tagTitle
 	case t.el == tagAnnotation:
 		v := m.attrs.bytes(t.b, attrEncoding)
-		n.host = equalFold(v, "text/html") || equalFold(v, "application/xhtml+xml")
+		n.host = charset.EqualFold(v, "text/html") || charset.EqualFold(v, "application/xhtml+xml")
 	}
 	return n
 }

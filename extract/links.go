@@ -56,7 +56,7 @@ func (c *collector) links(m *markup, t *tag) {
 	case tagScript:
 		c.one(m, t, Script, attrSrc)
 	case tagInput:
-		if equalFold(m.attrs.bytes(t.b, attrType), "image") {
+		if charset.EqualFold(m.attrs.bytes(t.b, attrType), "image") {
 			c.one(m, t, Input, attrSrc)
 		}
 	}
@@ -135,17 +135,17 @@ func (c *collector) meta(m *markup, t *tag) {
 	}
 	content := c.attr(m, t, attrContent)
 	switch equiv := c.attr(m, t, attrHTTPEquiv); {
-	case equalFold(equiv, "refresh"):
+	case charset.EqualFold(equiv, "refresh"):
 		if url, ok := refresh(content); ok {
 			c.send(Refresh, url)
 		}
-	case equalFold(equiv, "content-type"):
+	case charset.EqualFold(equiv, "content-type"):
 		c.declared(charset.Meta(content))
 	}
 	switch name := trim(c.attr(m, t, attrName)); {
-	case equalFold(name, "robots"), len(name) > 0 && equalFold(name, c.cfg.Robots):
+	case charset.EqualFold(name, "robots"), len(name) > 0 && charset.EqualFold(name, c.cfg.Robots):
 		c.robots(content)
-	case equalFold(name, "description") && c.facts.Description == nil:
+	case charset.EqualFold(name, "description") && c.facts.Description == nil:
 		c.facts.Description = c.folded(content)
 	}
 }

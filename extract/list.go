@@ -7,6 +7,7 @@ import (
 	"github.com/tdewolff/parse/v2"
 	"github.com/tdewolff/parse/v2/xml"
 
+	"seine/extract/charset"
 	"seine/frontier/canon"
 )
 
@@ -243,7 +244,7 @@ func (c *collector) listStart(name []byte, a *listAttrs) {
 			l.item.guid = append(l.item.guid, c.dec.text(a.about)...)
 		}
 	case listGUID:
-		l.item.noPermalink = equalFold(a.permalink, "false")
+		l.item.noPermalink = charset.EqualFold(a.permalink, "false")
 	case listLink:
 		c.listLink(parent, a)
 	case listEnclosure:
@@ -295,7 +296,7 @@ func (c *collector) listLink(parent listTag, a *listAttrs) {
 	switch {
 	case parent == listURL:
 		c.sendList(Alternate, href, a.typ)
-	case parent == listItemTag && equalFold(a.rel, "enclosure"):
+	case parent == listItemTag && charset.EqualFold(a.rel, "enclosure"):
 		c.sendList(Enclosure, href, a.typ)
 	case parent == listItemTag && alternate:
 		c.entry(href, a.typ)
@@ -474,7 +475,7 @@ const maxLoc = canon.DefaultMaxLength
 
 // isWeb reports whether b starts like an address of the web.
 func isWeb(b []byte) bool {
-	return len(b) > 8 && (equalFold(b[:7], "http://") || equalFold(b[:8], "https://"))
+	return len(b) > 8 && (charset.EqualFold(b[:7], "http://") || charset.EqualFold(b[:8], "https://"))
 }
 
 // lines reads a text sitemap: one address a line.

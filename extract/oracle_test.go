@@ -54,7 +54,7 @@ func attrOfNode(n *html.Node, space, key string) (string, bool) {
 	return "", false
 }
 
-func (o *oracle) add(n *html.Node, k Kind, key string) {
+func (o *oracle) addLink(n *html.Node, k Kind, key string) {
 	if v, ok := attrOfNode(n, "", key); ok {
 		o.found[k.String()+" "+v] = true
 	}
@@ -77,7 +77,7 @@ func (o *oracle) element(n *html.Node) {
 		if n.Data == "a" {
 			k = Anchor
 		}
-		o.add(n, k, "href")
+		o.addLink(n, k, "href")
 		if v, ok := attrOfNode(n, "xlink", "href"); ok {
 			o.found[k.String()+" "+v] = true
 		}
@@ -96,28 +96,28 @@ func (o *oracle) element(n *html.Node) {
 		"td": {Background, "background"}, "th": {Background, "background"},
 	}
 	if s, ok := simple[n.Data]; ok {
-		o.add(n, s.k, s.key)
+		o.addLink(n, s.k, s.key)
 	}
 	switch n.Data {
 	case "img", "source":
-		o.add(n, simple[n.Data].k, "data-src")
+		o.addLink(n, simple[n.Data].k, "data-src")
 		o.set(n, "srcset")
 		o.set(n, "data-srcset")
 	case "video":
-		o.add(n, Video, "poster")
+		o.addLink(n, Video, "poster")
 	case "input":
 		if v, _ := attrOfNode(n, "", "type"); strings.EqualFold(v, "image") {
-			o.add(n, Input, "src")
+			o.addLink(n, Input, "src")
 		}
 	case "base":
 		if _, ok := attrOfNode(n, "", "href"); ok && !o.based {
 			o.based = true
-			o.add(n, Base, "href")
+			o.addLink(n, Base, "href")
 		}
 	case "link":
 		rel, _ := attrOfNode(n, "", "rel")
 		typ, _ := attrOfNode(n, "", "type")
-		o.add(n, rels([]byte(rel)).kind([]byte(typ)), "href")
+		o.addLink(n, rels([]byte(rel)).kind([]byte(typ)), "href")
 		o.set(n, "imagesrcset")
 	case "meta":
 		equiv, _ := attrOfNode(n, "", "http-equiv")

@@ -1,6 +1,10 @@
 package extract
 
-import "bytes"
+import (
+	"bytes"
+
+	"seine/extract/charset"
+)
 
 // relSet is the tokens of a rel attribute that mean something to us.
 type relSet uint32
@@ -104,8 +108,8 @@ func isFeed(typ []byte) bool {
 		typ = typ[:i]
 	}
 	typ = trim(typ)
-	return equalFold(typ, "application/rss+xml") || equalFold(typ, "application/atom+xml") ||
-		equalFold(typ, "application/rdf+xml") || equalFold(typ, "application/feed+json")
+	return charset.EqualFold(typ, "application/rss+xml") || charset.EqualFold(typ, "application/atom+xml") ||
+		charset.EqualFold(typ, "application/rdf+xml") || charset.EqualFold(typ, "application/feed+json")
 }
 
 // trim cuts ASCII white space from both ends.

@@ -1,6 +1,10 @@
 package extract
 
-import "bytes"
+import (
+	"bytes"
+
+	"seine/extract/charset"
+)
 
 // robots is what a page asks of crawlers.
 type robots uint8
@@ -39,11 +43,11 @@ func directives(b []byte) robots {
 			value = n == 1 || valued(t[:n-1])
 		case value:
 			value = false
-		case equalFold(t, "none"):
+		case charset.EqualFold(t, "none"):
 			r |= noIndex | noFollow
-		case equalFold(t, "noindex"):
+		case charset.EqualFold(t, "noindex"):
 			r |= noIndex
-		case equalFold(t, "nofollow"):
+		case charset.EqualFold(t, "nofollow"):
 			r |= noFollow
 		}
 		b = b[min(n+1, len(b)):]
@@ -61,7 +65,7 @@ func robotsHeader(v, own string) robots {
 		part = trim(part)
 		if i := bytes.IndexByte(part, ':'); i >= 0 && isAgent(trim(part[:i])) {
 			agent := trim(part[:i])
-			ours = equalFold(agent, "*") || equalFold(agent, "robots") || own != "" && equalFold(agent, own)
+			ours = charset.EqualFold(agent, "*") || charset.EqualFold(agent, "robots") || own != "" && charset.EqualFold(agent, own)
 			part = part[i+1:]
 		}
 		if ours {
@@ -78,7 +82,7 @@ func isAgent(b []byte) bool { return !valued(b) && !bytes.ContainsAny(b, " \t") 
 // valued reports whether a directive is one that takes a value after a colon.
 func valued(b []byte) bool {
 	for _, s := range []string{"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"} {
-		if equalFold(b, s) {
+		if charset.EqualFold(b, s) {
 			return true
 		}
 	}

@@ -73,7 +73,7 @@ func sniff(b []byte) reader {
 	b = trim(b)
 	markup := len(b) > 0 && b[0] == '<'
 	switch {
-	case markup && len(b) >= 9 && equalFold(b[:9], "<!doctype") && indexFold(b[:min(len(b), 64)], "html") > 0:
+	case markup && len(b) >= 9 && charset.EqualFold(b[:9], "<!doctype") && charset.IndexFold(b[:min(len(b), 64)], "html") > 0:
 		return readHTML
 	case (markup || bytes.IndexByte(b, 0) < 0) && hasElement(b, "urlset", "sitemapindex", "rss", "feed", "rdf"): // behind the output of a script, too
 		return readXML
@@ -103,7 +103,7 @@ func hasElement(b []byte, names ...string) bool {
 			name = name[colon+1:]
 		}
 		for _, n := range names {
-			if equalFold(name, n) {
+			if charset.EqualFold(name, n) {
 				return true
 			}
 		}

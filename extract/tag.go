@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"seine/extract/charset"
 )
 
 // tag is a start or end tag.
@@ -165,7 +167,7 @@ func (m *markup) rule(t *tag) {
 // one, and has none yet, only a tree would know.
 func (m *markup) isShadow(t *tag) bool {
 	mode := m.attrs.bytes(t.b, attrShadow)
-	return equalFold(mode, "open") || equalFold(mode, "closed")
+	return charset.EqualFold(mode, "open") || charset.EqualFold(mode, "closed")
 }
 
 // end handles an end tag.
@@ -195,33 +197,6 @@ func (a *attrs) bytes(b []byte, id attrID) []byte {
 		return nil
 	}
 	return b[a.from[id]:a.to[id]]
-}
-
-// equalFold reports whether b is s, which is lower case, in any case.
-func equalFold(b []byte, s string) bool {
-	if len(b) != len(s) {
-		return false
-	}
-	for i := range b {
-		c := b[i]
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		if c != s[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// indexFold finds s, which is lower case, in b in any case.
-func indexFold(b []byte, s string) int {
-	for i := 0; i+len(s) <= len(b); i++ {
-		if equalFold(b[i:i+len(s)], s) {
-			return i
-		}
-	}
-	return -1
 }
 
 // tables are the tables in use; a program wants few sets of kinds, and any number

@@ -80,7 +80,7 @@ func BOM(b []byte) (name string, n int) {
 func Meta(content []byte) []byte {
 	b := content
 	for {
-		i := indexFold(b, "charset")
+		i := IndexFold(b, "charset")
 		if i < 0 {
 			return nil
 		}
@@ -184,7 +184,7 @@ func Prescan(b []byte) string {
 				return ""
 			}
 			i += 2 + n + 2
-		case len(rest) > 5 && equalFold(rest[:5], "<meta") && (isSpace(rest[5]) || rest[5] == '/'):
+		case len(rest) > 5 && EqualFold(rest[:5], "<meta") && (isSpace(rest[5]) || rest[5] == '/'):
 			name, n := prescanMeta(rest[5:])
 			if name != "" {
 				return name
@@ -230,17 +230,17 @@ func prescanMeta(b []byte) (name string, n int) {
 			break
 		}
 		switch {
-		case equalFold(attr, "http-equiv") && !seen[0]:
+		case EqualFold(attr, "http-equiv") && !seen[0]:
 			seen[0] = true
-			gotPragma = gotPragma || equalFold(val, "content-type")
-		case equalFold(attr, "content") && !seen[1]:
+			gotPragma = gotPragma || EqualFold(val, "content-type")
+		case EqualFold(attr, "content") && !seen[1]:
 			seen[1] = true
 			if cs := Meta(val); cs != nil && charset == "" {
 				if _, cn := Lookup(string(cs)); cn != "" {
 					charset, need, decided = cn, true, true
 				}
 			}
-		case equalFold(attr, "charset") && !seen[2]:
+		case EqualFold(attr, "charset") && !seen[2]:
 			seen[2] = true
 			_, charset = Lookup(string(val))
 			need, decided = false, true
@@ -297,9 +297,9 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func trimLeft(b []byte) []byte { return bytes.TrimLeft(b, " \n\t\r\f") }
 
-// equalFold reports whether b is s, which is lower case, in any case of ASCII:
+// EqualFold reports whether b is s, which is lower case, in any case of ASCII:
 // bytes.EqualFold would take the long s for an s.
-func equalFold(b []byte, s string) bool {
+func EqualFold(b []byte, s string) bool {
 	if len(b) != len(s) {
 		return false
 	}
@@ -314,10 +314,10 @@ func equalFold(b []byte, s string) bool {
 	return true
 }
 
-// indexFold finds s, which is lower case, in b in any case.
-func indexFold(b []byte, s string) int {
+// IndexFold finds s, which is lower case, in b in any case.
+func IndexFold(b []byte, s string) int {
 	for i := 0; i+len(s) <= len(b); i++ {
-		if equalFold(b[i:i+len(s)], s) {
+		if EqualFold(b[i:i+len(s)], s) {
 			return i
 		}
 	}

@@ -11,15 +11,15 @@ import (
 type Output struct {
 	Name string // in errors; no two have the same
 	Sink Sink
-	// Drop says that the output may lose records: its errors hold nobody up.
-	// (That it does not block is up to the sink: QueueConfig.Drop.)
+	// Drop lets the output lose records: the Fan ignores its errors. The sink itself must
+	// not block, see QueueConfig.Drop.
 	Drop bool
-	// Archives says that it gets records that are ArchiveOnly too.
+	// Archives makes the Fan write records to it that are ArchiveOnly too.
 	Archives bool
 }
 
 // Fan writes each record to several outputs. A record is in it when it is in all
-// of them; each keeps its own queue, and is waited for while that is full. A
+// of them; each has its own queue, and the Fan waits while that is full. A
 // record that one output could not take may be in the others.
 type Fan struct {
 	outs  []Output
@@ -34,14 +34,14 @@ func NewFan(outs ...Output) *Fan {
 	f.joins.New = func() any {
 		j := &join{fan: f, each: make([]func(error), len(outs))}
 		for i := range outs {
-			j.each[i] = func(err error) { j.answer(i, err) }
+			j.each[i] = func(err error) { j.finishOutput(i, err) }
 		}
 		return j
 	}
 	return f
 }
 
-// join gathers the answers of all outputs for one record.
+// join waits until all outputs are done with one record.
 type join struct {
 	fan  *Fan
 	each []func(error) // done of each output, made once
@@ -52,7 +52,7 @@ type join struct {
 	err error
 }
 
-func (j *join) answer(i int, err error) {
+func (j *join) finishOutput(i int, err error) {
 	if o := &j.fan.outs[i]; err != nil && !o.Drop {
 		j.mu.Lock()
 		j.err = errors.Join(j.err, fmt.Errorf("output %s: %w", o.Name, err))
@@ -82,7 +82,7 @@ func (f *Fan) Write(r *Record, done func(error)) {
 	}
 }
 
-// Err names the outputs that cannot write just now, and says why.
+// Err names the outputs that cannot write just now, and why.
 func (f *Fan) Err() error {
 	var errs []error
 	for i := range f.outs {

@@ -50,20 +50,20 @@ func TestFanContract(t *testing.T) {
 	})
 }
 
-// held is an output that fails, or holds back what it gets.
-type held struct {
+// slow is an output that fails, or acknowledges when the test wants.
+type slow struct {
 	err  error
 	done []func(error)
 }
 
-func (h *held) Write(_ *sink.Record, done func(error)) { h.done = append(h.done, done) }
-func (h *held) Err() error                             { return h.err }
-func (h *held) Close() error                           { return h.err }
+func (h *slow) Write(_ *sink.Record, done func(error)) { h.done = append(h.done, done) }
+func (h *slow) Err() error                             { return h.err }
+func (h *slow) Close() error                           { return h.err }
 
 // A record is in when the last output has it; who fails is named, and who may
 // lose is not asked.
 func TestFanNamesOutputs(t *testing.T) {
-	a, b, c := new(held), new(held), new(held)
+	a, b, c := new(slow), new(slow), new(slow)
 	f := sink.NewFan(sink.Output{Name: "a", Sink: a}, sink.Output{Name: "b", Sink: b}, sink.Output{Name: "c", Sink: c, Drop: true})
 	var got []error
 	for range 2 {

@@ -24,12 +24,12 @@ const (
 type QueueConfig struct {
 	Name string // of the output; messages begin with it
 	Noun string // what is kept, for messages; default records
-	// Commit keeps a batch: all of it, or an error, after which it is called
-	// with the same batch again, unless it is ErrGone. What a failed call kept may be kept twice,
-	// unless the output tells repeats. One call runs at a time. ctx ends when a
-	// call takes longer than 10 s after Close began.
+	// Commit writes all of a batch, or fails. The queue retries it with the same batch,
+	// unless the error is ErrGone. What a failed call wrote may be written twice, unless
+	// the output recognizes repeats. One call runs at a time. ctx ends 10 s after Close
+	// began, or after the last batch since.
 	Commit func(ctx context.Context, b *Batch) error
-	// MaxPending is how many bytes may wait before Add blocks, default 64 MB.
+	// MaxPending is how many bytes may wait before AddEntry blocks, default 64 MB.
 	MaxPending int64
 	// BatchBytes is the size of a batch, which only a single entry exceeds;
 	// default, and most, 1 MB.
@@ -41,18 +41,17 @@ type QueueConfig struct {
 	// before it was committed.
 	Linger time.Duration
 	// Idle, if not nil, is called by the committer when nothing waits, and
-	// returns when to call it again at the latest.
+	// returns when the next call is due.
 	Idle func() time.Duration
-	// Drop says that entries are lost rather than waited for: they count as kept
-	// once they are queued, and those that find no room are dropped.
+	// Drop makes the queue drop entries that find no room. The others are acknowledged
+	// once they are queued.
 	Drop bool
 }
 
-// Queue is what most sinks are built on: callers Add entries, which join the last
-// batch of a queue; one committer takes batches off the front and commits them
-// one after the other, each again and again with backoff until it is kept. Only
-// then are its entries acknowledged. It is safe for concurrent use and in steady
-// state allocates nothing.
+// Queue is what most sinks are built on. Callers add entries, which join the last batch.
+// One committer commits batch after batch, oldest first, and retries each with backoff
+// until the output has it. Only then it acknowledges the entries. A Queue is safe for
+// concurrent use and in steady state allocates nothing.
 type Queue struct {
 	cfg QueueConfig
 
@@ -63,6 +62,7 @@ type Queue struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	hurry   *time.Timer // ends ctx; there once closing is closed
+	lines   sync.Pool   // *[]byte, for encoding outside the lock
 
 	mu      sync.Mutex
 	room    sync.Cond // pending fell, or closing
@@ -77,10 +77,10 @@ type Queue struct {
 
 // QueueStats counts what a queue did. Totals only grow.
 type QueueStats struct {
-	Kept    int64 // entries
-	Batches int64 // kept
+	Kept    int64 // entries that the output has
+	Batches int64 // that the output has
 	Retries int64 // commits that failed and were repeated
-	Dropped int64 // entries lost because QueueConfig.Drop said so
+	Dropped int64 // entries lost under QueueConfig.Drop
 	Pending int64 // gauge: bytes that wait
 
 	// Unfit are records that the output could not take as they are, counted by the sink:
@@ -88,19 +88,19 @@ type QueueStats struct {
 	Unfit int64
 }
 
-// Batch is entries that are committed together, in the order of Add.
+// Batch is entries that are committed together, in the order of AddEntry.
 type Batch struct {
 	buf   []byte // keys and values of all entries
-	marks []mark
+	ends  []entryEnd
 	done  []func(error)
 	first time.Time // when it was begun
 }
 
-// mark says where the key of an entry and its value end.
-type mark struct{ key, value int }
+// entryEnd is where the key of an entry and its value end.
+type entryEnd struct{ key, value int }
 
 // Len is the number of entries.
-func (b *Batch) Len() int { return len(b.marks) }
+func (b *Batch) Len() int { return len(b.ends) }
 
 // Bytes is all entries in one, keys before values; good until Commit returns.
 func (b *Batch) Bytes() []byte { return b.buf }
@@ -109,17 +109,17 @@ func (b *Batch) Bytes() []byte { return b.buf }
 func (b *Batch) Entry(i int) (key, value []byte) {
 	start := 0
 	if i > 0 {
-		start = b.marks[i-1].value
+		start = b.ends[i-1].value
 	}
-	m := b.marks[i]
+	m := b.ends[i]
 	return b.buf[start:m.key:m.key], b.buf[m.key:m.value:m.value]
 }
 
-// ErrClosed is what an entry gets that came after Close.
+// ErrClosed is the error of an entry that came after Close.
 var ErrClosed = errors.New("sink: closed")
 
-// ErrGone is what Commit wraps when an output takes nothing ever again: its entries
-// fail instead of being waited for, and all that come after them.
+// ErrGone is what Commit wraps when an output will never take anything: its entries
+// fail, and all that come after them.
 var ErrGone = errors.New("gone")
 
 // NewQueue starts a queue; Close ends it.
@@ -143,16 +143,30 @@ func NewQueue(cfg QueueConfig) *Queue {
 	return q
 }
 
-// Add queues an entry, which it copies. done is called once, by the committer:
-// with nil when the entry is kept, with an error only when the queue was closed
-// before that, or its output is gone. It must not block and must not call Add. Add blocks while
-// MaxPending bytes wait. key may be nil.
-func (q *Queue) Add(key, value []byte, done func(error)) {
+// AddEntry queues an entry, which it copies. The committer calls done once: with nil when
+// the output has the entry, with an error only when the queue was closed before that, or
+// its output is gone. done must not block and must not call AddEntry. AddEntry blocks
+// while MaxPending bytes wait. key may be nil.
+func (q *Queue) AddEntry(key, value []byte, done func(error)) {
 	switch q.enqueue(key, value, done) {
 	case refusedClosed:
 		done(ErrClosed)
 	case acknowledged:
 		done(nil)
+	}
+}
+
+// AddRecord queues r, which it does not keep, as a line of JSON with end behind it, as
+// AddEntry does.
+func (q *Queue) AddRecord(r *Record, fields Fields, end string, done func(error)) {
+	line, _ := q.lines.Get().(*[]byte)
+	if line == nil {
+		line = new([]byte)
+	}
+	*line = append(r.AppendJSON((*line)[:0], fields), end...)
+	q.AddEntry(nil, *line, done)
+	if cap(*line) <= keepBatch {
+		q.lines.Put(line)
 	}
 }
 
@@ -180,12 +194,12 @@ func (q *Queue) enqueue(key, value []byte, done func(error)) int {
 	q.pending += int64(n)
 	b := q.last(n)
 	b.buf = append(b.buf, key...)
-	m := mark{key: len(b.buf)}
+	m := entryEnd{key: len(b.buf)}
 	b.buf = append(b.buf, value...)
 	m.value = len(b.buf)
-	b.marks = append(b.marks, m)
-	if len(b.marks) == q.cfg.BatchLen {
-		q.rouse()
+	b.ends = append(b.ends, m)
+	if len(b.ends) == q.cfg.BatchLen {
+		q.wakeCommitter()
 	}
 	if q.cfg.Drop {
 		return acknowledged
@@ -194,11 +208,11 @@ func (q *Queue) enqueue(key, value []byte, done func(error)) int {
 	return waits
 }
 
-// last is the batch that takes an entry of n bytes. Called with mu.
+// last returns the batch that an entry of n bytes joins. The caller has locked mu.
 func (q *Queue) last(n int) *Batch {
 	if k := len(q.queue); k > 0 {
 		b := q.queue[k-1]
-		if len(b.buf)+n <= q.cfg.BatchBytes && (q.cfg.BatchLen == 0 || len(b.marks) < q.cfg.BatchLen) {
+		if len(b.buf)+n <= q.cfg.BatchBytes && (q.cfg.BatchLen == 0 || len(b.ends) < q.cfg.BatchLen) {
 			return b
 		}
 	}
@@ -210,11 +224,11 @@ func (q *Queue) last(n int) *Batch {
 	}
 	b.first = time.Now()
 	q.queue = append(q.queue, b)
-	q.rouse()
+	q.wakeCommitter()
 	return b
 }
 
-func (q *Queue) rouse() {
+func (q *Queue) wakeCommitter() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -227,9 +241,9 @@ func (q *Queue) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		b, wait, end := q.take()
+		b, wait, end := q.nextBatch()
 		if b != nil {
-			q.settle(b, q.persist(b))
+			q.acknowledge(b, q.persist(b))
 			continue
 		}
 		if end {
@@ -247,16 +261,16 @@ func (q *Queue) run() {
 	}
 }
 
-// take returns the oldest batch if it is ripe, else how long until it is (0 if
+// nextBatch returns the oldest batch if it is due, else how long until it is (0 if
 // there is none), or that there will be none.
-func (q *Queue) take() (b *Batch, wait time.Duration, end bool) {
+func (q *Queue) nextBatch() (b *Batch, wait time.Duration, end bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queue) == 0 {
 		return nil, 0, q.closed
 	}
 	b = q.queue[0]
-	full := len(q.queue) > 1 || len(b.marks) == q.cfg.BatchLen
+	full := len(q.queue) > 1 || len(b.ends) == q.cfg.BatchLen
 	if q.cfg.Linger > 0 && !full && !q.closed {
 		if wait = q.cfg.Linger - time.Since(b.first); wait > 0 {
 			return nil, wait, false
@@ -268,9 +282,8 @@ func (q *Queue) take() (b *Batch, wait time.Duration, end bool) {
 	return b, 0, false
 }
 
-// persist commits b, again and again, until it is kept. Once the queue is being
-// closed it tries only once more, and not at all what comes after entries that
-// were lost.
+// persist commits b, and retries until the output has it. Once the queue is being closed
+// it tries only once more; after a batch that was lost it does not try at all.
 func (q *Queue) persist(b *Batch) error {
 	q.mu.Lock()
 	err := q.failed
@@ -316,16 +329,16 @@ func (q *Queue) isClosing() bool {
 	}
 }
 
-// settle acknowledges b, or fails it.
-func (q *Queue) settle(b *Batch, err error) {
+// acknowledge calls the done functions of b, with err or nil.
+func (q *Queue) acknowledge(b *Batch, err error) {
 	q.mu.Lock()
 	q.err = nil
 	switch {
 	case err == nil:
-		q.stats.Kept += int64(len(b.marks))
+		q.stats.Kept += int64(len(b.ends))
 		q.stats.Batches++
 	case q.cfg.Drop:
-		q.stats.Dropped += int64(len(b.marks))
+		q.stats.Dropped += int64(len(b.ends))
 	}
 	if err != nil && q.failed == nil {
 		q.failed = err
@@ -337,7 +350,7 @@ func (q *Queue) settle(b *Batch, err error) {
 	}
 	q.mu.Lock()
 	q.pending -= int64(len(b.buf))
-	b.buf, b.marks, b.done = b.buf[:0], b.marks[:0], b.done[:0]
+	b.buf, b.ends, b.done = b.buf[:0], b.ends[:0], b.done[:0]
 	if len(q.free) < keepFree && cap(b.buf) <= keepBatch {
 		q.free = append(q.free, b)
 	}
@@ -345,7 +358,7 @@ func (q *Queue) settle(b *Batch, err error) {
 	q.mu.Unlock()
 }
 
-// Err is why nothing can be kept just now, or nil. Entries wait meanwhile.
+// Err is why the last commit failed, while entries wait for the next one, else nil.
 func (q *Queue) Err() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

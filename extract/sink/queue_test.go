@@ -28,7 +28,7 @@ func TestQueueBatches(t *testing.T) {
 		return nil
 	}})
 	for i := range 11 {
-		q.Add(fmt.Append(nil, "k", i), fmt.Append(nil, i*i), func(error) {})
+		q.AddEntry(fmt.Append(nil, "k", i), fmt.Append(nil, i*i), func(error) {})
 	}
 	close(gate)
 	if err := q.Close(); err != nil {
@@ -55,7 +55,7 @@ func TestQueueDrops(t *testing.T) {
 	q := NewQueue(QueueConfig{Name: "test", Drop: true, MaxPending: 10, Commit: func(context.Context, *Batch) error { return lost }})
 	acks := 0
 	for range 100 {
-		q.Add(nil, []byte("entry"), func(err error) {
+		q.AddEntry(nil, []byte("entry"), func(err error) {
 			if err == nil {
 				acks++
 			}
@@ -69,7 +69,7 @@ func TestQueueDrops(t *testing.T) {
 	}
 }
 
-// A commit that hangs is told to end soon after Close.
+// The context of a commit that hangs ends soon after Close.
 func TestQueueCloseOfHangingCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(QueueConfig{Name: "test", Commit: func(ctx context.Context, b *Batch) error {
@@ -77,7 +77,7 @@ func TestQueueCloseOfHangingCommit(t *testing.T) {
 			return ctx.Err()
 		}})
 		got := make(chan error, 1)
-		q.Add(nil, []byte("entry"), func(err error) { got <- err })
+		q.AddEntry(nil, []byte("entry"), func(err error) { got <- err })
 		synctest.Wait()
 		at := time.Now()
 		if err := q.Close(); !errors.Is(err, context.Canceled) || !errors.Is(<-got, context.Canceled) {
@@ -105,7 +105,7 @@ func closeLongQueue(t *testing.T, underway bool) {
 		return ctx.Err()
 	}})
 	for range 10 {
-		q.Add(nil, []byte("entry"), func(err error) {
+		q.AddEntry(nil, []byte("entry"), func(err error) {
 			if err != nil {
 				t.Error(err)
 			}

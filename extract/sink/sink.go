@@ -4,7 +4,7 @@
 // sink acknowledges the record, and not before: what is in an output may be
 // there twice after a crash, and is never missing. Each output is a Sink, and so
 // is a Fan of several; most are built on a Queue, which gathers records into
-// batches, commits them one after the other, and tries again until the output
+// batches, commits them one after the other, and retries until the output
 // has them. Package sinktest holds a Sink to its contract.
 package sink
 
@@ -60,12 +60,12 @@ type Record struct {
 
 	// Exchange is there where Config of the crawl asks for it, else nil.
 	Exchange *Exchange `json:"-"`
-	// ArchiveOnly says that it is no page but a fetch of robots.txt, which only outputs that
-	// archive want.
+	// ArchiveOnly is set on a fetch of robots.txt, which is no page: only outputs that archive
+	// want it.
 	ArchiveOnly bool `json:"-"`
 }
 
-// HasContent reports whether the record says what is at its URL. One of a fetch that
+// HasContent reports whether the record has what is at its URL. One of a fetch that
 // failed, or of an answer that the page is as it was, replaces no earlier record.
 func (r *Record) HasContent() bool { return r.Error == nil && r.Status != 304 }
 
@@ -77,8 +77,8 @@ type Error struct {
 
 // Item is what a handler or a rule made of a page.
 type Item struct {
-	// Key tells the item from all others of the crawl and is the same when its
-	// page is fetched again, so that who reads items twice can keep them once.
+	// Key is unique among the items of the crawl, and the same when the page is
+	// refetched, so that a reader of repeats can keep one.
 	Key   string          `json:"key"`
 	Value json.RawMessage `json:"value"`
 }
@@ -102,14 +102,14 @@ type Sink interface {
 	// write(2) returned for the complete frame that holds it, and for a server
 	// when it acknowledged the record; with an error when the record will not get
 	// there, which ends the crawl in order. A sink that cannot write just now
-	// tries again by itself and calls done later. Write blocks while the sink
-	// holds as much as it may. done is called by Write or by a goroutine of the
+	// retries by itself and calls done later. Write blocks while as
+	// many bytes wait in the sink as may. done is called by Write or by a goroutine of the
 	// sink, in any order; it does not block and does not call the sink.
 	Write(r *Record, done func(error))
-	// Err says why nothing can be written just now, or is nil. The crawl waits
-	// meanwhile and shows it.
+	// Err is why nothing can be written just now, or nil. The crawl waits
+	// meanwhile and reports it.
 	Err() error
-	// Close tries once to write what waits, calls what is still to be called, and
+	// Close tries once to write what waits, calls the done functions that are left, and
 	// ends the sink. It returns the first error that cost records. Records that
 	// come later fail with ErrClosed.
 	Close() error

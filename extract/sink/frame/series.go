@@ -18,7 +18,7 @@ import (
 const OpenEnd = ".open"
 
 // Series is files that come one after the other: DIR/STEM-20261128T010203-TAIL
-// and EXT. The tail tells files of one second apart.
+// and EXT. The tail differs for files of one second.
 type Series struct{ Dir, Stem, Ext string }
 
 // SeriesOf is the files that path is rotated to: pages.jsonl.zst becomes

@@ -229,11 +229,11 @@ func (w *Writer) rotateFor(n int) error {
 	return w.rotate()
 }
 
-// retryRotation is how soon a rotation that failed is tried again.
+// retryRotation is how soon a rotation that failed is retried.
 const retryRotation = time.Second
 
-// Idle rotates a file that grew old while nothing came, and returns when to call it
-// again. Its error shows in the next Write.
+// Idle rotates a file that grew old while nothing came, and returns when the next
+// call is due. The next Write returns its error.
 func (w *Writer) Idle() time.Duration {
 	failed := w.rotateFor(0) != nil
 	switch {

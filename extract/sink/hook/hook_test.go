@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"seine/extract/sink/frame"
+	"seine/extract/sink/sinktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -96,15 +97,6 @@ func shut(t *testing.T, h *Hook) {
 	}
 }
 
-func until(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited in vain")
-		}
-	}
-}
-
 // The command runs once for each file, which is one argument: not at the next start, nor
 // when the file is named twice.
 func TestOnce(t *testing.T) {
@@ -127,7 +119,7 @@ func TestOnce(t *testing.T) {
 	}
 	h := b.open(t, nil)
 	h.RunFor(b.file(t, 5))
-	until(t, func() bool { return h.Stats().Pending == 0 })
+	sinktest.Until(t, "no file is pending", func() bool { return h.Stats().Pending == 0 })
 	shut(t, h)
 	calls := strings.Split(strings.TrimSpace(b.beside("calls")), "\n")
 	slices.Sort(calls)
@@ -150,7 +142,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 	for i := range 3 {
 		h.RunFor(b.file(t, i))
 	}
-	until(t, func() bool { st := h.Stats(); return st.Done == 2 && st.Failures >= 3 && st.Pending == 1 })
+	sinktest.Until(t, "two files are done and one failed three times", func() bool { st := h.Stats(); return st.Done == 2 && st.Failures >= 3 && st.Pending == 1 })
 	if err := h.Err(); err == nil || !strings.Contains(err.Error(), "000001.jsonl") || !strings.Contains(err.Error(), "exit status 7: no 'room' there") {
 		t.Error(err)
 	}
@@ -160,7 +152,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(b.script), "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() bool { return h.Stats().Pending == 0 })
+	sinktest.Until(t, "no file is pending", func() bool { return h.Stats().Pending == 0 })
 	if err := h.Err(); err != nil {
 		t.Error(err)
 	}
@@ -198,7 +190,7 @@ func TestCloseGivesUp(t *testing.T) {
 	for i := range 200 {
 		h.RunFor(b.file(t, i))
 	}
-	until(t, func() bool { return h.Stats().Failures >= 2 })
+	sinktest.Until(t, "two tries failed", func() bool { return h.Stats().Failures >= 2 })
 	before := h.Stats().Failures
 	if err := h.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "not done for 200 files") {
 		t.Error(err)
@@ -258,7 +250,7 @@ func TestSideBySide(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until(t, func() bool { return first.Stats().Pending+second.Stats().Pending == 0 })
+	sinktest.Until(t, "no file is pending", func() bool { return first.Stats().Pending+second.Stats().Pending == 0 })
 	shut(t, first)
 	shut(t, second)
 	if b.calls() != 20 {
@@ -280,7 +272,7 @@ func TestCloseKills(t *testing.T) {
 	b := newBench(t, `touch $dir/on; sleep 1000 & wait`)
 	h := b.open(t, nil)
 	h.RunFor(b.file(t, 1))
-	until(t, func() bool { _, err := os.Stat(filepath.Join(filepath.Dir(b.script), "on")); return err == nil })
+	sinktest.Until(t, "the command runs", func() bool { _, err := os.Stat(filepath.Join(filepath.Dir(b.script), "on")); return err == nil })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -302,7 +294,7 @@ func TestDoneFileFails(t *testing.T) {
 	}
 	h := b.open(t, nil)
 	h.RunFor(path)
-	until(t, func() bool { return h.Stats().Failures > 3 })
+	sinktest.Until(t, "four tries failed", func() bool { return h.Stats().Failures > 3 })
 	if err := h.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "done file cannot be written") || b.calls() != 1 {
 		t.Errorf("%v; %d calls", err, b.calls())
 	}
@@ -324,7 +316,7 @@ func TestLockedAtTheEnd(t *testing.T) {
 		}
 		h := b.open(t, func(c *Config) { c.FirstRetry = time.Hour })
 		h.RunFor(path)
-		until(t, func() bool { return h.Err() != nil })
+		sinktest.Until(t, "Err is the reason", func() bool { return h.Err() != nil })
 		ended := make(chan error, 1)
 		go func() { ended <- h.Close(context.Background()) }()
 		if short {

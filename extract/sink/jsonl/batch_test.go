@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// gate is a writer that holds each write until it is told to go on.
+// gate is a writer that delays each write until the test lets it go on.
 type gate struct {
 	in, out chan struct{}
 	mu      sync.Mutex

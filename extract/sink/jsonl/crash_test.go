@@ -1,13 +1,11 @@
 package jsonl
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +13,7 @@ import (
 	"seine/extract/sink/sinktest"
 )
 
-// Cut at every length, a file opens again with what was whole, and goes on.
+// Cut at every length, a file reopens with what was whole, and goes on.
 func TestTornEndIsCut(t *testing.T) {
 	for _, name := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +109,7 @@ func TestDiskFull(t *testing.T) {
 			for i := 20; i < 40; i++ {
 				s.Write(record(i), func(err error) { got <- err })
 			}
-			until(t, func() bool { return s.Err() != nil })
+			sinktest.Until(t, "Err is the reason", func() bool { return s.Err() != nil })
 			if !errors.Is(s.Err(), syscall.EFBIG) {
 				t.Errorf("Err: %v", s.Err())
 			}
@@ -129,7 +127,7 @@ func TestDiskFull(t *testing.T) {
 			st, _ = os.Stat(path)
 			sinktest.LimitFileSize(t, uint64(st.Size())+50)
 			s.Write(record(40), func(err error) { got <- err })
-			until(t, func() bool { return s.Err() != nil })
+			sinktest.Until(t, "Err is the reason", func() bool { return s.Err() != nil })
 			if err := s.Close(); !errors.Is(err, syscall.EFBIG) {
 				t.Errorf("Close: %v", err)
 			}
@@ -148,23 +146,13 @@ func TestDeviceFull(t *testing.T) {
 	}
 	got := make(chan error, 1)
 	s.Write(record(0), func(err error) { got <- err })
-	until(t, func() bool { return s.Err() != nil })
+	sinktest.Until(t, "Err is the reason", func() bool { return s.Err() != nil })
 	if err := s.Close(); !errors.Is(err, syscall.ENOSPC) || !errors.Is(<-got, syscall.ENOSPC) {
 		t.Error(err)
 	}
 }
 
-// until waits for a state that must come.
-func until(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited in vain")
-		}
-	}
-}
-
-// victim writes until it is killed, saying which records are in the sink.
+// victim writes until it is killed, reporting which records are in the sink.
 func victim(path string) {
 	s, err := Open(Config{Path: path, Linger: time.Millisecond, RotateSize: 200_000})
 	if err != nil {
@@ -184,30 +172,7 @@ func TestKilledWriter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, name)
-			said := map[string]bool{}
-			for round := range 5 {
-				cmd := exec.Command(os.Args[0])
-				cmd.Env = append(os.Environ(), "SEINE_TEST_VICTIM="+path)
-				out, err := cmd.StdoutPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				lines := bufio.NewReader(out)
-				for n := 0; ; n++ {
-					line, err := lines.ReadString('\n')
-					if err != nil {
-						break // a last line without its end was never said
-					}
-					said[strings.TrimSpace(line)] = true
-					if n == 200+777*round {
-						_ = cmd.Process.Kill()
-					}
-				}
-				_ = cmd.Wait()
-			}
+			reported := sinktest.KillWriters(t, path, 200, 977, 1754, 2531, 3308)
 			shut(t, open(t, Config{Path: path})) // mends the last one
 			kept := map[string]bool{}
 			files, _ := filepath.Glob(filepath.Join(dir, "pages*"))
@@ -219,13 +184,13 @@ func TestKilledWriter(t *testing.T) {
 					kept[u] = true
 				}
 			}
-			for u := range said {
+			for u := range reported {
 				if !kept[u] {
 					t.Fatalf("%s was reported and is not there", u)
 				}
 			}
-			if len(said) < 1000 {
-				t.Fatalf("only %d records", len(said))
+			if len(reported) < 1000 {
+				t.Fatalf("only %d records", len(reported))
 			}
 		})
 	}

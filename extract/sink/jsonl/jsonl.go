@@ -8,8 +8,8 @@
 // at most 1 MB. Compressed frames wait a moment for company (Config.Linger),
 // since a frame of one line hardly shrinks.
 //
-// A frame that could not be written whole is taken back, and the queue tries
-// again with backoff until there is room.
+// A frame that could not be written whole is removed, and the queue retries with
+// backoff until there is room.
 //
 // A file has one writer: Open locks it (flock), so a second process is refused.
 // What is there is appended to. A crash leaves at most one torn frame at its
@@ -24,7 +24,7 @@
 // With rotation, records always go to Config.Path, and a full file moves to
 // its name with the time (UTC) and a counter before the suffixes:
 // pages.jsonl.zst becomes pages-20261128T010203-000001.jsonl.zst. It appears
-// there by link(2), complete, and never changes again.
+// there by link(2), complete, and never changes.
 //
 // Lines is the same committer for lines that are no records: it syncs, and
 // begins files of its own in a directory that processes share.
@@ -68,7 +68,7 @@ type Config struct {
 	// MaxPending is how many bytes of records may wait before Write blocks.
 	// Default 64 MB.
 	MaxPending int64
-	// Drop says that records are lost rather than waited for.
+	// Drop makes the sink drop records that find no room.
 	Drop bool
 	// Stop, if not nil, ends the wait of Open for somebody who reads the FIFO that
 	// Path is; OnWait, if not nil, is called once when it begins.
@@ -122,13 +122,11 @@ func (c Config) withDefaults() Config {
 
 // Sink writes records as JSON lines. It is safe for concurrent use.
 type Sink struct {
-	cfg   Config
-	queue *sink.Queue
-	out   output      // the committer's, until the queue is closed
-	codec frame.Codec // nil: frames are lines
-	frame []byte      // the batch in hand, compressed; the committer's
-	pool  sync.Pool   // *[]byte, for encoding outside the lock
-
+	cfg           Config
+	queue         *sink.Queue
+	out           output      // the committer's, until the queue is closed
+	codec         frame.Codec // nil: frames are lines
+	frame         []byte      // the batch in hand, compressed; the committer's
 	frames, bytes atomic.Int64
 
 	once     sync.Once
@@ -142,13 +140,13 @@ type Stats struct {
 	Bytes   int64 // bytes of frames
 	Files   int64 // files rotated away
 	Pending int64 // gauge: bytes of records that wait
-	Dropped int64 // records lost because Config.Drop said so
+	Dropped int64 // records lost under Config.Drop
 	Cut     int64 // bytes of a torn frame that Open cut off
 }
 
 var _ sink.Sink = (*Sink)(nil)
 
-// Open opens, locks and mends the file of cfg, or takes its Writer, and starts
+// Open opens, locks and mends the file of cfg, or uses its Writer, and starts
 // the sink. A file that is not of the kind its name says, or damaged by more
 // than a torn end, is refused and left as it is.
 func Open(cfg Config) (*Sink, error) {
@@ -190,23 +188,15 @@ func (c *Config) open() (output, error) {
 
 // start begins to commit to the output.
 func (s *Sink) start(noun string) {
-	s.pool.New = func() any { return new([]byte) }
 	s.queue = sink.NewQueue(sink.QueueConfig{
 		Name: "jsonl", Noun: noun, Commit: s.commit, Idle: s.out.Idle, Drop: s.cfg.Drop,
 		MaxPending: s.cfg.MaxPending, BatchBytes: s.cfg.FrameBytes, Linger: max(s.cfg.Linger, 0),
 	})
 }
 
-// Write encodes r, which it does not keep, and queues it, as sink.Sink says. In
-// steady state it allocates nothing.
+// Write implements sink.Sink. In steady state it allocates nothing.
 func (s *Sink) Write(r *sink.Record, done func(error)) {
-	scratch := s.pool.Get().(*[]byte)
-	line := append(r.AppendJSON((*scratch)[:0], s.cfg.Fields), '\n')
-	s.queue.Add(nil, line, done)
-	if cap(line) <= keepFrame {
-		*scratch = line
-		s.pool.Put(scratch)
-	}
+	s.queue.AddRecord(r, s.cfg.Fields, "\n", done)
 }
 
 // keepFrame is the capacity of what is kept for reuse.

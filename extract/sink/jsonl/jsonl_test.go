@@ -15,12 +15,13 @@ import (
 
 	"seine/extract/sink"
 	"seine/extract/sink/frame"
+	"seine/extract/sink/sinktest"
 
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv("SEINE_TEST_VICTIM"); path != "" {
+	if path := os.Getenv(sinktest.VictimEnv); path != "" {
 		victim(path)
 		return
 	}

@@ -26,8 +26,8 @@ type LinesConfig struct {
 // A file, 0600, is made when there is a line for it, as
 // NAME-20261128T010203-RANDOM.jsonl.zst.open, and loses the .open when it is
 // finished: it is large or old enough, or Lines is closed. A finished file
-// never changes again. A frame that cannot be written is tried again until there
-// is room; Err says why meanwhile.
+// never changes. A frame that cannot be written is retried until there is room; Err is
+// why meanwhile.
 type Lines struct{ s *Sink }
 
 // linesLinger bounds how often a disk is made to sync.
@@ -61,7 +61,7 @@ func OpenLines(cfg LinesConfig) (*Lines, error) {
 // Lines was closed before that. It must not block. Write never blocks: the
 // caller bounds what waits.
 func (l *Lines) Write(lines []byte, done func(error)) {
-	l.s.queue.Add(nil, lines, done)
+	l.s.queue.AddEntry(nil, lines, done)
 }
 
 // Err is why nothing can be written just now, or nil.

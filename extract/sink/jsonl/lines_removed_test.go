@@ -8,15 +8,17 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"seine/extract/sink/sinktest"
 )
 
 // A file that somebody takes away while it is written keeps nothing: what was
-// safe in it goes with it, what comes later goes to another one, and nobody is
-// told of lines that no name leads to.
+// safe in it goes with it, what comes later goes to another one, and no
+// line is acknowledged that no name leads to.
 func TestLinesTakenAway(t *testing.T) {
 	// The committer may finish or mend a file in that very moment.
 	remove := func(t *testing.T, dir string) {
-		until(t, func() bool { return os.RemoveAll(dir) == nil })
+		sinktest.Until(t, "the directory is removed", func() bool { return os.RemoveAll(dir) == nil })
 	}
 	for name, hurt := range map[string]func(t *testing.T, dir string){
 		"file removed": func(t *testing.T, dir string) {

@@ -119,7 +119,7 @@ func TestLinesDiskFull(t *testing.T) {
 		fmt.Fprintf(&big, "%x\n", uint64(i+1)*0x9e3779b97f4a7c15)
 	}
 	l.Write(big.Bytes(), func(err error) { done <- err })
-	until(t, func() bool { return l.Err() != nil })
+	sinktest.Until(t, "Err is the reason", func() bool { return l.Err() != nil })
 	if len(done) != 0 || !strings.Contains(l.Err().Error(), "lines wait") {
 		t.Errorf("%d done, %v", len(done), l.Err())
 	}

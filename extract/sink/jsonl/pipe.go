@@ -18,7 +18,7 @@ import (
 type output interface {
 	// Write writes frame whole, or removes what it wrote of it.
 	Write(frame []byte) error
-	// Idle is called when nothing waits, and returns when to call it again.
+	// Idle is called when nothing waits, and returns when the next call is due.
 	Idle() time.Duration
 	Close() error
 }
@@ -73,7 +73,7 @@ type pipe struct {
 }
 
 const (
-	pipeStep   = 4096 // what POLLOUT says there is room for, so that a write does not block
+	pipeStep   = 4096 // what POLLOUT promises room for, so that a write does not block
 	pipeStalls = time.Second
 	pipePoll   = 20 * time.Millisecond
 	readerPoll = 50 * time.Millisecond
@@ -169,7 +169,7 @@ func (p *pipe) Close() error {
 }
 
 // openPipe opens a FIFO for writing alone, when somebody reads it. stop ends the
-// wait for that, of which onWait tells.
+// wait for that; onWait is called when it begins.
 func openPipe(path string, stop <-chan struct{}, onWait func()) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)

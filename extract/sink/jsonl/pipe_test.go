@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"seine/extract/sink"
+	"seine/extract/sink/sinktest"
 )
 
 func fifo(t *testing.T) string {
@@ -85,7 +86,7 @@ func TestPipeReaderLeaves(t *testing.T) {
 	s := open(t, Config{Path: path})
 	done := make(chan error, 2)
 	s.Write(record(0), func(err error) { done <- err })
-	until(t, func() bool { return s.Err() != nil })
+	sinktest.Until(t, "Err is the reason", func() bool { return s.Err() != nil })
 	if len(done) != 0 || !strings.Contains(s.Err().Error(), "reads nothing") {
 		t.Errorf("%d done, %v", len(done), s.Err())
 	}
@@ -99,7 +100,7 @@ func TestPipeReaderLeaves(t *testing.T) {
 		t.Error(err)
 	}
 	s.Write(record(1), func(err error) { done <- err })
-	until(t, func() bool { return s.Err() != nil })
+	sinktest.Until(t, "Err is the reason", func() bool { return s.Err() != nil })
 	if err := unix.Close(fd); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestLargePipe(t *testing.T) {
 	}
 }
 
-// TestStandardOutput: a pipe behind standard output, or its name, is not held
+// TestStandardOutput: a pipe behind standard output, or its name, is not taken
 // open for reading; a closed one is refused.
 func TestStandardOutput(t *testing.T) {
 	if path, ok := os.LookupEnv("SEINE_TEST_STDOUT"); ok {
@@ -156,7 +157,7 @@ func TestStandardOutput(t *testing.T) {
 		os.Exit(0)
 	}
 	for _, path := range []string{"", "/dev/stdout"} {
-		for name, c := range map[string]struct{ shell, says string }{
+		for name, c := range map[string]struct{ shell, want string }{
 			"read":        {`"$0" -test.run='^TestStandardOutput$' | grep -c example`, "1"},
 			"nobody":      {`{ "$0" -test.run='^TestStandardOutput$' 2>&3 | exec 0<&-; } 3>&1`, "reader left"},
 			"closed":      {`"$0" -test.run='^TestStandardOutput$' 2>&1 >&-`, "closed"},
@@ -165,7 +166,7 @@ func TestStandardOutput(t *testing.T) {
 			cmd := exec.Command("sh", "-c", c.shell, os.Args[0])
 			cmd.Env = append(os.Environ(), "SEINE_TEST_STDOUT="+path)
 			out, err := cmd.Output()
-			if text := strings.TrimSpace(string(out)); err != nil || !strings.Contains(text, c.says) || c.says == "" && text != "" {
+			if text := strings.TrimSpace(string(out)); err != nil || !strings.Contains(text, c.want) || c.want == "" && text != "" {
 				t.Errorf("%q, %s: %q, %v", path, name, text, err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seine/extract/sink/frame"
+	"seine/extract/sink/sinktest"
 )
 
 func TestRotation(t *testing.T) {
@@ -84,7 +85,7 @@ func TestRotationByTimeWhenIdle(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Path: filepath.Join(dir, "pages.jsonl"), RotateTime: 20 * time.Millisecond})
 	put(t, s, 0, 1) // more could fall on both sides of a rotation
-	until(t, func() bool { return s.Stats().Files == 1 })
+	sinktest.Until(t, "a file is rotated", func() bool { return s.Stats().Files == 1 })
 	shut(t, s)
 	wantRotated(t, dir, "pages.jsonl", 1, 1<<20, 1)
 }
@@ -106,24 +107,24 @@ func TestRotationCutShort(t *testing.T) {
 	wantRotated(t, dir, "pages.jsonl", 1, 1<<20, 5)
 }
 
-// Who wants finished files is told of each, the last one too.
+// Finished gets each finished file, the last one too.
 func TestFinished(t *testing.T) {
 	dir := t.TempDir()
-	var told []string
-	cfg := Config{Path: filepath.Join(dir, "pages.jsonl"), RotateSize: 2000, FrameBytes: 500, Finished: func(path string) { told = append(told, path) }}
+	var reported []string
+	cfg := Config{Path: filepath.Join(dir, "pages.jsonl"), RotateSize: 2000, FrameBytes: 500, Finished: func(path string) { reported = append(reported, path) }}
 	for range 2 { // the second finishes nothing, for it has no record
 		s := open(t, cfg)
-		if told == nil {
+		if reported == nil {
 			put(t, s, 0, 50)
 		}
 		shut(t, s)
 	}
 	found, err := frame.SeriesOf(cfg.Path).List("")
-	if err != nil || len(told) < 3 || !slices.Equal(told, found) {
-		t.Errorf("told %q, found %q, %v", told, found, err)
+	if err != nil || len(reported) < 3 || !slices.Equal(reported, found) {
+		t.Errorf("reported %q, found %q, %v", reported, found, err)
 	}
 	var all []string
-	for _, path := range told {
+	for _, path := range reported {
 		all = append(all, urls(t, path)...)
 	}
 	wantCount(t, all, 50)

@@ -2,5 +2,5 @@ package jsonl
 
 import "golang.org/x/sys/unix"
 
-// unreadBytes is the request that tells how much is left in a pipe.
+// unreadBytes is the request for how much is left in a pipe.
 const unreadBytes = unix.TIOCINQ

@@ -2,6 +2,6 @@
 
 package jsonl
 
-// unreadBytes is the request that tells how much is left in a pipe: FIONREAD, as
+// unreadBytes is the request for how much is left in a pipe: FIONREAD, as
 // all BSDs number it.
 const unreadBytes = 0x4004667f

@@ -25,7 +25,7 @@ type Config struct {
 	Brokers  []string // host:port; some of the cluster
 	Topic    string   // it has to be there
 	TLS      *tls.Config
-	User     string // "": none is told
+	User     string // "": no login
 	Password string
 	// Mechanism of SASL: plain, scram-sha-256 or scram-sha-512. Default scram-sha-512.
 	Mechanism string
@@ -33,9 +33,9 @@ type Config struct {
 	Fields sink.Fields
 	// MaxPending is how many bytes may wait here before Write blocks. Default 64 MB.
 	MaxPending int64
-	// Drop says that records are lost rather than waited for.
+	// Drop makes the sink drop records that find no room.
 	Drop bool
-	// Log gets the first record that is too large for the topic. Nil: nobody.
+	// Log gets the first record that is too large for the topic. Nil: discarded.
 	Log *slog.Logger
 }
 

@@ -72,7 +72,7 @@ func (b *broker) kill() {
 	b.cmd.Wait()
 }
 
-// A broker killed in the middle and started again has every record once.
+// A broker killed in the middle and restarted has every record once.
 func TestBrokerKilled(t *testing.T) {
 	b := newBroker(t)
 	cl, err := kgo.NewClient(kgo.SeedBrokers(b.addr))

@@ -3,14 +3,13 @@
 //
 // Workers encode records as JSON and add them to a sink.Queue, whose committer
 // produces a batch of them and waits until all replicas in sync have each. The
-// producer is idempotent: what it sends again after a lost reply, a broker's death
-// or a new leader stands in the topic once. Records that it waits for are never
-// produced a second time while it can tell; only what a broker refused is. A crash
-// of the fetcher repeats pages that were not settled.
+// producer is idempotent: what it resends after a lost reply, a broker's death
+// or a new leader is in the topic once. The sink produces a record a second time only
+// where a broker refused it. A crash of the fetcher repeats pages that were not settled.
 //
 // A topic takes messages up to a size (max.message.bytes). A record that is larger
 // goes without its optional fields, and if need be without all that pages and feeds
-// may make large; a header of the message, LeftOut, tells then how large it was.
+// may make large; the header LeftOut of the message has the size of the whole record.
 package kafka
 
 import (
@@ -39,7 +38,7 @@ const (
 	batchLen        = 5000 // records; the client buffers twice as many
 	dialTimeout     = 5 * time.Second
 	openTimeout     = 15 * time.Second
-	ackPatience     = 5 * time.Second // without an answer, after which Err tells
+	ackPatience     = 5 * time.Second // without an answer, after which the commit fails
 	defaultMaxBytes = 1_000_012       // of a broker
 	mostBytes       = 64 << 20        // below what the client sends in one
 	framing         = 512             // bytes of a batch and of a message beside key and value, at most
@@ -58,7 +57,7 @@ type Sink struct {
 	once     sync.Once
 
 	// The committer's:
-	stale   bool        // the topic was made again, and nothing is acknowledged since
+	stale   bool        // the topic was recreated, and nothing is acknowledged since
 	topic   [16]byte    // ID, as it was found last; zero where brokers give none
 	batch   *sink.Batch // in hand, until all of it is acknowledged
 	unsent  []*kgo.Record
@@ -74,9 +73,9 @@ type answer struct {
 
 var _ sink.Sink = (*Sink)(nil)
 
-// trouble keeps why brokers do not answer, for the client tries again without a
-// word: the last error of connecting, which says more than a connection's end, or
-// else the first of reading.
+// trouble keeps why brokers do not answer, for the client retries silently: the last
+// error of connecting, which explains more than a connection's end, or else the first of
+// reading.
 type trouble struct{ kept atomic.Pointer[error] }
 
 func (t *trouble) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
@@ -92,12 +91,12 @@ func (t *trouble) OnBrokerRead(b kgo.BrokerMetadata, _ int16, _ int, _, _ time.D
 	}
 }
 
-// take returns the error kept and forgets it.
-func (t *trouble) take() error {
+// pop returns the error kept and forgets it.
+func (t *trouble) pop() error {
 	if err := t.kept.Swap(nil); err != nil {
 		return *err
 	}
-	return errors.New("no broker said why")
+	return errors.New("no broker gave a reason")
 }
 
 // Open connects, makes sure that the topic is there, and starts the sink. What is
@@ -195,7 +194,7 @@ func (s *Sink) Write(r *sink.Record, done func(error)) {
 				"topic", s.cfg.Topic, "url", r.URL, "bytes", size, "room", room)
 		}
 	}
-	s.queue.Add(w.key, w.line, done)
+	s.queue.AddEntry(w.key, w.line, done)
 	if cap(w.line) <= keepScratch {
 		s.pool.Put(w)
 	}
@@ -247,8 +246,8 @@ func message(key, value []byte) *kgo.Record {
 	return r
 }
 
-// commit produces a batch and waits for it. Called again with the batch it goes on
-// waiting, and sends again only what was refused.
+// commit produces a batch and waits for it. A retry goes on waiting, and resends only
+// what was refused.
 func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
 	if s.batch != b {
 		s.batch = b
@@ -259,7 +258,7 @@ func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
 	}
 	for _, r := range s.unsent {
 		s.open++
-		s.client.Produce(context.Background(), r, func(r *kgo.Record, err error) { s.answers <- answer{r, err} }) // ctx would take back what may be there
+		s.client.Produce(context.Background(), r, func(r *kgo.Record, err error) { s.answers <- answer{r, err} }) // ctx would cancel what may be there
 	}
 	clear(s.unsent)
 	s.unsent = s.unsent[:0]
@@ -275,11 +274,11 @@ func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
 				s.unsent = append(s.unsent, a.record)
 			}
 		case <-timer.C:
-			if s.madeAgain(ctx) {
+			if s.topicRecreated(ctx) {
 				timer.Reset(ackPatience)
 				continue
 			}
-			return fmt.Errorf("%d records of topic %s are not acknowledged: %w", s.open, s.cfg.Topic, s.trouble.take())
+			return fmt.Errorf("%d records of topic %s are not acknowledged: %w", s.open, s.cfg.Topic, s.trouble.pop())
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -294,10 +293,10 @@ func (s *Sink) commit(ctx context.Context, b *sink.Batch) error {
 	return nil
 }
 
-// madeAgain reports whether the topic was deleted and made again, and nothing was
-// acknowledged since. The client, which goes on asking for the old one, forgets it then,
-// and what was not acknowledged is refused.
-func (s *Sink) madeAgain(ctx context.Context) bool {
+// topicRecreated reports whether the topic was deleted and recreated, and nothing was
+// acknowledged since. The client would go on with the old topic: it forgets it, and
+// refuses what was not acknowledged.
+func (s *Sink) topicRecreated(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, ackPatience)
 	defer cancel()
 	before := s.topic

@@ -150,7 +150,7 @@ func (c lossyConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A batch whose answer was lost is sent again, and stands in the topic once.
+// A batch whose answer was lost is resent, and is in the topic once.
 func TestLostReplies(t *testing.T) {
 	var on atomic.Bool
 	var writes, lost atomic.Int64
@@ -214,7 +214,7 @@ func TestRestart(t *testing.T) {
 	for round := 1; round <= rounds; round++ {
 		c.Close()
 		write(round)
-		sinktest.Until(t, "Err tells of a refused connection", func() bool {
+		sinktest.Until(t, "Err is a refused connection", func() bool {
 			err := s.Err()
 			return err != nil && strings.Contains(err.Error(), "connection refused")
 		})
@@ -250,16 +250,16 @@ func TestTrouble(t *testing.T) {
 		func() { connect(refused); read(io.EOF); read(nil); connect(nil) },
 	} {
 		step()
-		if err := of.take(); !errors.Is(err, refused) {
+		if err := of.pop(); !errors.Is(err, refused) {
 			t.Error(err)
 		}
 	}
 	read(io.EOF)
-	if err := of.take(); !errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "broker.example:9092") {
+	if err := of.pop(); !errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "broker.example:9092") {
 		t.Error(err)
 	}
-	if err := of.take(); errors.Is(err, io.EOF) || errors.Is(err, refused) {
-		t.Error("it was told before: ", err)
+	if err := of.pop(); errors.Is(err, io.EOF) || errors.Is(err, refused) {
+		t.Error("it was reported before: ", err)
 	}
 }
 
@@ -284,7 +284,7 @@ func limit(t *testing.T, c *kfake.Cluster, bytes string) {
 	}
 }
 
-// A topic that is deleted and made again is found again, and gets what was not
+// A topic that is deleted and recreated is found, and gets what was not
 // acknowledged.
 func TestTopicMadeAgain(t *testing.T) {
 	c := cluster(t)
@@ -307,12 +307,12 @@ func TestTopicMadeAgain(t *testing.T) {
 		t.Fatal(resp, err)
 	}
 	s.Write(sinktest.Record(1), func(err error) { kept <- err })
-	sinktest.Until(t, "it is said that the topic is gone", func() bool { return s.Err() != nil })
-	again := kmsg.NewPtrCreateTopicsRequest()
+	sinktest.Until(t, "Err is that the topic is gone", func() bool { return s.Err() != nil })
+	create := kmsg.NewPtrCreateTopicsRequest()
 	made := kmsg.NewCreateTopicsRequestTopic()
 	made.Topic, made.NumPartitions, made.ReplicationFactor = topic, partitions, 1
-	again.Topics = append(again.Topics, made)
-	if resp, err := again.RequestWith(t.Context(), cl); err != nil || resp.Topics[0].ErrorCode != 0 {
+	create.Topics = append(create.Topics, made)
+	if resp, err := create.RequestWith(t.Context(), cl); err != nil || resp.Topics[0].ErrorCode != 0 {
 		t.Fatal(resp, err)
 	}
 	if err := <-kept; err != nil {
@@ -327,7 +327,7 @@ func TestTopicMadeAgain(t *testing.T) {
 	}
 }
 
-// What is too large for the topic goes without what made it so, and says it.
+// What is too large for the topic goes without what made it so, and has a header for that.
 func TestTooLarge(t *testing.T) {
 	c := cluster(t)
 	limit(t, c, "20000")

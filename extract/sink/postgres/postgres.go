@@ -3,28 +3,28 @@
 // Workers encode records as JSON and add them to a sink.Queue. Its committer
 // copies a batch of them (COPY) into a temporary table and moves them from there
 // to the table with one INSERT … ON CONFLICT (url) DO UPDATE, in one transaction:
-// a record is in the sink when that is committed, a record that comes again
-// replaces the row, and a batch whose COMMIT went unanswered is simply sent again.
-// While the server is away, full or refuses, the queue tries again on new
-// connections.
+// a record is in the sink when that is committed. A later record of the URL
+// replaces the row, so a batch whose COMMIT went unanswered is simply resent. While the
+// server is away, full or refuses, the queue retries on new connections.
 //
 // The table has a column for each plain field of a record, jsonb for meta, items
 // and headers, and the column rest for whatever else records have or will have.
 // Open makes it, or makes sure that one that is there has these columns and a
 // unique url; columns beside them, indexes and views are the user's.
 //
-// The columns tell of the last content that the URL brought, status among them. A fetch
-// that fails, or an answer that the page is as it was, changes only what tells of the
+// The columns describe the last content of the URL, status among them. A fetch that
+// fails, or an answer that the page is as it was, changes only the columns of the
 // fetch: fetch_status, fetched_at, seconds, attempts and the error. So status is NULL
 // until a fetch brings content.
 //
 // PostgreSQL's text cannot hold NUL: it becomes U+FFFD. A record that the server cannot
 // store for another reason (a column too narrow, a body beyond what jsonb holds, a
 // constraint of the user's) goes to the table TABLE_refused, with the field and the
-// server's words, and the log names it; the others go on.
+// server's error, and the log names it; the others go on.
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,7 +63,7 @@ type Config struct {
 	BatchRows int
 	// MaxPending is how many bytes may wait before Write blocks. Default 64 MB.
 	MaxPending int64
-	// Drop says that records are lost rather than waited for.
+	// Drop makes the sink drop records that find no room.
 	Drop bool
 	// Log gets the records that the table cannot hold. Nil: discarded.
 	Log *slog.Logger
@@ -73,7 +73,7 @@ const (
 	defaultTable   = "pages"
 	defaultRows    = 1000
 	connectTimeout = 10 * time.Second
-	commitTimeout  = time.Minute // of a batch; a server that needs longer is taken for dead
+	commitTimeout  = time.Minute // of a batch; a server that needs longer counts as dead
 	maxURL         = 2600        // bytes that an index of PostgreSQL holds for sure
 )
 
@@ -235,7 +235,7 @@ func (s *Sink) Write(r *sink.Record, done func(error)) {
 		w.clean[0] = withContent
 	}
 	w.clean = appendReadable(w.clean, w.line)
-	s.queue.Add([]byte(keyOf(r)), w.clean, done)
+	s.queue.AddEntry([]byte(keyOf(r)), w.clean, done)
 	if cap(w.line) <= keepScratch && cap(w.clean) <= keepScratch {
 		s.pool.Put(w)
 	}
@@ -262,45 +262,22 @@ func keyOf(r *sink.Record) string {
 	return strings.ToValidUTF8(url[:maxURL-100], "") + "#sha256-" + hex.EncodeToString(sum[:])
 }
 
-// appendReadable appends JSON of AppendJSON without what jsonb refuses: escapes
-// of NUL and of halves of pairs become U+FFFD.
+// appendReadable appends JSON of AppendJSON with U+FFFD for NUL, which jsonb refuses.
 func appendReadable(dst, line []byte) []byte {
-	start := 0
-	for i := 0; i < len(line); {
-		if line[i] != '\\' {
-			i++
-			continue
+	for {
+		i := bytes.IndexByte(line, '\\')
+		if i < 0 {
+			return append(dst, line...)
 		}
-		if line[i+1] != 'u' {
-			i += 2
-			continue
+		n := 2
+		if bytes.HasPrefix(line[i:], []byte(`\u0000`)) {
+			n = len(`\u0000`)
+			dst = append(append(dst, line[:i]...), `\ufffd`...)
+		} else {
+			dst = append(dst, line[:i+n]...)
 		}
-		n := 6
-		r := codeUnit(line[i:])
-		bad := r == 0 || r >= 0xdc00 && r < 0xe000
-		if r >= 0xd800 && r < 0xdc00 {
-			low := rune(0)
-			if i+12 <= len(line) && line[i+6] == '\\' && line[i+7] == 'u' {
-				low = codeUnit(line[i+6:])
-			}
-			if bad = low < 0xdc00 || low >= 0xe000; !bad {
-				n = 12
-			}
-		}
-		if bad {
-			dst = append(append(dst, line[start:i]...), `\ufffd`...)
-			start = i + n
-		}
-		i += n
+		line = line[i+n:]
 	}
-	return append(dst, line[start:]...)
-}
-
-// codeUnit is the value of an escape \uXXXX, which is whole.
-func codeUnit(escape []byte) (r rune) {
-	var b [2]byte
-	hex.Decode(b[:], escape[2:6]) //nolint:errcheck // valid JSON
-	return rune(b[0])<<8 | rune(b[1])
 }
 
 // commit moves a batch into the table.
@@ -343,19 +320,19 @@ func unstorable(err error) bool {
 	return class == "22" || class == "23" || class == "54" || pg.Code == "XX000" && strings.Contains(pg.Message, "invalid memory alloc request size")
 }
 
-// refusedAgain is how often refused records of one column are logged at most: a column
+// refusedEvery is how often refused records of one column are logged at most: a column
 // that is too narrow may refuse every record.
-const refusedAgain = time.Minute
+const refusedEvery = time.Minute
 
 // refuse puts a row that the table cannot hold into the table beside it, with its text
-// if that can be held.
+// if that table can store it.
 func (s *Sink) refuse(ctx context.Context, b *sink.Batch, i int, why error) error {
 	url, value := b.Entry(i)
 	column, err := s.blame(ctx, b, i, why)
 	if err != nil {
 		return err
 	}
-	logs := column != s.blamed || time.Since(s.blamedAt) >= refusedAgain
+	logs := column != s.blamed || time.Since(s.blamedAt) >= refusedEvery
 	if logs {
 		s.cfg.Log.Error("PostgreSQL cannot store a record; it goes to the table of refused ones", "url", string(url), "column", column, "table", s.refused, "bytes", len(value), "err", why, "before", s.unfit.Load())
 		s.blamed, s.blamedAt = column, time.Now()
@@ -383,7 +360,7 @@ func (s *Sink) refuse(ctx context.Context, b *sink.Batch, i int, why error) erro
 	if err == nil {
 		s.unfit.Add(1)
 	}
-	return s.failed(err)
+	return s.dropBroken(err)
 }
 
 // hugeRow is how many bytes a row has at least whose longest column is to blame.
@@ -422,7 +399,7 @@ func (s *Sink) blame(ctx context.Context, b *sink.Batch, i int, why error) (stri
 	return "", nil
 }
 
-// errTried says that a row would be stored.
+// errTried: the row would be stored.
 var errTried = errors.New("postgres: tried")
 
 // upsert copies rows into the staging table and moves them to the table. With try, a
@@ -431,7 +408,7 @@ var errTried = errors.New("postgres: tried")
 func (s *Sink) upsert(ctx context.Context, b *sink.Batch, lo, hi int, try []byte) (err error) {
 	tx, err := s.conn.Begin(ctx)
 	if err != nil {
-		return s.failed(err)
+		return s.dropBroken(err)
 	}
 	s.rows = rows{b: b, i: lo - 1, end: hi, try: try}
 	_, err = tx.CopyFrom(ctx, pgx.Identifier{"pg_temp", stagingTable}, stagingColumns, &s.rows)
@@ -453,12 +430,12 @@ func (s *Sink) upsert(ctx context.Context, b *sink.Batch, lo, hi int, try []byte
 	if err == errTried {
 		return err
 	}
-	return s.failed(err)
+	return s.dropBroken(err)
 }
 
-// failed lets go of a connection that is of no use after err. What the server
-// said in full sentences leaves the connection as it is.
-func (s *Sink) failed(err error) error {
+// dropBroken closes the connection where err may have broken it, and returns err. An
+// error that the server reported leaves the connection as it is.
+func (s *Sink) dropBroken(err error) error {
 	if err != nil && sqlState(err) == "" {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

@@ -140,7 +140,7 @@ func TestUnstorable(t *testing.T) {
 }
 
 // A user who may not make tables writes to the table of refused records that is there;
-// without one the record is lost and the log says so. Neither holds the others up.
+// without one the record is lost and the log names it. Neither delays the others.
 func TestRefusedWithoutRights(t *testing.T) {
 	server := start(t)
 	shut(t, open(t, Config{Address: server.address()}))
@@ -217,16 +217,6 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// until waits for a state that must come.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 // stream writes records on and on until stop is called, which waits for all.
 func stream(t *testing.T, s *Sink) (written *atomic.Int64, stop func() int) {
 	var sent, kept atomic.Int64
@@ -251,12 +241,12 @@ func stream(t *testing.T, s *Sink) (written *atomic.Int64, stop func() int) {
 	return &kept, func() int {
 		close(end)
 		<-ended
-		until(t, "all are there", func() bool { return kept.Load() == sent.Load() })
+		sinktest.Until(t, "all are there", func() bool { return kept.Load() == sent.Load() })
 		return int(sent.Load())
 	}
 }
 
-// Killed and restarted again and again while it is written to, a server has
+// Killed and restarted many times under load, a server has
 // every record that was acknowledged, and each once.
 func TestKilledInMidWrite(t *testing.T) {
 	server := start(t)
@@ -264,11 +254,11 @@ func TestKilledInMidWrite(t *testing.T) {
 	kept, stop := stream(t, s)
 	for range 3 {
 		from := kept.Load()
-		until(t, "it writes", func() bool { return kept.Load() > from+2000 })
+		sinktest.Until(t, "it writes", func() bool { return kept.Load() > from+2000 })
 		server.kill(t)
-		until(t, "Err tells", func() bool { return s.Err() != nil })
+		sinktest.Until(t, "Err is the reason", func() bool { return s.Err() != nil })
 		server.run(t)
-		until(t, "it goes on", func() bool { return s.Err() == nil })
+		sinktest.Until(t, "it goes on", func() bool { return s.Err() == nil })
 	}
 	n := stop()
 	shut(t, s)
@@ -282,12 +272,12 @@ func TestSlow(t *testing.T) {
 	server := start(t)
 	s := open(t, Config{Address: server.address(), MaxPending: 100_000})
 	kept, stop := stream(t, s)
-	until(t, "it writes", func() bool { return kept.Load() > 1000 })
+	sinktest.Until(t, "it writes", func() bool { return kept.Load() > 1000 })
 	server.signal(t, syscall.SIGSTOP)
-	until(t, "the queue is full", func() bool { return s.QueueStats().Pending > 90_000 })
+	sinktest.Until(t, "the queue is full", func() bool { return s.QueueStats().Pending > 90_000 })
 	server.signal(t, syscall.SIGCONT)
 	from := kept.Load()
-	until(t, "it goes on", func() bool { return kept.Load() > from+1000 })
+	sinktest.Until(t, "it goes on", func() bool { return kept.Load() > from+1000 })
 	n := stop()
 	shut(t, s)
 	if got := query[int](t, server, "SELECT count(*) FROM pages")[0]; got != n {
@@ -295,21 +285,21 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// A server without room says so; with room it goes on, and nothing is missing.
+// A server without room is reported; with room it goes on, and nothing is missing.
 func TestFull(t *testing.T) {
 	server := start(t)
 	s := open(t, Config{Address: server.address(), MaxPending: 1 << 20})
 	exec1(t, server, "CREATE TABLE filler AS SELECT repeat('x', 1000) FROM generate_series(1, 3000)")
 	kept, stop := stream(t, s)
-	until(t, "it writes", func() bool { return kept.Load() > 1000 })
+	sinktest.Until(t, "it writes", func() bool { return kept.Load() > 1000 })
 	server.limitFiles(t, "3145728")
-	until(t, "Err tells", func() bool { return s.Err() != nil })
+	sinktest.Until(t, "Err is the reason", func() bool { return s.Err() != nil })
 	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "File too large") {
-		t.Errorf("it says: %v", err)
+		t.Errorf("wrong reason: %v", err)
 	}
 	server.limitFiles(t, "unlimited")
 	from := kept.Load()
-	until(t, "it goes on", func() bool { return kept.Load() > from+1000 })
+	sinktest.Until(t, "it goes on", func() bool { return kept.Load() > from+1000 })
 	n := stop()
 	shut(t, s)
 	if got := query[int](t, server, "SELECT count(*) FROM pages")[0]; got != n {
@@ -317,7 +307,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A table that went away is told, and waited for.
+// A missing table is reported, and the sink waits for it.
 func TestTableDropped(t *testing.T) {
 	server := start(t)
 	s := open(t, Config{Address: server.address()})
@@ -325,7 +315,7 @@ func TestTableDropped(t *testing.T) {
 	exec1(t, server, "ALTER TABLE pages RENAME TO gone")
 	done := make(chan error, 1)
 	s.Write(sinktest.Record(1), func(err error) { done <- err })
-	until(t, "Err tells", func() bool { return s.Err() != nil })
+	sinktest.Until(t, "Err is the reason", func() bool { return s.Err() != nil })
 	if err := s.Err(); !strings.Contains(err.Error(), `"pages" does not exist`) {
 		t.Error(err)
 	}
@@ -359,7 +349,7 @@ func BenchmarkWrite(b *testing.B) {
 }
 
 // A fetch that brings no content leaves what is known of the page, also where both come
-// in one batch; what it says of itself changes.
+// in one batch; what it states about itself changes.
 func TestNoContent(t *testing.T) {
 	server := start(t)
 	s := open(t, Config{Address: server.address(), Fields: sink.AllFields})

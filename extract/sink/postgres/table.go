@@ -53,8 +53,8 @@ func createSQL(table string) string {
 	return b.String()
 }
 
-// ofFetch are the columns that tell of the last fetch, whatever came of it. All others
-// tell of the content, and stay as they are after a fetch that brought none.
+// ofFetch are the columns of the last fetch, whatever its outcome. All others describe
+// the content, and stay as they are after a fetch that brought none.
 var ofFetch = []string{"v", "fetch_status", "fetched_at", "seconds", "error_class", "error_text", "attempts"}
 
 // moveSQL moves the records with content from the staging table to table: of several

@@ -4,12 +4,12 @@
 -- KEYS[2]  hash: sink -> number of its last batch
 -- ARGV[1]  list or stream
 -- ARGV[2]  bytes that KEYS[1] may hold
--- ARGV[3]  high mark of memory, per cent of maxmemory; 0 for none
+-- ARGV[3]  high watermark of memory, per cent of maxmemory; 0 for none
 -- ARGV[4]  sink
 -- ARGV[5]  number of the batch
 -- ARGV[6+] records
--- Reply    ok; lag: KEYS[1] holds too much; high: the server is above the mark
--- Cost     O(records), one INFO; of a stream that holds too much: one call a group, and
+-- Reply    ok; lag: KEYS[1] is too large; high: the server is over the watermark
+-- Cost     O(records), one INFO; of a stream that is too large: one call a group, and
 --          10,000 entries cut off
 -- Repeat   finds its number in KEYS[2] and does nothing
 
@@ -19,9 +19,9 @@ if call('HGET', KEYS[2], ARGV[4]) == ARGV[5] then
   return 'ok'
 end
 
-local function heldTooMuch()
-  local held = call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 8)
-  return held and held > tonumber(ARGV[2])
+local function tooLarge()
+  local size = call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 8)
+  return size and size > tonumber(ARGV[2])
 end
 
 local function before(a, b) -- of IDs of entries
@@ -54,11 +54,11 @@ local function trim()
   end
 end
 
-if heldTooMuch() then
+if tooLarge() then
   if ARGV[1] == 'stream' then
     trim()
   end
-  if heldTooMuch() then
+  if tooLarge() then
     return 'lag'
   end
 end

@@ -2,9 +2,9 @@
 // as those of scrapy-redis do, or a stream.
 //
 // Workers encode records as JSON and add them to a sink.Queue, whose committer
-// appends a batch of them by one script. The script first looks at how much the
-// list or stream holds, and at the server's memory where it is shared with the
-// frontier; above a bound nothing is appended, Err says so, and the crawl waits
+// appends a batch of them by one script. The script first looks at the size of the
+// list or stream, and at the server's memory where it is shared with the
+// frontier; above a bound it appends nothing, Err names the bound, and the crawl waits
 // for its consumers. A record is in the sink when the master acknowledged it. A
 // call whose reply was lost is repeated with the effect of once; after a crash of
 // the fetcher records may be there twice, and a master that is lost takes with it
@@ -44,7 +44,7 @@ type Config struct {
 	Fields sink.Fields
 	// MaxPending is how many bytes may wait here before Write blocks. Default 64 MB.
 	MaxPending int64
-	// Drop says that records are lost rather than waited for.
+	// Drop makes the sink drop records that find no room.
 	Drop bool
 }
 
@@ -59,11 +59,10 @@ var pushText string
 
 var push = shard.NewScript("push", pushText)
 
-// Parse reads an address as of the command line into c, which holds the defaults
-// for what the address leaves out: redis: for the server of c, or redis://host and
-// rediss://host for others, whose memory is not c's to bound, and which have a
-// password of their own, unless they are the same; with ?key=NAME, ?stream=NAME, ?max_bytes=N and
-// ?password_file=FILE.
+// Parse reads an address as of the command line into c, which has the defaults: redis:
+// is the server of c, redis://host and rediss://host are others. Those have a password
+// of their own and no MemoryHigh, unless they are the same server. The query may have
+// key, stream, max_bytes and password_file.
 func Parse(address string, c Config) (Config, error) {
 	server, query, _ := strings.Cut(address, "?")
 	q, err := url.ParseQuery(query)
@@ -76,7 +75,7 @@ func Parse(address string, c Config) (Config, error) {
 		if c.Server.Shares(own) {
 			c.Server.Password = own.Password
 		} else {
-			c.MemoryHigh = 0 // nor is it told the password of ours
+			c.MemoryHigh = 0 // nor does it get the password of ours
 		}
 	} else if server != "redis:" {
 		return c, fmt.Errorf("redis: %q is no address: redis: is the crawl's own server, redis://HOST another", server)
@@ -124,7 +123,6 @@ type Sink struct {
 	keys     []string
 	id       string // of this sink, in the hash of batches
 	queue    *sink.Queue
-	pool     sync.Pool // *[]byte, for encoding
 	once     sync.Once
 	closeErr error
 
@@ -168,7 +166,6 @@ func Open(ctx context.Context, cfg Config) (*Sink, error) {
 		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
 	}
 	s := &Sink{cfg: cfg, client: client, keys: []string{cfg.Key, beside(cfg.Key)}, id: rand.Text(), args: []any{want, cfg.MaxBytes, cfg.MemoryHigh}}
-	s.pool.New = func() any { return new([]byte) }
 	s.queue = sink.NewQueue(sink.QueueConfig{Name: "redis", Commit: s.commit, BatchLen: batchLen, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
 	return s, nil
 }
@@ -181,23 +178,15 @@ func beside(key string) string {
 	return "{" + key + "}:sent"
 }
 
-const keepScratch = 2 << 20
-
 // Write implements sink.Sink.
 func (s *Sink) Write(r *sink.Record, done func(error)) {
-	scratch := s.pool.Get().(*[]byte)
-	line := r.AppendJSON((*scratch)[:0], s.cfg.Fields)
-	s.queue.Add(nil, line, done)
-	if cap(line) <= keepScratch {
-		*scratch = line
-		s.pool.Put(scratch)
-	}
+	s.queue.AddRecord(r, s.cfg.Fields, "", done)
 }
 
-// What the script says when it appends nothing.
+// Why the script appends nothing.
 var (
 	errLag  = errors.New("consumers lag")
-	errHigh = errors.New("the server's memory is above --memory-high")
+	errHigh = errors.New("the server's memory is over the watermark of --memory-high")
 )
 
 // commit appends a batch.

@@ -117,8 +117,8 @@ func TestConsumersLag(t *testing.T) {
 		}
 	}()
 	sinktest.Until(t, "it waits", func() bool { return errors.Is(s.Err(), errLag) })
-	if held := c.Redis().MemoryUsage(context.Background(), "crawl:items").Val(); held > 2*bound {
-		t.Errorf("%d bytes", held)
+	if size := c.Redis().MemoryUsage(context.Background(), "crawl:items").Val(); size > 2*bound {
+		t.Errorf("%d bytes", size)
 	}
 	for i := range n {
 		got, err := c.Redis().BLPop(context.Background(), time.Minute, "crawl:items").Result()
@@ -197,11 +197,11 @@ func TestMemoryUsageRefused(t *testing.T) {
 	t.Cleanup(func() { server.Nodes[0].Do(t, "ACL", "DELUSER", "out") })
 	_, err := Open(t.Context(), Config{Server: shard.Config{Addrs: []string{"redis://out@" + server.Addrs[0]}, Password: "pw"}, Key: "items"})
 	if err == nil || !strings.Contains(err.Error(), "+memory|usage") {
-		t.Errorf("it says: %v", err)
+		t.Errorf("wrong reason: %v", err)
 	}
 }
 
-// Where the server is the frontier's too, nothing is appended above its mark.
+// Where the server is the frontier's too, nothing is appended over its watermark.
 func TestMemoryHigh(t *testing.T) {
 	server := shardtest.One(t)
 	s := open(t, Config{Server: shard.Config{Addrs: server.Addrs}, Key: "crawl:items", MemoryHigh: 50})
@@ -212,7 +212,7 @@ func TestMemoryHigh(t *testing.T) {
 	s.Write(sinktest.Record(0), func(err error) { done <- err })
 	sinktest.Until(t, "it waits", func() bool { return errors.Is(s.Err(), errHigh) })
 	if n := c.Redis().Exists(context.Background(), "crawl:items").Val(); n != 0 {
-		t.Error("appended above the mark")
+		t.Error("appended over the watermark")
 	}
 	server.Nodes[0].Do(t, "CONFIG", "SET", "maxmemory", "64mb")
 	if err := <-done; err != nil {
@@ -224,7 +224,7 @@ func TestMemoryHigh(t *testing.T) {
 }
 
 // A server that stands still, or is killed and comes back, gets each record
-// once: calls whose reply was lost are told from new ones.
+// once: a call whose reply was lost differs from a new one.
 func TestKilledAndSlow(t *testing.T) {
 	server := shardtest.Start(t, shardtest.Config{AOF: "always"})
 	node := server.Nodes[0]

@@ -16,12 +16,12 @@ import (
 // and the test fails unless it passes there.
 func Alone(t *testing.T) bool {
 	t.Helper()
-	const mark = "SEINE_TEST_ALONE"
-	if os.Getenv(mark) != "" {
+	const alone = "SEINE_TEST_ALONE"
+	if os.Getenv(alone) != "" {
 		return true
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), mark+"=1")
+	cmd.Env = append(os.Environ(), alone+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
 		t.Fatalf("%v\n%s", err, out)
 	}

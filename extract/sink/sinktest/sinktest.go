@@ -17,12 +17,12 @@ import (
 
 // Target is an output under test.
 type Target struct {
-	// Open opens a sink on the output, again and again on the same one.
+	// Open opens a sink on the output, each time on the same one.
 	Open func(t *testing.T) sink.Sink
 	// URLs reads the output back: the URL of each record in it, as often as it is
 	// there. No sink is open, or all that was written was acknowledged.
 	URLs func(t *testing.T) []string
-	// Once says that a record written twice is in the output once.
+	// Once: a record written twice is in the output once.
 	Once bool
 	// Break, if not nil, makes the output unable to take records until mend is
 	// called.
@@ -35,7 +35,7 @@ func Run(t *testing.T, make func(t *testing.T) Target) {
 		name string
 		f    func(t *testing.T, o Target)
 	}{
-		{"Concurrent", concurrent}, {"Borrowed", borrowed}, {"CloseWrites", closeWrites}, {"Reopen", reopen},
+		{"Concurrent", concurrent}, {"RecordReused", recordReused}, {"CloseWrites", closeWrites}, {"Reopen", reopen},
 		{"Awkward", awkward}, {"Twice", twice}, {"Broken", broken}, {"CloseBroken", closeBroken},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.f(t, make(t)) })
@@ -149,8 +149,8 @@ func concurrent(t *testing.T, o Target) {
 	want(t, o, writers*each, true)
 }
 
-// The memory of a record is the writer's again when Write returned.
-func borrowed(t *testing.T, o Target) {
+// The caller may change a record when Write returned.
+func recordReused(t *testing.T, o Target) {
 	s := o.Open(t)
 	var all sync.WaitGroup
 	var r sink.Record
@@ -199,7 +199,7 @@ func closeWrites(t *testing.T, o Target) {
 	want(t, o, 300, true)
 }
 
-// What was there stays when the output is opened again.
+// What was there stays when the output is reopened.
 func reopen(t *testing.T, o Target) {
 	for i := range 3 {
 		s := o.Open(t)
@@ -257,30 +257,20 @@ func awkward(t *testing.T, o Target) {
 	want(t, o, n, true)
 }
 
-// A record that comes again, as it does after a crash, does no harm.
+// A record that is repeated, as after a crash, does no harm.
 func twice(t *testing.T, o Target) {
 	s := o.Open(t)
 	write(t, s, 0, 50)()
-	again := write(t, s, 0, 50)
+	repeat := write(t, s, 0, 50)
 	for range 2 { // also within one batch
 		s.Write(Record(7), func(error) {})
 	}
-	again()
+	repeat()
 	shut(t, s)
 	want(t, o, 50, false)
 }
 
-// Until waits for a state that must come, a minute at most.
-func Until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
-// While the output cannot write, Err says so and nothing is acknowledged; then
+// While the output cannot write, Err is why and nothing is acknowledged; then
 // all goes on.
 func broken(t *testing.T, o Target) {
 	if o.Break == nil {
@@ -290,7 +280,7 @@ func broken(t *testing.T, o Target) {
 	write(t, s, 0, 20)()
 	mend := o.Break(t)
 	wait := write(t, s, 20, 200)
-	Until(t, "Err tells", func() bool { return s.Err() != nil })
+	Until(t, "Err is the reason", func() bool { return s.Err() != nil })
 	mend()
 	wait()
 	Until(t, "Err is nil", func() bool { return s.Err() == nil })
@@ -298,7 +288,7 @@ func broken(t *testing.T, o Target) {
 	want(t, o, 200, false)
 }
 
-// Closed while it cannot write, a sink fails what waits, and says so, soon.
+// Closed while it cannot write, a sink soon fails what waits, and returns an error.
 func closeBroken(t *testing.T, o Target) {
 	if o.Break == nil {
 		t.Skip("this output cannot be broken")
@@ -311,7 +301,7 @@ func closeBroken(t *testing.T, o Target) {
 	for i := 20; i < 40; i++ {
 		s.Write(Record(i), func(err error) { mu.Lock(); errs = append(errs, err); mu.Unlock() })
 	}
-	Until(t, "Err tells", func() bool { return s.Err() != nil })
+	Until(t, "Err is the reason", func() bool { return s.Err() != nil })
 	began := time.Now()
 	if err := s.Close(); err == nil {
 		t.Error("Close returned nil though records were lost")

@@ -33,7 +33,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		for deadline := time.Now().Add(time.Minute); s.Err() == nil; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatal("a full disk is not told")
+				t.Fatal("a full disk is not reported")
 			}
 		}
 		if !errors.Is(s.Err(), syscall.EFBIG) {

@@ -15,10 +15,11 @@ import (
 
 	"seine/extract/sink"
 	"seine/extract/sink/frame"
+	"seine/extract/sink/sinktest"
 )
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv("SEINE_TEST_VICTIM"); dir != "" {
+	if dir := os.Getenv(sinktest.VictimEnv); dir != "" {
 		victim(dir)
 		return
 	}
@@ -149,7 +150,7 @@ func zstdLen(data []byte) int {
 	return len(data)
 }
 
-// recordOf is the record that metadata tells of.
+// recordOf is the record in metadata.
 func recordOf(t testing.TB, b block) (r sink.Record) {
 	t.Helper()
 	_, line, ok := strings.Cut(string(b.body), "\r\nrecord: ")

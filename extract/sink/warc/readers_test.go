@@ -87,7 +87,7 @@ func byGowarc(t *testing.T, paths ...string) (all []entry) {
 
 // chunkedURL names the pages of the tests that come in chunks.
 func chunkedURL(url string) bool {
-	return strings.HasSuffix(url, "/chunked") || strings.HasSuffix(url, "/again") || strings.HasSuffix(url, "/both")
+	return strings.HasSuffix(url, "/chunked") || strings.HasSuffix(url, "/repeated") || strings.HasSuffix(url, "/both")
 }
 
 func deflated(body string) string {
@@ -122,9 +122,9 @@ func TestIndependentReaders(t *testing.T) {
 	cut.Exchange.Cut = "disconnect"
 	none := sinktest.Record(1)
 	none.URL, none.Exchange, none.Error = "http://b.example/", nil, &sink.Error{Class: "dns", Text: "no such host"}
-	pages = append(pages, cut, none, page("http://a.example/again", chunkedHead, "5\r\nhello\r\n0\r\n\r\n"), page("http://a.example/revisit", plainHead, "hello"))
+	pages = append(pages, cut, none, page("http://a.example/repeated", chunkedHead, "5\r\nhello\r\n0\r\n\r\n"), page("http://a.example/revisit", plainHead, "hello"))
 
-	want["http://a.example/again"] = want["http://a.example/plain"] // in other framing: stored once more
+	want["http://a.example/repeated"] = want["http://a.example/plain"] // in other framing: stored once more
 	for _, k := range kinds {
 		dir := t.TempDir()
 		s := open(t, Config{Dir: dir, Prefix: "crawl", Kind: k, RotateSize: 10_000})

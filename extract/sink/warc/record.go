@@ -29,7 +29,7 @@ type writer struct {
 
 const keepBuffer = 2 << 20 // capacity of what is kept for the next page
 
-// release lets go of what belonged to a large page.
+// release drops the memory of a large page.
 func (w *writer) release() {
 	for _, b := range []*[]byte{&w.block, &w.payload, &w.record, &w.out} {
 		if cap(*b) > keepBuffer {
@@ -97,21 +97,21 @@ func (w *writer) page(r *sink.Record) (seen *source) {
 }
 
 // response builds a response, or a revisit for a payload that is known, or that the
-// server says is as it was.
+// server reports unchanged.
 func (w *writer) response(r *sink.Record, main id, date time.Time) (seen *source) {
 	e := r.Exchange
 	head, body := e.Response[:e.Body], e.Response[e.Body:]
 	payload, ok := w.unchunk(e)
 	whole := e.Cut == "" && ok
 	var known source
-	again := false
+	repeated := false
 	if len(payload) > 0 && whole {
 		w.digest = storedAs(sumOf(payload), head, e.Chunked)
-		known, again = w.payloads.get(w.digest)
+		known, repeated = w.payloads.find(w.digest)
 	}
-	same := r.Unchanged && r.Status == 304 // the server says that what was archived before is what is there
+	same := r.Unchanged && r.Status == 304 // by the server, what was archived before is what is there
 	kind := "response"
-	if again || same {
+	if repeated || same {
 		kind = "revisit"
 	}
 	w.header(kind, main, date, r.URL)
@@ -128,18 +128,18 @@ func (w *writer) response(r *sink.Record, main id, date time.Time) (seen *source
 	} else if whole {
 		w.field("WARC-Payload-Digest", sumOf(payload).append)
 	}
-	if again {
+	if repeated {
 		w.text("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest")
 		w.field("WARC-Refers-To", known.id.append)
 		w.text("WARC-Refers-To-Target-URI", known.url)
 		w.field("WARC-Refers-To-Date", func(dst []byte) []byte { return appendDate(dst, known.date) })
 	}
 	w.block = appendRedacted(w.block[:0], head, nil, w.cfg.Fields)
-	if !again {
+	if !repeated {
 		w.block = append(w.block, body...)
 	}
 	w.end("application/http;msgtype=response")
-	if again || !whole || len(payload) == 0 {
+	if repeated || !whole || len(payload) == 0 {
 		return nil
 	}
 	return &source{id: main, url: r.URL, date: date}
@@ -279,26 +279,26 @@ func newPayloads(n int) *payloads {
 	return &payloads{n: n, now: map[digest]source{}, old: map[digest]source{}}
 }
 
-func (p *payloads) get(d digest) (source, bool) {
+func (p *payloads) find(d digest) (source, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, ok := p.now[d]
 	if !ok {
 		if s, ok = p.old[d]; ok {
-			p.put(d, s)
+			p.store(d, s)
 		}
 	}
 	return s, ok
 }
 
-func (p *payloads) add(d digest, s source) {
+func (p *payloads) remember(d digest, s source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.put(d, s)
+	p.store(d, s)
 }
 
-// put is called with mu.
-func (p *payloads) put(d digest, s source) {
+// store remembers a payload. The caller has locked mu.
+func (p *payloads) store(d digest, s source) {
 	if p.n == 0 {
 		return
 	}

@@ -5,8 +5,8 @@
 // no answer leaves the metadata alone. Request and response stand there as they
 // were on the wire: header lines, transfer coding and content coding. Only the
 // values of headers that are credentials are left out (Config.Fields), and what
-// was not read to its end says so (WARC-Truncated). Block digests are of what
-// stands in the block; payload digests, and so revisits, are of the payload
+// was not read to its end is labelled so (WARC-Truncated). Block digests are of the
+// block as it stands; payload digests, and so revisits, are of the payload
 // without its transfer coding and with its content coding, as the standard has it.
 //
 // Workers build their records and compress them, each record as a gzip member or
@@ -49,7 +49,7 @@ type Config struct {
 	// RotateTime is how long after its first page a file is finished. Default: no
 	// rotation by time.
 	RotateTime time.Duration
-	// Software is told by warcinfo. Default seine.
+	// Software is named in warcinfo. Default seine.
 	Software string
 	// MaxPending is how many compressed bytes may wait before Write blocks.
 	// Default 64 MB.
@@ -57,8 +57,8 @@ type Config struct {
 	// MaxRevisits is how many payloads are remembered, about 300 bytes each, so
 	// that they are archived once. Default 100,000; negative: none.
 	MaxRevisits int
-	// Drop says that records are lost rather than waited for. There are no
-	// revisits then: the payload they lead to might have been lost.
+	// Drop makes the sink drop records that find no room. There are no
+	// revisits then: the payload they refer to might be lost.
 	Drop bool
 	// Finished, if not nil, is called with the path of each file that is finished.
 	// It must not block.
@@ -172,9 +172,9 @@ func Open(cfg Config) (*Sink, error) {
 func (s *Sink) Write(r *sink.Record, done func(error)) {
 	w := <-s.writers
 	seen := w.page(r)
-	s.queue.Add(nil, w.out, done)
+	s.queue.AddEntry(nil, w.out, done)
 	if seen != nil { // from here on it is in the file before all that may refer to it
-		s.payloads.add(w.digest, *seen)
+		s.payloads.remember(w.digest, *seen)
 	}
 	w.release()
 	s.writers <- w

@@ -1,13 +1,11 @@
 package warc
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -107,7 +105,7 @@ const (
 	chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
 
-// What the server says is as it was is a revisit.
+// What the server reports unchanged is a revisit.
 func TestNotModified(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Dir: dir, Prefix: "crawl"})
@@ -129,14 +127,14 @@ func TestFraming(t *testing.T) {
 	s := open(t, Config{Dir: dir, Prefix: "crawl"})
 	old := page("http://a.example/old", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "b\r\nhello world\r\n0\r\n\r\n")
 	folded := page("http://a.example/folded", "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n chunked\r\n\r\n", "b\r\nhello world\r\n0\r\n\r\n")
-	said := page("http://a.example/said", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\nX: 1\r\n\r\n", "hello world")
-	said.Exchange.Chunked = false
+	declared := page("http://a.example/declared", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\nX: 1\r\n\r\n", "hello world")
+	declared.Exchange.Chunked = false
 	put(t, s, page("http://a.example/plain", plainHead, "hello world"),
-		page("http://a.example/chunked", chunkedHead, "5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n"), old, folded, said,
+		page("http://a.example/chunked", chunkedHead, "5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n"), old, folded, declared,
 		page("http://a.example/parameter", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked;q=1\r\n\r\n", "b\r\nhello world\r\n0\r\n\r\n"),
 		page("http://a.example/lf", chunkedHead, "5\nhello\n6\n world\n0\n\n"),
 		page("http://a.example/gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", "hello world"),
-		page("http://a.example/again", plainHead, "hello world"))
+		page("http://a.example/repeated", plainHead, "hello world"))
 	shut(t, s)
 	sum := "sha256:" + hex.EncodeToString(sha256Of("hello world"))
 	var got []string
@@ -148,7 +146,7 @@ func TestFraming(t *testing.T) {
 			}
 		}
 	}
-	want := "plain response chunked response old revisit folded response said response parameter response lf revisit gzip response again revisit"
+	want := "plain response chunked response old revisit folded response declared response parameter response lf revisit gzip response repeated revisit"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
 	}
@@ -180,17 +178,17 @@ func TestRecords(t *testing.T) {
 	if name := filepath.Base(files(t, dir)[0]); all[0].fields["WARC-Filename"] != name {
 		t.Errorf("%v in %s", all[0].fields, name)
 	}
-	original, again := all[1].fields, all[4]
+	original, repeated := all[1].fields, all[4]
 	if string(all[1].body) != plainHead+"hello world" || string(all[2].body) != string(first.Exchange.Request) {
 		t.Errorf("%q, %q", all[1].body, all[2].body)
 	}
 	if all[2].fields["WARC-Concurrent-To"] != original["WARC-Record-ID"] || original["WARC-IP-Address"] != "192.0.2.1" {
 		t.Errorf("%v, %v", original, all[2].fields)
 	}
-	if string(again.body) != plainHead || again.fields["WARC-Refers-To"] != original["WARC-Record-ID"] ||
-		again.fields["WARC-Refers-To-Target-URI"] != "http://a.example/1" || again.fields["WARC-Refers-To-Date"] != original["WARC-Date"] ||
-		again.fields["WARC-Payload-Digest"] != original["WARC-Payload-Digest"] {
-		t.Errorf("%v\n%q", again.fields, again.body)
+	if string(repeated.body) != plainHead || repeated.fields["WARC-Refers-To"] != original["WARC-Record-ID"] ||
+		repeated.fields["WARC-Refers-To-Target-URI"] != "http://a.example/1" || repeated.fields["WARC-Refers-To-Date"] != original["WARC-Date"] ||
+		repeated.fields["WARC-Payload-Digest"] != original["WARC-Payload-Digest"] {
+		t.Errorf("%v\n%q", repeated.fields, repeated.body)
 	}
 	if f := all[7].fields; f["WARC-Truncated"] != "length" || f["WARC-Payload-Digest"] != "" || f["WARC-Type"] != "response" {
 		t.Errorf("a page that was cut: %v", f)
@@ -256,13 +254,13 @@ func TestSecretsOfRequest(t *testing.T) {
 	}
 }
 
-// Files keep to their size and age, begin with a warcinfo, are told when they are
+// Files keep to their size and age, begin with a warcinfo, are reported when they are
 // finished, and are open until then.
 func TestRotation(t *testing.T) {
 	for _, k := range kinds {
 		dir := t.TempDir()
-		var told []string
-		s := open(t, Config{Dir: dir, Prefix: "crawl", Kind: k, RotateSize: 20_000, RotateTime: time.Hour, Finished: func(p string) { told = append(told, p) }})
+		var reported []string
+		s := open(t, Config{Dir: dir, Prefix: "crawl", Kind: k, RotateSize: 20_000, RotateTime: time.Hour, Finished: func(p string) { reported = append(reported, p) }})
 		for i := range 100 {
 			put(t, s, sinktest.Record(i))
 		}
@@ -274,8 +272,8 @@ func TestRotation(t *testing.T) {
 		}
 		shut(t, s)
 		names := files(t, dir)
-		if open != 1 || len(names) < 3 || len(told) != len(names) || int(s.Stats().Files) != len(names) {
-			t.Errorf("%v: %d open, %d files, told %d", k, open, len(names), len(told))
+		if open != 1 || len(names) < 3 || len(reported) != len(names) || int(s.Stats().Files) != len(names) {
+			t.Errorf("%v: %d open, %d files, %d reported", k, open, len(names), len(reported))
 		}
 		for _, f := range names {
 			st, err := os.Stat(f)
@@ -296,7 +294,7 @@ func TestRotation(t *testing.T) {
 }
 
 // Cut at any length, an open file is finished by the next start with what was
-// whole, and told; one that a living process writes is left alone.
+// whole, and reported; one that a living process writes is left alone.
 func TestTornEndIsCut(t *testing.T) {
 	for _, k := range kinds {
 		dir := t.TempDir()
@@ -318,19 +316,19 @@ func TestTornEndIsCut(t *testing.T) {
 			if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			var told []string
-			s := open(t, Config{Dir: dir, Prefix: "crawl", Kind: k, Finished: func(p string) { told = append(told, p) }})
+			var reported []string
+			s := open(t, Config{Dir: dir, Prefix: "crawl", Kind: k, Finished: func(p string) { reported = append(reported, p) }})
 			shut(t, s)
 			got := files(t, dir)
-			if len(got) != len(told) || len(got) > 1 || len(got) == 1 && strings.HasSuffix(got[0], frame.OpenEnd) {
-				t.Fatalf("%v, told %v", got, told)
+			if len(got) != len(reported) || len(got) > 1 || len(got) == 1 && strings.HasSuffix(got[0], frame.OpenEnd) {
+				t.Fatalf("%v, reported %v", got, reported)
 			}
 			blocks(t, got...) // all whole
 		}
 	}
 }
 
-// victim archives until it is killed, saying what is in the sink.
+// victim archives until it is killed, reporting what is in the sink.
 func victim(dir string) {
 	s, err := Open(Config{Dir: dir, Prefix: "crawl", RotateSize: 100_000})
 	if err != nil {
@@ -348,30 +346,7 @@ func victim(dir string) {
 // What was acknowledged is there after kill -9, once, and nothing is torn.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
-	said := map[string]bool{}
-	for round := range 4 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "SEINE_TEST_VICTIM="+dir)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewReader(out)
-		for n := 0; ; n++ {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				break // a last line without its end was never said
-			}
-			said[strings.TrimSpace(line)] = true
-			if n == 100+333*round {
-				_ = cmd.Process.Kill()
-			}
-		}
-		_ = cmd.Wait()
-	}
+	reported := sinktest.KillWriters(t, dir, 100, 433, 766, 1099)
 	shut(t, open(t, Config{Dir: dir, Prefix: "crawl"}))
 	kept, ids := map[string]bool{}, map[string]bool{}
 	for _, b := range blocks(t, files(t, dir)...) {
@@ -393,12 +368,12 @@ func TestKilled(t *testing.T) {
 			t.Errorf("a revisit refers to %s, which is nowhere", to)
 		}
 	}
-	for u := range said {
+	for u := range reported {
 		if !kept[u] {
 			t.Fatalf("%s was reported and is not there", u)
 		}
 	}
-	if len(said) < 500 {
-		t.Fatalf("only %d", len(said))
+	if len(reported) < 500 {
+		t.Fatalf("only %d", len(reported))
 	}
 }
