@@ -166,11 +166,7 @@ func aNumber(v any) string {
 
 // Validate refuses keys that name no flag of this or the other program.
 func (f *file) Validate(app *kong.Application) error {
-	known := map[string]bool{}
-	for _, name := range sharedFlags() {
-		known[name] = true
-	}
-	collect(app.Node, known)
+	known := knownFlags(app)
 	var unknown []string
 	for name := range f.values {
 		if !known[name] || name == "config" || name == "help" || name == "version" {
@@ -184,18 +180,9 @@ func (f *file) Validate(app *kong.Application) error {
 	return fmt.Errorf("config: %s: unknown key %s; keys are names of flags without the dashes, as --help has them, and sites and fields", f.path, strings.Join(unknown, ", "))
 }
 
-func collect(node *kong.Node, known map[string]bool) {
-	for _, flag := range node.Flags {
-		known[flag.Name] = true
-	}
-	for _, child := range node.Children {
-		collect(child, known)
-	}
-}
-
-// sharedFlags names the flags of all groups that live in this package.
-func sharedFlags() []string {
-	var grammar struct {
+// knownFlags names the flags of a program, and those of all groups in this package.
+func knownFlags(app *kong.Application) map[string]bool {
+	var shared struct {
 		Common
 		RedisFlags
 		NameFlag
@@ -204,15 +191,20 @@ func sharedFlags() []string {
 		FetchFlags
 		SeedFlags
 	}
-	parser, err := kong.New(&grammar, kong.ExplicitGroups(groups), kong.Vars{"version": ""})
+	parser, err := kong.New(&shared, kong.ExplicitGroups(groups), kong.Vars{"version": ""})
 	if err != nil {
 		panic(err) // the grammar is constant
 	}
-	var names []string
-	for _, flag := range parser.Model.Flags {
-		names = append(names, flag.Name)
+	known := make(map[string]bool)
+	nodes := []*kong.Node{app.Node, parser.Model.Node}
+	for len(nodes) > 0 {
+		node := nodes[0]
+		nodes = append(nodes[1:], node.Children...)
+		for _, flag := range node.Flags {
+			known[flag.Name] = true
+		}
 	}
-	return names
+	return known
 }
 
 // Resolve gives kong the text of a scalar, or a list.
@@ -266,23 +258,13 @@ func envName(flag string) string {
 
 // strangeEnv names the SEINE_ variables that no flag of this program or of the
 // other reads.
-func strangeEnv(app *kong.Application, env []string) []string {
-	flags := map[string]bool{}
-	collect(app.Node, flags)
-	for _, name := range sharedFlags() {
-		flags[name] = true
+func strangeEnv(app *kong.Application, env []string) (strange []string) {
+	known := append([]string{passwordEnv, KafkaPasswordEnv}, toolEnv...)
+	for name := range knownFlags(app) {
+		known = append(known, envName(name))
 	}
-	known := map[string]bool{passwordEnv: true, KafkaPasswordEnv: true}
-	for _, name := range toolEnv {
-		known[name] = true
-	}
-	for name := range flags {
-		known[envName(name)] = true
-	}
-	var strange []string
 	for _, kv := range env {
-		name, _, _ := strings.Cut(kv, "=")
-		if strings.HasPrefix(name, "SEINE_") && !known[name] {
+		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "SEINE_") && !slices.Contains(known, name) {
 			strange = append(strange, name)
 		}
 	}
