@@ -13,26 +13,26 @@ import (
 	"seine/frontier"
 )
 
-// door is a way into the web of a ward, of one fetcher.
-type door struct {
-	w      *ward
+// fleetServer serves the web of a crawl to one fetcher.
+type fleetServer struct {
+	w      *shardedCrawl
 	server *httptest.Server
 
 	mu  sync.Mutex
-	log []knock
+	log []request
 }
 
-type knock struct {
+type request struct {
 	host string
 	at   time.Time
 }
 
-func (w *ward) door() *door {
-	d := &door{w: w}
+func (w *shardedCrawl) newServer() *fleetServer {
+	d := &fleetServer{w: w}
 	d.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/robots.txt" {
 			d.mu.Lock()
-			d.log = append(d.log, knock{r.Host, time.Now()})
+			d.log = append(d.log, request{r.Host, time.Now()})
 			d.mu.Unlock()
 		}
 		w.answer(rw, r)
@@ -42,7 +42,7 @@ func (w *ward) door() *door {
 }
 
 // since is what was asked for after a time.
-func (d *door) since(at time.Time) (after []knock) {
+func (d *fleetServer) since(at time.Time) (after []request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, k := range d.log {
@@ -53,8 +53,8 @@ func (d *door) since(at time.Time) (after []knock) {
 	return after
 }
 
-// fetcher starts one that asks at this door, with leases as short as they may be.
-func (d *door) fetcher(args ...string) *process {
+// fetcher starts one that fetches from this server, with leases as short as they may be.
+func (d *fleetServer) fetcher(args ...string) *process {
 	_, port, _ := net.SplitHostPort(d.server.Listener.Addr().String())
 	return start(d.w.t, append(args, "--redis", strings.Join(d.w.redis.Addrs, ","), "--crawl", d.w.crawl, "--connect-to", "::127.0.0.1:"+port, "--lease", fleetLease.String())...)
 }
@@ -70,9 +70,9 @@ const (
 func TestFleetShares(t *testing.T) {
 	t.Parallel()
 	const sites = 200
-	w := newWard(t, 3, func(s *frontier.Settings) { s.Delay, s.Robots = fleetDelay, "ignore" })
+	w := newShardedCrawl(t, 3, func(s *frontier.Settings) { s.Delay, s.Robots = fleetDelay, "ignore" })
 	file, _, _ := w.seeds(sites, 80)
-	a, b := w.door(), w.door()
+	a, b := w.newServer(), w.newServer()
 	first := a.fetcher("--file", file)
 	begun := time.Now()
 	until(t, "all sites are asked", func() bool { return len(a.since(begun)) > 3*sites })

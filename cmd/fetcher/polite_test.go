@@ -23,9 +23,9 @@ import (
 	"seine/shard/shardtest"
 )
 
-// manners is a web of many sites that each ask for a delay of their own in
+// politeWeb is a web of many sites that each ask for a delay of their own in
 // robots.txt, and remember when they were asked for anything.
-type manners struct {
+type politeWeb struct {
 	srv    *httptest.Server
 	delays []time.Duration
 
@@ -33,9 +33,9 @@ type manners struct {
 	asked [][]time.Time // by the kernel's clock: when requests arrived, however busy this process is
 }
 
-func newManners(t *testing.T, sites int, least, most time.Duration) *manners {
+func newPoliteWeb(t *testing.T, sites int, least, most time.Duration) *politeWeb {
 	t.Helper()
-	m := &manners{asked: make([][]time.Time, sites)}
+	m := &politeWeb{asked: make([][]time.Time, sites)}
 	for i := range sites {
 		d := least + (most-least)*time.Duration(i)/time.Duration(max(sites-1, 1))
 		m.delays = append(m.delays, d.Round(time.Millisecond))
@@ -47,7 +47,7 @@ func newManners(t *testing.T, sites int, least, most time.Duration) *manners {
 	return m
 }
 
-func (m *manners) answer(w http.ResponseWriter, r *http.Request) {
+func (m *politeWeb) answer(w http.ResponseWriter, r *http.Request) {
 	at := web.Arrival(r)
 	var i int
 	if _, err := fmt.Sscanf(r.Host, "s%d.example", &i); err != nil || i >= len(m.delays) {
@@ -66,7 +66,7 @@ func (m *manners) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // seeds writes a file with more pages of each site than fit into span.
-func (m *manners) seeds(t *testing.T, span time.Duration) string {
+func (m *politeWeb) seeds(t *testing.T, span time.Duration) string {
 	t.Helper()
 	var b strings.Builder
 	for i, d := range m.delays {
@@ -82,14 +82,14 @@ func (m *manners) seeds(t *testing.T, span time.Duration) string {
 }
 
 // args are the flags of a fetcher of this web.
-func (m *manners) args(redis, shards string) []string {
+func (m *politeWeb) args(redis, shards string) []string {
 	_, port, _ := net.SplitHostPort(m.srv.Listener.Addr().String())
 	return []string{"--redis", redis, "--shards", shards, "--plan-urls", "100k", "--delay", "20ms", "--lease", "6s",
 		"--connect-to", "::127.0.0.1:" + port, "--per-address", "0"}
 }
 
 // count is how many requests came so far.
-func (m *manners) count() int {
+func (m *politeWeb) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
@@ -101,7 +101,7 @@ func (m *manners) count() int {
 
 // check holds every gap against the promise and returns the share of what mean
 // delays allow that was fetched until end. A delay is stretched by 1 to 1.5.
-func (m *manners) check(t *testing.T, end time.Time) float64 {
+func (m *politeWeb) check(t *testing.T, end time.Time) float64 {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +161,7 @@ func TestPoliteFleet(t *testing.T) {
 	}{{"undisturbed", false, false}, {"fetcher killed", true, false}, {"Redis slow", false, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			m := newManners(t, sites, 50*time.Millisecond, most)
+			m := newPoliteWeb(t, sites, 50*time.Millisecond, most)
 			var args []string
 			if c.slow {
 				args = m.args(slowRedis(t, shardtest.One(t).Addrs[0], 25*time.Millisecond), "1")

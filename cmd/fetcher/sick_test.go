@@ -20,9 +20,9 @@ import (
 	"seine/shard/shardtest"
 )
 
-// ward is a crawl of some shards on as many masters, of which that of the last
+// shardedCrawl is a crawl of some shards on as many masters, of which that of the last
 // shard falls ill. The root of the crawl is on another; its list of programs is not.
-type ward struct {
+type shardedCrawl struct {
 	t     *testing.T
 	redis *shardtest.Server
 	ill   *shardtest.Node
@@ -35,9 +35,9 @@ type ward struct {
 	asked map[string]int // times, by URL
 }
 
-func newWard(t *testing.T, shards int, change func(*frontier.Settings)) *ward {
+func newShardedCrawl(t *testing.T, shards int, change func(*frontier.Settings)) *shardedCrawl {
 	t.Helper()
-	w := &ward{t: t, redis: shardtest.Masters(t, shards), asked: make(map[string]int), links: func(int, int) string { return "" }}
+	w := &shardedCrawl{t: t, redis: shardtest.Masters(t, shards), asked: make(map[string]int), links: func(int, int) string { return "" }}
 	client, err := shard.Open(t.Context(), shard.Config{Addrs: w.redis.Addrs})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func newWard(t *testing.T, shards int, change func(*frontier.Settings)) *ward {
 	return w
 }
 
-func (w *ward) answer(rw http.ResponseWriter, r *http.Request) {
+func (w *shardedCrawl) answer(rw http.ResponseWriter, r *http.Request) {
 	var site, page int
 	if n, _ := fmt.Sscanf(r.Host+r.URL.Path, "s%d.example/p%d", &site, &page); n != 2 {
 		http.NotFound(rw, r)
@@ -76,13 +76,13 @@ func (w *ward) answer(rw http.ResponseWriter, r *http.Request) {
 }
 
 // isIll reports whether a site is of the shard that falls ill.
-func (w *ward) isIll(site int) bool {
+func (w *shardedCrawl) isIll(site int) bool {
 	return w.f.ShardOf(fmt.Sprintf("s%d.example", site)) == w.f.Shards()-1
 }
 
 // count is how many pages of shards that stay well, and of the other, were asked
 // for.
-func (w *ward) count() (well, ill int) {
+func (w *shardedCrawl) count() (well, ill int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for at := range w.asked {
@@ -99,7 +99,7 @@ func (w *ward) count() (well, ill int) {
 
 // seeds writes a file of so many pages of each of some sites, and returns how many
 // of them are of shards that stay well, and of the other.
-func (w *ward) seeds(sites, pages int) (file string, well, ill int) {
+func (w *shardedCrawl) seeds(sites, pages int) (file string, well, ill int) {
 	var b strings.Builder
 	for p := range pages {
 		for s := range sites {
@@ -119,7 +119,7 @@ func (w *ward) seeds(sites, pages int) (file string, well, ill int) {
 }
 
 // fetcher starts one, with leases of the default length.
-func (w *ward) fetcher(args ...string) *process {
+func (w *shardedCrawl) fetcher(args ...string) *process {
 	_, port, _ := net.SplitHostPort(w.web.Listener.Addr().String())
 	return start(w.t, append(args, "--redis", strings.Join(w.redis.Addrs, ","), "--crawl", w.crawl, "--connect-to", "::127.0.0.1:"+port, "--exit-when-done")...)
 }
@@ -139,7 +139,7 @@ func until(t *testing.T, what string, ok func() bool) {
 // master is looked at when it answers; while it is not fit, nothing is done there.
 func TestStartsBesideASilentMaster(t *testing.T) {
 	t.Parallel()
-	w := newWard(t, 3, nil)
+	w := newShardedCrawl(t, 3, nil)
 	file, well, ill := w.seeds(60, 5)
 	if err := w.ill.Client().ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestStartsBesideASilentMaster(t *testing.T) {
 // Redis that comes up after the fetcher is waited for.
 func TestWaitsForRedis(t *testing.T) {
 	t.Parallel()
-	w := newWard(t, 3, nil)
+	w := newShardedCrawl(t, 3, nil)
 	file, well, ill := w.seeds(6, 2)
 	for _, n := range w.redis.Nodes {
 		n.Stop(t)
@@ -216,7 +216,7 @@ func TestSilentMasterSlowsNobody(t *testing.T) {
 	}
 	const sites, window = 50, 2 * time.Second
 	t.Setenv("GOMEMLIMIT", "96MiB") // so 16 MB may be open
-	w := newWard(t, 6, func(s *frontier.Settings) { s.Delay, s.Robots, s.Scope = 200*time.Millisecond, "ignore", "any" })
+	w := newShardedCrawl(t, 6, func(s *frontier.Settings) { s.Delay, s.Robots, s.Scope = 200*time.Millisecond, "ignore", "any" })
 	var ill []int // sites of the shard
 	for i := 0; len(ill) < 2; i++ {
 		if w.isIll(i) {
