@@ -156,7 +156,7 @@ func (g *grammar) report(env *boot.Env, f *fetcher.Fetcher, ended string) {
 	r.Crawl = cmp.Or(g.State, "embedded")
 	fmt.Fprintln(env.Err)
 	w := tabwriter.NewWriter(env.Err, 0, 0, 2, ' ', 0)
-	boot.ShowReport(w, r, listMost)
+	boot.PrintReport(w, r, listMost)
 	w.Flush()
 }
 
@@ -268,7 +268,7 @@ func (g *grammar) beginSeeding(env *boot.Env, f *fetcher.Fetcher) (*seeding, err
 	}
 	select {
 	case <-s.ended:
-		return s, s.take()
+		return s, s.takeError()
 	case <-long.C:
 		env.Log.Info("seeding takes long and goes on beside the crawl")
 		return s, nil
@@ -294,10 +294,10 @@ func (s *seeding) onFault(stop func()) func() {
 func (s *seeding) end() error {
 	s.cancel()
 	<-s.ended
-	return s.take()
+	return s.takeError()
 }
 
-func (s *seeding) take() error {
+func (s *seeding) takeError() error {
 	err := s.err
 	s.err = nil
 	return err

@@ -41,7 +41,7 @@ func (c *bloomInfoCmd) Run(env *boot.Env, g *cli) error {
 		if err != nil && !errors.Is(err, frontier.ErrPartial) {
 			return err
 		}
-		err = errors.Join(err, g.answer(env, list, func(w io.Writer) { showFilters(w, list) }))
+		err = errors.Join(err, g.answer(env, list, func(w io.Writer) { printFilters(w, list) }))
 		for _, s := range list {
 			if s.Missing {
 				return errors.Join(err, fmt.Errorf("%w: shard %d; %s", frontier.ErrLostFilter, s.Shard, restore(s.Shard)))
@@ -57,7 +57,7 @@ func restore(k int) string { return fmt.Sprintf("restore it: frontier bloom load
 // minFill is from where on bits a URL say something of a filter.
 const minFill = 0.01
 
-func showFilters(w io.Writer, list []redis.FilterState) {
+func printFilters(w io.Writer, list []redis.FilterState) {
 	row(w, "SHARD", "FILTER", "URLS", "CAPACITY", "FILL", "LAYERS", "SIZE", "BITS/URL", "PROBES", "FALSE POSITIVES", "URLS LOST")
 	for _, s := range list {
 		if s.Missing {

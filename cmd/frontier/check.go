@@ -37,7 +37,7 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 			}
 			return err
 		})
-		err := g.answer(env, list, func(w io.Writer) { showChecks(w, list) })
+		err := g.answer(env, list, func(w io.Writer) { printChecks(w, list) })
 		if failed != nil || err != nil {
 			return errors.Join(failed, err)
 		}
@@ -51,20 +51,20 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 	})
 }
 
-func showChecks(w io.Writer, list []*audit.Report) {
+func printChecks(w io.Writer, list []*audit.Report) {
 	row(w, "SHARD", "SITES", "LEASES", "QUEUED", "WAITING", "AGAIN", "OPEN", "DEAD", "URLS LOOKED FOR", "REPAIRED", "FAULTS")
 	for _, r := range list {
 		row(w, r.Shard, r.Sites, r.Leases, r.Gauges["queued"], r.Gauges["waiting"], r.Gauges["recrawls"], r.Gauges["open"], r.Gauges["dead"], r.Probed, r.Repairs, r.Faulted)
 	}
 	for _, r := range list {
-		tell(w, r.Shard, "repaired: ", r.Repaired, r.Repairs)
-		tell(w, r.Shard, "", r.Faults, r.Faulted)
-		tell(w, r.Shard, "note: ", r.Notes, int64(len(r.Notes)))
+		printFaults(w, r.Shard, "repaired: ", r.Repaired, r.Repairs)
+		printFaults(w, r.Shard, "", r.Faults, r.Faulted)
+		printFaults(w, r.Shard, "note: ", r.Notes, int64(len(r.Notes)))
 	}
 }
 
-// tell writes a line for each text, and how many more there are.
-func tell(w io.Writer, k int, what string, texts []string, all int64) {
+// printFaults writes a line for each text, and how many more there are.
+func printFaults(w io.Writer, k int, what string, texts []string, all int64) {
 	for _, text := range texts {
 		fmt.Fprintf(w, "shard %d: %s%s\n", k, what, text)
 	}

@@ -20,7 +20,7 @@ func (c *checkCmd) state(env *boot.Env, g *cli) error {
 	if err != nil {
 		return err
 	}
-	if err := g.answer(env, found, func(w io.Writer) { showChecked(w, found) }); err != nil {
+	if err := g.answer(env, found, func(w io.Writer) { printChecked(w, found) }); err != nil {
 		return err
 	}
 	if found.Faulty > 0 {
@@ -29,7 +29,7 @@ func (c *checkCmd) state(env *boot.Env, g *cli) error {
 	return nil
 }
 
-func showChecked(w io.Writer, r *memory.Checked) {
+func printChecked(w io.Writer, r *memory.Checked) {
 	row(w, "FILE", "BYTES")
 	for _, f := range r.Files {
 		row(w, f.Name, f.Bytes)

@@ -169,7 +169,7 @@ type deadRetryCmd struct{ choice }
 
 // Run queues dead letters once more.
 func (c *deadRetryCmd) Run(env *boot.Env, g *cli) error {
-	return c.take(env, g, "retried", frontier.Operated.RetryDead)
+	return c.applyToChosen(env, g, "retried", frontier.Operated.RetryDead)
 }
 
 type deadDropCmd struct {
@@ -187,11 +187,11 @@ func (c *deadDropCmd) Run(env *boot.Env, g *cli) error {
 	} else if feed {
 		return c.dropFeed(env, g)
 	}
-	return c.take(env, g, "dropped", frontier.Operated.DropDead)
+	return c.applyToChosen(env, g, "dropped", frontier.Operated.DropDead)
 }
 
-// take calls use with the chosen dead letters and returns how many it took.
-func (c choice) take(env *boot.Env, g *cli, word string, use func(frontier.Operated, context.Context, int, []frontier.DeadLetter) (int, error)) error {
+// applyToChosen calls use with the chosen dead letters and returns how many it took.
+func (c choice) applyToChosen(env *boot.Env, g *cli, word string, use func(frontier.Operated, context.Context, int, []frontier.DeadLetter) (int, error)) error {
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		filter, err := c.filter(ctx, f)
 		if err != nil {

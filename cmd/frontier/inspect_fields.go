@@ -57,9 +57,9 @@ func (c *inspectFieldsCmd) Run(env *boot.Env) error {
 		return fmt.Errorf("inspect: %w", err)
 	}
 	result := own.Explain(read)
-	err = showLines(env, func(show func(any)) error {
+	err = printLines(env, func(print func(any)) error {
 		for _, t := range result.Tried {
-			show(t)
+			print(t)
 		}
 		return nil
 	})

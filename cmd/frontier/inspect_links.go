@@ -43,8 +43,8 @@ func (c *inspectLinksCmd) Run(env *boot.Env) error {
 	if err != nil {
 		return err
 	}
-	return showLines(env, func(show func(any)) error {
-		return c.scan(env, everyLink(), doc, func(f *extract.Found) { show(linkOf(f)) })
+	return printLines(env, func(print func(any)) error {
+		return c.scan(env, everyLink(), doc, func(f *extract.Found) { print(linkOf(f)) })
 	})
 }
 
@@ -70,14 +70,14 @@ func (c *inspectSitemapCmd) Run(env *boot.Env) error {
 	}
 	page := everyLink()
 	found := 0
-	err = showLines(env, func(show func(any)) error {
+	err = printLines(env, func(print func(any)) error {
 		return c.scan(env, page, extract.Doc{Base: base, Sitemap: true}, func(f *extract.Found) {
 			l := linkOf(f)
 			at := location{Kind: l.Kind, URL: l.URL, Raw: l.Raw, LastMod: string(f.LastMod)}
 			if priority := f.Priority; priority >= 0 {
 				at.Priority = &priority
 			}
-			show(at)
+			print(at)
 			found++
 		})
 	})
@@ -109,8 +109,8 @@ func (c *inspectCharsetCmd) Run(env *boot.Env, g *cli) error {
 	return g.line(env.Out, map[string]string{"charset": name, "by": by}, name+"\t"+by)
 }
 
-// showLines gives list a function that writes JSON lines.
-func showLines(env *boot.Env, list func(show func(any)) error) error {
+// printLines gives list a function that writes JSON lines.
+func printLines(env *boot.Env, list func(print func(any)) error) error {
 	buffer := bufio.NewWriter(env.Out)
 	out := json.NewEncoder(buffer)
 	out.SetEscapeHTML(false)

@@ -56,7 +56,7 @@ func (c *inspectPageCmd) Run(env *boot.Env, g *cli) error {
 	for _, feed := range f.Feeds {
 		facts.Feeds = append(facts.Feeds, string(feed.Href))
 	}
-	return g.answer(env, facts, func(w io.Writer) { showFacts(w, &facts) })
+	return g.answer(env, facts, func(w io.Writer) { printFacts(w, &facts) })
 }
 
 // read pushes the page through, from a file or the network.
@@ -113,9 +113,9 @@ func (a *arriving) Begin(r *fetch.Response) bool {
 
 func (a *arriving) Write(b []byte) (int, error) { return a.page.Write(b) }
 
-// showFacts writes for people; texts of the page are quoted, so that a
+// printFacts writes for people; texts of the page are quoted, so that a
 // terminal gets none of its control bytes.
-func showFacts(w io.Writer, f *pageFacts) {
+func printFacts(w io.Writer, f *pageFacts) {
 	if f.Status != 0 {
 		row(w, "status", f.Status)
 	}

@@ -38,7 +38,7 @@ func (c *inspectRobotsCmd) Run(env *boot.Env, g *cli) error {
 		line, err := in.ReadBytes('\n')
 		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
 			asked = true
-			if err := c.show(g, out, rules, line); err != nil {
+			if err := c.print(g, out, rules, line); err != nil {
 				return err
 			}
 		}
@@ -71,7 +71,7 @@ func (c *inspectRobotsCmd) Run(env *boot.Env, g *cli) error {
 }
 
 // show writes one answer.
-func (c *inspectRobotsCmd) show(g *cli, out io.Writer, rules *robots.Rules, url []byte) error {
+func (c *inspectRobotsCmd) print(g *cli, out io.Writer, rules *robots.Rules, url []byte) error {
 	v := rules.Explain(pathOf(url))
 	answer := map[string]any{"url": string(url), "allowed": v.Allowed}
 	text := map[bool]string{true: "1", false: "0"}[v.Allowed]

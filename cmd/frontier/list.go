@@ -28,7 +28,7 @@ func (c *listCmd) Run(env *boot.Env, g *cli) error {
 	if err != nil {
 		return err
 	}
-	return showList(env, g, list)
+	return printList(env, g, list)
 }
 
 // listDir lists the crawl of a directory.
@@ -38,11 +38,11 @@ func listDir(env *boot.Env, g *cli) error {
 		if err != nil {
 			return err
 		}
-		return showList(env, g, []frontier.Listed{{Crawl: g.State, State: r.State, Layout: r.Layout}})
+		return printList(env, g, []frontier.Listed{{Crawl: g.State, State: r.State, Layout: r.Layout}})
 	})
 }
 
-func showList(env *boot.Env, g *cli, list []frontier.Listed) error {
+func printList(env *boot.Env, g *cli, list []frontier.Listed) error {
 	return g.answer(env, list, func(w io.Writer) {
 		row(w, "CRAWL", "STATE", "SHARDS", "CREATED")
 		for _, l := range list {

@@ -29,11 +29,11 @@ func (c *sitesCmd) Run(env *boot.Env, g *cli) error {
 		if err != nil {
 			return err
 		}
-		return g.answer(env, list, func(w io.Writer) { showSites(w, list) })
+		return g.answer(env, list, func(w io.Writer) { printSites(w, list) })
 	})
 }
 
-func showSites(w io.Writer, list *ask.SiteList) {
+func printSites(w io.Writer, list *ask.SiteList) {
 	row(w, "SITE", "SHARD", "STATE", "DUE", "QUEUED", "WAITING", "PAGES", "DEAD", "PAGES/S", "DELAY", "REASON", "FAILED", "LAST", "AGE", "LEFT")
 	for _, s := range list.Sites {
 		row(w, s.Site, s.Shard, s.Place, dueOf(s.Due), s.Queued, s.Waiting, s.Pages, s.Dead, fmt.Sprintf("%.2f", s.Rate), s.Delay, s.Reason, s.Failures, s.Last, s.Age, s.Left)
@@ -70,7 +70,7 @@ func (c *reportCmd) Run(env *boot.Env, g *cli) error {
 			return err
 		}
 		r.Crawl = g.name()
-		err = g.answer(env, r, func(w io.Writer) { boot.ShowReport(w, r, listMost) })
+		err = g.answer(env, r, func(w io.Writer) { boot.PrintReport(w, r, listMost) })
 		if r.Unread != nil {
 			err = errors.Join(err, frontier.ErrPartial)
 		}

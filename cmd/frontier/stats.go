@@ -27,7 +27,7 @@ type statsCmd struct {
 func (c *statsCmd) Run(env *boot.Env, g *cli) error {
 	return g.open(env, func(ctx context.Context, f frontier.Operated) error {
 		if !c.Watch {
-			return c.show(ctx, env, g, f)
+			return c.print(ctx, env, g, f)
 		}
 		if _, rests := f.(*memory.Frontier); rests { // and no fetcher could open it meanwhile
 			return boot.Usage("--watch: no fetcher has %s open, so nothing changes there; leave it out", g.State)
@@ -43,7 +43,7 @@ func (c *statsCmd) watch(ctx context.Context, env *boot.Env, g *cli, f frontier.
 		before = "\x1b[H\x1b[2J" // home, and clear
 	}
 	for {
-		if err := c.show(ctx, env, g, f); ctx.Err() != nil {
+		if err := c.print(ctx, env, g, f); ctx.Err() != nil {
 			return nil // interrupted, as is meant
 		} else if err != nil {
 			return err
@@ -59,21 +59,21 @@ func (c *statsCmd) watch(ctx context.Context, env *boot.Env, g *cli, f frontier.
 	}
 }
 
-func (c *statsCmd) show(ctx context.Context, env *boot.Env, g *cli, f frontier.Operated) error {
+func (c *statsCmd) print(ctx context.Context, env *boot.Env, g *cli, f frontier.Operated) error {
 	p, err := ask.Stats(ctx, f)
 	if err != nil {
 		return err
 	}
 	return g.answer(env, p, func(w io.Writer) {
-		showReport(w, &p.Report)
-		showProgress(w, p)
+		printReport(w, &p.Report)
+		printProgress(w, p)
 		if p.Members != nil {
-			showMembers(w, p.Members, p.Vanished)
+			printMembers(w, p.Members, p.Vanished)
 		}
 	})
 }
 
-func showReport(w io.Writer, r *frontier.Report) {
+func printReport(w io.Writer, r *frontier.Report) {
 	t := r.Total
 	row(w, "crawl", fmt.Sprintf("%s, %s, %s", r.Crawl, r.State, boot.Number(int64(r.Layout.Shards), "shard")))
 	for i := range r.Shards {
@@ -145,8 +145,8 @@ func showReport(w io.Writer, r *frontier.Report) {
 	}
 }
 
-// showProgress shows what follows from the report.
-func showProgress(w io.Writer, p *ask.Progress) {
+// printProgress prints what follows from the report.
+func printProgress(w io.Writer, p *ask.Progress) {
 	if p.Total.Dead > 0 {
 		row(w, "dead now", p.DeadNow)
 	}
@@ -164,8 +164,8 @@ func showProgress(w io.Writer, p *ask.Progress) {
 	row(w, "done in", fmt.Sprintf("%s, %s", left, strings.TrimPrefix(p.ETA.By, "unknown: ")))
 }
 
-// showMembers shows who is live, and who was lost within the hour.
-func showMembers(w io.Writer, members, vanished []frontier.Member) {
+// printMembers prints who is live, and who was lost within the hour.
+func printMembers(w io.Writer, members, vanished []frontier.Member) {
 	fmt.Fprintln(w)
 	if len(members) == 0 {
 		row(w, "no fetcher is live")

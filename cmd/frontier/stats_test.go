@@ -39,12 +39,12 @@ func TestUpOfAVanishedFetcherEnds(t *testing.T) {
 	now := time.Now()
 	m := frontier.Member{Kind: frontier.KindFetcher, Version: "v1", Started: now.Add(-time.Hour), Seen: now.Add(-10 * time.Minute)}
 	var out strings.Builder
-	showMembers(&out, nil, []frontier.Member{m})
+	printMembers(&out, nil, []frontier.Member{m})
 	if text := out.String(); !strings.Contains(text, "VANISHED") || !strings.Contains(text, "50m0s\t10m0s ago") {
 		t.Error(text)
 	}
 	out.Reset()
-	showMembers(&out, []frontier.Member{m}, nil)
+	printMembers(&out, []frontier.Member{m}, nil)
 	if text := out.String(); !strings.Contains(text, "1h0m0s\t10m0s ago") {
 		t.Error(text)
 	}

@@ -156,7 +156,7 @@ func (a *App) Run(stop, abort context.Context, args []string) (code int) {
 	for _, name := range strangeEnv(selected.Model, a.Environ) {
 		log.Warn("environment variable names no flag", "name", name)
 	}
-	for _, name := range shownPasswords(selected) {
+	for _, name := range typedPasswords(selected) {
 		log.Warn("a password on the command line shows in lists of processes; put it into the environment, a file or the configuration file", "flag", "--"+name)
 	}
 	env := &Env{Stop: stop, Abort: abort, In: &input{ctx: stop, r: a.In}, Out: a.Out, Err: a.Err, Log: log, Given: onCommandLine(selected), Metrics: metrics.NewSet()}

@@ -72,8 +72,8 @@ func onCommandLine(selected *kong.Context) []string {
 	return names
 }
 
-// shownPasswords names the flags on the command line with a password in an address.
-func shownPasswords(selected *kong.Context) []string {
+// typedPasswords names the flags on the command line with a password in an address.
+func typedPasswords(selected *kong.Context) []string {
 	var names []string
 	for _, p := range selected.Path {
 		if p.Flag == nil || p.Resolved {

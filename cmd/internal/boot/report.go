@@ -12,9 +12,9 @@ import (
 	"seine/frontier/ask"
 )
 
-// ShowReport writes what became of a crawl for people, in cells that tabs part, with
+// PrintReport writes what became of a crawl for people, in cells that tabs part, with
 // at most so many lines of each list.
-func ShowReport(w io.Writer, r *ask.Summary, most int) {
+func PrintReport(w io.Writer, r *ask.Summary, most int) {
 	for _, text := range r.Unread {
 		fmt.Fprintf(w, "MISSING\t%s\n", text)
 	}
@@ -55,7 +55,7 @@ func ShowReport(w io.Writer, r *ask.Summary, most int) {
 		{"seeds", r.Seeds.Outcomes}, {"status", r.Codes}, {"media", r.Media}, {"dead of", r.Causes},
 		{"retried for", r.Retries}, {"sites by last answer", r.Sites}, {"refused links", r.Links.Refused},
 	} {
-		showCounts(w, list.name, list.counts, most)
+		printCounts(w, list.name, list.counts, most)
 	}
 	for i, s := range r.Seeds.List[:min(len(r.Seeds.List), most)] {
 		fmt.Fprintf(w, "%s\t%s %s\n", head("seed", i), s.Outcome, s.URL)
@@ -82,7 +82,7 @@ func head(name string, i int) string {
 	return name
 }
 
-func showCounts(w io.Writer, name string, counts []ask.Count, most int) {
+func printCounts(w io.Writer, name string, counts []ask.Count, most int) {
 	for i, c := range counts[:min(len(counts), most)] {
 		text := fmt.Sprintf("%d %s", c.URLs, c.Name)
 		if c.Bytes > 0 {

@@ -103,7 +103,7 @@ func (wt *watcher) read(ctx context.Context) {
 		return
 	}
 	wt.report = r
-	wt.add(r, now)
+	wt.addSample(r, now)
 }
 
 // slowEvery is how often is read what takes a call for each filter, or looks at many
@@ -140,9 +140,9 @@ func (wt *watcher) readFills(ctx context.Context) []fill {
 	return fills
 }
 
-// add keeps a point, unless a shard is silent: what is not counted would look like
+// addSample keeps a point, unless a shard is silent: what is not counted would look like
 // a loss.
-func (wt *watcher) add(r *ask.Progress, now time.Time) {
+func (wt *watcher) addSample(r *ask.Progress, now time.Time) {
 	for i := range r.Shards {
 		if r.Shards[i].Silent {
 			return
