@@ -29,7 +29,7 @@ import (
 // Rule says where a field stands and what it is. Exactly one of CSS, Meta,
 // JSONLD, OpenGraph and Text says where.
 type Rule struct {
-	At   string // where the rule is written, such as "seine.yaml:12", for errors
+	At   string `yaml:"-"` // where the rule is written, such as "seine.yaml:12", for errors
 	Name string // of the field
 	Site string // site or host, or *.domain, that it is for; "" for all
 

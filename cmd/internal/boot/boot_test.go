@@ -142,6 +142,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 		{file("sites: [{match: a.example, per-site: many}]"), "per-site is many, must be a whole number"},
 		{file("sites: [{match: a.example, tls_legacy: 1}]"), "tls_legacy is 1, must be true or false"},
 		{file("sites: [{match: a.example, headers: {X: 1}}]"), "headers is map[X:1], must be a mapping of names to texts"},
+		{file("sites: [{match: a.example, auth: }]"), "auth is <nil>, must be a text"},
 		{file("sites: [{match: 3}]"), "match is 3, must be a text"},
 		{[]string{"--delay"}, "--delay: needs a value\n"},
 		{[]string{"--delay", "--jitter", "1"}, "--delay: needs a value, and --jitter is a flag"},

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,10 +9,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
+
+	"seine/frontier"
 )
 
 // passwordEnv holds Redis's password; no flag does, for process lists show flags.
@@ -107,11 +109,15 @@ func checkSites(path string, sites any) error {
 		}
 		for _, key := range slices.Sorted(maps.Keys(rule)) {
 			name, v := strings.ReplaceAll(key, "-", "_"), rule[key]
-			check, ok := siteKeys[name]
+			want, ok := siteKeys[name]
 			if !ok {
 				return fmt.Errorf("config: %s: sites: unknown key %s; there are %s", path, key, strings.Join(slices.Sorted(maps.Keys(siteKeys)), ", "))
 			}
-			if want := check(v); want != "" {
+			text, err := json.Marshal(map[string]any{name: v})
+			if err == nil {
+				err = json.Unmarshal(text, new(frontier.SiteRule))
+			}
+			if err != nil || v == nil {
 				return fmt.Errorf("config: %s: sites: %v: %s is %v, must be %s", path, rule["match"], key, v, want)
 			}
 			delete(rule, key)
@@ -121,47 +127,10 @@ func checkSites(path string, sites any) error {
 	return nil
 }
 
-// siteKeys are the keys of a site rule, each with a check that returns what a value must be, "" if it
-// may be that one.
-var siteKeys = map[string]func(v any) string{
-	"match": aText, "auth": aText, "per_site": aNumber, "max_pages": aNumber,
-	"delay": func(v any) string {
-		text, _ := v.(string)
-		if _, err := time.ParseDuration(text); err != nil {
-			return "a duration such as 500ms, 30s or 2h"
-		}
-		return ""
-	},
-	"tls_legacy": func(v any) string {
-		if _, ok := v.(bool); !ok {
-			return "true or false"
-		}
-		return ""
-	},
-	"headers": func(v any) string {
-		list, ok := v.(map[string]any)
-		for _, value := range list {
-			ok = ok && aText(value) == ""
-		}
-		if !ok {
-			return "a mapping of names to texts, in quotes"
-		}
-		return ""
-	},
-}
-
-func aText(v any) string {
-	if _, ok := v.(string); !ok {
-		return "a text, in quotes"
-	}
-	return ""
-}
-
-func aNumber(v any) string {
-	if rv := reflect.ValueOf(v); !rv.IsValid() || !rv.CanInt() && !rv.CanUint() {
-		return "a whole number"
-	}
-	return ""
+// siteKeys are the keys of a site rule, each with what its value must be.
+var siteKeys = map[string]string{
+	"match": "a text, in quotes", "auth": "a text, in quotes", "per_site": "a whole number", "max_pages": "a whole number",
+	"delay": "a duration such as 500ms, 30s or 2h", "tls_legacy": "true or false", "headers": "a mapping of names to texts, in quotes",
 }
 
 // Validate refuses keys that name no flag of this or the other program.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"seine/fetch/robots"
@@ -80,8 +81,8 @@ func (c *CrawlFlags) ToLayout() frontier.Layout {
 		Shards: c.Shards, LimitBy: canon.LimitBy(c.LimitBy), PlanURLs: int64(c.PlanURLs), ErrorRate: c.ErrorRate,
 		OtherSuffixes: c.OtherSuffixes,
 	}
-	set(&l.StripParams, c.StripParams)
-	set(&l.SortQuery, c.SortQuery)
+	l.StripParams = c.StripParams != nil && *c.StripParams
+	l.SortQuery = c.SortQuery != nil && *c.SortQuery
 	return l
 }
 
@@ -116,57 +117,21 @@ func (c *CrawlFlags) ToSettings() frontier.Settings {
 	return s
 }
 
-// Apply puts the settings that were given into s.
+// Apply puts the settings that were given into s: a flag is a field of the same name.
+// A list of one empty value empties the setting.
 func (c *CrawlFlags) Apply(s *frontier.Settings) {
-	set(&s.Delay, c.Delay)
-	set(&s.Jitter, c.Jitter)
-	set(&s.PerSite, c.PerSite)
-	set(&s.VisitURLs, c.VisitURLs)
-	set(&s.UserAgent, c.UserAgent)
-	set(&s.Robots, c.Robots)
-	set(&s.RobotsAgent, c.RobotsAgent)
-	set(&s.MaxCrawlDelay, c.MaxCrawlDelay)
-	set(&s.Scope, c.Scope)
-	set(&s.MaxDepth, c.MaxDepth)
-	set(&s.MaxPages, c.MaxPages)
-	set(&s.MaxPerSite, c.MaxPerSite)
-	set(&s.MaxURL, c.MaxURL)
-	set(&s.Order, c.Order)
-	set(&s.Referrer, c.Referrer)
-	set(&s.Digest, c.Digest)
-	set(&s.Cookies, c.Cookies)
-	set(&s.Duplicates, c.Duplicates)
-	set(&s.RecrawlShare, c.RecrawlShare)
-	set(&s.MemoryHigh, c.MemoryHigh)
-	set(&s.MemoryLow, c.MemoryLow)
-	set(&s.Sitemaps, c.Sitemaps)
-	set(&s.IgnoreNofollow, c.IgnoreNofollow)
-	set(&s.FeedKey, c.FeedKey)
-	set(&s.FeedRefetch, c.FeedRefetch)
-	setList(&s.Allow, c.Allow)
-	setList(&s.Deny, c.Deny)
-	setList(&s.Priority, c.Priority)
-	setList(&s.SkipExt, c.SkipExt)
-	setList(&s.Recrawl, c.Recrawl)
-	setList(&s.Follow, c.Follow)
-	if c.Sites != nil {
-		s.Sites = c.Sites
-	}
-}
-
-func set[T any](dst *T, given *T) {
-	if given != nil {
-		*dst = *given
-	}
-}
-
-// setList replaces a list that was given; one empty value empties it.
-func setList(dst *[]string, given []string) {
-	switch {
-	case len(given) == 1 && given[0] == "":
-		*dst = nil
-	case given != nil:
-		*dst = given
+	flags, settings := reflect.ValueOf(c).Elem(), reflect.ValueOf(s).Elem()
+	for i := range flags.NumField() {
+		given, setting := flags.Field(i), settings.FieldByName(flags.Type().Field(i).Name)
+		if !setting.IsValid() || given.IsZero() { // of the layout, or not given
+			continue
+		}
+		if given.Kind() == reflect.Pointer {
+			given = given.Elem()
+		} else if list, ok := given.Interface().([]string); ok && len(list) == 1 && list[0] == "" {
+			given = reflect.Zero(given.Type())
+		}
+		setting.Set(given)
 	}
 }
 

@@ -162,3 +162,18 @@ func TestScaled(t *testing.T) {
 		}
 	}
 }
+
+// Each flag of a crawl that is not of its layout is a setting of the same name.
+func TestFlagsAreSettings(t *testing.T) {
+	settings := reflect.TypeFor[frontier.Settings]()
+	for _, flag := range reflect.VisibleFields(reflect.TypeFor[CrawlFlags]()) {
+		setting, ok := settings.FieldByName(flag.Name)
+		if inLayout := flag.Tag.Get("group") == "crawl"; ok == inLayout {
+			t.Errorf("%s: a setting %v, of the layout %v", flag.Name, ok, inLayout)
+			continue
+		}
+		if of := flag.Type; ok && of != setting.Type && (of.Kind() != reflect.Pointer || of.Elem() != setting.Type) {
+			t.Errorf("%s is %v, the setting %v", flag.Name, of, setting.Type)
+		}
+	}
+}

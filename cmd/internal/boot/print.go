@@ -1,8 +1,10 @@
 package boot
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -103,38 +105,25 @@ func plain(name string, v any) any {
 	return v
 }
 
-// plainRule shows a site rule; values of headers may be secrets too.
-func plainRule(r frontier.SiteRule, secrets bool) map[string]any {
-	m := map[string]any{"match": r.Match}
-	if r.Delay != nil {
-		m["delay"] = r.Delay.String()
-	}
-	if r.PerSite != 0 {
-		m["per_site"] = r.PerSite
-	}
-	if r.MaxPages != nil {
-		m["max_pages"] = *r.MaxPages
-	}
-	if r.TLSLegacy {
-		m["tls_legacy"] = true
-	}
-	if r.Auth != "" {
-		m["auth"] = mask
-		if secrets {
-			m["auth"] = r.Auth
+// plainRule is a site rule as the file has it; values of headers may be secrets too.
+func plainRule(r frontier.SiteRule, secrets bool) (rule map[string]any) {
+	if !secrets {
+		if r.Auth != "" {
+			r.Auth = mask
+		}
+		r.Headers = maps.Clone(r.Headers)
+		for name := range r.Headers {
+			r.Headers[name] = mask
 		}
 	}
-	headers := map[string]string{}
-	for name, value := range r.Headers {
-		headers[name] = mask
-		if secrets {
-			headers[name] = value
-		}
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = yaml.Unmarshal(text, &rule) // which JSON is too
 	}
-	if len(headers) > 0 {
-		m["headers"] = headers
+	if err != nil {
+		panic(err) // a rule is texts and numbers
 	}
-	return m
+	return rule
 }
 
 // maskURL hides the password of a URL of Redis.

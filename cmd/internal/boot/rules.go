@@ -13,24 +13,6 @@ import (
 	"seine/extract/fields"
 )
 
-// fieldRule is a rule as the YAML file has it.
-type fieldRule struct {
-	Name      string `yaml:"name"`
-	Site      string `yaml:"site"`
-	CSS       string `yaml:"css"`
-	Attr      string `yaml:"attr"`
-	HTML      bool   `yaml:"html"`
-	Meta      string `yaml:"meta"`
-	JSONLD    string `yaml:"jsonld"`
-	OpenGraph string `yaml:"opengraph"`
-	Text      string `yaml:"text"`
-	Regex     string `yaml:"regex"`
-	Type      string `yaml:"type"`
-	Decimal   string `yaml:"decimal"`
-	All       bool   `yaml:"all"`
-	Required  bool   `yaml:"required"`
-}
-
 // FieldRules reads the rules under fields: of a YAML file; names of fields of a
 // record, which may stand between them, are passed over. No path is no rules,
 // and neither is a nil Set. Errors name file and line.
@@ -50,7 +32,7 @@ func FieldRules(path string) (*fields.Set, error) {
 	var faults []error
 	for _, node := range fieldNodes(doc) {
 		at := fmt.Sprintf("%s:%d", path, node.GetToken().Position.Line)
-		var r fieldRule
+		var r fields.Rule // its keys are the names of its fields in small letters
 		switch n := node.(type) {
 		case *ast.StringNode: // a field of the record
 			continue
@@ -67,8 +49,8 @@ func FieldRules(path string) (*fields.Set, error) {
 			faults = append(faults, fmt.Errorf("fields: %s: %s", at, strings.TrimSpace(first)))
 			continue
 		}
-		rules = append(rules, fields.Rule{At: at, Name: r.Name, Site: r.Site, CSS: r.CSS, Attr: r.Attr, HTML: r.HTML, Meta: r.Meta,
-			JSONLD: r.JSONLD, OpenGraph: r.OpenGraph, Text: r.Text, Regex: r.Regex, Type: r.Type, Decimal: r.Decimal, All: r.All, Required: r.Required})
+		r.At = at
+		rules = append(rules, r)
 	}
 	set, err := fields.Compile(rules)
 	if err = errors.Join(append(faults, err)...); err != nil {

@@ -34,6 +34,7 @@ func TestFieldRules(t *testing.T) {
 	for text, want := range map[string]string{
 		"fields:\n- name: a\n  css: h1\n- name: b\n  css: 'h['\n": `seine.yaml:4: rule of "b": css`,
 		"fields:\n- body\n\n- name: a\n  cs: h1\n":                `seine.yaml:4: `,
+		"fields:\n- name: a\n  css: h1\n  at: x\n":                `unknown field "at"`,
 		"fields:\n- 3\n": `seine.yaml:2: this is neither`,
 		"fields:\n- name: a\n  css: h1\n  all: maybe\n": `seine.yaml:2: `,
 		"fields: [\n": `seine.yaml`,
