@@ -11,7 +11,7 @@ import (
 // Thousands of names may stand on one address: to the machine behind it they are
 // one crawler that asks thousands of times a second. Config.PerAddress spaces the
 // requests to an address out. Who means to make a request asks Prepare first, holding
-// nothing that is scarce, and comes back at the time that it was told.
+// nothing that is scarce, and calls it once more at the time that it returned.
 
 // Reservation is when and where a host may be asked next.
 type Reservation struct {
@@ -21,7 +21,7 @@ type Reservation struct {
 
 // Prepare resolves the name of a URL's host and reserves a request at one of its
 // addresses, that which is free first. While At is ahead the reservation is kept
-// for the host: sleep, or do something else, and call Prepare again then. Once At
+// for the host: sleep, or do something else, and call Prepare then. Once At
 // has passed the reservation is used up by the call, and Do is to follow. One that is not
 // fetched within a minute is lost.
 //
@@ -42,7 +42,7 @@ func (c *Client) prepare(ctx context.Context, url string) (Reservation, *Error) 
 		return Reservation{}, fail(ClassURL, err)
 	}
 	if px, err := c.proxies.pick(&t); px != nil || err != nil {
-		return Reservation{}, nil // what a proxy lacks is for Do to tell
+		return Reservation{}, nil // Do reports what a proxy lacks
 	}
 	host, port := c.dialer.route(t.host, t.port)
 	var room [8]netip.AddrPort
@@ -67,28 +67,28 @@ func (c *Client) SetFetchers(all, crowded int, self bool) { c.addresses.share(al
 func (c *Client) Crowded() (hosts int, lately bool) { return c.addresses.crowded() }
 
 // addresses spaces requests to one address out. A host that has its address for
-// itself is not held up: its site's delay is all that it asks for.
+// itself does not wait: its site's delay is all that it asks for.
 type addresses struct {
 	rate float64 // requests a second to one address by all fetchers, 0 = no bound
 
-	mu     sync.Mutex
-	every  time.Duration          // between two of ours
-	waited time.Time              // when a host had to wait last
-	raises int                    // calls of share in a row that allow more than is taken
-	next   map[netip.Addr]turn    // when an address is free for other hosts
-	held   map[string]Reservation // by host, those whose time has not come
-	room   int                    // entries before the next sweep
+	mu      sync.Mutex
+	every   time.Duration             // between two of ours
+	waited  time.Time                 // when a host had to wait last
+	raises  int                       // calls of share in a row that allow more than is taken
+	next    map[netip.Addr]addressUse // when an address is free for other hosts
+	waiting map[string]Reservation    // by host, those whose time has not come
+	room    int                       // entries before the next sweep
 }
 
-// turn is who asks an address last, and when others may.
-type turn struct {
+// addressUse is who asks an address last, and when others may.
+type addressUse struct {
 	host string
 	at   time.Time
 }
 
 const (
-	// heldFor is how long a reservation may be late.
-	heldFor = time.Minute
+	// reservationKept is how long a reservation may be late.
+	reservationKept = time.Minute
 	// leastSwept is what both maps may hold before anybody looks for old entries.
 	leastSwept = 1024
 	// crowdedFor is how long a fetcher is crowded after a host of it had to wait.
@@ -100,7 +100,7 @@ const (
 )
 
 func newAddresses(rate float64) *addresses {
-	a := &addresses{rate: rate, next: make(map[netip.Addr]turn), held: make(map[string]Reservation), room: leastSwept}
+	a := &addresses{rate: rate, next: make(map[netip.Addr]addressUse), waiting: make(map[string]Reservation), room: leastSwept}
 	a.share(1, 0, false)
 	return a
 }
@@ -134,9 +134,9 @@ func (a *addresses) reserve(host string, addrs []netip.AddrPort, now time.Time) 
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r, ok := a.held[host]
-	if ok && now.Sub(r.At) >= heldFor {
-		delete(a.held, host)
+	r, ok := a.waiting[host]
+	if ok && now.Sub(r.At) >= reservationKept {
+		delete(a.waiting, host)
 		ok = false
 	}
 	if !ok {
@@ -154,15 +154,15 @@ func (a *addresses) reserve(host string, addrs []netip.AddrPort, now time.Time) 
 		if t := a.next[r.Addr]; t.at.After(at) { // others hold reservations behind its own
 			at = t.at
 		}
-		a.next[r.Addr] = turn{host, at}
+		a.next[r.Addr] = addressUse{host, at}
 	}
 	if r.At.After(now) {
 		a.waited = now
 		if !ok {
-			a.held[host] = r
+			a.waiting[host] = r
 		}
 	} else {
-		delete(a.held, host)
+		delete(a.waiting, host)
 	}
 	a.sweep(now)
 	return r
@@ -179,7 +179,7 @@ func (a *addresses) free(addr netip.Addr, host string) time.Time {
 // sweep drops what has no meaning any more, when there is twice as much as the last
 // time.
 func (a *addresses) sweep(now time.Time) {
-	if len(a.next)+len(a.held) < a.room {
+	if len(a.next)+len(a.waiting) < a.room {
 		return
 	}
 	for addr, t := range a.next {
@@ -187,17 +187,17 @@ func (a *addresses) sweep(now time.Time) {
 			delete(a.next, addr)
 		}
 	}
-	for host, r := range a.held {
-		if now.Sub(r.At) >= heldFor {
-			delete(a.held, host)
+	for host, r := range a.waiting {
+		if now.Sub(r.At) >= reservationKept {
+			delete(a.waiting, host)
 		}
 	}
-	a.room = max(leastSwept, 2*(len(a.next)+len(a.held)))
+	a.room = max(leastSwept, 2*(len(a.next)+len(a.waiting)))
 }
 
 // crowded is how many hosts wait for their addresses, and whether any did lately.
 func (a *addresses) crowded() (hosts int, lately bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.held), time.Since(a.waited) < crowdedFor
+	return len(a.waiting), time.Since(a.waited) < crowdedFor
 }

@@ -99,7 +99,7 @@ func TestReservations(t *testing.T) {
 		ap := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 80)
 		at("h", time.Hour+time.Duration(i)*time.Second, ap)
 	}
-	if n := len(a.next) + len(a.held); n > 3*leastSwept {
+	if n := len(a.next) + len(a.waiting); n > 3*leastSwept {
 		t.Errorf("%d entries are kept", n)
 	}
 	if r := newAddresses(0).reserve("a", []netip.AddrPort{one}, now); r != (Reservation{}) {

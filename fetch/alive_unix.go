@@ -46,7 +46,7 @@ func newProbe(nc net.Conn) *probe {
 			return true
 		}
 		p.sent()
-		p.look(fd) // the poller does not tell of what was there before it was asked
+		p.look(fd) // the poller does not report what was there before it was asked
 		return !p.quiet()
 	}
 	return p

@@ -61,29 +61,29 @@ type piecewise interface {
 
 // sniffed is a body whose start was looked at before anybody gets it.
 type sniffed struct {
-	src   piecewise
-	start [sniffLen]byte
-	held  int    // bytes of start that are there
-	rest  []byte // of the piece that start ends in
-	err   error  // what came with it
+	src      piecewise
+	start    [sniffLen]byte
+	buffered int    // bytes of start that are there
+	rest     []byte // of the piece that start ends in
+	err      error  // what came with it
 }
 
 // look reads the start of src, as much as Sniff looks at, and returns it.
 func (s *sniffed) look(src piecewise) []byte {
-	s.src, s.held, s.rest, s.err = src, 0, nil, nil
-	for s.held < len(s.start) && s.err == nil {
+	s.src, s.buffered, s.rest, s.err = src, 0, nil, nil
+	for s.buffered < len(s.start) && s.err == nil {
 		var b []byte
 		b, s.err = src.piece()
-		n := copy(s.start[s.held:], b)
-		s.held, s.rest = s.held+n, b[n:]
+		n := copy(s.start[s.buffered:], b)
+		s.buffered, s.rest = s.buffered+n, b[n:]
 	}
-	return s.start[:s.held]
+	return s.start[:s.buffered]
 }
 
 func (s *sniffed) piece() (b []byte, err error) {
 	switch {
-	case s.held > 0:
-		b, s.held = s.start[:s.held], 0
+	case s.buffered > 0:
+		b, s.buffered = s.start[:s.buffered], 0
 		return b, nil
 	case len(s.rest) > 0:
 		b, s.rest = s.rest, nil

@@ -45,8 +45,8 @@ func TestBrotliAgrees(t *testing.T) {
 	check := func(body []byte) {
 		t.Helper()
 		want, wantErr := io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(body)), 1<<20))
-		s := d.get(codingBrotli, &given{body}, 1<<30)
-		defer d.put(s)
+		s := d.getStage(codingBrotli, &given{body}, 1<<30)
+		defer d.putStage(s)
 		var got []byte
 		var err error
 		for err == nil && len(got) < 1<<20 {

@@ -114,8 +114,8 @@ func (c *Client) idleRoom() int64 {
 // keepAlive is how long a connection may be idle after an answer.
 func (c *Client) keepAlive(h *header) time.Duration {
 	if h != nil {
-		if said, ok := keepAliveTimeout(string(h.value("Keep-Alive"))); ok {
-			return min(said, cmp.Or(c.cfg.KeepAlive, maxKeepAlive))
+		if timeout, ok := keepAliveTimeout(string(h.value("Keep-Alive"))); ok {
+			return min(timeout, cmp.Or(c.cfg.KeepAlive, maxKeepAlive))
 		}
 	}
 	return cmp.Or(c.cfg.KeepAlive, defaultKeepAlive)
@@ -154,7 +154,7 @@ func (c *Client) janitor() {
 
 // Do fetches req once into resp and h. It returns nil when an answer came,
 // whatever its status; a body cut at a limit or broken inside its encoding is
-// told by resp.Truncated and resp.Cut. Otherwise the error is an *Error, or
+// in resp.Truncated and resp.Cut. Otherwise the error is an *Error, or
 // what h.Write returned. If the transport fails inside the body, h has seen
 // what came before and resp is filled in beside the error.
 //

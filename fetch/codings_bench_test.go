@@ -94,14 +94,14 @@ func BenchmarkCodings(b *testing.B) {
 								}
 							}
 						} else {
-							s := d.get(k.coding, &given{packed[c][i]}, math.MaxInt64)
+							s := d.getStage(k.coding, &given{packed[c][i]}, math.MaxInt64)
 							for {
 								p, err := s.piece()
 								if n += len(p); err != nil {
 									break
 								}
 							}
-							d.put(s)
+							d.putStage(s)
 						}
 						best[c][i] = min(best[c][i], time.Since(from))
 						if n != len(plain) {

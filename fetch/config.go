@@ -50,10 +50,10 @@ type Config struct {
 
 	Resolver       Resolver      // default one of this package's that asks DNS
 	DNS            []string      // servers IP or IP:PORT asked in turn, default those of resolv.conf, whose search list and ndots hold then
-	DNSTTL         time.Duration // an address is believed for as long as its TTL says, at most this, default 10 min; 5 min where Resolver tells no TTL
+	DNSTTL         time.Duration // an address is believed for as long as its TTL says, at most this, default 10 min; 5 min where Resolver gives no TTL
 	DNSMinTTL      time.Duration // and at least this, default 10 s
 	DNSNegativeTTL time.Duration // how long a failure is believed, and the lack of a name at least, default 10 s
-	DNSEntries     int           // names remembered, default as many as a quarter of Memory holds
+	DNSEntries     int           // names remembered, default as many as fit a quarter of Memory
 
 	AcceptTypes []string // media types of Client.Accepts, default DefaultTypes
 	FetchAll    bool     // Client.Accepts says yes to every type
@@ -150,7 +150,7 @@ func (c *Config) Validate() error {
 	}
 	for _, h := range [][2]string{{"UserAgent", c.UserAgent}, {"Accept", c.Accept}} {
 		if !httpguts.ValidHeaderFieldValue(h[1]) {
-			fault("%s %q holds bytes that no header may hold", h[0], h[1])
+			fault("%s %q holds bytes that no header may have", h[0], h[1])
 		}
 	}
 	if c.PerAddress < 0 || math.IsNaN(c.PerAddress) {

@@ -62,18 +62,18 @@ func BenchmarkServedAs(b *testing.B) {
 		}
 	}
 	spent := make([]time.Duration, len(loops))
-	const turn = 50
+	const addressUse = 50
 	for b.Loop() {
 		for i, fetch := range loops {
 			from := cpu()
-			for range turn {
+			for range addressUse {
 				fetch()
 			}
 			spent[i] += cpu() - from
 		}
 	}
 	for i, name := range names {
-		b.ReportMetric(float64(spent[i].Nanoseconds())/1e3/float64(turn*b.N), name+"-us/page")
+		b.ReportMetric(float64(spent[i].Nanoseconds())/1e3/float64(addressUse*b.N), name+"-us/page")
 	}
 	b.ReportMetric(0, "ns/op")
 }

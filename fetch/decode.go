@@ -38,7 +38,7 @@ const (
 )
 
 // stage is one decoder of a body. Stages are pooled by coding and hold memory of
-// their window; get drops everything of an earlier body.
+// their window; getStage drops everything of an earlier body.
 type stage struct {
 	coding coding
 	src    piecewise
@@ -63,7 +63,7 @@ var errStages = errors.New("too many content encodings")
 // decoders pools stages.
 type decoders struct{ pools [codings]sync.Pool }
 
-func (d *decoders) get(c coding, src piecewise, max int64) *stage {
+func (d *decoders) getStage(c coding, src piecewise, max int64) *stage {
 	s, ok := d.pools[c].Get().(*stage)
 	if !ok {
 		s = newStage(c)
@@ -91,8 +91,8 @@ func newStage(c coding) *stage {
 	return s
 }
 
-// put lets go of the body.
-func (d *decoders) put(s *stage) {
+// putStage lets go of the body.
+func (d *decoders) putStage(s *stage) {
 	s.src, s.begun, s.err, s.in, s.end, s.pull = nil, false, nil, nil, nil, nil
 	if s.from != nil {
 		s.from.Reset(nil)
@@ -127,7 +127,7 @@ func (d *decoders) open(stages []*stage, encoding string, src piecewise, max int
 		if len(stages) == maxStages {
 			return stages, src, errStages
 		}
-		s := d.get(c, src, max)
+		s := d.getStage(c, src, max)
 		stages, src = append(stages, s), s
 	}
 	return stages, src, nil

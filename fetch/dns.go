@@ -21,15 +21,15 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// asker looks one name up. Its errors are told apart by resolver.Error, or are
+// lookupFunc looks one name up. Its errors are a resolver.Error, which has their kind, or
 // those of a context.
-type asker func(ctx context.Context, name string) (resolver.Answer, error)
+type lookupFunc func(ctx context.Context, name string) (resolver.Answer, error)
 
-// foreignTTL is how long an answer is believed whose resolver tells no TTL.
+// foreignTTL is how long an answer is believed whose resolver gives no TTL.
 const foreignTTL = 5 * time.Minute
 
-// askerOf makes an asker of a Resolver.
-func askerOf(r Resolver) asker {
+// lookupFuncOf makes one of a Resolver.
+func lookupFuncOf(r Resolver) lookupFunc {
 	return func(ctx context.Context, name string) (resolver.Answer, error) {
 		addrs, err := r.LookupNetIP(ctx, "ip", name)
 		if err == nil && len(addrs) > 0 {
@@ -53,7 +53,7 @@ func askerOf(r Resolver) asker {
 // and Config.DNSTTL, and failures for Config.DNSNegativeTTL. That no server answers
 // at all is not remembered. Lookups of one name at the same time are one.
 type names struct {
-	ask      asker
+	ask      lookupFunc
 	own      *resolver.Resolver // behind ask, nil for another's
 	min, ttl time.Duration
 	neg      time.Duration
@@ -88,9 +88,9 @@ func newNames(cfg *Config, m *meters) (*names, error) {
 	}
 	switch {
 	case cfg.Resolver != nil:
-		n.ask = askerOf(cfg.Resolver)
+		n.ask = lookupFuncOf(cfg.Resolver)
 	case len(cfg.DNS) == 0 && runtime.GOOS == "windows": // which has no resolv.conf
-		n.ask = askerOf(net.DefaultResolver)
+		n.ask = lookupFuncOf(net.DefaultResolver)
 	default:
 		var err error
 		if n.own, err = resolver.New(resolver.Config{Servers: cfg.DNS}); err != nil {

@@ -102,7 +102,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 	if x.px != nil {
 		k.via = x.px.index
 	}
-	host, cn, err := c.pool.get(ctx, k, total)
+	host, cn, err := c.pool.getConn(ctx, k, total)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 	for retried := false; ; retried = true {
 		if cn == nil {
 			if cn, err = x.connect(ctx, total); err != nil {
-				c.pool.put(host, nil)
+				c.pool.putConn(host, nil)
 				return err
 			}
 		} else {
@@ -132,7 +132,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 		} else {
 			cn.used, cn.until = true, now.Add(c.keepAlive(headerOf(resp)))
 		}
-		c.pool.put(host, cn)
+		c.pool.putConn(host, cn)
 		return err
 	}
 }
@@ -183,7 +183,7 @@ func (x *exchange) open(ctx context.Context) (*conn, error) {
 	var nc, raw net.Conn
 	var rr *recordConn
 	var err error
-	for range 3 { // again where a session is not known any more, and where more has to be offered
+	for range 3 { // where a session is not known any more, and where more has to be offered
 		nc, raw, err = x.dial(short)
 		if err == nil && x.t.tls {
 			nc, rr, err = c.handshake(ctx, nc, x.t.host, x.legacy)
@@ -235,7 +235,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 		}
 		return false, readFailure(ctx, cn, err, false)
 	}
-	if err := x.judge(hd, resp); err != nil {
+	if err := x.acceptHead(hd, resp); err != nil {
 		return false, err
 	}
 	if x.tap != nil {
@@ -261,7 +261,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 
 // isOut is called when the request has been written.
 func (x *exchange) isOut() {
-	*x.start = time.Now() // what held us up before it was out brings the next request no closer
+	*x.start = time.Now() // a wait before it was out brings the next request no closer
 	if x.sent != nil {
 		x.sent()
 	}
@@ -280,14 +280,14 @@ func (x *exchange) readHead(cn *conn, h *header) (framing, error) {
 			return fr, err
 		}
 		before = fr.lenient
-		held, _ := x.in.Peek(x.in.Buffered())
-		x.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(held), cn), min(2*x.in.Size(), limit))
-		x.in.Peek(len(held)) //nolint:errcheck // from now on the buffer of before is not read
+		start, _ := x.in.Peek(x.in.Buffered())
+		x.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(start), cn), min(2*x.in.Size(), limit))
+		x.in.Peek(len(start)) //nolint:errcheck // from now on the buffer of before is not read
 	}
 }
 
-// judge takes what matters from the header and refuses what is no answer.
-func (x *exchange) judge(hd *header, resp *Response) error {
+// acceptHead takes what matters from the header and refuses what is no answer.
+func (x *exchange) acceptHead(hd *header, resp *Response) error {
 	resp.Status = hd.status
 	switch {
 	case resp.Status < 200:
@@ -391,7 +391,7 @@ func (x *exchange) finish(ctx context.Context, cn *conn, fr *framing, resp *Resp
 
 func (x *exchange) closeStages() {
 	for i, s := range x.stages {
-		x.c.decoders.put(s)
+		x.c.decoders.putStage(s)
 		x.stages[i] = nil
 	}
 	x.stages = x.stages[:0]

@@ -15,7 +15,7 @@ const (
 	noBody framingKind = iota
 	byLength
 	inChunks
-	maybeChunks // said by HTTP/1.0, which knows no chunks: the first line of the body decides
+	maybeChunks // in HTTP/1.0, which knows no chunks: the first line of the body decides
 	untilClose
 )
 
@@ -57,7 +57,7 @@ func (f *framed) next(most int) (b []byte, err error) {
 	}
 	switch f.kind {
 	case untilClose:
-		return f.take(most)
+		return f.nextBuffered(most)
 	case noBody:
 		return nil, io.EOF
 	case inChunks:
@@ -72,7 +72,7 @@ func (f *framed) next(most int) (b []byte, err error) {
 		}
 	}
 	if f.left > 0 {
-		b, err = f.take(int(min(int64(most), f.left)))
+		b, err = f.nextBuffered(int(min(int64(most), f.left)))
 		f.left -= int64(len(b))
 	}
 	if f.left == 0 && f.kind == byLength {
@@ -81,9 +81,9 @@ func (f *framed) next(most int) (b []byte, err error) {
 	return b, cutShort(err)
 }
 
-// take is what in holds, at most so many bytes, or what its next read brings. Who
+// nextBuffered is what in has, at most so many bytes, or what its next read brings. Who
 // fills the buffer is likely to have more.
-func (f *framed) take(most int) ([]byte, error) {
+func (f *framed) nextBuffered(most int) ([]byte, error) {
 	if f.in.Buffered() == 0 {
 		if f.widen != nil && f.full {
 			f.in, f.widen = f.widen(), nil

@@ -80,7 +80,7 @@ func refusal(a netip.Addr, what string) error {
 }
 
 func (g *guard) allowed(a netip.Addr) bool {
-	a = a.WithZone("") // a prefix holds no address with a zone
+	a = a.WithZone("") // a prefix has no address with a zone
 	for _, p := range g.allow {
 		if p.Contains(a) {
 			return true

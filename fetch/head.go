@@ -147,7 +147,7 @@ func (h *header) location() (found string, err error) {
 const upperHex = "0123456789ABCDEF"
 
 // readHead reads heads from in until one is no interim answer, at most limit
-// bytes and what in holds, into h, and says how the body is framed. An error is
+// bytes and what fits in, into h, and says how the body is framed. An error is
 // an *Error where the bytes are at fault, else what in met.
 func readHead(in *bufio.Reader, h *header, limit int) (framing, error) {
 	read, odd := 0, lenient(0)
@@ -298,7 +298,7 @@ func (r *headReader) status(line []byte) error {
 	return nil
 }
 
-// tokenBytes tells of each byte of a name what it is at the beginning of a word and
+// tokenBytes is what each byte of a name becomes at the beginning of a word and
 // inside one, 0 if no name has it (RFC 9110, section 5.6.2).
 var tokenBytes = func() (t [2][256]byte) {
 	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") {

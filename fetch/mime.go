@@ -13,7 +13,7 @@ import (
 	"seine/extract/mediatype"
 )
 
-// DefaultTypes are the media types fetched unless told otherwise: HTML, XML
+// DefaultTypes are the media types fetched by default: HTML, XML
 // and plain text.
 func DefaultTypes() []string {
 	return []string{"text/html", "application/xhtml+xml", "text/xml", "application/xml", "*/*+xml", "text/plain"}
@@ -51,7 +51,7 @@ func NewTypes(patterns []string) (*Types, error) {
 	return t, nil
 }
 
-// Accept says whether a Content-Type, parameters and case aside, is in the set.
+// Accept says whether a Content-Type, whatever its parameters and case, is in the set.
 func (t *Types) Accept(contentType string) bool {
 	if t.all {
 		return true

@@ -59,9 +59,9 @@ func newPool(perHost, most, max int, room func() int64) *pool {
 	return p
 }
 
-// get takes a slot of the host, waiting for one if all are taken, and an idle
-// connection, nil if there is none. The caller gives both back with put.
-func (p *pool) get(ctx context.Context, k key, total time.Time) (*host, *conn, error) {
+// getConn takes a slot of the host, waiting for one if all are taken, and an idle
+// connection, nil if there is none. The caller gives both back with putConn.
+func (p *pool) getConn(ctx context.Context, k key, total time.Time) (*host, *conn, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -127,8 +127,8 @@ func (p *pool) unlinkLocked(cn *conn) {
 	p.bytes -= cn.bytes
 }
 
-// put gives the slot back and, unless it is nil, a connection fit for reuse.
-func (p *pool) put(h *host, cn *conn) {
+// putConn gives the slot back and, unless it is nil, a connection fit for reuse.
+func (p *pool) putConn(h *host, cn *conn) {
 	var drop []*conn
 	p.mu.Lock()
 	if cn != nil {

@@ -144,7 +144,7 @@ func (d *dialer) connect(ctx context.Context, a netip.AddrPort) (net.Conn, error
 	}
 }
 
-// errFiles tells what to do, for it is the operator who can.
+// errFiles says what the operator can do.
 var errFiles = errors.New("as many connections are open as the limit of open files allows: raise it (ulimit -n, LimitNOFILE), or lower --concurrency")
 
 // claim takes room for one connection, closing an idle one or waiting if there is

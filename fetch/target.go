@@ -24,7 +24,7 @@ type target struct {
 
 var (
 	errScheme = errors.New("scheme is not http or https")
-	errHost   = errors.New("host is missing or holds bytes no host may hold")
+	errHost   = errors.New("host is missing or has bytes that no host may have")
 	errPort   = errors.New("port is not a number from 1 to 65535")
 )
 
@@ -78,7 +78,7 @@ func (t *target) splitHost() error {
 	if err != nil || n == 0 {
 		return errPort
 	}
-	if uint16(n) == t.port { // a default port is not said
+	if uint16(n) == t.port { // a default port is left out
 		t.auth = t.auth[:len(t.auth)-len(rest)]
 	}
 	t.port = uint16(n)
@@ -174,7 +174,7 @@ func (c *Client) appendHeaders(dst []byte, extra [][2]string) (_ []byte, authori
 	}
 	for _, kv := range extra {
 		if !httpguts.ValidHeaderFieldName(kv[0]) || !httpguts.ValidHeaderFieldValue(kv[1]) || reserved(kv[0]) {
-			// The value may be a secret: only the name is told.
+			// The value may be a secret: only the name is logged.
 			return dst, false, fmt.Errorf("header %q cannot be sent: its name or value is not allowed", kv[0])
 		}
 		authorized = authorized || strings.EqualFold(kv[0], "Authorization")

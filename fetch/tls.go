@@ -73,7 +73,7 @@ func newSecure(cfg *Config) (*secure, error) {
 			roots, err = x509.NewCertPool(), nil
 		}
 		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("fetch: CA file %s holds no certificate in PEM form", cfg.CAFile)
+			return nil, fmt.Errorf("fetch: CA file %s has no certificate in PEM form", cfg.CAFile)
 		}
 		t.RootCAs = roots
 	}

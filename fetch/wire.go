@@ -30,7 +30,7 @@ func (v *Wire) begin(cn *conn, request []byte, proxied bool) {
 // head says that the header ended where in stands now.
 func (v *Wire) head(in *bufio.Reader) { v.Body = len(v.Response) - in.Buffered() }
 
-// end leaves the answer alone in v: not what was read behind it, nor what came
+// end leaves nothing but the answer in v: not what was read behind it, nor what came
 // before it.
 func (v *Wire) end(cn *conn, in *bufio.Reader, whole bool) {
 	cn.tap = nil

@@ -112,7 +112,7 @@ func below(host, domain string) bool {
 func (j *Jar) Take(r Request, lines []string, date string, now int64, most int) (changed bool) {
 	for _, line := range lines {
 		if c, ok := parse(line, r, date, now); ok && c.size() < most {
-			changed = j.put(c, now) || changed
+			changed = j.putCookie(c, now) || changed
 		}
 	}
 	if !changed {
@@ -130,9 +130,9 @@ func (j *Jar) Take(r Request, lines []string, date string, now int64, most int) 
 	return true
 }
 
-// put adds a cookie, or replaces the one that it is a new value of, which keeps its
+// putCookie adds a cookie, or replaces the one that it is a new value of, which keeps its
 // age. One that is not alive takes that away.
-func (j *Jar) put(c cookie, now int64) (changed bool) {
+func (j *Jar) putCookie(c cookie, now int64) (changed bool) {
 	at := slices.IndexFunc(j.list, func(o cookie) bool {
 		return o.name == c.name && o.host == c.host && o.domain == c.domain && o.path == c.path
 	})
@@ -159,7 +159,7 @@ func parse(line string, r Request, date string, now int64) (c cookie, ok bool) {
 	if !ok || c.name == "" || strings.ContainsFunc(c.name+c.value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return c, false
 	}
-	domain, lives, untilDate := "", int64(-1), int64(-1) // seconds, -1 = not said
+	domain, lives, untilDate := "", int64(-1), int64(-1) // seconds, -1 = not given
 	for attribute := range strings.SplitSeq(attributes, ";") {
 		name, value, _ := strings.Cut(attribute, "=")
 		value = strings.Trim(value, " \t")
@@ -262,7 +262,7 @@ func (j *Jar) Encode() string {
 }
 
 // Decode reads a stored form. One of another version, or that is broken, is of an
-// empty jar: sites set their cookies again.
+// empty jar: sites set their cookies anew.
 func Decode(stored string) Jar {
 	if stored == "" || stored[0] != version {
 		return Jar{}

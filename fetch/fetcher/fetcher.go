@@ -60,7 +60,7 @@ type Config struct {
 	Log      *slog.Logger             // nil: slog.Default
 }
 
-// ErrConfig marks faults of a Config that show before anything is opened.
+// ErrConfig is of faults of a Config that show before anything is opened.
 var ErrConfig = errors.New("fetcher: config")
 
 // queue is what the drivers of a frontier are here.
@@ -219,7 +219,7 @@ func (f *Fetcher) Seed(ctx context.Context, urls ...string) (frontier.SeedCounts
 }
 
 // SetSeeding says whether this program admits seeds: a crawl whose fetchers are to
-// end with it goes on for as long as one does. The members of the crawl are told.
+// end with it goes on for as long as one does. The members of the crawl learn of it.
 func (f *Fetcher) SetSeeding(ctx context.Context, seeds bool) error {
 	was := f.seeding.Swap(seeds)
 	if f.crawler == nil {
@@ -322,7 +322,7 @@ func (f *Fetcher) WriteMetrics(w io.Writer) {
 const leaveTime = 2 * time.Second
 
 // Withdraw takes the fetcher off the members of the crawl, once its Crawler has ended,
-// with how it ended, as Progress says; one that was stopped is said to be so. It may be
+// with how it ended, as Progress says; one that was stopped is recorded so. It may be
 // called again.
 func (f *Fetcher) Withdraw() error {
 	if f.crawler == nil {

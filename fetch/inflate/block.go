@@ -18,10 +18,10 @@ func (d *Decoder) blockHead() error {
 		if !d.need(3) {
 			return errInput
 		}
-		d.final = d.take(1) == 1
-		switch d.take(2) {
+		d.final = d.takeBits(1) == 1
+		switch d.takeBits(2) {
 		case 0:
-			d.take(d.nbits % 8)
+			d.takeBits(d.nbits % 8)
 			d.state = inStoredHead
 		case 1:
 			d.fixed = true
@@ -36,7 +36,7 @@ func (d *Decoder) blockHead() error {
 		if !d.need(32) {
 			return errInput
 		}
-		v := d.take(32)
+		v := d.takeBits(32)
 		if v>>16 != ^v&0xffff {
 			return ErrCorrupt
 		}
@@ -46,9 +46,9 @@ func (d *Decoder) blockHead() error {
 		if !d.need(14) {
 			return errInput
 		}
-		d.nlit = 257 + int(d.take(5))
-		d.ndist = 1 + int(d.take(5))
-		d.nlens = 4 + int(d.take(4))
+		d.nlit = 257 + int(d.takeBits(5))
+		d.ndist = 1 + int(d.takeBits(5))
+		d.nlens = 4 + int(d.takeBits(4))
 		d.have = 0
 		if d.nlit > 286 || d.ndist > 30 {
 			return ErrCorrupt
@@ -60,7 +60,7 @@ func (d *Decoder) blockHead() error {
 			if !d.need(3) {
 				return errInput
 			}
-			d.lens[lensOrder[d.have]] = uint8(d.take(3))
+			d.lens[lensOrder[d.have]] = uint8(d.takeBits(3))
 		}
 		d.have = 0
 		if !lensAlphabet.build(d.own.dist[:], lensRoot, d.lens[:maxLens]) {
@@ -87,25 +87,25 @@ func (d *Decoder) readLens() error {
 			return ErrCorrupt
 		}
 		if sym < 16 {
-			d.take(n)
+			d.takeBits(n)
 			d.lens[d.have] = sym
 			d.have++
 			continue
 		}
-		again, least, repeated := uint(2), 3, uint8(0)
+		bits, least, repeated := uint(2), 3, uint8(0)
 		switch sym {
 		case 16:
 			repeated = d.lens[d.have-1]
 		case 17:
-			again = 3
+			bits = 3
 		case 18:
-			again, least = 7, 11
+			bits, least = 7, 11
 		}
-		if n+again > d.nbits {
+		if n+bits > d.nbits {
 			return errInput
 		}
-		d.take(n)
-		end := d.have + least + int(d.take(again))
+		d.takeBits(n)
+		end := d.have + least + int(d.takeBits(bits))
 		if end > all {
 			return ErrCorrupt
 		}
@@ -144,7 +144,7 @@ func (d *Decoder) stored() error {
 		if d.out == len(d.buf) {
 			return ErrRoom
 		}
-		d.buf[d.out] = byte(d.take(8))
+		d.buf[d.out] = byte(d.takeBits(8))
 		d.out++
 	}
 	n := copy(d.buf[d.out:], d.src[d.at:min(d.at+d.left, len(d.src))])
@@ -193,10 +193,10 @@ func (d *Decoder) symbol() error {
 		}
 		d.buf[d.out] = byte(e >> 16)
 		d.out++
-		d.take(n)
+		d.takeBits(n)
 		return nil
 	case e&isEnd != 0:
-		d.take(n)
+		d.takeBits(n)
 		d.blockEnd()
 		return nil
 	case e&isSpecial != 0:
@@ -225,6 +225,6 @@ func (d *Decoder) symbol() error {
 		d.buf[d.out] = d.buf[d.out-dist]
 		d.out++
 	}
-	d.take(n)
+	d.takeBits(n)
 	return nil
 }

@@ -65,7 +65,7 @@ func (d *Decoder) frame() error {
 			if !d.need(16) {
 				return errInput
 			}
-			if d.take(16) != d.sum&0xffff {
+			if d.takeBits(16) != d.sum&0xffff {
 				return ErrHeader
 			}
 		}
@@ -74,7 +74,7 @@ func (d *Decoder) frame() error {
 		if !d.need(32) {
 			return errInput
 		}
-		if bits.ReverseBytes32(d.take(32)) != 1 { // that of a dictionary of no bytes
+		if bits.ReverseBytes32(d.takeBits(32)) != 1 { // that of a dictionary of no bytes
 			return ErrHeader
 		}
 		d.member()
@@ -84,7 +84,7 @@ func (d *Decoder) frame() error {
 		if !d.need(32) {
 			return errInput
 		}
-		if d.take(32) != d.size {
+		if d.takeBits(32) != d.size {
 			return ErrChecksum
 		}
 		d.state = inGap
@@ -114,7 +114,7 @@ func (d *Decoder) gzipStart() error {
 	return nil
 }
 
-// deflateStart tells zlib from bare blocks by zlib's method and check bits
+// deflateStart distinguishes zlib from bare blocks by zlib's method and check bits
 // (RFC 1950, section 2.2).
 func (d *Decoder) deflateStart() error {
 	if !d.need(16) {
@@ -125,7 +125,7 @@ func (d *Decoder) deflateStart() error {
 		d.format = Raw
 		return nil
 	}
-	d.take(16)
+	d.takeBits(16)
 	if method>>4 > 7 { // a window of more than 32 KB
 		return ErrHeader
 	}
@@ -157,7 +157,7 @@ func (d *Decoder) blocksEnd() {
 		d.state = atEnd
 		return
 	}
-	d.take(d.nbits % 8)
+	d.takeBits(d.nbits % 8)
 	d.state = inSum
 }
 
@@ -166,7 +166,7 @@ func (d *Decoder) checkSum() error {
 		return errInput
 	}
 	d.addToSum()
-	sum := d.take(32)
+	sum := d.takeBits(32)
 	d.state = inSize
 	if d.format == Deflate {
 		sum, d.state = bits.ReverseBytes32(sum), atEnd
@@ -198,7 +198,7 @@ func (d *Decoder) addToSum() {
 // returns the last four or fewer.
 func (d *Decoder) head(n uint) (v uint32) {
 	for i := range n {
-		d.field[i] = byte(d.take(8))
+		d.field[i] = byte(d.takeBits(8))
 		v |= uint32(d.field[i]) << (8 * i)
 	}
 	d.sum = crc32.Update(d.sum, crc32.IEEETable, d.field[:n])

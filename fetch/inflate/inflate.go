@@ -2,7 +2,7 @@
 // (RFC 1952) and zlib (RFC 1950). Inflating is what a compressed page costs
 // most.
 //
-// A [Decoder] holds the state of one stream. Decode takes a piece of the stream
+// A [Decoder] is the state of one stream. Decode takes a piece of the stream
 // and appends to a slice what that piece decodes to. It stops where the input or
 // the room of the slice ends, and the next call goes on there. So one method
 // serves who pulls, who pushes, and who has the whole stream. The slice is also
@@ -34,7 +34,7 @@ const (
 	// Gzip is one or more members (RFC 1952), each with its checksum.
 	Gzip Format = iota
 	// Deflate is the content coding of that name (RFC 9110, section 8.4.1.2): zlib,
-	// or the bare blocks that some servers send. Two bytes tell which.
+	// or the bare blocks that some servers send. Two bytes show which.
 	Deflate
 	// Raw is bare blocks.
 	Raw
@@ -201,8 +201,8 @@ func (d *Decoder) need(n uint) bool {
 	return true
 }
 
-// take removes n bits that the bit buffer has.
-func (d *Decoder) take(n uint) uint32 {
+// takeBits removes n bits that the bit buffer has.
+func (d *Decoder) takeBits(n uint) uint32 {
 	v := d.bits & (1<<n - 1)
 	d.bits >>= n
 	d.nbits -= n

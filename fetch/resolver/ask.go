@@ -31,11 +31,11 @@ func (r *Resolver) ask(ctx context.Context, up *upstream, full string, qtype uin
 			p.forget()
 		}
 	}()
-	from := r.turn.Add(1)
+	from := r.nextServer.Add(1)
 	wait := time.NewTimer(0)
 	defer wait.Stop()
-	var fault error // what servers said, or errTimeout
-	refused := true // by all that said something
+	var fault error // of the servers, or errTimeout
+	refused := true // by all that answered
 	outstanding := 0
 	for try := 0; ; {
 		var got reply
@@ -46,7 +46,7 @@ func (r *Resolver) ask(ctx context.Context, up *upstream, full string, qtype uin
 			if fault == nil {
 				fault = errTimeout
 			}
-			return nil, r.judge(ctx, up, full, began, fault, refused)
+			return nil, r.judgeServer(ctx, up, full, began, fault, refused)
 		case <-wait.C:
 			if outstanding > 0 {
 				open[len(open)-1].silent()
@@ -66,7 +66,7 @@ func (r *Resolver) ask(ctx context.Context, up *upstream, full string, qtype uin
 				refused = refused && code == dns.RcodeRefused
 				fault = fmt.Errorf("server %s answers %s", got.from.addr, dns.RcodeToString[code])
 				if len(up.servers) == 1 && code != dns.RcodeFormatError {
-					return nil, r.judge(ctx, up, full, began, fault, refused)
+					return nil, r.judgeServer(ctx, up, full, began, fault, refused)
 				}
 			}
 		} else if got.err != nil {
@@ -80,7 +80,7 @@ func (r *Resolver) ask(ctx context.Context, up *upstream, full string, qtype uin
 			if fault == nil {
 				fault = errNoServer
 			}
-			return nil, r.judge(ctx, up, full, began, fault, refused)
+			return nil, r.judgeServer(ctx, up, full, began, fault, refused)
 		}
 		s := up.pick(from, try)
 		p, err := s.send(ctx, full, qtype, answers)
@@ -97,9 +97,9 @@ func (r *Resolver) ask(ctx context.Context, up *upstream, full string, qtype uin
 
 var errNoServer = errors.New("no DNS server is configured")
 
-// judge says of a question that was not answered whether that lies with the name
+// judgeServer says of a question that was not answered whether that lies with the name
 // or with all servers.
-func (r *Resolver) judge(ctx context.Context, up *upstream, full string, began time.Time, fault error, refused bool) error {
+func (r *Resolver) judgeServer(ctx context.Context, up *upstream, full string, began time.Time, fault error, refused bool) error {
 	kind := Failed
 	if errors.Is(fault, errTimeout) {
 		kind = TimedOut

@@ -38,7 +38,7 @@ type Config struct {
 	Timeout time.Duration // of one try, default 3 s
 	Tries   int           // of one question, default 3
 
-	ResolvConf string // default /etc/resolv.conf; read again when it changes; its search list and ndots hold where Servers is empty
+	ResolvConf string // default /etc/resolv.conf; read again when it changes; its search list and ndots count where Servers is empty
 	Hosts      string // default /etc/hosts; read again when it changes
 }
 
@@ -60,7 +60,7 @@ type Kind uint8
 // The kinds of Error.
 const (
 	NoName   Kind = iota // there is no such name, or it has no address: final
-	Failed               // a server said that it failed
+	Failed               // a server answered that it failed
 	TimedOut             // no answer in time, while servers answer others
 	Down                 // no server answers, or would
 )
@@ -106,13 +106,13 @@ type Answer struct {
 
 // Resolver looks names up. It is safe for any number of goroutines.
 type Resolver struct {
-	cfg    Config
-	conf   *watched[upstream]
-	hosts  *watched[map[string][]netip.Addr]
-	turn   atomic.Uint32
-	prober prober
-	known  known
-	v6     source
+	cfg        Config
+	conf       *watched[upstream]
+	hosts      *watched[map[string][]netip.Addr]
+	nextServer atomic.Uint32
+	prober     prober
+	known      known
+	v6         source
 
 	mu     sync.Mutex
 	all    map[netip.AddrPort]*server
@@ -298,9 +298,9 @@ func (r *Resolver) both(ctx context.Context, up *upstream, full string) (Answer,
 // early is the answer of one family; that of the other joins it later (RFC 8305,
 // section 3).
 func (r *Resolver) early(ctx context.Context, cancel context.CancelFunc, got *[2]found, first int, other <-chan struct{}) (Answer, error) {
-	var alone [2]found
-	alone[first] = got[first]
-	answer, err := r.joined(ctx, &alone[0], &alone[1])
+	var one [2]found
+	one[first] = got[first]
+	answer, err := r.joined(ctx, &one[0], &one[1])
 	late := make(chan Answer, 1)
 	answer.Late = late
 	go func() {

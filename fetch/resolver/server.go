@@ -39,7 +39,7 @@ type server struct {
 	failures int       // in a row
 	until    time.Time // rests until
 	good     time.Time // when it last resolved something
-	said     time.Time // when it last said anything
+	answered time.Time // when it last answered at all
 }
 
 func newServer(r *Resolver, addr netip.AddrPort) *server {
@@ -87,24 +87,24 @@ func (s *server) worked() {
 	s.mu.Lock()
 	s.failures, s.until = 0, time.Time{}
 	s.good = time.Now()
-	s.said = s.good
+	s.answered = s.good
 	s.mu.Unlock()
 }
 
-// answers notes that the server said something, be it that it failed.
+// answers notes that the server answered, be it that it failed.
 func (s *server) answers() {
 	s.mu.Lock()
-	s.failures, s.until, s.said = 0, time.Time{}, time.Now()
+	s.failures, s.until, s.answered = 0, time.Time{}, time.Now()
 	s.mu.Unlock()
 }
 
-// failed lets the server rest if it said nothing to anybody since a question was
+// failed lets the server rest if it answered nobody since a question was
 // put: silence about one name is the name's.
 func (s *server) failed(since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if s.said.After(since) || now.Before(s.until) {
+	if s.answered.After(since) || now.Before(s.until) {
 		return
 	}
 	s.until = now.Add(min(firstRest<<min(s.failures, 10), maxRest))
@@ -294,14 +294,14 @@ func (k *socket) read() {
 		if n < 12 || buf[2]&0x80 == 0 {
 			continue
 		}
-		if p := k.take(binary.BigEndian.Uint16(buf)); p != nil {
+		if p := k.takeQuestion(binary.BigEndian.Uint16(buf)); p != nil {
 			k.answer(p, buf[:n])
 		}
 	}
 }
 
-// take finds the question with an id.
-func (k *socket) take(id uint16) *pending {
+// takeQuestion finds the question with an id.
+func (k *socket) takeQuestion(id uint16) *pending {
 	k.server.mu.Lock()
 	defer k.server.mu.Unlock()
 	return k.asked[id]
@@ -340,7 +340,7 @@ func answersTo(m *dns.Msg, name string, qtype uint16) bool {
 	return len(m.Question) == 1 && q.Qtype == qtype && q.Qclass == dns.ClassINET && strings.EqualFold(q.Name, name)
 }
 
-// failAll tells all questions under way that nobody answers here.
+// failAll ends all questions under way: nobody answers here.
 func (k *socket) failAll(err error) {
 	s := k.server
 	s.mu.Lock()

@@ -10,7 +10,7 @@ const (
 	escaped // never stands for itself in a URL
 )
 
-// class tells the bytes apart: RFC 3986's unreserved characters and $ have no
+// class is the kind of each byte: RFC 3986's unreserved characters and $ have no
 // special meaning when escaped, its excluded ones are always escaped.
 var class = func() (t [256]uint8) {
 	for c := range t {

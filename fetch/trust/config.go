@@ -49,7 +49,7 @@ type sessionCache struct {
 // Get finds a session that may be resumed. Under TLS 1.2 a renegotiation compares
 // certificates with those of the handshake before, which a resumed session lacks.
 func (c *sessionCache) Get(key string) (*tls.ClientSessionState, bool) {
-	cs, id := c.sessions.get(key, func(id *Identity, version uint16) bool {
+	cs, id := c.sessions.getSession(key, func(id *Identity, version uint16) bool {
 		return (c.v == nil || c.v.Knows(*id)) && (version >= tls.VersionTLS13 || !c.renegotiates)
 	})
 	c.id = id
@@ -59,9 +59,9 @@ func (c *sessionCache) Get(key string) (*tls.ClientSessionState, bool) {
 func (c *sessionCache) Put(key string, cs *tls.ClientSessionState) {
 	switch {
 	case cs == nil:
-		c.sessions.drop(key)
+		c.sessions.dropSession(key)
 	case !c.kept:
 		c.kept = true
-		c.sessions.put(key, &c.id, cs)
+		c.sessions.putSession(key, &c.id, cs)
 	}
 }

@@ -59,19 +59,19 @@ func (m *memory) spanOf(id *Identity) (span, bool) {
 	return span{}, false
 }
 
-// get finds what counts now.
-func (m *memory) get(id Identity, now time.Time) (window, bool) {
+// recall finds what counts now.
+func (m *memory) recall(id Identity, now time.Time) (window, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s, known := m.spanOf(&id)
 	w := window{int64(s.from), int64(s.until)}
-	return w, known && w.holds(now)
+	return w, known && w.contains(now)
 }
 
-// put remembers id for w, if that holds now and for longer than what is known.
-func (m *memory) put(id Identity, w window, now time.Time) {
+// remember keeps id for w, if that holds now and for longer than what is known.
+func (m *memory) remember(id Identity, w window, now time.Time) {
 	w = w.and(window{0, math.MaxUint32})
-	if !w.holds(now) {
+	if !w.contains(now) {
 		return
 	}
 	m.mu.Lock()

@@ -61,8 +61,8 @@ func (s *Sessions) frontLocked(e *session) {
 	e.prev.next, e.next.prev = e, e
 }
 
-// drop forgets the session with a server.
-func (s *Sessions) drop(name string) {
+// dropSession forgets the session with a server.
+func (s *Sessions) dropSession(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.all[name]; e != nil {
@@ -70,8 +70,8 @@ func (s *Sessions) drop(name string) {
 	}
 }
 
-// put remembers a session. One whose form is not known is dropped.
-func (s *Sessions) put(name string, id *Identity, cs *tls.ClientSessionState) {
+// putSession remembers a session. One whose form is not known is dropped.
+func (s *Sessions) putSession(name string, id *Identity, cs *tls.ClientSessionState) {
 	ticket, state, err := cs.ResumptionState()
 	if err != nil || state == nil || len(name) > 255 {
 		return
@@ -107,8 +107,8 @@ func (s *Sessions) put(name string, id *Identity, cs *tls.ClientSessionState) {
 	}
 }
 
-// get makes the session with a server, and says whose it is.
-func (s *Sessions) get(name string, resumable func(id *Identity, version uint16) bool) (cs *tls.ClientSessionState, id Identity) {
+// getSession makes the session with a server, and says whose it is.
+func (s *Sessions) getSession(name string, resumable func(id *Identity, version uint16) bool) (cs *tls.ClientSessionState, id Identity) {
 	s.mu.Lock()
 	e := s.all[name]
 	if e != nil && s.ring.next != e {

@@ -49,8 +49,8 @@ func TestSessionForm(t *testing.T) {
 		}
 		s := NewSessions(10_000)
 		id := identify("name", host, nil)
-		s.put(host, &id, cs)
-		back, gotID := s.get(host, anyServer)
+		s.putSession(host, &id, cs)
+		back, gotID := s.getSession(host, anyServer)
 		if back == nil || gotID != id {
 			t.Fatalf("TLS %x: not kept", version)
 		}
@@ -115,8 +115,8 @@ func TestSessionsBound(t *testing.T) {
 	s := NewSessions(size)
 	name := func(n int) string { return fmt.Sprintf("www.site-%d.example", n) }
 	for n := range most {
-		s.put(name(n), &id, cs)
-		if cs, _ := s.get(name(0), anyServer); cs == nil {
+		s.putSession(name(n), &id, cs)
+		if cs, _ := s.getSession(name(0), anyServer); cs == nil {
 			t.Fatalf("the one in use was forgotten after %d", n)
 		}
 	}
@@ -125,20 +125,20 @@ func TestSessionsBound(t *testing.T) {
 	if s.Bytes() > size || s.Bytes() < size*9/10 || got > s.Bytes()*105/100 || got < s.Bytes()*7/10 {
 		t.Errorf("%d bytes of the heap, %d in the books, of %d", got, s.Bytes(), int64(size))
 	}
-	if cs, _ := s.get(name(1), anyServer); cs != nil {
+	if cs, _ := s.getSession(name(1), anyServer); cs != nil {
 		t.Error("nothing is forgotten")
 	}
-	if cs, _ := s.get(name(most-1), anyServer); cs == nil {
+	if cs, _ := s.getSession(name(most-1), anyServer); cs == nil {
 		t.Error("the last one is not there")
 	}
 	for n := range most {
-		s.drop(name(n))
+		s.dropSession(name(n))
 	}
 	if s.Bytes() != 0 || len(s.all) != 0 || s.ring.next != &s.ring {
 		t.Errorf("%d bytes of none", s.Bytes())
 	}
 	tiny := NewSessions(1)
-	tiny.put(host, &id, cs)
+	tiny.putSession(host, &id, cs)
 	if len(tiny.all) != 0 || tiny.Bytes() != 0 {
 		t.Error("a memory without room grows")
 	}

@@ -1,5 +1,5 @@
-// Package trust verifies certificates of servers and remembers what that has
-// shown, so that a signature is not verified anew on each connection.
+// Package trust verifies certificates of servers and remembers the verdicts,
+// so that a signature is not verified anew on each connection.
 //
 // A Verifier belongs to one client and one pool of roots. It has two memories:
 //
@@ -76,7 +76,7 @@ const platformVerifies = runtime.GOOS == "darwin" || runtime.GOOS == "ios" || ru
 
 // mayCallBack says whether a root of the pool may have a callback that judges chains
 // (CertPool.AddCertWithConstraint, as of x509.SetFallbackRoots). A callback may judge
-// by the leaf, so a known issuer says nothing there. No method of a pool tells; so
+// by the leaf, so a known issuer says nothing there. No method of a pool says so;
 // its fields are looked at, and a pool that has others than expected counts as one.
 func mayCallBack(pool *x509.CertPool) bool {
 	if pool == nil {
@@ -106,20 +106,20 @@ func (v *Verifier) Verify(name string, certs []*x509.Certificate) (Identity, By,
 	}
 	now := v.now()
 	id := identify("name", name, certs)
-	if _, known := v.names.get(id, now); known {
+	if _, known := v.names.recall(id, now); known {
 		return id, Name, nil
 	}
 	w, by, err := v.chain(name, certs, now)
 	if err != nil {
 		return Identity{}, Full, &tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}
 	}
-	v.names.put(id, w.and(window{0, now.Add(day).Unix()}), now)
+	v.names.remember(id, w.and(window{0, now.Add(day).Unix()}), now)
 	return id, by, nil
 }
 
 // Knows says whether name and chain of id count as verified now.
 func (v *Verifier) Knows(id Identity) bool {
-	_, known := v.names.get(id, v.now())
+	_, known := v.names.recall(id, v.now())
 	return known
 }
 
@@ -130,7 +130,7 @@ func (v *Verifier) chain(name string, certs []*x509.Certificate, now time.Time) 
 	var key Identity
 	if issuer != nil {
 		key = identify("issuer", string(issuer.Raw), certs[1:])
-		if w, known := v.issuers.get(key, now); known {
+		if w, known := v.issuers.recall(key, now); known {
 			only := x509.NewCertPool()
 			only.AddCert(issuer)
 			if _, err := leaf.Verify(x509.VerifyOptions{Roots: only, DNSName: name, CurrentTime: now}); err == nil {
@@ -154,7 +154,7 @@ func (v *Verifier) chain(name string, certs []*x509.Certificate, now time.Time) 
 		}
 		// An issuer that is a root itself has nothing above it to be spared.
 		if issuer != nil && len(chain) > 2 && !anyConstrained(chain[1:]) {
-			v.issuers.put(key, w, now)
+			v.issuers.remember(key, w, now)
 		}
 		if w = w.and(dates(leaf)); w.until > longest.until {
 			longest = w
@@ -220,7 +220,7 @@ func dates(c *x509.Certificate) window { return window{c.NotBefore.Unix(), c.Not
 
 func (w window) and(o window) window { return window{max(w.from, o.from), min(w.until, o.until)} }
 
-func (w window) holds(now time.Time) bool { return w.from <= now.Unix() && now.Unix() < w.until }
+func (w window) contains(now time.Time) bool { return w.from <= now.Unix() && now.Unix() < w.until }
 
 // steady is the time around now in which each of certs stays valid or stays invalid:
 // one that becomes valid makes the search longer, and it ends after 100 signatures.

@@ -357,8 +357,8 @@ func TestMemoryBound(t *testing.T) {
 	w := window{epoch.Unix(), epoch.Unix() + 10}
 	most := int64(0)
 	for n := range 3 * size / entryBytes {
-		m.put(id(n), w, epoch)
-		if _, known := m.get(id(0), epoch); !known {
+		m.remember(id(n), w, epoch)
+		if _, known := m.recall(id(0), epoch); !known {
 			t.Fatalf("the one in use was forgotten after %d", n)
 		}
 		if n%20000 == 0 {
@@ -371,14 +371,14 @@ func TestMemoryBound(t *testing.T) {
 	if most < size/3 {
 		t.Errorf("only %d bytes of %d are used", most, int64(size))
 	}
-	if _, known := m.get(id(1), epoch); known {
+	if _, known := m.recall(id(1), epoch); known {
 		t.Error("nothing is forgotten")
 	}
 	runtime.KeepAlive(m)
 	for _, tiny := range []int64{0, 1} {
 		m := newMemory(tiny)
 		for n := range 10 {
-			m.put(id(n), w, epoch)
+			m.remember(id(n), w, epoch)
 		}
 		if m.used > ways {
 			t.Error("a memory without room grows")
@@ -397,8 +397,8 @@ func TestSpan(t *testing.T) {
 		{window{1<<32 + 5, 1 << 40}, 6, false}, {window{5, 3}, 4, false},
 	} {
 		m := newMemory(1000)
-		m.put(Identity{}, tc.w, time.Unix(tc.now, 0))
-		if _, known := m.get(Identity{}, time.Unix(tc.now, 0)); known != tc.want {
+		m.remember(Identity{}, tc.w, time.Unix(tc.now, 0))
+		if _, known := m.recall(Identity{}, time.Unix(tc.now, 0)); known != tc.want {
 			t.Errorf("%v at %d: %v", tc.w, tc.now, known)
 		}
 	}
