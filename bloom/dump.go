@@ -184,7 +184,7 @@ func (f *Filters) swap(ctx context.Context, k int, key string, want Info) error 
 	return err
 }
 
-// sameAs says whether a filter came out as the dump has it; URLs may have been
+// sameAs reports whether a filter came out as the dump has it; URLs may have been
 // added between the reading of want and the dump itself.
 func (want Info) sameAs(have Info) bool {
 	return have.Capacity == want.Capacity && have.Layers == want.Layers && have.Items >= want.Items

@@ -54,7 +54,7 @@ func ParseRecord(text string) (Record, error) {
 	return r, nil
 }
 
-// Add counts a probe of the filter in the state that info tells.
+// AddProbe counts a probe of the filter in the state that info tells.
 func (r Record) AddProbe(info Info, p Probe) Record {
 	first := r.All.N == 0
 	grown := info.Items - r.Items
@@ -160,7 +160,7 @@ func (p Probe) proves(promised float64) bool {
 	return p.Hits > 0 && quantile(p.Hits-1, p.N, 1-doubt) > promised
 }
 
-// Judge sums up the records of filters that share their URLs evenly, such as all
+// QualityOf counts the records of filters that share their URLs evenly, such as all
 // of a shard, for a promised rate.
 func QualityOf(promised float64, records ...Record) Quality {
 	var q Quality

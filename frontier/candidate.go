@@ -23,7 +23,7 @@ func (c *Candidate) Entry() Entry {
 		Referrer: c.Referrer, From: c.From, Request: c.Request}
 }
 
-// Begins says whether reports tell of a URL as a seed: one that links led to, or a
+// Begins reports whether reports tell of a URL as a seed: one that links led to, or a
 // redirect, is none, nor is a sitemap.
 func (e *Entry) Begins() bool { return e.Seed && e.Depth == 0 && e.Redirects == 0 && !e.Sitemap }
 
@@ -45,12 +45,12 @@ func NewMaker(layout Layout) *Maker {
 	}
 }
 
-// Make parses an absolute URL. The candidate has seed standing, class 0 and
+// Make parses an absolute URL. The candidate has seed scope, class 0 and
 // memory of its own; its credentials are for its whole origin. Errors are those of
 // canon.
 func (m *Maker) Make(raw string) (Candidate, error) { return m.make(raw, true) }
 
-// make is Make; keep says whether credentials are for the origin, or stay in the
+// make is Make; keep reports whether credentials are for the origin, or stay in the
 // URL and are for it alone.
 func (m *Maker) make(raw string, keep bool) (Candidate, error) {
 	if err := m.parser.Parse(&m.url, []byte(raw)); err != nil {

@@ -27,7 +27,7 @@ func Changes(before, after *Settings) []Change {
 		if name == "-" {
 			continue
 		}
-		was, is := showSetting(b.Field(i)), showSetting(a.Field(i))
+		was, is := formatSetting(b.Field(i)), formatSetting(a.Field(i))
 		if was != is || name == "sites" && !reflect.DeepEqual(before.Sites, after.Sites) {
 			list = append(list, Change{strings.ReplaceAll(name, "_", "-"), was, is})
 		}
@@ -35,8 +35,8 @@ func Changes(before, after *Settings) []Change {
 	return list
 }
 
-// showSetting is a setting for people; of site rules it shows no secret.
-func showSetting(v reflect.Value) string {
+// formatSetting is a setting for people; of site rules it shows no secret.
+func formatSetting(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case []string:
 		return strings.Join(x, " ")

@@ -27,7 +27,7 @@ type Content struct {
 }
 
 // NewContent is that of a page with this digest, of 16 bytes or more, and this key
-// of its URL. Both halves stand in one filter, so that of the page is a SHA-256
+// of its URL. Both halves are in one filter, so that of the page is a SHA-256
 // whatever the digest is: nobody can choose a URL whose half is the digest of
 // somebody else's page.
 func NewContent(digest, key []byte) Content {

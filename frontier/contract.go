@@ -17,7 +17,7 @@ type Candidate struct {
 	Depth       uint32            // links from a seed
 	Redirects   uint8             // redirects followed to get here; of a sitemap, indexes too
 	Trail       Trail             // the URLs that they came from
-	Seed        bool              // seed standing: in scope whatever page it stood on
+	Seed        bool              // seed scope: in scope whatever page it stood on
 	Meta        string            // JSON object carried to the page's record, or ""
 	Sitemap     bool              // read as a sitemap or feed, whatever its type
 	SitemapOf   string            // host whose robots.txt named it, "" = its own
@@ -40,7 +40,7 @@ const (
 	Full                    // no room in Redis or in the filter; not remembered, try later or keep it elsewhere
 )
 
-// Entry is one URL as it stands in a queue, a visit or a dead list.
+// Entry is one URL as it is in a queue, a visit or a dead list.
 type Entry struct {
 	URL       string
 	Priority  uint8
@@ -56,10 +56,10 @@ type Entry struct {
 	Referrer  string
 	From      string
 	Request   Request
-	Last      Fetched // of a URL that is fetched again
+	Last      Fetched // of a URL that is recrawled
 }
 
-// Fetched is what is kept of the last fetch of a URL that is to be fetched again.
+// Fetched is what is kept of the last fetch of a URL that is to be recrawled.
 type Fetched struct {
 	Interval time.Duration // from that fetch to the next, whole milliseconds
 	At       int64         // when it was, Unix seconds
@@ -68,14 +68,14 @@ type Fetched struct {
 	Digest   uint64        // the first 64 bits of the digest of its body, 0 = none
 }
 
-// Lease names one loan: a site under a token.
+// Lease names one lease: a site under a token.
 type Lease struct {
 	Token string
 	Site  string
 }
 
 // Ticket is a due site as named by Tick; it can be turned into a visit while
-// the site still stands in its class with exactly this score.
+// the site is still in its class with exactly this score.
 type Ticket struct {
 	Site  string
 	Class uint8
@@ -94,9 +94,9 @@ type TickRequest struct {
 	Want       int           // due sites wanted, 0 = none
 	Patience   time.Duration // of these, only those that have been due for so long: who holds much leaves fresh ones to others
 	MaxExpired int           // expired leases wanted at most, 0 = none
-	MaxLag     time.Duration // how long time may stand still, when the server's clock was set back, before it goes on all the same; 0 = as long as it takes. Nor does it leap by more, where Then tells
+	MaxLag     time.Duration // how far the server's clock may lag behind the time before it is moved on; 0 = for ever. With LastNow it also bounds a jump forward
 	LastNow    int64         // TickReply.Now of the caller's last tick, 0 = it had none
-	Elapsed    time.Duration // what has passed since before that call, by a clock that nobody sets
+	Elapsed    time.Duration // since before that call, by a clock that nobody sets
 }
 
 // TickReply is what a shard answered to a tick.
@@ -107,7 +107,7 @@ type TickReply struct {
 	Next      time.Duration // until the first site is due, for so long as Patience says; 0 = now, <0 = no site waits
 	Rev       int64         // revision of the crawl's settings
 	Paused    bool          // the crawl or the shard is paused
-	Lag       time.Duration // time stood still so long, for the server's clock was set back; with MaxLag or more it goes on now
+	Lag       time.Duration // of the server's clock behind the time, for it was set back; from MaxLag on it is moved on
 	ClockJump time.Duration // the server's clock was set forward by so much, or the call took so long: time goes on from where it was
 	Now       int64         // the shard's time, milliseconds
 }
@@ -121,17 +121,17 @@ type OriginRules struct {
 	TTL    time.Duration // how long they hold; 0 = there are none
 }
 
-// VisitLimits bounds what one visit may borrow.
+// VisitLimits bounds what one visit may take.
 type VisitLimits struct {
 	URLs      int           // at most so many URLs a visit
-	Undelayed int           // where the site has no delay: up to so many instead, fewer where many sites are lent; less than URLs counts as URLs
+	Undelayed int           // where the site has no delay: up to so many instead, fewer where many sites are leased; less than URLs counts as URLs
 	Span      time.Duration // and at most what the site's delay lets happen in this time (at least one)
 	Delay     time.Duration // delay of a site that has none of its own yet
-	Share     int           // per cent of a visit that URLs due to be fetched again have while others are there, 0 = what those leave
+	Share     int           // per cent of a visit that URLs due to be recrawled have while others are there, 0 = what those leave
 	Safe      bool          // no URL that has its last chance; else one of them at most
 }
 
-// ReserveRequest asks for one request to a site that is not lent to who asks.
+// ReserveRequest asks for one request to a site that is not leased to who asks.
 type ReserveRequest struct {
 	Site  string
 	Delay time.Duration // delay of a site that has none of its own yet
@@ -153,13 +153,13 @@ const (
 	ReserveMaxWait = time.Hour   // at most so long
 )
 
-// Item is one borrowed URL. Index names it in outcomes.
+// Item is one leased URL. Index names it in outcomes.
 type Item struct {
 	Index int
 	Entry
 }
 
-// Visit is up to k URLs of one site, lent with the whole site until Deadline.
+// Visit is up to k URLs of one site, leased with the whole site until Deadline.
 type Visit struct {
 	Lease
 	Shard       int
@@ -190,7 +190,7 @@ const (
 	Retry               // to be tried again after NotBefore, one class lower, Attempts + 1
 	Dead                // given up for Cause; Text says why
 	Requeue             // not tried: back to the front of its queue
-	Recrawl             // as Done, and it waits in its site until it is fetched again, NotBefore from now, as Next says
+	Recrawl             // as Done, and it waits in its site until it is recrawled, NotBefore from now, as Next says
 )
 
 // Outcome settles one URL of a visit.
@@ -207,7 +207,7 @@ type Outcome struct {
 	Facts     *Facts        // what reports count of it, nil = nothing; of a Retry only its status
 }
 
-// Next is a URL that is fetched again, as it will be lent then. A site has one of a
+// Next is a URL that is recrawled, as it will be leased then. A site has one of a
 // key: another takes its place.
 type Next struct {
 	Entry
@@ -217,7 +217,7 @@ type Next struct {
 // ID is what a site knows the URL by.
 func (n *Next) ID() []byte { return binary.BigEndian.AppendUint64(nil, n.Key) }
 
-// Renewal brings forward when a URL is fetched again.
+// Renewal brings forward when a URL is recrawled.
 type Renewal struct {
 	Site   string
 	Key    uint64        // as in Next
@@ -227,7 +227,7 @@ type Renewal struct {
 // ID is what the site knows the URL by.
 func (r *Renewal) ID() []byte { return binary.BigEndian.AppendUint64(nil, r.Key) }
 
-// Release frees a lent site. Its values replace what the site had.
+// Release frees a leased site. Its values replace what the site had.
 type Release struct {
 	Remain   time.Duration // until the next request to the site may start
 	Delay    time.Duration
@@ -235,10 +235,10 @@ type Release struct {
 	Failures int
 }
 
-// Settlement is a batch of outcomes of one visit; Free, when set, gives the
+// Settlement is a batch of outcomes of one visit; Release, when set, gives the
 // site back (after its last request ended). Cookies, when set, takes the place of
 // what the site had, with the outcomes: by a settlement that settles an outcome or
-// gives the site back, while the site is lent under this lease. What it holds only
+// releases the site, while the site is leased under this lease. What it holds only
 // those who store and read it know, MaxCookies bytes at most; it goes with what
 // else is kept of the site, a day after its clock.
 type Settlement struct {
@@ -277,17 +277,17 @@ type SiteChange struct {
 // ShardStats counts one shard. Gauges say what is there, totals only grow.
 type ShardStats struct {
 	Shard       int    `json:"shard"`
-	Ready       int64  `json:"ready"`        // sites with work, not lent
+	Ready       int64  `json:"ready"`        // sites with work, not leased
 	PausedReady int64  `json:"paused_ready"` // paused sites with work
 	Leases      int64  `json:"leases"`       // visits out
 	Queued      int64  `json:"queued"`       // URLs in queues
 	Waiting     int64  `json:"waiting"`      // URLs that wait for a retry
-	Recrawls    int64  `json:"recrawls"`     // URLs that wait to be fetched again
+	Recrawls    int64  `json:"recrawls"`     // URLs that wait for a recrawl
 	Open        int64  `json:"open"`         // URLs of visits out
 	Admits      int64  `json:"admits"`       // raised by every admission and revival that changed anything
 	Known       int64  `json:"known"`        // URLs admitted
 	Done        int64  `json:"done"`         // fetches that ended well
-	Recrawled   int64  `json:"recrawled"`    // URLs lent to be fetched again
+	Recrawled   int64  `json:"recrawled"`    // URLs leased to be recrawled
 	Forgone     int64  `json:"forgone"`      // URLs that are not fetched again, for their site has too many that are
 	Retried     int64  `json:"retried"`
 	Dead        int64  `json:"dead"`
@@ -296,7 +296,7 @@ type ShardStats struct {
 	RetriedDead int64  `json:"retried_dead"`
 	Dropped     int64  `json:"dropped"`     // dead letters pushed out by newer ones
 	Forgotten   int64  `json:"forgotten"`   // dead letters that DropDead took away
-	TurnedAway  int64  `json:"turned_away"` // times a link was turned away by the memory marks
+	TurnedAway  int64  `json:"turned_away"` // times a link was turned away by the memory watermarks
 	Blocked     int64  `json:"blocked"`     // URLs that went with their site's block; this and the next two are not counted in one process
 	Merged      int64  `json:"merged"`      // retries that met the same URL waiting, and became one with it
 	Missing     int64  `json:"missing"`     // URLs that a repair found nowhere any more
@@ -308,14 +308,14 @@ type ShardStats struct {
 	Memory      Memory `json:"memory"`
 }
 
-// Memory is how full the master of a shard is, and what the marks make of it.
+// Memory is how full the master of a shard is, and what the watermarks make of it.
 // In one process all is zero.
 type Memory struct {
 	Used          int64 `json:"used"`           // bytes, as compared with Limit; 0 = Redis does not say
-	Limit         int64 `json:"limit"`          // maxmemory, bytes; 0 = none, then marks do nothing
-	OverWatermark bool  `json:"over_watermark"` // it was above the high mark, and not below the low one since
+	Limit         int64 `json:"limit"`          // maxmemory, bytes; 0 = none, then watermarks do nothing
+	OverWatermark bool  `json:"over_watermark"` // it was above the high watermark, and not below the low one since
 	Cutoff        int64 `json:"cutoff"`         // links to queues of so many URLs or more are turned away; 0 = none are
-	Longest       int64 `json:"longest"`        // the longest queue that links were offered to lately; known only with marks
+	Longest       int64 `json:"longest"`        // the longest queue that links were offered to lately; known only with watermarks
 }
 
 // Pages is how many pages of Settings.MaxPages are used up.

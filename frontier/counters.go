@@ -9,7 +9,7 @@ import (
 // cause. Names in them are of small sets, whatever sites send.
 type Facts struct {
 	Status    int             // of the answer that a record tells of, 0 = none
-	Media     string          // kind of its content, "" = not told
+	Media     string          // kind of its content, "" = unknown
 	Bytes     int64           // of its content
 	Links     int64           // that the page had
 	Known     int64           // of these, what led to URLs that were known
@@ -70,7 +70,7 @@ const (
 	CounterBytes   = "bytes:"   // the same
 	CounterRetry   = "retry:"   // cause, and ":" and status where there was an answer
 	CounterDead    = "gone:"    // cause; what died of lost fetchers is not in it
-	CounterSeed    = "seed:"    // fate
+	CounterSeed    = "seed:"    // outcome
 	CounterRefused = "refused:" // reason
 	CounterSite    = "site:"    // what came of the last request to a site: 2xx, or a cause
 	CounterLinks   = "links"
@@ -88,7 +88,7 @@ var statusNames = func() (names [StatusOther + 1]string) {
 // statusName is the name of a status.
 func statusName(status int) string { return statusNames[min(max(status, 0), StatusOther)] }
 
-// Sum calls add with what the outcomes of a settlement add to the sums of their
+// EachCounter calls add with what the outcomes of a settlement add to the counters of their
 // shard. The name of a count is kind, name, and behind a ":" detail, if there is
 // one.
 func (st *Settlement) EachCounter(add func(kind, name, detail string, n int64)) {
@@ -137,13 +137,13 @@ func CounterName(kind, name, detail string) string {
 	return kind + name
 }
 
-// OfSeed says whether an outcome tells what became of a seed.
+// OfSeed reports whether an outcome tells what became of a seed.
 func (o *Outcome) OfSeed() bool { return o.Facts != nil && o.Facts.Seed != "" && o.Kind != Requeue }
 
-// LabelWaiting begins the fate of a URL that waits to be tried again; the cause follows.
+// LabelWaiting begins the outcome of a URL that waits to be tried again; the cause follows.
 const LabelWaiting = "waiting: "
 
-// Fate is what became of a URL in a word: a status, or the cause of its death, or
+// Label is what became of a URL in a word: a status, or the cause of its death, or
 // that it waits.
 func (o *Outcome) Label() string {
 	switch {

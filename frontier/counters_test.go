@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSumOfRefetch: a URL that is fetched again counts once as a page and as a seed.
+// TestSumOfRefetch: a URL that is recrawled counts once as a page and as a seed.
 func TestSumOfRefetch(t *testing.T) {
 	counts := map[string]int64{}
 	for _, again := range []bool{false, true, true} {

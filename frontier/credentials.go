@@ -77,7 +77,7 @@ func OriginOf(url string) (origin string, ok bool) {
 	return url[:at+end], true
 }
 
-// tooLong says whether credentials take more than a site keeps of one origin.
+// tooLong reports whether credentials take more than a site keeps of one origin.
 func tooLong(u *canon.URL) bool {
 	return len(u.Origin())+len(" ")+len(u.Userinfo())+len("\n") > CredentialBytes
 }
@@ -108,7 +108,7 @@ func AdmitWithCredentials(batch []Candidate, verdicts []Verdict, keep func(*Cand
 	return err
 }
 
-// HasCredentials says whether any of a batch brings credentials.
+// HasCredentials reports whether any of a batch brings credentials.
 func HasCredentials(batch []Candidate) bool {
 	for i := range batch {
 		if batch[i].Credentials != "" {

@@ -47,7 +47,7 @@ const (
 // againAnew asks whoever reads an element for a request id of his own.
 const refetchAnew = "refetch"
 
-// WantsID reports whether an element is to be fetched again under a request id
+// WantsID reports whether an element is to be recrawled under a request id
 // that its reader makes.
 func (it *FeedItem) WantsID() bool { return it.Refetch == refetchAnew }
 
@@ -265,15 +265,15 @@ func CompactMeta(meta []byte) (string, error) {
 	if b.Len() > maxMeta || b.Bytes()[0] != '{' {
 		return "", fmt.Errorf("meta must be a JSON object of at most %d bytes", maxMeta)
 	}
-	return strings.ToValidUTF8(mendSurrogates(b.String()), "\ufffd"), nil
+	return strings.ToValidUTF8(repairSurrogates(b.String()), "\ufffd"), nil
 }
 
 // escaped is what a backslash begins in a string of JSON. Of those only half a pair of
 // surrogates is six bytes long.
 var escaped = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u[dD][89a-fA-F]..|.)`)
 
-// mendSurrogates makes each half of a pair of surrogates U+FFFD where the other is not.
-func mendSurrogates(json string) string {
+// repairSurrogates makes each half of a pair of surrogates U+FFFD where the other is not.
+func repairSurrogates(json string) string {
 	if !strings.Contains(json, `\ud`) && !strings.Contains(json, `\uD`) {
 		return json
 	}

@@ -28,6 +28,6 @@ var (
 	// ErrElement: an element of a feed, or a seed in that form, was written by
 	// another version of the program.
 	ErrElement = errors.New("frontier: this program does not know the version of an element")
-	// ErrEntry: what stands in a queue or a visit is no entry of this version.
+	// ErrEntry: what is in a queue or a visit is no entry of this version.
 	ErrEntry = errors.New("frontier: entry of an unknown version or broken")
 )

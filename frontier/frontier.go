@@ -5,7 +5,7 @@
 // A crawl is split into shards. A Candidate is a discovered URL; Admit makes it
 // known and says a Verdict. Tick names sites that are due, each with a Ticket, a
 // claim that holds for a few seconds. Visit turns tickets into visits: some URLs
-// of a site, lent with the whole site to one fetcher under a token until a
+// of a site, leased with the whole site to one fetcher under a token until a
 // deadline. Settle says by an Outcome what became of each URL, and gives the site
 // back with the time before which nobody may ask it again. Reap takes back what a
 // fetcher that died held.
@@ -51,7 +51,7 @@ type Crawl interface {
 	Refresh(context.Context) (*Settings, error)
 }
 
-// Queue is the way of a URL: admitted, due, lent, settled, or taken back from a
+// Queue is the way of a URL: admitted, due, leased, settled, or taken back from a
 // fetcher that is gone. Calls may be repeated and may arrive late; the effect is
 // that of once.
 type Queue interface {
@@ -71,7 +71,7 @@ type Queue interface {
 	Visit(ctx context.Context, shard int, tickets []Ticket, limits VisitLimits) ([]Visit, error)
 	// Settle takes outcomes of visits and frees sites. Each outcome counts once.
 	Settle(ctx context.Context, shard int, settlements []Settlement) ([]Settled, error)
-	// Renew brings forward when URLs are fetched again; what does not wait for that, or
+	// Renew brings forward when URLs are recrawled; what does not wait for that, or
 	// is due sooner, stays as it is. Those of one site stand together. A late copy may
 	// bring forward once more what was fetched since.
 	Renew(ctx context.Context, shard int, renewals []Renewal) error
@@ -79,7 +79,7 @@ type Queue interface {
 	Reap(ctx context.Context, shard int, expired []Expired) (int, error)
 	// Reserve asks the clock of a site for a time at which one request may be made to
 	// it, by whoever works on another site whose robots.txt leads there. The site is
-	// not lent until that time is over. No time is given while the site is lent, nor
+	// not leased until that time is over. No time is given while the site is leased, nor
 	// more than a visit's worth of them while its own URLs wait.
 	Reserve(ctx context.Context, shard int, req ReserveRequest) (Reservation, error)
 }
@@ -99,7 +99,7 @@ type Rules interface {
 type Admin interface {
 	// Set applies change to the settings and raises their revision.
 	Set(ctx context.Context, change func(*Settings) error) (before, after *Settings, err error)
-	// Pause stops or resumes lending: of one shard, or of all when shard is negative.
+	// Pause stops or resumes leasing: of one shard, or of all when shard is negative.
 	Pause(ctx context.Context, shard int, paused bool) error
 	// PausedShards names the shards that are paused.
 	PausedShards(context.Context) ([]int, error)
@@ -124,7 +124,7 @@ type Counts interface {
 	// or two, so that any number of them may ask all the time. A shard that did not
 	// answer is Silent, which is no error.
 	RecentStats(context.Context) ([]ShardStats, error)
-	// Finished says whether nothing is left to do; paused sites do not count.
+	// Finished reports whether nothing is left to do; paused sites do not count.
 	Finished(context.Context) (bool, error)
 }
 

@@ -17,18 +17,18 @@ type Insight interface {
 	// order.
 	SiteStates(ctx context.Context, shard int, sites []string) ([]SiteState, error)
 	// Entries reads up to count entries, EntriesMost at most, of one place of a site from offset on, in the
-	// order in which they are lent. Of a queue an offset below 0 counts from its end,
+	// order in which they are leased. Of a queue an offset below 0 counts from its end,
 	// -1 is the last.
 	Entries(ctx context.Context, shard int, at EntryPlace, offset, count int64) ([]QueuedEntry, error)
-	// Knows says whether a shard knows a URL.
+	// Knows reports whether a shard knows a URL.
 	Knows(ctx context.Context, shard int, url canon.Fingerprint) (bool, error)
 	// Counters reads the counters of a shard.
 	Counters(ctx context.Context, shard int) (*Counters, error)
-	// SampleSites names up to n sites of a shard that have work or are lent: those
+	// SampleSites names up to n sites of a shard that have work or are leased: those
 	// with the longest queues that Settle met, and some drawn by lot. all says that
 	// these are all there are.
 	SampleSites(ctx context.Context, shard int, n int) (sites []string, all bool, err error)
-	// WorkSites names all sites of a shard that have work or are lent, some 0.1 KB of
+	// WorkSites names all sites of a shard that have work or are leased, some 0.1 KB of
 	// memory each; on a live crawl one that moves meanwhile may be left out, or come twice.
 	// It is bounded by their number alone; in Redis each of its calls is.
 	WorkSites(ctx context.Context, shard int) ([]string, error)
@@ -65,9 +65,9 @@ type SiteState struct {
 	Why         string
 	Failures    int
 	Queued      [4]int64 // by class
-	Recrawls    int64    // URLs that wait to be fetched again
+	Recrawls    int64    // URLs that wait for a recrawl
 	Waiting     int64
-	Lease       Lease         // of a lent one
+	Lease       Lease         // of a leased one
 	Left        time.Duration // of its lease
 	Open        int64         // URLs of it
 	Paused      *Stop

@@ -27,7 +27,7 @@ const (
 // hash tags, and in patterns of SCAN.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ValidName says whether a crawl may be called so.
+// ValidName reports whether a crawl may be called so.
 func ValidName(crawl string) error {
 	if !nameForm.MatchString(crawl) {
 		return fmt.Errorf("frontier: %q is no name for a crawl: 1 to 64 of A-Z a-z 0-9 . _ -, letter or digit first", crawl)

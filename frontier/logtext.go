@@ -13,7 +13,7 @@ import (
 // maxLogText bounds what LogText returns, bytes.
 const maxLogText = 120
 
-// LogText is a text that is no URL, or an element of a feed, as it may stand in a
+// LogText is a text that is no URL, or an element of a feed, as it may be in a
 // log: what looks like credentials masked, quoted, and cut to 120 bytes.
 func LogText(text string) string {
 	text = HideCredentials(text)

@@ -64,7 +64,7 @@ const EndFinished = "finished"
 // RunsKept is how many runs of fetchers stay on record.
 const RunsKept = 100
 
-// OnRecord says whether the run of a member stays on record: those that fetch.
+// OnRecord reports whether the run of a member stays on record: those that fetch.
 func (m *Member) OnRecord() bool { return m.Kind != KindSeeder }
 
 // Fleet is what the members of a crawl say together.
@@ -98,11 +98,11 @@ func NewMember(kind, version string) Member {
 
 // Attendance keeps a member on the list until Leave.
 type Attendance struct {
-	f    Membership
-	now  func() Member
-	told func(Present, Member)
-	stop context.CancelFunc
-	wg   sync.WaitGroup
+	f          Membership
+	now        func() Member
+	lastLogged func(Present, Member)
+	stop       context.CancelFunc
+	wg         sync.WaitGroup
 }
 
 // Attend announces a member now and then every AnnounceEvery, with what now
@@ -111,7 +111,7 @@ type Attendance struct {
 // tells whether the outage is over. now and told run on another goroutine.
 func Attend(ctx context.Context, f Membership, now func() Member, told func(Present, Member)) (*Attendance, error) {
 	inner, stop := context.WithCancel(ctx)
-	a := &Attendance{f: f, now: now, told: told, stop: stop}
+	a := &Attendance{f: f, now: now, lastLogged: told, stop: stop}
 	first, cancel := context.WithTimeout(ctx, AnnounceEvery)
 	err := a.Announce(first)
 	cancel()
@@ -140,8 +140,8 @@ func Attend(ctx context.Context, f Membership, now func() Member, told func(Pres
 func (a *Attendance) Announce(ctx context.Context) error {
 	m := a.now()
 	present, err := a.f.Announce(ctx, m)
-	if err == nil && a.told != nil {
-		a.told(present, m)
+	if err == nil && a.lastLogged != nil {
+		a.lastLogged(present, m)
 	}
 	return err
 }

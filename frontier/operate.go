@@ -21,8 +21,8 @@ type Operated interface {
 	Membership
 	Rules
 	Insight
-	// KnowsSite says whether a shard has to do with a site: URLs of it are queued, wait or
-	// are lent, or it was fetched from within a day.
+	// KnowsSite reports whether a shard has to do with a site: URLs of it are queued, wait or
+	// are leased, or it was fetched from within a day.
 	KnowsSite(ctx context.Context, shard int, site string) (bool, error)
 	// Stopped lists the sites that Alter has paused or blocked, by name; one that is
 	// both comes twice.
@@ -106,8 +106,8 @@ const (
 
 // WalkDead calls visit with the dead letters that a filter chooses, in batches of
 // one shard and cause, the oldest first. visit says how many of a batch it took out of
-// their list. Letters that are added meanwhile are not seen. It returns how
-// many letters were visited. Shards that do not answer are passed over, as of EachShard.
+// their list. Dead letters that are added meanwhile are not seen. It returns how
+// many dead letters were visited. Shards that do not answer are passed over, as of EachShard.
 func WalkDead(ctx context.Context, f Operated, filter DeadFilter, visit func(k int, batch []DeadLetter) (taken int, err error)) (int64, error) {
 	var shards []int
 	if filter.Site != "" {
@@ -132,7 +132,7 @@ func WalkDead(ctx context.Context, f Operated, filter DeadFilter, visit func(k i
 	return visited, err
 }
 
-// walkCause is WalkDead for the first left letters of one cause.
+// walkCause is WalkDead for the first left dead letters of one cause.
 func walkCause(ctx context.Context, f Admin, k int, cause string, left int64, filter DeadFilter, visited *int64, visit func(int, []DeadLetter) (int, error)) error {
 	var batch []DeadLetter
 	for offset, full := int64(0), false; left > 0 && !full; {

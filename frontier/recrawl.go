@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Recrawl is how often a URL is fetched again: first after Min. What did not change
+// RecrawlInterval is how often a URL is recrawled: first after Min. What did not change
 // waits half as long again the next time, what did half as long, from Min to Max.
 type RecrawlInterval struct{ Min, Max time.Duration }
 
@@ -19,7 +19,7 @@ func (r RecrawlInterval) String() string {
 	return fmt.Sprintf("%v to %v", r.Min, r.Max)
 }
 
-// Next is when a URL is fetched again that was fetched now: last is from the last
+// Next is when a URL is recrawled that was fetched now: last is from the last
 // fetch to this one as it was chosen, 0 when this is the first.
 func (r RecrawlInterval) Next(last time.Duration, unchanged bool) time.Duration {
 	switch {

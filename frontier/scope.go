@@ -65,7 +65,7 @@ func (sc *Scope) Within(fromSite string, fromHost []byte, u *canon.URL, site str
 	}
 }
 
-// Judge applies length, depth and the rules that read the URL itself.
+// RuleFor applies length, depth and the rules that read the URL itself.
 func (sc *Scope) RuleFor(u *canon.URL, depth uint32) Ruling {
 	if sc.TooLong(u) {
 		return Ruling{Reason: ReasonTooLong}

@@ -20,7 +20,7 @@ type Admitter interface {
 	Layout() Layout
 	Settings() *Settings
 	Admit(ctx context.Context, shard int, batch []Candidate, verdicts []Verdict) error
-	// NoteSeeds puts seeds that were admitted on the list of those whose fate reports
+	// NoteSeeds puts seeds that were admitted on the list of those whose outcome reports
 	// tell, while that has fewer than SeedsKept: URLs without credentials.
 	NoteSeeds(ctx context.Context, shard int, urls []string) error
 }
@@ -54,7 +54,7 @@ type Seeder struct {
 	classify func(url []byte) (class uint8, ok bool)
 	shards   []seedShard
 	kept     int    // bytes that are pending
-	again    string // request id of texts that ask to be fetched again
+	refetch  string // request id of texts that ask to be recrawled
 	bad      int64
 
 	mu     sync.Mutex // over what the goroutines that admit share
@@ -95,7 +95,7 @@ func NewSeeder(to Admitter, cfg SeedConfig) (*Seeder, error) {
 	if cfg.OnWait == nil {
 		cfg.OnWait = func(error, int) {}
 	}
-	return &Seeder{to: to, cfg: cfg, again: "seed:" + rand.Text(), maker: NewMaker(to.Layout()), classify: classify,
+	return &Seeder{to: to, cfg: cfg, refetch: "seed:" + rand.Text(), maker: NewMaker(to.Layout()), classify: classify,
 		shards: make([]seedShard, to.Shards())}, nil
 }
 
@@ -109,7 +109,7 @@ type BadSeed struct {
 func (e *BadSeed) Error() string { return fmt.Sprintf("frontier: seed %s: %v", LogText(e.Text), e.Err) }
 func (e *BadSeed) Unwrap() error { return e.Err }
 
-// Add takes one text: a URL, or a JSON object in the form of an element of a
+// AddText takes one text: a URL, or a JSON object in the form of an element of a
 // feed, which keeps the depth, class, meta and standing that it names. A
 // *BadSeed error concerns this text alone; any other ends the seeding.
 func (s *Seeder) AddText(ctx context.Context, text string) error {
@@ -124,7 +124,7 @@ func (s *Seeder) AddText(ctx context.Context, text string) error {
 	}
 	c := item.Candidate
 	if item.WantsID() || s.cfg.Refetch != "" {
-		c.Refetch = cmp.Or(s.cfg.Refetch, s.again)
+		c.Refetch = cmp.Or(s.cfg.Refetch, s.refetch)
 	}
 	if !item.HasPriority {
 		c.Priority, _ = s.classify([]byte(c.URL))
@@ -253,7 +253,7 @@ func (s *Seeder) place(ctx context.Context, k int, batch []Candidate) error {
 			}
 			waited, why = true, ErrFull
 		}
-		s.tellWait(why, len(batch))
+		s.logWait(why, len(batch))
 		if err := wait(ctx, pause); err != nil {
 			return fmt.Errorf("%w; %d seeds of shard %d are not safe, seed them again: %w", why, len(batch), k, err)
 		}
@@ -279,7 +279,7 @@ func (s *Seeder) note(ctx context.Context, k int, batch []Candidate, verdicts []
 	}
 }
 
-func (s *Seeder) tellWait(why error, left int) {
+func (s *Seeder) logWait(why error, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cfg.OnWait(why, left)

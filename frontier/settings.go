@@ -22,7 +22,7 @@ type Settings struct {
 	Delay          time.Duration `json:"delay"`                   // from the start of one request to a site to the start of the next
 	Jitter         float64       `json:"jitter"`                  // delays are stretched by a random factor from 1 to 1 + Jitter
 	PerSite        int           `json:"per_site"`                // requests to one site at once
-	VisitURLs      int           `json:"visit_urls"`              // URLs lent in one visit
+	VisitURLs      int           `json:"visit_urls"`              // URLs leased in one visit
 	Scope          string        `json:"scope"`                   // site, host, any
 	MaxDepth       int           `json:"max_depth"`               // links from a seed, 0 = unlimited
 	MaxPages       int64         `json:"max_pages"`               // settled fetches, all shards, 0 = unlimited
@@ -47,7 +47,7 @@ type Settings struct {
 	Referrer       bool          `json:"referrer"`                // URLs carry the page that linked to them to their records
 	Digest         string        `json:"digest"`                  // of pages: xxh3, sha256, none; "" = sha256
 	Duplicates     string        `json:"duplicates,omitempty"`    // what is done about pages whose content another URL brought: off, mark, skip; "" = off
-	Recrawl        []string      `json:"recrawl,omitempty"`       // REGEX=INTERVAL[..MAX], the first match counts: how often pages are fetched again
+	Recrawl        []string      `json:"recrawl,omitempty"`       // REGEX=INTERVAL[..MAX], the first match counts: how often pages are recrawled
 	RecrawlShare   int           `json:"recrawl_share,omitempty"` // per cent of a visit that they have while new URLs are there
 	Cookies        string        `json:"cookies,omitempty"`       // off, site: whether a site gets back the cookies that it sets; "" = off
 	Sites          []SiteRule    `json:"sites,omitempty"`
@@ -368,7 +368,7 @@ func (s *Settings) SetSite(site string, change func(*SiteRule)) {
 	}
 }
 
-// isEmpty says whether the rule changes nothing.
+// isEmpty reports whether the rule changes nothing.
 func (r *SiteRule) isEmpty() bool {
 	return r.Delay == nil && r.PerSite == 0 && r.MaxPages == nil && len(r.Headers) == 0 && r.Auth == "" && !r.TLSLegacy
 }
@@ -401,12 +401,12 @@ func (s *Settings) CapOf(site string) int64 {
 	return s.MaxPerSite
 }
 
-// Caps says whether any site is capped by the settings.
+// Caps reports whether any site is capped by the settings.
 func (s *Settings) Caps() bool {
 	return s.MaxPerSite > 0 || slices.ContainsFunc(s.Sites, func(r SiteRule) bool { return r.MaxPages != nil && *r.MaxPages > 0 })
 }
 
-// matches says whether the rule, for a name or *.domain, is for a site.
+// matches reports whether the rule, for a name or *.domain, is for a site.
 func (r *SiteRule) matches(site string) bool {
 	domain, ok := strings.CutPrefix(r.Match, "*.")
 	if !ok {

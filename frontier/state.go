@@ -12,10 +12,10 @@ type Report struct {
 	Lost     []string         `json:"lost_filters,omitempty"` // filters that are missing, by key
 	Over     []int            `json:"filters_over,omitempty"` // shards with a filter that errs more often than the crawl allows
 	Unread   []string         `json:"unread,omitempty"`       // why what probing found, the feed or the list of programs cannot be read
-	Pressure []string         `json:"pressure,omitempty"`     // shards that are full, what the memory marks do; and where they do nothing
+	Pressure []string         `json:"pressure,omitempty"`     // shards that are full, what the memory watermarks do; and where they do nothing
 	Total    ShardStats       `json:"total"`
 	Shards   []ShardStats     `json:"shards"`
-	Dead     map[string]int64 `json:"dead"` // letters kept, by cause
+	Dead     map[string]int64 `json:"dead"` // dead letters kept, by cause
 	Paused   int64            `json:"sites_paused"`
 	Blocked  int64            `json:"sites_blocked"`
 	Feed     int64            `json:"feed"`               // elements that wait, -1 = unread
@@ -45,5 +45,5 @@ type Stop struct {
 type DeadFilter struct {
 	Cause string // "" = all causes
 	Site  string // "" = all sites
-	Limit int64  // letters at most, 0 = all
+	Limit int64  // dead letters at most, 0 = all
 }

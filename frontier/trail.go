@@ -17,7 +17,7 @@ type Trail string
 
 const hopSize = 4 // characters
 
-// Add is the trail of what a URL with this one redirects to.
+// AddHop is the trail of what a URL with this one redirects to.
 func (t Trail) AddHop(from canon.Fingerprint) Trail { return t + Trail(hopOf(from)) }
 
 // Has reports whether a URL was one of the hops.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// validateWatermarks joins what is wrong with the memory marks.
+// validateWatermarks joins what is wrong with the memory watermarks.
 func (s *Settings) validateWatermarks() error {
 	var faults []error
 	if s.MemoryHigh < 0 || s.MemoryHigh > 99 {
@@ -28,7 +28,7 @@ func (s *Settings) LowWatermark() int {
 	return max(s.MemoryHigh-5, 0)
 }
 
-// Pressure says that the shard is full, and what the marks of the settings do in
+// Pressure says that the shard is full, and what the watermarks of the settings do in
 // it, "" for nothing.
 func (s *ShardStats) Pressure(set *Settings) string {
 	m := &s.Memory

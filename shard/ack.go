@@ -48,5 +48,5 @@ func (c *Client) CheckAck(ctx context.Context, replicas int) (*Warning, error) {
 			ErrUnfit, replicas, strings.Join(short, ", "))
 	}
 	return &Warning{Servers: short, What: fmt.Sprintf("fewer than %d replicas: what is admitted there is not acknowledged, and waits", replicas),
-		Set: "up replicas, or do not ask for an acknowledgement by them"}, nil
+		Do: "set up replicas, or do not ask for an acknowledgement by them"}, nil
 }

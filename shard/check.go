@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,11 +18,11 @@ import (
 type Warning struct {
 	Servers []string // addresses of the masters that have it so
 	What    string   // what is so and what follows
-	Set     string   // what to set instead
+	Do      string   // what to do about it
 }
 
 func (w Warning) String() string {
-	return fmt.Sprintf("redis %s: %s; set %s", strings.Join(w.Servers, ", "), w.What, w.Set)
+	return fmt.Sprintf("redis %s: %s; %s", strings.Join(w.Servers, ", "), w.What, w.Do)
 }
 
 // checkWait is how long Check and CheckAck wait for a master.
@@ -49,20 +48,22 @@ func (c *Client) Check(ctx context.Context) ([]Warning, error) {
 		short, cancel := context.WithTimeout(ctx, checkWait)
 		defer cancel()
 		breaks := c.dialler.peer(addr).breaks.Load()
-		f, err := c.examine(short, n)
+		in := &inspection{ctx: short, n: n, c: c}
+		in.inspect()
+		warnings, fault := in.judge()
 		mu.Lock()
 		defer mu.Unlock()
-		for _, w := range f.warnings {
+		for _, w := range warnings {
 			if byText[w.What] == nil {
 				byText[w.What] = &w
+				w.Servers = nil
 			}
 			byText[w.What].Servers = append(byText[w.What].Servers, addr)
 		}
-		if f.master != "" && c.follows() { // it was replaced just now: its successor is judged before the first call
+		if in.master != "" && c.follows() { // it was replaced just now: its successor is judged before the first call
 			return ctx.Err()
 		}
-		faults[addr] = errors.Join(append(f.faults, f.replica(addr))...)
-		if err == nil && faults[addr] == nil {
+		if faults[addr] = fault; in.err == nil && fault == nil {
 			c.fit.Store(addr, breaks)
 		}
 		return ctx.Err()
@@ -117,7 +118,7 @@ func (c *Client) WarnUneven(ctx context.Context, shards int) error {
 	if n := len(masters); n > 0 && shards%n != 0 {
 		c.warn(Warning{Servers: masters,
 			What: fmt.Sprintf("%d shards do not spread evenly over %d masters; their number is fixed when the crawl is created", shards, n),
-			Set:  fmt.Sprintf("%d, %d, %d, …", n, 2*n, 3*n)})
+			Do:   fmt.Sprintf("set %d, %d, %d, …", n, 2*n, 3*n)})
 	}
 	return nil
 }
@@ -131,9 +132,9 @@ func (c *Client) warn(w Warning) {
 // follows reports whether the servers themselves tell which of them is master.
 func (c *Client) follows() bool { return c.cluster != nil || c.watch != nil }
 
-// judge looks at a master before the first call to it, and when it may have started
+// awaitFit inspects a master before the first call to it, and when it may have started
 // anew since, if Check was called.
-func (c *Client) judge(ctx context.Context, n *redis.Client) error {
+func (c *Client) awaitFit(ctx context.Context, n *redis.Client) error {
 	if !c.judges.Load() {
 		return nil
 	}
@@ -142,144 +143,53 @@ func (c *Client) judge(ctx context.Context, n *redis.Client) error {
 	if at, ok := c.fit.Load(addr); ok && at == breaks {
 		return nil
 	}
-	f, err := c.examine(ctx, n)
-	if err != nil {
-		return err
-	}
-	if f.master != "" {
-		return fmt.Errorf("%w of %s", errReplica, f.master)
-	}
-	if err := errors.Join(f.faults...); err != nil {
-		return err
+	in := &inspection{ctx: ctx, n: n, c: c}
+	in.inspect()
+	warnings, fault := in.judge()
+	switch {
+	case in.err != nil:
+		return in.err
+	case in.master != "":
+		return fmt.Errorf("%w of %s", errReplica, in.master)
+	case fault != nil:
+		return fault
 	}
 	if _, known := c.fit.Swap(addr, breaks); !known && c.cfg.Warns != nil {
-		for _, w := range f.warnings {
-			if w.What == losable { // its replicas may be on their way, as it was not there just now
+		for _, w := range warnings {
+			if strings.HasSuffix(w.What, losable) { // its replicas may be on their way, as it was not there just now
 				continue
 			}
-			w.Servers = []string{addr}
 			c.cfg.Warns(w)
 		}
 	}
 	return nil
 }
 
-// findings is what is wrong with one server.
-type findings struct {
-	warnings []Warning // without Servers
-	faults   []error
-	master   string // address of its master, if it is a replica
-}
-
-// replica is the fault of a server at addr that is a replica, nil of a master.
-func (f *findings) replica(addr string) error {
-	if f.master == "" {
-		return nil
-	}
-	return fmt.Errorf("%w: %s is a replica; name its master %s instead", ErrUnfit, addr, f.master)
-}
-
 // losable is said of a server that keeps nothing.
 const losable = "neither an append-only file nor a replica: the crawl is lost when the server ends"
-
-func (f *findings) warn(what, set string) {
-	f.warnings = append(f.warnings, Warning{What: what, Set: set})
-}
-
-// examine asks one server. Its error is that the server did not answer.
-func (c *Client) examine(ctx context.Context, n *redis.Client) (findings, error) {
-	var f findings
-	addr := n.Options().Addr
-	info, err := fields(ctx, n)
-	if err != nil {
-		return f, err
-	}
-	if info["loading"] == "1" { // what it says of itself is not yet so
-		return f, errLoading
-	}
-	if len(info) == 0 {
-		f.warn(c.lack("INFO", "version, memory and replicas are not judged, and memory marks do nothing"))
-	}
-	if text := tooOld(info); text != "" {
-		f.faults = append(f.faults, fmt.Errorf("%w: %s runs %s; Redis 7.0 or Valkey 7.2 is the oldest that works, upgrade it", ErrUnfit, addr, text))
-	}
-	if info["role"] == "slave" {
-		f.master = net.JoinHostPort(info["master_host"], info["master_port"])
-	}
-	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" {
-		f.faults = append(f.faults, fmt.Errorf("%w: %s has maxmemory-policy %s and would throw parts of the crawl away; set maxmemory-policy noeviction", ErrUnfit, addr, p))
-	}
-	if info["aof_enabled"] == "0" && info["connected_slaves"] == "0" {
-		f.warn(losable, "appendonly yes, or add replicas")
-	}
-	err = n.Do(ctx, "bf.card", "seine:check").Err() // MOVED, NOPERM and 0 all mean that it is there
-	if redis.HasErrorPrefix(err, "unknown command") {
-		f.faults = append(f.faults, fmt.Errorf("%w: %s does not know BF.CARD; load RedisBloom 2.4.4 or later there (redis-server --loadmodule /path/to/redisbloom.so), or use Redis 8, Redis Stack or Valkey with its bloom module", ErrNoBloom, addr))
-	} else if err != nil && !isReply(err) {
-		return f, err
-	}
-	if err := c.rights(ctx, n, &f); err != nil {
-		return f, err
-	}
-	return f, f.settings(ctx, n, info["cluster_enabled"] == "1")
-}
 
 // errLoading says that a server reads its file.
 var errLoading = errors.New("shard: the server loads its file")
 
-// rights tries what a user of Redis is worse off without.
-func (c *Client) rights(ctx context.Context, n *redis.Client, f *findings) error {
-	for _, x := range []struct {
-		name string
-		args []any
-		what string
-	}{
-		{"CLIENT SETNAME", []any{"client", "setname", c.cfg.Name}, "its connections have no name in CLIENT LIST"},
-		{"MEMORY USAGE", []any{"memory", "usage", "seine:check"}, "queues are bounded by the number of their URLs only, and may become too large to move"},
-	} {
-		err := n.Do(ctx, x.args...).Err()
-		if mayNotRun(err) {
-			f.warn(c.lack(x.name, x.what))
-		} else if err != nil && !isReply(err) {
-			return err
+// judge makes warnings of the findings that a crawl is worse off for, and an error of
+// those that it cannot run with.
+func (in *inspection) judge() (warnings []Warning, fault error) {
+	addr := in.n.Options().Addr
+	var faults []error
+	for _, f := range in.findings {
+		switch {
+		case f.unfit != nil:
+			faults = append(faults, fmt.Errorf("%w: %s has %s %s: %s", f.unfit, addr, f.What, f.Found, f.Do))
+		case f.Level == Warn:
+			warnings = append(warnings, Warning{Servers: f.Servers, What: f.What + ": " + f.Found, Do: f.Do})
 		}
 	}
-	return nil
+	return warnings, errors.Join(faults...)
 }
 
-// lack is the warning that our user may not run a command.
-func (c *Client) lack(command, follows string) (what, set string) {
-	right := "+" + strings.ReplaceAll(strings.ToLower(command), " ", "|")
-	return fmt.Sprintf("the user %s may not run %s: %s", or(c.cfg.Username, "default"), command, follows), right + " in its rights"
-}
-
-// mayNotRun tells that a user may not run a command from that it may not use a key.
+// mayNotRun reports whether a user may not run a command, rather than not use a key.
 func mayNotRun(err error) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") && strings.Contains(err.Error(), " to run the ")
-}
-
-// settings looks at what only CONFIG tells.
-func (f *findings) settings(ctx context.Context, n *redis.Client, cluster bool) error {
-	for _, s := range []struct {
-		name string
-		bad  func(value string) bool
-		what string
-		set  string
-	}{
-		{"list-compress-depth", func(v string) bool { return v == "0" },
-			"list-compress-depth is 0: long queues take four times the memory", "list-compress-depth 1"},
-		{"cluster-require-full-coverage", func(v string) bool { return cluster && v == "yes" },
-			"cluster-require-full-coverage is yes: one lost master stops all shards, not its own only", "cluster-require-full-coverage no"},
-	} {
-		have, err := n.ConfigGet(ctx, s.name).Result()
-		if err != nil && !isReply(err) {
-			return err
-		}
-		if value, ok := have[s.name]; err == nil && ok && s.bad(value) {
-			f.warn(s.what, s.set)
-		}
-	}
-	return nil
 }
 
 // fields are the lines of INFO; none where it is forbidden.

@@ -30,7 +30,7 @@ func TestCheck(t *testing.T) {
 			t.Fatalf("%v, %v", warnings, err)
 		}
 		for _, w := range warnings {
-			if len(w.Servers) != 2 || w.Set == "" {
+			if len(w.Servers) != 2 || w.Do == "" {
 				t.Errorf("%v", w)
 			}
 		}
@@ -137,11 +137,11 @@ func TestCheckWhileLoading(t *testing.T) {
 	restarted.Go(func() { n.Restart(t) }) // returns when it has loaded its file
 	defer restarted.Wait()
 	var mu sync.Mutex
-	var told []string
+	var reportedMaster []string
 	c, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs, Patient: true, Warns: func(w shard.Warning) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, w.String())
+		reportedMaster = append(reportedMaster, w.String())
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestCheckWhileLoading(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(told) > 0 {
-		t.Error(told)
+	if len(reportedMaster) > 0 {
+		t.Error(reportedMaster)
 	}
 }

@@ -109,7 +109,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		if final || !cfg.Patient {
 			return nil, err
 		}
-		if w := (Wait{Shard: -1, Op: "open", Master: strings.Join(resolved.Addrs, ", "), For: time.Since(began), Err: err}); c.mayTell(&w) {
+		if w := (Wait{Shard: -1, Op: "open", Master: strings.Join(resolved.Addrs, ", "), For: time.Since(began), Err: err}); c.mayReport(&w) {
 			c.cfg.Waits(w)
 		}
 		if pause(ctx, attempt, c.cfg.MaxPause) != nil {
@@ -175,7 +175,7 @@ func (c *Client) connect(ctx context.Context, addr string, isCluster bool) error
 	return nil
 }
 
-// askCluster says whether the server at addr runs in cluster mode.
+// askCluster reports whether the server at addr runs in cluster mode.
 func (c *Client) askCluster(ctx context.Context, addr string) (bool, error) {
 	opt := c.options(addr)
 	opt.DB = 0 // a cluster refuses any other before it can be asked
@@ -257,7 +257,7 @@ func (c *Client) Redis() redis.UniversalClient {
 	return c.rdb
 }
 
-// Cluster says whether the servers form a cluster.
+// Cluster reports whether the servers form a cluster.
 func (c *Client) Cluster() bool { return c.cluster != nil }
 
 // String names the servers, never the password.

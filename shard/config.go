@@ -112,7 +112,7 @@ func (c Config) String() string {
 }
 
 // Shares reports whether two configurations name a server in common, by address, so
-// that what fills one fills the other. Names of one server that differ are not told.
+// that what fills one fills the other. Names of one server that differ are unknown.
 func (c Config) Shares(other Config) bool {
 	a, errA := c.resolve()
 	b, errB := other.resolve()

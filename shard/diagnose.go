@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,7 @@ type Finding struct {
 	Do      string   `json:"do,omitempty"`      // what to do about it, "" when nothing has to be done
 
 	worst float64 // how bad it is among the same findings of other servers
+	unfit error   // why no crawl runs on the server
 }
 
 // Diagnose looks at every master that the servers name: version and module, memory,
@@ -45,12 +47,15 @@ func (c *Client) Diagnose(ctx context.Context) []Finding {
 	err := c.eachMaster(ctx, func(ctx context.Context, n *redis.Client) error {
 		short, cancel := context.WithTimeout(ctx, checkWait)
 		defer cancel()
-		p := &patient{ctx: short, n: n, sentinels: c.cfg.Master != ""}
-		p.examine()
+		p := &inspection{ctx: short, n: n, c: c, whole: true}
+		p.inspect()
+		if p.err != nil {
+			p.note(Fail, "answer", p.err.Error(), "start the server, or see what holds it up", 0)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, p.findings...)
-		if p.told {
+		if p.timed {
 			skews = append(skews, p.skew)
 		}
 		return nil
@@ -70,62 +75,99 @@ func (c *Client) Diagnose(ctx context.Context) []Finding {
 	return found
 }
 
-// patient is one master that is looked at.
-type patient struct {
-	ctx       context.Context
-	n         *redis.Client
-	sentinels bool              // watch it
-	info      map[string]string // INFO
-	set       map[string]string // CONFIG, nil where it is forbidden
-	skew      time.Duration     // of its clock, if told
-	told      bool
-	findings  []Finding
+// inspection is one look at one master.
+type inspection struct {
+	ctx      context.Context
+	n        *redis.Client
+	c        *Client
+	whole    bool              // all of it; else only what decides whether, and how well, a crawl runs
+	info     map[string]string // INFO
+	master   string            // address of its master, if it is a replica
+	skew     time.Duration     // of its clock, if timed
+	timed    bool
+	findings []Finding
+	err      error // the server did not answer
 }
 
-func (p *patient) note(level Level, what, found, do string, worst float64) {
+func (p *inspection) note(level Level, what, found, do string, worst float64) *Finding {
 	p.findings = append(p.findings, Finding{Level: level, What: what, Servers: []string{p.n.Options().Addr}, Found: found, Do: do, worst: worst})
+	return &p.findings[len(p.findings)-1]
 }
 
-// judge notes found, as bad when it is, else as ok.
-func (p *patient) judge(bad bool, level Level, what, found, do string, worst float64) {
+// noteIf notes found at this level when it is bad, else as ok.
+func (p *inspection) noteIf(bad bool, level Level, what, found, do string, worst float64) *Finding {
 	if !bad {
 		level, do = OK, ""
 	}
-	p.note(level, what, found, do, worst)
+	return p.note(level, what, found, do, worst)
+}
+
+// refuseIf notes found as a reason to refuse the server when it is bad, else as ok.
+func (p *inspection) refuseIf(bad bool, err error, what, found, do string) {
+	if f := p.noteIf(bad, Fail, what, found, do, 0); bad {
+		f.unfit = err
+	}
 }
 
 // of is a number of INFO, 0 where it has none.
-func (p *patient) of(name string) int64 { return Int(p.info[name]) }
+func (p *inspection) of(name string) int64 { return Int(p.info[name]) }
 
-func (p *patient) examine() {
-	var err error
-	if p.info, err = fields(p.ctx, p.n); err != nil {
-		p.note(Fail, "answer", err.Error(), "start the server, or see what holds it up", 0)
-		return
+// failed keeps the error of a call that the server did not answer.
+func (p *inspection) failed(err error) bool {
+	if err != nil && !isReply(err) {
+		p.err = err
 	}
-	if len(p.info) == 0 {
-		p.note(Warn, "INFO", "this user may not ask it: version, memory and persistence are not judged", "ACL SETUSER … +info, or ask as an administrator", 0)
-	} else {
-		p.version()
-		p.memory()
-		p.persistence()
-		p.clients()
-	}
-	p.module()
-	p.settings()
-	p.cluster()
-	p.timing()
+	return p.err != nil
 }
 
-func (p *patient) version() {
+// lacks notes that our user may not run a command.
+func (p *inspection) lacks(command, follows string) {
+	p.note(Warn, command, fmt.Sprintf("the user %s may not run %s: %s", or(p.c.cfg.Username, "default"), command, follows),
+		"allow it: ACL SETUSER … +"+strings.ReplaceAll(strings.ToLower(command), " ", "|"), 0)
+}
+
+func (p *inspection) inspect() {
+	if p.info, p.err = fields(p.ctx, p.n); p.err != nil {
+		return
+	}
+	if p.info["loading"] == "1" { // what it says of itself is not yet so
+		p.err = errLoading
+		return
+	}
+	steps := []func(){p.module, p.rights, p.settings}
+	if p.whole {
+		steps = append(steps, p.cluster, p.timing)
+	}
+	if len(p.info) == 0 {
+		p.lacks("INFO", "version, memory and replicas are not judged, and memory watermarks do nothing")
+	} else {
+		p.version()
+		p.persistence()
+		if p.whole {
+			p.memory()
+			p.clients()
+		}
+	}
+	for _, step := range steps {
+		if step(); p.err != nil {
+			return
+		}
+	}
+}
+
+func (p *inspection) version() {
 	found := "Redis " + p.info["redis_version"]
 	if v := p.info["valkey_version"]; v != "" {
 		found = "Valkey " + v
 	}
-	p.judge(tooOld(p.info) != "", Fail, "version", found, "upgrade it: Redis 7.0 or Valkey 7.2 is the oldest that works", 0)
+	p.refuseIf(tooOld(p.info) != "", ErrUnfit, "version", found, "upgrade it: Redis 7.0 or Valkey 7.2 is the oldest that works")
 	if p.info["role"] == "slave" {
-		p.note(Fail, "role", "it is a replica", "name its master "+p.info["master_host"]+":"+p.info["master_port"], 0)
+		p.master = net.JoinHostPort(p.info["master_host"], p.info["master_port"])
+		p.refuseIf(true, ErrUnfit, "role", "replica", "name its master "+p.master)
 	}
+	policy := p.info["maxmemory_policy"]
+	p.refuseIf(policy != "noeviction" && policy != "", ErrUnfit, "maxmemory-policy", cmp.Or(policy, "unknown"),
+		"set maxmemory-policy noeviction: any other throws parts of the crawl away")
 }
 
 // Shares of maxmemory, and of the machine's memory.
@@ -135,10 +177,7 @@ const (
 	memoryMost = 0.85 // an AOF rewrite needs the rest
 )
 
-func (p *patient) memory() {
-	policy := p.info["maxmemory_policy"]
-	p.judge(policy != "noeviction" && policy != "", Fail, "maxmemory-policy", cmp.Or(policy, "not told"),
-		"set maxmemory-policy noeviction: any other throws parts of the crawl away", 0)
+func (p *inspection) memory() {
 	if n := p.of("evicted_keys"); n > 0 {
 		p.note(Fail, "evicted keys", fmt.Sprint(n, " keys were thrown away"), "hold the crawl against its rules: frontier check --urls, and frontier bloom info", float64(n))
 	}
@@ -156,27 +195,31 @@ func (p *patient) memory() {
 		} else if share > memoryHigh {
 			level = Warn
 		}
-		p.judge(level != OK, level, "memory", fmt.Sprintf("%s, %.0f%% of maxmemory", found, 100*share), "add memory or masters, or set memory-high: above maxmemory nothing new is admitted", share)
+		p.noteIf(level != OK, level, "memory", fmt.Sprintf("%s, %.0f%% of maxmemory", found, 100*share), "add memory or masters, or set memory-high: above maxmemory nothing new is admitted", share)
 	}
 }
 
-func (p *patient) persistence() {
+func (p *inspection) persistence() {
 	aof, replicas := p.info["aof_enabled"] == "1", inStep(p.info)
 	switch {
-	case !aof && replicas == 0:
-		p.note(Warn, "persistence", "neither an append-only file nor a replica: the crawl is lost when the server ends", "set appendonly yes, or add replicas", 0)
+	case p.info["aof_enabled"] == "0" && p.info["connected_slaves"] == "0":
+		p.note(Warn, "persistence", losable, "set appendonly yes, or add replicas", 0)
+	case !p.whole:
 	case !aof:
 		p.note(Warn, "persistence", fmt.Sprint("no append-only file, replicas: ", replicas), "set appendonly yes: a restart of master and replica loses the crawl", 0)
 	default:
 		p.note(OK, "persistence", "append-only file", "", 0)
+	}
+	if !p.whole {
+		return
 	}
 	for name, what := range map[string]string{"aof_last_write_status": "writing the append-only file", "aof_last_bgrewrite_status": "rewriting the append-only file", "rdb_last_bgsave_status": "the last snapshot"} {
 		if p.info[name] == "err" {
 			p.note(Fail, name, what+" failed", "give it room on its disk and see the server's log: writes may be refused until then", 0)
 		}
 	}
-	if p.info["cluster_enabled"] == "1" || p.sentinels {
-		p.judge(replicas == 0, Warn, "replicas", fmt.Sprint(replicas), "add one: without, its shards wait until the master itself is back", float64(-replicas))
+	if p.info["cluster_enabled"] == "1" || p.c.cfg.Master != "" {
+		p.noteIf(replicas == 0, Warn, "replicas", fmt.Sprint(replicas), "add one: without, its shards wait until the master itself is back", float64(-replicas))
 	}
 	if us := p.of("latest_fork_usec"); us > time.Second.Microseconds() {
 		p.note(Warn, "fork", fmt.Sprintf("the server stood still for %v to fork", time.Duration(us)*time.Microsecond), "more and smaller masters, and no transparent huge pages", float64(us))
@@ -197,13 +240,13 @@ func inStep(info map[string]string) (n int) {
 // connsOfProgram is how many connections a program has to a master at most.
 const connsOfProgram = 4
 
-func (p *patient) clients() {
+func (p *inspection) clients() {
 	most, now := p.of("maxclients"), p.of("connected_clients")
 	if most == 0 {
 		return
 	}
 	found := fmt.Sprintf("%d of maxclients %d, room for %d more programs", now, most, (most-now)/connsOfProgram)
-	p.judge(float64(now) > memoryHigh*float64(most), Warn, "connections", found, "raise maxclients and the server's limit of open files", float64(now)/float64(most))
+	p.noteIf(float64(now) > memoryHigh*float64(most), Warn, "connections", found, "raise maxclients and the server's limit of open files", float64(now)/float64(most))
 	if n := p.of("rejected_connections"); n > 0 {
 		p.note(Warn, "refused connections", fmt.Sprint(n), "raise maxclients and the server's limit of open files", float64(n))
 	}
@@ -211,19 +254,24 @@ func (p *patient) clients() {
 
 // module looks for the commands of filters, and for the module's name and version
 // where it may.
-func (p *patient) module() {
-	err := p.n.Do(p.ctx, "bf.card", "seine:check").Err()
-	if redis.HasErrorPrefix(err, "unknown command") {
-		p.note(Fail, "bloom module", "none", "load RedisBloom 2.4.4 or later (--loadmodule /path/to/redisbloom.so), or take Redis 8, Redis Stack or Valkey with its bloom module", 0)
+func (p *inspection) module() {
+	err := p.n.Do(p.ctx, "bf.card", "seine:check").Err() // MOVED, NOPERM and 0 all mean that it is there
+	if p.failed(err) {
 		return
 	}
-	found := "it is there; this user may not ask its version"
+	if redis.HasErrorPrefix(err, "unknown command") {
+		p.refuseIf(true, ErrNoBloom, "bloom module", "none", "load RedisBloom 2.4.4 or later (redis-server --loadmodule /path/to/redisbloom.so), or use Redis 8, Redis Stack or Valkey with its bloom module")
+		return
+	}
+	if !p.whole {
+		return
+	}
+	found := "it is there; this user may not read its version"
 	list, _ := p.n.Do(p.ctx, "module", "list").Slice()
 	for _, m := range list {
-		pairs, _ := m.([]any)
 		has := map[string]any{}
-		for i := 0; i+1 < len(pairs); i += 2 {
-			has[Text(pairs[i])] = pairs[i+1]
+		for pair := range slices.Chunk(Array(m), 2) {
+			has[Text(pair[0])] = pair[len(pair)-1]
 		}
 		if name := Text(has["name"]); name == "bf" || name == "bloom" {
 			found = fmt.Sprintf("%s, version %v", name, has["ver"])
@@ -232,7 +280,27 @@ func (p *patient) module() {
 	p.note(OK, "bloom module", found, "", 0)
 }
 
-// settings are those that only CONFIG tells.
+// rights tries what a user of Redis is worse off without.
+func (p *inspection) rights() {
+	for _, x := range []struct {
+		name string
+		args []any
+		what string
+	}{
+		{"CLIENT SETNAME", []any{"client", "setname", p.c.cfg.Name}, "its connections have no name in CLIENT LIST"},
+		{"MEMORY USAGE", []any{"memory", "usage", "seine:check"}, "queues are bounded by the number of their URLs only, and may become too large to move"},
+	} {
+		err := p.n.Do(p.ctx, x.args...).Err()
+		if p.failed(err) {
+			return
+		}
+		if mayNotRun(err) {
+			p.lacks(x.name, x.what)
+		}
+	}
+}
+
+// settings are those that only CONFIG tells; the first basicSettings matter to Check.
 var settings = []struct {
 	name    string
 	bad     func(value string, cluster bool) bool
@@ -240,51 +308,54 @@ var settings = []struct {
 	do      string
 }{
 	{"list-compress-depth", func(v string, _ bool) bool { return v == "0" }, "long queues take four times the memory", "set list-compress-depth 1"},
-	{"cluster-require-full-coverage", func(v string, cluster bool) bool { return cluster && v == "yes" }, "one lost master stops all shards", "set cluster-require-full-coverage no"},
+	{"cluster-require-full-coverage", func(v string, cluster bool) bool { return cluster && v == "yes" }, "one lost master stops all shards, not its own only", "set cluster-require-full-coverage no"},
 	{"cluster-replica-validity-factor", func(v string, cluster bool) bool { return cluster && v != "0" }, "a replica that was cut off for long does not take over", "set cluster-replica-validity-factor 0"},
-	{"cluster-node-timeout", func(v string, cluster bool) bool { return cluster && number(v) < 5000 }, "ms: a slow disk or a moving slot is taken for a death", "set cluster-node-timeout 15000"},
+	{"cluster-node-timeout", func(v string, cluster bool) bool { return cluster && Int(v) < 5000 }, "ms: a slow disk or a moving slot is taken for a death", "set cluster-node-timeout 15000"},
 	{"appendfsync", func(v string, _ bool) bool { return v == "no" }, "half a minute is lost when the machine dies", "set appendfsync everysec"},
 	{"timeout", func(v string, _ bool) bool { return v != "0" }, "s: idle connections are closed, and what fetchers remember as known is forgotten each time", "set timeout 0"},
 	{"tcp-keepalive", func(v string, _ bool) bool { return v == "0" }, "connections of dead programs stay", "set tcp-keepalive 60"},
 	{"save", func(v string, _ bool) bool { return v != "" }, "snapshots beside an append-only file only cost memory", `set save ""`},
-	{"busy-reply-threshold", func(v string, _ bool) bool { return number(v) < 1000 }, "ms: a script on a slow machine has others refused", "set busy-reply-threshold 5000"},
+	{"busy-reply-threshold", func(v string, _ bool) bool { return Int(v) < 1000 }, "ms: a script on a slow machine has others refused", "set busy-reply-threshold 5000"},
 }
 
-func number(s string) int64 {
-	n, _ := strconv.ParseInt(s, 10, 64)
-	return n
-}
+const basicSettings = 2
 
-func (p *patient) settings() {
+func (p *inspection) settings() {
+	list := settings
+	if !p.whole {
+		list = settings[:basicSettings]
+	}
 	names := []any{"config", "get"}
-	for _, s := range settings {
+	for _, s := range list {
 		names = append(names, s.name)
 	}
 	reply, err := p.n.Do(p.ctx, names...).Slice()
-	if err != nil {
-		p.note(Warn, "CONFIG", "this user may not ask it: settings are not judged", "ask as an administrator", 0)
+	if p.failed(err) {
 		return
 	}
-	p.set = map[string]string{}
+	if err != nil && p.whole {
+		p.lacks("CONFIG GET", "settings are not judged")
+	}
+	have := map[string]string{}
 	for i := 0; i+1 < len(reply); i += 2 {
-		p.set[Text(reply[i])] = Text(reply[i+1])
+		have[Text(reply[i])] = Text(reply[i+1])
 	}
 	cluster := p.info["cluster_enabled"] == "1"
-	for _, s := range settings {
-		v, known := p.set[s.name]
+	for _, s := range list {
+		v, known := have[s.name]
 		if !known || s.name == "save" && p.info["aof_enabled"] != "1" {
 			continue
 		}
 		found := cmp.Or(v, `""`)
 		if s.bad(v, cluster) {
-			p.note(Warn, s.name, found+" "+s.problem, s.do, 0)
+			p.note(Warn, s.name, found+": "+s.problem, s.do, 0)
 		} else if cluster || !strings.HasPrefix(s.name, "cluster-") {
 			p.note(OK, s.name, found, "", 0)
 		}
 	}
 }
 
-func (p *patient) cluster() {
+func (p *inspection) cluster() {
 	if p.info["cluster_enabled"] != "1" {
 		return
 	}
@@ -293,7 +364,7 @@ func (p *patient) cluster() {
 		return
 	}
 	f := InfoFields(text)
-	p.judge(f["cluster_state"] != "ok" || f["cluster_slots_ok"] != strconv.Itoa(Slots), Fail, "cluster",
+	p.noteIf(f["cluster_state"] != "ok" || f["cluster_slots_ok"] != strconv.Itoa(Slots), Fail, "cluster",
 		fmt.Sprintf("state %s, %s of %d slots served by %s masters", f["cluster_state"], f["cluster_slots_ok"], Slots, f["cluster_size"]),
 		"see redis-cli --cluster check, and start what is down", 0)
 }
@@ -305,7 +376,7 @@ const (
 )
 
 // timing measures the time of a call, and how far the server's clock is from ours.
-func (p *patient) timing() {
+func (p *inspection) timing() {
 	trips := make([]time.Duration, 0, pings)
 	best := time.Hour
 	for range pings {
@@ -313,7 +384,7 @@ func (p *patient) timing() {
 		now, err := p.n.Time(p.ctx).Result()
 		if err != nil {
 			if len(trips) == 0 {
-				p.note(Fail, "answer", err.Error(), "start the server, or see what holds it up", 0)
+				p.err = err
 				return
 			}
 			break
@@ -321,13 +392,13 @@ func (p *patient) timing() {
 		trip := time.Since(began)
 		trips = append(trips, trip)
 		if trip < best {
-			best, p.skew, p.told = trip, now.Sub(began.Add(trip/2)), true
+			best, p.skew, p.timed = trip, now.Sub(began.Add(trip/2)), true
 		}
 	}
 	slices.Sort(trips)
 	median := trips[len(trips)/2]
-	p.judge(median > latencyHigh, Warn, "latency", fmt.Sprintf("%v, longest %v", round(median), round(trips[len(trips)-1])), "place fetchers near Redis, and see redis-cli --latency and SLOWLOG GET there", float64(median))
-	p.judge(p.skew.Abs() > skewHigh, Warn, "clock", fmt.Sprintf("%v from this machine's", round(p.skew)), "let NTP set the clocks of servers and fetchers", float64(p.skew.Abs()))
+	p.noteIf(median > latencyHigh, Warn, "latency", fmt.Sprintf("%v, longest %v", round(median), round(trips[len(trips)-1])), "place fetchers near Redis, and see redis-cli --latency and SLOWLOG GET there", float64(median))
+	p.noteIf(p.skew.Abs() > skewHigh, Warn, "clock", fmt.Sprintf("%v from this machine's", round(p.skew)), "let NTP set the clocks of servers and fetchers", float64(p.skew.Abs()))
 }
 
 func gib(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }

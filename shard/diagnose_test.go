@@ -58,7 +58,7 @@ func TestDiagnose(t *testing.T) {
 				t.Errorf("a finding that is the same at both masters names %d", n)
 			}
 			s.Nodes[0].Do(t, "acl", "setuser", "app", "on", ">secret", "~*", "+@all", "-config", "-info", "-module")
-			for what, level := range map[string]shard.Level{"CONFIG": shard.Warn, "INFO": shard.Warn, "bloom module": shard.OK} {
+			for what, level := range map[string]shard.Level{"CONFIG GET": shard.Warn, "INFO": shard.Warn, "bloom module": shard.OK} {
 				s.Nodes[1].Do(t, "acl", "setuser", "app", "on", ">secret", "~*", "+@all", "-config", "-info", "-module")
 				if f := diagnose(t, s, "app:secret@")[what]; f.Level != level {
 					t.Errorf("without rights: %s: %+v", what, f)

@@ -15,7 +15,7 @@ var swapScript = JoinScript("swap", "#!lua flags=allow-oom\n", ScriptPart{"shard
 type Fields []string
 
 // CompareAndSet changes fields of the hash at key, which belongs to shard k,
-// while others are as expected. It says whether it did; a repeat after a lost
+// while others are as expected. It reports whether it did; a repeat after a lost
 // reply says false, so callers read again. At least one field that is expected
 // must change. rights are names in the slot of key that no key ever has: our user of
 // Redis must have all of them. Cost: O(fields).

@@ -56,7 +56,7 @@ func (k Keys) Probes() string { return k.prefix + "probes" }
 func (k Keys) Probing() string { return k.prefix + "probing" }
 
 // Ready is a zset: the sites of a class, 0 .. 3, that have work and are not
-// lent, by the time they are due.
+// leased, by the time they are due.
 func (k Keys) Ready(class int) string { return k.prefix + "ready:" + strconv.Itoa(class) }
 
 // PausedReady is a zset: paused sites with work.
@@ -82,7 +82,7 @@ func (k Keys) Queue(site string, class int) string {
 // Wait is a zset: retries of one site by the time they may run.
 func (k Keys) Wait(site string) string { return k.prefix + "w:" + site }
 
-// Recrawls is a zset: URLs of one site that are fetched again, by the time that is due.
+// Recrawls is a zset: URLs of one site that are recrawled, by the time that is due.
 func (k Keys) Recrawls(site string) string { return k.prefix + "a:" + site }
 
 // RecrawlEntries is a hash: the entries of the URLs in Recrawls.

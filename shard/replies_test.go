@@ -87,8 +87,8 @@ func TestDemoted(t *testing.T) {
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		t.Parallel()
 		n := shardtest.Start(t, shardtest.Config{Kind: kind, AOF: "everysec"}).Nodes[0]
-		told := make(chan Wait, 1000)
-		c, err := Open(t.Context(), Config{Addrs: []string{n.Addr}, Waits: func(w Wait) { told <- w }})
+		reportedMaster := make(chan Wait, 1000)
+		c, err := Open(t.Context(), Config{Addrs: []string{n.Addr}, Waits: func(w Wait) { reportedMaster <- w }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestDemoted(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- call() }()
 		for range 3 { // by its answer, then as it is looked at again
-			if w := <-told; !strings.Contains(w.String(), n.Addr+", master of shard 0 is a replica") || strings.Contains(w.String(), "not fit") {
+			if w := <-reportedMaster; !strings.Contains(w.String(), n.Addr+", master of shard 0 is a replica") || strings.Contains(w.String(), "not fit") {
 				t.Errorf("%v: %v", w, w.Err)
 			}
 		}

@@ -90,7 +90,7 @@ func (c *Client) insist(ctx context.Context, k int, op, key string, try func(n *
 	for attempt, redirects := 0, 0; ; {
 		n, err := c.node(ctx, key, addr)
 		if err == nil {
-			err = c.judge(ctx, n)
+			err = c.awaitFit(ctx, n)
 		}
 		if err == nil {
 			if !asking {
@@ -117,7 +117,7 @@ func (c *Client) insist(ctx context.Context, k int, op, key string, try func(n *
 			return &Error{Shard: k, Op: op, Err: c.allowed(n, err)}
 		}
 		c.retries[f].Inc()
-		c.tellWait(ctx, k, op, key, n, began, err)
+		c.reportWait(ctx, k, op, key, n, began, err)
 		switch {
 		case c.cluster != nil:
 			c.cluster.ReloadState(ctx)

@@ -23,8 +23,8 @@ type sentinels struct {
 	clients []*redis.SentinelClient
 	connect func(addr string) *redis.Client
 
-	asking sync.Mutex // held while they are asked
-	asked  time.Time  // when they were, with success, the last time
+	asking  sync.Mutex // held while they are asked
+	isAsked time.Time  // when they were, with success, the last time
 
 	mu      sync.Mutex
 	servers map[string]*redis.Client // that were master, by address
@@ -116,8 +116,8 @@ func (s *sentinels) confirm(ctx context.Context, addr string) error {
 	return nil
 }
 
-// told is what one sentinel says.
-type told struct {
+// reportedMaster is what one sentinel says.
+type reportedMaster struct {
 	addr  string
 	epoch int64
 	err   error
@@ -128,19 +128,19 @@ type told struct {
 func (s *sentinels) find(ctx context.Context, since time.Time) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	if s.asked.After(since) {
+	if s.isAsked.After(since) {
 		return nil
 	}
 	began := time.Now()
 	short, cancel := context.WithTimeout(ctx, sentinelWait)
 	defer cancel()
-	answers := make([]told, len(s.clients))
+	answers := make([]reportedMaster, len(s.clients))
 	var wg sync.WaitGroup
 	for i, c := range s.clients {
 		wg.Go(func() { answers[i] = s.ask(short, c) })
 	}
 	wg.Wait()
-	best, errs := told{epoch: -1}, []error(nil)
+	best, errs := reportedMaster{epoch: -1}, []error(nil)
 	for _, a := range answers {
 		if a.err != nil {
 			errs = append(errs, a.err)
@@ -151,7 +151,7 @@ func (s *sentinels) find(ctx context.Context, since time.Time) error {
 	if best.addr == "" {
 		return errors.Join(errs...)
 	}
-	s.asked = began
+	s.isAsked = began
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.servers[best.addr] == nil {
@@ -162,14 +162,14 @@ func (s *sentinels) find(ctx context.Context, since time.Time) error {
 }
 
 // ask asks one sentinel.
-func (s *sentinels) ask(ctx context.Context, c *redis.SentinelClient) told {
+func (s *sentinels) ask(ctx context.Context, c *redis.SentinelClient) reportedMaster {
 	m, err := c.Master(ctx, s.name).Result()
 	if err != nil && strings.Contains(err.Error(), "No such master") {
 		err = fmt.Errorf("%w: sentinels watch none of the name %q; see SENTINEL MASTERS there", errNoMaster, s.name)
 	}
 	if err != nil {
-		return told{err: err}
+		return reportedMaster{err: err}
 	}
 	epoch, err := strconv.ParseInt(m["config-epoch"], 10, 64)
-	return told{addr: net.JoinHostPort(m["ip"], m["port"]), epoch: epoch, err: err}
+	return reportedMaster{addr: net.JoinHostPort(m["ip"], m["port"]), epoch: epoch, err: err}
 }

@@ -62,13 +62,13 @@ type patience struct {
 // sawOpen is when a slot was seen half moved, first and last.
 type sawOpen struct{ first, last time.Time }
 
-// tellWait tells of a call that waits, seldom.
-func (c *Client) tellWait(ctx context.Context, k int, op, key string, n *redis.Client, began time.Time, err error) {
+// reportWait tells of a call that waits, seldom.
+func (c *Client) reportWait(ctx context.Context, k int, op, key string, n *redis.Client, began time.Time, err error) {
 	w := Wait{Shard: k, Op: op, For: time.Since(began), Err: err}
 	if n != nil {
 		w.Master = n.Options().Addr
 	}
-	if !c.mayTell(&w) {
+	if !c.mayReport(&w) {
 		return
 	}
 	if n != nil && c.cluster != nil && (redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "ASK")) {
@@ -77,15 +77,15 @@ func (c *Client) tellWait(ctx context.Context, k int, op, key string, n *redis.C
 	c.cfg.Waits(w)
 }
 
-// mayTell reports whether it is time to tell of w.
-func (c *Client) mayTell(w *Wait) bool {
+// mayReport reports whether it is time to tell of w.
+func (c *Client) mayReport(w *Wait) bool {
 	if c.cfg.Waits == nil || w.For < c.patience.first {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	last, told := c.waits[w.Master]
-	if told && time.Since(last) < c.patience.again {
+	last, reportedMaster := c.waits[w.Master]
+	if reportedMaster && time.Since(last) < c.patience.again {
 		return false
 	}
 	c.waits[w.Master] = time.Now()

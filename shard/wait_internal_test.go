@@ -13,8 +13,8 @@ import (
 func TestOpenSlotIsNamed(t *testing.T) {
 	t.Parallel()
 	s := shardtest.Masters(t, 2)
-	told := make(chan Wait, 1000)
-	c, err := Open(t.Context(), Config{Addrs: s.Addrs, Waits: func(w Wait) { told <- w }})
+	reportedMaster := make(chan Wait, 1000)
+	c, err := Open(t.Context(), Config{Addrs: s.Addrs, Waits: func(w Wait) { reportedMaster <- w }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestOpenSlotIsNamed(t *testing.T) {
 	go func() { ended <- call() }()
 	early := 0
 	for {
-		w := <-told
+		w := <-reportedMaster
 		if w.Slot == nil {
 			if early++; !strings.Contains(w.String(), "goes on by itself") {
 				t.Error(w)

@@ -14,8 +14,8 @@ import (
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	s := shardtest.One(t)
-	told := make(chan shard.Wait, 100)
-	c, err := shard.Open(within(t), shard.Config{Addrs: s.Addrs, Waits: func(w shard.Wait) { told <- w }})
+	reportedMaster := make(chan shard.Wait, 100)
+	c, err := shard.Open(within(t), shard.Config{Addrs: s.Addrs, Waits: func(w shard.Wait) { reportedMaster <- w }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestWaits(t *testing.T) {
 	}()
 	var first time.Time
 	select {
-	case w := <-told:
+	case w := <-reportedMaster:
 		first = time.Now()
 		if w.Shard != 3 || w.Op != "GET" || w.Master != s.Nodes[0].Addr || w.Err == nil || !strings.Contains(w.String(), w.Master+", master of shard 3") {
 			t.Errorf("%+v: %s", w, w)
@@ -40,7 +40,7 @@ func TestWaits(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if n := len(told); n != 0 && time.Since(first) < 25*time.Second {
+	if n := len(reportedMaster); n != 0 && time.Since(first) < 25*time.Second {
 		t.Errorf("told %d times more", n)
 	}
 }

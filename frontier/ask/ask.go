@@ -12,7 +12,7 @@ package ask
 
 import "time"
 
-// LookMost is how many entries of a queue, or letters of a cause of death, are
+// LookMost is how many entries of a queue, or dead letters of a cause of death, are
 // looked at for one URL.
 const LookMost = 1000
 
@@ -47,7 +47,7 @@ type WhyQuery struct {
 // The states of a URL, as Answer.State has them.
 const (
 	StateInvalid      = "invalid"      // no URL that can be crawled
-	StateQueued       = "queued"       // it stands in the queue of its site
+	StateQueued       = "queued"       // it is in the queue of its site
 	StateLeased       = "leased"       // a fetcher has it
 	StateWaiting      = "waiting"      // for a retry
 	StateDead         = "dead"         // given up

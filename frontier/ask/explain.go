@@ -9,7 +9,7 @@ import (
 )
 
 // explain draws the conclusion from what was found.
-func (w *asking) explain(s *frontier.Settings) {
+func (w *inquiry) explain(s *frontier.Settings) {
 	a, c := w.a, w.a.Clock
 	switch {
 	case c != nil && c.Blocked != "":
@@ -40,7 +40,7 @@ func (w *asking) explain(s *frontier.Settings) {
 	}
 }
 
-func (w *asking) explainQueued(s *frontier.Settings) {
+func (w *inquiry) explainQueued(s *frontier.Settings) {
 	a, c := w.a, w.a.Clock
 	a.Queued.Takes = Span(time.Duration(a.Queued.Before) * time.Duration(c.Delay))
 	when := "its site is due now"
@@ -65,8 +65,8 @@ func (w *asking) explainQueued(s *frontier.Settings) {
 }
 
 // explainKnown: the shard knows the URL, and it was found nowhere.
-func (w *asking) explainKnown(s *frontier.Settings) {
-	if !w.looked || !w.buried {
+func (w *inquiry) explainKnown(s *frontier.Settings) {
+	if !w.looked || !w.allDead {
 		w.conclude(StateKnown, "known, and not among what was looked at: queued farther behind, given up longer ago, or fetched")
 		return
 	}
@@ -93,7 +93,7 @@ func (w *asking) explainKnown(s *frontier.Settings) {
 }
 
 // explainUnknown: nobody ever admitted the URL.
-func (w *asking) explainUnknown(s *frontier.Settings) {
+func (w *inquiry) explainUnknown(s *frontier.Settings) {
 	a, c := w.a, w.a.Clock
 	link := "a link to it"
 	if a.Scope.From != "" {
@@ -120,7 +120,7 @@ func (w *asking) explainUnknown(s *frontier.Settings) {
 }
 
 // forbidden says that robots.txt will have the URL given up.
-func (w *asking) forbidden() string {
+func (w *inquiry) forbidden() string {
 	r := w.a.Robots
 	if r.Allowed || r.Ignored {
 		return ""
@@ -129,7 +129,7 @@ func (w *asking) forbidden() string {
 }
 
 // halted says that nothing is leased there.
-func (w *asking) halted() string {
+func (w *inquiry) halted() string {
 	if w.a.Paused == "" {
 		return ""
 	}

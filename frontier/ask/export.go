@@ -22,7 +22,7 @@ type Exported struct {
 
 // Left counts what an export wrote.
 type Left struct {
-	Queued  int64 `json:"queued"` // lent ones too
+	Queued  int64 `json:"queued"` // leased ones too
 	Waiting int64 `json:"waiting"`
 	Dead    int64 `json:"dead"`
 }
@@ -31,10 +31,10 @@ type Left struct {
 // of a longer queue later parts come first.
 const orderMost = 50_000
 
-// Export calls each with what is queued, lent, waiting or dead, those of a site
-// together and in the order in which they are lent; what each gets holds until it
-// returns. URLs that wait to be fetched again are done, and left out. It reads only. Of
-// a crawl that is paused and has nothing lent it gives each URL once. While one runs, a
+// Export calls each with what is queued, leased, waiting or dead, those of a site
+// together and in the order in which they are leased; what each gets holds until it
+// returns. URLs that wait for a recrawl are done, and left out. It reads only. Of
+// a crawl that is paused and has nothing leased it gives each URL once. While one runs, a
 // URL that moves may come twice, and links of a page that is settled meanwhile may be
 // left out where they went to sites that were passed. Shards that do not answer are left
 // out, as of EachShard. Cost: two calls for each SitesMost
@@ -156,7 +156,7 @@ type part struct {
 	n    *int64
 }
 
-// look gives what stands in some sites, one site after the other. Those that have
+// look gives what is in some sites, one site after the other. Those that have
 // little are read side by side before.
 func (x *exporting) look(k int, sites []frontier.SiteState, whole bool) error {
 	read := make([][]part, len(sites)) // of the small ones
@@ -192,12 +192,12 @@ func (x *exporting) look(k int, sites []frontier.SiteState, whole bool) error {
 	return nil
 }
 
-// isSmall says whether a site may be read ahead of its turn.
+// isSmall reports whether a site may be read ahead of its turn.
 func isSmall(s *frontier.SiteState) bool {
 	return queued(s)+s.Waiting+s.Open <= frontier.EntriesMost
 }
 
-// read calls take with what stands in the visit, the queues and the retries of a site,
+// read calls take with what is in the visit, the queues and the retries of a site,
 // and with what counts that.
 func (x *exporting) read(ctx context.Context, k int, s *frontier.SiteState, whole bool, take func([]frontier.QueuedEntry, *int64) error) error {
 	some := func(at frontier.EntryPlace, offset int64, n *int64) error {
@@ -235,7 +235,7 @@ func (x *exporting) read(ctx context.Context, k int, s *frontier.SiteState, whol
 	return nil
 }
 
-// queue calls take with a queue. It reads from the end: what is lent meanwhile goes from
+// queue calls take with a queue. It reads from the end: what is leased meanwhile goes from
 // the front, so nothing is passed over.
 func (x *exporting) queue(ctx context.Context, k int, at frontier.EntryPlace, take func([]frontier.QueuedEntry, *int64) error) error {
 	var held []frontier.QueuedEntry // the last first

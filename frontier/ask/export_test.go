@@ -24,7 +24,7 @@ func (m *moving) Entries(ctx context.Context, k int, at frontier.EntryPlace, off
 	return m.Frontier.Entries(ctx, k, at, offset, count)
 }
 
-// move settles what is lent, each outcome in its turn, and lends more.
+// move settles what is leased, each outcome in its turn, and leases more.
 func (m *moving) move(ctx context.Context, k int) {
 	var settle []frontier.Settlement
 	for _, v := range m.lent {

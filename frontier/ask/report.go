@@ -60,7 +60,7 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 	r.Seeds.Whole = r.Seeds.Whole && r.Unread == nil
 	r.count(counts)
 	for _, url := range slices.Sorted(maps.Keys(seeds)) {
-		if fate, _, waits := strings.Cut(seeds[url], ": "); waits || slices.Contains(unsettledFates, fate) {
+		if fate, _, waits := strings.Cut(seeds[url], ": "); waits || slices.Contains(unsettledOutcomes, fate) {
 			r.Seeds.Left++
 		}
 		r.Seeds.List = append(r.Seeds.List, Seed{url, seeds[url]})
@@ -172,16 +172,16 @@ func exactly(ctx context.Context, f frontier.Operated, k int, sums *frontier.Cou
 	return tallies, nil
 }
 
-// The fates of seeds that were not tried yet, by what their sites are.
+// The outcomes of seeds that were not tried yet, by what their sites are.
 const (
-	fateQueued  = "queued"
-	fateLent    = "queued or in flight" // its site is lent
-	fatePaused  = "queued, its site is paused"
-	fateBlocked = "dropped, its site is blocked"
-	fateGone    = "not known" // its site has nothing left
+	outcomeQueued  = "queued"
+	outcomeLeased  = "queued or in flight" // its site is leased
+	outcomePaused  = "queued, its site is paused"
+	outcomeBlocked = "dropped, its site is blocked"
+	outcomeGone    = "not known" // its site has nothing left
 )
 
-var unsettledFates = []string{fateQueued, fateLent, fatePaused}
+var unsettledOutcomes = []string{outcomeQueued, outcomeLeased, outcomePaused}
 
 // unsettled says of the seeds of shard k that were not tried yet what their sites
 // are.
@@ -205,26 +205,26 @@ func unsettled(ctx context.Context, f frontier.Operated, k int, seeds map[string
 		}
 		for i := range states {
 			for _, url := range bySite[states[i].Site] {
-				seeds[url] = siteFate(&states[i])
+				seeds[url] = siteOutcome(&states[i])
 			}
 		}
 	}
 	return nil
 }
 
-// siteFate is the fate of a seed that was not tried yet.
-func siteFate(s *frontier.SiteState) string {
+// siteOutcome is the outcome of a seed that was not tried yet.
+func siteOutcome(s *frontier.SiteState) string {
 	switch {
 	case s.Blocked != nil:
-		return fateBlocked
+		return outcomeBlocked
 	case s.Paused != nil:
-		return fatePaused
+		return outcomePaused
 	case s.Place == frontier.PlaceLeased:
-		return fateLent
+		return outcomeLeased
 	case s.Place == frontier.PlaceIdle:
-		return fateGone
+		return outcomeGone
 	}
-	return fateQueued
+	return outcomeQueued
 }
 
 // tops are the sites of a list, with the counts that are known exactly.

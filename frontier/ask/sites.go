@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// sitesShown is how many sites are shown unless more are asked for.
-	sitesShown = 20
+	// sitesListed is how many sites are shown unless more are asked for.
+	sitesListed = 20
 	// sitesLooked is how many sites are looked at in all shards together, and in each
 	// at least a page of a call.
 	sitesLooked = 4000
@@ -73,7 +73,7 @@ func Sites(ctx context.Context, f frontier.Operated, q SitesQuery) (*SiteList, e
 		return nil, err
 	}
 	slices.SortFunc(list.Sites, func(a, b Site) int { return cmp.Or(cmp.Compare(order(&b), order(&a)), cmp.Compare(a.Site, b.Site)) })
-	list.Sites = list.Sites[:min(len(list.Sites), cmp.Or(q.Limit, sitesShown))]
+	list.Sites = list.Sites[:min(len(list.Sites), cmp.Or(q.Limit, sitesListed))]
 	return list, nil
 }
 
@@ -104,13 +104,16 @@ func eachShard(ctx context.Context, shards int, do func(ctx context.Context, k i
 		wg.Go(func() { errs[k] = do(short, k) })
 	}
 	wg.Wait()
+	var faults []frontier.ShardFault
 	for k, err := range errs {
 		if err != nil {
-			text, of := err.Error(), fmt.Sprintf("shard %d: ", k)
-			unread = append(unread, of+strings.TrimPrefix(text, of))
+			faults = append(faults, frontier.ShardFault{Shard: k, Cause: strings.TrimPrefix(err.Error(), fmt.Sprintf("shard %d: ", k))})
 		}
 	}
-	return frontier.MergeShards(unread)
+	if faults == nil {
+		return nil
+	}
+	return frontier.FaultTexts(faults)
 }
 
 // sampleOf reads up to n sites of a shard.

@@ -37,24 +37,25 @@ func StatsWith(ctx context.Context, f frontier.Operated, longest func(context.Co
 
 // troubles are what keeps a crawl from being ready.
 func troubles(r *frontier.Report) []string {
-	list := []string{}
+	var faults []frontier.ShardFault
 	for i := range r.Shards {
 		s := &r.Shards[i]
 		switch {
 		case s.Silent && s.Fault != "":
-			list = append(list, fmt.Sprintf("shard %d cannot be read: %s", s.Shard, s.Fault))
+			faults = append(faults, frontier.ShardFault{Shard: s.Shard, One: "cannot be read", Many: "cannot be read", Cause: s.Fault})
 		case s.Silent:
-			list = append(list, fmt.Sprintf("shard %d does not answer", s.Shard))
+			faults = append(faults, frontier.ShardFault{Shard: s.Shard, One: "does not answer", Many: "do not answer"})
 		case s.Memory.Limit > 0 && s.Memory.Used >= s.Memory.Limit:
-			list = append(list, fmt.Sprintf("shard %d is full", s.Shard))
+			faults = append(faults, frontier.ShardFault{Shard: s.Shard, One: "is full", Many: "are full"})
 		case s.Fault != "":
-			list = append(list, fmt.Sprintf("shard %d takes no writes: %s", s.Shard, s.Fault))
+			faults = append(faults, frontier.ShardFault{Shard: s.Shard, One: "takes no writes", Many: "take no writes", Cause: s.Fault})
 		}
 	}
+	list := frontier.FaultTexts(faults)
 	if n := frontier.FleetOf(r.Members).Limits[frontier.LimitReplica]; n > 0 {
 		list = append(list, fmt.Sprintf("fetchers whose new URLs no replica acknowledges: %d; bring a replica of each master in step, or leave --ack out", n))
 	}
-	return frontier.MergeShards(list)
+	return list
 }
 
 // Longest is the site that takes longest to finish at its delay, of those that Sites
@@ -115,7 +116,7 @@ func estimate(ctx context.Context, r *frontier.Report, longest func(context.Cont
 	return eta, nil
 }
 
-// seeding says whether somebody admits seeds.
+// seeding reports whether somebody admits seeds.
 func seeding(r *frontier.Report) bool {
 	return slices.ContainsFunc(r.Members, func(m frontier.Member) bool { return m.Seeding || m.Kind == frontier.KindSeeder })
 }

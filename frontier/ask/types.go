@@ -12,7 +12,7 @@ type Progress struct {
 	frontier.Report
 	frontier.Fleet
 	Troubles []string `json:"troubles"` // shards that are silent, full or take no writes; State tells of the rest
-	DeadNow  int64    `json:"dead_now"` // letters kept now; Total.Dead is what ever died
+	DeadNow  int64    `json:"dead_now"` // dead letters kept now; Total.Dead is what ever died
 	ETA      ETA      `json:"eta"`
 }
 

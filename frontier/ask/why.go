@@ -13,30 +13,30 @@ import (
 	"seine/frontier/canon"
 )
 
-// asking is one question after a URL.
-type asking struct {
-	f      frontier.Operated
-	q      WhyQuery
-	parser *canon.Parser
-	sites  *canon.Sites
-	url    canon.URL
-	key    string
-	print  canon.Fingerprint
-	a      *Answer
-	state  frontier.SiteState
-	shard  frontier.ShardStats
-	looked bool // at all of its site's queue
-	buried bool // all letters were looked at
-	others bool // another request for the URL was met
+// inquiry is one question after a URL.
+type inquiry struct {
+	f       frontier.Operated
+	q       WhyQuery
+	parser  *canon.Parser
+	sites   *canon.Sites
+	url     canon.URL
+	key     string
+	print   canon.Fingerprint
+	a       *Answer
+	state   frontier.SiteState
+	shard   frontier.ShardStats
+	looked  bool // at all of its site's queue
+	allDead bool // all dead letters were looked at
+	others  bool // another request for the URL was met
 }
 
 // Why says why a URL was fetched or was not. What cannot be crawled at all is an
 // answer, and no error. Cost: some ten calls to the URL's shard; where the URL is
 // in no visit and no retry also one for each EntriesMost of the first LookMost
-// entries of the site's queue, and of the last letters of each cause of death.
+// entries of the site's queue, and of the last dead letters of each cause of death.
 func Why(ctx context.Context, f frontier.Operated, q WhyQuery) (*Answer, error) {
 	layout := f.Layout()
-	w := &asking{f: f, q: q, parser: canon.NewParser(layout.CanonConfig()), sites: canon.NewSites(layout.LimitBy)}
+	w := &inquiry{f: f, q: q, parser: canon.NewParser(layout.CanonConfig()), sites: canon.NewSites(layout.LimitBy)}
 	w.a = &Answer{URL: frontier.HideCredentials(q.URL)}
 	if err := w.parser.Parse(&w.url, []byte(q.URL)); err != nil {
 		w.conclude(StateInvalid, "not crawled: "+strings.TrimPrefix(err.Error(), "canon: "))
@@ -50,14 +50,14 @@ func Why(ctx context.Context, f frontier.Operated, q WhyQuery) (*Answer, error) 
 	w.key, w.print = string(w.url.Key()), print
 	w.a.URL, w.a.Key, w.a.Site, w.a.Shard = w.url.String(), w.key, site.Name, f.Of(print)
 	for _, step := range []func(context.Context, *frontier.Settings) error{
-		w.lookAtShard, w.judge, w.lookAtRobots, w.find, w.lookAtKnown,
+		w.lookAtShard, w.checkScope, w.lookAtRobots, w.find, w.lookAtKnown,
 	} {
 		if err := step(ctx, settings); err != nil {
 			return nil, err
 		}
 	}
 	if q.From != "" && w.a.Scope.From == "" {
-		if err := w.judgeFrom(settings, q.From); err != nil {
+		if err := w.checkScopeFrom(settings, q.From); err != nil {
 			return nil, err
 		}
 	}
@@ -66,14 +66,14 @@ func Why(ctx context.Context, f frontier.Operated, q WhyQuery) (*Answer, error) 
 	return w.a, nil
 }
 
-func (w *asking) conclude(state, why string) { w.a.State, w.a.Why = state, why }
+func (w *inquiry) conclude(state, why string) { w.a.State, w.a.Why = state, why }
 
-func (w *asking) note(format string, args ...any) {
+func (w *inquiry) note(format string, args ...any) {
 	w.a.Notes = append(w.a.Notes, fmt.Sprintf(format, args...))
 }
 
 // remark notes what else decides, and does not show in what was found.
-func (w *asking) remark(s *frontier.Settings) {
+func (w *inquiry) remark(s *frontier.Settings) {
 	if c := w.a.Clock; c != nil && c.Place == string(frontier.PlaceLeased) && (c.Reason == "setting" || c.Reason == "override") {
 		if d := Span(s.DelayOf(w.a.Site)); d != c.Delay {
 			w.note("the settings have a delay of %v for its site by now; its next visit has it", d)
@@ -86,7 +86,7 @@ func (w *asking) remark(s *frontier.Settings) {
 }
 
 // lookAtShard reads the shard's counts.
-func (w *asking) lookAtShard(ctx context.Context, s *frontier.Settings) (err error) {
+func (w *inquiry) lookAtShard(ctx context.Context, s *frontier.Settings) (err error) {
 	if w.shard, err = w.f.ShardStats(ctx, w.a.Shard); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (w *asking) lookAtShard(ctx context.Context, s *frontier.Settings) (err err
 
 // atLimit reports whether so many pages were settled, as some program of the crawl
 // counted them within the last second or two. Cost: that of RecentStats.
-func (w *asking) atLimit(ctx context.Context, most int64) bool {
+func (w *inquiry) atLimit(ctx context.Context, most int64) bool {
 	stats, err := w.f.RecentStats(ctx)
 	if err != nil {
 		w.note("not known whether --max-pages is reached: %v", err)
@@ -116,8 +116,8 @@ func (w *asking) atLimit(ctx context.Context, most int64) bool {
 	return t.Pages() >= most
 }
 
-// judge asks the settings about a link to the URL on a page of its own host.
-func (w *asking) judge(_ context.Context, s *frontier.Settings) error {
+// checkScope asks the settings about a link to the URL on a page of its own host.
+func (w *inquiry) checkScope(_ context.Context, s *frontier.Settings) error {
 	scope, err := frontier.NewScope(s)
 	if err != nil {
 		return err
@@ -146,8 +146,8 @@ func scopeOf(r frontier.Ruling, s *frontier.Settings) *Scope {
 	return sc
 }
 
-// judgeFrom asks the settings about a link to the URL on another page.
-func (w *asking) judgeFrom(s *frontier.Settings, from string) error {
+// checkScopeFrom asks the settings about a link to the URL on another page.
+func (w *inquiry) checkScopeFrom(s *frontier.Settings, from string) error {
 	var page canon.URL
 	if err := w.parser.Parse(&page, []byte(from)); err != nil {
 		return fmt.Errorf("ask: the page %s: %w", frontier.LogText(from), err)
@@ -169,7 +169,7 @@ func (w *asking) judgeFrom(s *frontier.Settings, from string) error {
 }
 
 // lookAtRobots reads the rules that the fleet stored.
-func (w *asking) lookAtRobots(ctx context.Context, s *frontier.Settings) error {
+func (w *inquiry) lookAtRobots(ctx context.Context, s *frontier.Settings) error {
 	r := &Robots{Origin: string(w.url.Origin()), Allowed: true, Ignored: s.Robots == "ignore"}
 	w.a.Robots = r
 	ask := []frontier.OriginRules{{Site: w.a.Site, Origin: r.Origin}}
@@ -188,7 +188,7 @@ func (w *asking) lookAtRobots(ctx context.Context, s *frontier.Settings) error {
 }
 
 // lookAtKnown asks whether the shard knows the URL.
-func (w *asking) lookAtKnown(ctx context.Context, _ *frontier.Settings) error {
+func (w *inquiry) lookAtKnown(ctx context.Context, _ *frontier.Settings) error {
 	yes, err := w.f.Knows(ctx, w.a.Shard, w.print)
 	w.a.Known = &Known{Yes: yes, Exact: w.f.Exact()}
 	if !w.a.Known.Exact {
@@ -202,7 +202,7 @@ const findTries = 3
 
 // find looks where the URL stands. A URL that moves while it is looked for is
 // looked for again.
-func (w *asking) find(ctx context.Context, s *frontier.Settings) error {
+func (w *inquiry) find(ctx context.Context, s *frontier.Settings) error {
 	for range findTries {
 		before, err := w.siteState(ctx)
 		if err != nil {
@@ -226,7 +226,7 @@ func (w *asking) find(ctx context.Context, s *frontier.Settings) error {
 	return w.findDead(ctx)
 }
 
-func (w *asking) siteState(ctx context.Context) (frontier.SiteState, error) {
+func (w *inquiry) siteState(ctx context.Context) (frontier.SiteState, error) {
 	list, err := w.f.SiteStates(ctx, w.a.Shard, []string{w.a.Site})
 	if err != nil {
 		return frontier.SiteState{}, err
@@ -236,7 +236,7 @@ func (w *asking) siteState(ctx context.Context) (frontier.SiteState, error) {
 
 // is reports whether an entry is the URL. One that asks for it by another request, such
 // as a POST, is not, and noted once.
-func (w *asking) is(e *frontier.Entry) bool {
+func (w *inquiry) is(e *frontier.Entry) bool {
 	if e.URL != string(w.url.Fetch()) {
 		var u canon.URL
 		if w.parser.Parse(&u, []byte(e.URL)) != nil || string(u.Key()) != w.key {
@@ -254,7 +254,7 @@ func (w *asking) is(e *frontier.Entry) bool {
 }
 
 // findAt looks at the visit, the retries and the queue of the site.
-func (w *asking) findAt(ctx context.Context, s frontier.SiteState) (found bool, err error) {
+func (w *inquiry) findAt(ctx context.Context, s frontier.SiteState) (found bool, err error) {
 	w.looked = true
 	if s.Place == frontier.PlaceLeased {
 		open, err := w.f.Entries(ctx, w.a.Shard, frontier.EntryPlace{Site: s.Site, Kind: frontier.InVisit, Token: s.Lease.Token}, 0, frontier.EntriesMost)
@@ -290,7 +290,7 @@ func (w *asking) findAt(ctx context.Context, s frontier.SiteState) (found bool, 
 
 // walk looks at the first entries of a place, LookMost at most, and calls found
 // with the URL's. It returns how many it passed.
-func (w *asking) walk(ctx context.Context, at frontier.EntryPlace, n int64, found func(e *frontier.QueuedEntry, at int64)) (passed int64, ok bool, err error) {
+func (w *inquiry) walk(ctx context.Context, at frontier.EntryPlace, n int64, found func(e *frontier.QueuedEntry, at int64)) (passed int64, ok bool, err error) {
 	for n = min(n, LookMost); passed < n; {
 		page, err := w.f.Entries(ctx, w.a.Shard, at, passed, min(frontier.EntriesMost, n-passed))
 		if err != nil || len(page) == 0 {
@@ -308,7 +308,7 @@ func (w *asking) walk(ctx context.Context, at frontier.EntryPlace, n int64, foun
 }
 
 // holder names the program that made a token.
-func (w *asking) holder(ctx context.Context, token string) (string, error) {
+func (w *inquiry) holder(ctx context.Context, token string) (string, error) {
 	members, err := w.f.Members(ctx)
 	for _, m := range members {
 		if m.Tokens != "" && strings.HasPrefix(token, m.Tokens) {
@@ -318,17 +318,17 @@ func (w *asking) holder(ctx context.Context, token string) (string, error) {
 	return "", err
 }
 
-// findDead looks at the last letters of each cause.
-func (w *asking) findDead(ctx context.Context) error {
+// findDead looks at the last dead letters of each cause.
+func (w *inquiry) findDead(ctx context.Context) error {
 	counts, err := w.f.DeadCounts(ctx, w.a.Shard)
 	if err != nil {
 		return err
 	}
-	w.buried = true
+	w.allDead = true
 	for _, cause := range slices.Sorted(maps.Keys(counts)) {
 		n := counts[cause]
 		if n > LookMost {
-			w.buried = false
+			w.allDead = false
 			w.note("not looked at: %d older letters of cause %s", n-LookMost, cause)
 		}
 		for at := max(0, n-LookMost); at < n; at += frontier.EntriesMost {

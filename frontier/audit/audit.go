@@ -57,8 +57,8 @@ func (r *Report) fault(key, format string, args ...any) {
 	}
 }
 
-// mended notes what a repair did.
-func (r *Report) mended(key, format string, args ...any) {
+// repaired notes what a repair did.
+func (r *Report) repaired(key, format string, args ...any) {
 	r.Repairs++
 	if len(r.Repaired) < faultsMost {
 		r.Repaired = append(r.Repaired, key+": "+fmt.Sprintf(format, args...))
@@ -75,7 +75,7 @@ func (r *Report) note(what string) {
 // Check compares shard k with the rules that hold it together: every site
 // stands where the ready rule wants it, leases and visits match, counters are
 // what there is, no filter is missing, and, with urls, every URL that is queued,
-// waiting, lent or dead is in its filter. It reads only, in pages, and may run on
+// waiting, leased or dead is in its filter. It reads only, in pages, and may run on
 // a live crawl: a fault is what two looks, one a moment after the other, both
 // show, and what cannot be judged while the shard changes is named. Cost:
 // O(keys of the server), with urls also O(URLs of the shard). Memory: the names
@@ -157,7 +157,7 @@ type checker struct {
 
 	parser *canon.Parser
 	url    canon.URL
-	asked  []wanted
+	read   []wanted
 }
 
 // checkMeta looks at the shard's copy of the root. alive is false when it lacks
@@ -200,8 +200,8 @@ func (c *checker) checkMeta(ctx context.Context) (alive bool, err error) {
 	return true, nil
 }
 
-// again waits for the second look.
-func (c *checker) again(ctx context.Context) error {
+// recrawls waits for the second look.
+func (c *checker) recrawls(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return &shard.Error{Shard: c.k, Op: "check", Err: context.Cause(ctx)}
@@ -258,7 +258,7 @@ func (c *checker) forget() {
 	clear(c.causes)
 }
 
-// scan collects sites, tokens and causes, and says whether the node has the shard.
+// scan collects sites, tokens and causes, and reports whether the node has the shard.
 func (c *checker) scan(ctx context.Context) (found bool, err error) {
 	meta := c.keys.Meta()
 	prefix := strings.TrimSuffix(meta, "meta")
@@ -315,7 +315,7 @@ func (c *checker) zsets(ctx context.Context) error {
 	return nil
 }
 
-// places are the zsets that a site may stand in: ready:0 to ready:3, held.
+// places are the zsets that a site may be in: ready:0 to ready:3, ready:paused.
 func (c *checker) places() []string {
 	return []string{c.keys.Ready(0), c.keys.Ready(1), c.keys.Ready(2), c.keys.Ready(3), c.keys.PausedReady()}
 }
@@ -349,7 +349,7 @@ func (c *checker) pages(ctx context.Context, head, tail []any, each func(page []
 	return c.f.Pages(ctx, c.k, "check", head, tail, each)
 }
 
-// counters are what the sums of a shard are made of, and what rises whenever a
+// counters are what the counters of a shard are made of, and what rises whenever a
 // URL moves; a repair expects each as it was read, so nothing that moves a URL
 // can come in between.
 var counters = [...]string{"visits", "queued", "waiting", "open", "known", "retried_dead", "done", "dead", "merged", "blocked",
@@ -362,7 +362,7 @@ func (c *checker) stats(ctx context.Context) (map[string]string, error) {
 
 // compare holds the counters against what was found, when nothing moved. To set
 // them right it believes what is there: queued, waiting, again and open become what was
-// counted. Letters more than counted raise dead, fewer raise dropped; URLs, those that came to be fetched again among them, more
+// counted. Dead letters more than counted raise dead, fewer raise dropped; URLs, those that came to be recrawled among them, more
 // than came raise known, fewer raise missing, which counts what is nowhere.
 func (c *checker) compare(before, after map[string]string) {
 	if c.report.Moving = !maps.Equal(before, after); c.report.Moving {

@@ -182,7 +182,7 @@ func all(v frontier.Visit, kind frontier.Kind) frontier.Settlement {
 	return st
 }
 
-// readyIn is the class that a site stands in.
+// readyIn is the class that a site is in.
 func (s *stand) readyIn(site string) int {
 	s.t.Helper()
 	for class := range 4 {

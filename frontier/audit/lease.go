@@ -10,7 +10,7 @@ import (
 	"seine/shard"
 )
 
-// checkLeases finds leases that lend nothing and visits without a lease.
+// checkLeases finds leases that lease nothing and visits without a lease.
 func (c *checker) checkLeases(ctx context.Context) error {
 	suspects, err := c.idle(ctx, c.leases, func(open int64) { c.report.Gauges["open"] += open })
 	if err != nil {
@@ -20,7 +20,7 @@ func (c *checker) checkLeases(ctx context.Context) error {
 	if err != nil || len(suspects)+len(orphans) == 0 {
 		return err
 	}
-	if err := c.again(ctx); err != nil {
+	if err := c.recrawls(ctx); err != nil {
 		return err
 	}
 	if suspects, err = c.idle(ctx, suspects, func(int64) {}); err != nil {
@@ -28,7 +28,7 @@ func (c *checker) checkLeases(ctx context.Context) error {
 	}
 	for _, l := range suspects {
 		c.report.fault(c.keys.Leases(), "%s of %s holds no URL", l.Token, l.Site)
-		c.todo.site(l.Site).lent(l.Token)
+		c.todo.site(l.Site).leased(l.Token)
 	}
 	if len(orphans) == 0 {
 		return nil
@@ -48,11 +48,11 @@ func (c *checker) checkLeases(ctx context.Context) error {
 	if orphans, err = c.orphans(ctx, func(int64) {}); err != nil {
 		return err
 	}
-	c.tellOrphans(orphans)
+	c.reportOrphans(orphans)
 	return nil
 }
 
-// idle are those of some leases that lend nothing; counted gets what the others
+// idle are those of some leases that lease nothing; counted gets what the others
 // have open.
 func (c *checker) idle(ctx context.Context, leases []frontier.Lease, counted func(open int64)) (idle []frontier.Lease, err error) {
 	for page := range slices.Chunk(leases, checkPage) {
@@ -104,9 +104,9 @@ func (c *checker) orphans(ctx context.Context, counted func(open int64)) (orphan
 	return orphans, nil
 }
 
-// tellOrphans tells of visits without a lease and finds the sites they are of:
+// reportOrphans tells of visits without a lease and finds the sites they are of:
 // those that name them or else, in one pass over all, those whose mark they bear.
-func (c *checker) tellOrphans(tokens []string) {
+func (c *checker) reportOrphans(tokens []string) {
 	marked := make(map[string]string) // mark -> site
 	for _, token := range tokens {
 		if c.holders[token] == "" {
@@ -128,7 +128,7 @@ func (c *checker) tellOrphans(tokens []string) {
 			continue
 		}
 		c.report.fault(key, "open without a lease, of %s", site)
-		c.todo.site(site).lent(token)
+		c.todo.site(site).leased(token)
 	}
 }
 

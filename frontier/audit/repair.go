@@ -31,8 +31,8 @@ type siteTodo struct {
 	tokens []string
 }
 
-// lent adds a token that the site is lent under, or seems to be.
-func (s *siteTodo) lent(token string) {
+// leased adds a token that the site is leased under, or seems to be.
+func (s *siteTodo) leased(token string) {
 	if !slices.Contains(s.tokens, token) {
 		s.tokens = append(s.tokens, token)
 	}
@@ -54,8 +54,8 @@ const repairRounds = 6
 // Repair checks shard k, mends what can be mended and checks again; what it
 // returns is the last check, with what was mended on the way. It may run on a
 // live crawl: each mend is one script, which judges again by itself. A lost lease
-// is given back, to its fetcher or the reaper; a site is freed of a token that
-// lends nothing and placed by the ready rule; a blocked one loses its work; a URL
+// is released, to its fetcher or the reaper; a site is freed of a token that
+// leases nothing and placed by the ready rule; a blocked one loses its work; a URL
 // is put into its filter; an entry or a record that cannot be read, or a key of a
 // wrong type, is set aside; counters are set to what was counted unless anything
 // changed since. With an error comes what was mended until then. Cost and memory: those
@@ -100,7 +100,7 @@ func (c *checker) mend(ctx context.Context, before int64) error {
 	ok, err := c.client.CompareAndSet(ctx, c.k, c.keys.Stats(), c.todo.expect, c.todo.set)
 	if ok {
 		for i := 0; i < len(c.todo.set); i += 2 {
-			c.sum.mended(c.keys.Stats(), "%s set to %s", c.todo.set[i], c.todo.set[i+1])
+			c.sum.repaired(c.keys.Stats(), "%s set to %s", c.todo.set[i], c.todo.set[i+1])
 		}
 	}
 	return err
@@ -122,7 +122,7 @@ func (c *checker) mendMeta(ctx context.Context) error {
 			if err := c.f.ReserveShard(ctx, c.k); err != nil {
 				return err
 			}
-			c.sum.mended(c.keys.FilterKey(0, 0), "the shard starts again with empty filters: it fetches URLs that it knew again where they are found")
+			c.sum.repaired(c.keys.FilterKey(0, 0), "the shard starts again with empty filters: it fetches URLs that it knew again where they are found")
 		}
 		each, contents, err := c.f.FoundKeys(ctx, c.k)
 		if err != nil {
@@ -141,7 +141,7 @@ func (c *checker) mendMeta(ctx context.Context) error {
 			return err
 		}
 		if ok {
-			c.sum.mended(meta, "epoch, revision and pause set as the root has them")
+			c.sum.repaired(meta, "epoch, revision and pause set as the root has them")
 		}
 	}
 	if c.todo.ruled {
@@ -150,7 +150,7 @@ func (c *checker) mendMeta(ctx context.Context) error {
 			return err
 		}
 		if ok {
-			c.sum.mended(meta, "says again that rules of sites bind")
+			c.sum.repaired(meta, "says again that rules of sites bind")
 		}
 	}
 	return nil
@@ -163,12 +163,12 @@ func (c *checker) evict(ctx context.Context, m misfit) (gone bool, err error) {
 		return false, err
 	}
 	if gone = raw == int64(1); gone {
-		c.sum.mended(m.key, "%s is kept in %s now", frontier.LogText(m.raw), c.keys.Broken())
+		c.sum.repaired(m.key, "%s is kept in %s now", frontier.LogText(m.raw), c.keys.Broken())
 	}
 	return gone, nil
 }
 
-// mendTexts say what the letters of the script mean; the first gets the token.
+// mendTexts say what the codes of the script mean; the first gets the token.
 var mendTexts = map[byte]string{
 	'r': "the lease of %s is given back; unless its fetcher goes on, its URLs return when it ends",
 	't': "is no longer leased to %s",
@@ -198,17 +198,17 @@ func (c *checker) mendSites(ctx context.Context) error {
 		key := c.keys.Site(site)
 		for i, token := range t.tokens {
 			if text := mendTexts[shard.Text(reply[0])[i]]; text != "" {
-				c.sum.mended(key, text, token)
+				c.sum.repaired(key, text, token)
 			}
 		}
 		if n, _ := reply[1].(int64); n > 0 {
-			c.sum.mended(key, "is blocked: %d URLs dropped", n)
+			c.sum.repaired(key, "is blocked: %d URLs dropped", n)
 		}
 		if n, _ := reply[3].(int64); n > 0 {
-			c.sum.mended(c.keys.Recrawls(site), "%d URLs to be fetched again whose time was missing are due now, those whose entry was are no more", n)
+			c.sum.repaired(c.keys.Recrawls(site), "%d URLs to be fetched again whose time was missing are due now, those whose entry was are no more", n)
 		}
 		if reply[2] == int64(1) {
-			c.sum.mended(key, "stands where the ready rule wants it")
+			c.sum.repaired(key, "stands where the ready rule wants it")
 		}
 	}
 	return nil
@@ -231,7 +231,7 @@ func (c *checker) mendURLs(ctx context.Context, list []wanted) error {
 		}
 		for i := range share {
 			if !refused[i] {
-				c.sum.mended(share[i].key, "%s is in its filter", frontier.HideCredentials(share[i].url))
+				c.sum.repaired(share[i].key, "%s is in its filter", frontier.HideCredentials(share[i].url))
 			}
 		}
 	}
@@ -390,7 +390,7 @@ func (c *checker) mendTypes(ctx context.Context) error {
 			return err
 		}
 		if raw == int64(1) || raw == true {
-			c.sum.mended(s.key, "is kept as %s now", aside)
+			c.sum.repaired(s.key, "is kept as %s now", aside)
 		} else {
 			c.sum.note(aside + " is there already: delete it, or " + s.key + ", and repair again")
 		}

@@ -19,7 +19,7 @@ type chance struct {
 	seeds int
 }
 
-// work admits, lends and settles at random.
+// work admits, leases and settles at random.
 func (c *chance) work(steps int) {
 	var out []frontier.Visit
 	for range steps {

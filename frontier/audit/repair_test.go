@@ -19,7 +19,7 @@ import (
 type scene struct {
 	*stand
 	lent  frontier.Visit  // of b.example, one of three settled
-	freed frontier.Visit  // of g.example, given back with one page open
+	freed frontier.Visit  // of g.example, released with one page open
 	left  map[string]bool // URLs that are to be fetched still
 }
 
@@ -210,7 +210,7 @@ func TestRepairOfMany(t *testing.T) {
 	s.sound()
 }
 
-// TestCheckSeesWhatCameBack: a visit that begins and is given back while the
+// TestCheckSeesWhatCameBack: a visit that begins and is released while the
 // shard is counted leaves all numbers of URLs as they were, and still counts as a
 // change.
 func TestCheckSeesWhatCameBack(t *testing.T) {

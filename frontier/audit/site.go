@@ -22,7 +22,7 @@ func (c *checker) checkSites(ctx context.Context) error {
 	err := c.look(ctx, slices.Sorted(maps.Keys(c.sites)), func(s *siteState) {
 		c.report.Gauges["queued"] += s.queued
 		c.report.Gauges["waiting"] += s.waiting
-		c.report.Gauges["recrawls"] += s.again
+		c.report.Gauges["recrawls"] += s.recrawls
 		if s.token != "" {
 			c.holders[s.token] = s.site
 		}
@@ -33,7 +33,7 @@ func (c *checker) checkSites(ctx context.Context) error {
 	if err != nil || suspects == nil {
 		return err
 	}
-	if err := c.again(ctx); err != nil {
+	if err := c.recrawls(ctx); err != nil {
 		return err
 	}
 	ruled := false
@@ -46,8 +46,8 @@ func (c *checker) checkSites(ctx context.Context) error {
 				}
 				ruled, c.todo.ruled = true, true
 			case wrongLease:
-				c.todo.site(s.site).lent(s.token)
-			case wrongAgain:
+				c.todo.site(s.site).leased(s.token)
+			case wrongRecrawls:
 				c.todo.site(s.site)
 			case wrongPlace:
 				c.todo.site(s.site).place = true
@@ -67,8 +67,8 @@ type siteState struct {
 	capped, ruled   bool
 	class           int // best that has entries, -1 none
 	queued, waiting int64
-	again, kept     int64     // to be fetched again: times and entries
-	firstWait       float64   // of a retry, or of one to be fetched again
+	recrawls, kept  int64     // to be recrawled: times and entries
+	firstWait       float64   // of a retry, or of one to be recrawled
 	scores          [5]string // in ready:0 to ready:3 and held, "" = not there
 }
 
@@ -106,7 +106,7 @@ func (c *checker) look(ctx context.Context, sites []string, each func(*siteState
 func parseSite(site string, r []any) *siteState {
 	s := &siteState{site: site, clock: number(r[0]), token: shard.Text(r[1]), leased: shard.Text(r[17]) != "",
 		paused: shard.Text(r[2]) != "", blocked: shard.Text(r[3]) != "", capped: shard.Text(r[18]) != "",
-		class: -1, waiting: int64(number(r[8])), again: int64(number(r[9])), kept: int64(number(r[19])), firstWait: math.Inf(1)}
+		class: -1, waiting: int64(number(r[8])), recrawls: int64(number(r[9])), kept: int64(number(r[19])), firstWait: math.Inf(1)}
 	for _, first := range r[10:12] {
 		if shard.Text(first) != "" {
 			s.firstWait = min(s.firstWait, number(first))
@@ -129,7 +129,7 @@ func parseSite(site string, r []any) *siteState {
 const (
 	wrongLease = iota
 	wrongPlace
-	wrongAgain
+	wrongRecrawls
 	wrongRules
 )
 
@@ -144,11 +144,11 @@ func (c *checker) faultsOf(s *siteState) (list []siteFault) {
 		list = append(list, siteFault{kind, key, fmt.Sprintf(format, args...)})
 	}
 	want, due := s.class, max(s.clock, 0)
-	if s.class < 0 && s.waiting+s.again > 0 {
+	if s.class < 0 && s.waiting+s.recrawls > 0 {
 		want, due = 3, max(s.clock, s.firstWait)
 	}
-	if s.again != s.kept {
-		fault(wrongAgain, c.keys.Recrawls(s.site), "%d URLs have a time to be fetched again, and %d their entry in %s", s.again, s.kept, c.keys.RecrawlEntries(s.site))
+	if s.recrawls != s.kept {
+		fault(wrongRecrawls, c.keys.Recrawls(s.site), "%d URLs have a time to be fetched again, and %d their entry in %s", s.recrawls, s.kept, c.keys.RecrawlEntries(s.site))
 	}
 	if s.token != "" && !s.leased {
 		fault(wrongLease, c.keys.Site(s.site), "leased to %s, which has no lease", s.token)

@@ -43,7 +43,7 @@ func (c *checker) checkURLs(ctx context.Context) error {
 			}
 		}
 	}
-	return c.checkLetters(ctx)
+	return c.checkDeadLetters(ctx)
 }
 
 // entriesMost is how many entries one call reads of many sites.
@@ -85,7 +85,7 @@ func (c *checker) checkEntries(ctx context.Context, sites []string) error {
 }
 
 // entriesOf looks for the URLs of one site in a reply of the script: its queues, its
-// retries, and what is kept to be fetched again.
+// retries, and what is kept to be recrawled.
 func (c *checker) entriesOf(ctx context.Context, site string, lists []any) error {
 	if len(lists) > 5 {
 		if err := c.kept(ctx, site, shard.Array(lists[5])); err != nil {
@@ -132,7 +132,7 @@ func (c *checker) listsOf(ctx context.Context, site string) error {
 	return c.pages(ctx, []any{"HSCAN", c.keys.RecrawlEntries(site)}, []any{"COUNT", checkPage}, func(page []any) error { return c.kept(ctx, site, page) })
 }
 
-// kept looks for URLs that are to be fetched again: names and entries by turns.
+// kept looks for URLs that are to be recrawled: names and entries by turns.
 func (c *checker) kept(ctx context.Context, site string, pairs []any) error {
 	key := c.keys.RecrawlEntries(site)
 	for ; len(pairs) >= 2; pairs = pairs[2:] {
@@ -144,8 +144,8 @@ func (c *checker) kept(ctx context.Context, site string, pairs []any) error {
 	return nil
 }
 
-// checkLetters looks for the URLs of dead letters.
-func (c *checker) checkLetters(ctx context.Context) error {
+// checkDeadLetters looks for the URLs of dead letters.
+func (c *checker) checkDeadLetters(ctx context.Context) error {
 	for cause := range c.causes {
 		key := c.keys.Dead(cause)
 		err := c.list(ctx, key, func(raw string) (bool, error) {
@@ -162,7 +162,7 @@ func (c *checker) checkLetters(ctx context.Context) error {
 	return c.ask(ctx)
 }
 
-// list goes through a list in pages; each says whether it took the entry out.
+// list goes through a list in pages; each reports whether it took the entry out.
 func (c *checker) list(ctx context.Context, key string, each func(raw string) (gone bool, err error)) error {
 	for from := 0; ; {
 		raw, err := c.do(ctx, "LRANGE", key, from, from+checkPage-1)
@@ -188,10 +188,10 @@ func (c *checker) list(ctx context.Context, key string, each func(raw string) (g
 // misfit is an entry that cannot be read, or not yet.
 type misfit struct {
 	key   string // where it stands
-	kind  string // what stands there: queued, waiting, again, open or dead
+	kind  string // what is there: queued, waiting, again, open or dead
 	raw   string
 	site  string
-	index string // of an open one; what one to be fetched again is known by
+	index string // of an open one; what one to be recrawled is known by
 }
 
 // beside is the other key that names the entry.
@@ -245,8 +245,8 @@ func (c *checker) known(ctx context.Context, key, site string, e *frontier.Entry
 		c.report.fault(key, "%s belongs to shard %d: queue it with frontier seed --refetch, then delete the key", frontier.HideCredentials(url), own)
 		return nil
 	}
-	c.asked = append(c.asked, wanted{key, url, fp})
-	if len(c.asked) < checkPage {
+	c.read = append(c.read, wanted{key, url, fp})
+	if len(c.read) < checkPage {
 		return nil
 	}
 	return c.ask(ctx)
@@ -255,9 +255,9 @@ func (c *checker) known(ctx context.Context, key, site string, e *frontier.Entry
 // ask looks for the URLs that known has gathered, twice for those not found; a
 // repair puts these into their filters at once.
 func (c *checker) ask(ctx context.Context) error {
-	missing, err := c.missing(ctx, c.asked)
+	missing, err := c.missing(ctx, c.read)
 	if err == nil && len(missing) > 0 {
-		if err = c.again(ctx); err == nil {
+		if err = c.recrawls(ctx); err == nil {
 			c.filters, err = c.f.FilterSet(ctx, c.k) // they may have got further keys meanwhile
 		}
 		if err == nil {
@@ -267,11 +267,11 @@ func (c *checker) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.report.Probed += int64(len(c.asked))
+	c.report.Probed += int64(len(c.read))
 	for _, w := range missing {
 		c.report.fault(w.key, "%s is not in its filter", frontier.HideCredentials(w.url))
 	}
-	c.asked = c.asked[:0]
+	c.read = c.read[:0]
 	if c.sum == nil {
 		return nil
 	}

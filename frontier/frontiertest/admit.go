@@ -23,7 +23,7 @@ func admitOnce(k *kit) {
 	same(k, "known", s.Known, 4)
 	same(k, "queued", s.Queued, 4)
 	same(k, "admissions raise the counter", s.Admits > admits, true)
-	sameList(k, "queue", paths(k.lend("a.example", 9)), "1", "2", "3")
+	sameList(k, "queue", paths(k.visitURLs("a.example", 9)), "1", "2", "3")
 	sameList(k, "while lent", k.admit(a), frontier.Seen)
 }
 
@@ -42,7 +42,7 @@ func admitRequests(k *kit) {
 	headers := plain
 	headers.Request = request("GET", "")
 	sameList(k, "repeated", k.admit(a, same, b, plain, headers, put), frontier.Seen, frontier.Seen, frontier.Seen, frontier.Seen, frontier.Seen, frontier.Seen)
-	v := k.lend(site, 9)
+	v := k.visitURLs(site, 9)
 	var leased []frontier.Request
 	for _, it := range v.Items {
 		leased = append(leased, it.Request)
@@ -51,10 +51,10 @@ func admitRequests(k *kit) {
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: v.Items[0].Index}, frontier.Outcome{Index: v.Items[1].Index, Kind: frontier.Retry},
 		frontier.Outcome{Index: v.Items[2].Index}, frontier.Outcome{Index: v.Items[3].Index, Kind: frontier.Requeue})
 	k.advance(claimed)
-	again := k.lend(site, 1)
+	again := k.visitURLs(site, 1)
 	k.finish(again)
 	k.advance(claimed)
-	last := k.lend(site, 9)
+	last := k.visitURLs(site, 9)
 	sameList(k, "left", []frontier.Request{again.Items[0].Request, last.Items[0].Request}, put.Request, b.Request)
 	a.Refetch, b.Refetch = "x", "x"
 	sameList(k, "wanted once more", k.admit(a, b, a), frontier.Admitted, frontier.Admitted, frontier.Admitted)
@@ -124,7 +124,7 @@ func admitAgain(k *kit) {
 	sameList(k, "plain", k.admit(plain), frontier.Admitted)
 	sameList(k, "again", k.admit(again), frontier.Admitted)
 	sameList(k, "again repeated", k.admit(again), frontier.Seen)
-	sameList(k, "queue", paths(k.lend("a.example", 9)), "1", "1")
+	sameList(k, "queue", paths(k.visitURLs("a.example", 9)), "1", "1")
 	again.Refetch = "tuesday"
 	sameList(k, "another request", k.admit(again), frontier.Admitted)
 
@@ -133,7 +133,7 @@ func admitAgain(k *kit) {
 	sameList(k, "unknown", k.admit(first), frontier.Admitted)
 	first.Refetch = ""
 	sameList(k, "plain after it", k.admit(first), frontier.Seen)
-	sameList(k, "queue of unknown", paths(k.lend("b.example", 9)), "1")
+	sameList(k, "queue of unknown", paths(k.visitURLs("b.example", 9)), "1")
 }
 
 // admitAgainMerged: plain and again of one URL in a batch are one; two requests
@@ -144,7 +144,7 @@ func admitAgainMerged(k *kit) {
 	again.Refetch = "monday"
 	queue := func(want ...string) {
 		k.Helper()
-		v := k.lend("a.example", 9)
+		v := k.visitURLs("a.example", 9)
 		sameList(k, "queue", paths(v), want...)
 		k.finish(v)
 		k.advance(time.Second)
@@ -168,7 +168,7 @@ func admitCap(k *kit) {
 	sameList(k, "up to the cap", k.admit(url(1), url(2)), frontier.Admitted, frontier.Admitted)
 	sameList(k, "over it", k.admit(url(1), url(3), url(4)), frontier.Seen, frontier.Admitted, frontier.Capped)
 	sameList(k, "another site", k.admit(k.url("b.example", "1")), frontier.Admitted)
-	k.finish(k.lend("a.example", 9))
+	k.finish(k.visitURLs("a.example", 9))
 	sameList(k, "when all are done", k.admit(url(4)), frontier.Capped)
 	more := int64(4)
 	k.alter("a.example", frontier.SiteChange{Cap: &more})
@@ -211,7 +211,7 @@ func admitListFull(k *kit) {
 	other := over
 	other.Priority = 2
 	sameList(k, "in another class", k.admit(other), frontier.Admitted)
-	v := k.lend("a.example", 1)
+	v := k.visitURLs("a.example", 1)
 	sameList(k, "with room", k.admit(k.url("a.example", "next")), frontier.Admitted)
 	k.finish(v)
 }
@@ -245,7 +245,7 @@ func admitListFullOfBytes(k *kit) {
 	other := k.url("a.example", path())
 	other.Priority = 3
 	sameList(k, "of another class", k.admit(other), frontier.Admitted)
-	k.finish(k.lend("a.example", n-2))
+	k.finish(k.visitURLs("a.example", n-2))
 	more := admit()
 	same(k, fmt.Sprint("then ", more, ", not as the bound says"), least <= more+2 && more+2 <= most, true)
 }
@@ -258,10 +258,10 @@ func admitOrderDepth(k *kit) {
 	best := k.url("a.example", "best")
 	best.Priority = 0
 	k.admit(best)
-	v := k.lend("a.example", 2)
+	v := k.visitURLs("a.example", 2)
 	sameList(k, "first", paths(v), "best", "2")
 	k.admit(k.url("a.example", "3"))
 	k.settle(v, &frontier.Release{}, all(v, frontier.Requeue)...)
 	k.advance(claimed)
-	sameList(k, "then", paths(k.lend("a.example", 9)), "best", "2", "3", "1")
+	sameList(k, "then", paths(k.visitURLs("a.example", 9)), "best", "2", "3", "1")
 }

@@ -21,7 +21,7 @@ func urlKey(site, url string) uint64 {
 	return urlOf(site, url[len("https://")+len(site)+1:]).Fingerprint.Key
 }
 
-// againAll settles all of a visit as done and to be fetched again.
+// againAll settles all of a visit as done and to be recrawled.
 func (k *kit) againAll(v frontier.Visit, in time.Duration) {
 	k.Helper()
 	var outcomes []frontier.Outcome
@@ -33,12 +33,12 @@ func (k *kit) againAll(v frontier.Visit, in time.Duration) {
 	}
 }
 
-// againWaits: what is to be fetched again counts as done, waits for its time, and
+// againWaits: what is to be recrawled counts as done, waits for its time, and
 // comes back as it was said, in the last class; an outcome counts once.
 func againWaits(k *kit) {
 	k.fill("a.example", "p", 1, 2)
-	v := k.lend("a.example", 2)
-	k.advance(time.Second) // retries and what is fetched again wait from when they are settled
+	v := k.visitURLs("a.example", 2)
+	k.advance(time.Second) // retries and what is recrawled wait from when they are settled
 	o := next(v, 0, time.Minute)
 	sameList(k, "again and done", k.settle(v, &frontier.Release{}, o, frontier.Outcome{Index: v.Items[1].Index}), true, true)
 	for range 2 {
@@ -68,27 +68,27 @@ func againWaits(k *kit) {
 	same(k, "ready when it was fetched for good", s.Ready+s.Recrawls, 0)
 }
 
-// againOnce: a site has a URL once among those to be fetched again, the last way
+// againOnce: a site has a URL once among those to be recrawled, the last way
 // that it was said.
 func againOnce(k *kit) {
 	c := k.url("a.example", "p")
 	k.admit(c)
-	k.againAll(k.lend("a.example", 1), time.Hour)
+	k.againAll(k.visitURLs("a.example", 1), time.Hour)
 	c.Refetch = "request"
 	k.admit(c)
 	k.advance(claimed)
-	k.againAll(k.lend("a.example", 1), time.Minute)
+	k.againAll(k.visitURLs("a.example", 1), time.Minute)
 	same(k, "again", k.stats().Recrawls, 1)
 	k.advance(2 * time.Minute)
-	sameList(k, "by the last", paths(k.lend("a.example", 9)), "p")
+	sameList(k, "by the last", paths(k.visitURLs("a.example", 9)), "p")
 	same(k, "then", k.stats().Recrawls, 0)
 }
 
 // againOrder: URLs that are new come first, unless a share is left to those that
-// are fetched again; a retry goes before these.
+// are recrawled; a retry goes before these.
 func againOrder(k *kit) {
 	k.fill("a.example", "old", 1, 40)
-	k.againAll(k.lend("a.example", 40), time.Second)
+	k.againAll(k.visitURLs("a.example", 40), time.Second)
 	k.fill("a.example", "new", 2, 40)
 	k.advance(claimed)
 	lend := func(urls, share int) (old, fresh int) {
@@ -125,40 +125,40 @@ func againOrder(k *kit) {
 	same(k, "what is left", old > 20, true)
 }
 
-// againLost: what was lent to be fetched again and lost comes back as any URL does.
+// againLost: what was leased to be recrawled and lost comes back as any URL does.
 func againLost(k *kit) {
 	k.fill("a.example", "p", 1, 2)
-	k.againAll(k.lend("a.example", 2), time.Second)
+	k.againAll(k.visitURLs("a.example", 2), time.Second)
 	k.advance(claimed)
-	v := k.lend("a.example", 2)
+	v := k.visitURLs("a.example", 2)
 	same(k, "reaped", k.reap(k.expire("a.example", v.Token)), 1)
 	s := k.stats()
 	same(k, "queued", s.Queued, 2)
 	same(k, "lost", s.Lost, 2)
 	k.advance(claimed)
-	v = k.lend("a.example", 2)
+	v = k.visitURLs("a.example", 2)
 	sameList(k, "the first alone", paths(v), paths(v)[0])
 	same(k, "what is known of its last fetch", v.Items[0].Last.ETag, `W/"x"`)
 	k.settle(v, &frontier.Release{}, all(v, frontier.Requeue)...)
 	k.advance(claimed)
-	k.againAll(k.lend("a.example", 1), time.Hour)
+	k.againAll(k.visitURLs("a.example", 1), time.Hour)
 	k.advance(claimed)
-	k.finish(k.lend("a.example", 2))
+	k.finish(k.visitURLs("a.example", 2))
 	same(k, "again", k.stats().Recrawls, 1)
 }
 
-// againBlocked: a blocked site forgets what was to be fetched again, and a paused
+// againBlocked: a blocked site forgets what was to be recrawled, and a paused
 // one keeps it.
 func againBlocked(k *kit) {
 	yes, no := true, false
 	k.fill("a.example", "p", 1, 3)
-	v := k.lend("a.example", 2)
+	v := k.visitURLs("a.example", 2)
 	k.againAll(v, time.Second)
 	k.advance(claimed)
 	k.alter("a.example", frontier.SiteChange{Paused: &yes})
 	k.notDue("a.example")
 	k.alter("a.example", frontier.SiteChange{Paused: &no})
-	v = k.lend("a.example", 1)
+	v = k.visitURLs("a.example", 1)
 	k.alter("a.example", frontier.SiteChange{Blocked: &yes})
 	sameList(k, "an outcome of a blocked site", k.settle(v, nil, next(v, 0, time.Second)), false)
 	s := k.stats()
@@ -173,7 +173,7 @@ func againBlocked(k *kit) {
 func againRenewed(k *kit) {
 	k.fill("a.example", "p", 1, 3)
 	k.fill("b.example", "p", 1, 1)
-	k.againAll(k.lend("a.example", 3), time.Hour)
+	k.againAll(k.visitURLs("a.example", 3), time.Hour)
 	key := func(i int) uint64 { return urlKey("a.example", fmt.Sprintf("https://a.example/p%d", i)) }
 	renew := func(renewals ...frontier.Renewal) {
 		k.Helper()
@@ -185,18 +185,18 @@ func againRenewed(k *kit) {
 			frontier.Renewal{Site: "a.example", Key: key(0), Within: 2 * time.Hour}, frontier.Renewal{Site: "a.example", Key: 7})
 	}
 	k.advance(2 * time.Millisecond)
-	v := k.lend("a.example", 9)
+	v := k.visitURLs("a.example", 9)
 	sameList(k, "at once", paths(v), "p1")
-	renew(frontier.Renewal{Site: "a.example", Key: key(2)}) // its site is lent
+	renew(frontier.Renewal{Site: "a.example", Key: key(2)}) // its site is leased
 	k.notDue("a.example")
 	k.finish(v)
 	k.advance(claimed)
-	v = k.lend("a.example", 9)
+	v = k.visitURLs("a.example", 9)
 	sameList(k, "when the site is free", paths(v), "p2")
 	k.finish(v)
 	k.advance(50 * time.Minute)
 	k.notDue("a.example")
 	k.advance(11 * time.Minute)
-	sameList(k, "when it would be anyway", paths(k.lend("a.example", 9)), "p0")
+	sameList(k, "when it would be anyway", paths(k.visitURLs("a.example", 9)), "p0")
 	same(k, "again", k.stats().Recrawls, 0)
 }

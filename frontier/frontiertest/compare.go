@@ -14,7 +14,7 @@ import (
 )
 
 // Compare takes the same random steps on two backends and fails where they
-// answer differently. Tokens, tickets and letters may have other names, times
+// answer differently. Tokens, tickets and dead letters may have other names, times
 // may differ by the rounding of a millisecond.
 func Compare(t *testing.T, a, b func(testing.TB) Backend) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -39,14 +39,14 @@ func (a action) String() string { return a.name }
 
 // actions lists the kinds of steps, the frequent ones more than once.
 func (p *pair) actions() []action {
-	lend := action{"lend", p.lend}
+	lend := action{"lend", p.acquire}
 	finish := action{"finish", p.finish}
 	admit := action{"admit", p.admit}
 	return []action{
-		admit, admit, admit, {"again", p.again},
+		admit, admit, admit, {"again", p.recrawl},
 		lend, lend, lend, lend, finish, finish, {"settle", p.settle}, {"settle", p.settle},
 		{"tick", p.tick}, {"visit", p.visit}, {"renew", p.renew}, {"reap", p.reap}, {"expire", p.expire}, {"expire", p.expire},
-		{"letters", p.letters}, {"alter", p.alter}, {"reserve", p.reserve}, {"set", p.set}, {"pause", p.pause},
+		{"letters", p.deadLetters}, {"alter", p.alter}, {"reserve", p.reserve}, {"set", p.set}, {"pause", p.pause},
 		{"advance", p.advance}, {"advance", p.advance},
 	}
 }
@@ -121,7 +121,7 @@ func (p *pair) admit(rt *rapid.T) {
 	}
 }
 
-func (p *pair) again(rt *rapid.T) {
+func (p *pair) recrawl(rt *rapid.T) {
 	c := p.candidate(rt, p.site(rt))
 	c.Refetch = rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "request")
 	batch := []frontier.Candidate{c}
@@ -205,8 +205,8 @@ func (p *pair) matchExpired(rt *rapid.T, a, b []frontier.Expired) {
 	}
 }
 
-// lend lends what is due in a shard.
-func (p *pair) lend(rt *rapid.T) {
+// acquire leases what is due in a shard.
+func (p *pair) acquire(rt *rapid.T) {
 	from := len(p.tickets)
 	p.tickWith(rt, p.a.shard(p.site(rt)), frontier.TickRequest{Want: rapid.IntRange(1, 5).Draw(rt, "want")}, 0)
 	for _, t := range p.tickets[from:] {

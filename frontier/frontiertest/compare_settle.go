@@ -109,8 +109,8 @@ func (p *pair) reap(rt *rapid.T) {
 	p.expired = p.expired[max(0, len(p.expired)-3):] // to be reaped again
 }
 
-// letters compares dead letters and revives or drops one.
-func (p *pair) letters(rt *rapid.T) {
+// deadLetters compares dead letters and revives or drops one.
+func (p *pair) deadLetters(rt *rapid.T) {
 	shard := p.a.shard(p.site(rt))
 	cause := rapid.SampledFrom([]string{"dns", "timeout", "lost"}).Draw(rt, "cause")
 	la, errA := p.a.f.DeadLetters(p.a.ctx, shard, cause, 0, 100)
@@ -131,7 +131,7 @@ func (p *pair) letters(rt *rapid.T) {
 	}
 }
 
-// plain is letters without their names.
+// plain is dead letters without their names.
 func plain(letters []frontier.DeadLetter) []frontier.DeadLetter {
 	out := []frontier.DeadLetter{}
 	for _, l := range letters {

@@ -17,7 +17,7 @@ func cookiesStay(k *kit) {
 	next := func(what, want string) frontier.Visit {
 		k.Helper()
 		k.advance(claimed)
-		v := k.lend("a.example", 1)
+		v := k.visitURLs("a.example", 1)
 		same(k, what, v.Cookies, want)
 		return v
 	}
@@ -34,14 +34,14 @@ func cookiesStay(k *kit) {
 	k.settleCookies(v, "", &frontier.Release{}, all(v, frontier.Done)...)
 	k.finish(next("taken away", ""))
 	k.advance(claimed)
-	same(k, "of another site", k.lend("b.example", 1).Cookies, "")
+	same(k, "of another site", k.visitURLs("b.example", 1).Cookies, "")
 }
 
 // cookiesLate: what comes late, or from a fetcher that has the site no longer,
 // brings no older cookies back.
 func cookiesLate(k *kit) {
 	k.fill("a.example", "p", 1, 9)
-	v := k.lend("a.example", 3)
+	v := k.visitURLs("a.example", 3)
 	at := func(i int) frontier.Outcome { return frontier.Outcome{Index: v.Items[i].Index} }
 	k.settleCookies(v, "1", nil, at(0))
 	k.settleCookies(v, "2", nil, at(1))
@@ -49,11 +49,11 @@ func cookiesLate(k *kit) {
 	k.settle(v, &frontier.Release{})
 	k.settleCookies(v, "3", &frontier.Release{}, at(2)) // it is free
 	k.advance(claimed)
-	lost := k.lend("a.example", 2)
+	lost := k.visitURLs("a.example", 2)
 	same(k, "after copies", lost.Cookies, "2")
 	k.settleCookies(lost, "4", nil, frontier.Outcome{Index: lost.Items[0].Index})
 	same(k, "reaped", k.reap(k.expire("a.example", lost.Token)), 1)
 	k.settleCookies(lost, "5", &frontier.Release{}, all(lost, frontier.Done)...)
 	k.advance(claimed)
-	same(k, "after the fetcher was lost, those of what it had settled", k.lend("a.example", 1).Cookies, "4")
+	same(k, "after the fetcher was lost, those of what it had settled", k.visitURLs("a.example", 1).Cookies, "4")
 }

@@ -19,14 +19,14 @@ func credentialsKept(k *kit) {
 	of := func(v frontier.Visit) string { return frontier.CredentialsFor(v.Credentials, "https://a.example") }
 	sameList(k, "seeds", k.admit(seed("p0", "u:1"), k.url("a.example", "p1"), seed("p2", "u:2"), k.url("b.example", "p0")),
 		frontier.Admitted, frontier.Admitted, frontier.Admitted, frontier.Admitted)
-	v := k.lend("a.example", 1)
+	v := k.visitURLs("a.example", 1)
 	same(k, "the last of an origin", of(v), "u:2")
 	k.advance(claimed)
-	same(k, "of another site", k.lend("b.example", 1).Credentials, "")
+	same(k, "of another site", k.visitURLs("b.example", 1).Credentials, "")
 	sameList(k, "a known one", k.admit(seed("p0", "u:%0A%20p")), frontier.Seen)
 	k.finish(v)
 	k.advance(claimed)
-	v = k.lend("a.example", 1)
+	v = k.visitURLs("a.example", 1)
 	same(k, "brought by a known one", of(v), "u:%0A%20p")
 
 	for i := range frontier.CredentialOrigins {
@@ -41,7 +41,7 @@ func credentialsKept(k *kit) {
 	sameList(k, "a kept origin when there is no room", k.admit(seed("p3", "u:3")), frontier.Admitted)
 	k.finish(v)
 	k.advance(claimed)
-	v = k.lend("a.example", 1)
+	v = k.visitURLs("a.example", 1)
 	same(k, "origins", strings.Count(v.Credentials, "\n"), frontier.CredentialOrigins)
 	same(k, "replaced", of(v), "u:3")
 	same(k, "of one port", frontier.CredentialsFor(v.Credentials, "http://a.example:1"), "x")
@@ -54,5 +54,5 @@ func credentialsKept(k *kit) {
 	k.alter("a.example", frontier.SiteChange{Credentials: &none})
 	k.finish(v)
 	k.advance(claimed)
-	same(k, "removed", k.lend("a.example", 1).Credentials, "")
+	same(k, "removed", k.visitURLs("a.example", 1).Credentials, "")
 }

@@ -12,10 +12,10 @@ import (
 // Drive lets simulated fetchers work on a backend for some steps: they crash,
 // stall beyond their leases, repeat calls at once and send copies of old ones,
 // a tenth of all. Then it lets them finish, and fails when a URL was lost, was
-// done or given up twice, was lent to two at once, or when a site was.
+// done or given up twice, was leased to two at once, or when a site was.
 func Drive(t testing.TB, open func(testing.TB) Backend, seed uint64, steps int) {
 	t.Logf("seed %d", seed)
-	d := &driver{kit: newKit(t, open(t)), rand: rand.New(rand.NewPCG(seed, 1)), urls: map[string]*fate{}, lent: map[string]*held{}}
+	d := &driver{kit: newKit(t, open(t)), rand: rand.New(rand.NewPCG(seed, 1)), urls: map[string]*history{}, leased: map[string]*openVisit{}}
 	for range 4 {
 		d.fetchers = append(d.fetchers, &fetcher{})
 	}
@@ -25,16 +25,16 @@ func Drive(t testing.TB, open func(testing.TB) Backend, seed uint64, steps int) 
 	d.end()
 }
 
-// fate is what happened to one URL.
-type fate struct {
-	over   bool  // done or dead
-	holder *held // who has it on loan
-	lends  int
-	causes int // why it may be lent: admission, retry, requeue, loss, revival
+// history is what happened to one URL.
+type history struct {
+	over   bool       // done or dead
+	holder *openVisit // who has it on loan
+	leases int
+	causes int // why it may be leased: admission, retry, requeue, loss, revival
 }
 
-// held is one visit as the driver knows it.
-type held struct {
+// openVisit is one visit as the driver knows it.
+type openVisit struct {
 	frontier.Visit
 	open     map[int]string // index -> URL
 	freed    bool
@@ -42,7 +42,7 @@ type held struct {
 }
 
 type fetcher struct {
-	visits  []*held
+	visits  []*openVisit
 	stalled time.Duration // until then
 }
 
@@ -51,9 +51,9 @@ type driver struct {
 	rand     *rand.Rand
 	now      time.Duration
 	fetchers []*fetcher
-	urls     map[string]*fate
-	lent     map[string]*held // by site, not freed
-	copies   []func()         // calls made once, to be made late
+	urls     map[string]*history
+	leased   map[string]*openVisit // by site, not freed
+	copies   []func()              // calls made once, to be made late
 	repeats  int
 	crashes  int
 	reaped   int
@@ -85,8 +85,8 @@ func (d *driver) pass(t time.Duration) {
 	d.advance(t)
 }
 
-// again makes a call once more now and then, and keeps a copy for later.
-func (d *driver) again(call func()) {
+// recrawl makes a call once more now and then, and keeps a copy for later.
+func (d *driver) recrawl(call func()) {
 	if d.rand.IntN(10) == 0 {
 		d.repeats++
 		call()
@@ -122,15 +122,15 @@ func (d *driver) discover() {
 			case known && verdicts[i] != frontier.Seen && !repeated(batch, i):
 				d.Fatalf("%s: verdict %d of a known URL", c.URL, verdicts[i])
 			case !known && verdicts[i] != frontier.Capped:
-				d.urls[c.URL] = &fate{causes: 1} // seen: by an earlier try of this call
+				d.urls[c.URL] = &history{causes: 1} // seen: by an earlier try of this call
 			}
 		}
 	}
 	call()
-	d.again(call)
+	d.recrawl(call)
 }
 
-// repeated says whether the i-th URL of a batch stands in it earlier.
+// repeated reports whether the i-th URL of a batch is in it earlier.
 func repeated(batch []frontier.Candidate, i int) bool {
 	for _, c := range batch[:i] {
 		if c.URL == batch[i].URL {
@@ -148,7 +148,7 @@ func (d *driver) tickAndVisit(f *fetcher) {
 	}
 	for shard := range d.f.Shards() {
 		req := frontier.TickRequest{Want: d.rand.IntN(3), MaxExpired: 4}
-		var mine []*held
+		var mine []*openVisit
 		for _, h := range f.visits {
 			if h.Shard == shard {
 				mine = append(mine, h)
@@ -169,12 +169,12 @@ func (d *driver) tickAndVisit(f *fetcher) {
 		}
 		d.reapAll(shard, reply.Expired)
 		if len(reply.Due) > 0 {
-			d.borrow(f, shard, reply.Due)
+			d.acquire(f, shard, reply.Due)
 		}
 	}
 }
 
-func (f *fetcher) drop(h *held) {
+func (f *fetcher) drop(h *openVisit) {
 	for i, x := range f.visits {
 		if x == h {
 			f.visits = append(f.visits[:i], f.visits[i+1:]...)
@@ -183,8 +183,8 @@ func (f *fetcher) drop(h *held) {
 	}
 }
 
-// borrow visits sites. A copy that comes later must lend nothing.
-func (d *driver) borrow(f *fetcher, shard int, tickets []frontier.Ticket) {
+// acquire visits sites. A copy that comes later must lease nothing.
+func (d *driver) acquire(f *fetcher, shard int, tickets []frontier.Ticket) {
 	limits := frontier.VisitLimits{URLs: 1 + d.rand.IntN(6)}
 	call := func() {
 		visits, err := d.f.Visit(d.ctx, shard, tickets, limits)
@@ -201,16 +201,16 @@ func (d *driver) borrow(f *fetcher, shard int, tickets []frontier.Ticket) {
 			d.Fatalf("%s: a ticket was good twice", v.Site)
 		}
 	}
-	d.again(call)
+	d.recrawl(call)
 }
 
 // took notes a granted visit.
 func (d *driver) took(f *fetcher, v frontier.Visit) {
-	h := &held{Visit: v, open: map[int]string{}, deadline: d.now + lease}
-	if other := d.lent[v.Site]; other != nil {
+	h := &openVisit{Visit: v, open: map[int]string{}, deadline: d.now + lease}
+	if other := d.leased[v.Site]; other != nil {
 		d.Fatalf("%s is lent to two", v.Site)
 	}
-	d.lent[v.Site] = h
+	d.leased[v.Site] = h
 	for _, it := range v.Items {
 		u := d.urls[it.URL]
 		switch {
@@ -224,9 +224,9 @@ func (d *driver) took(f *fetcher, v frontier.Visit) {
 			d.Fatalf("%s was lost %d times and is not alone", it.URL, it.Lost)
 		}
 		u.holder = h
-		u.lends++
-		if u.lends > u.causes {
-			d.Fatalf("%s is lent %d times for %d causes", it.URL, u.lends, u.causes)
+		u.leases++
+		if u.leases > u.causes {
+			d.Fatalf("%s is lent %d times for %d causes", it.URL, u.leases, u.causes)
 		}
 		h.open[it.Index] = it.URL
 	}
@@ -242,7 +242,7 @@ func (d *driver) reapAll(shard int, expired []frontier.Expired) {
 			d.reaped++
 			d.returned(e)
 		}
-		d.again(func() {
+		d.recrawl(func() {
 			n, err := d.f.Reap(d.ctx, shard, []frontier.Expired{e})
 			d.must(err)
 			same(d.kit, "a lease reaped twice", n, 0)
@@ -252,8 +252,8 @@ func (d *driver) reapAll(shard int, expired []frontier.Expired) {
 
 // returned notes that the URLs of a lease are back in their queues.
 func (d *driver) returned(e frontier.Expired) {
-	if h := d.lent[e.Site]; h != nil && h.Token == e.Token {
-		delete(d.lent, e.Site)
+	if h := d.leased[e.Site]; h != nil && h.Token == e.Token {
+		delete(d.leased, e.Site)
 	}
 	for _, u := range d.urls {
 		if u.holder != nil && u.holder.Token == e.Token {

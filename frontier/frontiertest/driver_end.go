@@ -31,14 +31,14 @@ func (d *driver) work(f *fetcher) {
 			d.settled(h, st.Outcomes[i])
 		}
 	}
-	if st.Release != nil && d.lent[h.Site] == h {
-		delete(d.lent, h.Site)
+	if st.Release != nil && d.leased[h.Site] == h {
+		delete(d.leased, h.Site)
 		h.freed = true
 	}
 	if h.freed && len(h.open) == 0 {
 		f.drop(h)
 	}
-	d.again(func() {
+	d.recrawl(func() {
 		for _, ok := range settle() {
 			same(d.kit, "an outcome taken twice", ok, false)
 		}
@@ -61,7 +61,7 @@ func (d *driver) outcome(v frontier.Visit, index int) frontier.Outcome {
 }
 
 // settled notes an outcome that took effect.
-func (d *driver) settled(h *held, o frontier.Outcome) {
+func (d *driver) settled(h *openVisit, o frontier.Outcome) {
 	url, ok := h.open[o.Index]
 	if !ok {
 		d.Fatalf("%s: outcome %d was settled twice", h.Site, o.Index)
@@ -99,12 +99,12 @@ func (d *driver) end() {
 				continue
 			}
 			last := &fetcher{}
-			d.borrow(last, shard, reply.Due)
+			d.acquire(last, shard, reply.Due)
 			for _, h := range last.visits {
 				for i := range d.settle(h.Visit, &frontier.Release{}, all(h.Visit, frontier.Done)...) {
 					d.settled(h, frontier.Outcome{Index: h.Items[i].Index})
 				}
-				delete(d.lent, h.Site)
+				delete(d.leased, h.Site)
 			}
 		}
 	}

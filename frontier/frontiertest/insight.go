@@ -32,7 +32,7 @@ func insightStates(k *kit) {
 	same(k, "due", s.Due <= 0, true)
 	same(k, "cap", s.Cap, 9)
 	same(k, "admitted", s.Admitted, 5)
-	v := k.lend(site, 3)
+	v := k.visitURLs(site, 3)
 	s = k.state(site)
 	same(k, "lent", s.Place, frontier.PlaceLeased)
 	same(k, "lease", s.Lease, v.Lease)
@@ -101,7 +101,7 @@ func insightEntries(k *kit) {
 	}
 	same(k, "all from the end", int64(len(all)), n)
 
-	v := k.lend(site, 3)
+	v := k.visitURLs(site, 3)
 	same(k, "in the visit", fmt.Sprint(len(read(frontier.EntryPlace{Kind: frontier.InVisit, Token: v.Token}, 0, 9))), "3")
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Kind: frontier.Retry, NotBefore: time.Hour},
 		frontier.Outcome{Index: 2, Kind: frontier.Retry, NotBefore: time.Minute}, frontier.Outcome{Index: 3, Kind: frontier.Done})
@@ -132,7 +132,7 @@ func insightKnows(k *kit) {
 func insightSums(k *kit) {
 	const site = "a.example"
 	k.fill(site, "p", 1, 8)
-	v := k.lend(site, 6)
+	v := k.visitURLs(site, 6)
 	page := func(status int, media string, bytes int64) *frontier.Facts {
 		return &frontier.Facts{Status: status, Media: media, Bytes: bytes, Links: 10, Known: 4, Refused: [frontier.Reasons]uint32{1: 3, 4: 1}}
 	}
@@ -181,18 +181,18 @@ func insightSums(k *kit) {
 	same(k, "its tally", fmt.Sprintln(t.Pages, t.Dead, t.Last, t.Since.IsZero()), "3 1 dns false\n")
 
 	k.advance(claimed)
-	v = k.lend(site, 1)
+	v = k.visitURLs(site, 1)
 	expired := k.expire(site, v.Token)
 	same(k, "reaped", k.reap(expired), 1)
 	k.settle(v, nil, frontier.Outcome{Index: 1, Facts: page(200, "html", 1)})
 	same(k, "what is gone", sums().Counts["page:200:html"], 2)
 	k.advance(claimed)
-	v = k.lend(site, 1)
+	v = k.visitURLs(site, 1)
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Facts: page(503, "", 0), Kind: frontier.Recrawl, NotBefore: time.Hour, Next: &frontier.Next{Entry: v.Items[0].Entry}})
 	s := sums()
 	same(k, "a site has one last answer", fmt.Sprint(s.Counts["site:dns"], s.Counts["site:5xx"], s.Counts["page:503"]), "0 1 1")
 	k.advance(claimed)
-	v = k.lend(site, 1)
+	v = k.visitURLs(site, 1)
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Kind: frontier.Retry, NotBefore: time.Hour, Cause: "status", Facts: &frontier.Facts{Status: 429}})
 	s = sums()
 	same(k, "a refusal is counted by its status", fmt.Sprint(s.Counts["retry:status:429"], s.Counts["site:4xx"], s.Counts["site:5xx"], s.Counts["page:429"]), "1 1 0 0")
@@ -208,9 +208,9 @@ func insightSample(k *kit) {
 	k.fill("a.example", "p", 1, 2)
 	k.fill("b.example", "p", 1, 1)
 	k.fill("c.example", "p", 1, 1)
-	k.finish(k.lend("c.example", 1))
+	k.finish(k.visitURLs("c.example", 1))
 	k.advance(claimed)
-	k.lend("b.example", 1)
+	k.visitURLs("b.example", 1)
 	found := map[string]bool{}
 	for shard := range k.f.Shards() {
 		sites, all, err := k.f.SampleSites(k.ctx, shard, 10)

@@ -168,8 +168,8 @@ func (k *kit) visit(limits frontier.VisitLimits, tickets ...frontier.Ticket) []f
 	return visits
 }
 
-// lend borrows up to urls URLs of a site, which must be due.
-func (k *kit) lend(site string, urls int) frontier.Visit {
+// visitURLs borrows up to urls URLs of a site, which must be due.
+func (k *kit) visitURLs(site string, urls int) frontier.Visit {
 	k.Helper()
 	visits := k.visit(frontier.VisitLimits{URLs: urls}, k.ticket(site))
 	if len(visits) != 1 || visits[0].Site != site {

@@ -10,7 +10,7 @@ import (
 // reapLostReply: a visit whose reply never came returns by its lease.
 func reapLostReply(k *kit) {
 	k.fill("a.example", "p", 1, 3)
-	lost := k.lend("a.example", 2) // the fetcher did not see it
+	lost := k.visitURLs("a.example", 2) // the fetcher did not see it
 	k.notDue("a.example")
 	e := k.expire("a.example", lost.Token)
 	same(k, "site", e.Site, "a.example")
@@ -26,7 +26,7 @@ func reapLostReply(k *kit) {
 	same(k, "queued", s.Queued, 3)
 	same(k, "next is the delay", k.tick("a.example", frontier.TickRequest{}).Next > 0, true)
 	k.advance(claimed)
-	v := k.lend("a.example", 9)
+	v := k.visitURLs("a.example", 9)
 	sameList(k, "again", paths(v), "p0")
 	same(k, "mark", v.Items[0].Lost, 1)
 }
@@ -35,7 +35,7 @@ func reapLostReply(k *kit) {
 // one that has not expired.
 func reapRefused(k *kit) {
 	k.fill("a.example", "p", 1, 2)
-	v := k.lend("a.example", 1)
+	v := k.visitURLs("a.example", 1)
 	e := k.expire("a.example", v.Token)
 	reply := k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{v.Lease}, MaxExpired: 9})
 	same(k, "gone", len(reply.Gone), 0)
@@ -50,7 +50,7 @@ func reapRefused(k *kit) {
 	same(k, "a settled lease", k.reap(later), 0)
 
 	k.advance(claimed)
-	v = k.lend("a.example", 1)
+	v = k.visitURLs("a.example", 1)
 	k.advance(lease / 2)
 	later = frontier.Expired{Lease: v.Lease, Deadline: later.Deadline + lease.Milliseconds()}
 	same(k, "a lease that lives", k.reap(later), 0)
@@ -58,10 +58,10 @@ func reapRefused(k *kit) {
 }
 
 // reapThenSettle: what a dead fetcher still says is gone, also when the site
-// is lent to another.
+// is leased to another.
 func reapThenSettle(k *kit) {
 	k.fill("a.example", "p", 1, 2)
-	v := k.lend("a.example", 2)
+	v := k.visitURLs("a.example", 2)
 	k.reap(k.expire("a.example", v.Token))
 	before := k.stats()
 	late := func() {
@@ -74,25 +74,25 @@ func reapThenSettle(k *kit) {
 	same(k, "stats", k.stats(), before)
 	sameList(k, "gone", k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{v.Lease}}).Gone, v.Lease)
 	k.advance(claimed)
-	next := k.lend("a.example", 1)
+	next := k.visitURLs("a.example", 1)
 	before = k.stats()
 	late()
 	same(k, "stats while lent again", k.stats(), before)
 	k.finish(next)
 	k.advance(claimed)
-	sameList(k, "the other", paths(k.lend("a.example", 9)), "p1")
+	sameList(k, "the other", paths(k.visitURLs("a.example", 9)), "p1")
 }
 
-// reapLostAlone: URLs whose fetcher was lost are lent alone, and are dead with
+// reapLostAlone: URLs whose fetcher was lost are leased alone, and are dead with
 // cause lost after the third time; their neighbours live.
 func reapLostAlone(k *kit) {
 	k.fill("a.example", "p", 1, 4)
-	v := k.lend("a.example", 3)
+	v := k.visitURLs("a.example", 3)
 	k.reap(k.expire("a.example", v.Token))
 	poison := func(want uint8) {
 		k.Helper()
 		k.advance(claimed)
-		v := k.lend("a.example", 9)
+		v := k.visitURLs("a.example", 9)
 		sameList(k, "alone", paths(v), "p0")
 		same(k, "mark", v.Items[0].Lost, want)
 		k.reap(k.expire("a.example", v.Token))
@@ -107,18 +107,18 @@ func reapLostAlone(k *kit) {
 	same(k, "its mark", dead[0].Lost, 3)
 	for _, want := range []string{"p1", "p2"} {
 		k.advance(claimed)
-		v := k.lend("a.example", 9)
+		v := k.visitURLs("a.example", 9)
 		sameList(k, "neighbour alone", paths(v), want)
 		k.finish(v)
 	}
 	k.advance(claimed)
-	sameList(k, "never lost", paths(k.lend("a.example", 9)), "p3")
+	sameList(k, "never lost", paths(k.visitURLs("a.example", 9)), "p3")
 	s := k.stats()
 	same(k, "done", s.Done, 2)
 	same(k, "lost", s.Lost, 5)
 }
 
-// reapSafe: a URL that dies with its next fetcher is not lent to who must not
+// reapSafe: a URL that dies with its next fetcher is not leased to who must not
 // risk that; its site is due again in a second.
 func reapSafe(k *kit) {
 	k.fill("a.example", "p", 1, 2)
@@ -140,7 +140,7 @@ func reapSafe(k *kit) {
 		k.notDue("a.example")
 		k.advance(time.Second)
 	}
-	v := k.lend("a.example", 9)
+	v := k.visitURLs("a.example", 9)
 	sameList(k, "lent", paths(v), "p0")
 	same(k, "last chance", v.LastChance(), true)
 	k.finish(v)
@@ -148,7 +148,7 @@ func reapSafe(k *kit) {
 	same(k, "safe visits afterwards", len(k.visit(safe, k.ticket("a.example"))), 1)
 }
 
-// reapOneChance: of URLs that die with their next fetcher one call lends one.
+// reapOneChance: of URLs that die with their next fetcher one call leases one.
 func reapOneChance(k *kit) {
 	var sites []string
 	for i := 0; len(sites) < 3; i++ { // of one shard
@@ -159,7 +159,7 @@ func reapOneChance(k *kit) {
 	}
 	for range 2 {
 		for _, site := range sites {
-			k.reap(k.expire(site, k.lend(site, 1).Token))
+			k.reap(k.expire(site, k.visitURLs(site, 1).Token))
 		}
 		k.advance(claimed)
 	}
@@ -174,17 +174,17 @@ func reapOneChance(k *kit) {
 	}
 }
 
-// reapMarkCleared: any outcome forgets that a fetcher was lost.
-func reapMarkCleared(k *kit) {
+// reapLossCleared: any outcome forgets that a fetcher was lost.
+func reapLossCleared(k *kit) {
 	k.fill("a.example", "p", 1, 1)
 	for _, kind := range []frontier.Kind{frontier.Requeue, frontier.Retry, frontier.Dead} {
 		for mark := range uint8(2) {
-			v := k.lend("a.example", 9)
+			v := k.visitURLs("a.example", 9)
 			same(k, "mark", v.Items[0].Lost, mark)
 			k.reap(k.expire("a.example", v.Token))
 			k.advance(claimed)
 		}
-		v := k.lend("a.example", 9)
+		v := k.visitURLs("a.example", 9)
 		same(k, "mark before the outcome", v.Items[0].Lost, 2)
 		k.settle(v, &frontier.Release{}, frontier.Outcome{Index: v.Items[0].Index, Kind: kind, Cause: "timeout"})
 		k.advance(claimed)
@@ -196,13 +196,13 @@ func reapMarkCleared(k *kit) {
 }
 
 // reapFreed: the reap of a visit whose site was freed leaves the site to whom
-// it is lent now.
+// it is leased now.
 func reapFreed(k *kit) {
 	k.fill("a.example", "p", 1, 3)
-	first := k.lend("a.example", 2)
+	first := k.visitURLs("a.example", 2)
 	k.settle(first, &frontier.Release{}, frontier.Outcome{Index: first.Items[0].Index})
 	k.advance(claimed)
-	second := k.lend("a.example", 1)
+	second := k.visitURLs("a.example", 1)
 	for range 7 {
 		k.advance(lease / 6)
 		k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{second.Lease}})
@@ -212,7 +212,7 @@ func reapFreed(k *kit) {
 	same(k, "second", len(k.tick("a.example", frontier.TickRequest{Extend: []frontier.Lease{second.Lease}}).Gone), 0)
 	k.finish(second)
 	k.advance(claimed)
-	sameList(k, "left", paths(k.lend("a.example", 9)), "p1")
+	sameList(k, "left", paths(k.visitURLs("a.example", 9)), "p1")
 }
 
 // reapDelayOfRule: a site whose first fetcher was lost keeps the delay that a
@@ -222,7 +222,7 @@ func reapDelayOfRule(k *kit) {
 		s.Sites = []frontier.SiteRule{{Match: "a.example", Delay: new(time.Minute)}, {Match: "*.example", Delay: new(time.Hour)}}
 	})
 	k.fill("a.example", "p", 1, 1)
-	v := k.lend("a.example", 1)
+	v := k.visitURLs("a.example", 1)
 	same(k, "reaped", k.reap(k.expire("a.example", v.Token)), 1)
 	k.advance(time.Minute - time.Second)
 	k.notDue("a.example")

@@ -28,7 +28,7 @@ func (k *kit) granted(site string, ahead, want time.Duration) {
 
 // reserveTimes: each reservation has its time for itself, as far ahead as was asked
 // for; who is sent away asks again when there may be one. Until the last is over the
-// site is not lent.
+// site is not leased.
 func reserveTimes(k *kit) {
 	const site = "a.example" // without URLs
 	k.granted(site, 3*time.Second, 0)
@@ -47,23 +47,23 @@ func reserveTimes(k *kit) {
 	k.granted(site, 0, 0)
 	same(k, "visits of a ticket from before", len(k.visit(frontier.VisitLimits{URLs: 1}, t)), 0)
 	k.advance(claimed)
-	k.finish(k.lend(site, 1))
+	k.finish(k.visitURLs(site, 1))
 	k.advance(claimed)
 
 	// The site's own delay holds.
 	k.fill(site, "q", 1, 2)
-	v := k.lend(site, 1)
+	v := k.visitURLs(site, 1)
 	k.settle(v, &frontier.Release{Remain: 5 * time.Second, Delay: 5 * time.Second}, all(v, frontier.Done)...)
 	k.granted(site, 10*time.Second, 5*time.Second)
 	k.granted(site, 20*time.Second, 10500*time.Millisecond)
 }
 
-// reserveLent: a site that is lent gives no time, and rests afterwards while others
+// reserveLeased: a site that is leased gives no time, and rests afterwards while others
 // wait for one.
-func reserveLent(k *kit) {
+func reserveLeased(k *kit) {
 	const site = "a.example"
 	k.fill(site, "p", 1, 4)
-	v := k.lend(site, 1)
+	v := k.visitURLs(site, 1)
 	r := k.reserve(site, time.Minute)
 	same(k, "granted", r.Granted, false)
 	same(k, "asks again", r.Wait >= frontier.ReserveRetry && r.Wait <= frontier.ReserveMaxWait, true)
@@ -73,9 +73,9 @@ func reserveLent(k *kit) {
 	k.advance(frontier.ReserveRetry)
 	k.notDue(site)
 	k.advance(claimed)
-	k.finish(k.lend(site, 1))
+	k.finish(k.visitURLs(site, 1))
 	k.advance(2 * time.Millisecond)
-	k.finish(k.lend(site, 1)) // nobody waits any more
+	k.finish(k.visitURLs(site, 1)) // nobody waits any more
 }
 
 // reserveOwn: however many reserve, a site's own URLs have their turn.
@@ -90,7 +90,7 @@ func reserveOwn(k *kit) {
 		same(k, "reservations in a row", n, frontier.ReservedMost)
 		k.advance(frontier.ReservedMost*reservedEach + 2*frontier.ReserveRetry)
 		same(k, "granted before the site was lent", k.reserve(site, time.Hour).Granted, false)
-		k.finish(k.lend(site, 1))
+		k.finish(k.visitURLs(site, 1))
 	}
 	for range 3 * frontier.ReservedMost {
 		same(k, "granted when no URL waits", k.reserve(site, time.Hour).Granted, true)

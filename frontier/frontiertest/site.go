@@ -11,7 +11,7 @@ import (
 	"seine/frontier"
 )
 
-// sitePause: a paused site is not lent; with work it is held and does not keep
+// sitePause: a paused site is not leased; with work it is held and does not keep
 // a crawl from its end.
 func sitePause(k *kit) {
 	yes, no := true, false
@@ -33,7 +33,7 @@ func sitePause(k *kit) {
 		k.alter("a.example", frontier.SiteChange{Paused: &no})
 	}
 	same(k, "held no more", k.stats().PausedReady, 0)
-	v := k.lend("a.example", 2)
+	v := k.visitURLs("a.example", 2)
 	sameList(k, "resumed", paths(v), "new0", "p0")
 
 	k.alter("a.example", frontier.SiteChange{Paused: &yes})
@@ -43,14 +43,14 @@ func sitePause(k *kit) {
 	k.advance(claimed)
 	k.notDue("a.example")
 	k.alter("a.example", frontier.SiteChange{Paused: &no})
-	k.finish(k.lend("a.example", 9))
+	k.finish(k.visitURLs("a.example", 9))
 
 	k.alter("b.example", frontier.SiteChange{Paused: &yes}) // before it is known
 	k.fill("b.example", "p", 1, 1)
 	k.notDue("b.example")
 	same(k, "held from the start", k.stats().PausedReady, 1)
 	k.alter("b.example", frontier.SiteChange{Paused: &no})
-	same(k, "lent", len(k.lend("b.example", 9).Items), 1)
+	same(k, "lent", len(k.visitURLs("b.example", 9).Items), 1)
 }
 
 // siteBlock: a blocked site loses its queue and visits and takes nothing; what
@@ -59,7 +59,7 @@ func siteBlock(k *kit) {
 	yes, no := true, false
 	k.fill("a.example", "p", 1, 4)
 	k.fill("a.example", "q", 3, 4)
-	v := k.lend("a.example", 3)
+	v := k.visitURLs("a.example", 3)
 	k.settle(v, nil, frontier.Outcome{Index: v.Items[0].Index, Kind: frontier.Retry, NotBefore: time.Second})
 	for range 2 {
 		k.alter("a.example", frontier.SiteChange{Blocked: &yes})
@@ -82,7 +82,7 @@ func siteBlock(k *kit) {
 	k.alter("a.example", frontier.SiteChange{Blocked: &no})
 	k.notDue("a.example")
 	sameList(k, "unblocked", k.admit(k.url("a.example", "new"), k.url("a.example", "p0")), frontier.Admitted, frontier.Seen)
-	sameList(k, "queue", paths(k.lend("a.example", 9)), "new")
+	sameList(k, "queue", paths(k.visitURLs("a.example", 9)), "new")
 }
 
 // siteOverride: settings of a site come with its visits.
@@ -90,23 +90,23 @@ func siteOverride(k *kit) {
 	text := `{"delay":"3s"}`
 	k.fill("a.example", "p", 1, 3)
 	k.alter("a.example", frontier.SiteChange{Override: &text})
-	v := k.lend("a.example", 1)
+	v := k.visitURLs("a.example", 1)
 	same(k, "override", v.Override, text)
 	k.finish(v)
 	k.advance(claimed)
-	v = k.lend("a.example", 1)
+	v = k.visitURLs("a.example", 1)
 	same(k, "override stays", v.Override, text)
 	none := ""
 	k.alter("a.example", frontier.SiteChange{Override: &none})
 	k.finish(v)
 	k.advance(claimed)
-	same(k, "override taken away", k.lend("a.example", 1).Override, "")
+	same(k, "override taken away", k.visitURLs("a.example", 1).Override, "")
 }
 
-// crawlPause: while the crawl is paused no site is named; what is lent can end.
+// crawlPause: while the crawl is paused no site is named; what is leased can end.
 func crawlPause(k *kit) {
 	k.fill("a.example", "p", 1, 3)
-	v := k.lend("a.example", 1)
+	v := k.visitURLs("a.example", 1)
 	k.fill("b.example", "p", 1, 1)
 	rev := k.tick("a.example", frontier.TickRequest{}).Rev
 	k.must(k.f.Pause(k.ctx, -1, true))
@@ -225,7 +225,7 @@ func crawlGauges(k *kit) {
 	k.fill("a.example", "p", 1, 4)
 	k.fill("b.example", "p", 2, 1)
 	step("admitted", frontier.ShardStats{Ready: 2, Queued: 5, Known: 5})
-	v := k.lend("a.example", 3)
+	v := k.visitURLs("a.example", 3)
 	step("lent", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 2, Open: 3, Known: 5})
 	k.settle(v, nil, frontier.Outcome{Index: v.Items[0].Index})
 	step("one done", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 2, Open: 2, Known: 5, Done: 1})
@@ -234,13 +234,13 @@ func crawlGauges(k *kit) {
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: v.Items[2].Index, Kind: frontier.Dead, Cause: "dns"})
 	step("one dead", frontier.ShardStats{Ready: 2, Queued: 2, Waiting: 1, Known: 5, Done: 1, Retried: 1, Dead: 1})
 	k.advance(claimed)
-	v = k.lend("a.example", 9)
+	v = k.visitURLs("a.example", 9)
 	step("lent again", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 1, Open: 2, Known: 5, Done: 1, Retried: 1, Dead: 1})
 	k.reap(k.expire("a.example", v.Token))
 	step("reaped", frontier.ShardStats{Ready: 2, Queued: 3, Known: 5, Done: 1, Retried: 1, Dead: 1, Lost: 2})
 }
 
-// crawlFinished: a crawl ends when nothing is ready or lent; retries keep it
+// crawlFinished: a crawl ends when nothing is ready or leased; retries keep it
 // alive.
 func crawlFinished(k *kit) {
 	finished := func(what string, want bool) {
@@ -252,12 +252,12 @@ func crawlFinished(k *kit) {
 	finished("empty", true)
 	k.fill("a.example", "p", 1, 1)
 	finished("queued", false)
-	v := k.lend("a.example", 9)
+	v := k.visitURLs("a.example", 9)
 	finished("lent", false)
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: v.Items[0].Index, Kind: frontier.Retry, NotBefore: time.Hour})
 	finished("waiting", false)
 	k.advance(2 * time.Hour)
-	v = k.lend("a.example", 9)
+	v = k.visitURLs("a.example", 9)
 	k.settle(v, &frontier.Release{})
 	finished("freed with an open page", false)
 	k.settle(v, nil, all(v, frontier.Done)...)
@@ -338,7 +338,7 @@ func crawlMembers(k *kit) {
 	}
 }
 
-// crawlPages: the page limit is handed out once, what is given back can be had
+// crawlPages: the page limit is handed out once, what is released can be had
 // again, and a late copy of a claim changes nothing.
 func crawlPages(k *kit) {
 	hold := func(seq, settled, want, limit int64) frontier.PageGrant {
@@ -354,7 +354,7 @@ func crawlPages(k *kit) {
 	_, err := k.f.Announce(k.ctx, frontier.Member{ID: "f1", Kind: frontier.KindFetcher})
 	k.must(err)
 	k.fill("a.example", "p", 1, 3)
-	k.finish(k.lend("a.example", 9)) // before anybody asked
+	k.finish(k.visitURLs("a.example", 9)) // before anybody asked
 	g := hold(1, 0, 4, 10)
 	same(k, "granted", g.Granted > 0 && g.Granted <= 4, true)
 	same(k, "left", g.Left, 10-3-g.Granted)
@@ -365,7 +365,7 @@ func crawlPages(k *kit) {
 	same(k, "all of it", g, frontier.PageGrant{Granted: 7})
 	k.fill("a.example", "q", 1, 2)
 	k.advance(time.Minute)
-	k.finish(k.lend("a.example", 2))
+	k.finish(k.visitURLs("a.example", 2))
 	same(k, "given back", hold(seq+1, 2, 2, 10), frontier.PageGrant{Granted: 2, Left: 5})
 	same(k, "a late copy", hold(seq, 0, 100, 10), frontier.PageGrant{Granted: 2, Left: 5})
 	same(k, "a lower limit", hold(seq+2, 2, 50, 4), frontier.PageGrant{Granted: 2})

@@ -19,7 +19,7 @@ func (k *kit) sitesOf(prefix string, n int) []string {
 }
 
 // tickClaims: a site that was named is not named again for some seconds, unless
-// it is lent first.
+// it is leased first.
 func tickClaims(k *kit) {
 	k.fill("a.example", "p", 1, 3)
 	first := k.ticket("a.example")
@@ -97,7 +97,7 @@ func tickNext(k *kit) {
 	same(k, "nothing waits", next() < 0, true)
 	k.fill("a.example", "p", 1, 2)
 	same(k, "due", next(), 0)
-	v := k.lend("a.example", 1)
+	v := k.visitURLs("a.example", 1)
 	same(k, "lent", next() < 0, true)
 	k.settle(v, &frontier.Release{Remain: 3 * time.Second}, all(v, frontier.Done)...)
 	k.near("freed", next(), 3*time.Second)
@@ -111,7 +111,7 @@ func tickNext(k *kit) {
 func tickPatience(k *kit) {
 	const site = "a.example"
 	k.fill(site, "p", 1, 2)
-	v := k.lend(site, 1)
+	v := k.visitURLs(site, 1)
 	k.settle(v, &frontier.Release{Remain: 3 * time.Second}, all(v, frontier.Done)...)
 	k.advance(4 * time.Second)
 	reply := k.tick(site, frontier.TickRequest{Want: 1, Patience: 3 * time.Second})
@@ -133,7 +133,7 @@ func (k *kit) near(what string, got, want time.Duration) {
 // is named.
 func tickExtends(k *kit) {
 	k.fill("a.example", "p", 1, 2)
-	v := k.lend("a.example", 1)
+	v := k.visitURLs("a.example", 1)
 	other := frontier.Lease{Token: "none", Site: "a.example"}
 	for range 10 {
 		k.advance(lease / 6)
@@ -153,7 +153,7 @@ func tickQuiet(k *kit) {
 		k.Skip("the time of this backend does not show gaps")
 	}
 	k.fill("a.example", "p", 1, 2)
-	v := k.lend("a.example", 1)
+	v := k.visitURLs("a.example", 1)
 	k.b.Silent(2 * lease)
 	expired := func() int { return len(k.tick("a.example", frontier.TickRequest{MaxExpired: 9}).Expired) }
 	same(k, "after the gap", expired(), 0)

@@ -23,7 +23,7 @@ func visitTicketExact(k *kit) {
 	}
 	k.fill("a.example", "better", 0, 1) // moves the site to another class
 	same(k, "visits after the site moved", len(k.visit(frontier.VisitLimits{URLs: 9}, t)), 0)
-	sameList(k, "its new ticket", paths(k.lend("a.example", 9)), "better0", "p0")
+	sameList(k, "its new ticket", paths(k.visitURLs("a.example", 9)), "better0", "p0")
 }
 
 // visitLateCopy: a ticket that was used stays used.
@@ -38,7 +38,7 @@ func visitLateCopy(k *kit) {
 	same(k, "after it was settled", len(k.visit(limits, t)), 0)
 	k.advance(claimed)
 	same(k, "when the site is due again", len(k.visit(limits, t)), 0)
-	again := k.lend("a.example", 1)
+	again := k.visitURLs("a.example", 1)
 	same(k, "while it is lent again", len(k.visit(limits, t)), 0)
 	k.finish(again)
 	s := k.stats()
@@ -79,7 +79,7 @@ func visitClasses(k *kit) {
 	k.fill("a.example", "high", 0, 40)
 	var low []int
 	for i := range 16 {
-		v := k.lend("a.example", 1)
+		v := k.visitURLs("a.example", 1)
 		if v.Items[0].Priority == 3 {
 			low = append(low, i%8)
 		}
@@ -87,7 +87,7 @@ func visitClasses(k *kit) {
 		k.advance(claimed)
 	}
 	sameList(k, "visits to the last class", low, 7, 7)
-	v := k.lend("a.example", 100)
+	v := k.visitURLs("a.example", 100)
 	same(k, "URLs of the rest", len(v.Items), 34)
 	for i, it := range v.Items {
 		want := uint8(0)
@@ -102,11 +102,11 @@ func visitClasses(k *kit) {
 	k.fill("b.example", "low", 2, 10)
 	k.fill("b.example", "high", 1, 10)
 	for range 7 {
-		v := k.lend("b.example", 1)
+		v := k.visitURLs("b.example", 1)
 		k.settle(v, &frontier.Release{}, all(v, frontier.Requeue)...)
 		k.advance(claimed)
 	}
-	sameList(k, "eighth visit", paths(k.lend("b.example", 17))[:4], "low0", "low1", "high0", "high1")
+	sameList(k, "eighth visit", paths(k.visitURLs("b.example", 17))[:4], "low0", "low1", "high0", "high1")
 }
 
 // visitCarries: what a candidate says of itself stays with it through all that
@@ -121,7 +121,7 @@ func visitCarries(k *kit) {
 	plain := k.url("a.example", "plain")
 	k.admit(c, plain)
 	want := frontier.Entry{URL: c.URL, Priority: 1, Depth: 70_000, Redirects: 3, Trail: c.Trail, Seed: true, Meta: c.Meta, Sitemap: true, SitemapOf: c.SitemapOf, Referrer: c.Referrer, From: c.From, Request: c.Request}
-	v := k.lend("a.example", 9)
+	v := k.visitURLs("a.example", 9)
 	same(k, "items", len(v.Items), 2)
 	same(k, "shard", v.Shard, k.shard("a.example"))
 	same(k, "first", v.First, true)
@@ -129,12 +129,12 @@ func visitCarries(k *kit) {
 	same(k, "lent", v.Items[0].Entry, want)
 	k.settle(v, &frontier.Release{}, all(v, frontier.Requeue)...)
 	k.advance(claimed)
-	v = k.lend("a.example", 1)
+	v = k.visitURLs("a.example", 1)
 	same(k, "requeued", v.Items[0].Entry, want)
 	same(k, "first once more", v.First, false)
 	k.settle(v, &frontier.Release{}, all(v, frontier.Retry)...)
 	k.advance(claimed)
-	v = k.lend("a.example", 9)
+	v = k.visitURLs("a.example", 9)
 	same(k, "plain is first", v.Items[0].URL, plain.URL)
 	want.Priority, want.Attempts = 2, 1
 	same(k, "retried", v.Items[1].Entry, want)
@@ -151,5 +151,5 @@ func visitCarries(k *kit) {
 	same(k, "revived", n, 1)
 	k.advance(claimed)
 	want.Attempts = 0
-	same(k, "alive", k.lend("a.example", 9).Items[0].Entry, want)
+	same(k, "alive", k.visitURLs("a.example", 9).Items[0].Entry, want)
 }

@@ -14,7 +14,7 @@ import (
 // speaks for a URL that it wants again.
 type batch struct {
 	admitted map[canon.Fingerprint]struct{}
-	again    map[canon.Fingerprint]int
+	recrawl  map[canon.Fingerprint]int
 }
 
 // Admit queues the candidates that are new, in order, and writes what became of
@@ -86,8 +86,8 @@ func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.
 	admitted := 0
 	for i := range candidates {
 		c := &candidates[i]
-		if c.Refetch == "" && p.batch.again != nil {
-			if _, ok := p.batch.again[c.Fingerprint]; ok {
+		if c.Refetch == "" && p.batch.recrawl != nil {
+			if _, ok := p.batch.recrawl[c.Fingerprint]; ok {
 				continue // another candidate speaks for this URL
 			}
 		}
@@ -120,7 +120,7 @@ func (p *shardState) admit(candidates []frontier.Candidate, verdicts []frontier.
 		if candidates[i].Refetch != "" {
 			continue
 		}
-		if first, ok := p.batch.again[candidates[i].Fingerprint]; ok {
+		if first, ok := p.batch.recrawl[candidates[i].Fingerprint]; ok {
 			verdicts[i] = verdicts[first]
 		}
 	}
@@ -137,14 +137,14 @@ func (b *batch) begin(candidates []frontier.Candidate) {
 		b.admitted = make(map[canon.Fingerprint]struct{})
 	}
 	clear(b.admitted)
-	b.again = nil
+	b.recrawl = nil
 	for i := range candidates {
 		if c := &candidates[i]; c.Refetch != "" {
-			if b.again == nil {
-				b.again = make(map[canon.Fingerprint]int)
+			if b.recrawl == nil {
+				b.recrawl = make(map[canon.Fingerprint]int)
 			}
-			if _, ok := b.again[c.Fingerprint]; !ok {
-				b.again[c.Fingerprint] = i
+			if _, ok := b.recrawl[c.Fingerprint]; !ok {
+				b.recrawl[c.Fingerprint] = i
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func (p *shardState) know(f canon.Fingerprint) {
 	}
 }
 
-// isKnown says whether there is nothing to queue for c.
+// isKnown reports whether there is nothing to queue for c.
 func (p *shardState) isKnown(c *frontier.Candidate) bool {
 	return p.known.has(wanted(c))
 }

@@ -7,8 +7,8 @@ import (
 	"seine/frontier"
 )
 
-// What waits to be fetched again is there after a crash, and after one while it was
-// lent: then it is lent first, with what is known of its last fetch.
+// What waits to be recrawled is there after a crash, and after one while it was
+// leased: then it is leased first, with what is known of its last fetch.
 func TestAgainReopened(t *testing.T) {
 	c := &testClock{now: time.Now()}
 	f, err := New(Config{Now: c.Now, Dir: t.TempDir()})
@@ -27,11 +27,11 @@ func TestAgainReopened(t *testing.T) {
 	if _, err := f.Settle(t.Context(), v.Shard, []frontier.Settlement{st}); err != nil {
 		t.Fatal(err)
 	}
-	count := func(again, queued int64) {
+	count := func(recrawl, queued int64) {
 		t.Helper()
 		s, err := f.Stats(t.Context())
-		if err != nil || s[0].Recrawls != again || s[0].Queued != queued {
-			t.Fatalf("%+v %v, want %d to be fetched again and %d queued", s[0], err, again, queued)
+		if err != nil || s[0].Recrawls != recrawl || s[0].Queued != queued {
+			t.Fatalf("%+v %v, want %d to be fetched again and %d queued", s[0], err, recrawl, queued)
 		}
 	}
 	f = reopened(t, f, true)

@@ -78,12 +78,12 @@ func (p *shardState) clear(s *site) {
 	p.stats.Waiting -= int64(len(s.waits))
 	p.stats.Blocked += int64(len(s.waits))
 	s.waits = nil
-	if s.again != nil {
-		p.stats.Recrawls -= int64(len(s.again.due))
-		s.again = nil
+	if s.recrawl != nil {
+		p.stats.Recrawls -= int64(len(s.recrawl.due))
+		s.recrawl = nil
 	}
 	p.dropWork(s)
-	if s.lent != nil { // a fetcher may be at it still
+	if s.leased != nil { // a fetcher may be at it still
 		s.clock = max(s.clock, p.now+1+roundUp(s.delay))
 	}
 	if s.open == 0 {

@@ -151,10 +151,10 @@ func (p *shardState) each(f func(where, site string, e *frontier.Entry)) {
 		for _, w := range s.waits {
 			f("waiting", s.name, &w.entry)
 		}
-		if s.again == nil {
+		if s.recrawl == nil {
 			continue
 		}
-		for _, a := range s.again.due {
+		for _, a := range s.recrawl.due {
 			e := decodeEntry(a.entry, s.name)
 			f("to be fetched again", s.name, &e)
 		}

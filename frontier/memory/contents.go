@@ -37,12 +37,12 @@ type contents struct {
 	n     int64
 }
 
-// isDuplicate says whether the digest is known and came by another URL.
+// isDuplicate reports whether the digest is known and came by another URL.
 func (cs *contents) isDuplicate(c frontier.Content) bool {
 	return cs.known != nil && cs.known.has(c.Digest) && !cs.known.has(c.Page)
 }
 
-// add remembers a content and says whether it was new.
+// add remembers a content and reports whether it was new.
 func (cs *contents) add(c frontier.Content) bool {
 	if cs.known == nil {
 		k := newKnown()

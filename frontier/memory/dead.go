@@ -10,52 +10,52 @@ import (
 	"seine/frontier"
 )
 
-// letters is the dead letters of one cause, the oldest first.
-type letters struct {
-	first int // letters before it were dropped or taken
-	list  []letter
+// deadList is the dead letters of one cause, the oldest first.
+type deadList struct {
+	first int // dead letters before it were dropped or taken
+	list  []deadEntry
 }
 
-type letter struct {
+type deadEntry struct {
 	id    int64
 	site  string
 	text  string
 	entry frontier.Entry
 }
 
-// bury adds a dead letter and drops the oldest beyond the bound.
-func (p *shardState) bury(site, cause, text string, e frontier.Entry) {
+// deadLetter adds a dead letter and drops the oldest beyond the bound.
+func (p *shardState) deadLetter(site, cause, text string, e frontier.Entry) {
 	d := p.dead[cause]
 	if d == nil {
-		d = &letters{}
+		d = &deadList{}
 		p.dead[strings.Clone(cause)] = d
 	}
 	p.stats.Dead++
-	d.list = append(d.list, letter{id: p.stats.Dead, site: site, text: text, entry: e})
-	p.keepLetter(cause, &d.list[len(d.list)-1])
+	d.list = append(d.list, deadEntry{id: p.stats.Dead, site: site, text: text, entry: e})
+	p.keepDeadEntry(cause, &d.list[len(d.list)-1])
 	for d.len() > p.f.cfg.MaxDead {
-		p.dropLetter(cause, d.list[d.first].id)
+		p.dropDeadEntry(cause, d.list[d.first].id)
 		d.dropOldest()
 		p.stats.Dropped++
 	}
 }
 
-func (d *letters) len() int { return len(d.list) - d.first }
+func (d *deadList) len() int { return len(d.list) - d.first }
 
-// dropOldest takes the first letter out without moving the others, but for now
+// dropOldest takes the first dead letter out without moving the others, but for now
 // and then.
-func (d *letters) dropOldest() {
-	d.list[d.first] = letter{}
+func (d *deadList) dropOldest() {
+	d.list[d.first] = deadEntry{}
 	d.first++
 	if d.len() == 0 || d.first > 1024 && d.first > len(d.list)/2 {
-		d.list = append([]letter(nil), d.list[d.first:]...)
+		d.list = append([]deadEntry(nil), d.list[d.first:]...)
 		d.first = 0
 	}
 }
 
-// find returns the place of the letter with this id.
-func (d *letters) find(id int64) (int, bool) {
-	at, ok := slices.BinarySearchFunc(d.list[d.first:], id, func(l letter, id int64) int { return cmp.Compare(l.id, id) })
+// find returns the place of the dead letter with this id.
+func (d *deadList) find(id int64) (int, bool) {
+	at, ok := slices.BinarySearchFunc(d.list[d.first:], id, func(l deadEntry, id int64) int { return cmp.Compare(l.id, id) })
 	return d.first + at, ok
 }
 
@@ -101,16 +101,16 @@ func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, err
 // RetryDead puts dead letters back at the end of their queues, as if they had
 // never failed, and returns how many went. Those of blocked sites stay.
 func (f *Frontier) RetryDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.exhume(ctx, k, "revive", dead)
+	return f.takeDead(ctx, k, "revive", dead)
 }
 
 // DropDead forgets dead letters and returns how many were still there.
 func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.exhume(ctx, k, "drop dead", dead)
+	return f.takeDead(ctx, k, "drop dead", dead)
 }
 
-// exhume takes letters out and revives them or not.
-func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier.DeadLetter) (int, error) {
+// takeDead takes dead letters out and revives them or not.
+func (f *Frontier) takeDead(ctx context.Context, k int, op string, dead []frontier.DeadLetter) (int, error) {
 	p, err := f.shard(ctx, k, op)
 	if err != nil {
 		return 0, err
@@ -119,15 +119,15 @@ func (f *Frontier) exhume(ctx context.Context, k int, op string, dead []frontier
 	n := 0
 	for i := range dead {
 		id, err := strconv.ParseInt(dead[i].Raw, 10, 64)
-		if err == nil && p.exhume(dead[i].Cause, id, op == "revive") {
+		if err == nil && p.retryDead(dead[i].Cause, id, op == "revive") {
 			n++
 		}
 	}
 	return n, p.unlock(ctx, op)
 }
 
-// exhume takes one letter out; false when it is not there or stays.
-func (p *shardState) exhume(cause string, id int64, revive bool) bool {
+// retryDead takes one dead letter out; false when it is not there or stays.
+func (p *shardState) retryDead(cause string, id int64, revive bool) bool {
 	d := p.dead[cause]
 	if d == nil {
 		return false
@@ -154,7 +154,7 @@ func (p *shardState) exhume(cause string, id int64, revive bool) bool {
 		p.changed(s)
 		p.place(s)
 	}
-	p.dropLetter(cause, id)
+	p.dropDeadEntry(cause, id)
 	if at == d.first {
 		d.dropOldest()
 	} else {

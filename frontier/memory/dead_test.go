@@ -7,7 +7,7 @@ import (
 	"seine/frontier"
 )
 
-// TestOldestLetterMovesNone: letters are taken out from the oldest on, up to
+// TestOldestLetterMovesNone: dead letters are taken out from the oldest on, up to
 // 100,000 of a cause, so taking that one must not move the others.
 func TestOldestLetterMovesNone(t *testing.T) {
 	f, err := New(Config{})
@@ -18,11 +18,11 @@ func TestOldestLetterMovesNone(t *testing.T) {
 	const n = 5000
 	moves := 0
 	for i := range n {
-		p.bury("a.example", "timeout", "", frontier.Entry{URL: "https://a.example/" + strconv.Itoa(i)})
+		p.deadLetter("a.example", "timeout", "", frontier.Entry{URL: "https://a.example/" + strconv.Itoa(i)})
 	}
 	for i := range n {
 		d := p.dead["timeout"]
-		var next *letter
+		var next *deadEntry
 		if i < n-1 {
 			next = &d.list[d.first+1]
 		}

@@ -96,17 +96,17 @@ const answerWait = 4 * time.Second
 // or wait for room on a disk, but the process says meanwhile what the crawl is.
 func (r *remote) watched(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var again func()
-	again = func() {
+	var recrawl func()
+	recrawl = func() {
 		if ctx.Err() != nil {
 			return
 		}
 		if _, err := r.describe(ctx); errors.Is(err, ErrSilent) {
 			cancel(err)
 		}
-		time.AfterFunc(answerWait, again)
+		time.AfterFunc(answerWait, recrawl)
 	}
-	time.AfterFunc(answerWait/4, again)
+	time.AfterFunc(answerWait/4, recrawl)
 	return ctx, cancel
 }
 
@@ -227,7 +227,7 @@ func (r *remote) Alter(ctx context.Context, k int, site string, change frontier.
 }
 
 func (r *remote) DeadLetters(ctx context.Context, k int, cause string, offset, count int64) ([]frontier.DeadLetter, error) {
-	return get[[]frontier.DeadLetter](ctx, r, "DeadLetters", lettersArgs{k, cause, offset, count})
+	return get[[]frontier.DeadLetter](ctx, r, "DeadLetters", deadLettersArgs{k, cause, offset, count})
 }
 
 func (r *remote) NoteSeeds(ctx context.Context, k int, urls []string) error {
@@ -240,11 +240,11 @@ func (r *remote) DeadCounts(ctx context.Context, k int) (map[string]int64, error
 }
 
 func (r *remote) RetryDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return get[int](ctx, r, "Revive", exhumeArgs{k, dead})
+	return get[int](ctx, r, "Revive", takeDeadArgs{k, dead})
 }
 
 func (r *remote) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return get[int](ctx, r, "DropDead", exhumeArgs{k, dead})
+	return get[int](ctx, r, "DropDead", takeDeadArgs{k, dead})
 }
 
 func (r *remote) Stats(ctx context.Context) ([]frontier.ShardStats, error) {

@@ -20,7 +20,7 @@ const (
 	storeName = "store" // a directory
 )
 
-// formatVersion is the version of all that stands in the store.
+// formatVersion is the version of all that is in the store.
 const formatVersion = 2
 
 // The errors of a crawl on disk that callers branch on.
@@ -78,7 +78,7 @@ func (d *dir) readRuns() (runs []frontier.Member, err error) {
 	return runs, nil
 }
 
-// crawl is what stands there.
+// crawl is what is there.
 type crawl struct {
 	Format   int               `json:"format"`
 	Layout   frontier.Layout   `json:"layout"`
@@ -117,10 +117,10 @@ func (d *dir) open(lock func(path string) (*os.File, error)) (err error) {
 	return nil
 }
 
-// Holds says whether a directory holds a crawl.
+// HasCrawl reports whether a directory holds a crawl.
 func HasCrawl(path string) bool { return (&dir{path: path}).made() }
 
-// made says whether there is a store: its last file to be made says so.
+// made reports whether there is a store: its last file to be made says so.
 func (d *dir) made() bool {
 	names, _ := filepath.Glob(filepath.Join(d.path, storeName, "marker.manifest.*"))
 	return len(names) > 0

@@ -36,8 +36,8 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 	p.age(s)
 	left := func(at int64) time.Duration { return time.Duration(at-p.now) * time.Millisecond }
 	state.Delay, state.Why, state.Failures, state.Waiting = s.delay, s.why(), int(s.failures), int64(len(s.waits))
-	if s.again != nil {
-		state.Recrawls = int64(len(s.again.due))
+	if s.recrawl != nil {
+		state.Recrawls = int64(len(s.recrawl.due))
 	}
 	if s.clock > 0 {
 		state.Clock = left(s.clock)
@@ -48,12 +48,12 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 		}
 	}
 	switch {
-	case s.lent != nil:
-		state.Place, state.Lease = frontier.PlaceLeased, frontier.Lease{Token: s.lent.token, Site: s.name}
-		state.Left, state.Open = left(s.lent.deadline), int64(s.lent.left)
-	case s.place == inHeld:
+	case s.leased != nil:
+		state.Place, state.Lease = frontier.PlaceLeased, frontier.Lease{Token: s.leased.token, Site: s.name}
+		state.Left, state.Open = left(s.leased.deadline), int64(s.leased.left)
+	case s.place == inPaused:
 		state.Place, state.Due = frontier.PlacePaused, left(s.score/2)
-	case s.place >= 0 && s.place < inHeld:
+	case s.place >= 0 && s.place < inPaused:
 		state.Place, state.Class, state.Due = frontier.PlaceReady, int(s.place), left(s.score/2)
 	}
 	if s.paused {
@@ -62,7 +62,7 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 	if s.blocked {
 		state.Blocked = p.stopOf(s, 1)
 	}
-	state.Totals = s.tally.shown()
+	state.Totals = s.siteTotals.shown()
 	if s.extra != nil && s.extra.stops[2].since != 0 {
 		state.Dropped = &frontier.Drop{Since: time.UnixMilli(s.extra.stops[2].since).UTC(), By: s.extra.stops[2].reason}
 	}
@@ -147,7 +147,7 @@ func openOf(l *lease) (list []frontier.QueuedEntry) {
 	return list
 }
 
-// Knows says whether a shard knows a URL, which is exact here.
+// Knows reports whether a shard knows a URL, which is exact here.
 func (f *Frontier) Knows(ctx context.Context, k int, url canon.Fingerprint) (bool, error) {
 	p, err := f.shard(ctx, k, "knows")
 	if err != nil {

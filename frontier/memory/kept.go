@@ -11,21 +11,21 @@ import (
 // what it names; each change of the shard in memory puts its own keys into p.tx,
 // and the end of the call adds all of them as one batch.
 //
-// A URL that is lent stays where it stood in the store until it is settled: a
-// process that ends leaves its queues as they were, with all that was lent at
-// their front. The record of a lent site says what it was lent with, so that the
+// A URL that is leased stays where it stood in the store until it is settled: a
+// process that ends leaves its queues as they were, with all that was leased at
+// their front. The record of a leased site says what it was leased with, so that the
 // next process knows what may have ended this one.
 const (
 	keyCounters = 'c' // -> time and counters
-	keySite     = 's' // site -> its clock and marks, and what it is lent with
+	keySite     = 's' // site -> its clock and marks, and what it is leased with
 	keyKnown    = 'k' // fingerprint -> nothing
 	keyContent  = 'b' // digest, and the same of digest and URL -> nothing
 	keyEntry    = 'q' // site, 0, class, number -> entry; numbers are the order of a list
 	keyRetry    = 'w' // site, 0, number -> due time, entry
-	keyAgain    = 'a' // site, 0, what it is known by -> due time, entry
-	keySum      = 't' // name of a count -> its value
+	keyRecrawl  = 'a' // site, 0, what it is known by -> due time, entry
+	keyCounter  = 't' // name of a count -> its value
 	keySeed     = 'f' // a seed -> what became of it
-	keyLetter   = 'd' // cause, 0, number -> site, text, entry
+	keyDead     = 'd' // cause, 0, number -> site, text, entry
 )
 
 // position names an entry in the store: its list is that of the site.
@@ -35,14 +35,14 @@ type position struct {
 }
 
 // newKey begins a key. It is valid until the next one begins.
-func (p *shardState) newKey(letter byte) []byte {
-	p.key = append(p.key[:0], letter, byte(p.k>>8), byte(p.k))
+func (p *shardState) newKey(deadEntry byte) []byte {
+	p.key = append(p.key[:0], deadEntry, byte(p.k>>8), byte(p.k))
 	return p.key
 }
 
 // numbered is a key of a name, some bytes and a number whose order it keeps.
-func (p *shardState) numbered(letter byte, name string, seq int64, class ...byte) []byte {
-	k := append(append(p.newKey(letter), name...), 0)
+func (p *shardState) numbered(deadEntry byte, name string, seq int64, class ...byte) []byte {
+	k := append(append(p.newKey(deadEntry), name...), 0)
 	k = append(k, class...)
 	p.key = binary.BigEndian.AppendUint64(k, uint64(seq)^1<<63)
 	return p.key
@@ -68,7 +68,7 @@ func (p *shardState) keepEntry(s *site, e position, rec []byte) {
 	}
 }
 
-// dropEntry takes out what was lent.
+// dropEntry takes out what was leased.
 func (p *shardState) dropEntry(s *site, e position) {
 	if p.tx != nil {
 		p.tx.Delete(p.entryKey(s, e))
@@ -99,29 +99,29 @@ func (p *shardState) dropRetry(s *site, w *wait) {
 	}
 }
 
-// keepLetter stores a dead letter.
-func (p *shardState) keepLetter(cause string, l *letter) {
+// keepDeadEntry stores a dead letter.
+func (p *shardState) keepDeadEntry(cause string, l *deadEntry) {
 	if p.tx == nil {
 		return
 	}
 	v := appendText(appendText(p.value[:0], l.site), l.text)
 	p.value = frontier.AppendEntry(v, l.site, &l.entry)
-	p.tx.Set(p.numbered(keyLetter, cause, l.id), p.value)
+	p.tx.Set(p.numbered(keyDead, cause, l.id), p.value)
 }
 
-func (p *shardState) dropLetter(cause string, id int64) {
+func (p *shardState) dropDeadEntry(cause string, id int64) {
 	if p.tx != nil {
-		p.tx.Delete(p.numbered(keyLetter, cause, id))
+		p.tx.Delete(p.numbered(keyDead, cause, id))
 	}
 }
 
-// dropWork takes out all that waits of a site, and what was lent of it.
+// dropWork takes out all that waits of a site, and what was leased of it.
 func (p *shardState) dropWork(s *site) {
 	if p.tx == nil {
 		return
 	}
-	for _, letter := range []byte{keyEntry, keyRetry, keyAgain} {
-		p.key = append(append(p.newKey(letter), s.name...), 0)
+	for _, deadEntry := range []byte{keyEntry, keyRetry, keyRecrawl} {
+		p.key = append(append(p.newKey(deadEntry), s.name...), 0)
 		p.tx.DeletePrefix(p.key)
 	}
 }
@@ -138,7 +138,7 @@ func (p *shardState) changed(s *site) {
 func (p *shardState) keepSite(s *site) {
 	s.changed = false
 	p.key = append(p.newKey(keySite), s.name...)
-	if s.clock == 0 && s.turn == 0 && !s.keeps() {
+	if s.clock == 0 && s.round == 0 && !s.keeps() {
 		if s.stored {
 			p.tx.Delete(p.key)
 			s.stored = false
@@ -148,7 +148,7 @@ func (p *shardState) keepSite(s *site) {
 	v := binary.AppendVarint(p.value[:0], s.clock)
 	v = binary.AppendVarint(v, int64(s.delay))
 	v = binary.AppendVarint(v, int64(s.failures))
-	v = append(v, s.turn)
+	v = append(v, s.round)
 	v = appendBool(appendBool(v, s.paused), s.blocked)
 	if v = appendBool(v, s.extra != nil); s.extra != nil {
 		v = appendText(appendText(v, s.extra.why), s.extra.override)
@@ -157,9 +157,9 @@ func (p *shardState) keepSite(s *site) {
 			v = appendText(binary.AppendVarint(v, why.since), why.reason)
 		}
 	}
-	if v = appendBool(v, s.lent != nil); s.lent != nil {
-		v = binary.AppendUvarint(v, uint64(len(s.lent.positions)))
-		for _, e := range s.lent.positions {
+	if v = appendBool(v, s.leased != nil); s.leased != nil {
+		v = binary.AppendUvarint(v, uint64(len(s.leased.positions)))
+		for _, e := range s.leased.positions {
 			v = binary.AppendVarint(append(v, e.class), e.seq)
 		}
 	}
@@ -167,7 +167,7 @@ func (p *shardState) keepSite(s *site) {
 	if s.extra != nil {
 		cookies, auth = s.extra.cookies, s.extra.auth
 	}
-	if t := &s.tally; t.since != 0 || cookies+auth != "" {
+	if t := &s.siteTotals; t.since != 0 || cookies+auth != "" {
 		v = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(v, t.pages), t.dead), t.since)
 		v = appendText(v, t.last)
 	}

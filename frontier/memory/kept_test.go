@@ -18,20 +18,20 @@ import (
 	"seine/frontier/memory/store"
 )
 
-// dump is what a shard must not lose, as text. What is lent stands where it would
+// dump is what a shard must not lose, as text. What is leased stands where it would
 // return to.
 func (p *shardState) dump() string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	for _, s := range p.sites {
 		p.age(s)
-		if s.clock != 0 || s.turn != 0 || s.keeps() {
+		if s.clock != 0 || s.round != 0 || s.keeps() {
 			x := extra{}
 			if s.extra != nil {
 				x = *s.extra
 			}
-			say("site %s delay %d failures %d turn %d paused %v blocked %v extra %+v", s.name, s.delay, s.failures, s.turn, s.paused, s.blocked, x)
-			if s.lent == nil {
+			say("site %s delay %d failures %d turn %d paused %v blocked %v extra %+v", s.name, s.delay, s.failures, s.round, s.paused, s.blocked, x)
+			if s.leased == nil {
 				say("site %s clock %d", s.name, s.clock)
 			}
 		}
@@ -89,11 +89,11 @@ func sameState(t testing.TB, f *Frontier) {
 		l.finish()
 		own.stats.Paused, own.now = p.stats.Paused, p.now
 		want, got := strings.Split(p.dump(), "\n"), strings.Split(own.dump(), "\n")
-		if lent := len(p.leases); lent > 0 { // the clock of a site that is lent is set when it is loaded
+		if lent := len(p.leases); lent > 0 { // the clock of a site that is leased is set when it is loaded
 			got = slices.DeleteFunc(got, func(line string) bool {
 				name, _, isClock := strings.Cut(line, " clock ")
 				s := p.sites[strings.TrimPrefix(name, "site ")]
-				return isClock && s != nil && s.lent != nil
+				return isClock && s != nil && s.leased != nil
 			})
 		}
 		for _, line := range want {

@@ -77,7 +77,7 @@ func childAdmits(f *Frontier, run string, say func(string, []string)) {
 	}
 }
 
-// childFetches lends and settles for ever, in two steps at times.
+// childFetches leases and settles for ever, in two steps at times.
 func childFetches(f *Frontier, say func(string, []string)) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
@@ -145,7 +145,7 @@ func TestKill(t *testing.T) {
 	}
 	left := drainKilled(t, dir)
 	admitted, intended, done := said["A"], said["I"], said["D"]
-	lost, again, untold := 0, 0, 0
+	lost, recrawl, untold := 0, 0, 0
 	for url := range admitted {
 		if left[url] || done[url] {
 			continue
@@ -158,12 +158,12 @@ func TestKill(t *testing.T) {
 	}
 	for url := range left {
 		if done[url] {
-			again++
+			recrawl++
 		}
 	}
-	if lost > 0 || again > 0 || untold > runs*8 || len(done) == 0 || len(left) == 0 {
+	if lost > 0 || recrawl > 0 || untold > runs*8 || len(done) == 0 || len(left) == 0 {
 		t.Fatalf("of %d URLs admitted and %d done, %d are lost and %d come again; %d were left, %d not told of",
-			len(admitted), len(done), lost, again, len(left), untold)
+			len(admitted), len(done), lost, recrawl, len(left), untold)
 	}
 	t.Logf("%d kills: %d URLs admitted, %d done, %d left, none lost", runs, len(admitted), len(done), len(left))
 }
@@ -233,11 +233,11 @@ func drainKilled(t *testing.T, dir string) map[string]bool {
 	}
 	dead := 0
 	for k := range f.Shards() {
-		letters, err := f.DeadLetters(t.Context(), k, frontier.CauseLost, 0, 1<<20)
+		deadList, err := f.DeadLetters(t.Context(), k, frontier.CauseLost, 0, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range letters {
+		for _, l := range deadList {
 			dead++
 			left[l.URL] = true
 		}

@@ -26,8 +26,8 @@ func (k *known) mix(f canon.Fingerprint) canon.Fingerprint {
 	return f
 }
 
-// has says whether f is known.
+// has reports whether f is known.
 func (k *known) has(f canon.Fingerprint) bool { return k.set.has(k.mix(f)) }
 
-// add makes f known and says whether it was new.
+// add makes f known and reports whether it was new.
 func (k *known) add(f canon.Fingerprint) bool { return k.set.add(k.mix(f)) }

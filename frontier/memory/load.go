@@ -14,7 +14,7 @@ type loader struct {
 	*shardState
 	store    *store.Store
 	crashed  bool // the last process did not close the crawl
-	lent     []*site
+	leased   []*site
 	suspects map[string]bool // keys of entries that may have ended it
 	marked   []suspect       // those of them that live on
 	poison   []suspect       // and those that are dead now
@@ -28,25 +28,25 @@ type suspect struct {
 }
 
 // load reads all that the store has of the shard, which it does not write to.
-// What was lent stands in its queues. Cost: about a microsecond a URL.
+// What was leased is in its queues. Cost: about a microsecond a URL.
 func (l *loader) load() error {
 	l.suspects = map[string]bool{}
 	for _, step := range []struct {
-		letter byte
-		take   func(key, value []byte) bool
+		deadEntry byte
+		take      func(key, value []byte) bool
 	}{
 		{keyCounters, l.loadCounters},
 		{keySite, l.loadSite},
 		{keyKnown, l.loadKnown},
 		{keyContent, l.loadContent},
-		{keySum, l.loadSum},
+		{keyCounter, l.loadSum},
 		{keySeed, l.loadSeed},
-		{keyLetter, l.loadLetter}, // before what may be added to them
+		{keyDead, l.loadDeadEntry}, // before what may be added to them
 		{keyEntry, l.loadEntry},
 		{keyRetry, l.loadRetry},
-		{keyAgain, l.loadAgain},
+		{keyRecrawl, l.loadRecrawl},
 	} {
-		prefix := append([]byte{}, l.newKey(step.letter)...)
+		prefix := append([]byte{}, l.newKey(step.deadEntry)...)
 		err := l.store.Each(prefix, func(key, value []byte) error {
 			if !step.take(key, value) {
 				return fmt.Errorf("memory: shard %d: what stands under key %x cannot be read: %w", l.k, key[:3], errUnreadable)
@@ -67,10 +67,10 @@ func (l *loader) finish() {
 	}
 	for _, e := range l.poison {
 		l.dropEntry(e.site, e.at)
-		l.bury(e.site.name, frontier.CauseLost, "", e.entry)
+		l.deadLetter(e.site.name, frontier.CauseLost, "", e.entry)
 	}
 	delay := l.f.delay()
-	for _, s := range l.lent { // somebody was fetching there
+	for _, s := range l.leased { // somebody was fetching there
 		wait := delay
 		if s.delay > 0 {
 			wait = s.delay
@@ -110,7 +110,7 @@ func (l *loader) loadSite(key, value []byte) bool {
 	s := l.loaded(string(key[3:]))
 	s.stored = true
 	s.clock, s.delay, s.failures = r.int(), time.Duration(r.int()), int32(r.int())
-	s.turn = r.byte() % 8
+	s.round = r.byte() % 8
 	s.paused, s.blocked = r.bool(), r.bool()
 	if r.bool() {
 		s.extra = &extra{why: r.text(), override: r.text(), cap: r.int(), admitted: r.int()}
@@ -119,10 +119,10 @@ func (l *loader) loadSite(key, value []byte) bool {
 		}
 	}
 	if r.bool() {
-		l.loadLent(s, &r)
+		l.loadLeased(s, &r)
 	}
 	if len(r.b) > 0 { // earlier versions kept none
-		s.tally = tally{pages: r.int(), dead: r.int(), since: r.int(), last: l.word(r.text())}
+		s.siteTotals = siteTotals{pages: r.int(), dead: r.int(), since: r.int(), last: l.word(r.text())}
 	}
 	if len(r.b) > 0 { // nor these
 		s.more().cookies = r.text()
@@ -133,9 +133,9 @@ func (l *loader) loadSite(key, value []byte) bool {
 	return !r.bad
 }
 
-// loadLent reads what a site was lent with.
-func (l *loader) loadLent(s *site, r *reader) {
-	l.lent = append(l.lent, s)
+// loadLeased reads what a site was leased with.
+func (l *loader) loadLeased(s *site, r *reader) {
+	l.leased = append(l.leased, s)
 	found := !l.crashed
 	for n := r.uint(); n > 0 && !r.bad; n-- {
 		e := position{class: r.byte(), seq: r.int()}
@@ -153,7 +153,7 @@ func (l *loader) loadLent(s *site, r *reader) {
 func (l *loader) loadSum(key, value []byte) bool {
 	r := reader{b: value}
 	n := r.int()
-	l.sums[string(key[3:])] = &n
+	l.namedCounters[string(key[3:])] = &n
 	return !r.bad
 }
 
@@ -205,15 +205,15 @@ func (l *loader) loadRetry(key, value []byte) bool {
 	return true
 }
 
-func (l *loader) loadLetter(key, value []byte) bool {
+func (l *loader) loadDeadEntry(key, value []byte) bool {
 	cause, _, id, ok := parseNumbered(key, 0)
 	r := reader{b: value}
-	d := letter{id: id, site: r.text(), text: r.text()}
+	d := deadEntry{id: id, site: r.text(), text: r.text()}
 	if d.entry = r.entry(d.site); !ok || r.bad {
 		return false
 	}
 	if l.dead[cause] == nil {
-		l.dead[cause] = &letters{}
+		l.dead[cause] = &deadList{}
 	}
 	l.dead[cause].list = append(l.dead[cause].list, d)
 	return true

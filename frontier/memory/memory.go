@@ -6,10 +6,10 @@
 // A crawl is split into shards, each behind one mutex. A shard knows URLs by
 // fingerprint (set), keeps the URLs that wait in the queues of their sites
 // (queue), and orders sites, not URLs, by the time they are due: one heap for
-// each class, where a site stands in the class of its best queue. Tick names
+// each class, where a site is in the class of its best queue. Tick names
 // due sites and pushes them a few seconds on, a soft claim whose score is the
 // ticket; Visit takes a site whose score is still the ticket's out of its heap
-// and lends it under a token; Settle takes outcomes and gives the site back;
+// and leases it under a token; Settle takes outcomes and releases the site;
 // Reap does so for a fetcher that died. What no longer has work is forgotten a
 // day after its clock.
 //
@@ -18,9 +18,9 @@
 // Without Config.Dir a crawl ends with its process. With it, each change is in
 // the store (package store) before the call returns, so a killed process loses
 // nothing that it acknowledged, and a power cut loses at most what was done since
-// the last sync. URLs that were lent at that moment stand at the front of their
+// the last sync. URLs that were leased at that moment stand at the front of their
 // queues. The first of each visit is marked as lost once more, for it may be what
-// killed the process: it is lent alone next time, and from the second mark on as
+// killed the process: it is leased alone next time, and from the second mark on as
 // VisitLimits.Safe allows. After Close nothing is marked. While the disk is full
 // calls wait for room until their ctx ends; after a sync that failed all fail, and the next
 // process goes on from what the disk has.
@@ -127,8 +127,8 @@ type Frontier struct {
 
 	ahead int64 // milliseconds that time runs before the clock
 
-	dir  *dir  // nil when nothing is kept on disk
-	desk *desk // serves other processes, or nil
+	dir         *dir         // nil when nothing is kept on disk
+	adminServer *adminServer // serves other processes, or nil
 }
 
 // New makes an empty crawl, or opens the one that is in cfg.Dir. It fails with
@@ -191,8 +191,8 @@ func (f *Frontier) Close() error {
 		return nil
 	}
 	var err error
-	if d := f.desk; d != nil {
-		f.desk = nil
+	if d := f.adminServer; d != nil {
+		f.adminServer = nil
 		err = d.close()
 	}
 	return errors.Join(err, f.dir.close())
@@ -238,8 +238,8 @@ func (f *Frontier) Set(ctx context.Context, change func(*frontier.Settings) erro
 	return before, &settings, nil
 }
 
-// Pause stops or resumes lending: of one shard, or of the whole crawl when k is
-// negative. What is lent goes on to its end; admission goes on.
+// Pause stops or resumes leasing: of one shard, or of the whole crawl when k is
+// negative. What is leased goes on to its end; admission goes on.
 func (f *Frontier) Pause(ctx context.Context, k int, paused bool) error {
 	f.changing.Lock()
 	defer f.changing.Unlock()

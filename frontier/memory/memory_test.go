@@ -66,7 +66,7 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-// BenchmarkVisit lends and settles visits of eight URLs.
+// BenchmarkVisit leases and settles visits of eight URLs.
 func BenchmarkVisit(b *testing.B) {
 	b.ReportAllocs()
 	now := time.Now()
@@ -163,7 +163,7 @@ func BenchmarkContents(b *testing.B) {
 	}
 }
 
-// BenchmarkDisk admits, lends and settles URLs of a crawl on disk, in pages of
+// BenchmarkDisk admits, leases and settles URLs of a crawl on disk, in pages of
 // ten new links.
 func BenchmarkDisk(b *testing.B) {
 	b.ReportAllocs()

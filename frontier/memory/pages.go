@@ -12,10 +12,10 @@ type pages struct {
 	mu    sync.Mutex
 	begun bool
 	taken int64
-	by    map[string]holding // fetcher
+	by    map[string]grant // fetcher
 }
 
-type holding struct{ held, seq int64 }
+type grant struct{ granted, seq int64 }
 
 // ClaimPages settles what a fetcher holds of the page limit. The books begin with
 // what the crawl settled before, and end with this process.
@@ -29,15 +29,15 @@ func (f *Frontier) ClaimPages(ctx context.Context, c frontier.PageClaim) (fronti
 			return frontier.PageGrant{}, err
 		}
 		t := frontier.Total(stats)
-		b.begun, b.taken, b.by = true, t.Pages(), make(map[string]holding)
+		b.begun, b.taken, b.by = true, t.Pages(), make(map[string]grant)
 	}
 	h := b.by[c.Fetcher]
 	if c.Seq > h.seq {
 		left := max(0, c.Limit-b.taken)
-		holds := max(c.Settled, min(c.Want, h.held+left))
-		b.taken += holds - h.held
-		h = holding{holds, c.Seq}
+		holds := max(c.Settled, min(c.Want, h.granted+left))
+		b.taken += holds - h.granted
+		h = grant{holds, c.Seq}
 		b.by[c.Fetcher] = h
 	}
-	return frontier.PageGrant{Granted: h.held, Left: max(0, c.Limit-b.taken)}, nil
+	return frontier.PageGrant{Granted: h.granted, Left: max(0, c.Limit-b.taken)}, nil
 }

@@ -40,7 +40,7 @@ func reopened(t testing.TB, f *Frontier, crash bool) *Frontier {
 	return g
 }
 
-// lendAll lends all sites that are due.
+// lendAll leases all sites that are due.
 func lendAll(t testing.TB, f *Frontier, urls int) []frontier.Visit {
 	t.Helper()
 	var out []frontier.Visit
@@ -69,7 +69,7 @@ func admitURLs(t testing.TB, f *Frontier, site string, n int) {
 	}
 }
 
-// TestReopen: what was lent returns to the front. After a crash the first URL
+// TestReopen: what was leased returns to the front. After a crash the first URL
 // of each visit is suspect; after Close none is.
 func TestReopen(t *testing.T) {
 	c := &testClock{now: time.Now()}
@@ -94,15 +94,15 @@ func TestReopen(t *testing.T) {
 			t.Fatalf("settings are %+v", f.Settings())
 		}
 		c.Advance(time.Minute)
-		again := lendAll(t, f, 3)
-		i := slices.IndexFunc(again, func(v frontier.Visit) bool { return v.Site == visits[0].Site })
-		if i < 0 || again[i].Items[0].URL != first {
-			t.Fatalf("round %d: %s did not return to the front: %+v", round, first, again)
+		recrawl := lendAll(t, f, 3)
+		i := slices.IndexFunc(recrawl, func(v frontier.Visit) bool { return v.Site == visits[0].Site })
+		if i < 0 || recrawl[i].Items[0].URL != first {
+			t.Fatalf("round %d: %s did not return to the front: %+v", round, first, recrawl)
 		}
-		if want := round; int(again[i].Items[0].Lost) != want || (len(again[i].Items) == 1) != crash {
-			t.Fatalf("round %d: lent again as %+v", round, again[i].Items)
+		if want := round; int(recrawl[i].Items[0].Lost) != want || (len(recrawl[i].Items) == 1) != crash {
+			t.Fatalf("round %d: lent again as %+v", round, recrawl[i].Items)
 		}
-		for _, v := range again { // back to the front, unmarked
+		for _, v := range recrawl { // back to the front, unmarked
 			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Requeue})

@@ -11,7 +11,7 @@ import (
 	"seine/frontier"
 )
 
-// KnowsSite says whether the shard has to do with a site.
+// KnowsSite reports whether the shard has to do with a site.
 func (f *Frontier) KnowsSite(ctx context.Context, k int, name string) (bool, error) {
 	p, err := f.shard(ctx, k, "met")
 	if err != nil {
@@ -24,7 +24,7 @@ func (f *Frontier) KnowsSite(ctx context.Context, k int, name string) (bool, err
 		return false, nil
 	}
 	p.age(s)
-	return s.best() < 4 || len(s.waits) > 0 || s.again != nil || s.open > 0 || s.clock > 0, nil
+	return s.best() < 4 || len(s.waits) > 0 || s.recrawl != nil || s.open > 0 || s.clock > 0, nil
 }
 
 // Stopped lists the sites that are paused or blocked. Cost: O(sites).

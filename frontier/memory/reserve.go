@@ -10,7 +10,7 @@ import (
 // reserved is what a site remembers of times that it gave to those who work on
 // other sites. Nothing of it is kept on disk but the site's clock.
 type reserved struct {
-	line  int64 // milliseconds: when the last of those who were sent away asks again
+	until int64 // milliseconds: when the last of those who were sent away asks again
 	visit uint8 // site.turn when times were given last
 	times int   // since then
 }
@@ -36,23 +36,23 @@ func (p *shardState) reserve(s *site, req frontier.ReserveRequest) frontier.Rese
 		s.reserved = &reserved{}
 	}
 	r := s.reserved
-	if r.visit != s.turn {
-		r.visit, r.times = s.turn, 0
+	if r.visit != s.round {
+		r.visit, r.times = s.round, 0
 	}
 	delay := s.delay
 	if delay <= 0 {
 		delay = req.Delay
 	}
 	due, each := max(s.clock, p.now), roundUp(req.Slack)+roundUp(delay)
-	granted := s.lent == nil && due <= p.now+roundUp(req.Ahead) && (r.times < frontier.ReservedMost || !p.waits(s))
+	granted := s.leased == nil && due <= p.now+roundUp(req.Ahead) && (r.times < frontier.ReservedMost || !p.waits(s))
 	if granted {
 		s.clock = due + each
 		r.times++
 		p.changed(s)
 		p.place(s)
 	} else {
-		due = min(max(r.line, due, p.now+frontier.ReserveRetry.Milliseconds()), p.now+frontier.ReserveMaxWait.Milliseconds())
-		r.line = due + each
+		due = min(max(r.until, due, p.now+frontier.ReserveRetry.Milliseconds()), p.now+frontier.ReserveMaxWait.Milliseconds())
+		r.until = due + each
 		if s.place == nowhere { // it may be new
 			p.place(s)
 		}
@@ -60,7 +60,7 @@ func (p *shardState) reserve(s *site, req frontier.ReserveRequest) frontier.Rese
 	return frontier.Reservation{Granted: granted, Wait: time.Duration(due-p.now) * time.Millisecond}
 }
 
-// waits says whether the site has URLs that could be asked for.
+// waits reports whether the site has URLs that could be asked for.
 func (p *shardState) waits(s *site) bool {
 	return s.best() < 4 || s.firstWait() <= p.now
 }

@@ -35,12 +35,12 @@ const overrun = 64
 // tableOf uses the low bits, home the high ones: they are independent.
 func tableOf(f canon.Fingerprint) int { return int(f.Key % tables) }
 
-// less orders fingerprints as they stand in a table.
+// less orders fingerprints as they are in a table.
 func less(a, b canon.Fingerprint) bool {
 	return a.Key < b.Key || a.Key == b.Key && a.Site < b.Site
 }
 
-// has says whether f is in the set. Cost: one or two cache lines.
+// has reports whether f is in the set. Cost: one or two cache lines.
 func (s *set) has(f canon.Fingerprint) bool {
 	if f == (canon.Fingerprint{}) {
 		return s.zero
@@ -53,7 +53,7 @@ func (s *set) has(f canon.Fingerprint) bool {
 	return i < len(t.slots) && t.slots[i] == f
 }
 
-// add puts f in and says whether it was new.
+// add puts f in and reports whether it was new.
 func (s *set) add(f canon.Fingerprint) bool {
 	if f == (canon.Fingerprint{}) {
 		if s.zero {

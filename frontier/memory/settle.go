@@ -55,7 +55,7 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 			e := l.entry(at)
 			e.Lost = 0
 			e.Attempts = min(255-o.Tries, e.Attempts) + o.Tries
-			p.bury(s.name, o.Cause, oneLine(o.Text), e)
+			p.deadLetter(s.name, o.Cause, oneLine(o.Text), e)
 			if o.Unasked {
 				p.stats.Unasked++
 			}
@@ -71,15 +71,15 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 	if !slices.Contains(settled, false) {
 		p.sum(s, st)
 	}
-	if st.Cookies != nil && s.lent == l && (st.Release != nil || slices.Contains(settled, true)) {
+	if st.Cookies != nil && s.leased == l && (st.Release != nil || slices.Contains(settled, true)) {
 		p.keepCookies(s, *st.Cookies)
 	}
-	if st.Release != nil && s.lent == l {
-		s.lent = nil
+	if st.Release != nil && s.leased == l {
+		s.leased = nil
 		changed = true
 		p.release(s, st.Release)
 	}
-	if s.lent != l && l.left == 0 {
+	if s.leased != l && l.left == 0 {
 		p.drop(l)
 		changed = changed || s.place == nowhere
 	}
@@ -97,7 +97,7 @@ func oneLine(text string) string {
 	return strings.Clone(text)
 }
 
-// close marks one entry of a visit as settled: it stands in no list any more.
+// close marks one entry of a visit as settled: it is in no list any more.
 func (p *shardState) close(l *lease, at int) {
 	l.open[at] = false
 	l.left--
@@ -111,15 +111,15 @@ func (p *shardState) drop(l *lease) {
 	p.expiry.remove(l.pos)
 	delete(p.leases, l.token)
 	l.site.open--
-	if l.site.lent == l {
-		l.site.lent = nil
+	if l.site.leased == l {
+		l.site.leased = nil
 	}
 }
 
 // release takes over what the fetcher says of the site.
 func (p *shardState) release(s *site, free *frontier.Release) {
 	remain := free.Remain
-	if s.reserved != nil && s.reserved.line > p.now {
+	if s.reserved != nil && s.reserved.until > p.now {
 		remain = max(remain, frontier.ReserveRetry)
 	}
 	s.clock = max(s.clock, p.now+1+roundUp(remain)) // p.now is rounded down
@@ -161,7 +161,7 @@ func (p *shardState) retry(s *site, e frontier.Entry, notBefore time.Duration, b
 }
 
 // requeue puts entries that were not tried back in front, in the order they
-// were lent in.
+// were leased in.
 func (p *shardState) requeue(l *lease, back []int) {
 	slices.SortFunc(back, func(a, b int) int { return cmp.Compare(b, a) })
 	for _, at := range back {
@@ -191,15 +191,15 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 			continue
 		}
 		delay := f.settings.Load().DelayOf(l.site.name)
-		p.takeBack(l, delay)
+		p.reapLease(l, delay)
 		n++
 	}
 	return n, p.unlock(ctx, "reap")
 }
 
-// takeBack ends a lease. What is open returns to the front of its queues, marked
+// reapLease ends a lease. What is open returns to the front of its queues, marked
 // as lost once more.
-func (p *shardState) takeBack(l *lease, delay time.Duration) {
+func (p *shardState) reapLease(l *lease, delay time.Duration) {
 	s := l.site
 	for at := len(l.records) - 1; at >= 0; at-- {
 		if !l.open[at] {
@@ -209,12 +209,12 @@ func (p *shardState) takeBack(l *lease, delay time.Duration) {
 		p.stats.Lost++
 		e := l.entry(at)
 		if e.Lost++; e.Lost >= 3 {
-			p.bury(s.name, frontier.CauseLost, "", e)
+			p.deadLetter(s.name, frontier.CauseLost, "", e)
 		} else {
 			p.pushFront(s, &e)
 		}
 	}
-	if s.lent == l {
+	if s.leased == l {
 		if s.delay > 0 {
 			delay = s.delay
 		}

@@ -13,10 +13,10 @@ import (
 
 // The places of a site. The first four are the classes of the ready rule.
 const (
-	inHeld = 4 + iota // paused, with work
-	inIdle            // without work, to be forgotten
+	inPaused = 4 + iota // paused, with work
+	inIdle              // without work, to be forgotten
 	places
-	nowhere = -1 // lent, or open in visits, or with something to keep
+	nowhere = -1 // leased, or open in visits, or with something to keep
 )
 
 // day is how long a site's clock and delay are position after its last request, in
@@ -25,30 +25,30 @@ const day = 24 * 60 * 60 * 1000
 
 // shardState is one shard.
 type shardState struct {
-	mu    sync.Mutex
-	f     *Frontier
-	k     int
-	now   int64 // milliseconds, never behind the last call
-	tick  int64 // last tick of anyone
-	leapt int64 // milliseconds that the clock was set forward by
-	quiet int64 // until then no expired token is named
-	turn  int   // ticks that named due sites
+	mu        sync.Mutex
+	f         *Frontier
+	k         int
+	now       int64 // milliseconds, never behind the last call
+	tick      int64 // last tick of anyone
+	clockJump int64 // milliseconds that the clock was set forward by
+	quiet     int64 // until then no expired token is named
+	round     int   // ticks that named due sites
 
-	known    known
-	contents contents
-	sites    map[string]*site
-	heaps    [places]heap[*site]
-	leases   map[string]*lease
-	expiry   heap[*lease]
-	dead     map[string]*letters
-	rules    map[string]*siteRules
-	sums     map[string]*int64     // for reports
-	seeds    map[string]string     // what became of the first
-	gone     [2][]frontier.TopSite // sites that are forgotten, the first by pages and by dead
-	words    map[string]string     // that many sites share
-	stats    frontier.ShardStats
-	scratch  []byte
-	batch    batch
+	known         known
+	contents      contents
+	sites         map[string]*site
+	heaps         [places]heap[*site]
+	leases        map[string]*lease
+	expiry        heap[*lease]
+	dead          map[string]*deadList
+	rules         map[string]*siteRules
+	namedCounters map[string]*int64     // for reports
+	seeds         map[string]string     // what became of the first
+	gone          [2][]frontier.TopSite // sites that are forgotten, the first by pages and by dead
+	words         map[string]string     // that many sites share
+	stats         frontier.ShardStats
+	scratch       []byte
+	batch         batch
 
 	tx          *store.Batch // what this call changes in the store; nil when nothing is kept on disk
 	changes     []*site      // whose records it changes
@@ -59,40 +59,40 @@ type shardState struct {
 func newShardState(f *Frontier, k int) *shardState {
 	return &shardState{
 		f: f, k: k,
-		known:  newKnown(),
-		sites:  make(map[string]*site),
-		leases: make(map[string]*lease),
-		dead:   make(map[string]*letters),
-		rules:  make(map[string]*siteRules),
-		sums:   make(map[string]*int64),
-		seeds:  make(map[string]string),
-		words:  make(map[string]string),
-		stats:  frontier.ShardStats{Shard: k},
+		known:         newKnown(),
+		sites:         make(map[string]*site),
+		leases:        make(map[string]*lease),
+		dead:          make(map[string]*deadList),
+		rules:         make(map[string]*siteRules),
+		namedCounters: make(map[string]*int64),
+		seeds:         make(map[string]string),
+		words:         make(map[string]string),
+		stats:         frontier.ShardStats{Shard: k},
 	}
 }
 
 // site is what a shard keeps of one site.
 type site struct {
-	name     string
-	score    int64 // half milliseconds: due time, odd for a soft claim
-	pos      int32 // in the heap of its place
-	place    int8
-	turn     uint8 // visits, modulo 8
-	paused   bool
-	blocked  bool
-	changed  bool // its record is to be stored
-	stored   bool // it has one
-	failures int32
-	open     int32 // visits of it that are not over
-	clock    int64 // milliseconds: next request not before
-	delay    time.Duration
-	lent     *lease
-	queues   [4]*queue
-	waits    heap[*wait]
-	again    *againSet // nil for none
-	extra    *extra
-	tally    tally
-	reserved *reserved
+	name       string
+	score      int64 // half milliseconds: due time, odd for a soft claim
+	pos        int32 // in the heap of its place
+	place      int8
+	round      uint8 // visits, modulo 8
+	paused     bool
+	blocked    bool
+	changed    bool // its record is to be stored
+	stored     bool // it has one
+	failures   int32
+	open       int32 // visits of it that are not over
+	clock      int64 // milliseconds: next request not before
+	delay      time.Duration
+	leased     *lease
+	queues     [4]*queue
+	waits      heap[*wait]
+	recrawl    *recrawlSet // nil for none
+	extra      *extra
+	siteTotals siteTotals
+	reserved   *reserved
 }
 
 // extra is what few sites have.
@@ -135,7 +135,7 @@ func (s *site) moved(i int) { s.pos = int32(i) }
 // lock takes the shard and reads the time.
 func (p *shardState) lock() {
 	p.mu.Lock()
-	p.now = max(p.now, p.f.cfg.Now().UnixMilli()+p.f.ahead-p.leapt)
+	p.now = max(p.now, p.f.cfg.Now().UnixMilli()+p.f.ahead-p.clockJump)
 }
 
 // unlock gives the shard back and waits until the store has all that was done,
@@ -170,20 +170,20 @@ func (p *shardState) age(s *site) {
 	if s.clock == 0 || s.clock+day > p.now || s.keeps() {
 		return
 	}
-	s.clock, s.delay, s.failures, s.turn = 0, 0, 0, 0
+	s.clock, s.delay, s.failures, s.round = 0, 0, 0, 0
 	s.extra, s.reserved = nil, nil
-	p.forgetTally(s)
+	p.forgetTotals(s)
 	p.changed(s)
 }
 
-// keeps says whether something of the site outlasts the day.
+// keeps reports whether something of the site outlasts the day.
 func (s *site) keeps() bool {
-	return s.lent != nil || s.paused || s.blocked || s.extra != nil && (s.extra.cap != 0 || s.extra.override != "" || s.extra.admitted != 0 || s.extra.stops[2].since != 0 || s.extra.auth != "" && s.busy())
+	return s.leased != nil || s.paused || s.blocked || s.extra != nil && (s.extra.cap != 0 || s.extra.override != "" || s.extra.admitted != 0 || s.extra.stops[2].since != 0 || s.extra.auth != "" && s.busy())
 }
 
-// busy says whether anything of the site is queued, lent or waits.
+// busy reports whether anything of the site is queued, leased or waits.
 func (s *site) busy() bool {
-	return s.best() < len(s.queues) || len(s.waits) > 0 || s.again != nil || s.open > 0
+	return s.best() < len(s.queues) || len(s.waits) > 0 || s.recrawl != nil || s.open > 0
 }
 
 // more returns the site's rare values to write to.
@@ -229,19 +229,19 @@ func (p *shardState) move(s *site, place int8, score int64) {
 	}
 }
 
-// place applies the ready rule: a site that is lent stands nowhere; a paused
-// one with work is held; otherwise it stands in the class of its best list from
-// its clock on, or, with retries and URLs to be fetched again only, in the last
+// place applies the ready rule: a site that is leased stands nowhere; a paused
+// one with work is held; otherwise it is in the class of its best list from
+// its clock on, or, with retries and URLs to be recrawled only, in the last
 // class from the first of these on. One without work waits to be forgotten.
 func (p *shardState) place(s *site) {
 	class := s.best()
 	due := max(s.clock, p.now)
 	switch {
-	case s.lent != nil:
+	case s.leased != nil:
 		p.move(s, nowhere, 0)
 		return
 	case class < 4:
-	case len(s.waits) > 0 || s.again != nil:
+	case len(s.waits) > 0 || s.recrawl != nil:
 		class, due = 3, max(s.clock, s.firstWait())
 	case s.open > 0 || s.keeps():
 		p.move(s, nowhere, 0)
@@ -251,7 +251,7 @@ func (p *shardState) place(s *site) {
 		return
 	}
 	if s.paused {
-		p.move(s, inHeld, 2*due)
+		p.move(s, inPaused, 2*due)
 		return
 	}
 	p.move(s, int8(class), 2*due)
@@ -263,8 +263,8 @@ func (p *shardState) forget(most int) {
 	for ; most > 0 && len(*idle) > 0 && (*idle)[0].score <= 2*p.now; most-- {
 		s := (*idle)[0]
 		p.move(s, nowhere, 0)
-		s.clock, s.turn = 0, 0
-		p.forgetTally(s)
+		s.clock, s.round = 0, 0
+		p.forgetTotals(s)
 		p.changed(s)
 		delete(p.sites, s.name)
 	}

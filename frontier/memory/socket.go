@@ -22,7 +22,7 @@ import (
 const socketName = "socket"
 
 // socketMost is how long the path of a socket may be on any system; the kernel's
-// bound is 104 bytes on some. The socket of a longer path stands in a directory of
+// bound is 104 bytes on some. The socket of a longer path is in a directory of
 // its own under os.TempDir, and a link to it in its place.
 const socketMost = 100
 
@@ -62,14 +62,14 @@ var calls = map[string]call{
 	"Alter": ask(func(ctx context.Context, f *Frontier, a alterArgs) (none, error) {
 		return none{}, f.Alter(ctx, a.Shard, a.Site, a.Change)
 	}),
-	"DeadLetters": ask(func(ctx context.Context, f *Frontier, a lettersArgs) ([]frontier.DeadLetter, error) {
+	"DeadLetters": ask(func(ctx context.Context, f *Frontier, a deadLettersArgs) ([]frontier.DeadLetter, error) {
 		return f.DeadLetters(ctx, a.Shard, a.Cause, a.Offset, a.Count)
 	}),
 	"DeadCounts": ask(func(ctx context.Context, f *Frontier, k int) (map[string]int64, error) { return f.DeadCounts(ctx, k) }),
-	"Revive": ask(func(ctx context.Context, f *Frontier, a exhumeArgs) (int, error) {
+	"Revive": ask(func(ctx context.Context, f *Frontier, a takeDeadArgs) (int, error) {
 		return f.RetryDead(ctx, a.Shard, a.Dead)
 	}),
-	"DropDead": ask(func(ctx context.Context, f *Frontier, a exhumeArgs) (int, error) {
+	"DropDead": ask(func(ctx context.Context, f *Frontier, a takeDeadArgs) (int, error) {
 		return f.DropDead(ctx, a.Shard, a.Dead)
 	}),
 	"Stats":    ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.ShardStats, error) { return f.Stats(ctx) }),
@@ -142,12 +142,12 @@ type (
 		Site   string
 		Change frontier.SiteChange
 	}
-	lettersArgs struct {
+	deadLettersArgs struct {
 		Shard         int
 		Cause         string
 		Offset, Count int64
 	}
-	exhumeArgs struct {
+	takeDeadArgs struct {
 		Shard int
 		Dead  []frontier.DeadLetter
 	}
@@ -195,8 +195,8 @@ func ask[A, R any](do func(context.Context, *Frontier, A) (R, error)) call {
 	}
 }
 
-// desk serves the socket of a directory.
-type desk struct {
+// adminServer serves the socket of a directory.
+type adminServer struct {
 	path   string
 	aside  string // a directory of its own, "" = the socket is in its place
 	server http.Server
@@ -208,7 +208,7 @@ func (f *Frontier) Serve() error {
 	if f.dir == nil {
 		return errors.New("memory: a crawl without a directory has no socket")
 	}
-	d := &desk{path: filepath.Join(f.dir.path, socketName), ended: make(chan struct{})}
+	d := &adminServer{path: filepath.Join(f.dir.path, socketName), ended: make(chan struct{})}
 	l, err := d.listen()
 	if err != nil {
 		return fmt.Errorf("memory: %w", err)
@@ -218,13 +218,13 @@ func (f *Frontier) Serve() error {
 		defer close(d.ended)
 		d.server.Serve(l) // ends with ErrServerClosed
 	}()
-	f.desk = d
+	f.adminServer = d
 	return nil
 }
 
-// listen makes the socket. What stands in its place is of a process that is gone:
+// listen makes the socket. What is in its place is of a process that is gone:
 // the lock says so.
-func (d *desk) listen() (l net.Listener, err error) {
+func (d *adminServer) listen() (l net.Listener, err error) {
 	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (d *desk) listen() (l net.Listener, err error) {
 	return l, nil
 }
 
-func (d *desk) handler(f *Frontier) http.Handler {
+func (d *adminServer) handler(f *Frontier) http.Handler {
 	mux := http.NewServeMux()
 	for name, do := range calls {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
@@ -267,7 +267,7 @@ func (d *desk) handler(f *Frontier) http.Handler {
 const closeWait = 2 * time.Second
 
 // close ends the service.
-func (d *desk) close() error {
+func (d *adminServer) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
 	err := d.server.Shutdown(ctx)

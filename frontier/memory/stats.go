@@ -33,12 +33,12 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 	for class := range 4 {
 		s.Ready += int64(len(p.heaps[class]))
 	}
-	s.PausedReady = int64(len(p.heaps[inHeld]))
+	s.PausedReady = int64(len(p.heaps[inPaused]))
 	s.Leases = int64(len(p.leases))
 	return s, nil
 }
 
-// Finished says whether nothing is left to do: no site in any ready class and
+// Finished reports whether nothing is left to do: no site in any ready class and
 // no visit out, on all shards at one moment, and no seeder at work. Paused
 // sites do not count.
 func (f *Frontier) Finished(ctx context.Context) (bool, error) {

@@ -12,8 +12,8 @@ import (
 	"seine/frontier"
 )
 
-// tally is what became of a site.
-type tally struct {
+// siteTotals is what became of a site.
+type siteTotals struct {
 	pages, dead int64
 	since       int64 // seconds, 0 = nothing yet
 	last        string
@@ -21,7 +21,7 @@ type tally struct {
 
 // sum counts a settlement all of whose outcomes took effect.
 func (p *shardState) sum(s *site, st *frontier.Settlement) {
-	st.EachCounter(func(kind, name, detail string, n int64) { p.addSum(frontier.CounterName(kind, name, detail), n) })
+	st.EachCounter(func(kind, name, detail string, n int64) { p.addCounter(frontier.CounterName(kind, name, detail), n) })
 	for i := range st.Outcomes {
 		if o := &st.Outcomes[i]; o.OfSeed() {
 			p.keepSeed(o.Facts.Seed, o.Label())
@@ -32,16 +32,16 @@ func (p *shardState) sum(s *site, st *frontier.Settlement) {
 	if last == "" && pages+dead == 0 {
 		return
 	}
-	t := &s.tally
+	t := &s.siteTotals
 	if t.since == 0 {
 		t.since = p.now / 1000
 	}
 	t.pages += pages
 	t.dead += dead
 	if last != "" && last != t.last {
-		p.addSum(frontier.CounterSite+frontier.LastClass(last), 1)
+		p.addCounter(frontier.CounterSite+frontier.LastClass(last), 1)
 		if t.last != "" {
-			p.addSum(frontier.CounterSite+frontier.LastClass(t.last), -1)
+			p.addCounter(frontier.CounterSite+frontier.LastClass(t.last), -1)
 		}
 		t.last = p.word(last)
 	}
@@ -58,24 +58,24 @@ func (p *shardState) word(text string) string {
 	return w
 }
 
-// addSum adds to a count, on disk too.
-func (p *shardState) addSum(name string, n int64) {
+// addCounter adds to a count, on disk too.
+func (p *shardState) addCounter(name string, n int64) {
 	if n == 0 {
 		return
 	}
-	sum := p.sums[name]
+	sum := p.namedCounters[name]
 	if sum == nil {
 		sum = new(int64)
-		p.sums[strings.Clone(name)] = sum // so that name itself may be a passing one
+		p.namedCounters[strings.Clone(name)] = sum // so that name itself may be a passing one
 	}
 	*sum += n
 	if p.tx != nil {
 		p.value = binary.AppendVarint(p.value[:0], *sum)
-		p.tx.Set(append(p.newKey(keySum), name...), p.value)
+		p.tx.Set(append(p.newKey(keyCounter), name...), p.value)
 	}
 }
 
-// NoteSeeds puts seeds on the list of those whose fate is told.
+// NoteSeeds puts seeds on the list of those whose outcome is told.
 func (f *Frontier) NoteSeeds(ctx context.Context, k int, urls []string) error {
 	p, err := f.shard(ctx, k, "note seeds")
 	if err != nil {
@@ -101,11 +101,11 @@ func (p *shardState) keepSeed(url, fate string) {
 	}
 }
 
-// forgetTally keeps what a site that is forgotten counted, if it is among the
+// forgetTotals keeps what a site that is forgotten counted, if it is among the
 // first.
-func (p *shardState) forgetTally(s *site) {
-	t := s.tally
-	s.tally = tally{}
+func (p *shardState) forgetTotals(s *site) {
+	t := s.siteTotals
+	s.siteTotals = siteTotals{}
 	for i, n := range []int64{t.pages, t.dead} {
 		if n > 0 {
 			p.gone[i] = firstOf(append(p.gone[i], frontier.TopSite{Site: s.name, Count: n}))
@@ -137,14 +137,14 @@ func (f *Frontier) Counters(ctx context.Context, k int) (*frontier.Counters, err
 	}
 	p.lock()
 	defer p.mu.Unlock()
-	sums := &frontier.Counters{Counts: make(map[string]int64, len(p.sums)), Seeds: maps.Clone(p.seeds)}
-	for name, sum := range p.sums {
+	sums := &frontier.Counters{Counts: make(map[string]int64, len(p.namedCounters)), Seeds: maps.Clone(p.seeds)}
+	for name, sum := range p.namedCounters {
 		if *sum != 0 {
 			sums.Counts[name] = *sum
 		}
 	}
-	sums.Pages = p.firstSites(p.gone[0], func(s *site) int64 { return s.tally.pages })
-	sums.Dead = p.firstSites(p.gone[1], func(s *site) int64 { return s.tally.dead })
+	sums.Pages = p.firstSites(p.gone[0], func(s *site) int64 { return s.siteTotals.pages })
+	sums.Dead = p.firstSites(p.gone[1], func(s *site) int64 { return s.siteTotals.dead })
 	return sums, nil
 }
 
@@ -163,11 +163,11 @@ func (p *shardState) firstSites(gone []frontier.TopSite, count func(*site) int64
 	return firstOf(list)
 }
 
-// hasWork reports whether a site is lent, or stands where visits or a time wait.
-func (s *site) hasWork() bool { return s.lent != nil || s.place != nowhere && s.place != inIdle }
+// hasWork reports whether a site is leased, or stands where visits or a time wait.
+func (s *site) hasWork() bool { return s.leased != nil || s.place != nowhere && s.place != inIdle }
 
 // SampleSites names the sites of a shard with the longest queues, n at most, of
-// those that have work or are lent. Cost: O(sites).
+// those that have work or are leased. Cost: O(sites).
 func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, all bool, err error) {
 	p, err := f.shard(ctx, k, "sample sites")
 	if err != nil {
@@ -203,7 +203,7 @@ func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, a
 	return sites, all, nil
 }
 
-// WorkSites names all sites of a shard that have work or are lent, which holds the
+// WorkSites names all sites of a shard that have work or are leased, which holds the
 // shard for a look at each site that was met.
 func (f *Frontier) WorkSites(ctx context.Context, k int) ([]string, error) {
 	p, err := f.shard(ctx, k, "work sites")
@@ -222,8 +222,8 @@ func (f *Frontier) WorkSites(ctx context.Context, k int) ([]string, error) {
 	return sites, nil
 }
 
-// shown is the tally of a site as it is shown.
-func (t *tally) shown() (shown frontier.SiteTotals) {
+// shown is the totals of a site as it is shown.
+func (t *siteTotals) shown() (shown frontier.SiteTotals) {
 	if t.since == 0 {
 		return shown
 	}

@@ -17,7 +17,7 @@ type lease struct {
 	deadline  int64 // milliseconds
 	pos       int
 	records   []string   // entries in stored form, by index - 1: there are many visits, and few entries are asked for again
-	positions []position // where they stand in the store
+	positions []position // where they are in the store
 	open      []bool     // not yet settled
 	left      int        // number of them
 }
@@ -41,7 +41,7 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 	p.lock()
 	defer p.mu.Unlock()
 	leased := f.cfg.Lease.Milliseconds()
-	leapt := p.leap(req)
+	leapt := p.skipClock(req)
 	if p.now-p.tick > leased/3 {
 		p.quiet = p.now + leased // fetchers may have been cut off: let them come back first
 	}
@@ -66,9 +66,9 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 	return reply, nil
 }
 
-// leap takes back what the clock was set forward by since anyone's last tick, as
+// skipClock takes back what the clock was set forward by since anyone's last tick, as
 // the caller's clock tells. Clocks may differ by a hundredth.
-func (p *shardState) leap(req frontier.TickRequest) time.Duration {
+func (p *shardState) skipClock(req frontier.TickRequest) time.Duration {
 	if req.MaxLag <= 0 || req.LastNow <= 0 {
 		return 0
 	}
@@ -76,7 +76,7 @@ func (p *shardState) leap(req frontier.TickRequest) time.Duration {
 	if step <= roundUp(req.MaxLag)+roundUp(req.Elapsed)/100 {
 		return 0
 	}
-	p.leapt += step
+	p.clockJump += step
 	p.now -= step
 	longest := p.now + p.f.cfg.Lease.Milliseconds()
 	for _, l := range p.leases {
@@ -131,7 +131,7 @@ func (p *shardState) due(want int, ripe int64) []frontier.Ticket {
 		p.move(s, int8(class), claim)
 		out = append(out, frontier.Ticket{Site: s.name, Class: uint8(class), Score: text})
 	}
-	half := (want + p.turn%2) / 2
+	half := (want + p.round%2) / 2
 	for class := range 4 {
 		if !p.isDue(class, ripe) {
 			continue
@@ -154,7 +154,7 @@ func (p *shardState) due(want int, ripe int64) []frontier.Ticket {
 		take(first)
 	}
 	if len(out) > 0 {
-		p.turn++
+		p.round++
 	}
 	return out
 }

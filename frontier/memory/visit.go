@@ -9,7 +9,7 @@ import (
 )
 
 // Visit turns tickets into visits and returns those that were granted. A
-// ticket is good while its site stands in its class with exactly its score.
+// ticket is good while its site is in its class with exactly its score.
 // Cost: about a hundred ns a URL.
 func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error) {
 	p, err := f.shard(ctx, k, "visit")
@@ -30,7 +30,7 @@ func (f *Frontier) Visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 			p.move(s, s.place, 2*(p.now+1000)) // its ticket is void
 			continue
 		}
-		l := p.lend(s, f.token(), most, limits.Share)
+		l := p.grantVisit(s, f.token(), most, limits.Share)
 		if l == nil {
 			continue
 		}
@@ -57,7 +57,7 @@ func (p *shardState) claimed(t *frontier.Ticket) *site {
 	return s
 }
 
-// lastChance says whether a visit of the site may get a URL that dies if it is
+// lastChance reports whether a visit of the site may get a URL that dies if it is
 // lost once more.
 func (s *site) lastChance() bool {
 	for _, q := range s.queues {
@@ -71,7 +71,7 @@ func (s *site) lastChance() bool {
 	return false
 }
 
-// visitURLs is how many URLs a visit of the site may borrow.
+// visitURLs is how many URLs a visit of the site may take.
 func visitURLs(s *site, limits frontier.VisitLimits) int {
 	delay := s.delay
 	if delay <= 0 {
@@ -87,9 +87,9 @@ func visitURLs(s *site, limits frontier.VisitLimits) int {
 	return most
 }
 
-// lend takes up to most entries of a site, share per cent of them to be fetched
-// again, and lends it under a token; nil when it has none that is due.
-func (p *shardState) lend(s *site, token string, most, share int) *lease {
+// grantVisit takes up to most entries of a site, share per cent of them to be fetched
+// again, and leases it under a token; nil when it has none that is due.
+func (p *shardState) grantVisit(s *site, token string, most, share int) *lease {
 	for n := 0; n < most && len(s.waits) > 0 && s.waits[0].until <= p.now; n++ {
 		w := s.waits[0]
 		s.waits.remove(0)
@@ -113,8 +113,8 @@ func (p *shardState) lend(s *site, token string, most, share int) *lease {
 	for i := range l.open {
 		l.open[i] = true
 	}
-	s.turn = (s.turn + 1) % 8
-	s.lent = l
+	s.round = (s.round + 1) % 8
+	s.leased = l
 	p.changed(s)
 	p.enlist(l)
 	p.place(s)
@@ -133,7 +133,7 @@ func (p *shardState) enlist(l *lease) {
 // starts with its last class.
 func (p *shardState) pick(l *lease, most int) {
 	s := l.site
-	if s.turn == 7 {
+	if s.round == 7 {
 		for class := 3; class >= 0; class-- {
 			if s.queues[class] != nil {
 				if !p.take(l, class, max(1, most/8)) {

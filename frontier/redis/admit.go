@@ -25,8 +25,8 @@ const admitMost = 500
 //
 // After an error the verdicts say nothing and the batch may be sent again; with
 // ErrNotAcked they are filled, but what they call admitted or seen may be lost
-// with the master. What the memory marks turn away is Capped; it is Full when
-// the candidate waits or has seed standing. ErrLostFilter names the missing
+// with the master. What the memory watermarks turn away is Capped; it is Full when
+// the candidate waits or has seed scope. ErrLostFilter names the missing
 // filter: nothing is admitted until it is restored. Cost: one script call for
 // each 500 URLs, some 2 us of the server for each new one.
 func (f *Frontier) Admit(ctx context.Context, k int, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
@@ -97,7 +97,7 @@ func (f *Frontier) admitAll(ctx context.Context, k int, batch []frontier.Candida
 	}
 	if len(a.first) < len(batch) {
 		for i := range batch {
-			verdicts[i] = verdicts[a.speakerOf(&batch[i])]
+			verdicts[i] = verdicts[a.representativeOf(&batch[i])]
 		}
 	}
 	return notAcked
@@ -149,8 +149,8 @@ func verdictOf(letter byte, waits bool) frontier.Verdict {
 
 // admission puts calls of the admit script together. Its memory is used again.
 type admission struct {
-	speaker map[canon.Fingerprint]int // whose verdict counts for a URL, or a request, of the batch
-	first   []int                     // the speakers, in the batch's order
+	representative map[canon.Fingerprint]int // whose verdict counts for a URL, or a request, of the batch
+	first          []int                     // the speakers, in the batch's order
 
 	placed  []int // candidates in the order of the call: by site, then as in the batch
 	filters []int // the filters they fall in
@@ -178,7 +178,7 @@ type run struct {
 }
 
 func newAdmission() *admission {
-	return &admission{speaker: make(map[canon.Fingerprint]int)}
+	return &admission{representative: make(map[canon.Fingerprint]int)}
 }
 
 // forget lets go of what belongs to the caller.
@@ -191,33 +191,33 @@ func (a *admission) forget() {
 // unique returns the candidates that speak for themselves and others: the first
 // of each request for a URL again, and of a URL that none wants again the first.
 func (a *admission) unique(batch []frontier.Candidate) []int {
-	clear(a.speaker)
+	clear(a.representative)
 	a.first = a.first[:0]
 	for i := range batch {
 		c := &batch[i]
-		j, known := a.speaker[c.Fingerprint]
+		j, known := a.representative[c.Fingerprint]
 		if !known || c.Refetch != "" && batch[j].Refetch == "" {
-			a.speaker[c.Fingerprint] = i
+			a.representative[c.Fingerprint] = i
 		}
-		if c.Refetch != "" && a.speakerOf(c) < 0 {
-			a.speaker[c.RefetchFingerprint()] = i
+		if c.Refetch != "" && a.representativeOf(c) < 0 {
+			a.representative[c.RefetchFingerprint()] = i
 		}
 	}
 	for i := range batch {
-		if a.speakerOf(&batch[i]) == i {
+		if a.representativeOf(&batch[i]) == i {
 			a.first = append(a.first, i)
 		}
 	}
 	return a.first
 }
 
-// speakerOf is whose verdict c gets, -1 = not known yet.
-func (a *admission) speakerOf(c *frontier.Candidate) int {
+// representativeOf is whose verdict c gets, -1 = not known yet.
+func (a *admission) representativeOf(c *frontier.Candidate) int {
 	print := c.Fingerprint
 	if c.Refetch != "" {
 		print = c.RefetchFingerprint()
 	}
-	if i, known := a.speaker[print]; known {
+	if i, known := a.representative[print]; known {
 		return i
 	}
 	return -1
@@ -252,7 +252,7 @@ func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen
 	if settings.Order == "depth" {
 		push = "LPUSH"
 	}
-	low, high, longest := f.marks(k, settings)
+	low, high, longest := f.watermarks(k, settings)
 	a.args = append(a.args[:0], f.epoch, push, f.cfg.MaxList, low, high, longest, each, room, len(a.filters), len(a.runs), len(a.placed), capped, f.cfg.MaxListBytes)
 	for _, r := range a.runs {
 		a.args = append(a.args, &r.first.Site)
@@ -290,7 +290,7 @@ func (a *admission) divide(batch []frontier.Candidate, filters int) {
 }
 
 // place orders the chosen candidates by site, each site's as in the batch, and
-// finds the filters that they fall in. It says whether any is wanted again.
+// finds the filters that they fall in. It reports whether any is wanted again.
 func (a *admission) place(batch []frontier.Candidate, chosen []int, filters int) (again bool) {
 	a.placed = append(a.placed[:0], chosen...)
 	slices.SortStableFunc(a.placed, func(i, j int) int { return cmp.Compare(batch[i].Site, batch[j].Site) })

@@ -165,7 +165,7 @@ func TestStale(t *testing.T) {
 	_, errs["visit"] = s.Visit(ctx, 0, []frontier.Ticket{{Site: "a.example", Class: 2, Score: "1.5"}}, frontier.VisitLimits{URLs: 1})
 	_, errs["settle"] = s.Settle(ctx, 0, []frontier.Settlement{all(v, frontier.Done)})
 	_, errs["reap"] = s.Reap(ctx, 0, []frontier.Expired{{Lease: v.Lease, Deadline: 1}})
-	letter := letterHead("a.example", "x") + string(frontier.AppendEntry(nil, "a.example", &frontier.Entry{URL: "https://a.example/"}))
+	letter := deadHead("a.example", "x") + string(frontier.AppendEntry(nil, "a.example", &frontier.Entry{URL: "https://a.example/"}))
 	_, errs["revive"] = s.RetryDead(ctx, 0, []frontier.DeadLetter{{Cause: "x", Raw: letter}})
 	_, errs["drop"] = s.DropDead(ctx, 0, []frontier.DeadLetter{{Cause: "x", Raw: letter}})
 	errs["site"] = s.Alter(ctx, 0, "a.example", frontier.SiteChange{Paused: ptr(true)})

@@ -24,7 +24,7 @@ func TestClockSetBack(t *testing.T) {
 	stood := s.number("HGET", s.keys[0].Meta(), "tick")
 	s.settle(frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1, Kind: frontier.Requeue}}, Release: &frontier.Release{Remain: 20 * time.Millisecond}})
 	const standing = time.Second
-	if by := s.tick(frontier.TickRequest{MaxLag: standing}).Lag; by < 59*time.Minute || by > time.Hour+time.Second { // lend lets some time pass
+	if by := s.tick(frontier.TickRequest{MaxLag: standing}).Lag; by < 59*time.Minute || by > time.Hour+time.Second { // lease lets some time pass
 		t.Errorf("moved by %v, want an hour", by)
 	}
 	if by := s.tick(frontier.TickRequest{MaxLag: standing}).Lag; by != 0 {

@@ -106,7 +106,7 @@ func BenchmarkURL(b *testing.B) {
 	})
 }
 
-// BenchmarkLease is what lending and settling an URL costs, with 1 and with 8 of
+// BenchmarkLease is what leasing and settling an URL costs, with 1 and with 8 of
 // them a visit, 64 visits a call; with calls of their own for each, at once and now
 // and then, when the caches of processors hold other things; and what putting one
 // off for a retry costs.
@@ -119,7 +119,7 @@ func BenchmarkLease(b *testing.B) {
 	b.Run("retry", func(b *testing.B) { benchLend(b, 8, 64, 0, frontier.Retry) })
 }
 
-// benchLend lends and settles sites of k URLs, so many of them a call, with a pause
+// benchLend leases and settles sites of k URLs, so many of them a call, with a pause
 // before each.
 func benchLend(b *testing.B, k, call int, pause time.Duration, kind frontier.Kind) {
 	sites := max(128, 8*call)
@@ -127,7 +127,7 @@ func benchLend(b *testing.B, k, call int, pause time.Duration, kind frontier.Kin
 	lend, settle := costs{s: s}, costs{s: s}
 	next := make([]int, sites)
 	for b.Loop() {
-		for site := range sites { // as many as are lent, in calls of 96
+		for site := range sites { // as many as are leased, in calls of 96
 			var batch []frontier.Candidate
 			for range k {
 				next[site]++

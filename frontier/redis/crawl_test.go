@@ -53,7 +53,7 @@ func (d *driver) crawl(t *testing.T, n int, limit time.Duration) {
 	d.account(t)
 }
 
-// look stops the world, checks every shard and says whether nothing is left. It
+// look stops the world, checks every shard and reports whether nothing is left. It
 // calls end then, before anyone can revive a dead letter.
 func (d *driver) look(t *testing.T, end func()) bool {
 	d.world.Lock()

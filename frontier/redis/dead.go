@@ -62,8 +62,8 @@ func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, err
 // One call passes so many dead letters, and takes so many of them: it stays under
 // a millisecond.
 const (
-	lettersMost = 100
-	reviveMost  = 25
+	deadMost   = 100
+	reviveMost = 25
 )
 
 // ParseDeadLetter reads a dead letter as it is stored: site, text and entry, with
@@ -81,21 +81,21 @@ func ParseDeadLetter(raw, cause string) (frontier.DeadLetter, error) {
 // RetryDead puts dead letters, as DeadLetters returned them, back at the end of
 // their queues, as if they had never failed. It returns how many were still
 // there; those of blocked sites stay dead. Cost: the list of each cause is passed
-// once, in steps of at most 100 letters: give many letters at once. When it
+// once, in steps of at most 100 dead letters: give many dead letters at once. When it
 // is broken off, the list is left in another order.
 func (f *Frontier) RetryDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.takeLetters(ctx, k, "retry", dead)
+	return f.takeDead(ctx, k, "retry", dead)
 }
 
 // DropDead forgets dead letters and returns how many were still there. Its cost
 // is that of RetryDead.
 func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.takeLetters(ctx, k, "drop", dead)
+	return f.takeDead(ctx, k, "drop", dead)
 }
 
-// takeLetters takes letters out of their lists, cause by cause.
-func (f *Frontier) takeLetters(ctx context.Context, k int, how string, dead []frontier.DeadLetter) (int, error) {
-	byCause := make(map[string]map[string]int) // how often each letter is wanted
+// takeDead takes dead letters out of their lists, cause by cause.
+func (f *Frontier) takeDead(ctx context.Context, k int, how string, dead []frontier.DeadLetter) (int, error) {
+	byCause := make(map[string]map[string]int) // how often each dead letter is wanted
 	for _, d := range dead {
 		if _, err := ParseDeadLetter(d.Raw, d.Cause); err != nil && how == "retry" {
 			return 0, &shard.Error{Shard: k, Op: "dead letters", Err: fmt.Errorf("frontier: dead letter %q: %w", d.Raw, err)}
@@ -107,7 +107,7 @@ func (f *Frontier) takeLetters(ctx context.Context, k int, how string, dead []fr
 	}
 	taken := 0
 	for _, cause := range slices.Sorted(maps.Keys(byCause)) {
-		n, err := f.passLetters(ctx, k, cause, how, byCause[cause])
+		n, err := f.rotateDead(ctx, k, cause, how, byCause[cause])
 		if taken += n; err != nil {
 			return taken, err
 		}
@@ -115,8 +115,8 @@ func (f *Frontier) takeLetters(ctx context.Context, k int, how string, dead []fr
 	return taken, nil
 }
 
-// passLetters passes the list of a cause once, and takes out what is wanted.
-func (f *Frontier) passLetters(ctx context.Context, k int, cause, how string, wanted map[string]int) (taken int, err error) {
+// rotateDead passes the list of a cause once, and takes out what is wanted.
+func (f *Frontier) rotateDead(ctx context.Context, k int, cause, how string, wanted map[string]int) (taken int, err error) {
 	key := f.keys[k].Dead(cause)
 	reply, err := f.client.Do(ctx, k, key, "LLEN", key)
 	if err != nil {
@@ -124,7 +124,7 @@ func (f *Frontier) passLetters(ctx context.Context, k int, cause, how string, wa
 	}
 	kept := false
 	for left, first := shard.Int(reply), true; first || left > 0 && (len(wanted) > 0 || kept); first = false {
-		reply, err := f.client.Do(ctx, k, key, "LRANGE", key, 0, max(1, min(left, lettersMost))-1)
+		reply, err := f.client.Do(ctx, k, key, "LRANGE", key, 0, max(1, min(left, deadMost))-1)
 		if err != nil {
 			return taken, err
 		}
@@ -138,7 +138,7 @@ func (f *Frontier) passLetters(ctx context.Context, k int, cause, how string, wa
 			} else if some++; some > reviveMost {
 				break
 			} else {
-				keys, args = f.takeLetter(k, cause, how, raw, keys, args)
+				keys, args = f.takeDeadElement(k, cause, how, raw, keys, args)
 				if wanted[raw]--; wanted[raw] == 0 {
 					delete(wanted, raw)
 				}
@@ -162,13 +162,13 @@ func (f *Frontier) passLetters(ctx context.Context, k int, cause, how string, wa
 	return taken, nil
 }
 
-// takeLetter adds one letter that is taken to a call.
-func (f *Frontier) takeLetter(k int, cause, how, raw string, keys []string, args []any) ([]string, []any) {
+// takeDeadElement adds one dead letter that is taken to a call.
+func (f *Frontier) takeDeadElement(k int, cause, how, raw string, keys []string, args []any) ([]string, []any) {
 	letter, _ := ParseDeadLetter(raw, cause) // it was read before, and need not be read to be forgotten
 	if how == "retry" {
 		keys = f.AppendSite(keys, k, letter.Site)
 	} else {
 		keys = append(keys, f.keys[k].Site(letter.Site))
 	}
-	return keys, append(args, raw, how, letter.Site, len(raw)-len(letterHead(letter.Site, letter.Text)))
+	return keys, append(args, raw, how, letter.Site, len(raw)-len(deadHead(letter.Site, letter.Text)))
 }

@@ -36,7 +36,7 @@ type driver struct {
 	crashes atomic.Int64
 	lends   atomic.Int64 // of the poison
 	calls   atomic.Int64
-	// How often operate took letters: who takes some alone is never told that
+	// How often operate took dead letters: who takes some alone is never told that
 	// somebody else does.
 	operators struct{ begun, ended atomic.Int64 }
 	failed    atomic.Pointer[string]
@@ -190,7 +190,7 @@ func (d *driver) turn(ctx context.Context, r *rand.Rand, k int, mine *[]*held, f
 	return d.work(ctx, r, k, mine)
 }
 
-// hold notes who holds which sites, and fails when a site is lent twice at once.
+// hold notes who holds which sites, and fails when a site is leased twice at once.
 // Of a visit that ended before its fetcher came to know of it others may be ahead.
 func (d *driver) hold(visits []frontier.Visit) {
 	d.mu.Lock()
@@ -207,7 +207,7 @@ func (d *driver) hold(visits []frontier.Visit) {
 	}
 }
 
-// release notes which sites are about to be given back.
+// release notes which sites are about to be released.
 func (d *driver) release(batch []frontier.Settlement) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

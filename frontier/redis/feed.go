@@ -16,11 +16,11 @@ import (
 
 // The bounds of a feed.
 const (
-	feedBatch   = 500              // elements handled at once, and as many of those that are late
-	feedLock    = 10 * time.Second // how long a drainer that died keeps others away
-	maxDeadFeed = 10_000           // bad elements kept
-	deadText    = 1 << 10          // bytes kept of a bad element
-	buryWait    = 2 * time.Second  // how long bad elements wait for the master that keeps them
+	feedBatch      = 500              // elements handled at once, and as many of those that are late
+	feedLock       = 10 * time.Second // how long a drainer that died keeps others away
+	maxDeadFeed    = 10_000           // bad elements kept
+	deadText       = 1 << 10          // bytes kept of a bad element
+	deadLetterWait = 2 * time.Second  // how long bad elements wait for the master that keeps them
 )
 
 // feedKey is the list that URLs are fed through.
@@ -98,7 +98,7 @@ func (f *Frontier) DrainFeed(ctx context.Context, admit func(context.Context, []
 type feedElement struct {
 	number string // of the element, since the feed began
 	text   string
-	aside  bool // it was put aside before
+	isLate bool // it was put aside before
 	late   bool // it is not handled now
 	dead   string
 }
@@ -142,7 +142,7 @@ func (f *Frontier) drain(ctx context.Context, key string, admit func(context.Con
 			elements[of[i]].late = true
 		}
 	}
-	if err := f.buryElements(ctx, elements); err != nil {
+	if err := f.deadLetterElements(ctx, elements); err != nil {
 		return 0, err
 	}
 	return f.take(ctx, keys, number, elements)
@@ -166,19 +166,19 @@ func parsePeek(reply any) (number string, elements []feedElement, err error) {
 			e.number = strconv.FormatInt(first+int64(i), 10)
 		} else {
 			e.number, e.text, _ = strings.Cut(e.text, " ")
-			e.aside = true
+			e.isLate = true
 		}
 		elements = append(elements, e)
 	}
 	return number, elements, nil
 }
 
-// take removes elements from the feed, puts aside those that are late, and
+// take removes elements from the feed, keeps for later those that are late, and
 // returns how many were handled.
 func (f *Frontier) take(ctx context.Context, keys []string, number string, elements []feedElement) (int, error) {
 	args, handled := []any{number, 0}, 0
 	for i := range elements {
-		if e := &elements[i]; !e.aside {
+		if e := &elements[i]; !e.isLate {
 			args = append(args, e.text)
 		}
 	}
@@ -189,9 +189,9 @@ func (f *Frontier) take(ctx context.Context, keys []string, number string, eleme
 			handled++
 		}
 		switch {
-		case e.aside && e.late:
+		case e.isLate && e.late:
 			args = append(args, e.entry(), "retry")
-		case e.aside:
+		case e.isLate:
 			args = append(args, e.entry(), "gone")
 		case e.late:
 			args = append(args, e.entry(), "new")
@@ -221,10 +221,10 @@ func deadElement(text string, why error) string {
 	return string(b)
 }
 
-// buryElements keeps the newest of the elements that cannot be read. Where their
+// deadLetterElements keeps the newest of the elements that cannot be read. Where their
 // list takes none, for its master has no room or is silent, they are late. A
 // repeat of the call may keep one twice.
-func (f *Frontier) buryElements(ctx context.Context, elements []feedElement) error {
+func (f *Frontier) deadLetterElements(ctx context.Context, elements []feedElement) error {
 	key := shard.DeadFeedKey(f.crawl)
 	push := []any{"RPUSH", key}
 	for i := range elements {
@@ -235,7 +235,7 @@ func (f *Frontier) buryElements(ctx context.Context, elements []feedElement) err
 	if len(push) == 2 {
 		return nil
 	}
-	short, cancel := context.WithTimeout(ctx, buryWait)
+	short, cancel := context.WithTimeout(ctx, deadLetterWait)
 	defer cancel()
 	_, err := f.client.Do(short, noShard, key, push...)
 	if err == nil {

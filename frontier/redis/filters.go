@@ -217,7 +217,7 @@ func (f *Frontier) LoadFilters(ctx context.Context, k int, r io.Reader, force bo
 	})
 }
 
-// DumpContents writes the filter of contents of shard k to w, and says whether there
+// DumpContents writes the filter of contents of shard k to w, and reports whether there
 // is one.
 func (f *Frontier) DumpContents(ctx context.Context, k int, w io.Writer) (there bool, err error) {
 	set, err := f.ContentSet(ctx, k)

@@ -219,7 +219,7 @@ func (s *stand) stored(site string, class int) (list []string) {
 	return list
 }
 
-// where names the zsets that a site of shard 0 stands in.
+// where names the zsets that a site of shard 0 is in.
 func (s *stand) where(site string) string {
 	s.t.Helper()
 	var in []string
@@ -267,7 +267,7 @@ func ptr[T any](v T) *T { return &v }
 
 func shardFilter(fp canon.Fingerprint, n int) int { return shard.FilterOf(fp, n) }
 
-// lendOne is lend when several sites are due.
+// lendOne is lease when several sites are due.
 func (s *stand) lendOne(site string, urls int) frontier.Visit {
 	s.t.Helper()
 	s.pass(0, 2*time.Millisecond)

@@ -20,7 +20,7 @@ const lookFields = 21
 
 // SiteStates reads what shard k keeps of some sites, in their order. Cost: a
 // script call for each SitesMost, some 10 us of the server a site, and another
-// call when some of them are lent.
+// call when some of them are leased.
 func (f *Frontier) SiteStates(ctx context.Context, k int, sites []string) ([]frontier.SiteState, error) {
 	states := make([]frontier.SiteState, 0, len(sites))
 	for part := range slices.Chunk(sites, frontier.SitesMost) {
@@ -56,7 +56,7 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 		Waiting: shard.Int(fields[14]), Recrawls: shard.Int(fields[15]),
 		Paused: stopOf(k, site, false, shard.Text(fields[16])), Blocked: stopOf(k, site, true, shard.Text(fields[17])),
 	}
-	s.Totals = tallyOf(shard.Text(fields[18]))
+	s.Totals = siteTotalsOf(shard.Text(fields[18]))
 	s.Credentials = shard.Text(fields[19])
 	if drop := stopOf(k, site, false, shard.Text(fields[20])); drop != nil {
 		s.Dropped = &frontier.Drop{Since: drop.Since, By: drop.Reason}
@@ -76,8 +76,8 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 	return s
 }
 
-// tallyOf reads what sums.lua keeps of a site.
-func tallyOf(text string) (t frontier.SiteTotals) {
+// siteTotalsOf reads what sums.lua keeps of a site.
+func siteTotalsOf(text string) (t frontier.SiteTotals) {
 	words := strings.SplitN(text, " ", 4)
 	if len(words) < 4 {
 		return t
@@ -108,7 +108,7 @@ func (f *Frontier) Counters(ctx context.Context, k int) (*frontier.Counters, err
 	return s, err
 }
 
-// NoteSeeds puts seeds on the list of those whose fate is told. Cost: one small call.
+// NoteSeeds puts seeds on the list of those whose outcome is told. Cost: one small call.
 func (f *Frontier) NoteSeeds(ctx context.Context, k int, urls []string) error {
 	args := []any{frontier.SeedsKept}
 	for _, url := range urls {
@@ -163,8 +163,8 @@ func scored(raw any) (list []pair, err error) {
 	return list, nil
 }
 
-// workPlaces are the zsets of shard k that its sites with work stand in, and that of
-// the leases of those that are lent.
+// workPlaces are the zsets of shard k that its sites with work are in, and that of
+// the leases of those that are leased.
 func (f *Frontier) workPlaces(k int) []string {
 	return append(slices.Clone(f.base[k][3:]), f.keys[k].Leases())
 }
@@ -177,7 +177,7 @@ func (f *Frontier) placedSite(k int, place, member string) string {
 	return member
 }
 
-// SampleSites names up to n sites of shard k that have work or are lent: those of
+// SampleSites names up to n sites of shard k that have work or are leased: those of
 // the list of the longest queues, and some drawn by lot. Cost: a dozen calls,
 // O(n) in all.
 func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, all bool, err error) {
@@ -221,7 +221,7 @@ func (f *Frontier) SampleSites(ctx context.Context, k, n int) (sites []string, a
 	return slices.Compact(sites), all, nil
 }
 
-// WorkSites names all sites of shard k that have work or are lent. What moves from one
+// WorkSites names all sites of shard k that have work or are leased. What moves from one
 // zset to another stands still for one of two walks, as a rule. Cost: two calls for
 // each scanPage of sites, O(scanPage) each.
 func (f *Frontier) WorkSites(ctx context.Context, k int) ([]string, error) {
@@ -252,7 +252,7 @@ func stopOf(k int, site string, blocked bool, text string) *frontier.Stop {
 	return &frontier.Stop{Site: site, Shard: k, Blocked: blocked, Since: time.UnixMilli(ms).UTC(), Reason: reason}
 }
 
-// countOpen fills in how many URLs are open of the sites that are lent.
+// countOpen fills in how many URLs are open of the sites that are leased.
 func (f *Frontier) countOpen(ctx context.Context, k int, states []frontier.SiteState) error {
 	keys := []string{f.keys[k].Paused(), f.keys[k].Blocked()}
 	var lent []*frontier.SiteState
@@ -309,7 +309,7 @@ func (f *Frontier) Entries(ctx context.Context, k int, at frontier.EntryPlace, o
 	return list, nil
 }
 
-// Knows says whether shard k knows a URL; a yes of its filter may be wrong. Cost: a
+// Knows reports whether shard k knows a URL; a yes of its filter may be wrong. Cost: a
 // call for each key of the filter, and one.
 func (f *Frontier) Knows(ctx context.Context, k int, url canon.Fingerprint) (bool, error) {
 	set, err := f.FilterSet(ctx, k)

@@ -175,7 +175,7 @@ func (f *Frontier) liveTypes(ctx context.Context, key, want string) error {
 		key, kind, want, errForeign)
 }
 
-// Finished says whether nothing is left to do: on no shard a site in any ready
+// Finished reports whether nothing is left to do: on no shard a site in any ready
 // class or a lease, the feed empty, and nobody seeding. It looks twice, and the
 // second look must find the admission counters of the first. Between the looks
 // there is then a moment at which no shard had work: what it had at that

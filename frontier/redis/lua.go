@@ -106,7 +106,7 @@ func (f *Frontier) rights(ctx context.Context) error {
 	for k, err := range errs {
 		if isLate(ctx, err) && !errors.Is(err, shard.ErrUnfit) {
 			errs[k] = nil
-			f.unasked[k].Store(true)
+			f.rightsUntried[k].Store(true)
 		}
 	}
 	return errors.Join(errs...)
@@ -136,13 +136,13 @@ func (f *Frontier) rightsOn(ctx context.Context, k int) error {
 // awaitRights waits until our user has its rights on a shard that was silent
 // when the program started. The client tells of it.
 func (f *Frontier) awaitRights(ctx context.Context, k int) error {
-	if !f.unasked[k].Load() {
+	if !f.rightsUntried[k].Load() {
 		return nil
 	}
 	return f.client.Await(ctx, k, "rights", f.keys[k].Meta(), func(ctx context.Context) error {
 		err := f.rightsOn(ctx, k)
 		if err == nil {
-			f.unasked[k].Store(false)
+			f.rightsUntried[k].Store(false)
 		}
 		return err
 	})

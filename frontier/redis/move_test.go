@@ -71,7 +71,7 @@ func TestCheckWhileSlotsMove(t *testing.T) {
 	servers := shardtest.Masters(t, 2)
 	s := open(t, servers, 1, 2)
 	d := newDriver(s, 14, 14)
-	d.lateOf, d.twiceOf = 0, 0 // a tick that runs twice lends nothing
+	d.lateOf, d.twiceOf = 0, 0 // a tick that runs twice leases nothing
 	for site := range d.sites {
 		for page := range d.pages {
 			if err := d.admitAll(t.Context(), []frontier.Candidate{d.page(site, page)}); err != nil {

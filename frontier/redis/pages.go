@@ -23,7 +23,7 @@ func (f *Frontier) ClaimPages(ctx context.Context, c frontier.PageClaim) (fronti
 	return grant, err
 }
 
-// claimPages makes a claim, and returns how many pages are taken, and whether all
+// callClaim makes a claim, and returns how many pages are taken, and whether all
 // fetchers at work settled what they hold.
 func (f *Frontier) callClaim(ctx context.Context, c frontier.PageClaim) (grant frontier.PageGrant, taken int64, quiet bool, err error) {
 	raw, err := f.runPages(ctx, c, "")

@@ -168,7 +168,7 @@ func (p *Prober) look(ctx context.Context, k int, mine bool) error {
 	return nil
 }
 
-// claim says whether this program is to probe the shard now.
+// claim reports whether this program is to probe the shard now.
 func (p *Prober) claim(ctx context.Context, k int, busy bool) (bool, error) {
 	rest := probeTime
 	if busy {

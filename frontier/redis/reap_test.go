@@ -95,7 +95,7 @@ func TestReapRefuses(t *testing.T) {
 	s.sound(0)
 }
 
-// TestReapOfFreedSite: the site is lent to another; only the URLs come back.
+// TestReapOfFreedSite: the site is leased to another; only the URLs come back.
 func TestReapOfFreedSite(t *testing.T) {
 	s := one(t)
 	s.admit(candidates("a.example", 0, 6)...)
@@ -122,7 +122,7 @@ func TestReapOfFreedSite(t *testing.T) {
 	s.sound(0)
 }
 
-// TestPoison: a URL that kills its fetcher is lent alone and dies after the
+// TestPoison: a URL that kills its fetcher is leased alone and dies after the
 // third time; the others live.
 func TestPoison(t *testing.T) {
 	s := one(t)
@@ -265,7 +265,7 @@ func TestLettersInSteps(t *testing.T) {
 	for i := range many {
 		site := []string{"a.example", "b.example", "c.example"}[i%3]
 		e := frontier.Entry{URL: fmt.Sprintf("https://%s/%d", site, i)}
-		all = append(all, letterHead(site, "x")+string(frontier.AppendEntry(nil, site, &e)))
+		all = append(all, deadHead(site, "x")+string(frontier.AppendEntry(nil, site, &e)))
 		s.do("RPUSH", s.keys[0].Dead("x"), all[i])
 	}
 	s.do("HSET", s.keys[0].Stats(), "dead:x", many, "dead", many)

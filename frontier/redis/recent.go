@@ -50,7 +50,7 @@ func (f *Frontier) RecentStats(ctx context.Context) ([]frontier.ShardStats, erro
 }
 
 // sharedReading is the last one that serves every program, nil if there is none;
-// then mine says whether it is this program's part to make the next.
+// then mine reports whether it is this program's part to make the next.
 func (f *Frontier) sharedReading(ctx context.Context) (stats []frontier.ShardStats, mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recentWait)
 	defer cancel()

@@ -9,19 +9,19 @@
 //   - Duplicates says which contents of pages came before, and remembers new ones.
 //   - Tick names sites that are due, each with a ticket: a claim on the site
 //     that holds for a few seconds.
-//   - Visit turns tickets into visits: some URLs of the site, lent with the
+//   - Visit turns tickets into visits: some URLs of the site, leased with the
 //     whole site to one fetcher under a token until a deadline.
-//   - Settle says what became of each URL, and gives the site back with the
+//   - Settle says what became of each URL, and releases the site with the
 //     time before which nobody may ask it again.
-//   - Renew has URLs that wait to be fetched again fetched sooner.
+//   - Renew has URLs that wait for a recrawl fetched sooner.
 //   - Reap takes back what a dead fetcher held.
 //   - Alter pauses, blocks or caps a site; RetryDead queues dead letters again.
 //     Package audit holds a shard against all of these rules, and mends it.
 //
 // The ready rule, in lua/prelude.lua, says where a site stands. A site without
-// work, or lent, stands in no ready set; a paused one with work is held; any
+// work, or leased, is in no ready set; a paused one with work is held; any
 // other is in the class of its best queue from its clock on, or, with retries
-// only, or URLs to be fetched again, in the last class from the first of these on. Time is the server's and
+// only, or URLs to be recrawled, in the last class from the first of these on. Time is the server's and
 // never behind the last tick; callers send and get durations.
 //
 // Calls may be repeated and may arrive late; every script has the same effect
@@ -54,7 +54,7 @@ type Config struct {
 	Claim        time.Duration // how long a ticket keeps others from its site, default 5 s
 	MaxList      int64         // entries of one site and class, default 8 million: a longer list could not move to another master
 	MaxListBytes int64         // bytes that they may take in Redis, default 256 MB, for the same reason
-	MaxRecrawls  int64         // URLs of one site that may wait to be fetched again, default 2 million, for the same reason
+	MaxRecrawls  int64         // URLs of one site that may wait to be recrawled, default 2 million, for the same reason
 	MaxDead      int64         // dead letters of one cause and shard, default 100,000
 	AckReplicas  int           // replicas that must acknowledge an admission, default none
 	AckTimeout   time.Duration // how long to wait for them, default 2 s
@@ -104,18 +104,18 @@ type Frontier struct {
 	keys        []shard.Keys
 	settings    atomic.Pointer[frontier.Settings]
 
-	cfg        Config
-	base       [][]string // KEYS[1..8] of every script, by shard
-	process    string     // makes tokens of this process differ from those of others
-	run        runner     // client.Run, or what a test puts in its place
-	tokens     atomic.Uint64
-	urls       family                                // filters of what is known
-	contents   family                                // the filter of contents
-	longest    []atomic.Uint32                       // by shard: the longest queue of its master, as Stats last saw it
-	recent     atomic.Pointer[[]frontier.ShardStats] // as RecentStats last saw them
-	readsOnly  atomic.Bool                           // its user may not write, as a try showed
-	unasked    []atomic.Bool                         // by shard: it was silent when the program's rights were asked for
-	admissions sync.Pool                             // of *admission
+	cfg           Config
+	base          [][]string // KEYS[1..8] of every script, by shard
+	process       string     // makes tokens of this process differ from those of others
+	run           runner     // client.Run, or what a test puts in its place
+	tokens        atomic.Uint64
+	urls          family                                // filters of what is known
+	contents      family                                // the filter of contents
+	longest       []atomic.Uint32                       // by shard: the longest queue of its master, as Stats last saw it
+	recent        atomic.Pointer[[]frontier.ShardStats] // as RecentStats last saw them
+	readsOnly     atomic.Bool                           // its user may not write, as a try showed
+	rightsUntried []atomic.Bool                         // by shard: it was silent when the program's rights were asked for
+	admissions    sync.Pool                             // of *admission
 }
 
 // runner runs a script on the master that owns a shard.
@@ -127,7 +127,7 @@ func attach(client *shard.Client, crawl string, layout frontier.Layout, epoch st
 	f.cfg, f.longest = Config{}.complete(), make([]atomic.Uint32, layout.Shards)
 	f.urls = family{field: "keys", each: make([]atomic.Int64, layout.Shards)}
 	f.contents = family{field: "contents", each: make([]atomic.Int64, layout.Shards)}
-	f.unasked = make([]atomic.Bool, layout.Shards)
+	f.rightsUntried = make([]atomic.Bool, layout.Shards)
 	f.process, f.run = strings.ToLower(rand.Text()[:11]), client.Run
 	for k := range layout.Shards {
 		keys := shard.KeysOf(crawl, f.shards.Tag(k))
@@ -228,7 +228,7 @@ func Milliseconds(d time.Duration) int64 {
 	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
 }
 
-// MemberOf is a lease as it stands in leases.
+// MemberOf is a lease as it is in leases.
 func MemberOf(l frontier.Lease) string { return l.Token + " " + l.Site }
 
 // LeaseOf is the lease of a member.

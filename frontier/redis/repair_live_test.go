@@ -64,7 +64,7 @@ func TestCheckLive(t *testing.T) {
 }
 
 // TestRepairLive takes sites out of their ready sets and leases away while
-// fetchers work, and repairs: no URL is lost, and no site lent to two.
+// fetchers work, and repairs: no URL is lost, and no site leased to two.
 func TestRepairLive(t *testing.T) {
 	s := open(t, shardtest.One(t), 2, 3)
 	other := attach(s.client, s.crawl, s.layout, s.epoch)

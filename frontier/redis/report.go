@@ -49,7 +49,7 @@ func (f *Frontier) Report(ctx context.Context) (*frontier.Report, error) {
 			r.Pressure = append(r.Pressure, text)
 		}
 	}
-	if w := unmarked(r.Shards); w != nil && root.settings.MemoryHigh > 0 {
+	if w := withoutWatermarks(r.Shards); w != nil && root.settings.MemoryHigh > 0 {
 		r.Pressure = append(r.Pressure, w.String())
 	}
 	for _, k := range answering {
@@ -167,7 +167,7 @@ func refusalText(err error) string {
 	return text
 }
 
-// isLate says whether err is that of a call whose own time ran out, while that of
+// isLate reports whether err is that of a call whose own time ran out, while that of
 // ctx, which it was made of, did not: who was asked is silent.
 func isLate(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)
@@ -205,7 +205,7 @@ func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
 func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, error) {
 	keys := f.keys[k]
 	s := frontier.ShardStats{Shard: k, Slot: shard.Slot(f.shards.Tag(k))}
-	low, high, longest := f.marks(k, f.settings.Load())
+	low, high, longest := f.watermarks(k, f.settings.Load())
 	var reply any
 	err := f.attempt(ctx, k, "stats", func(ctx context.Context) (err error) {
 		reply, err = f.client.Run(ctx, k, statsScript, []string{

@@ -263,7 +263,7 @@ func further(t *testing.T, f *redis.Frontier, rdb *goredis.Client) {
 		t.Errorf("%+v, want 2 pages left: %v", g, err)
 	}
 
-	// mend and evict: a site stands in no zset, and holds what nobody can read.
+	// mend and evict: a site is in no zset, and holds what nobody can read.
 	must(f.Admit(ctx, k, []frontier.Candidate{{URL: "http://a.example/", Site: "a.example", Fingerprint: print}}, make([]frontier.Verdict, 1)))
 	must(rdb.Del(ctx, f.Keys(k).Ready(0)).Err())
 	must(rdb.RPush(ctx, f.Keys(k).Queue("a.example", 0), "no entry").Err())

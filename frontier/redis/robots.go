@@ -142,7 +142,7 @@ func deflateRules(rules []byte) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// isFull says whether a server refused a command for want of memory.
+// isFull reports whether a server refused a command for want of memory.
 func isFull(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "OOM command not allowed")
 }

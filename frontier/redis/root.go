@@ -155,7 +155,7 @@ func claimRoot(ctx context.Context, client *shard.Client, crawl string, layout f
 	return r, r.layout.Check(layout)
 }
 
-// changeRoot sets fields of the root while others are as expected, and says whether
+// changeRoot sets fields of the root while others are as expected, and reports whether
 // it did. Each field but the revision is a right of its own, as files under deploy/acl
 // give it.
 func changeRoot(ctx context.Context, client *shard.Client, crawl string, expect, set shard.Fields) (bool, error) {
@@ -286,7 +286,7 @@ func readRoot(ctx context.Context, client *shard.Client, crawl string) (*root, e
 	return r, err
 }
 
-// holds says whether the root has all these values.
+// holds reports whether the root has all these values.
 func (r *root) holds(set shard.Fields) bool {
 	for i := 0; i < len(set); i += 2 {
 		if r.raw[set[i]] != set[i+1] {
@@ -296,7 +296,7 @@ func (r *root) holds(set shard.Fields) bool {
 	return true
 }
 
-// pausedIn says whether the root has shard k paused.
+// pausedIn reports whether the root has shard k paused.
 func (r *root) pausedIn(k int) bool {
 	if r.paused == "all" {
 		return true

@@ -71,8 +71,8 @@ func (f *Frontier) Set(ctx context.Context, change func(*frontier.Settings) erro
 	return before, f.Settings(), nil
 }
 
-// Pause stops or resumes lending: of one shard, or of the whole crawl when k is
-// negative. Resuming the crawl resumes its shards too. What is lent goes on to
+// Pause stops or resumes leasing: of one shard, or of the whole crawl when k is
+// negative. Resuming the crawl resumes its shards too. What is leased goes on to
 // its end; admission goes on. It takes effect with the next tick of each fetcher.
 func (f *Frontier) Pause(ctx context.Context, k int, paused bool) error {
 	if k >= f.layout.Shards {

@@ -45,15 +45,15 @@ func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Set
 
 // settling puts one call of the settle script together.
 type settling struct {
-	f      *Frontier
-	k      int
-	causes []string
-	keys   []string
-	sent   [][]int   // per settlement: the places of the outcomes that were sent
-	counts []counter // of the call
-	text   []byte    // the messages of the settlements, one after the other
-	ends   []int     // where each ends
-	added  []byte    // what one settlement adds to counts
+	f          *Frontier
+	k          int
+	causes     []string
+	keys       []string
+	hasRequest [][]int   // per settlement: the places of the outcomes that were sent
+	counts     []counter // of the call
+	text       []byte    // the messages of the settlements, one after the other
+	ends       []int     // where each ends
+	added      []byte    // what one settlement adds to counts
 }
 
 func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
@@ -85,11 +85,11 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 	settled := make([]frontier.Settled, len(settlements))
 	for i, r := range reply {
 		letters := shard.Text(r)
-		if len(letters) != len(s.sent[i]) {
+		if len(letters) != len(s.hasRequest[i]) {
 			return nil, Malformed(k, "settle", raw)
 		}
 		settled[i] = make(frontier.Settled, len(settlements[i].Outcomes))
-		for x, at := range s.sent[i] {
+		for x, at := range s.hasRequest[i] {
 			settled[i][at] = letters[x] == '1'
 		}
 	}
@@ -108,7 +108,7 @@ func (s *settling) add(st *frontier.Settlement) {
 		known[o.Index] = true
 		sent = append(sent, i)
 	}
-	s.sent = append(s.sent, sent)
+	s.hasRequest = append(s.hasRequest, sent)
 
 	m := msgp.AppendString(s.text, st.Token)
 	m = msgp.AppendString(m, st.Site)
@@ -137,7 +137,7 @@ func (s *settling) add(st *frontier.Settlement) {
 	if len(sent) < len(st.Outcomes) {
 		st = &frontier.Settlement{} // no fetcher settles a URL twice: what is so does not count
 	}
-	s.text = s.appendSums(m, st)
+	s.text = s.appendCounters(m, st)
 	s.ends = append(s.ends, len(s.text))
 }
 
@@ -164,15 +164,15 @@ func (s *settling) appendOutcome(m []byte, site string, o *frontier.Outcome) []b
 		m = msgp.AppendArrayHeader(m, 5)
 		m = msgp.AppendString(m, "dead")
 		m = msgp.AppendInt(m, slices.Index(s.causes, o.Cause)+1)
-		m = msgp.AppendString(m, letterHead(site, o.Text))
+		m = msgp.AppendString(m, deadHead(site, o.Text))
 		m = msgp.AppendInt(m, int(o.Tries))
 		return msgp.AppendBool(m, o.Unasked)
 	}
 	return msgp.AppendString(m, "requeue")
 }
 
-// appendSums appends what sums.lua counts of a settlement.
-func (s *settling) appendSums(m []byte, st *frontier.Settlement) []byte {
+// appendCounters appends what sums.lua counts of a settlement.
+func (s *settling) appendCounters(m []byte, st *frontier.Settlement) []byte {
 	pages, dead := st.Counted()
 	m = msgp.AppendString(m, st.Last())
 	m = msgp.AppendInt64(m, int64(pages))
@@ -191,7 +191,7 @@ func (s *settling) appendSums(m []byte, st *frontier.Settlement) []byte {
 		}
 	}
 	s.added = s.added[:0]
-	st.EachCounter(s.sum)
+	st.EachCounter(s.countOutcomes)
 	return msgp.AppendStringFromBytes(m, s.added)
 }
 
@@ -201,9 +201,9 @@ type counter struct {
 	n                  int64
 }
 
-// sum adds to a count of the call, and to what its settlement says of it: the
+// countOutcomes adds to a count of the call, and to what its settlement says of it: the
 // number of the counter and what to add.
-func (s *settling) sum(kind, name, detail string, n int64) {
+func (s *settling) countOutcomes(kind, name, detail string, n int64) {
 	if n == 0 {
 		return
 	}
@@ -233,7 +233,7 @@ func (s *settling) args() []any {
 	return args
 }
 
-// Renew brings forward when URLs are fetched again, unless they are due sooner or
+// Renew brings forward when URLs are recrawled, unless they are due sooner or
 // do not wait for that. Cost: some 5 us of the server for a site and one for each
 // URL.
 func (f *Frontier) Renew(ctx context.Context, k int, renewals []frontier.Renewal) error {
@@ -259,9 +259,9 @@ func (f *Frontier) Renew(ctx context.Context, k int, renewals []frontier.Renewal
 	return nil
 }
 
-// letterHead is what stands before the entry in a dead letter: site and text,
+// deadHead is what stands before the entry in a dead letter: site and text,
 // each ended by a tab.
-func letterHead(site, text string) string {
+func deadHead(site, text string) string {
 	if strings.ContainsAny(text, "\t\r\n") {
 		text = strings.Join(strings.Fields(text), " ")
 	}
@@ -269,7 +269,7 @@ func letterHead(site, text string) string {
 }
 
 // Reap takes back leases that nobody extended: URLs that were open return to
-// the front of their queues, marked lost once more, to be lent alone; one that
+// the front of their queues, marked lost once more, to be leased alone; one that
 // is lost for the third time is dead. It returns how many leases it took; one
 // that was extended since Tick named it is not, nor is any while fetchers may
 // have been cut off from the shard.
@@ -280,7 +280,7 @@ func (f *Frontier) Reap(ctx context.Context, k int, expired []frontier.Expired) 
 		args, settings := []any{f.cfg.Lease.Milliseconds(), f.cfg.MaxDead}, f.settings.Load()
 		for _, e := range part {
 			keys = append(f.AppendSite(keys, k, e.Site), f.keys[k].Visit(e.Token))
-			args = append(args, e.Token, e.Site, e.Deadline, Milliseconds(settings.DelayOf(e.Site)), letterHead(e.Site, ""))
+			args = append(args, e.Token, e.Site, e.Deadline, Milliseconds(settings.DelayOf(e.Site)), deadHead(e.Site, ""))
 		}
 		raw, err := f.Call(ctx, k, reapScript, keys, args)
 		if err != nil {

@@ -268,7 +268,7 @@ func TestManySettlements(t *testing.T) {
 	s.sound(0)
 }
 
-// A site keeps no more URLs to be fetched again than its keys may have to move; one
+// A site keeps no more URLs to be recrawled than its keys may have to move; one
 // of those that it has is kept anew.
 func TestMaxAgain(t *testing.T) {
 	server := shardtest.Start(t, shardtest.Config{})

@@ -18,7 +18,7 @@ import (
 const alterMost = 100
 
 // Alter changes what the shard keeps for one site. A paused site keeps its work
-// and is not lent; what is lent ends as usual. A blocked one loses its queue and
+// and is not leased; what is leased ends as usual. A blocked one loses its queue and
 // its visits, which end as gone, and gets nothing new; its URLs stay known. URLs
 // count towards a cap from when the site has one. Cost: two script calls; to
 // block, also O(leases of the shard).
@@ -65,8 +65,8 @@ func (f *Frontier) Alter(ctx context.Context, k int, site string, change frontie
 	return &shard.Error{Shard: k, Op: "site", Err: errors.New("frontier: " + site + " keeps changing; try again")}
 }
 
-// KnowsSite says whether a shard has to do with a site: URLs of it are queued, wait or
-// are lent, or it was fetched from within a day. Cost: two calls.
+// KnowsSite reports whether a shard has to do with a site: URLs of it are queued, wait or
+// are leased, or it was fetched from within a day. Cost: two calls.
 func (f *Frontier) KnowsSite(ctx context.Context, k int, site string) (bool, error) {
 	keys := f.AppendSite(nil, k, site)
 	work := []any{"EXISTS"}

@@ -190,7 +190,7 @@ func TestSiteChanges(t *testing.T) {
 	s.sound(0)
 }
 
-// TestLentSiteStays: what a site keeps while it is lent does not expire, though it
+// TestLentSiteStays: what a site keeps while it is leased does not expire, though it
 // had nothing to keep before but the count of its changes.
 func TestLentSiteStays(t *testing.T) {
 	s := one(t)

@@ -62,10 +62,10 @@ func cloneArgs(args []any) []any {
 	return args
 }
 
-// lateVisit runs a late copy of a visit, and fails when it lends anything, for
-// nobody would know of it. What was open under its token before is not lent by
+// lateVisit runs a late copy of a visit, and fails when it leases anything, for
+// nobody would know of it. What was open under its token before is not leased by
 // the copy: there may be some although its fetcher is through with the visit,
-// when the lease was lost before it could settle, and was given back.
+// when the lease was lost before it could settle, and was released.
 func (d *driver) lateVisit(ctx context.Context, k int, s *shard.Script, keys []string, args ...any) (any, error) {
 	var tokens []string
 	var open []map[string]string // by index
@@ -90,7 +90,7 @@ func (d *driver) lateVisit(ctx context.Context, k int, s *shard.Script, keys []s
 
 // TestLateVisit: a copy of a visit that comes late gets what is open of the visit
 // and no more, though its lease was lost before its fetcher could settle, and was
-// given back by a repair.
+// released by a repair.
 func TestLateVisit(t *testing.T) {
 	s := one(t)
 	s.admit(candidates("a.example", 0, 5)...)

@@ -19,7 +19,7 @@ func pages(v frontier.Visit) string {
 	return strings.Join(list, " ")
 }
 
-// TestVisit is the truth table of lending: one site, what it has, what is lent.
+// TestVisit is the truth table of leasing: one site, what it has, what is leased.
 func TestVisit(t *testing.T) {
 	const a = "a.example"
 	s := one(t)
@@ -27,7 +27,7 @@ func TestVisit(t *testing.T) {
 		name   string
 		before func()
 		limits frontier.VisitLimits
-		want   string // URLs lent, "" = not granted
+		want   string // URLs leased, "" = not granted
 		left   string // in class 2
 	}{
 		{"some of a list", func() { s.admit(candidates(a, 0, 5)...) }, frontier.VisitLimits{URLs: 3}, "0 1 2", "3 4"},
@@ -248,7 +248,7 @@ func TestVisitReplyLost(t *testing.T) {
 	s.sound(0)
 }
 
-// TestNoClassStarves: within a site every class is lent while better ones never
+// TestNoClassStarves: within a site every class is leased while better ones never
 // run dry.
 func TestNoClassStarves(t *testing.T) {
 	s := one(t)

@@ -9,8 +9,8 @@ import (
 	"seine/shard"
 )
 
-// marks are those of shard k as lua/marks.lua reads them.
-func (f *Frontier) marks(k int, s *frontier.Settings) (low, high int, longest uint32) {
+// watermarks are those of shard k as lua/marks.lua reads them.
+func (f *Frontier) watermarks(k int, s *frontier.Settings) (low, high int, longest uint32) {
 	return s.LowWatermark(), s.MemoryHigh, f.longest[k].Load()
 }
 
@@ -30,7 +30,7 @@ func (f *Frontier) noteLongest(stats []frontier.ShardStats) {
 	}
 }
 
-// WithoutWatermarks says where the crawl's memory marks do nothing, nil when they hold
+// WithoutWatermarks says where the crawl's memory watermarks do nothing, nil when they hold
 // everywhere or there are none; of masters that do not answer it says nothing. Cost: as
 // Stats.
 func (f *Frontier) WithoutWatermarks(ctx context.Context) (*shard.Warning, error) {
@@ -41,13 +41,13 @@ func (f *Frontier) WithoutWatermarks(ctx context.Context) (*shard.Warning, error
 	if err != nil {
 		return nil, err
 	}
-	return unmarked(stats), nil
+	return withoutWatermarks(stats), nil
 }
 
-func unmarked(stats []frontier.ShardStats) *shard.Warning {
+func withoutWatermarks(stats []frontier.ShardStats) *shard.Warning {
 	w := &shard.Warning{
-		What: "the crawl has memory marks, but this server has no maxmemory or does not say it (INFO): they do nothing here",
-		Set:  "maxmemory",
+		What: "the crawl has memory watermarks, but this server has no maxmemory or does not say it (INFO): they do nothing here",
+		Do:   "set maxmemory",
 	}
 	for i := range stats {
 		if s := &stats[i]; s.Memory.Limit == 0 && !s.Silent && !slices.Contains(w.Servers, s.Master) {

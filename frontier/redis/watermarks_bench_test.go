@@ -26,7 +26,7 @@ type flood struct {
 	*stand
 	b               *testing.B
 	rand            *rand.Rand
-	sizes           []float64 // of the sites, summed up
+	sizes           []float64 // of the sites, counted
 	next            []int     // URLs of each site
 	limit, peak     int64
 	stats           []frontier.ShardStats

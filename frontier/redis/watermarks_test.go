@@ -11,7 +11,7 @@ import (
 	"seine/shard/shardtest"
 )
 
-// marked is a crawl on one server that evicts nothing, with memory marks.
+// marked is a crawl on one server that evicts nothing, with memory watermarks.
 func marked(t testing.TB, kind shardtest.Kind, low, high, shards int) *stand {
 	t.Helper()
 	s := open(t, shardtest.Start(t, shardtest.Config{Kind: kind, Directives: []string{"maxmemory-policy noeviction"}}), shards, 1)
@@ -38,7 +38,7 @@ func (s *stand) fill(percent float64) {
 	}
 }
 
-// TestMarks is the truth table of the marks: high 60, low 40 per cent of
+// TestMarks is the truth table of the watermarks: high 60, low 40 per cent of
 // maxmemory. Site long has 30 URLs queued, site mid 9, site new none.
 func TestMarks(t *testing.T) {
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
@@ -120,7 +120,7 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// TestMarksOnAFullServer: what the marks turn away is turned away there too, all
+// TestMarksOnAFullServer: what the watermarks turn away is turned away there too, all
 // else waits, and nothing is written.
 func TestMarksOnAFullServer(t *testing.T) {
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
@@ -159,7 +159,7 @@ func TestMarksForbidden(t *testing.T) {
 	})
 }
 
-// TestMarksSurvive: a shard that was above the high mark is so still after its
+// TestMarksSurvive: a shard that was above the high watermark is so still after its
 // server was started again, and on the replica that takes over.
 func TestMarksSurvive(t *testing.T) {
 	press := func(t *testing.T, s *stand, nodes []*shardtest.Node) {
@@ -223,7 +223,7 @@ func TestValidMarks(t *testing.T) {
 	}
 }
 
-// TestSeedsWait: seeds that are turned away wait until the marks let them in.
+// TestSeedsWait: seeds that are turned away wait until the watermarks let them in.
 func TestSeedsWait(t *testing.T) {
 	s := marked(t, shardtest.Redis, 40, 60, 1)
 	s.admit(class(candidate("a.example", 0), 0))

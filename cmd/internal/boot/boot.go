@@ -211,7 +211,7 @@ func (a *App) fail(err error) int {
 	if err == nil {
 		return ExitDone
 	}
-	text := strings.TrimPrefix(oneLine(strings.TrimPrefix(err.Error(), ErrUsage.Error()+": ")), a.Name+": ")
+	text := strings.TrimPrefix(strings.TrimPrefix(oneLine(err), ErrUsage.Error()+": "), a.Name+": ")
 	if more := advice(err); more != "" {
 		text = strings.TrimSuffix(text, ".") + more
 	}
@@ -228,15 +228,73 @@ func (a *App) fail(err error) int {
 	return ExitFailed
 }
 
-// oneLine joins the lines of an error. A line that another one has is left out.
-func oneLine(text string) string {
+// oneLine is the text of an error in one line. What a line before has, alone or as a
+// part of it, is left out. Shards with one cause are named together.
+func oneLine(err error) string {
 	var parts []string
-	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if !slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(p, line) }) {
-			parts = append(parts, line)
+	add := func(text string) {
+		for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+			if !slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(p, line) }) {
+				parts = append(parts, line)
+			}
 		}
 	}
-	return strings.Join(frontier.MergeShards(parts), "; ")
+	var faults []frontier.ShardFault
+	first, before := 0, "" // where the first fault is, and the text that wraps it
+	for _, p := range partsOf(err) {
+		e, ok := p.err.(*shard.Error)
+		if !ok || e.Shard < 0 || faults != nil && p.before != "" {
+			add(p.before + p.err.Error())
+			continue
+		}
+		if faults == nil {
+			first, before = len(parts), p.before
+		}
+		faults = append(faults, frontier.ShardFault{Shard: e.Shard, Cause: strings.ReplaceAll(fmt.Sprintf("%s: %v", e.Op, e.Err), "\n", "; ")})
+	}
+	if faults != nil {
+		texts := frontier.FaultTexts(faults)
+		texts[0] = before + texts[0]
+		parts = slices.Insert(parts, first, texts...)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// part is one of the errors that an error joins, and the text that wraps it.
+type part struct {
+	before string
+	err    error
+}
+
+// partsOf takes an error apart: an error of a shard stays whole, and so does one whose
+// text does not end with that of the error that it wraps.
+func partsOf(err error) []part {
+	var inner []error
+	switch e := err.(type) {
+	case *shard.Error:
+	case interface{ Unwrap() []error }:
+		inner = e.Unwrap()
+	case interface{ Unwrap() error }:
+		inner = append(inner, e.Unwrap())
+	}
+	inner = slices.DeleteFunc(slices.Clone(inner), func(e error) bool { return e == nil })
+	if len(inner) == 0 {
+		return []part{{"", err}}
+	}
+	if errors.Join(inner...).Error() == err.Error() {
+		var all []part
+		for _, e := range inner {
+			all = append(all, partsOf(e)...)
+		}
+		return all
+	}
+	before, ends := strings.CutSuffix(err.Error(), inner[len(inner)-1].Error())
+	if !ends {
+		return []part{{"", err}}
+	}
+	all := partsOf(inner[len(inner)-1])
+	all[0].before = before + all[0].before
+	return all
 }
 
 // Usage makes an error of what the user gave.

@@ -2,9 +2,13 @@ package boot
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"seine/frontier"
+	"seine/shard"
 )
 
 func TestCheckCrawlFlags(t *testing.T) {
@@ -55,7 +59,17 @@ func TestCheckFetchFlags(t *testing.T) {
 }
 
 func TestOneLineSaysNothingTwice(t *testing.T) {
-	if got := oneLine("a: b: disk full\nb: disk full\r\nc\nc"); got != "a: b: disk full; c" {
+	if got := oneLine(errors.New("a: b: disk full\nb: disk full\r\nc\nc")); got != "a: b: disk full; c" {
 		t.Error(got)
+	}
+}
+
+// Shards with one cause are named together, however deep their errors are.
+func TestOneLineNamesShardsTogether(t *testing.T) {
+	of := func(k int, cause string) error { return &shard.Error{Shard: k, Op: "tick", Err: errors.New(cause)} }
+	err := fmt.Errorf("x: %w: %w", frontier.ErrPartial, errors.Join(of(0, "no"), of(1, "no"), errors.New("disk full"), of(4, "late"), of(1, "no"), of(2, "no")))
+	want := "x: " + frontier.ErrPartial.Error() + ": shards 0, 1 and 2: tick: no; shard 4: tick: late; disk full"
+	if got := oneLine(err); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
