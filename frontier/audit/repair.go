@@ -57,7 +57,7 @@ const repairRounds = 6
 // is released, to its fetcher or the reaper; a site is freed of a token that
 // leases nothing and placed by the ready rule; a blocked one loses its work; a URL
 // is put into its filter; an entry or a record that cannot be read, or a key of a
-// wrong type, is set aside; counters are set to what was counted unless anything
+// wrong type, is moved to another name; counters are set to what was counted unless anything
 // changed since. With an error comes what was mended until then. Cost and memory: those
 // of a few checks.
 func Repair(ctx context.Context, f *redis.Frontier, k int, urls bool) (*Report, error) {
@@ -156,7 +156,7 @@ func (c *checker) mendMeta(ctx context.Context) error {
 	return nil
 }
 
-// evict sets an entry aside that cannot be read.
+// evict moves an entry that cannot be read to a list of such.
 func (c *checker) evict(ctx context.Context, m misfit) (gone bool, err error) {
 	raw, err := c.f.Call(ctx, c.k, evictScript, []string{c.keys.Broken(), m.key, m.beside(c.keys)}, []any{m.kind, m.raw, m.index})
 	if err != nil {
@@ -240,7 +240,7 @@ func (c *checker) mendURLs(ctx context.Context, list []wanted) error {
 
 // strange is a key that no program of a crawl wrote so: it is of another type, and
 // every script that meets it breaks off, or what it holds cannot be read. It is set
-// aside, and what can be made anew is.
+// moved away, and what can be made anew is.
 type strange struct{ key, kind string }
 
 // typeOf is the type that a key of a shard must have, by the first part of its
@@ -384,15 +384,15 @@ func (c *checker) mendTypes(ctx context.Context) error {
 		if kind != s.kind {
 			continue
 		}
-		aside := prefix + "aside:" + strings.TrimPrefix(s.key, prefix)
-		raw, err := c.client.Do(ctx, c.k, s.key, "RENAMENX", s.key, aside)
+		moved := prefix + "moved:" + strings.TrimPrefix(s.key, prefix)
+		raw, err := c.client.Do(ctx, c.k, s.key, "RENAMENX", s.key, moved)
 		if err != nil {
 			return err
 		}
 		if raw == int64(1) || raw == true {
-			c.sum.repaired(s.key, "is kept as %s now", aside)
+			c.sum.repaired(s.key, "is kept as %s now", moved)
 		} else {
-			c.sum.note(aside + " is there already: delete it, or " + s.key + ", and repair again")
+			c.sum.note(moved + " is there already: delete it, or " + s.key + ", and repair again")
 		}
 	}
 	return nil

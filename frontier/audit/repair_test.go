@@ -205,7 +205,7 @@ func TestRepairOfMany(t *testing.T) {
 		t.Errorf("%d mends, %d faults left", c.Repairs, c.Faulted)
 	}
 	if n := s.number("LLEN", s.keys.Broken()); n != 3*200 {
-		t.Errorf("%d entries set aside", n)
+		t.Errorf("%d entries moved away", n)
 	}
 	s.sound()
 }

@@ -8,7 +8,7 @@ import (
 	"seine/shard/shardtest"
 )
 
-// A key that somebody overwrote with one of another type is named, set aside
+// A key that somebody overwrote with one of another type is named, moved away
 // with what it holds, and the rest put in order.
 func TestRepairTypes(t *testing.T) {
 	t.Parallel()
@@ -21,7 +21,7 @@ func TestRepairTypes(t *testing.T) {
 			s.admit(candidates("a.example", 0, 5)...)
 			s.admit(candidates("b.example", 0, 5)...)
 			key := strings.TrimSuffix(s.keys.Meta(), "meta") + name
-			aside := strings.TrimSuffix(s.keys.Meta(), "meta") + "aside:" + name
+			moved := strings.TrimSuffix(s.keys.Meta(), "meta") + "moved:" + name
 			s.do("DEL", key)
 			s.do("GEOADD", key, 1, 1, "x") // a zset
 			if strings.HasPrefix(name, "ready") || strings.HasPrefix(name, "w:") || name == "leases" {
@@ -33,7 +33,7 @@ func TestRepairTypes(t *testing.T) {
 				t.Fatalf("check: %+v", c)
 			}
 			c = s.repair()
-			if n := s.number("EXISTS", aside); !inPlace && n != 1 {
+			if n := s.number("EXISTS", moved); !inPlace && n != 1 {
 				t.Errorf("what stood there is gone: %+v", c)
 			}
 			if name == "filter:0" {

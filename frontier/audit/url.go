@@ -212,7 +212,7 @@ func (c *checker) entry(ctx context.Context, site string, at misfit) (gone bool,
 	return false, c.known(ctx, at.key, site, &e)
 }
 
-// unreadable tells of an entry that cannot be read; a repair sets it aside at
+// unreadable tells of an entry that cannot be read; a repair moves it at
 // once.
 func (c *checker) unreadable(ctx context.Context, m misfit) (gone bool, err error) {
 	c.report.fault(m.key, "an entry cannot be read: %s", frontier.LogText(m.raw))

@@ -198,7 +198,7 @@ func ask[A, R any](do func(context.Context, *Frontier, A) (R, error)) call {
 // adminServer serves the socket of a directory.
 type adminServer struct {
 	path   string
-	aside  string // a directory of its own, "" = the socket is in its place
+	ownDir string // a directory of its own, "" = the socket is in its place
 	server http.Server
 	ended  chan struct{}
 }
@@ -230,12 +230,12 @@ func (d *adminServer) listen() (l net.Listener, err error) {
 	}
 	path := d.path
 	if len(path) > socketMost {
-		if d.aside, err = os.MkdirTemp("", "seine"); err != nil {
+		if d.ownDir, err = os.MkdirTemp("", "seine"); err != nil {
 			return nil, err
 		}
-		path = filepath.Join(d.aside, socketName)
+		path = filepath.Join(d.ownDir, socketName)
 		if err := os.Symlink(path, d.path); err != nil {
-			return nil, errors.Join(err, os.Remove(d.aside))
+			return nil, errors.Join(err, os.Remove(d.ownDir))
 		}
 	}
 	if l, err = net.Listen("unix", path); err != nil {
@@ -275,8 +275,8 @@ func (d *adminServer) close() error {
 		err = d.server.Close()
 	}
 	<-d.ended
-	if d.aside != "" {
-		err = errors.Join(err, os.Remove(d.path), os.RemoveAll(d.aside))
+	if d.ownDir != "" {
+		err = errors.Join(err, os.Remove(d.path), os.RemoveAll(d.ownDir))
 	}
 	return err
 }

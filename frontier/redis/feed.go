@@ -31,7 +31,7 @@ func (f *Frontier) feedKey() string {
 	return shard.FeedKey(f.crawl)
 }
 
-// FeedLen is how many elements wait in the feed, or were put aside until their
+// FeedLen is how many elements wait in the feed, or were kept for later until their
 // shards take them.
 func (f *Frontier) FeedLen(ctx context.Context) (int64, error) {
 	feed := f.feedKey()
@@ -54,9 +54,9 @@ func feedError(key string, err error) error {
 }
 
 // DrainFeed takes up to 500 elements from the tail of the feed, and as many that
-// were put aside before. It hands the readable ones to admit, and removes them
+// were kept for later before. It hands the readable ones to admit, and removes them
 // all from the feed when admit has returned. Those that admit calls late, by
-// their places, are put aside, and handed over again by later calls, in turns: so
+// their places, are kept for later, and handed over again by later calls, in turns: so
 // one shard that takes nothing stops nobody else's elements. What cannot be read
 // goes to the list <crawl>:dead:feed; while its master takes nothing it is late
 // too. DrainFeed returns how many elements were handled: none when another
@@ -65,7 +65,7 @@ func feedError(key string, err error) error {
 //
 // A drainer that dies before the removal has its elements admitted once more
 // by the next, with the same effect: an `again` carries the number of its
-// element as request id, which an element keeps that is put aside, and which
+// element as request id, which an element keeps that is kept for later, and which
 // advances together with the removal. So two equal elements are two requests, one
 // element read twice is one. Cost: five small calls, two when the feed is empty.
 func (f *Frontier) DrainFeed(ctx context.Context, admit func(context.Context, []frontier.FeedItem) (late []int, err error)) (n int, err error) {
@@ -98,12 +98,12 @@ func (f *Frontier) DrainFeed(ctx context.Context, admit func(context.Context, []
 type feedElement struct {
 	number string // of the element, since the feed began
 	text   string
-	isLate bool // it was put aside before
+	isLate bool // it was kept for later before
 	late   bool // it is not handled now
 	dead   string
 }
 
-// entry is the element as it is put aside.
+// entry is the element as it is kept for later.
 func (e *feedElement) entry() string { return e.number + " " + e.text }
 
 // drain is DrainFeed under the lock.
