@@ -13,10 +13,10 @@ import (
 // moving is a crawl in which a visit ends and another begins before each look.
 type moving struct {
 	*memory.Frontier
-	t    *testing.T
-	lent []frontier.Visit
-	n    int
-	done map[string]bool
+	t      *testing.T
+	leased []frontier.Visit
+	n      int
+	done   map[string]bool
 }
 
 func (m *moving) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.QueuedEntry, error) {
@@ -27,7 +27,7 @@ func (m *moving) Entries(ctx context.Context, k int, at frontier.EntryPlace, off
 // move settles what is leased, each outcome in its turn, and leases more.
 func (m *moving) move(ctx context.Context, k int) {
 	var settle []frontier.Settlement
-	for _, v := range m.lent {
+	for _, v := range m.leased {
 		s := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 		for _, it := range v.Items {
 			o := frontier.Outcome{Index: it.Index}
@@ -52,7 +52,7 @@ func (m *moving) move(ctx context.Context, k int) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	if m.lent, err = m.Visit(ctx, k, reply.Due, frontier.VisitLimits{URLs: 8}); err != nil {
+	if m.leased, err = m.Visit(ctx, k, reply.Due, frontier.VisitLimits{URLs: 8}); err != nil {
 		m.t.Fatal(err)
 	}
 }

@@ -60,7 +60,7 @@ func Report(ctx context.Context, f frontier.Operated) (*Summary, error) {
 	r.Seeds.Whole = r.Seeds.Whole && r.Unread == nil
 	r.count(counts)
 	for _, url := range slices.Sorted(maps.Keys(seeds)) {
-		if fate, _, waits := strings.Cut(seeds[url], ": "); waits || slices.Contains(unsettledOutcomes, fate) {
+		if outcome, _, waits := strings.Cut(seeds[url], ": "); waits || slices.Contains(unsettledOutcomes, outcome) {
 			r.Seeds.Left++
 		}
 		r.Seeds.List = append(r.Seeds.List, Seed{url, seeds[url]})
@@ -188,8 +188,8 @@ var unsettledOutcomes = []string{outcomeQueued, outcomeLeased, outcomePaused}
 func unsettled(ctx context.Context, f frontier.Operated, k int, seeds map[string]string) error {
 	maker := frontier.NewMaker(f.Layout())
 	bySite := map[string][]string{}
-	for url, fate := range seeds {
-		if fate != "" {
+	for url, outcome := range seeds {
+		if outcome != "" {
 			continue
 		}
 		c, err := maker.Make(url)
@@ -231,8 +231,8 @@ func siteOutcome(s *frontier.SiteState) string {
 func tops(list []frontier.TopSite, exact map[string]frontier.SiteTotals, count func(*frontier.SiteTotals) int64) (out []Top) {
 	for _, t := range list {
 		top := Top{Site: t.Site, Count: t.Count}
-		tally := exact[t.Site]
-		if n := count(&tally); n >= t.Count {
+		totals := exact[t.Site]
+		if n := count(&totals); n >= t.Count {
 			top.Count = n
 		} else if t.Count > frontier.TopStep { // the shard has forgotten it
 			top.Short = frontier.TopStep

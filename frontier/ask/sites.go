@@ -125,11 +125,11 @@ func sampleOf(ctx context.Context, f frontier.Operated, k, n int) (stats frontie
 	if err != nil {
 		return stats, nil, false, err
 	}
-	sums, err := f.Counters(ctx, k)
+	counters, err := f.Counters(ctx, k)
 	if err != nil {
 		return stats, nil, false, err
 	}
-	for _, top := range [][]frontier.TopSite{sums.Pages, sums.Dead} {
+	for _, top := range [][]frontier.TopSite{counters.Pages, counters.Dead} {
 		for _, t := range top {
 			names = append(names, t.Site)
 		}

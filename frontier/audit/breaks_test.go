@@ -15,12 +15,12 @@ var breaks = []struct {
 	fault string // part of a fault
 	mend  string // part of what was mended
 }{
-	{"lease of a visit lost", func(s *scene) { s.do("ZREM", s.keys.Leases(), redis.MemberOf(s.lent.Lease)) },
+	{"lease of a visit lost", func(s *scene) { s.do("ZREM", s.keys.Leases(), redis.MemberOf(s.leased.Lease)) },
 		"s:b.example: leased to", "s:b.example: the lease of"},
 	{"lease of a freed visit lost", func(s *scene) { s.do("ZREM", s.keys.Leases(), redis.MemberOf(s.freed.Lease)) },
 		"open without a lease, of g.example", "s:g.example: the lease of"},
 	{"lease and token of a visit lost", func(s *scene) {
-		s.do("ZREM", s.keys.Leases(), redis.MemberOf(s.lent.Lease))
+		s.do("ZREM", s.keys.Leases(), redis.MemberOf(s.leased.Lease))
 		s.do("HDEL", s.keys.Site("b.example"), "token")
 	}, "open without a lease, of b.example", "s:b.example: the lease of"},
 	{"all leases lost", func(s *scene) { s.do("DEL", s.keys.Leases()) }, "open without a lease", "s:b.example: the lease of"},
@@ -58,7 +58,7 @@ var breaks = []struct {
 	{"an entry that cannot be read", func(s *scene) {
 		s.do("RPUSH", s.keys.Queue("a.example", 0), "bad")
 		s.do("ZADD", s.keys.Wait("a.example"), 1, "bad\x00")
-		s.do("HSET", s.keys.Visit(s.lent.Token), "7", "bad")
+		s.do("HSET", s.keys.Visit(s.leased.Token), "7", "bad")
 		s.do("RPUSH", s.keys.Dead("gone"), "bad")
 	}, "q:a.example:0: an entry cannot be read", "is kept in"},
 	{"queued and not in its filter", func(s *scene) {
@@ -70,7 +70,7 @@ var breaks = []struct {
 		s.left[candidate("a.example", 77).URL] = true
 	}, "w:a.example: https://a.example/page/77 is not in its filter", "page/77 is in its filter"},
 	{"lent and not in its filter", func(s *scene) {
-		s.do("HSET", s.keys.Visit(s.lent.Token), "7", stored("b.example", 77))
+		s.do("HSET", s.keys.Visit(s.leased.Token), "7", stored("b.example", 77))
 		s.left[candidate("b.example", 77).URL] = true
 	}, "page/77 is not in its filter", "page/77 is in its filter"},
 	{"dead and not in its filter", func(s *scene) {

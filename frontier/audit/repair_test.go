@@ -18,9 +18,9 @@ import (
 // scene is a shard with some of everything.
 type scene struct {
 	*stand
-	lent  frontier.Visit  // of b.example, one of three settled
-	freed frontier.Visit  // of g.example, released with one page open
-	left  map[string]bool // URLs that are to be fetched still
+	leased frontier.Visit  // of b.example, one of three settled
+	freed  frontier.Visit  // of g.example, released with one page open
+	left   map[string]bool // URLs that are to be fetched still
 }
 
 // setUp makes a scene.
@@ -51,9 +51,9 @@ func setUp(s *stand) *scene {
 	done(v, st.Outcomes[2].Index)
 	s.settle(st)
 	add("b.example", 6)
-	sc.lent = s.lend("b.example", 3)
-	s.settle(frontier.Settlement{Lease: sc.lent.Lease, Outcomes: []frontier.Outcome{{Index: 1}}})
-	done(sc.lent, 1)
+	sc.leased = s.lend("b.example", 3)
+	s.settle(frontier.Settlement{Lease: sc.leased.Lease, Outcomes: []frontier.Outcome{{Index: 1}}})
+	done(sc.leased, 1)
 	add("g.example", 3)
 	sc.freed = s.lend("g.example", 3)
 	s.settle(frontier.Settlement{Lease: sc.freed.Lease, Outcomes: []frontier.Outcome{{Index: 1}, {Index: 3}}, Release: &frontier.Release{}})
@@ -157,7 +157,7 @@ func TestRepairWhenFull(t *testing.T) {
 	sc := setUp(s)
 	s.do("RPUSH", s.keys.Queue("a.example", 0), stored("a.example", 77))
 	sc.left[candidate("a.example", 77).URL] = true
-	s.do("ZREM", s.keys.Leases(), redis.MemberOf(sc.lent.Lease))
+	s.do("ZREM", s.keys.Leases(), redis.MemberOf(sc.leased.Lease))
 	s.do("CONFIG", "SET", "maxmemory", "1mb")
 	c := s.repair()
 	if c.Faulted != 1 || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "Redis is full") || c.Repairs == 0 {

@@ -60,7 +60,7 @@ func againWaits(k *kit) {
 	same(k, "URLs", len(v.Items), 1)
 	same(k, "entry", v.Items[0].Entry, o.Next.Entry)
 	s = k.stats()
-	same(k, "again while lent", s.Recrawls, 0)
+	same(k, "again while leased", s.Recrawls, 0)
 	same(k, "renewed", s.Recrawled, 1)
 	same(k, "open", s.Open, 1)
 	k.finish(v)

@@ -16,7 +16,7 @@ func crawlAtOnce(k *kit) {
 		k.fill(fmt.Sprintf("s%d.example", i), "p", uint8(i%4), pages)
 	}
 	var mu sync.Mutex
-	done, lent := map[string]int{}, map[string]bool{}
+	done, leased := map[string]int{}, map[string]bool{}
 	note := func(f func()) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -28,7 +28,7 @@ func crawlAtOnce(k *kit) {
 	for range fetchers {
 		wg.Go(func() {
 			for round := 0; left.Load() > 0 && round < 10_000; round++ {
-				if err := k.fetchOnce(note, done, lent, &left); err != nil {
+				if err := k.fetchOnce(note, done, leased, &left); err != nil {
 					k.Error(err)
 					return
 				}
@@ -46,7 +46,7 @@ func crawlAtOnce(k *kit) {
 }
 
 // fetchOnce is one round of a fetcher in all shards.
-func (k *kit) fetchOnce(note func(func()), done map[string]int, lent map[string]bool, left *atomic.Int64) error {
+func (k *kit) fetchOnce(note func(func()), done map[string]int, leased map[string]bool, left *atomic.Int64) error {
 	k.advance(claimed)
 	for shard := range k.f.Shards() {
 		reply, err := k.f.Tick(k.ctx, shard, frontier.TickRequest{Want: 3})
@@ -63,10 +63,10 @@ func (k *kit) fetchOnce(note func(func()), done map[string]int, lent map[string]
 		var settle []frontier.Settlement
 		for _, v := range visits {
 			note(func() {
-				if lent[v.Site] {
-					k.Errorf("%s is lent to two", v.Site)
+				if leased[v.Site] {
+					k.Errorf("%s is leased to two", v.Site)
 				}
-				lent[v.Site] = true
+				leased[v.Site] = true
 				for _, it := range v.Items {
 					done[it.URL]++
 				}
@@ -76,7 +76,7 @@ func (k *kit) fetchOnce(note func(func()), done map[string]int, lent map[string]
 		}
 		note(func() {
 			for _, v := range visits {
-				delete(lent, v.Site) // before the settlement that frees it
+				delete(leased, v.Site) // before the settlement that frees it
 			}
 		})
 		if _, err := k.f.Settle(k.ctx, shard, settle); err != nil {

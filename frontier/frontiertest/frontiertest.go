@@ -92,7 +92,7 @@ var clauses = []struct {
 	{"reap/of a freed site", reapFreed},
 	{"reap/keeps the delay of a rule", reapDelayOfRule},
 	{"reserve/times", reserveTimes},
-	{"reserve/not while it is lent", reserveLeased},
+	{"reserve/not while it is leased", reserveLeased},
 	{"reserve/its own URLs have their turn", reserveOwn},
 	{"reserve/stopped", reserveStopped},
 	{"dead/letters", deadLetters},

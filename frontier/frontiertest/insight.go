@@ -34,7 +34,7 @@ func insightStates(k *kit) {
 	same(k, "admitted", s.Admitted, 5)
 	v := k.visitURLs(site, 3)
 	s = k.state(site)
-	same(k, "lent", s.Place, frontier.PlaceLeased)
+	same(k, "leased", s.Place, frontier.PlaceLeased)
 	same(k, "lease", s.Lease, v.Lease)
 	same(k, "open", s.Open, 3)
 	same(k, "left", s.Left > lease/2 && s.Left <= lease, true)
@@ -154,7 +154,7 @@ func insightSums(k *kit) {
 		k.settle(v, &frontier.Release{}, outcomes...)
 	}
 	k.settle(v, nil, frontier.Outcome{Index: 6, Kind: frontier.Requeue})
-	sums := func() *frontier.Counters {
+	counters := func() *frontier.Counters {
 		k.Helper()
 		s, err := k.f.Counters(k.ctx, k.shard(site))
 		k.must(err)
@@ -169,38 +169,38 @@ func insightSums(k *kit) {
 		"page:200:html": 2, "bytes:200:html": 150, "page:404": 1, "bytes:404": 7, "retry:timeout": 1, "gone:dns": 1,
 		"links": 30, "known": 12, "refused:scope": 9, "refused:extension": 3, "seed:200": 1, "seed:dns": 1, "site:dns": 1,
 	}
-	got := sums()
+	got := counters()
 	same(k, "counts", fmt.Sprint(got.Counts), fmt.Sprint(want))
 	same(k, "seeds", fmt.Sprint(got.Seeds), fmt.Sprint(map[string]string{"https://a.example/p0": "200", "https://a.example/p3": "waiting: timeout",
 		"https://a.example/p4": "dns", "https://a.example/p7": ""}))
 	k.must(k.f.NoteSeeds(k.ctx, k.shard(site), []string{"https://a.example/p0", "https://a.example/p3"}))
-	same(k, "a fate that is told", sums().Seeds["https://a.example/p0"]+sums().Seeds["https://a.example/p3"], "200waiting: timeout")
+	same(k, "an outcome that is counted", counters().Seeds["https://a.example/p0"]+counters().Seeds["https://a.example/p3"], "200waiting: timeout")
 	sameList(k, "most pages", got.Pages, frontier.TopSite{Site: site, Count: 3})
 	sameList(k, "most dead", got.Dead, frontier.TopSite{Site: site, Count: 1})
 	t := k.state(site).Totals
-	same(k, "its tally", fmt.Sprintln(t.Pages, t.Dead, t.Last, t.Since.IsZero()), "3 1 dns false\n")
+	same(k, "its totals", fmt.Sprintln(t.Pages, t.Dead, t.Last, t.Since.IsZero()), "3 1 dns false\n")
 
 	k.advance(claimed)
 	v = k.visitURLs(site, 1)
 	expired := k.expire(site, v.Token)
 	same(k, "reaped", k.reap(expired), 1)
 	k.settle(v, nil, frontier.Outcome{Index: 1, Facts: page(200, "html", 1)})
-	same(k, "what is gone", sums().Counts["page:200:html"], 2)
+	same(k, "what is gone", counters().Counts["page:200:html"], 2)
 	k.advance(claimed)
 	v = k.visitURLs(site, 1)
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Facts: page(503, "", 0), Kind: frontier.Recrawl, NotBefore: time.Hour, Next: &frontier.Next{Entry: v.Items[0].Entry}})
-	s := sums()
+	s := counters()
 	same(k, "a site has one last answer", fmt.Sprint(s.Counts["site:dns"], s.Counts["site:5xx"], s.Counts["page:503"]), "0 1 1")
 	k.advance(claimed)
 	v = k.visitURLs(site, 1)
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: 1, Kind: frontier.Retry, NotBefore: time.Hour, Cause: "status", Facts: &frontier.Facts{Status: 429}})
-	s = sums()
+	s = counters()
 	same(k, "a refusal is counted by its status", fmt.Sprint(s.Counts["retry:status:429"], s.Counts["site:4xx"], s.Counts["site:5xx"], s.Counts["page:429"]), "1 1 0 0")
 	same(k, "and is the last answer", k.state(site).Totals.Last, "429")
 	for i := range frontier.SeedsKept {
 		k.must(k.f.NoteSeeds(k.ctx, k.shard(site), []string{fmt.Sprintf("https://a.example/seed/%d", i)}))
 	}
-	same(k, "seeds are bounded", len(sums().Seeds), frontier.SeedsKept)
+	same(k, "seeds are bounded", len(counters().Seeds), frontier.SeedsKept)
 }
 
 // insightSample: sites with work are named.

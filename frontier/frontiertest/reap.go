@@ -77,7 +77,7 @@ func reapThenSettle(k *kit) {
 	next := k.visitURLs("a.example", 1)
 	before = k.stats()
 	late()
-	same(k, "stats while lent again", k.stats(), before)
+	same(k, "stats while leased again", k.stats(), before)
 	k.finish(next)
 	k.advance(claimed)
 	sameList(k, "the other", paths(k.visitURLs("a.example", 9)), "p1")
@@ -141,7 +141,7 @@ func reapSafe(k *kit) {
 		k.advance(time.Second)
 	}
 	v := k.visitURLs("a.example", 9)
-	sameList(k, "lent", paths(v), "p0")
+	sameList(k, "leased", paths(v), "p0")
 	same(k, "last chance", v.LastChance(), true)
 	k.finish(v)
 	k.advance(claimed)

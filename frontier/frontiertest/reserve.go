@@ -89,7 +89,7 @@ func reserveOwn(k *kit) {
 		}
 		same(k, "reservations in a row", n, frontier.ReservedMost)
 		k.advance(frontier.ReservedMost*reservedEach + 2*frontier.ReserveRetry)
-		same(k, "granted before the site was lent", k.reserve(site, time.Hour).Granted, false)
+		same(k, "granted before the site was leased", k.reserve(site, time.Hour).Granted, false)
 		k.finish(k.visitURLs(site, 1))
 	}
 	for range 3 * frontier.ReservedMost {

@@ -25,7 +25,7 @@ func settleRepeated(k *kit) {
 	same(k, "retried", s.Retried, 1)
 	same(k, "dead", s.Dead, 0)
 	same(k, "waiting", s.Waiting, 1)
-	same(k, "leases while the site is lent", s.Leases, 1)
+	same(k, "leases while the site is leased", s.Leases, 1)
 	k.notDue("a.example")
 	sameList(k, "free", k.settle(v, &frontier.Release{}))
 	sameList(k, "free repeated", k.settle(v, &frontier.Release{}))
@@ -117,7 +117,7 @@ func settleRequeue(k *kit) {
 	k.fill("a.example", "a", 0, 3)
 	k.fill("a.example", "b", 2, 4)
 	v := k.visitURLs("a.example", 6)
-	sameList(k, "lent", paths(v), "a0", "a1", "a2", "b0", "b1", "b2")
+	sameList(k, "leased", paths(v), "a0", "a1", "a2", "b0", "b1", "b2")
 	k.settle(v, nil, frontier.Outcome{Index: v.Items[1].Index})
 	rest := all(v, frontier.Requeue)
 	rest[0], rest[5] = rest[5], rest[0] // told in any order

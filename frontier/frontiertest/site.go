@@ -37,7 +37,7 @@ func sitePause(k *kit) {
 	sameList(k, "resumed", paths(v), "new0", "p0")
 
 	k.alter("a.example", frontier.SiteChange{Paused: &yes})
-	same(k, "held while lent", k.stats().PausedReady, 0)
+	same(k, "held while leased", k.stats().PausedReady, 0)
 	k.finish(v)
 	same(k, "held when settled", k.stats().PausedReady, 1)
 	k.advance(claimed)
@@ -50,7 +50,7 @@ func sitePause(k *kit) {
 	k.notDue("b.example")
 	same(k, "held from the start", k.stats().PausedReady, 1)
 	k.alter("b.example", frontier.SiteChange{Paused: &no})
-	same(k, "lent", len(k.visitURLs("b.example", 9).Items), 1)
+	same(k, "leased", len(k.visitURLs("b.example", 9).Items), 1)
 }
 
 // siteBlock: a blocked site loses its queue and visits and takes nothing; what
@@ -226,7 +226,7 @@ func crawlGauges(k *kit) {
 	k.fill("b.example", "p", 2, 1)
 	step("admitted", frontier.ShardStats{Ready: 2, Queued: 5, Known: 5})
 	v := k.visitURLs("a.example", 3)
-	step("lent", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 2, Open: 3, Known: 5})
+	step("leased", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 2, Open: 3, Known: 5})
 	k.settle(v, nil, frontier.Outcome{Index: v.Items[0].Index})
 	step("one done", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 2, Open: 2, Known: 5, Done: 1})
 	k.settle(v, nil, frontier.Outcome{Index: v.Items[1].Index, Kind: frontier.Retry, NotBefore: time.Second})
@@ -235,7 +235,7 @@ func crawlGauges(k *kit) {
 	step("one dead", frontier.ShardStats{Ready: 2, Queued: 2, Waiting: 1, Known: 5, Done: 1, Retried: 1, Dead: 1})
 	k.advance(claimed)
 	v = k.visitURLs("a.example", 9)
-	step("lent again", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 1, Open: 2, Known: 5, Done: 1, Retried: 1, Dead: 1})
+	step("leased again", frontier.ShardStats{Ready: 1, Leases: 1, Queued: 1, Open: 2, Known: 5, Done: 1, Retried: 1, Dead: 1})
 	k.reap(k.expire("a.example", v.Token))
 	step("reaped", frontier.ShardStats{Ready: 2, Queued: 3, Known: 5, Done: 1, Retried: 1, Dead: 1, Lost: 2})
 }
@@ -253,7 +253,7 @@ func crawlFinished(k *kit) {
 	k.fill("a.example", "p", 1, 1)
 	finished("queued", false)
 	v := k.visitURLs("a.example", 9)
-	finished("lent", false)
+	finished("leased", false)
 	k.settle(v, &frontier.Release{}, frontier.Outcome{Index: v.Items[0].Index, Kind: frontier.Retry, NotBefore: time.Hour})
 	finished("waiting", false)
 	k.advance(2 * time.Hour)

@@ -98,7 +98,7 @@ func tickNext(k *kit) {
 	k.fill("a.example", "p", 1, 2)
 	same(k, "due", next(), 0)
 	v := k.visitURLs("a.example", 1)
-	same(k, "lent", next() < 0, true)
+	same(k, "leased", next() < 0, true)
 	k.settle(v, &frontier.Release{Remain: 3 * time.Second}, all(v, frontier.Done)...)
 	k.near("freed", next(), 3*time.Second)
 	k.advance(time.Second)

@@ -37,7 +37,7 @@ func TestAgainReopened(t *testing.T) {
 	f = reopened(t, f, true)
 	count(3, 0)
 	if got := lendAll(t, f, 3); len(got) != 0 {
-		t.Fatalf("lent %+v before its time", got)
+		t.Fatalf("leased %+v before its time", got)
 	}
 	c.Advance(90 * time.Minute)
 	if v = lendAll(t, f, 3)[0]; len(v.Items) != 1 || v.Items[0].URL != st.Outcomes[0].Next.URL {

@@ -26,7 +26,7 @@ func TestClockSetBack(t *testing.T) {
 		c.Advance(-24 * time.Hour)
 		f = reopened(t, f, crash)
 		if v := lendAll(t, f, 1); len(v) != 0 {
-			t.Errorf("crash %v: lent before its minute was over: %+v", crash, v)
+			t.Errorf("crash %v: leased before its minute was over: %+v", crash, v)
 		}
 		c.Advance(2 * time.Minute)
 		if v := lendAll(t, f, 1); len(v) != 1 {

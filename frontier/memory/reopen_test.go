@@ -100,7 +100,7 @@ func TestReopen(t *testing.T) {
 			t.Fatalf("round %d: %s did not return to the front: %+v", round, first, recrawl)
 		}
 		if want := round; int(recrawl[i].Items[0].Lost) != want || (len(recrawl[i].Items) == 1) != crash {
-			t.Fatalf("round %d: lent again as %+v", round, recrawl[i].Items)
+			t.Fatalf("round %d: leased again as %+v", round, recrawl[i].Items)
 		}
 		for _, v := range recrawl { // back to the front, unmarked
 			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}

@@ -91,13 +91,13 @@ func (f *Frontier) NoteSeeds(ctx context.Context, k int, urls []string) error {
 }
 
 // keepSeed notes what became of one of the first seeds.
-func (p *shardState) keepSeed(url, fate string) {
+func (p *shardState) keepSeed(url, outcome string) {
 	if _, known := p.seeds[url]; !known && len(p.seeds) >= frontier.SeedsKept {
 		return
 	}
-	p.seeds[url] = fate
+	p.seeds[url] = outcome
 	if p.tx != nil {
-		p.tx.Set(append(p.newKey(keySeed), url...), []byte(fate))
+		p.tx.Set(append(p.newKey(keySeed), url...), []byte(outcome))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // frozen one they are not, nor is what is known already, for somebody else may
 // have admitted it a moment ago. The verdicts come all the same.
 func TestAck(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		servers := shardtest.Start(t, shardtest.Config{Kind: kind, Masters: 1, Replicas: 1, NodeTimeout: time.Minute})
 		s := open(t, servers, 1, 1)

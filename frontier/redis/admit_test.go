@@ -16,6 +16,7 @@ import (
 // TestAdmit is the truth table of the admit script. Every case ends with its
 // batch admitted twice: the second time nothing changes.
 func TestAdmit(t *testing.T) {
+	t.Parallel()
 	const a, b = "a.example", "b.example"
 	for _, filters := range []int{1, 5} {
 		s := open(t, shardtest.One(t), 1, filters)
@@ -39,7 +40,7 @@ func TestAdmit(t *testing.T) {
 			{name: "two sites and classes", batch: []frontier.Candidate{candidate(a, 0), class(candidate(b, 0), 1), class(candidate(a, 1), 0)}, verdicts: "aaa", queue: "0", where: "0"},
 			{name: "better class moves the site", before: func() { s.admit(class(candidate(a, 9), 3)) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: "2"},
 			{name: "worse class does not", before: func() { s.admit(class(candidate(a, 9), 0)) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: "0"},
-			{name: "lent site stays out", before: func() { s.admit(candidate(a, 9)); s.lend(1) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: ""},
+			{name: "leased site stays out", before: func() { s.admit(candidate(a, 9)); s.lend(1) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: ""},
 			{name: "paused site is held", before: func() { s.alter(a, frontier.SiteChange{Paused: ptr(true)}) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: "paused"},
 			{name: "blocked site", before: func() { s.alter(a, frontier.SiteChange{Blocked: ptr(true)}) }, batch: candidates(a, 0, 2), verdicts: "cc", repeated: "cc"},
 			{name: "own cap", before: func() { s.alter(a, frontier.SiteChange{Cap: ptr(int64(2))}) }, batch: candidates(a, 0, 3), verdicts: "aac", repeated: "ssc", queue: "0 1", where: "2"},
@@ -102,6 +103,7 @@ func TestAdmit(t *testing.T) {
 }
 
 func TestAdmitRefusesWrongBatches(t *testing.T) {
+	t.Parallel()
 	s := open(t, shardtest.One(t), 2, 1)
 	c := candidate("a.example", 0)
 	k := s.Of(c.Fingerprint)
@@ -120,6 +122,7 @@ func TestAdmitRefusesWrongBatches(t *testing.T) {
 }
 
 func TestLostFilter(t *testing.T) {
+	t.Parallel()
 	s := open(t, shardtest.One(t), 1, 3)
 	s.admit(candidates("a.example", 0, 9)...)
 	before := s.stat("known")
@@ -153,6 +156,7 @@ func TestLostFilter(t *testing.T) {
 }
 
 func TestStale(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	v := s.lend(4)
@@ -186,6 +190,7 @@ func filterOf(c frontier.Candidate, n int) int { return shardFilter(c.Fingerprin
 // TestFull fills a server to maxmemory: admission says full, what is known is
 // still seen, and everything else goes on.
 func TestFull(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := open(t, shardtest.Start(t, shardtest.Config{Kind: kind, Directives: []string{"maxmemory-policy noeviction"}}), 1, 1)
 		s.admit(candidates("a.example", 0, 20)...)
@@ -213,7 +218,7 @@ func TestFull(t *testing.T) {
 		s.alter("b.example", frontier.SiteChange{Paused: ptr(true)})
 		s.pass(0, time.Hour)
 		if v := s.lend(20); len(v.Items) != 18 {
-			t.Errorf("lent %d, want 18", len(v.Items))
+			t.Errorf("leased %d, want 18", len(v.Items))
 		}
 		s.pass(0, 2*time.Minute)
 		if n, err := s.Reap(t.Context(), 0, s.tick(frontier.TickRequest{MaxExpired: 9}).Expired); n != 1 || err != nil {
@@ -229,6 +234,7 @@ func TestFull(t *testing.T) {
 
 // TestFullFilter: what a filter refuses is full and not queued.
 func TestFullFilter(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.do("DEL", s.keys[0].Filter(0))
 	s.do("BF.RESERVE", s.keys[0].Filter(0), "0.000001", 10, "NONSCALING")
@@ -248,6 +254,7 @@ func TestFullFilter(t *testing.T) {
 // TestFalsePositivesOfABatch: a URL that was unknown before its batch is queued,
 // though the batch itself made the filter call it known.
 func TestFalsePositivesOfABatch(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.do("DEL", s.keys[0].Filter(0))
 	s.do("BF.RESERVE", s.keys[0].Filter(0), "0.5", 1000)
@@ -263,6 +270,7 @@ func TestFalsePositivesOfABatch(t *testing.T) {
 // TestAdmissionKeepsOrder: candidates of one site stay in their order, whatever
 // their classes and filters.
 func TestAdmissionKeepsOrder(t *testing.T) {
+	t.Parallel()
 	a := newAdmission()
 	var batch []frontier.Candidate
 	for i := range 100 {
@@ -282,6 +290,7 @@ func TestAdmissionKeepsOrder(t *testing.T) {
 // TestOldQueueIsMeasured: a queue that took more than it may before there was a
 // bound is measured when it gets its next URL, and takes no more until it is shorter.
 func TestOldQueueIsMeasured(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.cfg.MaxListBytes = 32 << 10
 	urls := candidates("a.example", 0, 1003)

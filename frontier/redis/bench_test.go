@@ -131,8 +131,8 @@ func benchPage(b *testing.B, s *stand, own, far int) {
 	for b.Loop() {
 		start := s.cpu()
 		visits := s.visit(frontier.VisitLimits{URLs: 8}, s.tick(frontier.TickRequest{Want: 8}).Due...)
-		lent := s.cpu()
-		lend += lent - start
+		leased := s.cpu()
+		lend += leased - start
 		if len(visits) != 8 {
 			b.Fatal("granted ", len(visits))
 		}

@@ -10,6 +10,7 @@ import (
 // TestClockSetBack: when the clock of a server is set back, the time of its shards
 // goes on from where it was.
 func TestClockSetBack(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidate("a.example", 0))
 	s.pass(0, time.Hour)
@@ -56,6 +57,7 @@ func TestClockSetBack(t *testing.T) {
 // TestClockSetForward: when the clock of a server is set forward, no delay is cut by
 // the step, and no lease is longer for it: whoever ticked before tells.
 func TestClockSetForward(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 3)...)
 	v := s.lend(1)
@@ -64,7 +66,7 @@ func TestClockSetForward(t *testing.T) {
 	const standing = time.Second
 	before := s.tick(frontier.TickRequest{MaxLag: standing, Want: 9})
 	s.do("HINCRBY", s.keys[0].Meta(), "ahead", time.Hour.Milliseconds())
-	lent := s.visit(frontier.VisitLimits{URLs: 1}, before.Due...)[0] // before anyone knows
+	leased := s.visit(frontier.VisitLimits{URLs: 1}, before.Due...)[0] // before anyone knows
 	r := s.tick(frontier.TickRequest{MaxLag: standing, LastNow: before.Now, Elapsed: 10 * time.Millisecond, Want: 9})
 	if r.ClockJump < 59*time.Minute || r.ClockJump > 61*time.Minute {
 		t.Errorf("leapt by %v, want an hour", r.ClockJump)
@@ -72,7 +74,7 @@ func TestClockSetForward(t *testing.T) {
 	if len(r.Due) > 0 || r.Next > time.Minute || r.Next < 50*time.Second {
 		t.Errorf("due: %v, next in %v; want a.example in a minute", r.Due, r.Next)
 	}
-	if left := s.number("ZSCORE", s.keys[0].Leases(), MemberOf(lent.Lease)) - r.Now; left > time.Minute.Milliseconds() {
+	if left := s.number("ZSCORE", s.keys[0].Leases(), MemberOf(leased.Lease)) - r.Now; left > time.Minute.Milliseconds() {
 		t.Errorf("a lease of %d ms, want a minute", left)
 	}
 	if r := s.tick(frontier.TickRequest{MaxLag: standing, LastNow: r.Now, Elapsed: 10 * time.Millisecond}); r.ClockJump > 0 || r.Next < 50*time.Second {

@@ -218,6 +218,7 @@ func (fl *fleet) in(mode int32, open func(testing.TB) frontiertest.Backend) func
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		server := shardtest.Start(t, shardtest.Config{Kind: kind})
 		conform(t, newFleet(t, server, 2))
@@ -241,6 +242,7 @@ func conform(t *testing.T, fl *fleet) {
 
 // TestCompareWithMemory takes random steps on Redis and on the model.
 func TestCompareWithMemory(t *testing.T) {
+	t.Parallel()
 	fl := newFleet(t, shardtest.One(t), 2)
 	frontiertest.Compare(t, openModel, fl.open)
 }

@@ -182,9 +182,9 @@ func BenchmarkLeaseBytes(b *testing.B) {
 			}
 			s.admit(batch...)
 		}
-		before, lent := s.used(), 0
-		for lent < n {
-			lent += len(s.visit(frontier.VisitLimits{URLs: 8}, s.tick(frontier.TickRequest{Want: 100}).Due...))
+		before, leased := s.used(), 0
+		for leased < n {
+			leased += len(s.visit(frontier.VisitLimits{URLs: 8}, s.tick(frontier.TickRequest{Want: 100}).Due...))
 		}
 		b.ReportMetric(float64(s.used()-before)/n, "bytes/lease")
 	}

@@ -118,17 +118,18 @@ func (d *driver) account(t *testing.T) {
 	if reached[d.poison] && d.dead[d.poison] != frontier.CauseLost {
 		t.Errorf("the poison ended as %q", d.dead[d.poison])
 	}
-	t.Logf("%d pages, %d dead, %d lost, %d fetched again, %d crashes, poison lent %d times, %d calls",
+	t.Logf("%d pages, %d dead, %d lost, %d fetched again, %d crashes, poison leased %d times, %d calls",
 		len(d.done), len(d.dead), lost, repeats, d.crashes.Load(), d.lends.Load(), d.calls.Load())
 }
 
 // TestDriver is the third ring: simulated fetchers that crash and stall, calls
 // that are repeated and that arrive late.
 func TestDriver(t *testing.T) {
+	t.Parallel()
 	s := open(t, shardtest.One(t), 2, 3)
 	d := newDriver(s, 30, 30)
 	d.crawl(t, 4, time.Minute)
 	if n := d.lends.Load(); n > 3 {
-		t.Errorf("the poison was lent %d times, want 3", n)
+		t.Errorf("the poison was leased %d times, want 3", n)
 	}
 }

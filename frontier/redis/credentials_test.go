@@ -9,6 +9,7 @@ import (
 
 // TestCredentialsStay: they stay while the site has work, and a day longer.
 func TestCredentialsStay(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 1)
 	maker := frontier.NewMaker(f.Layout())
 	admit := func(url string) {

@@ -201,7 +201,7 @@ func (d *driver) hold(visits []frontier.Visit) {
 			continue
 		}
 		if h, ok := d.holders[v.Site]; ok && now.Before(h.Deadline) {
-			d.fail("%s is lent to %s and to %s", v.Site, h.Token, v.Token)
+			d.fail("%s is leased to %s and to %s", v.Site, h.Token, v.Token)
 		}
 		d.holders[v.Site] = v
 	}

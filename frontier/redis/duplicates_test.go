@@ -41,6 +41,7 @@ func countDuplicates(t *testing.T, f *Frontier, list []frontier.Content) (n int)
 // TestContentsLost: where a key of the filter of contents is lost, what it held passes
 // for new once more, and programs that were under way go on. Nothing else is told of it.
 func TestContentsLost(t *testing.T) {
+	t.Parallel()
 	programs := programsOf(t, shardtest.One(t), 2, 1e-6)
 	a, b := programs[0], programs[1]
 	const pages = 4000
@@ -82,6 +83,7 @@ func TestContentsLost(t *testing.T) {
 // TestContentsMove: while a slot moves nothing is answered out of half of the filter,
 // and afterwards it is as it was.
 func TestContentsMove(t *testing.T) {
+	t.Parallel()
 	server := shardtest.Masters(t, 2)
 	f := programsOf(t, server, 1, 1e-6)[0]
 	const pages = 3000

@@ -33,6 +33,7 @@ func (d *drained) admit(_ context.Context, items []frontier.FeedItem) ([]int, er
 }
 
 func TestFeedElements(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 2)
 	push(t, f, "a:feed",
 		"http://one.example/x",
@@ -84,6 +85,7 @@ func TestFeedElements(t *testing.T) {
 // TestFeedElementsRefused: what was put together or encoded by mistake is no URL. It
 // is kept with the reason.
 func TestFeedElementsRefused(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 2)
 	shared := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "testdata", "webcases2", name))
@@ -137,6 +139,7 @@ func TestFeedElementsRefused(t *testing.T) {
 }
 
 func TestFeedSurvivesItsDrainer(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 1)
 	again := `{"url":"http://one.example/","refetch":true}`
 	push(t, f, "a:feed", again, again, "http://two.example/")
@@ -168,6 +171,7 @@ func TestFeedSurvivesItsDrainer(t *testing.T) {
 }
 
 func TestFeedTakenTwiceAtOnce(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 1)
 	ctx := t.Context()
 	push(t, f, "a:feed", "http://x.example/", "http://x.example/", "http://y.example/")
@@ -191,6 +195,7 @@ func TestFeedTakenTwiceAtOnce(t *testing.T) {
 }
 
 func TestFeedOneDrainerAtATime(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 1)
 	push(t, f, "a:feed", "http://x.example/")
 	n, err := f.DrainFeed(t.Context(), func(ctx context.Context, _ []frontier.FeedItem) ([]int, error) {
@@ -210,6 +215,7 @@ func TestFeedOneDrainerAtATime(t *testing.T) {
 // A lock that lasts, for its server's clock was set back, does so no longer than
 // any; one of now is not prolonged.
 func TestFeedLockLasts(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 1)
 	push(t, f, "a:feed", "http://x.example/")
 	for held, most := range map[time.Duration]time.Duration{time.Hour: feedLock, feedLock / 2: feedLock / 2} {
@@ -225,6 +231,7 @@ func TestFeedLockLasts(t *testing.T) {
 }
 
 func TestFeedKeys(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 1)
 	for _, key := range []string{"spider:start_urls", "in{tag}side", "plain"} {
 		if _, _, err := f.Set(t.Context(), func(s *frontier.Settings) error { s.FeedKey, s.FeedRefetch = key, true; return nil }); err != nil {
@@ -250,6 +257,7 @@ func TestFeedKeys(t *testing.T) {
 
 // Above maxmemory neither the feed nor rules of robots.txt stop a fetcher: both wait.
 func TestFeedAndRobotsWithoutRoom(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		server := shardtest.Start(t, shardtest.Config{Kind: kind})
 		client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
@@ -275,6 +283,7 @@ func TestFeedAndRobotsWithoutRoom(t *testing.T) {
 }
 
 func TestFeedOnACluster(t *testing.T) {
+	t.Parallel()
 	client, err := shard.Open(t.Context(), shard.Config{Addrs: shardtest.Masters(t, 3).Addrs})
 	if err != nil {
 		t.Fatal(err)
@@ -305,6 +314,7 @@ func TestFeedOnACluster(t *testing.T) {
 // What is late waits aside, under the number that it had, and holds up nobody; it
 // is handed over in turns until it is taken.
 func TestFeedLate(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 2)
 	for i := range 3 * feedBatch {
 		push(t, f, "a:feed", fmt.Sprintf(`{"url":"http://s%d.example/","refetch":true}`, i))
@@ -357,6 +367,7 @@ func TestFeedLate(t *testing.T) {
 // A bad element whose list has no room, or no master, waits for it; what can be
 // read goes on.
 func TestFeedBuriesNothing(t *testing.T) {
+	t.Parallel()
 	server := shardtest.Masters(t, 2)
 	client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // TestCreateThatDoesNotFit writes nothing; what fits is created, and what broke off
 // is listed, finished within what it has reserved already, and deleted.
 func TestCreateThatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	s := shardtest.Start(t, shardtest.Config{Directives: []string{"maxmemory 64mb"}})
 	c, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs})
 	if err != nil {
@@ -54,6 +55,7 @@ func TestCreateThatDoesNotFit(t *testing.T) {
 // TestCreateThatDoesNotFitMachine: without maxmemory the plan is held against the memory
 // of the machine, which masters there share.
 func TestCreateThatDoesNotFitMachine(t *testing.T) {
+	t.Parallel()
 	for name, masters := range map[string]int{"one": 0, "cluster": 3} {
 		t.Run(name, func(t *testing.T) {
 			s := shardtest.Start(t, shardtest.Config{Masters: masters})
@@ -77,6 +79,7 @@ func TestCreateThatDoesNotFitMachine(t *testing.T) {
 
 // TestCreateThatBreaksOff: it is listed and can be deleted.
 func TestCreateThatBreaksOff(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	ctx := t.Context()
 	c.Redis().Set(ctx, shard.KeysOf("a", shard.NewMap(3).Tag(1)).Filter(0), "somebody's", 0)

@@ -15,6 +15,7 @@ import (
 // beside it a little of 200 others. Memory stays below maxmemory, the others are
 // all let in, and the huge one again when it was fetched for a while.
 func TestHugeSite(t *testing.T) {
+	t.Parallel()
 	const room, perCall = 2 << 20, 500
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := marked(t, kind, 75, 85, 1)
@@ -93,6 +94,7 @@ func sum(list []int) (n int) {
 // TestLongestOfAMaster: shards of one server share what they know of long queues,
 // those of others do not.
 func TestLongestOfAMaster(t *testing.T) {
+	t.Parallel()
 	server := shardtest.Masters(t, 2)
 	s := open(t, server, 4, 1)
 	s.settings.Store(&frontier.Settings{MemoryHigh: 99})
@@ -118,6 +120,7 @@ func TestLongestOfAMaster(t *testing.T) {
 // offered to: up at once, down a little once a second, and by halves every ten
 // when that queue is offered none.
 func TestLongestFades(t *testing.T) {
+	t.Parallel()
 	s := marked(t, shardtest.Redis, 40, 60, 1)
 	for _, c := range []struct {
 		longest int

@@ -69,6 +69,7 @@ func (s *stand) count(from, to int) string {
 // TestFiltersStayMovable: however many URLs a crawl gets from however many programs,
 // no key of a filter grows past its bound, and every URL is admitted once.
 func TestFiltersStayMovable(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		programs := programsOf(t, shardtest.Start(t, shardtest.Config{Kind: kind}), 3, 1e-6)
 		const urls = 15_000
@@ -113,6 +114,7 @@ func TestFiltersStayMovable(t *testing.T) {
 // TestFiltersGrowWhileSlotsMove: filters get further keys, each URL is admitted once
 // and none is forgotten, while the slot moves back and forth.
 func TestFiltersGrowWhileSlotsMove(t *testing.T) {
+	t.Parallel()
 	server := shardtest.Masters(t, 2)
 	programs := programsOf(t, server, 2, 1e-6)
 	slot := shard.Slot(programs[0].shards.Tag(0))
@@ -170,6 +172,7 @@ func TestFiltersGrowWhileSlotsMove(t *testing.T) {
 // TestFurtherKeysErrAsPromised: all keys of a filter together hold no more unknown
 // URLs for known than the crawl allows.
 func TestFurtherKeysErrAsPromised(t *testing.T) {
+	t.Parallel()
 	s := as(t, programsOf(t, shardtest.One(t), 1, 1e-2)[0])
 	s.count(0, 18_000)
 	states, err := s.Filters(t.Context(), 100_000)
@@ -184,6 +187,7 @@ func TestFurtherKeysErrAsPromised(t *testing.T) {
 // TestOtherBound: beside a program without a bound a filter grows too large to move,
 // which a check says. One with a bound then adds a further key, which both use.
 func TestOtherBound(t *testing.T) {
+	t.Parallel()
 	programs := programsOf(t, shardtest.One(t), 2, 1e-6)
 	loose, strict := as(t, programs[0]), as(t, programs[1])
 	if err := loose.Configure(Config{MaxFilter: 1 << 28}); err != nil {
@@ -238,6 +242,7 @@ func bloomInfo(t *testing.T, s *stand, key string) (info bloom.Info, err error) 
 // it, is asked by a check, is put back by a repair, and a key that is missing is
 // named.
 func TestFurtherKeysAreKept(t *testing.T) {
+	t.Parallel()
 	s := as(t, programsOf(t, shardtest.One(t), 1, 1e-6)[0])
 	if got := s.count(0, 4000); got != "a" {
 		t.Fatal(got)
@@ -290,6 +295,7 @@ func TestFurtherKeysAreKept(t *testing.T) {
 
 // TestNoMemoryForAFurtherKey: what does not fit is full, and what is known is seen.
 func TestNoMemoryForAFurtherKey(t *testing.T) {
+	t.Parallel()
 	s := as(t, programsOf(t, shardtest.One(t), 1, 1e-6)[0])
 	s.count(0, 2950)
 	s.do("CONFIG", "SET", "maxmemory", 1)

@@ -278,7 +278,7 @@ func (s *stand) lendOne(site string, urls int) frontier.Visit {
 			}
 		}
 	}
-	s.t.Fatalf("%s was not lent", site)
+	s.t.Fatalf("%s was not leased", site)
 	return frontier.Visit{}
 }
 

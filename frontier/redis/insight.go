@@ -255,13 +255,13 @@ func stopOf(k int, site string, blocked bool, text string) *frontier.Stop {
 // countOpen fills in how many URLs are open of the sites that are leased.
 func (f *Frontier) countOpen(ctx context.Context, k int, states []frontier.SiteState) error {
 	keys := []string{f.keys[k].Paused(), f.keys[k].Blocked()}
-	var lent []*frontier.SiteState
+	var leased []*frontier.SiteState
 	for i := range states {
 		if s := &states[i]; s.Place == frontier.PlaceLeased {
-			keys, lent = append(keys, f.keys[k].Visit(s.Lease.Token)), append(lent, s)
+			keys, leased = append(keys, f.keys[k].Visit(s.Lease.Token)), append(leased, s)
 		}
 	}
-	if len(lent) == 0 {
+	if len(leased) == 0 {
 		return nil
 	}
 	raw, err := f.Call(ctx, k, lookScript, keys, nil)
@@ -269,11 +269,11 @@ func (f *Frontier) countOpen(ctx context.Context, k int, states []frontier.SiteS
 		return err
 	}
 	counts := shard.Array(raw)
-	if len(counts) != len(lent) {
+	if len(counts) != len(leased) {
 		return Malformed(k, "look", raw)
 	}
 	for i, n := range counts {
-		lent[i].Open = shard.Int(n)
+		leased[i].Open = shard.Int(n)
 	}
 	return nil
 }

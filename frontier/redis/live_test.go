@@ -20,6 +20,7 @@ import (
 )
 
 func TestMembers(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 1)
 	ctx := t.Context()
 	began := time.Now().Truncate(time.Second).UTC()
@@ -82,6 +83,7 @@ func TestMembers(t *testing.T) {
 
 // Of those that vanished the last thousand are kept.
 func TestVanishedAreBounded(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 1)
 	r, now := f.client.Redis(), time.Now()
 	for i := range 1100 {
@@ -104,6 +106,7 @@ func TestVanishedAreBounded(t *testing.T) {
 }
 
 func TestFinishedLooksAtEverything(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 3)
 	ctx := t.Context()
 	r := f.client.Redis()
@@ -154,6 +157,7 @@ func (l late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 // Shards are asked side by side whether a crawl is finished: one after the other, 256
 // of them that answer after 50 ms would take 25 s to be looked at twice.
 func TestFinishedOfManySlowShards(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 256)
 	f.client.Redis().AddHook(late(50 * time.Millisecond))
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
@@ -164,6 +168,7 @@ func TestFinishedOfManySlowShards(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 2)
 	ctx := t.Context()
 	r := f.client.Redis()
@@ -196,6 +201,7 @@ func TestStats(t *testing.T) {
 
 // TestLookWithoutWrites: a server that takes no writes can be looked at.
 func TestLookWithoutWrites(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 2)...)
 	s.do("CONFIG", "SET", "min-replicas-to-write", 1)
@@ -210,6 +216,7 @@ func TestLookWithoutWrites(t *testing.T) {
 }
 
 func TestRulesStored(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 1)
 	ctx := t.Context()
 	keep := func(origin string, rules []byte) {
@@ -252,6 +259,7 @@ func TestRulesStored(t *testing.T) {
 
 // A crawl that cannot be read hides no other, and can be deleted.
 func TestUnreadableRoot(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	create(t, c, "a", 1)
 	for field, text := range map[string]string{"settings": "{", "rev": "x"} {
@@ -275,6 +283,7 @@ func TestUnreadableRoot(t *testing.T) {
 }
 
 func TestListAndDelete(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	ctx := t.Context()
 	f := create(t, c, "a", 3)
@@ -329,6 +338,7 @@ func TestListAndDelete(t *testing.T) {
 // More programs than one call shows are all listed, and a seeder among them keeps
 // the crawl from its end, as does a fetcher that seeds.
 func TestManyMembers(t *testing.T) {
+	t.Parallel()
 	f := create(t, connect(t), "a", 1)
 	ctx := t.Context()
 	const many = 2*membersMost + 3
@@ -354,6 +364,7 @@ func TestManyMembers(t *testing.T) {
 
 // One reading of all shards serves every program of a crawl.
 func TestRecentStats(t *testing.T) {
+	t.Parallel()
 	client := connect(t)
 	f := create(t, client, "a", 3)
 	ctx := t.Context()
@@ -391,6 +402,7 @@ func TestRecentStats(t *testing.T) {
 
 // A master that reads but does not write in time keeps nobody from a reading.
 func TestRecentStatsBesideSlowWrites(t *testing.T) {
+	t.Parallel()
 	server := shardtest.Start(t, shardtest.Config{})
 	client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
 	if err != nil {
@@ -408,6 +420,7 @@ func TestRecentStatsBesideSlowWrites(t *testing.T) {
 // However much a program does at once, it holds at most four connections to a
 // master.
 func TestConnections(t *testing.T) {
+	t.Parallel()
 	server := shardtest.Start(t, shardtest.Config{})
 	connections := func() int {
 		return strings.Count(fmt.Sprint(server.Nodes[0].Do(t, "client", "list")), "id=")

@@ -33,6 +33,7 @@ func scripts(t *testing.T) map[string]string {
 // TestHeaders holds the fixed form of the scripts' headers: purpose, KEYS,
 // ARGV, Reply, Cost, Repeat, in this order, in a file of 150 lines at most.
 func TestHeaders(t *testing.T) {
+	t.Parallel()
 	for file, text := range scripts(t) {
 		t.Run(file, func(t *testing.T) {
 			for _, fault := range headerFaults(strings.TrimSuffix(filepath.Base(file), ".lua"), text) {
@@ -82,6 +83,7 @@ func headerFaults(name, text string) (faults []string) {
 }
 
 func TestHeaderFaults(t *testing.T) {
+	t.Parallel()
 	good := "-- x: does.\n-- KEYS[1]  k\n-- KEYS[2..] l\n-- ARGV[1] a\n-- Reply   r\n-- Cost    O(1)\n-- Repeat  none\nreturn 1\n"
 	if f := headerFaults("x", good); f != nil {
 		t.Fatal(f)
@@ -102,6 +104,7 @@ func TestHeaderFaults(t *testing.T) {
 // TestScriptsDeclareTheirKeys: a script names keys by KEYS only, so that none
 // can touch one that was not declared.
 func TestScriptsDeclareTheirKeys(t *testing.T) {
+	t.Parallel()
 	call := regexp.MustCompile(`p?call\((?:'[A-Z.]+'|push), *([^,)]+)`)
 	// Names in capitals are those of KEYS; the others hold a KEYS; 'memory' is of INFO.
 	good := regexp.MustCompile(`^(KEYS\[|unpack\(KEYS|[A-Z]+$|(list|key|visit|site_key)$|'memory'$|'USAGE'$)`)
@@ -121,6 +124,7 @@ func TestScriptsDeclareTheirKeys(t *testing.T) {
 
 // Every command of a script is tried when a crawl is opened.
 func TestCommandsAreTried(t *testing.T) {
+	t.Parallel()
 	tried := text("rights") + "may('INFO' may('MEMORY'" // weigh and weigh_list do without
 	command := regexp.MustCompile(`p?call\('([A-Z.]+)'`)
 	found := 0
@@ -139,6 +143,7 @@ func TestCommandsAreTried(t *testing.T) {
 // TestSlowlogTells: who reads SLOWLOG sees which script ran, on which shard of which
 // crawl, and, where few keys leave room for it, what was asked.
 func TestSlowlogTells(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.do("CONFIG", "SET", "slowlog-log-slower-than", 0)
 	s.admit(candidate("a.example", 1))

@@ -49,6 +49,7 @@ func (d *driver) mover(servers *shardtest.Server, k int, stop chan struct{}) (mo
 // TestSlotMoves: slots move back and forth between two masters while fetchers
 // crash and calls are repeated and come late.
 func TestSlotMoves(t *testing.T) {
+	t.Parallel()
 	servers := shardtest.Masters(t, 2)
 	s := open(t, servers, 2, 2)
 	d := newDriver(s, 14, 14)
@@ -68,6 +69,7 @@ func TestSlotMoves(t *testing.T) {
 // TestCheckWhileSlotsMove: a shard at rest whose slot moves has no fault, whenever
 // it is looked at.
 func TestCheckWhileSlotsMove(t *testing.T) {
+	t.Parallel()
 	servers := shardtest.Masters(t, 2)
 	s := open(t, servers, 1, 2)
 	d := newDriver(s, 14, 14)
@@ -83,7 +85,7 @@ func TestCheckWhileSlotsMove(t *testing.T) {
 	due := s.tick(frontier.TickRequest{Want: 14})
 	visits := s.visit(frontier.VisitLimits{URLs: 2}, due.Due...)
 	if len(visits) != 14 {
-		t.Fatalf("%d visits were lent, of %+v; %v", len(visits), due, s.do("HGETALL", s.keys[0].Meta()))
+		t.Fatalf("%d visits were leased, of %+v; %v", len(visits), due, s.do("HGETALL", s.keys[0].Meta()))
 	}
 	for i, v := range visits {
 		st := all(v, frontier.Dead) // found by the names of their keys only
@@ -112,6 +114,7 @@ func TestCheckWhileSlotsMove(t *testing.T) {
 // it again, the node takes that key for moved and breaks the script off, with
 // its writes kept. A key that is always missing keeps scripts from running there.
 func TestScriptsWaitForMoves(t *testing.T) {
+	t.Parallel()
 	servers := shardtest.Masters(t, 2)
 	s := open(t, servers, 1, 1)
 	slot := shard.Slot(s.shards.Tag(0))
@@ -157,7 +160,7 @@ func TestScriptsWaitForMoves(t *testing.T) {
 		t.Errorf("while the slot moves: %v, %v open, want an error and 1", err, open())
 	}
 	untried := shard.JoinScript("settle", allowOOM, part("prelude"), part("counters"), part("release"),
-		shard.ScriptPart{File: "untried", Text: "local function try_all() end\nlocal function try_sums() end\n"}, part("settle"))
+		shard.ScriptPart{File: "untried", Text: "local function try_all() end\nlocal function try_counters() end\n"}, part("settle"))
 	run := s.run
 	s.run = func(ctx context.Context, k int, _ *shard.Script, keys []string, args ...any) (any, error) {
 		keys[8] = s.keys[0].Meta()

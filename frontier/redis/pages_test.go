@@ -10,6 +10,7 @@ import (
 // A fleet ends at its page limit, whoever is killed, and what a killed fetcher
 // held comes back when all others are through.
 func TestPagesOfAFleet(t *testing.T) {
+	t.Parallel()
 	const limit, fetchers = 1000, 20
 	s := one(t)
 	s.admit(candidates("a.example", 0, 10)...)

@@ -12,6 +12,7 @@ import (
 
 // A full Redis takes no claim, and a dead one no call: what is known stays at hand.
 func TestProberThroughOutages(t *testing.T) {
+	t.Parallel()
 	server := shardtest.One(t)
 	client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})
 	if err != nil {
@@ -42,6 +43,7 @@ func TestProberThroughOutages(t *testing.T) {
 
 // A record that this program does not understand is left alone.
 func TestProberLeavesOtherVersions(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, connect(t), small(1))
 	for _, text := range []string{`{"v":2}`, "rubbish"} {
 		l.do("HSET", l.keys[0].Probes(), "0", text)
@@ -58,6 +60,7 @@ func TestProberLeavesOtherVersions(t *testing.T) {
 
 // Started, it probes by itself until it is stopped.
 func TestProberRuns(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, connect(t), small(2))
 	stop := l.Start(t.Context(), func() bool { return false })
 	deadline := time.Now().Add(time.Minute)
@@ -74,6 +77,7 @@ func TestProberRuns(t *testing.T) {
 
 // A record that it cannot read is told once, by its key.
 func TestProberTellsOfOtherVersions(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, connect(t), small(1))
 	l.do("HSET", l.keys[0].Probes(), "0", "rubbish")
 	rounds := make(chan struct{}, 100)

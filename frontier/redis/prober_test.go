@@ -99,6 +99,7 @@ func (l *lab) hits(from, to int) (n int64) {
 // What is measured and what is said to be lost is held against an exact set: of
 // URLs that are all new, those that are called seen are the lost ones.
 func TestProberTellsTheTruth(t *testing.T) {
+	t.Parallel()
 	const rate, urls, batch, asked, more = 1e-3, 40_000, 500, 20_000, 400
 	l := newLab(t, connect(t), frontier.Layout{Shards: 1, PlanURLs: 10_000, ErrorRate: rate})
 	known := map[canon.Fingerprint]bool{} // the exact set
@@ -142,6 +143,7 @@ func TestProberTellsTheTruth(t *testing.T) {
 
 // Filters that err too often are told of: once in the log, and wherever people look.
 func TestProberAlarm(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, connect(t), small(1))
 	l.rounds(3)
 	if s := l.live(); s.Over || l.log.Len() > 0 || !strings.Contains(l.metrics(), "seine_bloom_over{shard=\"0\"} 0\n") {
@@ -174,6 +176,7 @@ func TestProberAlarm(t *testing.T) {
 
 // A fleet probes a shard once a second, and all know what one found.
 func TestProbersShare(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		client, err := shard.Open(t.Context(), shard.Config{Addrs: shardtest.Start(t, shardtest.Config{Kind: kind}).Addrs})
 		if err != nil {
@@ -243,6 +246,7 @@ func probersShare(t *testing.T, client *shard.Client) {
 // Filters of a shard that were not probed yet are known all the same, and in
 // time each is probed.
 func TestProberOfManyFilters(t *testing.T) {
+	t.Parallel()
 	s := open(t, shardtest.One(t), 1, 3)
 	s.layout.PlanURLs, s.layout.ErrorRate = 1000, 1e-3
 	p, err := s.NewProber(slog.New(slog.NewTextHandler(io.Discard, nil)))

@@ -9,6 +9,7 @@ import (
 // What probing found may be unreadable: it is told of, keeps nobody from the
 // rest, and a repair sets it aside, to make room for a new one.
 func TestUnreadableRecords(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, connect(t), small(1))
 	key := l.keys[0].Probes()
 	for _, c := range []struct {
@@ -22,8 +23,8 @@ func TestUnreadableRecords(t *testing.T) {
 		{"no hash", "", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			aside := strings.TrimSuffix(key, "probes") + "aside:probes"
-			l.do("DEL", key, aside)
+			moved := strings.TrimSuffix(key, "probes") + "moved:probes"
+			l.do("DEL", key, moved)
 			if c.text == "" {
 				l.do("SET", key, "x")
 			} else {
@@ -47,7 +48,7 @@ func TestUnreadableRecords(t *testing.T) {
 			if !c.mended {
 				return
 			}
-			if l.do("EXISTS", aside) != int64(1) {
+			if l.do("EXISTS", moved) != int64(1) {
 				t.Error("what could not be read is gone")
 			}
 			l.rounds(1)

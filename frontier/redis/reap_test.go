@@ -35,6 +35,7 @@ func (s *stand) reap(e ...frontier.Expired) int {
 }
 
 func TestReap(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.settings.Store(&frontier.Settings{Delay: 3 * time.Second})
 	s.admit(candidates("a.example", 0, 5)...)
@@ -70,6 +71,7 @@ func TestReap(t *testing.T) {
 }
 
 func TestReapRefuses(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 5)...)
 	v := s.lend(3)
@@ -97,6 +99,7 @@ func TestReapRefuses(t *testing.T) {
 
 // TestReapOfFreedSite: the site is leased to another; only the URLs come back.
 func TestReapOfFreedSite(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 6)...)
 	first := s.lend(2)
@@ -111,10 +114,10 @@ func TestReapOfFreedSite(t *testing.T) {
 	}
 	s.twice("reap", func() { s.reap(r.Expired...) })
 	if token := s.do("HGET", s.keys[0].Site("a.example"), "token"); token != second.Token {
-		t.Errorf("lent to %v, want %s", token, second.Token)
+		t.Errorf("leased to %v, want %s", token, second.Token)
 	}
 	if w := s.where("a.example"); w != "" {
-		t.Error("a lent site stands in ", w)
+		t.Error("a leased site stands in ", w)
 	}
 	if got := strings.Join(s.stored("a.example", 2), " "); got != "0 1 4 5" {
 		t.Error("queue ", got)
@@ -125,6 +128,7 @@ func TestReapOfFreedSite(t *testing.T) {
 // TestPoison: a URL that kills its fetcher is leased alone and dies after the
 // third time; the others live.
 func TestPoison(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 4)...)
 	lends, done := 0, 0
@@ -141,12 +145,12 @@ func TestPoison(t *testing.T) {
 			continue
 		}
 		if lends++; lends > 1 && len(v.Items) != 1 {
-			t.Errorf("lent with others after it was lost: %v", pages(v))
+			t.Errorf("leased with others after it was lost: %v", pages(v))
 		}
 		s.reap(s.expire(v))
 	}
 	if lends != 3 || done != 3 {
-		t.Errorf("lent %d times, want 3; %d done, want 3", lends, done)
+		t.Errorf("leased %d times, want 3; %d done, want 3", lends, done)
 	}
 	list := s.do("LRANGE", s.keys[0].Dead(frontier.CauseLost), 0, -1).([]any)
 	if len(list) != 1 {
@@ -160,6 +164,7 @@ func TestPoison(t *testing.T) {
 
 // TestOutcomesClearLost: whoever brings a URL back alive clears its mark.
 func TestOutcomesClearLost(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []frontier.Kind{frontier.Retry, frontier.Requeue} {
 		s := one(t)
 		s.admit(candidates("a.example", 0, 1)...)
@@ -178,6 +183,7 @@ func TestOutcomesClearLost(t *testing.T) {
 }
 
 func TestReapBoundsDeadLetters(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	if err := s.Configure(Config{MaxDead: 2}); err != nil {
 		t.Fatal(err)
@@ -195,6 +201,7 @@ func TestReapBoundsDeadLetters(t *testing.T) {
 
 // TestRevive: dead letters come back as new; what is dropped is gone.
 func TestRevive(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(append(candidates("a.example", 0, 3), candidate("b.example", 0), class(candidate("c.example", 0), 1))...)
 	s.pass(0, time.Millisecond)
@@ -250,6 +257,7 @@ func TestRevive(t *testing.T) {
 // taken in small steps, and the others stay in their order, though each step is made
 // twice because its reply was lost.
 func TestLettersInSteps(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	run := s.run
 	s.run = func(ctx context.Context, k int, script *shard.Script, keys []string, args ...any) (any, error) {

@@ -14,6 +14,7 @@ import (
 // work on them, crash, stall and repeat calls. Nothing is wrong, so nothing may be
 // found; and no URL may be lost by the repairs.
 func TestCheckLive(t *testing.T) {
+	t.Parallel()
 	s := open(t, shardtest.One(t), 2, 3)
 	other := attach(s.client, s.crawl, s.layout, s.epoch) // whose calls are not repeated for ever
 	d := newDriver(s, 30, 30)
@@ -66,6 +67,7 @@ func TestCheckLive(t *testing.T) {
 // TestRepairLive takes sites out of their ready sets and leases away while
 // fetchers work, and repairs: no URL is lost, and no site leased to two.
 func TestRepairLive(t *testing.T) {
+	t.Parallel()
 	s := open(t, shardtest.One(t), 2, 3)
 	other := attach(s.client, s.crawl, s.layout, s.epoch)
 	d := newDriver(s, 30, 30)

@@ -11,6 +11,7 @@ import (
 // Keys that all shards share may hold what others wrote: a report says which,
 // and tells the rest.
 func TestReportForeignKeys(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, connect(t), small(1))
 	for _, key := range []string{shard.FeedKey(l.crawl), shard.LiveKey(l.crawl), shard.LiveInfoKey(l.crawl)} {
 		l.do("DEL", key)

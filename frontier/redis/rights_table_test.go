@@ -183,6 +183,7 @@ func commandsOf(text string) []string {
 // TestEachRightMissing runs every script without each command that it runs, all the
 // way through the conformance suite: what lacks a right changes nothing.
 func TestEachRightMissing(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := shardtest.Start(t, shardtest.Config{Kind: kind})
 		d := &denier{t: t, admin: s.Nodes[0].Client(), rand: rand.New(rand.NewPCG(1, 2)),

@@ -8,6 +8,7 @@ import (
 
 // Rules come back as they were stored, up to a bound, and not from what is broken.
 func TestStoredRules(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{0, 1, plainBelow - 1, plainBelow, 10_000, maxInflated, maxInflated + 1} {
 		rules := bytes.Repeat([]byte("Disallow: /x\n"), size/13+1)[:size]
 		packed, err := deflateRules(rules)

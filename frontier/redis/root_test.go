@@ -38,6 +38,7 @@ func create(t testing.TB, c *shard.Client, crawl string, shards int) *Frontier {
 }
 
 func TestCreateAndOpen(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	ctx := t.Context()
 	if _, err := Open(ctx, c, "a", nil); !errors.Is(err, frontier.ErrNoCrawl) {
@@ -66,6 +67,7 @@ func TestCreateAndOpen(t *testing.T) {
 }
 
 func TestOpenNamesBothLayouts(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	create(t, c, "a", 2)
 	want := Complete(small(3))
@@ -94,6 +96,7 @@ func TestOpenNamesBothLayouts(t *testing.T) {
 }
 
 func TestCreateAtOnce(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	var wg sync.WaitGroup
 	made := make([]*Frontier, 8)
@@ -119,6 +122,7 @@ func TestCreateAtOnce(t *testing.T) {
 // TestCreateAtOnceKeepsSettings: a creation that was slower does not change the
 // settings of a crawl that is at work.
 func TestCreateAtOnceKeepsSettings(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	var wg sync.WaitGroup
 	made := make([]*Frontier, 8)
@@ -143,6 +147,7 @@ func TestCreateAtOnceKeepsSettings(t *testing.T) {
 }
 
 func TestCreateResumes(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	ctx := t.Context()
 	first := create(t, c, "a", 3)
@@ -173,6 +178,7 @@ func TestCreateResumes(t *testing.T) {
 }
 
 func TestSetRaisesRevEverywhere(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	ctx := t.Context()
 	f := create(t, c, "a", 3)
@@ -202,6 +208,7 @@ func TestSetRaisesRevEverywhere(t *testing.T) {
 }
 
 func TestSetAtOnceLosesNothing(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	f := create(t, c, "a", 2)
 	var wg sync.WaitGroup
@@ -229,6 +236,7 @@ func TestSetAtOnceLosesNothing(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	ctx := t.Context()
 	f := create(t, c, "a", 3)
@@ -262,6 +270,7 @@ func TestPause(t *testing.T) {
 }
 
 func TestStaleSettings(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	f := create(t, c, "a", 1)
 	c.Redis().FlushAll(t.Context())
@@ -272,6 +281,7 @@ func TestStaleSettings(t *testing.T) {
 }
 
 func TestValidName(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]bool{"news": true, "a.b-1": true, "a.b:c-1": false, "": false, "a b": false, "a{b}": false,
 		"\x7f": false, "é": false, "-a": false, string(make([]byte, 101)): false, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false} {
 		if err := frontier.ValidName(name); (err == nil) != want {

@@ -15,6 +15,7 @@ import (
 // TestSettle is the truth table of outcomes: a visit of three URLs of which one
 // is settled, and what becomes of it, of the lease and of the site.
 func TestSettle(t *testing.T) {
+	t.Parallel()
 	const a = "a.example"
 	s := one(t)
 	for _, c := range []struct {
@@ -88,6 +89,7 @@ func TestSettle(t *testing.T) {
 
 // TestSettleLate: copies of a call that arrive when all has changed since.
 func TestSettleLate(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	v := s.lend(2)
@@ -113,6 +115,7 @@ func TestSettleLate(t *testing.T) {
 
 // TestSettleEarlyFree: the site goes on while pages of its last visit are open.
 func TestSettleEarlyFree(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	first := s.lend(3)
@@ -148,6 +151,7 @@ func TestSettleEarlyFree(t *testing.T) {
 }
 
 func TestSettleClock(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	key := s.keys[0].Site("a.example")
@@ -184,6 +188,7 @@ func TestSettleClock(t *testing.T) {
 }
 
 func TestSettleRetry(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	for class := range uint8(4) {
 		s.reset(t)
@@ -203,6 +208,7 @@ func TestSettleRetry(t *testing.T) {
 
 // TestRetriesThatAreEqual: one URL wanted again twice, retried twice, is one.
 func TestRetriesThatAreEqual(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(again(candidate("a.example", 0), "r1"))
 	s.admit(again(candidate("a.example", 0), "r2"))
@@ -218,6 +224,7 @@ func TestRetriesThatAreEqual(t *testing.T) {
 }
 
 func TestDeadLettersAreBounded(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	if err := s.Configure(Config{MaxDead: 3}); err != nil {
 		t.Fatal(err)
@@ -245,6 +252,7 @@ func TestDeadLettersAreBounded(t *testing.T) {
 
 // TestManySettlements: more than one call takes.
 func TestManySettlements(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	var list []frontier.Settlement
 	for i := range 40 {
@@ -271,6 +279,7 @@ func TestManySettlements(t *testing.T) {
 // A site keeps no more URLs to be recrawled than its keys may have to move; one
 // of those that it has is kept anew.
 func TestMaxAgain(t *testing.T) {
+	t.Parallel()
 	server := shardtest.Start(t, shardtest.Config{})
 	s := open(t, server, 1, 1)
 	if err := s.Configure(Config{MaxRecrawls: 2}); err != nil {

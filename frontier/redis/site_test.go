@@ -11,12 +11,13 @@ import (
 )
 
 func TestPausedSite(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 4)...)
 	v := s.lend(2)
 	s.alter("a.example", frontier.SiteChange{Paused: ptr(true)})
 	if w := s.where("a.example"); w != "" {
-		t.Error("paused and lent it stands in ", w)
+		t.Error("paused and leased it stands in ", w)
 	}
 	s.settle(all(v, frontier.Done))
 	if w := s.where("a.example"); w != "paused" {
@@ -46,6 +47,7 @@ func TestPausedSite(t *testing.T) {
 }
 
 func TestPausedSiteWithRetries(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 1)...)
 	s.alter("a.example", frontier.SiteChange{Override: ptr("{}")})
@@ -64,6 +66,7 @@ func TestPausedSiteWithRetries(t *testing.T) {
 }
 
 func TestBlockedSite(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(append(candidates("a.example", 0, 9), class(candidate("a.example", 9), 0), candidate("b.example", 0))...)
 	first := s.lendOne("a.example", 2)
@@ -104,6 +107,7 @@ func TestBlockedSite(t *testing.T) {
 // TestBlockAgainstVisit: a lease that is made while its block is under way is
 // not overlooked.
 func TestBlockAgainstVisit(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	v := s.lend(2)
@@ -122,6 +126,7 @@ func TestBlockAgainstVisit(t *testing.T) {
 // TestBlockOverlooksLease: of a visit that outlived the block, nothing returns
 // to the site.
 func TestBlockOverlooksLease(t *testing.T) {
+	t.Parallel()
 	for _, reaped := range []bool{false, true} {
 		s := one(t)
 		s.admit(candidates("a.example", 0, 9)...)
@@ -151,6 +156,7 @@ func TestBlockOverlooksLease(t *testing.T) {
 
 // TestLateSiteChange: a copy of a change that arrives after the next change.
 func TestLateSiteChange(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	keys, args := s.siteKeys(0, "a.example"), []any{"a.example", "0", "", 1, "paused", "1"}
@@ -170,6 +176,7 @@ func TestLateSiteChange(t *testing.T) {
 }
 
 func TestSiteChanges(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	key := s.keys[0].Site("a.example")
 	s.alter("a.example", frontier.SiteChange{})
@@ -193,19 +200,21 @@ func TestSiteChanges(t *testing.T) {
 // TestLentSiteStays: what a site keeps while it is leased does not expire, though it
 // had nothing to keep before but the count of its changes.
 func TestLentSiteStays(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 2)...)
 	s.alter("a.example", frontier.SiteChange{Paused: ptr(true)})
 	s.alter("a.example", frontier.SiteChange{Paused: ptr(false)})
 	s.lend(1)
 	if ms := s.number("PTTL", s.keys[0].Site("a.example")); ms != -1 {
-		t.Errorf("s of a lent site expires in %d ms", ms)
+		t.Errorf("s of a leased site expires in %d ms", ms)
 	}
 }
 
 // TestStopped: what is paused or blocked is listed with time and reason until it
 // is not.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.alter("b.example", frontier.SiteChange{Blocked: ptr(true), Paused: ptr(true), Reason: "they asked twice"})
 	s.alter("a.example", frontier.SiteChange{Paused: ptr(true)})
@@ -239,6 +248,7 @@ func TestStopped(t *testing.T) {
 
 // TestCapOutlivesVisits: the count of a capped site does not expire.
 func TestCapOutlivesVisits(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidate("a.example", 0))
 	s.settle(all(s.lend(1), frontier.Done)) // s may expire from now on

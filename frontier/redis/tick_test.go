@@ -20,6 +20,7 @@ func due(r frontier.TickReply) string {
 }
 
 func TestTickShares(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	for _, c := range []struct {
 		want int
@@ -54,6 +55,7 @@ func TestTickShares(t *testing.T) {
 }
 
 func TestTickClaims(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidate("a.example", 0))
 	s.admit(candidate("b.example", 0))
@@ -80,6 +82,7 @@ func TestTickClaims(t *testing.T) {
 }
 
 func TestTickNothingWaits(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	for range 2 {
 		r := s.tick(frontier.TickRequest{Want: 5, MaxExpired: 5})
@@ -90,6 +93,7 @@ func TestTickNothingWaits(t *testing.T) {
 }
 
 func TestTickPaused(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidate("a.example", 0))
 	s.do("HSET", s.keys[0].Meta(), "paused", "1", "rev", 8)
@@ -102,6 +106,7 @@ func TestTickPaused(t *testing.T) {
 }
 
 func TestTickExtends(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	v := s.lend(2)
@@ -132,6 +137,7 @@ func TestTickExtends(t *testing.T) {
 }
 
 func TestTickNamesExpired(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	for i := range 3 {
 		s.admit(candidate(fmt.Sprintf("s%d.example", i), 0))
@@ -162,6 +168,7 @@ func TestTickNamesExpired(t *testing.T) {
 // TestTickAfterGap: when nobody ticked for a third of a lease, fetchers may
 // have been cut off, and get one lease to come back.
 func TestTickAfterGap(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidate("a.example", 0))
 	v := s.lend(1)
@@ -198,6 +205,7 @@ func TestTickAfterGap(t *testing.T) {
 }
 
 func TestTicksClockNeverGoesBack(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.pass(0, time.Hour)
 	before := s.number("HGET", s.keys[0].Meta(), "tick")

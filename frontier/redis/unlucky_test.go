@@ -81,7 +81,7 @@ func (d *driver) lateVisit(ctx context.Context, k int, s *shard.Script, keys []s
 	for i, r := range shard.Array(reply) {
 		for r := shard.Array(r); len(r) > 6; r = slices.Delete(r, 5, 7) {
 			if index, entry := fmt.Sprint(r[5]), shard.Text(r[6]); open[i][index] != entry {
-				d.fail("a late copy lent %s %q under %s, where %q was open", index, entry, tokens[i], open[i])
+				d.fail("a late copy leased %s %q under %s, where %q was open", index, entry, tokens[i], open[i])
 			}
 		}
 	}
@@ -92,6 +92,7 @@ func (d *driver) lateVisit(ctx context.Context, k int, s *shard.Script, keys []s
 // and no more, though its lease was lost before its fetcher could settle, and was
 // released by a repair.
 func TestLateVisit(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 5)...)
 	s.pass(0, 2*time.Millisecond)
@@ -111,7 +112,7 @@ func TestLateVisit(t *testing.T) {
 		t.Errorf("settled without a lease: %v", got)
 	}
 	if got := copied(); got != "-" {
-		t.Errorf("lent %s while the lease was lost", got)
+		t.Errorf("leased %s while the lease was lost", got)
 	}
 	if c, err := AuditRepair(t.Context(), s.Frontier, 0, true); err != nil || c.Repairs == 0 {
 		t.Fatalf("%+v, %v", c, err)
@@ -124,7 +125,7 @@ func TestLateVisit(t *testing.T) {
 	}
 	s.pass(0, time.Second)
 	if got := copied(); got != "-" {
-		t.Errorf("lent %s after the visit was over", got)
+		t.Errorf("leased %s after the visit was over", got)
 	}
 	if left := strings.Join(s.stored("a.example", 2), " "); left != "3 4" || s.stat("done") != 3 {
 		t.Errorf("left %s, %d done", left, s.stat("done"))

@@ -21,6 +21,7 @@ func pages(v frontier.Visit) string {
 
 // TestVisit is the truth table of leasing: one site, what it has, what is leased.
 func TestVisit(t *testing.T) {
+	t.Parallel()
 	const a = "a.example"
 	s := one(t)
 	for _, c := range []struct {
@@ -52,7 +53,7 @@ func TestVisit(t *testing.T) {
 		{"without delay", func() { s.admit(candidates(a, 0, 9)...) }, frontier.VisitLimits{URLs: 2, Undelayed: 5, Span: 3 * time.Second}, "0 1 2 3 4", "5 6 7 8"},
 		{"with the usual delay", func() { s.admit(candidates(a, 0, 9)...) }, frontier.VisitLimits{URLs: 2, Undelayed: 5, Span: 3 * time.Second, Delay: time.Second}, "0 1", "2 3 4 5 6 7 8"},
 		{"longer delay than span", func() { s.admit(candidates(a, 0, 9)...) }, frontier.VisitLimits{URLs: 8, Span: time.Second, Delay: time.Minute}, "0", "1 2 3 4 5 6 7 8"},
-		{"lent already", func() {
+		{"leased already", func() {
 			s.admit(candidates(a, 0, 2)...)
 			s.do("HSET", s.keys[0].Site(a), "token", "other")
 		}, frontier.VisitLimits{URLs: 8}, "", "0 1"},
@@ -88,10 +89,10 @@ func TestVisit(t *testing.T) {
 				}
 				for _, v := range visits {
 					if got := pages(v); got != c.want {
-						t.Errorf("lent %s, want %s", got, c.want)
+						t.Errorf("leased %s, want %s", got, c.want)
 					}
 					if s.where(a) != "" {
-						t.Error("a lent site stands in ", s.where(a))
+						t.Error("a leased site stands in ", s.where(a))
 					}
 				}
 			})
@@ -122,6 +123,7 @@ func (s *stand) lose(site string, n int) {
 }
 
 func TestVisitTickets(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 5)...)
 	s.pass(0, time.Millisecond)
@@ -154,6 +156,7 @@ func TestVisitTickets(t *testing.T) {
 
 // TestVisitCarries: what the last visit left of the site comes with the next.
 func TestVisitCarries(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	seed := frontier.Candidate{URL: "https://a.example/page/0", Site: "a.example", Fingerprint: candidate("a.example", 0).Fingerprint,
 		Priority: 1, Depth: 300, Redirects: 2, Seed: true, Meta: `{"job": "x	y"}`}
@@ -164,7 +167,7 @@ func TestVisitCarries(t *testing.T) {
 	}
 	want := frontier.Entry{URL: seed.URL, Priority: 1, Depth: 300, Redirects: 2, Seed: true, Meta: seed.Meta}
 	if v.Items[0].Entry != want || v.Items[0].Index != 1 {
-		t.Errorf("lent %+v, want %+v", v.Items[0], want)
+		t.Errorf("leased %+v, want %+v", v.Items[0], want)
 	}
 	s.alter("a.example", frontier.SiteChange{Override: ptr(`{"delay":"3s"}`)})
 	st := all(v, frontier.Done)
@@ -183,6 +186,7 @@ func TestVisitCarries(t *testing.T) {
 
 // TestVisitRetries: retries that are due join the queues, one class lower.
 func TestVisitRetries(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 6)...)
 	v := s.lend(4)
@@ -196,7 +200,7 @@ func TestVisitRetries(t *testing.T) {
 	}
 	v = s.lend(2)
 	if got := pages(v); got != "4 5" {
-		t.Error("lent ", got)
+		t.Error("leased ", got)
 	}
 	s.settle(all(v, frontier.Done))
 	if w := s.where("a.example"); w != "3" {
@@ -208,7 +212,7 @@ func TestVisitRetries(t *testing.T) {
 	s.pass(0, 2*time.Minute+time.Second)
 	v = s.lend(9)
 	if got := pages(v); got != "3 2" {
-		t.Error("lent ", got)
+		t.Error("leased ", got)
 	}
 	for _, it := range v.Items {
 		if it.Attempts != 1 || it.Priority != 3 {
@@ -223,13 +227,14 @@ func TestVisitRetries(t *testing.T) {
 	}
 	s.pass(0, time.Hour)
 	if got := pages(s.lend(9)); got != "9 1 0" {
-		t.Error("lent ", got)
+		t.Error("leased ", got)
 	}
 	s.sound(0)
 }
 
 // TestVisitReplyLost: the repeat of a call gets what is still open.
 func TestVisitReplyLost(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 20)...)
 	s.pass(0, time.Millisecond)
@@ -251,6 +256,7 @@ func TestVisitReplyLost(t *testing.T) {
 // TestNoClassStarves: within a site every class is leased while better ones never
 // run dry.
 func TestNoClassStarves(t *testing.T) {
+	t.Parallel()
 	s := one(t)
 	s.admit(class(candidate("a.example", 999), 3))
 	for round := range 20 {

@@ -41,6 +41,7 @@ func (s *stand) fill(percent float64) {
 // TestMarks is the truth table of the watermarks: high 60, low 40 per cent of
 // maxmemory. Site long has 30 URLs queued, site mid 9, site new none.
 func TestMarks(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := marked(t, kind, 0, 0, 1)
 		for _, c := range []struct {
@@ -123,6 +124,7 @@ func TestMarks(t *testing.T) {
 // TestMarksOnAFullServer: what the watermarks turn away is turned away there too, all
 // else waits, and nothing is written.
 func TestMarksOnAFullServer(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := marked(t, kind, 40, 60, 1)
 		s.admit(candidates("a.example", 0, 9)...)
@@ -141,6 +143,7 @@ func TestMarksOnAFullServer(t *testing.T) {
 
 // TestMarksForbidden: where INFO is forbidden marks do nothing, and that is told.
 func TestMarksForbidden(t *testing.T) {
+	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := marked(t, kind, 1, 2, 1)
 		s.admit(candidates("a.example", 0, 9)...)
@@ -162,6 +165,7 @@ func TestMarksForbidden(t *testing.T) {
 // TestMarksSurvive: a shard that was above the high watermark is so still after its
 // server was started again, and on the replica that takes over.
 func TestMarksSurvive(t *testing.T) {
+	t.Parallel()
 	press := func(t *testing.T, s *stand, nodes []*shardtest.Node) {
 		s.settings.Store(&frontier.Settings{MemoryLow: 20, MemoryHigh: 60})
 		s.do("SETRANGE", "ballast", 32<<20, "x") // beside which what connections take is little
@@ -206,6 +210,7 @@ func TestMarksSurvive(t *testing.T) {
 }
 
 func TestValidMarks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		low, high    int
 		fault        string
@@ -225,6 +230,7 @@ func TestValidMarks(t *testing.T) {
 
 // TestSeedsWait: seeds that are turned away wait until the watermarks let them in.
 func TestSeedsWait(t *testing.T) {
+	t.Parallel()
 	s := marked(t, shardtest.Redis, 40, 60, 1)
 	s.admit(class(candidate("a.example", 0), 0))
 	s.fill(90)
@@ -256,6 +262,7 @@ func TestSeedsWait(t *testing.T) {
 
 // A shard without room says so, whether there are marks or not.
 func TestPressureFull(t *testing.T) {
+	t.Parallel()
 	s := frontier.ShardStats{Shard: 2, Master: "m:1", Memory: frontier.Memory{Used: 1005, Limit: 1000}}
 	if text := s.Pressure(&frontier.Settings{}); !strings.Contains(text, "shard 2: memory of m:1 at 100.5% of maxmemory, full") {
 		t.Errorf("a full shard says %q", text)
@@ -274,6 +281,7 @@ func TestPressureFull(t *testing.T) {
 
 // A shard that does not answer keeps what is known of its master.
 func TestNoteLongest(t *testing.T) {
+	t.Parallel()
 	f := attach(nil, "c", small(3), "e")
 	f.noteLongest([]frontier.ShardStats{{Master: "a", Memory: frontier.Memory{Longest: 5}}, {Master: "a", Memory: frontier.Memory{Longest: 7}}, {Master: "b", Memory: frontier.Memory{Longest: 2}}})
 	f.noteLongest([]frontier.ShardStats{{Master: "a", Memory: frontier.Memory{Longest: 6}}, {}, {}})
