@@ -57,7 +57,7 @@ func newRisky(t *testing.T) (*rig, *risky) {
 	return r, queue
 }
 
-// TestLossPermit: a fetcher that is old enough borrows one URL at a time that dies
+// TestLossPermit: a fetcher that is old enough leases one URL at a time that dies
 // with it, of whatever shard, and comes to the end of them.
 func TestLossPermit(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestLossPermit(t *testing.T) {
 	}
 }
 
-// TestYoung: a fetcher that has just begun borrows none.
+// TestYoung: a fetcher that has just begun leases none.
 func TestYoung(t *testing.T) {
 	t.Parallel()
 	r, queue := newRisky(t)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -29,6 +30,20 @@ type Frontier interface {
 	frontier.Pages
 }
 
+// Overflow keeps candidates that the frontier had no room for, so that their
+// pages can be settled: lines in the form of elements of a feed, which seeding
+// takes back.
+type Overflow interface {
+	// Write takes some whole lines, which it copies, and calls done once: with nil
+	// when they are safe on disk, with an error when they never will be. It must
+	// not block for the disk; what waits is bounded by the crawler's OpenBytes.
+	// done does not block.
+	Write(lines []byte, done func(error))
+	// Err is why nothing can be written just now, or nil. Lines wait meanwhile,
+	// and are tried again.
+	Err() error
+}
+
 // Config of a Crawler. Frontier, Fetcher and Sink are required; they stay the
 // caller's to close.
 type Config struct {
@@ -39,9 +54,9 @@ type Config struct {
 	Log      *slog.Logger // nil: slog.Default
 	Overflow Overflow     // takes links that find no room; nil: their pages wait for it
 
-	Concurrency  int           // requests under way at once; default 256, with package fetcher 1,024 a processor, as connections and memory allow
+	Concurrency  int           // requests under way at once; default 1,024 a processor, as connections and memory allow
 	Memory       int64         // of this process, bytes; default the limit of the runtime, or 1 GB
-	MaxVisits    int           // sites lent at once, default what an eighth of Memory holds, 4 KB each
+	MaxVisits    int           // sites leased at once, default what an eighth of Memory holds, 4 KB each
 	Lease        time.Duration // of a visit, extended every third of it; default 60 s
 	Linger       time.Duration // how long a batch waits for company, 0 for an in-process frontier
 	OpenBytes    int64         // pages that wait for sink and shards, default a sixteenth of Memory, 16 to 32 MB
@@ -58,7 +73,7 @@ type Config struct {
 	ExitWhenDone bool
 	GiveUp       time.Duration // with ExitWhenDone: how long a site may be unreachable, default 10 min
 	IdleTimeout  time.Duration // end after so long without work, 0 = never
-	Backoff      time.Duration // of a URL's first retry and of a site first set aside, doubling up to 1 h; default 5 s
+	Backoff      time.Duration // before a URL's first retry, and the first time that the crawl backs off from a site; doubles up to 1 h; default 5 s
 	Canon        canon.Config
 	Fields       sink.Fields                // what records carry beside the default
 	Rules        *fields.Set                // that make the fields of records, nil for none; pages of sites that have some are kept whole while they are read
@@ -89,9 +104,13 @@ func (cfg *Config) Validate() error {
 }
 
 func (cfg *Config) fillDefaults() {
-	cfg.Concurrency = cmp.Or(cfg.Concurrency, 256)
 	cfg.ID = cmp.Or(cfg.ID, strings.ToLower(rand.Text()[:12]))
-	cfg.Memory = cmp.Or(cfg.Memory, MemoryLimit())
+	cfg.Memory = cmp.Or(cfg.Memory, memoryLimit())
+	conns := math.MaxInt
+	if f, ok := cfg.Fetcher.(interface{ MaxConns() int }); ok {
+		conns = f.MaxConns()
+	}
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, workers(conns, cfg.Memory))
 	cfg.MaxVisits = cmp.Or(cfg.MaxVisits, int(max(1024, cfg.Memory/8/visitBytes)))
 	cfg.Lease = cmp.Or(cfg.Lease, time.Minute)
 	cfg.OpenBytes = cmp.Or(cfg.OpenBytes, min(max(16<<20, cfg.Memory/16), 32<<20))
@@ -114,14 +133,30 @@ func (cfg *Config) fillDefaults() {
 	}
 }
 
+const (
+	// workersPerCPU is how many workers a processor has by default: a web that answers
+	// after a second keeps that many busy at the number of pages a second that a processor
+	// can take.
+	workersPerCPU = 1024
+	// workerMemory is what a worker takes with a page at hand, bytes.
+	workerMemory = 64 << 10
+	// leastWorkers are there whatever the machine.
+	leastWorkers = 16
+	// visitBytes is what a leased site takes: its visit, its URLs, its lease.
+	visitBytes = 4 << 10
+)
+
+// workers is how many requests are made at once by default, with so many connections and
+// so much memory, bytes.
+func workers(conns int, memory int64) int {
+	return max(min(workersPerCPU*runtime.GOMAXPROCS(0), conns, int(memory/16/workerMemory)), leastWorkers)
+}
+
 // processStart is what a clock counts from that has no start of its own.
 var processStart = time.Now()
 
-// visitBytes is what a lent site takes: its record, its URLs, its lease.
-const visitBytes = 4 << 10
-
-// MemoryLimit is Config.Memory by default, bytes: what the runtime was told to keep within, or else a gigabyte.
-func MemoryLimit() int64 {
+// memoryLimit is what the runtime is to keep within, bytes, or else a gigabyte.
+func memoryLimit() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		return limit
 	}

@@ -85,7 +85,7 @@ func TestCookies(t *testing.T) {
 }
 
 // TestCookiesOff: nothing is sent, and the record tells why the page is not reached;
-// of a header that names no cookie nothing is told.
+// of a header that names no cookie nothing is logged.
 func TestCookiesOff(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)

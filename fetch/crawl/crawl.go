@@ -95,7 +95,7 @@ func (c *Crawler) Abort(err error) {
 
 // Run crawls until Stop, until there is nothing left (ExitWhenDone, IdleTimeout,
 // the crawl's page limit), or until ctx ends or Abort is called, which cuts requests
-// short; what they held comes back when its lease ends. It returns the error that made
+// short; their URLs come back when the lease ends. It returns the error that made
 // going on impossible, if one did. It runs once.
 func (c *Crawler) Run(ctx context.Context) error {
 	if !c.running.CompareAndSwap(false, true) {

@@ -265,9 +265,9 @@ func TestRetries(t *testing.T) {
 	checkIdle(t, crawler)
 }
 
-// TestSetAside: a site that fails again and again is asked ever less, and its
+// TestBackOff: a site that fails again and again is asked ever less, and its
 // other URLs keep their attempts; in the end it is given up.
-func TestSetAside(t *testing.T) {
+func TestBackOff(t *testing.T) {
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.GiveUp = 300 * time.Millisecond
@@ -576,7 +576,7 @@ func TestMaxText(t *testing.T) {
 	c := r.crawler()
 	wait := r.start(c)
 	until(t, "both pages wait for the output", func() bool { return r.store.waiting() == 2 })
-	if n := c.gate.Held(); n < 600_000 || n > 700_000 {
+	if n := c.gate.Bytes(); n < 600_000 || n > 700_000 {
 		t.Errorf("%d bytes are open, want text and field of 300,000 each", n)
 	}
 	r.store.flush()

@@ -249,7 +249,7 @@ func TestDuplicatesSilent(t *testing.T) {
 	for i := range 40 {
 		r.seed(fmt.Sprintf("http://s%d.example/", i))
 	}
-	m := &muteContents{Frontier: r.queue}
+	m := &silentContents{Frontier: r.queue}
 	r.cfg.Frontier = m
 	c := r.run()
 	if n := metric(t, c, "seine_crawl_pages_unasked_total"); n != "40" || len(r.store.by(t)) != 40 {
@@ -259,10 +259,10 @@ func TestDuplicatesSilent(t *testing.T) {
 	checkIdle(t, c)
 }
 
-// muteContents answers no question for contents.
-type muteContents struct{ Frontier }
+// silentContents answers no question for contents.
+type silentContents struct{ Frontier }
 
-func (m *muteContents) Duplicates(ctx context.Context, _ int, _ []frontier.Content, _ []bool) error {
+func (m *silentContents) Duplicates(ctx context.Context, _ int, _ []frontier.Content, _ []bool) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

@@ -4,6 +4,6 @@ package crawl
 
 import "time"
 
-// systemElapsed is a clock that nobody sets. It may stand still while the machine
+// systemElapsed is a clock that nobody sets. It may stop while the machine
 // is suspended.
 func systemElapsed() time.Duration { return time.Since(processStart) }

@@ -25,7 +25,7 @@ type worker struct {
 func (c *Crawler) newWork() *work.Config {
 	cfg := &c.cfg
 	w := &work.Config{
-		Fetcher: cfg.Fetcher, Log: cfg.Log, Policy: c.policy.Load, Agent: c.robotsAgent, Known: c.knows, Hold: c.gate.Add,
+		Fetcher: cfg.Fetcher, Log: cfg.Log, Policy: c.policy.Load, Agent: c.robotsAgent, Known: c.knows, Hold: c.gate.AddBytes,
 		Fields: cfg.Fields, Rules: cfg.Rules, Exchanges: cfg.Exchanges, Accepts: cfg.Accepts,
 		RetryCodes: cfg.RetryCodes, MaxTries: cfg.MaxTries, MaxRedirects: cfg.MaxRedirects, MaxText: cfg.MaxText, MaxLinks: cfg.MaxLinks,
 		Backoff: cfg.Backoff, Canon: cfg.Canon, LimitBy: cfg.Frontier.Layout().LimitBy,
@@ -49,7 +49,7 @@ func (w *worker) fetchURL(v *site.Visit, item *frontier.Item, addr netip.Addr, s
 	if d := v.Dead(); d != nil && res.Unreachable && res.GoesBack() {
 		res = work.GiveUp(v.Ctx, w.scratch, d.Cause, d.Text)
 	}
-	w.gate.End(res.Held)
+	w.gate.EndRequest(res.Held)
 	if res.Ended { // the lease is gone, or the program ends: the URL comes back by itself
 		w.returnPage()
 		return
@@ -88,12 +88,12 @@ func (w *worker) noteFailure(v *site.Visit, f *work.Failure, failed site.Failed,
 		w.recent.Refused(now)
 	}
 	if failed.Dead != nil {
-		w.deadSites.Put(v.Site, failed.Dead)
+		w.deadSites.AddSite(v.Site, failed.Dead)
 	}
 	if !failed.BackedOff || !w.backOffs.AddSite(f.Cause, f.Text, failed.Fresh, failed.GivesUp, now) {
 		return
 	}
-	attrs := []any{"cause", f.Cause, "site", v.Site, "urls", v.Len(), "err", f.Text, "again_in", failed.Again.Sub(now).Round(time.Second)}
+	attrs := []any{"cause", f.Cause, "site", v.Site, "urls", v.Len(), "err", f.Text, "again_in", failed.RetryAt.Sub(now).Round(time.Second)}
 	if !failed.GivesUp.IsZero() {
 		attrs = append(attrs, "given_up_in", failed.GivesUp.Sub(now).Round(time.Second))
 	}

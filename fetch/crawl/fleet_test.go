@@ -20,7 +20,7 @@ import (
 	"seine/frontier"
 )
 
-// meddler stands between a crawler and its frontier.
+// meddler is a frontier between a crawler and its own.
 type meddler struct {
 	Frontier
 	ticks   atomic.Int64
@@ -195,7 +195,7 @@ const shortLease = 6 * time.Second
 func TestLeaseLost(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t)
-	r := newLentRig(t, w, shortLease, nil)
+	r := newLeaseRig(t, w, shortLease, nil)
 	m := meddle(r)
 	r.cfg.ExitWhenDone, r.cfg.Exact = false, false
 	cut := make(chan struct{})
@@ -228,7 +228,7 @@ func TestLeaseLost(t *testing.T) {
 func TestLeaseShort(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t)
-	r := newLentRig(t, w, shortLease, func(s *frontier.Settings) { s.Delay, s.VisitURLs, s.Robots = 400*time.Millisecond, 100, "ignore" })
+	r := newLeaseRig(t, w, shortLease, func(s *frontier.Settings) { s.Delay, s.VisitURLs, s.Robots = 400*time.Millisecond, 100, "ignore" })
 	m := meddle(r)
 	for i := range 60 {
 		r.seed(fmt.Sprintf("http://a.example/p%d", i))
@@ -574,7 +574,7 @@ func TestIdle(t *testing.T) {
 			case "later":
 				r.seed("http://a.example/1", "http://a.example/2")
 			case "no room":
-				crawler.gate.Add(r.cfg.OpenBytes + 64<<20)
+				crawler.gate.AddBytes(r.cfg.OpenBytes + 64<<20)
 				r.seed("http://a.example/1", "http://b.example/2")
 			}
 			wait := r.start(crawler)
@@ -583,7 +583,7 @@ func TestIdle(t *testing.T) {
 			m.checkTicks(t, time.Second)
 			t.Logf("%v of CPU meanwhile", cpuTime()-used)
 			if what == "no room" {
-				crawler.gate.Add(-r.cfg.OpenBytes - 64<<20)
+				crawler.gate.AddBytes(-r.cfg.OpenBytes - 64<<20)
 				until(t, "it goes on when there is room", func() bool { return len(w.requests("", true)) > 0 })
 			}
 			crawler.Stop()
@@ -864,7 +864,7 @@ func TestIdleFleet(t *testing.T) {
 		t.Errorf("%d ticks of %d shards in %v by one of 1,000 idle fetchers", n, shards, time.Since(began))
 	}
 	crawler.SetLive(frontier.Present{Programs: 1}, frontier.Member{})
-	r.seed("http://a.example/") // another fetcher would be told by the shard alone
+	r.seed("http://a.example/") // another fetcher would hear it from the shard only
 	crawler.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ type panicError struct{ value any }
 func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.value) }
 
 // handle calls the handler, and counts what came of it. It is the work.Handler of the
-// crawl, so its errors name a cause that this process tells apart.
+// crawl, so its errors have a cause that this process counts.
 func (c *Crawler) handle(ctx context.Context, wp *work.Page) error {
 	p := &Page{Record: wp.Record(), Header: wp.Header(), Body: wp.Body(), Facts: wp.Facts(), work: wp}
 	call := c.handlers.Begin(p.URL, time.Now())

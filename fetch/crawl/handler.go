@@ -22,8 +22,8 @@ import (
 // Handlers run in the workers, up to Config.Concurrency of them at once, of one
 // site as many as may be asked at once (usually one). While one runs, its worker
 // fetches nothing, and its site waits if it is asked for one page at a time; the
-// lease goes on. ctx ends when requests are cut or the site is no longer lent
-// here: what the handler does then comes to nothing.
+// lease goes on. ctx ends when requests are cut or the site is no longer
+// leased here: what the handler does then comes to nothing.
 //
 // When it returns nil, the page's record goes to the outputs with the items that
 // were emitted, then its links and what was added are admitted, then the URL is
@@ -31,7 +31,7 @@ import (
 // items reach the outputs at least once. Their keys are then the same. When it
 // returns an error, nothing of the page is kept, and the URL is tried again later
 // as after a failed fetch, or dead after Config.MaxTries fetches, of the cause
-// "handler"; Dead and Retry say otherwise. A panic is logged and counts as an
+// "handler"; unless the error is one of Dead or Retry. A panic is logged and counts as an
 // error, but the third fetch of a URL is then its last.
 type Handler func(ctx context.Context, p *Page) error
 
@@ -43,8 +43,8 @@ type Page struct {
 	// Title, Charset, Location and, where the URL is dead, Error. It is to be read.
 	*sink.Record
 	Header fetch.Header   // nil where no answer came
-	Body   []byte         // decoded but for its charset, cut at fetch.Config.MaxBody; Record.Truncated tells
-	Facts  *extract.Facts // what the page says of itself; nil where there was nothing to read
+	Body   []byte         // decoded but for its charset, cut at fetch.Config.MaxBody; see Record.Truncated
+	Facts  *extract.Facts // what the page declares of itself; nil where there was nothing to read
 
 	work *work.Page
 }
@@ -53,7 +53,7 @@ type Page struct {
 type Link struct {
 	URL    string // without credentials
 	Kind   extract.Kind
-	Follow bool // its kind is one to follow, and nothing says nofollow
+	Follow bool // its kind is one to follow, and nothing sets nofollow
 }
 
 // Links are the distinct links that were found on the page, in order, those that
@@ -78,7 +78,7 @@ func (p *Page) Tree() (*dom.Node, error) { return p.work.Tree() }
 // the page is fetched again, as long as the handler emits in the same order.
 func (p *Page) Emit(value any) error { return p.work.Emit(value) }
 
-// EmitAs is Emit with a key of the caller's, which tells the item from all others
+// EmitAs is Emit with a key of the caller's, which must differ from those of all other items
 // of the crawl.
 func (p *Page) EmitAs(key string, value any) error { return p.work.EmitAs(key, value) }
 
@@ -86,7 +86,7 @@ func (p *Page) EmitAs(key string, value any) error { return p.work.EmitAs(key, v
 type Candidate struct {
 	URL      string  // absolute, or relative to the page's
 	Meta     any     // a JSON object of up to 16 KB that goes to the URL's record, or nil
-	Priority *uint8  // class, 0 (first) to 3; nil as the crawl's rules say
+	Priority *uint8  // class, 0 (first) to 3; nil: by the crawl's rules
 	Depth    *uint32 // links from a seed; nil is one more than the page's
 	Seed     bool    // in scope wherever it leads; what is denied or too long stays refused
 
@@ -105,8 +105,8 @@ type Candidate struct {
 // that can be made.
 func (p *Page) Add(c Candidate) error { return p.work.Add(work.Addition(c)) }
 
-// RefuseLinks has those links of the page not followed that match says, all where
-// it is nil: links that were found, and where the page redirects to. What was added
+// RefuseLinks has those links of the page not followed that match accepts, all if it is
+// nil: links that were found, and where the page redirects to. What was added
 // stays.
 func (p *Page) RefuseLinks(match func(url string) bool) { p.work.RefuseLinks(match) }
 
@@ -116,7 +116,7 @@ func (p *Page) DropRecord() { p.work.DropRecord() }
 
 // Dead is the error of a Handler that gives its URL up, for a cause of its own: a
 // word such as sold_out, in small letters, digits and _, at most 32; one process
-// tells 100 of them apart, the rest are "handler". The record has cause and err.
+// counts 100 of them by name, the rest as "handler". The record has cause and err.
 func Dead(cause string, err error) error {
 	return &work.HandlerError{Kind: frontier.Dead, Cause: cause, Err: orCause(err, cause)}
 }

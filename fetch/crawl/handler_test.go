@@ -270,7 +270,7 @@ func TestHandlerRepeats(t *testing.T) {
 }
 
 // TestHandlerHangs: one that does not come back is named, and other sites go on;
-// when requests are cut, it is told.
+// when requests are cut, its context ends.
 func TestHandlerHangs(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t)

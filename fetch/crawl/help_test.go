@@ -308,11 +308,11 @@ type rig struct {
 // newRig returns a crawl without delay that ends when nothing is left.
 func newRig(t *testing.T, w *web, change func(*frontier.Settings)) *rig {
 	t.Helper()
-	return newLentRig(t, w, 0, change)
+	return newLeaseRig(t, w, 0, change)
 }
 
-// newLentRig is newRig with leases of such a length.
-func newLentRig(t *testing.T, w *web, lease time.Duration, change func(*frontier.Settings)) *rig {
+// newLeaseRig is newRig with leases of such a length.
+func newLeaseRig(t *testing.T, w *web, lease time.Duration, change func(*frontier.Settings)) *rig {
 	t.Helper()
 	s := frontier.DefaultSettings()
 	s.Delay, s.Jitter = 0, 0
@@ -337,11 +337,11 @@ func newLentRig(t *testing.T, w *web, lease time.Duration, change func(*frontier
 func onBoth(t *testing.T, change func(*frontier.Settings), test func(t *testing.T, w *web, r *rig)) {
 	t.Run("memory", func(t *testing.T) {
 		w := newWeb(t)
-		test(t, w, newLentRig(t, w, shortLease, change))
+		test(t, w, newLeaseRig(t, w, shortLease, change))
 	})
 	t.Run("redis", func(t *testing.T) {
 		w := newWeb(t)
-		r := newLentRig(t, w, shortLease, change)
+		r := newLeaseRig(t, w, shortLease, change)
 		client, err := server.Open(t.Context(), server.Config{Addrs: shardtest.One(t).Addrs})
 		if err != nil {
 			t.Fatal(err)
@@ -360,7 +360,7 @@ func onBoth(t *testing.T, change func(*frontier.Settings), test func(t *testing.
 	})
 }
 
-// seed admits URLs with seed standing.
+// seed admits URLs as seeds.
 func (r *rig) seed(urls ...string) {
 	r.t.Helper()
 	for _, u := range urls {
@@ -436,7 +436,7 @@ func (r *rig) checkEmpty() {
 	}
 }
 
-// checkIdle holds that all that a crawler lent itself is back.
+// checkIdle holds that a crawler has nothing open.
 func checkIdle(t *testing.T, c *Crawler) {
 	t.Helper()
 	if n := c.agenda.Busy(); n != 0 {
@@ -445,7 +445,7 @@ func checkIdle(t *testing.T, c *Crawler) {
 	if later, ready := c.agenda.Waiting(); later+ready != 0 {
 		t.Errorf("%d and %d visits wait at the end", later, ready)
 	}
-	if n := c.gate.Held(); n != 0 {
+	if n := c.gate.Bytes(); n != 0 {
 		t.Errorf("flow control counts %d bytes at the end", n)
 	}
 	if underway, line := c.gate.Underway(); underway != 0 || line != 0 {

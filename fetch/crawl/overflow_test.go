@@ -11,7 +11,7 @@ import (
 	"seine/frontier/canon"
 )
 
-// shelf is an overflow that holds what it is given until it is told.
+// shelf is an overflow that holds what it is given until let is called.
 type shelf struct {
 	mu    sync.Mutex
 	lines []string

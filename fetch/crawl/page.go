@@ -103,7 +103,7 @@ func (p *page) send(s *work.Scratch, r *work.Result) {
 	record, skip := *r.Record, r.Skip // of its own: no worker holds them meanwhile
 	size := sizeOf(&record) - p.text  // that the page counts already
 	p.holdBytes(size)
-	c.shardOf(r.Content.Digest).deduper.Add(flow.Comparison{Content: r.Content, Done: func(duplicate bool) {
+	c.shardOf(r.Content.Digest).deduper.AddContent(flow.Comparison{Content: r.Content, Done: func(duplicate bool) {
 		p.holdBytes(-size)
 		if duplicate {
 			record.Duplicate = true
@@ -137,7 +137,7 @@ func sizeOf(r *sink.Record) int64 {
 // holdBytes counts n more bytes of the page, or fewer.
 func (p *page) holdBytes(n int64) {
 	p.bytes += n
-	p.crawler.gate.Add(n)
+	p.crawler.gate.AddBytes(n)
 }
 
 // countDuplicate counts the page as a duplicate, whose links are not followed if skip says
@@ -157,7 +157,7 @@ func (p *page) countDuplicate(skip bool) {
 // writeRecord sends the record to the sink, which copies what it keeps.
 func (p *page) writeRecord(r *sink.Record) {
 	c := p.crawler
-	c.gate.Write(&p.sinkWait)
+	c.gate.EnterSink(&p.sinkWait)
 	if p.dropRecord {
 		p.recorded(nil)
 		return
@@ -172,7 +172,7 @@ func (p *page) writeRecord(r *sink.Record) {
 // back.
 func (p *page) recorded(err error) {
 	c := p.crawler
-	c.gate.Wrote(&p.sinkWait)
+	c.gate.LeaveSink(&p.sinkWait)
 	p.holdBytes(-p.text)
 	c.admitting.Add(1)
 	if err != nil {
@@ -189,7 +189,7 @@ func (p *page) admitCandidates() {
 	candidates := p.candidates
 	p.candidates = nil
 	if len(candidates) == 0 {
-		p.settle()
+		p.settlePage()
 		return
 	}
 	p.pending.Store(int32(len(candidates)))
@@ -199,7 +199,7 @@ func (p *page) admitCandidates() {
 		for end < len(candidates) && p.crawler.shardOf(candidates[end].Fingerprint) == s {
 			end++
 		}
-		s.admitter.Add(p, false, candidates[:end])
+		s.admitter.AddCandidates(p, false, candidates[:end])
 		candidates = candidates[end:]
 	}
 }
@@ -219,7 +219,7 @@ func (p *page) Answered(v frontier.Verdict) {
 		p.crawler.count.Returned.Add(1)
 	}
 	if p.pending.Add(-1) == 0 {
-		p.settle()
+		p.settlePage()
 	}
 }
 
@@ -227,12 +227,12 @@ func (p *page) Answered(v frontier.Verdict) {
 // half as long again.
 const silentPause = time.Minute
 
-// settle hands the outcome to the visit: a page whose record or candidates found
+// settlePage hands the outcome to the visit: a page whose record or candidates found
 // no place goes back to be fetched again.
-func (p *page) settle() {
+func (p *page) settlePage() {
 	c := p.crawler
 	c.admitting.Add(-1)
-	c.gate.Add(-p.bytes)
+	c.gate.AddBytes(-p.bytes)
 	if p.returned.Load() {
 		if p.counted {
 			c.returnPage()
@@ -243,7 +243,7 @@ func (p *page) settle() {
 			p.outcome.NotBefore = work.RetryDelay(silentPause, 0)
 		}
 	} else if p.counted {
-		c.budget.Settle()
+		c.budget.SettlePage()
 	}
 	p.outcome.Unasked = !p.counted && p.outcome.Kind == frontier.Dead
 	p.facts.Known += p.seen.Load()

@@ -40,7 +40,7 @@ func (a *againTap) of(url string) []time.Duration {
 	return slices.Clone(a.waits[url])
 }
 
-// recrawling is a crawl whose pages are fetched again, which ends when it is told.
+// recrawling is a crawl whose pages are fetched again, which ends when it is stopped.
 func recrawling(t *testing.T, w *web, rules ...string) (*rig, *againTap) {
 	t.Helper()
 	r := newRig(t, w, func(s *frontier.Settings) { s.Recrawl, s.Robots = rules, "ignore" })

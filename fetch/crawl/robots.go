@@ -20,7 +20,7 @@ const (
 	robotsMaxHops = 5
 	// maxSitemaps are taken from one robots.txt.
 	maxSitemaps = 1000
-	// noRoomPause is how long the crawl leaves a site alone whose sitemaps found no room,
+	// noRoomPause is how long a site rests whose sitemaps found no room,
 	// in times of Config.Backoff.
 	noRoomPause = 12
 
@@ -75,7 +75,7 @@ func (c *Crawler) loadRules(ctx context.Context, shard int, visits []*site.Visit
 			continue
 		}
 		if rules := site.ReadRules(o.Rules, agent); rules != nil { // else of another version, or read under another name
-			c.robots.Put(o.Origin, agent, rules, max(o.TTL, robotsMinKept))
+			c.robots.StoreRules(o.Origin, agent, rules, max(o.TTL, robotsMinKept))
 		}
 	}
 	return nil
@@ -160,7 +160,7 @@ func (w *worker) permitCrossSite(v *site.Visit, url string) (r fetch.Reservation
 	}
 	if w.preparer != nil {
 		if r, err = w.preparer.Prepare(v.Ctx, url); err == nil && time.Until(r.At) > 0 {
-			w.agenda.Put(v, r.At)
+			w.agenda.Schedule(v, r.At)
 			return r, false, nil
 		}
 	}
@@ -176,7 +176,7 @@ func (c *Crawler) reserveCrossSite(v *site.Visit, url string, shard int, req fro
 	if c.preparer != nil { // the name comes first, for it may take long
 		if _, err := c.preparer.Prepare(v.Ctx, url); err != nil {
 			x.Err = err
-			c.agenda.Put(v, time.Now())
+			c.agenda.Schedule(v, time.Now())
 			return
 		}
 	}
@@ -191,10 +191,10 @@ func (c *Crawler) reserveCrossSite(v *site.Visit, url string, shard int, req fro
 		c.finishVisit(v)
 	case r.Stopped:
 		x.Err = errRobotsStopped
-		c.agenda.Put(v, now)
+		c.agenda.Schedule(v, now)
 	case r.Granted:
 		x.Latest = before.Add(r.Wait + req.Slack - site.StartSlack)
-		c.agenda.Put(v, now.Add(r.Wait))
+		c.agenda.Schedule(v, now.Add(r.Wait))
 	default:
 		v.HoldFor(r.Wait, now)
 		c.finishVisit(v)
@@ -294,7 +294,7 @@ func (w *worker) keepRulesOf(v *site.Visit, rules *robots.Rules, ttl time.Durati
 	}
 	c := w.Crawler
 	keep := func() {
-		c.robots.Put(origin, agent, rules, ttl)
+		c.robots.StoreRules(origin, agent, rules, ttl)
 		c.shards[v.Shard].rules.Add(frontier.OriginRules{Site: v.Site, Origin: origin, Rules: rules.AppendKept(nil, agent, time.Now()), TTL: ttl})
 	}
 	if !pol.Settings.Sitemaps || len(rules.Sitemaps()) == 0 {
@@ -304,13 +304,13 @@ func (w *worker) keepRulesOf(v *site.Visit, rules *robots.Rules, ttl time.Durati
 	found := w.findSitemaps(origin, rules, pol)
 	go func() {
 		// They do not wait for room, for that would hold a visit of each new site: their site does.
-		err := c.admitAll(v.Ctx, found, true)
-		if err == nil {
+		late, err := c.admitOnce(v.Ctx, found, 0)
+		if err == nil && len(late) == 0 {
 			keep()
-			c.agenda.Put(v, time.Now())
+			c.agenda.Schedule(v, time.Now())
 			return
 		}
-		if errors.Is(err, frontier.ErrFull) {
+		if len(late) > 0 {
 			v.HoldFor(noRoomPause*c.cfg.Backoff, time.Now())
 		}
 		c.finishVisit(v) // nothing is kept: the next visit asks again
@@ -335,7 +335,7 @@ func (w *worker) findSitemaps(origin string, rules *robots.Rules, pol *work.Poli
 			refuse(work.RefusalOf(err))
 			continue
 		}
-		if r := pol.Bars(&w.Target); r != work.Accepted {
+		if r := pol.Denies(&w.Target); r != work.Accepted {
 			refuse(r)
 			continue
 		}

@@ -62,8 +62,8 @@ func TestRobotsVariants(t *testing.T) {
 			if c.robot == 0 && n < 2 || c.robot < 0 && n > 0 || c.robot > 0 && n != c.robot {
 				t.Errorf("robots.txt asked for %d times", n)
 			}
-			if aside := crawler.Progress().BackedOff; c.asked == 0 && (len(aside) != 1 || aside[work.CauseStatus].Sites != 1) {
-				t.Errorf("set aside: %+v", aside)
+			if backedOff := crawler.Progress().BackedOff; c.asked == 0 && (len(backedOff) != 1 || backedOff[work.CauseStatus].Sites != 1) {
+				t.Errorf("backed off: %+v", backedOff)
 			}
 			for url, rec := range r.store.by(t) {
 				if c.asked == 0 && (rec.Error == nil || rec.Error.Class != work.CauseUnreachable) {
@@ -177,7 +177,7 @@ func TestSitemapsFull(t *testing.T) {
 	m := meddle(r)
 	m.full.Store(true)
 	r.cfg.Concurrency = 2
-	const sites = 40 // more than are lent at once
+	const sites = 40 // more than are leased at once
 	for i := range sites {
 		host := fmt.Sprintf("s%d.example", i)
 		w.on(host+"/robots.txt", text(200, "Sitemap: http://"+host+"/map.xml"))
@@ -286,15 +286,15 @@ func TestCacheTime(t *testing.T) {
 	}
 }
 
-// muteRules is a frontier that owes its answers on rules.
-type muteRules struct {
+// silentRules is a frontier that owes its answers on rules.
+type silentRules struct {
 	Frontier
 	asked chan string   // origins that are asked for, or given
 	end   chan struct{} // closed when it answers
 }
 
-func (m *muteRules) owe(ctx context.Context, origin string) error {
-	if !strings.Contains(origin, "mute.example") {
+func (m *silentRules) owe(ctx context.Context, origin string) error {
+	if !strings.Contains(origin, "silent.example") {
 		return nil
 	}
 	m.asked <- origin
@@ -306,8 +306,8 @@ func (m *muteRules) owe(ctx context.Context, origin string) error {
 	}
 }
 
-// Visit lends sites as if they had been asked before.
-func (m *muteRules) Visit(ctx context.Context, k int, tickets []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error) {
+// Visit leases sites as if they had been asked before.
+func (m *silentRules) Visit(ctx context.Context, k int, tickets []frontier.Ticket, limits frontier.VisitLimits) ([]frontier.Visit, error) {
 	visits, err := m.Frontier.Visit(ctx, k, tickets, limits)
 	for i := range visits {
 		visits[i].First = false
@@ -315,32 +315,32 @@ func (m *muteRules) Visit(ctx context.Context, k int, tickets []frontier.Ticket,
 	return visits, err
 }
 
-func (m *muteRules) Rules(ctx context.Context, k int, batch []frontier.OriginRules) error {
+func (m *silentRules) Rules(ctx context.Context, k int, batch []frontier.OriginRules) error {
 	if err := m.owe(ctx, batch[0].Origin); err != nil {
 		return err
 	}
 	return m.Frontier.Rules(ctx, k, batch)
 }
 
-func (m *muteRules) SetRules(ctx context.Context, k int, batch []frontier.OriginRules) error {
+func (m *silentRules) SetRules(ctx context.Context, k int, batch []frontier.OriginRules) error {
 	if err := m.owe(ctx, batch[0].Origin); err != nil {
 		return err
 	}
 	return m.Frontier.SetRules(ctx, k, batch)
 }
 
-// TestMuteRules: while a shard owes an answer on rules, or takes none, the only
+// TestSilentRules: while a shard owes an answer on rules, or takes none, the only
 // worker fetches the pages of other shards.
-func TestMuteRules(t *testing.T) {
+func TestSilentRules(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t)
 	r := newRig(t, w, nil)
 	r.cfg.Concurrency = 1
-	m := &muteRules{Frontier: r.cfg.Frontier, asked: make(chan string, 1), end: make(chan struct{})}
+	m := &silentRules{Frontier: r.cfg.Frontier, asked: make(chan string, 1), end: make(chan struct{})}
 	r.cfg.Frontier = m
-	w.page("mute.example/", "/next")
+	w.page("silent.example/", "/next")
 	shardOf := func(host string) int { return m.Of(canon.FingerprintOf([]byte(host), nil)) }
-	r.seed("http://mute.example/")
+	r.seed("http://silent.example/")
 	crawler := r.crawler()
 	wait := r.start(crawler)
 	<-m.asked
@@ -348,7 +348,7 @@ func TestMuteRules(t *testing.T) {
 		t.Helper()
 		var urls []string
 		for i := 0; len(urls) < 5; i++ {
-			if host := fmt.Sprintf("%s%d.example", name, i); shardOf(host) != shardOf("mute.example") {
+			if host := fmt.Sprintf("%s%d.example", name, i); shardOf(host) != shardOf("silent.example") {
 				urls = append(urls, "http://"+host+"/")
 			}
 		}
@@ -362,13 +362,13 @@ func TestMuteRules(t *testing.T) {
 		})
 	}
 	others("before")
-	if n := w.times("http://mute.example/"); n != 0 {
+	if n := w.times("http://silent.example/"); n != 0 {
 		t.Errorf("a page was asked for %d times before its rules were", n)
 	}
 	m.end <- struct{}{} // the shard has none
 	<-m.asked           // and is given what the site says
 	others("after")
-	until(t, "the page itself", func() bool { return w.times("http://mute.example/next") == 1 })
+	until(t, "the page itself", func() bool { return w.times("http://silent.example/next") == 1 })
 	close(m.end)
 	if err := wait(); err != nil {
 		t.Fatal(err)

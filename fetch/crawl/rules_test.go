@@ -29,7 +29,7 @@ func (rc *rulesCounter) SetRules(ctx context.Context, k int, batch []frontier.Or
 }
 
 // TestRulesInBatches: the shard is asked once for the rules of all sites that are
-// lent together and once for each origin, for none of a site that nobody asked
+// leased together and once for each origin, for none of a site that nobody asked
 // before, and is given those that were read together; with the rules of another
 // fetcher no robots.txt is asked for.
 func TestRulesInBatches(t *testing.T) {

@@ -70,11 +70,11 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	req := frontier.TickRequest{Want: take, Patience: patience, MaxExpired: maxExpired, MaxLag: mostClockJump, LastNow: l.then, Elapsed: mark.At - l.thenAt}
 	l.began = time.Now()
 	l.Asked(l.began)
-	var held []*site.Visit
+	var leased []*site.Visit
 	named := mark.At-l.extended >= c.cfg.Lease/3 || !l.leases.IsReliable(mark.At, mark.Epoch, c.cfg.Lease)
 	if named {
-		held = l.heldVisits()
-		for _, v := range held {
+		leased = l.leasedVisits()
+		for _, v := range leased {
 			req.Extend = append(req.Extend, v.Lease)
 		}
 	}
@@ -85,7 +85,7 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	l.Answered(time.Now())
 	l.CheckEpoch()
 	if named {
-		l.extendLeases(held, reply.Gone, mark.At)
+		l.extendLeases(leased, reply.Gone, mark.At)
 	}
 	l.leases.Answered(mark, named)
 	c.unparkVisits(l.shard)
@@ -146,24 +146,24 @@ func (l *shardLoop) share(want int) (int, time.Duration) {
 	return want, c.idlePause() + c.idleSpread()
 }
 
-func (l *shardLoop) heldVisits() []*site.Visit {
+func (l *shardLoop) leasedVisits() []*site.Visit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held := make([]*site.Visit, 0, len(l.visits))
+	leased := make([]*site.Visit, 0, len(l.visits))
 	for _, v := range l.visits {
-		held = append(held, v)
+		leased = append(leased, v)
 	}
-	return held
+	return leased
 }
 
 // extendLeases takes in what a tick returned of the leases that it was to extend.
-func (l *shardLoop) extendLeases(held []*site.Visit, gone []frontier.Lease, before time.Duration) {
+func (l *shardLoop) extendLeases(leased []*site.Visit, gone []frontier.Lease, before time.Duration) {
 	l.extended = before
 	lost := make(map[string]bool, len(gone))
 	for _, g := range gone {
 		lost[g.Token] = true
 	}
-	for _, v := range held {
+	for _, v := range leased {
 		if lost[v.Token] {
 			l.crawler.dropVisit(v)
 		} else {
@@ -243,7 +243,7 @@ func (l *shardLoop) acquireSites(ctx context.Context, due []frontier.Ticket) (in
 	}
 	err = c.loadRules(ctx, l.Index, visitedBefore)
 	for _, v := range visits {
-		c.agenda.Put(v, time.Time{})
+		c.agenda.Schedule(v, time.Time{})
 	}
 	return len(visits), err
 }

@@ -73,7 +73,7 @@ type Crawler struct {
 
 	// What it shares with other fetchers of the crawl.
 	live       atomic.Int64 // programs at work on the crawl
-	leased     atomic.Int64 // sites that all fetchers held lately
+	leased     atomic.Int64 // sites that all fetchers leased lately
 	othersRoom atomic.Bool  // another fetcher could fetch more sites
 	seeding    atomic.Bool  // this process admits seeds
 
@@ -204,7 +204,7 @@ func (c *Crawler) unparkVisits(s *shard) {
 	s.parked = nil
 	s.mu.Unlock()
 	for _, v := range parked {
-		c.agenda.Put(v, time.Time{})
+		c.agenda.Schedule(v, time.Time{})
 	}
 }
 
@@ -275,7 +275,7 @@ func (c *Crawler) stopWith(err error) {
 
 // returnPage returns a page to the budget: it is to be fetched again.
 func (c *Crawler) returnPage() {
-	c.budget.Return()
+	c.budget.ReturnPage()
 	c.notifyHungry()
 }
 
@@ -323,7 +323,7 @@ func (c *Crawler) room() int {
 	return max(0, min(c.agenda.Room(), c.cfg.MaxVisits-int(c.visits.Load()))-reserved)
 }
 
-// fairShare is how many sites this fetcher may hold while another has room.
+// fairShare is how many sites this fetcher may lease while another has room.
 func (c *Crawler) fairShare() int64 { return c.leased.Load()/max(c.live.Load(), 1) + 1 }
 
 // Bounds of what a fetcher does that has nothing to do, by how many programs are

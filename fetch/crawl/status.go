@@ -133,7 +133,7 @@ func (c *Crawler) pausedShards() int {
 	return n
 }
 
-// Paused says that the crawl or shards of it are paused, "" when none is.
+// Paused reports that the crawl or shards of it are paused, "" when none is.
 func (c *Crawler) Paused() string {
 	switch n := c.pausedShards(); n {
 	case 0:
@@ -203,11 +203,11 @@ func (c *Crawler) Crowded() bool {
 	return lately
 }
 
-// SetSeeding says whether this process admits seeds: the crawl is not finished
-// then, whether or not the list of programs says so.
+// SetSeeding sets whether this process admits seeds: the crawl is not finished then,
+// whatever the list of programs has.
 func (c *Crawler) SetSeeding(seeds bool) { c.seeding.Store(seeds) }
 
-// SetLive says who is at work on the crawl, and what this fetcher reported of itself.
+// SetLive sets who is at work on the crawl, and what this fetcher reported of itself.
 // Fetchers share what an address may be asked. None takes more than its share of the sites
 // while another has room, and the idle ones look less often.
 func (c *Crawler) SetLive(p frontier.Present, self frontier.Member) {
@@ -265,7 +265,7 @@ func (c *Crawler) WriteMetrics(out io.Writer) {
 	gauge("seine_crawl_workers", int64(c.agenda.Size()))
 	gauge("seine_crawl_workers_busy", int64(c.agenda.Busy()))
 	gauge("seine_crawl_visits_delayed", int64(c.delayed()))
-	gauge("seine_crawl_open_bytes", c.gate.Held())
+	gauge("seine_crawl_open_bytes", c.gate.Bytes())
 	for _, n := range c.cfg.Rules.Counts() {
 		rule := fmt.Sprintf("seine_crawl_fields_total{field=%q,at=%q,", n.Name, n.At)
 		metrics.WriteCounterUint64(out, rule+`result="found"}`, n.Found)

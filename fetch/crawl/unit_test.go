@@ -31,7 +31,7 @@ func BenchmarkLeasedSite(b *testing.B) {
 		v := site.NewVisit(c.ctx, 0, &leased, time.Minute, time.Minute, 8)
 		v.Follow(c.policy.Load())
 		s.visits[leased.Token] = v
-		a.Put(v, time.Now().Add(time.Hour))
+		a.Schedule(v, time.Now().Add(time.Hour))
 		n++
 	}
 	runtime.GC()
@@ -43,5 +43,20 @@ func BenchmarkLeasedSite(b *testing.B) {
 func TestValidate(t *testing.T) {
 	if _, err := New(Config{Concurrency: -1, Lease: time.Second}); err == nil {
 		t.Error("an empty config is taken")
+	}
+}
+
+func TestWorkers(t *testing.T) {
+	const plenty = 1 << 40
+	for _, c := range []struct {
+		conns int
+		bytes int64
+		want  int
+	}{
+		{1 << 20, plenty, 1024 * runtime.GOMAXPROCS(0)}, {40, plenty, 40}, {1, plenty, 16}, {1 << 20, 64 << 20, 64}, {1 << 20, 1, 16},
+	} {
+		if n := workers(c.conns, c.bytes); n != c.want {
+			t.Errorf("%d connections, %d bytes: %d workers, want %d", c.conns, c.bytes, n, c.want)
+		}
 	}
 }

@@ -29,7 +29,7 @@ const (
 
 // serveVisit makes the next request of a visit whose owner this worker is, and goes on
 // with it for as long as its next one may start at once. Then the visit waits in the
-// agenda, or it ends. A worker is never held while a site's clock runs, a name is
+// agenda, or it ends. No worker waits while a site's clock runs, a name is
 // resolved, or a shard answers.
 func (w *worker) serveVisit(v *site.Visit) {
 	defer w.leaveGate()
@@ -63,7 +63,7 @@ func (w *worker) nextItem(v *site.Visit) (item *frontier.Item, now time.Duration
 	if v.Ctx.Err() != nil || w.isStopping() {
 		return nil, 0
 	}
-	if w.entered = w.entered || w.gate.Enter(v.Ctx, w.stopping); !w.entered {
+	if w.entered = w.entered || w.gate.EnterRequest(v.Ctx, w.stopping); !w.entered {
 		return nil, 0
 	}
 	if now = w.cfg.Elapsed(); !v.NextItem(&w.item, now, &w.visitCfg) {
@@ -75,13 +75,13 @@ func (w *worker) nextItem(v *site.Visit) (item *frontier.Item, now time.Duration
 // leaveGate returns room that no request was made with.
 func (w *worker) leaveGate() {
 	if w.entered {
-		w.gate.Leave()
+		w.gate.LeaveUnused()
 		w.entered = false
 	}
 }
 
-// checkItem looks at what item's URL, which w.URL is then, its site and robots.txt
-// say of a request for it.
+// checkItem looks whether item's URL, which w.URL is then, its site and robots.txt allow a
+// request for it.
 func (w *worker) checkItem(v *site.Visit, item *frontier.Item) step {
 	if err := w.Read(item.URL); err != nil {
 		w.endUnasked(v, item, false, work.Dead(item, work.CauseInvalid, err.Error()), 0)
@@ -115,7 +115,7 @@ func (w *worker) requestItem(v *site.Visit, item *frontier.Item) bool {
 	if !ok {
 		return false
 	}
-	if !w.budget.Start() {
+	if !w.budget.StartPage() {
 		w.finishVisit(v)
 		return false
 	}
@@ -147,7 +147,7 @@ func (w *worker) startNext(v *site.Visit, next site.Next) {
 	case next.Last:
 		w.releaseSite(v)
 	case next.Starts:
-		w.agenda.Put(v, next.At)
+		w.agenda.Schedule(v, next.At)
 	}
 }
 
@@ -160,7 +160,7 @@ func (w *worker) permitRequest(v *site.Visit, url string, host []byte, longest t
 			w.finishVisit(v)
 			return r, false, nil
 		} else if pause > 0 {
-			w.agenda.Put(v, next)
+			w.agenda.Schedule(v, next)
 			return r, false, nil
 		}
 	}
@@ -188,7 +188,7 @@ func (w *worker) permitRequest(v *site.Visit, url string, host []byte, longest t
 	}
 	if wait := time.Until(r.At); wait > 0 {
 		v.NoteQueued(wait)
-		w.agenda.Put(v, r.At)
+		w.agenda.Schedule(v, r.At)
 		return r, false, nil
 	}
 	return r, true, nil
@@ -203,7 +203,7 @@ func (c *Crawler) resolveName(v *site.Visit, url string) {
 	if n.Reserved = n.Err == nil && wait <= 0; wait > 0 && n.Err == nil {
 		v.NoteQueued(wait)
 	}
-	c.agenda.Put(v, n.R.At)
+	c.agenda.Schedule(v, n.R.At)
 }
 
 // isAddress reports whether a host is an IP address, in a URL's form.

@@ -10,7 +10,7 @@ import (
 	"seine/frontier/memory"
 )
 
-// BenchmarkVisit is what a lent site takes in a fetcher while it waits for its
+// BenchmarkVisit is what a leased site takes in a fetcher while it waits for its
 // clock after its first request, with eight URLs: heap and stack, the leases
 // of the frontier among it, eight workers as well.
 func BenchmarkVisit(b *testing.B) {

@@ -22,8 +22,8 @@ const (
 )
 
 // watch ends the crawler when the crawl has nothing left, when it is at its page
-// limit or when nothing happened for too long, and keeps what is shown about it
-// current.
+// limit or when nothing happened for too long, and keeps its metrics and
+// reports current.
 func (c *Crawler) watch(ctx context.Context) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -88,7 +88,7 @@ func (c *Crawler) readCounters(ctx context.Context) error {
 	t := frontier.Total(stats)
 	c.totals.Store(&t)
 	c.stats.Store(&stats)
-	c.leased.Store(max(t.Leases, c.leased.Load()*9/10)) // what they held before fades, for many visits may end together
+	c.leased.Store(max(t.Leases, c.leased.Load()*9/10)) // what they held before loses weight, for many visits may end together
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (c *Crawler) claimPages(ctx context.Context) {
 	} else if c.isStopping() || c.visits.Load() == 0 && c.budget.IsSpent() {
 		more = 0
 	}
-	claim, ok := c.budget.Claim(c.policy.Load().Settings.MaxPages, more)
+	claim, ok := c.budget.NextClaim(c.policy.Load().Settings.MaxPages, more)
 	if !ok {
 		return
 	}
@@ -127,7 +127,7 @@ func (c *Crawler) claimPages(ctx context.Context) {
 		c.fail(short, err)
 		return
 	}
-	c.budget.Grant(claim, grant)
+	c.budget.ApplyGrant(claim, grant)
 	if !could && c.budget.MayStart() {
 		c.notifyHungry()
 	}
@@ -164,7 +164,7 @@ func (c *Crawler) quiet() bool {
 	return !c.anyShard(func(s *shard) bool { return !s.admitter.IsEmpty() })
 }
 
-// mayEnd decides whether to end, and says why, "" = not yet; idle is for how long
+// mayEnd decides whether to end, and returns why, "" = not yet; idle is for how long
 // nothing was open.
 func (c *Crawler) mayEnd(ctx context.Context, idle time.Duration) string {
 	if !c.quiet() {

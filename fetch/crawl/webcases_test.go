@@ -318,7 +318,7 @@ func TestNamedSitemaps(t *testing.T) {
 			"a.example/robots.txt": text(200, "Sitemap: maps"), "a.example/maps": redirect("http://b.example/list"),
 			"b.example/list": urls("http://a.example/p1", "http://b.example/p2"),
 		}, "a.example/p1", "foreign"},
-		{"an index elsewhere", "http://a.example/", func(s *frontier.Settings) { s.Scope = "host" }, map[string]http.HandlerFunc{
+		{"an index on another host", "http://a.example/", func(s *frontier.Settings) { s.Scope = "host" }, map[string]http.HandlerFunc{
 			"a.example/robots.txt": text(200, "Sitemap: http://b.example/i"), "b.example/i": index("http://b.example/j"),
 			"b.example/j": urls("http://a.example/p1", "http://www.a.example/p2"),
 		}, "a.example/p1", "scope"},
@@ -526,7 +526,7 @@ func TestLoopOverFetchers(t *testing.T) {
 			}
 			for path := range c.leads {
 				rec := recs["http://one.example"+path]
-				if told := rec.Error != nil && rec.Error.Class == work.CauseRedirectLoop; told != (path == c.last) {
+				if loop := rec.Error != nil && rec.Error.Class == work.CauseRedirectLoop; loop != (path == c.last) {
 					t.Errorf("%s: %+v", path, rec)
 				}
 			}

@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +37,7 @@ import (
 	"seine/shard"
 )
 
-// Config says which crawl a fetcher works on. The zero value is a crawl in the
+// Config chooses the crawl that a fetcher works on. The zero value is a crawl in the
 // memory of this process, which ends with it.
 type Config struct {
 	Seeds   []string      // URLs that Run admits, or elements in the form of the feed
@@ -46,7 +45,7 @@ type Config struct {
 	Sink    sink.Sink     // of Run: takes the records, and stays the caller's to close; nil: nobody wants them
 	Grace   time.Duration // of Run: how long open pages have to end once its context has ended, default 30 s
 
-	Redis    *shard.Config // servers of a crawl that any number of programs work on; nil: in this process alone
+	Redis    *shard.Config // servers of a crawl that any number of programs work on; nil: only in this process
 	Crawl    string        // its name there, default "seine"
 	Replicas int           // of a master, that have to acknowledge an admission; default none
 	State    string        // directory of a crawl in this process, which goes on with the next start; "" = none
@@ -56,11 +55,11 @@ type Config struct {
 	Lease    time.Duration            // of visits, the same for all programs of a crawl; default 60 s
 	Fetch    fetch.Config             // how pages are fetched
 	Kind     string                   // of the member, default frontier.KindFetcher
-	Version  string                   // of the program, shown among the members
+	Version  string                   // of the program, in the list of members
 	Log      *slog.Logger             // nil: slog.Default
 }
 
-// ErrConfig is of faults of a Config that show before anything is opened.
+// ErrConfig marks faults of a Config that are found before anything is opened.
 var ErrConfig = errors.New("fetcher: config")
 
 // queue is what the drivers of a frontier are here.
@@ -195,7 +194,7 @@ func (f *Fetcher) openRedis(ctx context.Context, create bool) error {
 // Frontier is the crawl's queue. It is safe for concurrent use, and closed by Close.
 func (f *Fetcher) Frontier() frontier.Operated { return f.queue }
 
-// Seed admits URLs, or elements in the form of the feed, and says what became of
+// Seed admits URLs, or elements in the form of the feed, and counts what became of
 // them. One that is no URL is a *frontier.BadSeed in the error, and the others are
 // admitted. What finds no room waits for it, until ctx ends.
 func (f *Fetcher) Seed(ctx context.Context, urls ...string) (frontier.SeedCounts, error) {
@@ -218,8 +217,8 @@ func (f *Fetcher) Seed(ctx context.Context, urls ...string) (frontier.SeedCounts
 	return seeder.Counts(), errors.Join(faults...)
 }
 
-// SetSeeding says whether this program admits seeds: a crawl whose fetchers are to
-// end with it goes on for as long as one does. The members of the crawl learn of it.
+// SetSeeding sets whether this program admits seeds: a crawl whose fetchers are to
+// end with it goes on for as long as one does. The other members of the crawl see it.
 func (f *Fetcher) SetSeeding(ctx context.Context, seeds bool) error {
 	was := f.seeding.Swap(seeds)
 	if f.crawler == nil {
@@ -236,7 +235,7 @@ func (f *Fetcher) SetSeeding(ctx context.Context, seeds bool) error {
 // call is shared by what it carries.
 const linger = 2 * time.Millisecond
 
-// Crawler makes what works on the crawl, once for a Fetcher, and shows it among the
+// Crawler makes what works on the crawl, once for a Fetcher, and lists it among the
 // members. Of cfg a Sink is required. What the open crawl decides is filled in, and an
 // error where the caller gives it: Frontier, Canon, Lease, Exact, Epoch and Fault. A
 // crawl that fetches pages again is never done, so ExitWhenDone is an error there.
@@ -248,7 +247,7 @@ func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 		return nil, fmt.Errorf("%w: Frontier, Canon, Lease, Exact, Epoch and Fault are those of the open crawl; leave them out", ErrConfig)
 	}
 	if cfg.ExitWhenDone && len(f.queue.Settings().Recrawl) > 0 {
-		return nil, errors.New("fetcher: the crawl fetches pages again, as its setting recrawl says, and is never done: leave ExitWhenDone out")
+		return nil, errors.New("fetcher: the crawl fetches pages again, by its setting recrawl, and is never done: leave ExitWhenDone out")
 	}
 	cfg.Frontier, cfg.Canon, cfg.Lease = f.queue, f.queue.Layout().CanonConfig(), f.cfg.Lease
 	cfg.Log = cmp.Or(cfg.Log, f.cfg.Log)
@@ -265,8 +264,6 @@ func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 	if cfg.Exact = f.servers == nil; !cfg.Exact {
 		cfg.Epoch, cfg.Linger = f.servers.Epoch, cmp.Or(cfg.Linger, linger)
 	}
-	cfg.Memory = cmp.Or(cfg.Memory, crawl.MemoryLimit())
-	cfg.Concurrency = cmp.Or(cfg.Concurrency, workers(f.client.MaxConns(), cfg.Memory))
 	c, err := crawl.New(cfg)
 	if err != nil {
 		return nil, err
@@ -292,23 +289,6 @@ func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 	return c, nil
 }
 
-// workers is how many requests are made at once by default, with so many
-// connections and so much memory, bytes.
-func workers(conns int, memory int64) int {
-	n := min(workersPerCPU*runtime.GOMAXPROCS(0), conns, int(memory/16/workerMemory))
-	return max(n, leastWorkers)
-}
-
-const (
-	// Workers by default: a web that answers after a second keeps that many busy at
-	// their number of pages a second, which is what a processor can take.
-	workersPerCPU = 1024
-	// workerMemory is what a worker takes with a page at hand, bytes.
-	workerMemory = 64 << 10
-	// leastWorkers are had whatever the machine.
-	leastWorkers = 16
-)
-
 // WriteMetrics writes the metrics of fetching and of the filters, in the text
 // format; those of the work itself are the Crawler's.
 func (f *Fetcher) WriteMetrics(w io.Writer) {
@@ -318,11 +298,11 @@ func (f *Fetcher) WriteMetrics(w io.Writer) {
 	}
 }
 
-// leaveTime bounds how long a program that ends waits to say so.
+// leaveTime bounds how long a program that ends waits for its last words to the crawl.
 const leaveTime = 2 * time.Second
 
 // Withdraw takes the fetcher off the members of the crawl, once its Crawler has ended,
-// with how it ended, as Progress says; one that was stopped is recorded so. It may be
+// with how it ended, as Progress has it, or "stopped". It may be
 // called again.
 func (f *Fetcher) Withdraw() error {
 	if f.crawler == nil {

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -298,20 +297,5 @@ func TestRecrawlNeverDone(t *testing.T) {
 	}
 	if err := errors.Join(out.Close(), f.Close()); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestWorkers(t *testing.T) {
-	const plenty = 1 << 40
-	for _, c := range []struct {
-		conns int
-		bytes int64
-		want  int
-	}{
-		{1 << 20, plenty, 1024 * runtime.GOMAXPROCS(0)}, {40, plenty, 40}, {1, plenty, 16}, {1 << 20, 64 << 20, 64}, {1 << 20, 1, 16},
-	} {
-		if n := fetcher.Workers(c.conns, c.bytes); n != c.want {
-			t.Errorf("%d connections, %d bytes: %d workers, want %d", c.conns, c.bytes, n, c.want)
-		}
 	}
 }

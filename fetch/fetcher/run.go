@@ -11,7 +11,7 @@ import (
 	"seine/fetch/crawl"
 )
 
-// ErrGrace says that pages were cut short: they did not end within Config.Grace after
+// ErrGrace means that pages were cut short: they did not end within Config.Grace after
 // the context of Run had. They are fetched again when the crawl goes on.
 var ErrGrace = errors.New("fetcher: pages were cut short because Grace ran out")
 

@@ -143,8 +143,8 @@ func NewAdmitter(cfg *AdmitConfig, s *Shard, verdicts [4]*metrics.Counter, notif
 	return a
 }
 
-// Add takes candidates over, with their memory, whose verdicts from gets. With once they do not wait for room.
-func (a *Admitter) Add(from Acknowledger, once bool, candidates []work.Candidate) {
+// AddCandidates takes candidates over, with their memory, whose verdicts from gets. With once they do not wait for room.
+func (a *Admitter) AddCandidates(from Acknowledger, once bool, candidates []work.Candidate) {
 	a.mu.Lock()
 	a.open += len(candidates)
 	a.mu.Unlock()

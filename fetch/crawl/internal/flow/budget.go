@@ -14,12 +14,12 @@ import (
 type Budget struct {
 	mu      sync.Mutex
 	limit   int64 // 0 = none
-	held    int64 // by this fetcher, settled ones among them
-	left    int64 // held by nobody, as last answered
+	granted int64 // to this fetcher, settled ones among them
+	left    int64 // granted to nobody, as last answered
 	open    int64 // started and not settled
 	settled int64 // since there is a limit
 	seq     int64 // of the last claim
-	granter int64 // seq of the claim that held and left are the answer to
+	granter int64 // seq of the claim that granted and left are the answer to
 	need    chan struct{}
 }
 
@@ -29,16 +29,16 @@ func NewBudget() *Budget { return &Budget{need: make(chan struct{}, 1)} }
 // Need receives when a further piece of the limit is to be claimed.
 func (b *Budget) Need() <-chan struct{} { return b.need }
 
-// Start takes one page of the limit, whose request is about to start; false when none is held.
-func (b *Budget) Start() bool {
+// StartPage takes one page of the limit, whose request is about to start; false when none is left of the grant.
+func (b *Budget) StartPage() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.limit > 0 && b.settled+b.open >= b.held {
+	if b.limit > 0 && b.settled+b.open >= b.granted {
 		b.askMore()
 		return false
 	}
 	b.open++
-	if b.limit > 0 && b.held-b.settled-b.open < b.open/2 && b.left > 0 {
+	if b.limit > 0 && b.granted-b.settled-b.open < b.open/2 && b.left > 0 {
 		b.askMore() // before they run out
 	}
 	return true
@@ -52,24 +52,24 @@ func (b *Budget) askMore() {
 	}
 }
 
-// Return returns one page: it was not fetched, or will be fetched again.
-func (b *Budget) Return() {
+// ReturnPage returns one page: it was not fetched, or will be fetched again.
+func (b *Budget) ReturnPage() {
 	b.mu.Lock()
 	b.open--
 	b.mu.Unlock()
 }
 
-// Settle says that a page was fetched, for good.
-func (b *Budget) Settle() {
+// SettlePage notes that a page was fetched, for good.
+func (b *Budget) SettlePage() {
 	b.mu.Lock()
 	b.open--
 	b.settled++
 	b.mu.Unlock()
 }
 
-// Claim is what this fetcher would hold: what it settled and has open, and so many
+// NextClaim is what this fetcher would hold: what it settled and has open, and so many
 // more; ok is false when there is no limit.
-func (b *Budget) Claim(limit, more int64) (c frontier.PageClaim, ok bool) {
+func (b *Budget) NextClaim(limit, more int64) (c frontier.PageClaim, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.limit == 0 {
@@ -82,12 +82,12 @@ func (b *Budget) Claim(limit, more int64) (c frontier.PageClaim, ok bool) {
 	return frontier.PageClaim{Limit: limit, Seq: b.seq, Settled: b.settled, Want: b.settled + b.open + more}, true
 }
 
-// Grant takes in what came of a claim, unless a later one was answered before it.
-func (b *Budget) Grant(c frontier.PageClaim, g frontier.PageGrant) {
+// ApplyGrant takes in what came of a claim, unless a later one was answered before it.
+func (b *Budget) ApplyGrant(c frontier.PageClaim, g frontier.PageGrant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c.Seq > b.granter {
-		b.granter, b.held, b.left = c.Seq, g.Granted, g.Left
+		b.granter, b.granted, b.left = c.Seq, g.Granted, g.Left
 	}
 }
 
@@ -95,7 +95,7 @@ func (b *Budget) Grant(c frontier.PageClaim, g frontier.PageGrant) {
 func (b *Budget) MayStart() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.limit <= 0 || b.settled+b.open < b.held {
+	if b.limit <= 0 || b.settled+b.open < b.granted {
 		return true
 	}
 	if b.left > 0 {
@@ -108,12 +108,12 @@ func (b *Budget) MayStart() bool {
 func (b *Budget) IsSpent() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.limit > 0 && b.settled+b.open >= b.held && b.left == 0
+	return b.limit > 0 && b.settled+b.open >= b.granted && b.left == 0
 }
 
 // HasSpare reports whether this fetcher holds pages that it does not need now.
 func (b *Budget) HasSpare() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.limit > 0 && b.held > b.settled+b.open
+	return b.limit > 0 && b.granted > b.settled+b.open
 }

@@ -8,34 +8,34 @@ import (
 
 func TestBudget(t *testing.T) {
 	b := NewBudget()
-	if _, ok := b.Claim(0, 10); ok || !b.MayStart() || !b.Start() || b.IsSpent() {
+	if _, ok := b.NextClaim(0, 10); ok || !b.MayStart() || !b.StartPage() || b.IsSpent() {
 		t.Error("bounded without a limit")
 	}
-	b.Settle() // before there is one: the books have it
-	c, ok := b.Claim(100, 10)
+	b.SettlePage() // before there is one: the books have it
+	c, ok := b.NextClaim(100, 10)
 	if !ok || c.Settled != 0 || c.Want != 10 || c.Seq != 1 {
 		t.Errorf("%+v", c)
 	}
-	b.Grant(c, frontier.PageGrant{Granted: 3, Left: 5})
+	b.ApplyGrant(c, frontier.PageGrant{Granted: 3, Left: 5})
 	for range 3 {
-		if !b.Start() {
+		if !b.StartPage() {
 			t.Fatal("a page that is held may not start")
 		}
 	}
-	if b.Start() || b.IsSpent() || b.MayStart() || len(b.need) != 1 {
+	if b.StartPage() || b.IsSpent() || b.MayStart() || len(b.need) != 1 {
 		t.Error("more starts than is held, or no more is asked for")
 	}
-	b.Settle()
-	b.Return() // to be fetched again
-	if !b.Start() {
+	b.SettlePage()
+	b.ReturnPage() // to be fetched again
+	if !b.StartPage() {
 		t.Error("a page given back cannot start")
 	}
 	early := c
-	if c, _ = b.Claim(100, 0); c.Settled != 1 || c.Want != 3 || c.Seq != 2 {
+	if c, _ = b.NextClaim(100, 0); c.Settled != 1 || c.Want != 3 || c.Seq != 2 {
 		t.Errorf("%+v", c)
 	}
-	b.Grant(c, frontier.PageGrant{Granted: 3})
-	b.Grant(early, frontier.PageGrant{Granted: 9, Left: 9}) // its answer comes late
+	b.ApplyGrant(c, frontier.PageGrant{Granted: 3})
+	b.ApplyGrant(early, frontier.PageGrant{Granted: 9, Left: 9}) // its answer comes late
 	if !b.IsSpent() || b.HasSpare() {
 		t.Error("pages are left where none are")
 	}

@@ -39,8 +39,8 @@ func NewDeduper(s *Shard, compare func(context.Context, int, []frontier.Content,
 	return &Deduper{shard: s, compare: compare, batch: NewBatcher[Comparison](maxCompare, linger), uncompared: uncompared}
 }
 
-// Add adds a content.
-func (d *Deduper) Add(c Comparison) { d.batch.Add(c) }
+// AddContent adds a content.
+func (d *Deduper) AddContent(c Comparison) { d.batch.Add(c) }
 
 // Run compares contents until ctx ends. Its error ends the crawl.
 func (d *Deduper) Run(ctx context.Context) error {

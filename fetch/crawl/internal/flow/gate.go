@@ -48,9 +48,9 @@ func NewGate(maxBytes int64, maxPages int, maxWait time.Duration, onOpen func())
 	return &Gate{max: maxBytes, maxPages: maxPages, maxWait: maxWait, onOpen: onOpen, usual: min(usualAtFirst, maxBytes)}
 }
 
-// Enter returns true when there is room for a request, which counts from then on;
+// EnterRequest returns true when there is room for a request, which counts from then on;
 // false when ctx or stop ended first. Those who wait are served in order.
-func (g *Gate) Enter(ctx context.Context, stop <-chan struct{}) bool {
+func (g *Gate) EnterRequest(ctx context.Context, stop <-chan struct{}) bool {
 	g.mu.Lock()
 	if len(g.line) == 0 && g.hasRoom() {
 		g.underway++
@@ -77,16 +77,17 @@ func (g *Gate) Enter(ctx context.Context, stop <-chan struct{}) bool {
 	return false
 }
 
-// Leave takes back an Enter that no request came of.
-func (g *Gate) Leave() {
+// LeaveUnused takes back an EnterRequest that no request came of.
+func (g *Gate) LeaveUnused() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.underway--
 	g.serve()
 }
 
-// End counts a request no longer, whose page holds so many bytes, which Add counts.
-func (g *Gate) End(size int64) {
+// EndRequest counts a request no longer, whose page holds so many bytes, which AddBytes
+// counts.
+func (g *Gate) EndRequest(size int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.underway--
@@ -94,8 +95,8 @@ func (g *Gate) End(size int64) {
 	g.serve()
 }
 
-// Add counts n more (or, negative, fewer) bytes of pages.
-func (g *Gate) Add(n int64) {
+// AddBytes counts n more (or, negative, fewer) bytes of pages.
+func (g *Gate) AddBytes(n int64) {
 	if n == 0 {
 		return
 	}
@@ -110,8 +111,8 @@ func (g *Gate) Add(n int64) {
 	}
 }
 
-// Write counts a page that waits for the sink from now on.
-func (g *Gate) Write(p *Waiting) {
+// EnterSink counts a page that waits for the sink from now on.
+func (g *Gate) EnterSink(p *Waiting) {
 	p.since = time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,8 +125,8 @@ func (g *Gate) Write(p *Waiting) {
 	g.pages++
 }
 
-// Wrote says that a page waits for the sink no longer.
-func (g *Gate) Wrote(p *Waiting) {
+// LeaveSink counts a page that waits for the sink no longer.
+func (g *Gate) LeaveSink(p *Waiting) {
 	g.mu.Lock()
 	was := g.isFull()
 	if p.older == nil {
@@ -199,8 +200,8 @@ func (g *Gate) IsHalf() bool {
 	return g.bytes >= g.max/2
 }
 
-// Held is the bytes that pages hold now.
-func (g *Gate) Held() int64 {
+// Bytes is the bytes that pages hold now.
+func (g *Gate) Bytes() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.bytes

@@ -44,8 +44,8 @@ func NewAgenda[V any](size int, start func() func(*V), onRoom func()) *Agenda[V]
 	return a
 }
 
-// Put has a visit served at a time; one that is past means now.
-func (a *Agenda[V]) Put(v *V, at time.Time) {
+// Schedule has a visit served at a time; one that is past means now.
+func (a *Agenda[V]) Schedule(v *V, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.draining || at.IsZero() || !at.After(time.Now()) {
@@ -191,7 +191,7 @@ func (a *Agenda[V]) Waiting() (later, ready int) {
 }
 
 // Room is how many visits more would find a worker soon: as many as are free,
-// and one turn of all of them.
+// and one visit more for each.
 func (a *Agenda[V]) Room() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

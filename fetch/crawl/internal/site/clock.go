@@ -205,8 +205,8 @@ func NewDeadSites(hold time.Duration, memory int64) *DeadSites {
 	return &DeadSites{sites: make(map[string]deadSiteEntry), hold: hold, most: int(max(10_000, memory/64/deadSiteBytes))}
 }
 
-// Put remembers a site.
-func (ds *DeadSites) Put(site string, d *Dead) {
+// AddSite remembers a site.
+func (ds *DeadSites) AddSite(site string, d *Dead) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	if _, there := ds.sites[site]; !there && len(ds.sites) >= ds.most {

@@ -12,7 +12,7 @@ import (
 //     a dead fetcher: this process was suspended, or the shard silent;
 //   - when the connection to the shard broke or its master changed, for a lease may
 //     be among what the old one took with it;
-//   - when an outcome of a visit that is held came too late: its lease is gone.
+//   - when an outcome of a visit that is not dropped came too late: its lease is gone.
 //
 // The next tick, which comes at once, names all of them and ends the doubt: what
 // is gone is dropped.
@@ -53,7 +53,7 @@ func (w *LeaseWatch) IsReliable(at time.Duration, epoch uint64, lease time.Durat
 	return at-w.ticked <= lease/3 && epoch == w.epoch && w.doubts == w.named
 }
 
-// Doubt says that a lease is gone.
+// Doubt notes that a lease is gone.
 func (w *LeaseWatch) Doubt() {
 	w.mu.Lock()
 	w.doubts++

@@ -43,7 +43,7 @@ type RulesAnswer struct {
 	Rules    *robots.Rules // nil: they are at Location
 	TTL      time.Duration // how long they may be kept
 	Location string
-	Hold     time.Duration // how long the site asked to be left alone
+	Hold     time.Duration // how long the site asks for no request
 	Reply    work.Reply
 	Err      error // why nothing may be fetched for now; ErrTooLate: no request was made
 }
@@ -58,9 +58,9 @@ type Robots struct {
 }
 
 var (
-	// ErrRulesServer says that the site cannot answer for its rules now.
+	// ErrRulesServer means that the site cannot answer for its rules now.
 	ErrRulesServer = errors.New("robots.txt: the server has an error")
-	// ErrTooLate says that a request did not go out in its time.
+	// ErrTooLate means that a request did not go out in its time.
 	ErrTooLate = errors.New("robots.txt: too late")
 
 	errRulesEnough = errors.New("robots.txt: longer than is read")

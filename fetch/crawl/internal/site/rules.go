@@ -103,8 +103,8 @@ func (rc *RulesCache) Get(origin []byte, agent string) *robots.Rules {
 	return e.rules
 }
 
-// Put remembers the rules of an origin, which were read for agent.
-func (rc *RulesCache) Put(origin, agent string, r *robots.Rules, ttl time.Duration) {
+// StoreRules remembers the rules of an origin, which were read for agent.
+func (rc *RulesCache) StoreRules(origin, agent string, r *robots.Rules, ttl time.Duration) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
 	e := rulesEntry{r, agent, time.Now().Add(ttl), len(origin) + r.Bytes() + rulesOverhead}
@@ -116,7 +116,7 @@ func (rc *RulesCache) Put(origin, agent string, r *robots.Rules, ttl time.Durati
 	rc.bytes += e.bytes
 }
 
-// victim is the largest of a few that stand at random, as map order is: a site
+// victim is the largest of a few at random, as map order is: a site
 // with huge rules for each of its many origins shall not drive out all others.
 func (rc *RulesCache) victim() (origin string) {
 	n, most := 0, 0

@@ -23,11 +23,11 @@ func TestRulesCacheBound(t *testing.T) {
 	}
 	const others = 5000
 	for i := range others {
-		rc.Put(fmt.Sprintf("http://a%d.example", i), "seine", small, time.Hour)
+		rc.StoreRules(fmt.Sprintf("http://a%d.example", i), "seine", small, time.Hour)
 	}
 	for i := range 100 {
 		origin := fmt.Sprintf("http://huge%d.example", i/2) // each twice
-		rc.Put(origin, "seine", huge, time.Hour)
+		rc.StoreRules(origin, "seine", huge, time.Hour)
 		if rc.bytes > rc.most {
 			t.Fatalf("%d: %d bytes", i, rc.bytes)
 		}

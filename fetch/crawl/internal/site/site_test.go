@@ -165,7 +165,7 @@ func TestAgenda(t *testing.T) {
 	all := make([]*visit, visits)
 	for i := range all {
 		all[i] = &visit{}
-		a.Put(all[i], time.Time{})
+		a.Schedule(all[i], time.Time{})
 	}
 	for range size {
 		<-begun
@@ -184,10 +184,10 @@ func TestAgenda(t *testing.T) {
 	soon := time.Now().Add(50 * time.Millisecond)
 	for i := range 50 {
 		at := soon.Add(time.Duration(i%7) * time.Millisecond)
-		a.Put(&visit{at}, at)
+		a.Schedule(&visit{at}, at)
 	}
 	never := &visit{time.Now().Add(time.Hour)}
-	a.Put(never, time.Now().Add(time.Hour))
+	a.Schedule(never, time.Now().Add(time.Hour))
 	sinktest.Until(t, "all but one are served", func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == visits+50 })
 	if later, _ := a.Waiting(); later != 1 {
 		t.Errorf("%d wait for their time", later)
@@ -207,7 +207,7 @@ func TestAgendaSweep(t *testing.T) {
 	idle := func() int { a.mu.Lock(); defer a.mu.Unlock(); return len(a.idle) }
 	workers := func() int { a.mu.Lock(); defer a.mu.Unlock(); return a.workers }
 	for range 4 {
-		a.Put(&visit{}, time.Time{})
+		a.Schedule(&visit{}, time.Time{})
 		<-served
 	}
 	a.sweep()
@@ -222,7 +222,7 @@ func TestAgendaSweep(t *testing.T) {
 	if workers() != 4 {
 		t.Errorf("%d workers are left of 4 that have worked", workers())
 	}
-	a.Put(&visit{}, time.Time{})
+	a.Schedule(&visit{}, time.Time{})
 	last := <-served
 	hold <- struct{}{}
 	sinktest.Until(t, "all wait again", func() bool { return idle() == 4 })
@@ -230,7 +230,7 @@ func TestAgendaSweep(t *testing.T) {
 	if workers() != 1 || idle() != 1 {
 		t.Errorf("%d workers, %d idle, where one has worked", workers(), idle())
 	}
-	a.Put(&visit{}, time.Time{})
+	a.Schedule(&visit{}, time.Time{})
 	if w := <-served; w != last {
 		t.Error("another one worked than the last")
 	}

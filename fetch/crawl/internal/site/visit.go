@@ -234,7 +234,7 @@ func (v *Visit) Finish() (requeued, last bool) {
 type Failed struct {
 	BackedOff bool      // just now
 	Fresh     bool      // and it was well before
-	Again     time.Time // when it is asked again
+	RetryAt   time.Time // when the next request may start
 	GivesUp   time.Time // when it is given up, zero = never
 	Dead      *Dead     // it is given up
 }
@@ -281,10 +281,10 @@ func (v *Visit) noteFailure(began, now time.Time, fail *work.Failure, cfg *Confi
 	}
 	v.backedOff = true
 	v.clock.BackOff(now, cfg.Backoff, cfg.GiveUp, cfg.GivesUp)
-	f = Failed{BackedOff: true, Fresh: v.clock.Failures == BackOffAfter, Again: v.clock.Next}
+	f = Failed{BackedOff: true, Fresh: v.clock.Failures == BackOffAfter, RetryAt: v.clock.Next}
 	if cfg.GivesUp {
-		if f.GivesUp = now.Add(cfg.GiveUp - soFar); f.GivesUp.Before(f.Again) {
-			f.GivesUp = f.Again // it is asked once more
+		if f.GivesUp = now.Add(cfg.GiveUp - soFar); f.GivesUp.Before(f.RetryAt) {
+			f.GivesUp = f.RetryAt // it is asked once more
 		}
 	}
 	return f

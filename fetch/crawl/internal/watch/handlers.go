@@ -77,7 +77,7 @@ func (h *Handlers) End(call *HandlerCall, r HandlerResult, now time.Time) {
 
 var causeForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
-// mostCauses is how many causes of handlers a process tells apart: each has a list of dead
+// mostCauses is how many causes of handlers a process counts by name: each has a list of dead
 // letters and metrics of its own.
 const mostCauses = 100
 

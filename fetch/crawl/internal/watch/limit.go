@@ -50,8 +50,8 @@ type Sight struct {
 	AddressesBind     bool // most visits that wait do so for their share of an address
 }
 
-// Limit names what bounds the rate. It looks from the back of a page's path to its front,
-// since what stands at the back holds up the rest.
+// Limit names what bounds the rate. It looks from the end of a page's path to its start,
+// since what waits at the end holds up the rest.
 func (s *Sight) Limit() string {
 	switch {
 	case s.SinkStalls:

@@ -138,11 +138,11 @@ func (j *job) foundLink(ln *extract.Found) {
 // of the page.
 func (j *job) refuseLink(r Refusal) {
 	j.refused[r]++
-	j.barred = j.barred*barredPrime + j.met
+	j.refusedHash = j.refusedHash*refusedPrime + j.met
 }
 
 // barredPrime is that of FNV-1a for 64 bits.
-const barredPrime = 1099511628211
+const refusedPrime = 1099511628211
 
 // foundSitemap takes a sitemap that an index names. Of the crawl's rules only
 // those that deny bind it; indexes of indexes are as many as redirects may be.
@@ -151,7 +151,7 @@ func (j *job) foundSitemap(ln *extract.Found) {
 		j.refused[RefusedDepth]++
 		return
 	}
-	if r := j.policy.Bars(ln.URL); r != Accepted {
+	if r := j.policy.Denies(ln.URL); r != Accepted {
 		j.refused[r]++
 		return
 	}

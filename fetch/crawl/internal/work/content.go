@@ -65,10 +65,10 @@ func isText(r *fetch.Response) bool {
 // duplicates: one at the greatest depth must not hide the links of another.
 func (j *job) contentDigest(skips bool) []byte {
 	digest := j.digest.bytes()
-	if !skips || j.barred == 0 {
+	if !skips || j.refusedHash == 0 {
 		return digest
 	}
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64(digest, j.barred))
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(digest, j.refusedHash))
 	return sum[:]
 }
 

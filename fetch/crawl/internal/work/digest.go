@@ -18,7 +18,7 @@ type digest struct {
 	sha  hash.Hash
 	xxh  *xxh3.Hasher
 
-	sum, shown []byte // made once
+	sum, hex []byte // made once
 }
 
 // begin starts with another page.
@@ -78,7 +78,7 @@ func (d *digest) text() string {
 	if sum == nil {
 		return ""
 	}
-	d.shown = append(append(d.shown[:0], d.kind...), ':')
-	d.shown = hex.AppendEncode(d.shown, sum)
-	return string(d.shown)
+	d.hex = append(append(d.hex[:0], d.kind...), ':')
+	d.hex = hex.AppendEncode(d.hex, sum)
+	return string(d.hex)
 }

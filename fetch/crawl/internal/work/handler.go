@@ -201,7 +201,7 @@ func (p *Page) Add(a Addition) error {
 // additionRefusal says why a URL that was added is not followed.
 func (p *Page) additionRefusal(u *canon.URL, c *frontier.Candidate) Refusal {
 	if c.Seed {
-		return p.policy.Bars(u)
+		return p.policy.Denies(u)
 	}
 	src := Source{site: p.permit.Site, host: p.permit.URL.Host()}
 	if !p.policy.InScope(src, u, c.Site) {
@@ -217,7 +217,7 @@ func (p *Page) RefuseLinks(match func(url string) bool) {
 	found := p.res.Candidates[:p.found]
 	kept := slices.DeleteFunc(slices.Clone(found), func(c Candidate) bool { return match == nil || match(c.URL) })
 	if n := len(found) - len(kept); n > 0 {
-		p.barred = p.barred*barredPrime + p.met + uint64(n)
+		p.refusedHash = p.refusedHash*refusedPrime + p.met + uint64(n)
 		p.refused[RefusedHandler] += n
 	}
 	p.res.Candidates = append(kept, p.res.Candidates[p.found:]...)

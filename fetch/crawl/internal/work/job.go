@@ -82,7 +82,7 @@ type Reply struct {
 // Failure is what a request that failed says about its site.
 type Failure struct {
 	Slower bool          // the site wants, or needs, fewer requests: 429, 503, a timeout, a reset
-	After  time.Duration // how long it asked to be left alone, 0 = it did not
+	After  time.Duration // how long it asks for no request, 0 = it does not
 	Cause  string        // of a bounded set, for the log
 	Text   string
 }
@@ -182,7 +182,7 @@ type job struct {
 	refused  [Refusals]int
 	known    int
 	met      uint64 // links of it that foundLink was called with
-	barred   uint64 // hash of those of them that the crawl does not follow, 0 for none
+	refusedHash   uint64 // hash of those of them that the crawl does not follow, 0 for none
 
 	size int64 // bytes that candidates and text hold
 	res  Result

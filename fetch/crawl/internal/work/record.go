@@ -55,7 +55,7 @@ func (j *job) fillRecord() {
 	}
 }
 
-// recordExchange shows what was on the wire, in the memory of the Scratch.
+// recordExchange records what was on the wire, in the memory of the Scratch.
 func (j *job) recordExchange() {
 	j.exchange = ExchangeOf(&j.wire, &j.resp, j.err)
 	if _, header, _ := j.item.Request.Parts(); header != nil {

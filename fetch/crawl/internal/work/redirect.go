@@ -32,16 +32,16 @@ func (j *job) followRedirect() {
 	from := j.fingerprint()
 	site, fp := j.Sites.Fingerprint(&j.Target)
 	fp = request.Fingerprint(fp)
-	again := ""
+	refetch := ""
 	if fp == from {
 		if bytes.Equal(j.Target.Fetch(), j.permit.URL.Fetch()) {
 			if j.bouncesAsIs() {
 				j.endLoop("redirects to itself" + j.wantsCookies())
 				return
 			}
-			again = j.otherCookies()
+			refetch = j.otherCookies()
 		} else {
-			again = "redirect" // the same URL to the frontier, another spelling to the server
+			refetch = "redirect" // the same URL to the frontier, another spelling to the server
 		}
 	}
 	if int(j.item.Redirects) >= j.cfg.MaxRedirects {
@@ -53,14 +53,14 @@ func (j *job) followRedirect() {
 		j.endLoop("redirects back to where it came from" + j.wantsCookies())
 		return
 	}
-	if again == "" && j.item.Trail.Has(fp) {
-		again = j.otherCookies()
+	if refetch == "" && j.item.Trail.Has(fp) {
+		refetch = j.otherCookies()
 	}
 	if r := j.targetRefusal(site.Name); r != Accepted {
 		j.refuseTarget(r)
 		return
 	}
-	if again == "" && !j.item.Sitemap && j.cfg.Known(fp) {
+	if refetch == "" && !j.item.Sitemap && j.cfg.Known(fp) {
 		j.known++
 		j.rec.Seen = true
 		return
@@ -74,14 +74,14 @@ func (j *job) followRedirect() {
 		Trail:       j.trail(from),
 		Seed:        j.item.Seed,
 		Meta:        j.item.Meta,
-		Refetch:     again,
+		Refetch:     refetch,
 		Referrer:    j.item.Referrer,
 		From:        j.res.Name,
 		Request:     request,
 	}
 	if j.item.Sitemap {
 		s := SitemapCandidate(&j.Target, site.Name, fp, j.src.host)
-		c.Sitemap, c.SitemapOf, c.Refetch = true, s.SitemapOf, cmp.Or(again, s.Refetch)
+		c.Sitemap, c.SitemapOf, c.Refetch = true, s.SitemapOf, cmp.Or(refetch, s.Refetch)
 	}
 	j.addCandidate(c, 0)
 }
@@ -103,7 +103,7 @@ func (j *job) refuseTarget(r Refusal) {
 // denied or too long is refused.
 func (j *job) targetRefusal(site string) Refusal {
 	if j.item.Seed || j.item.Sitemap {
-		return j.policy.Bars(&j.Target)
+		return j.policy.Denies(&j.Target)
 	}
 	if !j.policy.InScope(j.src, &j.Target, site) {
 		return RefusedScope

@@ -1,4 +1,0 @@
-package fetcher
-
-// Workers is workers.
-var Workers = workers
