@@ -141,7 +141,7 @@ func (j *job) refuseLink(r Refusal) {
 	j.refusedHash = j.refusedHash*refusedPrime + j.met
 }
 
-// barredPrime is that of FNV-1a for 64 bits.
+// refusedPrime is that of FNV-1a for 64 bits.
 const refusedPrime = 1099511628211
 
 // foundSitemap takes a sitemap that an index names. Of the crawl's rules only

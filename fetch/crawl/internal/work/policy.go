@@ -98,7 +98,7 @@ func (pol *Policy) Filter(u *canon.URL, depth uint32) Refusal {
 	}
 }
 
-// Bars says why u is not followed though it is in scope wherever it leads: it is
+// Denies is why u is not followed though it is in scope wherever it leads: it is
 // too long, or a rule of the crawl forbids it.
 func (pol *Policy) Denies(u *canon.URL) Refusal {
 	if pol.scope.TooLong(u) {
