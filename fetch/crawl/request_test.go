@@ -224,7 +224,7 @@ func TestRequestRefused(t *testing.T) {
 func TestRequestComesBack(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t)
-	r := newLentRig(t, w, shortLease, func(s *frontier.Settings) { s.Scope = "any" })
+	r := newLeaseRig(t, w, shortLease, func(s *frontier.Settings) { s.Scope = "any" })
 	m := methods{seen: map[string]int{}}
 	hang := make(chan struct{})
 	w.rest(func(rw http.ResponseWriter, req *http.Request) {

@@ -174,15 +174,15 @@ type job struct {
 	scanner *extract.Page // one of policy's
 	digest  *digest       // one of cfg's; nil where no body came
 
-	rules    fields.Rules // that make its fields
-	parsed   *fields.Page // the tree, once rules wanted it
-	linksOut []string     // links, where the record wants them
-	given    string       // of its request, where the crawl keeps cookies: the Cookie header of the site's rule
-	cookies  string       // and the whole
-	refused  [Refusals]int
-	known    int
-	met      uint64 // links of it that foundLink was called with
-	refusedHash   uint64 // hash of those of them that the crawl does not follow, 0 for none
+	rules       fields.Rules // that make its fields
+	parsed      *fields.Page // the tree, once rules wanted it
+	linksOut    []string     // links, where the record wants them
+	given       string       // of its request, where the crawl keeps cookies: the Cookie header of the site's rule
+	cookies     string       // and the whole
+	refused     [Refusals]int
+	known       int
+	met         uint64 // links of it that foundLink was called with
+	refusedHash uint64 // hash of those of them that the crawl does not follow, 0 for none
 
 	size int64 // bytes that candidates and text hold
 	res  Result
