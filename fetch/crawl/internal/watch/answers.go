@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -25,8 +26,10 @@ type answers struct {
 // mediaKinds are kinds of content, as seine_crawl_media_total names them.
 var mediaKinds = [...]string{"none", "html", "feed", "xml", "json", "text", "css", "script", "pdf", "image", "audio", "video", "font", "archive", "other"}
 
+type mediaPrefix struct{ prefix, kind string }
+
 // mediaPrefixes give the kind of a media type by how it begins, the first that fits.
-var mediaPrefixes = []struct{ prefix, kind string }{
+var mediaPrefixes = []mediaPrefix{
 	{"text/html", "html"}, {"application/xhtml", "html"},
 	{"application/rss", "feed"}, {"application/atom", "feed"}, {"application/rdf", "feed"},
 	{"text/xml", "xml"}, {"application/xml", "xml"}, {"image/svg", "image"},
@@ -43,18 +46,10 @@ func kindOf(mediaType string) int {
 		return 0
 	}
 	name := "other"
-	for _, p := range mediaPrefixes {
-		if strings.HasPrefix(mediaType, p.prefix) {
-			name = p.kind
-			break
-		}
+	if i := slices.IndexFunc(mediaPrefixes, func(p mediaPrefix) bool { return strings.HasPrefix(mediaType, p.prefix) }); i >= 0 {
+		name = mediaPrefixes[i].kind
 	}
-	for i, kind := range mediaKinds {
-		if kind == name {
-			return i
-		}
-	}
-	return len(mediaKinds) - 1
+	return slices.Index(mediaKinds[:], name)
 }
 
 // CountAnswer counts one answer, and returns its status and the kind of its content, ""

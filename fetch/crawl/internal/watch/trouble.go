@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -39,30 +40,22 @@ type trouble struct {
 	met    time.Time // when it was met last
 }
 
-// update takes in how many shards are met by the trouble now, and reports whether it began
-// or grew, or is over.
-func (tr *trouble) update(n int, at time.Time) (grew, over bool) {
+// log takes in how many shards are met by the trouble now, and logs that it began or grew,
+// or that it is over.
+func (tr *trouble) log(log *slog.Logger, level slog.Level, n int, at time.Time, began, over string, attrs ...any) {
 	if n > 0 {
 		tr.met = at
 	}
 	switch {
 	case n > tr.logged && (tr.logged == 0 || at.Sub(tr.at) >= logPause):
 		tr.logged, tr.at = n, at
-		return true, false
+		log.Log(context.Background(), level, began, attrs...)
 	case tr.logged > 0 && n == 0 && at.Sub(tr.met) >= calm:
 		tr.logged = 0
-		return false, true
+		if over != "" {
+			log.Info(over)
+		}
 	}
-	return false, false
-}
-
-// updateErr is update for trouble that has a reason and no number.
-func (tr *trouble) updateErr(err error, at time.Time) (began, over bool) {
-	n := 0
-	if err != nil {
-		n = 1
-	}
-	return tr.update(n, at)
 }
 
 // pausedShards is the number of paused shards as last logged.
@@ -92,48 +85,25 @@ type Troubles struct {
 // Log logs what is new.
 func (t *Troubles) Log(log *slog.Logger, s *Situation) {
 	count := func(n int) string { return fmt.Sprintf("%d of %d", n, s.Shards) }
-	if grew, over := t.silent.update(s.Silent, s.At); grew {
-		log.Warn("shards do not answer; the crawl goes on with them when they do", "shards", count(s.Silent))
-	} else if over {
-		log.Info("all shards answer again")
+	shards := func(tr *trouble, n int, began, over string) {
+		tr.log(log, slog.LevelWarn, n, s.At, began, over, "shards", count(n))
 	}
-	if grew, over := t.full.update(s.Full, s.At); grew {
-		does := "wait"
-		if s.HasOverflow && s.Overflow == nil {
-			does = "go to the overflow"
-		}
-		log.Warn("shards have no room: new URLs "+does+", nothing is lost; give Redis memory", "shards", count(s.Full))
-	} else if over {
-		log.Info("all shards have room again")
+	shards(&t.silent, s.Silent, "shards do not answer; the crawl goes on with them when they do", "all shards answer again")
+	does := "wait"
+	if s.HasOverflow && s.Overflow == nil {
+		does = "go to the overflow"
 	}
-	if grew, over := t.unacked.update(s.Unacked, s.At); grew {
-		log.Warn("no replica acknowledges new URLs; their pages wait, and nothing is lost; bring a replica of each master in step, or leave --ack out", "shards", count(s.Unacked))
-	} else if over {
-		log.Info("replicas of all shards acknowledge new URLs again")
-	}
-	if grew, _ := t.feedRefused.update(s.FeedRefused, s.At); grew {
-		log.Warn("elements of the feed were refused; `frontier dead list --cause feed` shows them", "refused", s.FeedRefused)
-	}
-	if grew, over := t.overWatermark.update(s.OverWatermark, s.At); grew {
-		log.Warn("shards are above the memory watermark: they refuse candidates of the sites with the longest queues", "shards", count(s.OverWatermark))
-	} else if over {
-		log.Info("memory of all shards is below the watermark again: no candidates are refused")
-	}
-	if began, over := t.sink.updateErr(s.Sink, s.At); began {
-		log.Error("records cannot be written; nothing is fetched until they can", "err", s.Sink)
-	} else if over {
-		log.Info("records are written again")
-	}
-	if began, over := t.overflow.updateErr(s.Overflow, s.At); began {
-		log.Error("candidates that find no room cannot be written; their pages wait until they can, or Redis has room", "err", s.Overflow)
-	} else if over {
-		log.Info("no candidates wait for the overflow any more")
-	}
-	if grew, over := t.hanging.update(s.Hanging, s.At); grew {
-		log.Error("handlers do not return; their workers and sites wait", "handlers", s.Hanging, "longer_than", handlerHangs, "url", s.HangingURL)
-	} else if over {
-		log.Info("handlers return again")
-	}
+	shards(&t.full, s.Full, "shards have no room: new URLs "+does+", nothing is lost; give Redis memory", "all shards have room again")
+	shards(&t.unacked, s.Unacked, "no replica acknowledges new URLs; their pages wait, and nothing is lost; bring a replica of each master in step, or leave --ack out",
+		"replicas of all shards acknowledge new URLs again")
+	shards(&t.overWatermark, s.OverWatermark, "shards are above the memory watermark: they refuse candidates of the sites with the longest queues",
+		"memory of all shards is below the watermark again: no candidates are refused")
+	t.feedRefused.log(log, slog.LevelWarn, s.FeedRefused, s.At, "elements of the feed were refused; `frontier dead list --cause feed` lists them", "", "refused", s.FeedRefused)
+	t.sink.log(log, slog.LevelError, number(s.Sink), s.At, "records cannot be written; nothing is fetched until they can", "records are written again", "err", s.Sink)
+	t.overflow.log(log, slog.LevelError, number(s.Overflow), s.At, "candidates that find no room cannot be written; their pages wait until they can, or Redis has room",
+		"no candidates wait for the overflow any more", "err", s.Overflow)
+	t.hanging.log(log, slog.LevelError, s.Hanging, s.At, "handlers do not return; their workers and sites wait", "handlers return again",
+		"handlers", s.Hanging, "longer_than", handlerHangs, "url", s.HangingURL)
 	if was := t.paused.logged; t.paused.update(s.Paused, s.At) {
 		switch {
 		case s.Paused == 0:
@@ -144,4 +114,12 @@ func (t *Troubles) Log(log *slog.Logger, s *Situation) {
 			log.Info("resumed in part: the others lease sites again", "paused", count(s.Paused))
 		}
 	}
+}
+
+// number is of trouble that has a reason and no number.
+func number(err error) int {
+	if err != nil {
+		return 1
+	}
+	return 0
 }
