@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	shardtest.SideBySide(6)
+	shardtest.SideBySide(4)
 	os.Exit(m.Run())
 }
 
