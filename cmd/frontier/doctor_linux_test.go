@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -17,10 +16,7 @@ import (
 // process has, and too few are reported, with what to do.
 func TestDoctorOfThisMachine(t *testing.T) {
 	t.Parallel()
-	tool := filepath.Join(t.TempDir(), "frontier")
-	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%s", out)
-	}
+	tool := program(t)
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)

@@ -18,9 +18,19 @@ import (
 	"seine/shard/shardtest"
 )
 
+// builds is a directory for programs that tests build.
+var builds string
+
 func TestMain(m *testing.M) {
 	shardtest.SideBySide(4)
-	os.Exit(m.Run())
+	dir, err := os.MkdirTemp("", "frontier")
+	if err != nil {
+		panic(err)
+	}
+	builds = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 func TestLifeOfACrawl(t *testing.T) {

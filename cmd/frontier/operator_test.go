@@ -3,7 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"seine/cmd/internal/boot"
@@ -11,6 +15,24 @@ import (
 	"seine/shard"
 	"seine/shard/shardtest"
 )
+
+// built is the program, built once for the tests that run it as a process.
+var built = sync.OnceValues(func() (path string, err error) {
+	path = filepath.Join(builds, "frontier")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s", out)
+	}
+	return path, nil
+})
+
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // operator is a person at a terminal with some servers.
 type operator struct {

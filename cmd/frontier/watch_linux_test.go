@@ -17,10 +17,7 @@ import (
 // a terminal is cleared, and nothing else is.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	tool := filepath.Join(t.TempDir(), "frontier")
-	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%s", out)
-	}
+	tool := program(t)
 	dir := filepath.Join(t.TempDir(), "state")
 	d := &operator{t: t, addr: "127.0.0.1:1"}
 	d.ok("seed --state " + dir + " --seed http://a.example/")
