@@ -103,6 +103,9 @@ func open(ctx context.Context, cfg Config, create bool) (*Fetcher, error) {
 	if cfg.Redis != nil && cfg.State != "" {
 		return nil, fmt.Errorf("%w: Redis and State are two places for one crawl, leave one of them out", ErrConfig)
 	}
+	if l, own := cfg.Layout, cfg.Layout.Complete(); l.Format != 0 && l.Format != own.Format || l.Canon != 0 && l.Canon != own.Canon || l.Suffixes != "" && l.Suffixes != own.Suffixes {
+		return nil, fmt.Errorf("%w: Format, Canon and Suffixes of Layout are versions of this program; leave them out", ErrConfig)
+	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	if cfg.Settings == nil {
 		cfg.Settings = func(*frontier.Settings) {}

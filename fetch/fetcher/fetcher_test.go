@@ -265,6 +265,7 @@ func TestOpenRefuses(t *testing.T) {
 			"the same":       {func(c *fetcher.Config) {}, nil},
 			"other settings": {func(c *fetcher.Config) { c.Settings = func(s *frontier.Settings) { s.PerSite = 7 } }, frontier.ErrDiffers},
 			"other layout":   {func(c *fetcher.Config) { c.Layout.LimitBy = canon.ByDomain }, frontier.ErrLayout},
+			"other versions": {func(c *fetcher.Config) { c.Layout.Canon = 99 }, fetcher.ErrConfig},
 			"bad fetch":      {func(c *fetcher.Config) { c.Fetch.ReadTimeout = -1 }, fetcher.ErrConfig},
 		} {
 			if err := reopen(c.change); !errors.Is(err, c.want) {
