@@ -199,7 +199,9 @@ func TestEachRightMissing(t *testing.T) {
 		frontiertest.Run(t, func(t testing.TB) frontiertest.Backend {
 			d.on.Store(false)
 			b := fl.open(t)
-			d.on.Store(true)
+			// Eight callers at once make a filter there, over connections that this hook
+			// does not see: they must not lack the right that another's script is denied.
+			d.on.Store(!strings.HasSuffix(t.Name(), "/duplicates/at_once"))
 			t.Cleanup(func() { d.on.Store(false) })
 			return b
 		})
@@ -240,6 +242,7 @@ func further(t *testing.T, f *redis.Frontier, rdb *goredis.Client) {
 			{Site: "a.example", Origin: "https://a.example:443", Rules: []byte("2"), TTL: time.Hour}}))
 		_, err = f.Remember(ctx, k, 0, []any{fmt.Sprintf("%016d", i)})
 		must(err)
+		must(f.Renew(ctx, k, []frontier.Renewal{{Site: "a.example", Key: uint64(i)}}))
 	}
 
 	// peek and take, with an element that is put aside, tried again and done.
