@@ -161,8 +161,10 @@ func withoutChain(whole []byte) (before, after []byte, ok bool) {
 	}
 	at += 2 // extended master secret, early data
 	gap := at
-	if !skip(3) || !skip(3) {
-		return nil, nil, false
+	for range 2 {
+		if !skip(3) {
+			return nil, nil, false
+		}
 	}
 	return whole[:gap], whole[at:], true
 }
