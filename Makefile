@@ -52,7 +52,7 @@ bench: ## the Go benchmarks, and their ratios as a table; OLD=FILE compares with
 chaos: setup ## break fetchers, Redis, network and disk under a crawl, and count what is lost (an hour); writes bench/results
 	SEINE_CHAOS=long SEINE_CHAOS_RESULTS=$(CURDIR)/bench/results/chaos.txt $(GO) test -count=1 -v -timeout 4h ./bench/chaos
 
-bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters, other crawlers; writes bench/results
+bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters, other crawlers; plain, packed and over https; writes bench/results
 	scripts/bench-crawl
 
 bench-https: build setup ## crawl pages of the web's sizes over https; pages a second and processor, Redis included; writes bench/results
@@ -64,7 +64,7 @@ profile: build setup ## crawl real documentation, and print what the time of a f
 bench-units: setup ## measure the unit costs that frontier plan takes; writes bench/results
 	scripts/bench-units
 
-bench-plan: build setup ## plan three crawls from unit costs, run them, and tell how far the plans were off; writes bench/results
+bench-plan: build setup ## plan four crawls from unit costs, run them, and tell how far the plans were off; writes bench/results
 	scripts/bench-plan
 
 bench-broad: build setup ## crawl very many sites: what their delays allow, what is reached, what it costs; writes bench/results

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -131,6 +132,7 @@ func serveLate(r *row, chain *load.Chain) (*late, error) {
 	l := &late{bound: ln.Addr().(*net.TCPAddr).Port}
 	index, other := r.index(), page("")
 	l.http.ConnContext = web.ConnContext
+	l.http.ErrorLog = log.New(io.Discard, "", 0) // fetchers that are stopped end handshakes
 	l.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		local, _ := req.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 		robots := req.URL.Path == "/robots.txt"
