@@ -74,8 +74,8 @@ type Lease struct {
 	Site  string
 }
 
-// Ticket is a due site as named by Tick; it can be turned into a visit while
-// the site is still in its class with exactly this score.
+// Ticket is a due site as named by Tick, or one that Settle keeps; it can be turned into
+// a visit while the site is still in its class with exactly this score.
 type Ticket struct {
 	Site  string
 	Class uint8
@@ -233,7 +233,11 @@ type Release struct {
 	Delay    time.Duration
 	Why      string
 	Failures int
+	Keep     bool // nobody else is named the site before KeptFor has passed since its next request may start, see Settled
 }
+
+// KeptFor is how long a site waits for the fetcher that had it, in all drivers.
+const KeptFor = 500 * time.Millisecond
 
 // Settlement is a batch of outcomes of one visit; Release, when set, gives the
 // site back (after its last request ended). Cookies, when set, takes the place of
@@ -248,9 +252,12 @@ type Settlement struct {
 	Cookies  *string // "" = none
 }
 
-// Settled says for each outcome of a settlement whether it took effect; false
-// means gone: already settled, or the lease was reaped.
-type Settled []bool
+// Settled is what became of a settlement.
+type Settled struct {
+	Outcomes []bool        // whether each took effect; false means gone: already settled, or the lease was reaped
+	Kept     Ticket        // of the site that was released to be kept; no Site: it has no URL that is due when its clock is
+	Due      time.Duration // from the call until Kept may be used
+}
 
 // CauseLost is the cause of URLs whose fetchers were lost three times.
 const CauseLost = "lost"

@@ -69,7 +69,9 @@ type Queue interface {
 	Tick(ctx context.Context, shard int, req TickRequest) (TickReply, error)
 	// Visit turns tickets of Tick into visits and returns those that were granted.
 	Visit(ctx context.Context, shard int, tickets []Ticket, limits VisitLimits) ([]Visit, error)
-	// Settle takes outcomes of visits and frees sites. Each outcome counts once.
+	// Settle takes outcomes of visits and frees sites. Each outcome counts once. It
+	// returns tickets of the sites that are kept for the caller: an offer, void as soon
+	// as anything else places the site.
 	Settle(ctx context.Context, shard int, settlements []Settlement) ([]Settled, error)
 	// Renew brings forward when URLs are recrawled; what does not wait for that, or
 	// is due sooner, stays as it is. Those of one site stand together. A late copy may

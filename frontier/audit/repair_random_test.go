@@ -48,7 +48,7 @@ func (c *chance) work(steps int) {
 			if c.r.IntN(2) == 0 {
 				st.Release = &frontier.Release{Remain: time.Second, Delay: time.Second}
 			}
-			for i, ok := range c.settle(st)[0] {
+			for i, ok := range c.settle(st)[0].Outcomes {
 				if ok && st.Outcomes[i].Kind == frontier.Done {
 					c.gone[v.Items[i].URL] = true
 				}

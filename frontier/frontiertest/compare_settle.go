@@ -50,6 +50,7 @@ func (p *pair) release(rt *rapid.T) *frontier.Release {
 		Delay:    time.Duration(rapid.IntRange(0, 20).Draw(rt, "delay")) * 100 * time.Millisecond,
 		Why:      rapid.SampledFrom([]string{"", "robots"}).Draw(rt, "why"),
 		Failures: rapid.IntRange(0, 3).Draw(rt, "failures"),
+		Keep:     rapid.Bool().Draw(rt, "keep"),
 	}
 }
 
@@ -73,7 +74,20 @@ func (p *pair) settleBoth(rt *rapid.T, v both[frontier.Visit], outcomes []fronti
 	}
 	sa, errA := p.a.f.Settle(p.a.ctx, v.a.Shard, []frontier.Settlement{{Lease: v.a.Lease, Outcomes: outcomes, Release: free, Cookies: cookies}})
 	sb, errB := p.b.f.Settle(p.b.ctx, v.b.Shard, []frontier.Settlement{{Lease: v.b.Lease, Outcomes: outcomes, Release: free, Cookies: cookies}})
-	agree(rt, fmt.Sprintf("settle %s: %+v", v.a.Site, outcomes), fmt.Sprint(sa), fmt.Sprint(sb), errA, errB)
+	agree(rt, fmt.Sprintf("settle %s: %+v", v.a.Site, outcomes), len(sa), len(sb), errA, errB)
+	if len(sa) == 0 {
+		return
+	}
+	agree(rt, fmt.Sprintf("settle %s: %+v", v.a.Site, outcomes), sa[0].Outcomes, sb[0].Outcomes, nil, nil)
+	a, b := sa[0].Kept, sb[0].Kept
+	if a.Site != "" {
+		p.tickets = append(p.tickets, both[frontier.Ticket]{a, b})
+	}
+	a.Score, b.Score = "", ""
+	agree(rt, "settle "+v.a.Site+": kept", a, b, nil, nil)
+	if d := sa[0].Due - sb[0].Due; d < -time.Millisecond || d > time.Millisecond {
+		rt.Fatalf("settle %s: kept for %v and %v", v.a.Site, sa[0].Due, sb[0].Due)
+	}
 }
 
 // renew brings URLs forward, or tries to.

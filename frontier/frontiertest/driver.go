@@ -3,6 +3,7 @@ package frontiertest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,7 +44,15 @@ type openVisit struct {
 
 type fetcher struct {
 	visits  []*openVisit
+	kept    []kept
 	stalled time.Duration // until then
+}
+
+// kept is a ticket of a site that waits for a fetcher.
+type kept struct {
+	frontier.Ticket
+	shard int
+	due   time.Duration // of the driver's time
 }
 
 type driver struct {
@@ -70,7 +79,7 @@ func (d *driver) step() {
 		d.work(f)
 	case n < 82:
 		d.crashes++
-		f.visits = nil // a new fetcher takes its place
+		f.visits, f.kept = nil, nil // a new fetcher takes its place
 	case n < 84:
 		f.stalled = d.now + time.Duration(d.rand.Int64N(int64(3*lease)))
 	case n < 90:
@@ -168,10 +177,23 @@ func (d *driver) tickAndVisit(f *fetcher) {
 			}
 		}
 		d.reapAll(shard, reply.Expired)
-		if len(reply.Due) > 0 {
-			d.acquire(f, shard, reply.Due)
+		if due := append(f.returning(d, shard), reply.Due...); len(due) > 0 {
+			d.acquire(f, shard, due)
 		}
 	}
+}
+
+// returning takes the tickets of the sites that wait for a fetcher and may be visited, and
+// now and then one that may not yet.
+func (f *fetcher) returning(d *driver, shard int) (due []frontier.Ticket) {
+	f.kept = slices.DeleteFunc(f.kept, func(k kept) bool {
+		takes := k.shard == shard && (k.due <= d.now || d.rand.IntN(20) == 0)
+		if takes {
+			due = append(due, k.Ticket)
+		}
+		return takes
+	})
+	return due
 }
 
 func (f *fetcher) drop(h *openVisit) {

@@ -19,14 +19,18 @@ func (d *driver) work(f *fetcher) {
 		}
 	}
 	if d.rand.IntN(2) == 0 {
-		st.Release = &frontier.Release{Remain: time.Duration(d.rand.IntN(3000)) * time.Millisecond, Delay: time.Second}
+		st.Release = &frontier.Release{Remain: time.Duration(d.rand.IntN(3000)) * time.Millisecond, Delay: time.Second, Keep: d.rand.IntN(2) == 0}
 	}
 	settle := func() frontier.Settled {
 		settled, err := d.f.Settle(d.ctx, h.Shard, []frontier.Settlement{st})
 		d.must(err)
 		return settled[0]
 	}
-	for i, ok := range settle() {
+	settled := settle()
+	if settled.Kept.Site != "" {
+		f.kept = append(f.kept, kept{settled.Kept, h.Shard, d.now + settled.Due})
+	}
+	for i, ok := range settled.Outcomes {
 		if ok {
 			d.settled(h, st.Outcomes[i])
 		}
@@ -39,7 +43,9 @@ func (d *driver) work(f *fetcher) {
 		f.drop(h)
 	}
 	d.recrawl(func() {
-		for _, ok := range settle() {
+		settled := settle()
+		same(d.kit, "a site kept twice", settled.Kept.Site, "")
+		for _, ok := range settled.Outcomes {
 			same(d.kit, "an outcome taken twice", ok, false)
 		}
 	})

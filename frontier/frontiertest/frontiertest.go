@@ -73,6 +73,8 @@ var clauses = []struct {
 	{"settle/retry", settleRetry},
 	{"settle/retry only and new work", settleRetryOnly},
 	{"settle/late outcomes of a freed site", settleLateOutcomes},
+	{"settle/kept for the caller", settleKept},
+	{"settle/kept until something places it", settleKeptPlaced},
 	{"credentials/kept by origin", credentialsKept},
 	{"cookies/stay", cookiesStay},
 	{"cookies/late", cookiesLate},

@@ -188,11 +188,22 @@ func paths(v frontier.Visit) []string {
 }
 
 // settle settles outcomes of a visit; free may be nil.
-func (k *kit) settle(v frontier.Visit, free *frontier.Release, outcomes ...frontier.Outcome) frontier.Settled {
+func (k *kit) settle(v frontier.Visit, free *frontier.Release, outcomes ...frontier.Outcome) []bool {
+	k.Helper()
+	return k.settled(v, free, outcomes...).Outcomes
+}
+
+// keep settles outcomes of a visit and has its site kept.
+func (k *kit) keep(v frontier.Visit, remain time.Duration, outcomes ...frontier.Outcome) frontier.Settled {
+	k.Helper()
+	return k.settled(v, &frontier.Release{Remain: remain, Keep: true}, outcomes...)
+}
+
+func (k *kit) settled(v frontier.Visit, free *frontier.Release, outcomes ...frontier.Outcome) frontier.Settled {
 	k.Helper()
 	out, err := k.f.Settle(k.ctx, k.shard(v.Site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Release: free}})
 	k.must(err)
-	if len(out) != 1 || len(out[0]) != len(outcomes) {
+	if len(out) != 1 || len(out[0].Outcomes) != len(outcomes) {
 		k.Fatalf("settle answered %v to %d outcomes", out, len(outcomes))
 	}
 	return out[0]

@@ -152,7 +152,9 @@ func (p *shardState) retryDead(cause string, id int64, revive bool) bool {
 		s := p.site(l.site)
 		p.dropped(s, frontier.DropDead)
 		p.changed(s)
-		p.place(s)
+		if s.place == nowhere || s.place == inIdle { // it may be new, and it is not forgotten
+			p.place(s)
+		}
 	}
 	p.dropDeadEntry(cause, id)
 	if at == d.first {

@@ -118,7 +118,7 @@ func childSettles(f *Frontier, v frontier.Visit, r *rand.Rand, say func(string, 
 		say("E", []string{err.Error()})
 		return
 	}
-	for i, ok := range settled[0] {
+	for i, ok := range settled[0].Outcomes {
 		if !ok {
 			say("E", []string{"gone:", v.Items[i].URL})
 		}

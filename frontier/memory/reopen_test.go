@@ -114,7 +114,7 @@ func TestReopen(t *testing.T) {
 		c.Advance(time.Minute)
 		// A late settlement of the process that ended is gone.
 		settled, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: visits[0].Lease, Outcomes: []frontier.Outcome{{Index: 1}}}})
-		if err != nil || settled[0][0] {
+		if err != nil || settled[0].Outcomes[0] {
 			t.Fatalf("late settlement: %v, %v", settled, err)
 		}
 	}

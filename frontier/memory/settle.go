@@ -23,7 +23,7 @@ func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Set
 		st := &settlements[i]
 		l := p.lease(st.Lease)
 		if l == nil {
-			out[i] = make(frontier.Settled, len(st.Outcomes))
+			out[i].Outcomes = make([]bool, len(st.Outcomes))
 			continue
 		}
 		out[i] = p.settle(l, st)
@@ -32,10 +32,10 @@ func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Set
 }
 
 func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled {
-	settled := make(frontier.Settled, len(st.Outcomes))
+	settled := make([]bool, len(st.Outcomes))
 	s := l.site
 	var back []int
-	changed := false
+	waits := false // something of the site does, which tells only where nothing is queued
 	for i := range st.Outcomes {
 		o := &st.Outcomes[i]
 		at := o.Index - 1
@@ -50,7 +50,7 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 		case frontier.Recrawl:
 			p.stats.Done++
 			p.keepNext(s, o.Next, p.now+roundUp(o.NotBefore))
-			changed = true
+			waits = true
 		case frontier.Dead:
 			e := l.entry(at)
 			e.Lost = 0
@@ -61,13 +61,13 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 			}
 		case frontier.Retry:
 			p.retry(s, l.entry(at), o.NotBefore, o.Blameless)
-			changed = true
+			waits = true
 		default:
 			back = append(back, at)
-			changed = true
 		}
 	}
 	p.requeue(l, back)
+	misplaced, keep := len(back) > 0 || waits && s.best() == len(s.queues), false
 	if !slices.Contains(settled, false) {
 		p.sum(s, st)
 	}
@@ -76,17 +76,31 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 	}
 	if st.Release != nil && s.leased == l {
 		s.leased = nil
-		changed = true
+		misplaced, keep = true, st.Release.Keep
 		p.release(s, st.Release)
 	}
 	if s.leased != l && l.left == 0 {
 		p.drop(l)
-		changed = changed || s.place == nowhere
+		misplaced = misplaced || s.place == nowhere
 	}
-	if changed {
+	out := frontier.Settled{Outcomes: settled}
+	if misplaced {
 		p.place(s)
 	}
-	return settled
+	if keep {
+		out.Kept, out.Due = p.keepForCaller(s)
+	}
+	return out
+}
+
+// keepForCaller has a site wait for the fetcher that released it, if it has URLs that are due
+// when its clock is.
+func (p *shardState) keepForCaller(s *site) (t frontier.Ticket, due time.Duration) {
+	if s.place < 0 || s.place > 3 || s.score != 2*s.clock {
+		return t, 0
+	}
+	p.move(s, s.place, 2*(s.clock+frontier.KeptFor.Milliseconds())+1)
+	return frontier.Ticket{Site: s.name, Class: uint8(s.place), Score: formatScore(s.score)}, time.Duration(s.clock-p.now) * time.Millisecond
 }
 
 // oneLine is a text without tabs and line ends.

@@ -157,13 +157,16 @@ func (s *stand) lend(urls int) frontier.Visit {
 	return v[0]
 }
 
-func (s *stand) settle(list ...frontier.Settlement) []frontier.Settled {
+func (s *stand) settle(list ...frontier.Settlement) (outcomes [][]bool) {
 	s.t.Helper()
 	r, err := s.Settle(s.t.Context(), 0, list)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return r
+	for _, settled := range r {
+		outcomes = append(outcomes, settled.Outcomes)
+	}
+	return outcomes
 }
 
 // all makes one kind of outcome of every URL of a visit, and frees the site.

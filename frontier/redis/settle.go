@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tinylib/msgp/msgp"
 
@@ -20,7 +21,8 @@ const (
 
 // Settle takes outcomes of visits and frees sites. Each outcome counts once: an
 // index that was settled before, or whose lease was reaped, is gone. A lease
-// ends when its site is free and all of its URLs are settled.
+// ends when its site is free and all of its URLs are settled. A site that is kept is
+// due for others KeptFor later, while its clock is exact.
 //
 // When some of the settlements fail, what was settled before comes with the
 // error; the rest may be sent again. Cost: some 6 us of the server for a
@@ -84,16 +86,31 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 	}
 	settled := make([]frontier.Settled, len(settlements))
 	for i, r := range reply {
-		letters := shard.Text(r)
-		if len(letters) != len(s.hasRequest[i]) {
+		digits, kept, isKept := strings.Cut(shard.Text(r), " ")
+		if len(digits) != len(s.hasRequest[i]) {
 			return nil, Malformed(k, "settle", raw)
 		}
-		settled[i] = make(frontier.Settled, len(settlements[i].Outcomes))
+		settled[i].Outcomes = make([]bool, len(settlements[i].Outcomes))
 		for x, at := range s.hasRequest[i] {
-			settled[i][at] = letters[x] == '1'
+			settled[i].Outcomes[at] = digits[x] == '1'
+		}
+		if isKept {
+			settled[i].Kept, settled[i].Due, isKept = parseKept(settlements[i].Site, kept)
+			if !isKept {
+				return nil, Malformed(k, "settle", raw)
+			}
 		}
 	}
 	return settled, nil
+}
+
+// parseKept reads class, ticket and milliseconds until it may be used.
+func parseKept(site, text string) (t frontier.Ticket, due time.Duration, ok bool) {
+	class, rest, _ := strings.Cut(text, " ")
+	score, wait, _ := strings.Cut(rest, " ")
+	p, errClass := strconv.ParseUint(class, 10, 8)
+	ms, err := strconv.ParseInt(wait, 10, 64)
+	return frontier.Ticket{Site: site, Class: uint8(p), Score: score}, time.Duration(ms) * time.Millisecond, errClass == nil && err == nil
 }
 
 // add adds one settlement. Of outcomes with one index the first is sent.
@@ -121,11 +138,16 @@ func (s *settling) add(st *frontier.Settlement) {
 		m = s.appendOutcome(m, st.Site, &st.Outcomes[i])
 	}
 	if r := st.Release; r != nil {
-		m = msgp.AppendArrayHeader(m, 4)
+		m = msgp.AppendArrayHeader(m, 5)
 		m = msgp.AppendInt64(m, Milliseconds(r.Remain))
 		m = msgp.AppendString(m, strconv.FormatInt(Milliseconds(r.Delay), 10))
 		m = msgp.AppendString(m, r.Why)
 		m = msgp.AppendString(m, strconv.Itoa(max(0, r.Failures)))
+		if r.Keep {
+			m = msgp.AppendInt64(m, frontier.KeptFor.Milliseconds())
+		} else {
+			m = msgp.AppendBool(m, false)
+		}
 	} else {
 		m = msgp.AppendNil(m)
 	}

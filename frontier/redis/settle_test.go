@@ -187,6 +187,70 @@ func TestSettleClock(t *testing.T) {
 	}
 }
 
+// TestSettleKeeps: the clock of a site that is kept is exact, and its zset has the ticket.
+func TestSettleKeeps(t *testing.T) {
+	const a = "a.example"
+	s := one(t)
+	for _, c := range []struct {
+		name    string
+		outcome frontier.Outcome
+		urls    int
+		before  func()
+		kept    bool
+		where   string
+	}{
+		{"queued", frontier.Outcome{Index: 1}, 3, func() {}, true, "2"},
+		{"requeued", frontier.Outcome{Index: 1, Kind: frontier.Requeue}, 1, func() {}, true, "2"},
+		{"retry before its clock", frontier.Outcome{Index: 1, Kind: frontier.Retry, NotBefore: time.Second}, 1, func() {}, true, "3"},
+		{"retry after its clock", frontier.Outcome{Index: 1, Kind: frontier.Retry, NotBefore: time.Minute}, 1, func() {}, false, "3"},
+		{"nothing left", frontier.Outcome{Index: 1}, 1, func() {}, false, ""},
+		{"paused", frontier.Outcome{Index: 1}, 3, func() { s.alter(a, frontier.SiteChange{Paused: ptr(true)}) }, false, "paused"},
+		{"blocked", frontier.Outcome{Index: 1}, 3, func() { s.alter(a, frontier.SiteChange{Blocked: ptr(true)}) }, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s.reset(t)
+			s.admit(candidates(a, 0, c.urls)...)
+			v := s.lend(1)
+			c.before()
+			s.pass(0, time.Minute) // for which the clock then stands still
+			now := s.number("HGET", s.keys[0].Meta(), "tick")
+			st := frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{c.outcome}, Release: &frontier.Release{Remain: 2 * time.Second, Keep: true}}
+			var replies []frontier.Settled
+			s.twice("settle", func() {
+				reply, err := s.Settle(t.Context(), 0, []frontier.Settlement{st})
+				if err != nil {
+					t.Fatal(err)
+				}
+				replies = append(replies, reply...)
+			})
+			if s.where(a) != c.where {
+				t.Errorf("stands in %q, want %q", s.where(a), c.where)
+			}
+			got, clock := replies[0], now+2001
+			if replies[1].Kept != (frontier.Ticket{}) {
+				t.Error("a repeat was given ", replies[1].Kept)
+			}
+			if !c.kept {
+				if got.Kept != (frontier.Ticket{}) || got.Due != 0 {
+					t.Error("kept: ", got)
+				}
+				return
+			}
+			want := frontier.Ticket{Site: a, Class: c.where[0] - '0', Score: fmt.Sprint(clock+frontier.KeptFor.Milliseconds(), ".5")}
+			if got.Kept != want || got.Due != 2001*time.Millisecond {
+				t.Errorf("kept %v, due in %v, want %v", got.Kept, got.Due, want)
+			}
+			if score := s.do("ZSCORE", s.keys[0].Ready(int(want.Class)), a); score != want.Score {
+				t.Errorf("score %v, want %v", score, want.Score)
+			}
+			if at := s.number("HGET", s.keys[0].Site(a), "clock"); at != clock {
+				t.Errorf("clock %d, want %d", at, clock)
+			}
+			s.sound(0)
+		})
+	}
+}
+
 func TestSettleRetry(t *testing.T) {
 	t.Parallel()
 	s := one(t)

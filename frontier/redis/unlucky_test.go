@@ -120,7 +120,7 @@ func TestLateVisit(t *testing.T) {
 	if got := copied(); got != "1 2" {
 		t.Errorf("the copy got %s, want what is open", got)
 	}
-	if got := s.settle(all(v, frontier.Done))[0]; !slices.Equal(got, frontier.Settled{false, true, true}) {
+	if got := s.settle(all(v, frontier.Done))[0]; !slices.Equal(got, []bool{false, true, true}) {
 		t.Errorf("settled %v", got)
 	}
 	s.pass(0, time.Second)

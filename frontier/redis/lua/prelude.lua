@@ -55,8 +55,10 @@ end
 
 -- place_site puts a site where the ready rule wants it. absent: the site is in none of
 -- the zsets, as one that was leased. s is its clock, token, paused and auth, where the
--- caller knows them. Credentials stay while there is work.
-local function place_site(block, site, absent, s)
+-- caller knows them. Credentials stay while there is work. kept: for so many ms from
+-- its clock the site is due for nobody, if it then has URLs that are. It returns class
+-- and ticket of a site that is kept.
+local function place_site(block, site, absent, s, kept)
   s = s or call('HMGET', KEYS[block], 'clock', 'token', 'paused', 'auth')
   local clock, token, is_paused, auth = tonumber(s[1]) or 0, s[2], s[3], s[4]
 
@@ -82,6 +84,11 @@ local function place_site(block, site, absent, s)
     for z = READY, PAUSED do
       if z ~= zset then call('ZREM', KEYS[z], site) end
     end
+  end
+  if kept and zset and zset ~= PAUSED and due <= clock then
+    local ticket = int(clock + kept) .. '.5'
+    call('ZADD', KEYS[zset], ticket, site)
+    return zset - READY, ticket
   end
   if zset then call('ZADD', KEYS[zset], int(math.max(clock, due)), site) end
 end

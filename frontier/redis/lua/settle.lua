@@ -11,17 +11,20 @@
 --              all settlements add to it
 -- ARGV[+]      per settlement a message (MessagePack): its token; its site; indexes of
 --              its outcomes, each once; the outcomes; the release of its site, nil = the
---              lease goes on: {ms until its next request, delay ms, why, failures}; its
+--              lease goes on: {ms until its next request, delay ms, why, failures, ms
+--              that it is kept for the caller, false = none}; its
 --              cookies, nil = they stay; then as in counters. An outcome is done or
 --              requeue; or {retry, ms from now}; or {later, ms from now}, which leaves
 --              class and attempts; or {recrawl, ms from now, its id among those of its
 --              site, its entry then}; or {dead, its cause, 1 for KEYS[15], what comes
 --              before the entry in its dead letter, how many fetches it took here,
 --              whether no request was made for it}
--- Reply        per settlement a digit per outcome: 1 settled, 0 gone
+-- Reply        per settlement a digit per outcome: 1 settled, 0 gone; of a site that is
+--              kept then class, ticket and ms until it may be used, each after a space
 -- Cost         O(outcomes + log sites) per settlement
 -- Repeat       settled outcomes are gone; values of the site are written only while its
---              token is the settlement's, by the call that releases it
+--              token is the settlement's, by the call that releases it. A ticket whose
+--              reply is lost is void when its site is due for all
 local causes, most, most_recrawls = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local DEAD = 14 -- KEYS[DEAD + cause]
 local REST = 1000 -- ms, as callers of reserve.lua retry
@@ -32,10 +35,11 @@ local function with_attempts(entry, p, attempts)
   return string.sub(entry, 1, 1) .. string.char(48 + p, 48, attempts) .. string.sub(entry, 5)
 end
 
--- apply_outcomes applies each outcome, and returns which were still open, and whether
--- entries returned to the site. A blocked site gets none.
+-- apply_outcomes applies each outcome, and returns which were still open, whether
+-- entries returned to a queue of the site, and whether some wait there. A blocked site
+-- gets none.
 local function apply_outcomes(block, entries, indexes, outcomes, blocked)
-  local settled, requeued, touched = {}, {}, false
+  local settled, requeued, waits = {}, {}, false
   for i, index in ipairs(indexes) do
     local o = outcomes[i]
     local kind, wait = o, nil
@@ -52,7 +56,7 @@ local function apply_outcomes(block, entries, indexes, outcomes, blocked)
         local _, _, id, kept = unpack(o)
         add_stat('done', 1)
         if not blocked then keep_recrawl(block, wait, id, kept, most_recrawls) end
-        touched = not blocked
+        waits = not blocked
       elseif kind == 'dead' then
         local _, cause, element_head, tries, unasked = unpack(o)
         dead_letter(KEYS[DEAD + cause], element_head .. with_attempts(entry, p, math.min(255, attempts + tries)), most)
@@ -66,10 +70,9 @@ local function apply_outcomes(block, entries, indexes, outcomes, blocked)
         add_stat('retried', 1)
         add_stat('waiting', added)
         add_stat('merged', 1 - added)
-        touched = true
+        waits = true
       else
         requeued[#requeued + 1] = {index = tonumber(index), entry = with_attempts(entry, p, attempts), class = p}
-        touched = true
       end
     end
   end
@@ -77,7 +80,7 @@ local function apply_outcomes(block, entries, indexes, outcomes, blocked)
   table.sort(requeued, function(x, y) return x.index > y.index end)
   for _, r in ipairs(requeued) do call('LPUSH', KEYS[block + QUEUE + r.class], r.entry) end
   add_stat('queued', #requeued)
-  return table.concat(settled), touched
+  return table.concat(settled), requeued[1], waits
 end
 
 local settlements, members = {}, {}
@@ -104,17 +107,18 @@ for i, settlement in ipairs(settlements) do
     call('HDEL', visit, unpack(indexes))
   end
 
-  local settled, touched = apply_outcomes(block, entries, indexes, outcomes, blocked)
+  local settled, requeued, waits = apply_outcomes(block, entries, indexes, outcomes, blocked)
   reply[#reply + 1] = settled
   local whole = leased and not string.find(settled, '0', 1, true)
   collect_counters(whole, seed_outcomes, counts)
   totals = whole and (site_token or clock ~= 0) and site_totals(site, totals, last, pages, dead)
   if leased then
     local mine = site_token == token
-    local freed = mine and free
+    local freed, kept = mine and free, nil
     if cookies and mine and (freed or string.find(settled, '1', 1, true)) then keep_cookies(block, cookies) end
     if freed then
-      local remain, delay, why, failures = unpack(free)
+      local remain, delay, why, failures
+      remain, delay, why, failures, kept = unpack(free)
       if reserved_until > NOW then remain = math.max(remain, REST) end -- for callers of reserve that retry
       clock = math.max(clock, NOW + 1 + remain)
       release_site(block, clock, stays, delay, why, failures, totals)
@@ -124,7 +128,11 @@ for i, settlement in ipairs(settlements) do
 
     local empty = freed and call('EXISTS', visit, unpack(KEYS, block + QUEUE, block + RECRAWLS)) == 0 -- as most sites then are
     if empty or (freed or not mine) and call('EXISTS', visit) == 0 then ended[#ended + 1], ended[member] = member, true end
-    if not empty and (freed or touched and not mine) then place_site(block, site, freed, freed and {clock, false, is_paused, auth}) end
+    local misplaced = not mine and (requeued or waits and call('EXISTS', unpack(KEYS, block + QUEUE, block + QUEUE + 3)) == 0)
+    if not empty and (freed or misplaced) then
+      local p, ticket = place_site(block, site, freed, freed and {clock, false, is_paused, auth}, kept)
+      if p then reply[i] = table.concat({settled, p, ticket, int(clock - NOW)}, ' ') end
+    end
     if freed or string.find(settled, '1', 1, true) then last_block, last_site = block, site end -- not for a late copy
   end
   block = block + 9
