@@ -46,7 +46,7 @@ func testReport(t *testing.T, d *operator, f whyBackend, at string) *ask.Summary
 		v := lease(t, f, site, len(outcomes))
 		free := &frontier.Release{Delay: 3 * time.Second, Remain: time.Hour, Why: "adaptive", Failures: 1}
 		settled, err := f.Settle(t.Context(), frontier.ShardOf(f, site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Release: free}})
-		if err != nil || slices.Contains(settled[0], false) {
+		if err != nil || slices.Contains(settled[0].Outcomes, false) {
 			t.Fatal(settled, err)
 		}
 	}

@@ -40,7 +40,7 @@ func (r *risky) Visit(ctx context.Context, k int, due []frontier.Ticket, limits 
 func (r *risky) Settle(ctx context.Context, k int, batch []frontier.Settlement) ([]frontier.Settled, error) {
 	settled, err := r.Frontier.Settle(ctx, k, batch)
 	for _, s := range settled {
-		r.out.Add(-int64(len(s)))
+		r.out.Add(-int64(len(s.Outcomes)))
 	}
 	return settled, err
 }

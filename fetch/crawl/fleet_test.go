@@ -89,7 +89,7 @@ func (m *meddler) Settle(ctx context.Context, k int, batch []frontier.Settlement
 	defer m.mu.Unlock()
 	for i := range settled {
 		if m.gone[batch[i].Lease.Site] {
-			clear(settled[i])
+			clear(settled[i].Outcomes)
 		}
 	}
 	return settled, err

@@ -40,7 +40,11 @@ func (c *Crawler) settleVisits(ctx context.Context, s *shard) {
 	c.fail(ctx, s.settlements.Run(ctx, func(ctx context.Context, group []*site.Visit) error {
 		batch = batch[:0]
 		for _, v := range group {
-			batch = append(batch, v.Settlement())
+			st := v.Settlement()
+			if st.Release != nil {
+				st.Release.Keep = c.keepsSites()
+			}
+			batch = append(batch, st)
 		}
 		settled, err := c.cfg.Frontier.Settle(ctx, s.Index, batch)
 		if err == nil {
@@ -54,11 +58,11 @@ func (c *Crawler) settleVisits(ctx context.Context, s *shard) {
 func (c *Crawler) applySettled(s *shard, group []*site.Visit, batch []frontier.Settlement, settled []frontier.Settled) {
 	released := false
 	for i, v := range group {
-		if slices.Contains(settled[i], false) && s.holds(v) {
+		if slices.Contains(settled[i].Outcomes, false) && s.holds(v) {
 			s.leases.Doubt() // or it is a repeat of a call whose reply was lost
 			s.notify()
 		}
-		for j, ok := range settled[i] {
+		for j, ok := range settled[i].Outcomes {
 			if ok {
 				c.count.CountOutcome(&batch[i].Outcomes[j])
 			} else {
@@ -66,6 +70,9 @@ func (c *Crawler) applySettled(s *shard, group []*site.Visit, batch []frontier.S
 			}
 		}
 		released = released || batch[i].Release != nil
+		if kept := settled[i].Kept; kept.Site != "" {
+			s.kept.Add(kept, time.Now().Add(settled[i].Due))
+		}
 		if v.Settled(&batch[i]) {
 			c.dropVisit(v)
 		}

@@ -65,10 +65,11 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 		want = l.reserveRoom()
 	}
 	defer l.unreserveRoom(want)
-	take, patience := l.share(want)
+	l.began = time.Now()
+	kept := l.kept.Take(l.began, want)
+	take, patience := l.share(want, len(kept))
 	mark := l.leases.Mark(c.cfg.Elapsed(), l.CheckEpoch())
 	req := frontier.TickRequest{Want: take, Patience: patience, MaxExpired: maxExpired, MaxLag: mostClockJump, LastNow: l.then, Elapsed: mark.At - l.thenAt}
-	l.began = time.Now()
 	l.Asked(l.began)
 	var leased []*site.Visit
 	named := mark.At-l.extended >= c.cfg.Lease/3 || !l.leases.IsReliable(mark.At, mark.Epoch, c.cfg.Lease)
@@ -104,7 +105,11 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	acquired, err := l.acquireSites(ctx, reply.Due)
+	due := reply.Due
+	if !reply.Paused {
+		due = append(kept, due...)
+	}
+	acquired, err := l.acquireSites(ctx, due)
 	if err != nil {
 		return 0, err
 	}
@@ -114,7 +119,7 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	if reaped > 0 && len(reply.Expired) == maxExpired {
 		return 0, nil
 	}
-	return l.untilNextTick(take, len(reply.Due), &reply), nil
+	return min(l.untilNextTick(take, len(reply.Due), &reply), l.untilKept(want)), nil
 }
 
 // reserveRoom takes half of the room for visits about to be acquired; a loop that gets its
@@ -132,15 +137,17 @@ func (l *shardLoop) unreserveRoom(n int) {
 	}
 }
 
-// share is how many of the wanted sites this fetcher takes, and for how long each must
-// have been due. While others have room, it takes no more than its share of fresh ones,
-// and leaves the rest for as long as the others may take to look.
-func (l *shardLoop) share(want int) (int, time.Duration) {
+// share is how many of the wanted sites this fetcher takes beside so many that were kept
+// for it, and for how long each must have been due. While others have room, it takes no
+// more than its share of fresh ones, and leaves the rest for as long as the others may
+// take to look.
+func (l *shardLoop) share(want, kept int) (int, time.Duration) {
 	c := l.crawler
+	want -= kept
 	if !c.othersRoom.Load() {
 		return want, 0
 	}
-	if left := c.fairShare() - c.visits.Load(); left > 0 {
+	if left := c.fairShare() - c.visits.Load() - int64(kept); left > 0 {
 		return int(min(int64(want), left)), 0
 	}
 	return want, c.idlePause() + c.idleSpread()
@@ -274,6 +281,19 @@ func (l *shardLoop) untilNextTick(want, due int, reply *frontier.TickReply) time
 		return max(next+spread, time.Millisecond)
 	}
 	return pause
+}
+
+// untilKept is how long the loop may wait for a site that was kept for this fetcher.
+func (l *shardLoop) untilKept(want int) time.Duration {
+	d, ok := l.kept.Until(time.Now())
+	switch {
+	case !ok:
+		return heartbeat
+	case d <= 0 && want == 0:
+		l.setHungry(true)
+		return heartbeat
+	}
+	return max(d, time.Millisecond)
 }
 
 func (l *shardLoop) setHungry(h bool) {

@@ -96,6 +96,7 @@ type shard struct {
 	rules       *flow.Batcher[frontier.OriginRules]
 	admitted    *metrics.Counter
 	leases      site.LeaseWatch
+	kept        site.Kept
 
 	wake   chan struct{} // something may be due, there is room for work, or the end is near
 	hungry atomic.Bool   // due sites are there and no room was
@@ -325,6 +326,21 @@ func (c *Crawler) room() int {
 
 // fairShare is how many sites this fetcher may lease while another has room.
 func (c *Crawler) fairShare() int64 { return c.leased.Load()/max(c.live.Load(), 1) + 1 }
+
+// keepsSites reports whether a site that this fetcher releases is kept for it: there are
+// others, it could visit more sites, and it has no more than its fair share of those with
+// work.
+func (c *Crawler) keepsSites() bool {
+	live, t := c.live.Load(), c.totals.Load()
+	if live < 2 || t == nil || !c.mayAcquire() || c.room() == 0 {
+		return false
+	}
+	has := c.visits.Load()
+	for _, s := range c.shards {
+		has += s.kept.Len()
+	}
+	return has <= min((t.Leases+t.Ready)/live+1, int64(c.cfg.MaxVisits))
+}
 
 // Bounds of what a fetcher does that has nothing to do, by how many programs are
 // at work on the crawl: together they ask a shard some hundred times a second.
