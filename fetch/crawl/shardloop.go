@@ -119,7 +119,7 @@ func (l *shardLoop) tick(ctx context.Context) (time.Duration, error) {
 	if reaped > 0 && len(reply.Expired) == maxExpired {
 		return 0, nil
 	}
-	return min(l.untilNextTick(take, len(reply.Due), &reply), l.untilKept(want)), nil
+	return l.untilKept(want, l.untilNextTick(take, len(reply.Due), &reply)), nil
 }
 
 // reserveRoom takes half of the room for visits about to be acquired; a loop that gets its
@@ -283,17 +283,18 @@ func (l *shardLoop) untilNextTick(want, due int, reply *frontier.TickReply) time
 	return pause
 }
 
-// untilKept is how long the loop may wait for a site that was kept for this fetcher.
-func (l *shardLoop) untilKept(want int) time.Duration {
+// untilKept is how long the loop may wait, for a pause at most, before a site that was kept
+// for this fetcher is due.
+func (l *shardLoop) untilKept(want int, pause time.Duration) time.Duration {
 	d, ok := l.kept.Until(time.Now())
 	switch {
 	case !ok:
-		return heartbeat
+		return pause
 	case d <= 0 && want == 0:
 		l.setHungry(true)
-		return heartbeat
+		return min(pause, heartbeat)
 	}
-	return max(d, time.Millisecond)
+	return min(pause, max(d, time.Millisecond))
 }
 
 func (l *shardLoop) setHungry(h bool) {
