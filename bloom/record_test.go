@@ -49,7 +49,7 @@ func TestRecordWindows(t *testing.T) {
 	}
 	r = r.AddProbe(at(90_000), Probe{1000, 3})
 	if r.Before != (Probe{}) || r.Lately() != (Probe{1000, 3}) || r.Ended.Sum != 27+4 || r.Grown != 34_000 {
-		t.Errorf("after a leap: %+v", r)
+		t.Errorf("after a jump: %+v", r)
 	}
 	r = r.AddProbe(at(10_000), Probe{1000, 0})
 	if r.Lately() != (Probe{1000, 0}) || r.Grown != 0 || r.Ended.Sum != 27+4+3*34 || r.All != (Probe{6000, 8}) {

@@ -360,7 +360,7 @@ const (
 // depends on the kinds of link wanted. Once made it is only read.
 type names struct {
 	slots [512]element
-	hot   [1 << hotBits]uint64 // keys of those that must not be leapt over, without collisions
+	hot   [1 << hotBits]uint64 // keys of those that must not be skipped, without collisions
 
 	patterns patterns // that find those
 }

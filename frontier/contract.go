@@ -29,7 +29,7 @@ type Candidate struct {
 	Waits       bool              // whoever asks keeps it where memory is scarce: Full then, not Capped
 }
 
-// Verdict is what admission said of one candidate.
+// Verdict is what admission answered for one candidate.
 type Verdict uint8
 
 // The verdicts of admission.
@@ -37,7 +37,7 @@ const (
 	Admitted Verdict = iota // new: in the filter and in its site's queue
 	Seen                    // already known
 	Capped                  // its site is blocked, at its cap, its list is full or memory scarce; not remembered
-	Full                    // no room in Redis or in the filter; not remembered, try later or keep it elsewhere
+	Full                    // no room in Redis or in the filter; not remembered, try later or keep it in another place
 )
 
 // Entry is one URL as it is in a queue, a visit or a dead list.

@@ -100,10 +100,10 @@ func AdmitWithCredentials(batch []Candidate, verdicts []Verdict, keep func(*Cand
 			rest, of = append(rest, batch[i]), append(of, i)
 		}
 	}
-	said := make([]Verdict, len(rest))
-	err := admit(rest, said)
+	answers := make([]Verdict, len(rest))
+	err := admit(rest, answers)
 	for j, i := range of {
-		verdicts[i] = said[j]
+		verdicts[i] = answers[j]
 	}
 	return err
 }

@@ -98,20 +98,20 @@ func NewMember(kind, version string) Member {
 
 // Attendance keeps a member on the list until Leave.
 type Attendance struct {
-	f          Membership
-	now        func() Member
-	lastLogged func(Present, Member)
-	stop       context.CancelFunc
-	wg         sync.WaitGroup
+	f         Membership
+	now       func() Member
+	announced func(Present, Member)
+	stop      context.CancelFunc
+	wg        sync.WaitGroup
 }
 
 // Attend announces a member now and then every AnnounceEvery, with what now
-// says of it by then. It waits for the first announcement no longer than that. told, unless it is nil, hears each time who
+// says of it by then. It waits for the first announcement no longer than that. logged, unless it is nil, is called each time with who
 // is at work, and what was announced. An announcement that failed is forgotten: the next one, or Leave,
-// tells whether the outage is over. now and told run on another goroutine.
-func Attend(ctx context.Context, f Membership, now func() Member, told func(Present, Member)) (*Attendance, error) {
+// tells whether the outage is over. now and logged run on another goroutine.
+func Attend(ctx context.Context, f Membership, now func() Member, announced func(Present, Member)) (*Attendance, error) {
 	inner, stop := context.WithCancel(ctx)
-	a := &Attendance{f: f, now: now, lastLogged: told, stop: stop}
+	a := &Attendance{f: f, now: now, announced: announced, stop: stop}
 	first, cancel := context.WithTimeout(ctx, AnnounceEvery)
 	err := a.Announce(first)
 	cancel()
@@ -140,8 +140,8 @@ func Attend(ctx context.Context, f Membership, now func() Member, told func(Pres
 func (a *Attendance) Announce(ctx context.Context) error {
 	m := a.now()
 	present, err := a.f.Announce(ctx, m)
-	if err == nil && a.lastLogged != nil {
-		a.lastLogged(present, m)
+	if err == nil && a.announced != nil {
+		a.announced(present, m)
 	}
 	return err
 }

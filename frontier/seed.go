@@ -110,7 +110,7 @@ func (e *BadSeed) Error() string { return fmt.Sprintf("frontier: seed %s: %v", L
 func (e *BadSeed) Unwrap() error { return e.Err }
 
 // AddText takes one text: a URL, or a JSON object in the form of an element of a
-// feed, which keeps the depth, class, meta and standing that it names. A
+// feed, which keeps the depth, class, meta and seed scope that it names. A
 // *BadSeed error concerns this text alone; any other ends the seeding.
 func (s *Seeder) AddText(ctx context.Context, text string) error {
 	if ctx.Err() != nil {

@@ -77,7 +77,7 @@ func (s *Settings) DigestKind() string { return cmp.Or(s.Digest, DigestSHA256) }
 // DuplicatesRule is what is done about pages whose content another URL brought.
 func (s *Settings) DuplicatesRule() string { return cmp.Or(s.Duplicates, DuplicatesOff) }
 
-// DefaultSettings is what a crawl has of which nothing else was said.
+// DefaultSettings is what a crawl has where nothing else is set.
 func DefaultSettings() Settings {
 	return Settings{
 		Delay: time.Second, Jitter: 0.5, PerSite: 1, VisitURLs: 8,
@@ -85,8 +85,8 @@ func DefaultSettings() Settings {
 	}
 }
 
-// DefaultMaxCrawlDelay bounds Crawl-delay where nothing else is said, also in
-// crawls that were made before it could be said.
+// DefaultMaxCrawlDelay bounds Crawl-delay where nothing else is set, also in
+// crawls that were made before it could be set.
 const DefaultMaxCrawlDelay = 10 * time.Minute
 
 // CrawlDelayCap is the longest Crawl-delay that is honoured.
@@ -94,7 +94,7 @@ func (s *Settings) CrawlDelayCap() time.Duration {
 	return cmp.Or(s.MaxCrawlDelay, DefaultMaxCrawlDelay)
 }
 
-// The bounds of MaxURL in bytes, and what it is where nothing else is said.
+// The bounds of MaxURL in bytes, and its default.
 const (
 	LeastMaxURL   = 2 << 10
 	DefaultMaxURL = 8 << 10
@@ -114,7 +114,7 @@ func (s *Settings) ValidateDuplicates() error {
 	case rule == DuplicatesSkip && kind != DigestSHA256:
 		return fmt.Errorf("frontier: settings: duplicates is skip and digest %s: who can make two contents of one digest could have the links of another's page left out; set digest to sha256, or duplicates to mark", kind)
 	case rule == DuplicatesMark && kind == DigestNone:
-		return errors.New("frontier: settings: duplicates is mark and digest none: contents are told apart by their digests; set digest to xxh3 or sha256")
+		return errors.New("frontier: settings: duplicates is mark and digest none: contents are compared by their digests; set digest to xxh3 or sha256")
 	}
 	return nil
 }

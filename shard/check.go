@@ -37,7 +37,7 @@ const checkWait = 5 * time.Second
 // A master that does not answer in time is left for later, as are those that are
 // masters only later: from now on each is looked at before the first call to it, and
 // again after a connection to it broke, for it may have started anew. Calls to one
-// that is not fit wait until that is mended, which Config.Waits is told of.
+// that is not fit wait until that is repaired, which Config.Waits reports.
 func (c *Client) Check(ctx context.Context) ([]Warning, error) {
 	c.judges.Store(true)
 	var mu sync.Mutex
@@ -165,7 +165,7 @@ func (c *Client) awaitFit(ctx context.Context, n *redis.Client) error {
 	return nil
 }
 
-// losable is said of a server that keeps nothing.
+// losable describes a server that keeps nothing.
 const losable = "neither an append-only file nor a replica: the crawl is lost when the server ends"
 
 // errLoading says that a server reads its file.

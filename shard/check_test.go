@@ -63,7 +63,7 @@ func TestCheckRefusesReplica(t *testing.T) {
 
 // A managed server may forbid INFO and CONFIG; the crawl runs all the same, and says
 // what it is worse off for.
-func TestCheckWhereAskingIsForbidden(t *testing.T) {
+func TestCheckWithoutRights(t *testing.T) {
 	t.Parallel()
 	s := shardtest.One(t)
 	s.Nodes[0].Do(t, "acl", "setuser", "app", "on", ">secret", "~c:*", "+@all", "-info", "-config")

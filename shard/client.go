@@ -58,7 +58,7 @@ type Client struct {
 
 	mu    sync.Mutex
 	spare map[string]*redis.Client // by address, to nodes that a redirect named
-	waits map[string]time.Time     // by address: when Config.Waits was told of it last
+	waits map[string]time.Time     // by address: when Config.Waits reported it last
 	open  map[int]sawOpen          // slots that were seen half moved
 
 	silent sync.Map // address of a master -> time.Time until when calls to it fail at once, with Config.GiveUp
@@ -72,7 +72,7 @@ func DiscardDriverLog() { redis.SetLogger(&logging.VoidLogger{}) }
 
 // Open connects to the first address that answers and finds out whether it is
 // a cluster. It tries each address once; with Config.Patient again and again
-// while none answers, which Config.Waits is told of.
+// while none answers, which Config.Waits reports.
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

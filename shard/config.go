@@ -46,13 +46,13 @@ type Config struct {
 	// Patient has Open go on trying, until its context ends, while no server of the
 	// list answers.
 	Patient bool
-	// Warns, if not nil, is told what Check would have warned of, of masters that
+	// Warns, if not nil, is called with what Check would have warned of, of masters that
 	// answered only after it. It must not block.
 	Warns func(Warning)
 	// Metrics has the latencies of scripts and the retries of this client; nil = a set
 	// of its own.
 	Metrics *metrics.Set
-	// Waits, if not nil, is told of calls that have tried for 5 s and go on, of one
+	// Waits, if not nil, is called for calls that have tried for 5 s and go on, of one
 	// master at most each 30 s. It must not block.
 	Waits func(Wait)
 }

@@ -122,7 +122,7 @@ func classify(err error) (f fault, addr string) {
 	switch {
 	case errors.Is(err, redis.ErrClosed), errors.Is(err, errDatabase), errors.Is(err, ErrPlain), errors.Is(err, errNoMaster), errors.As(err, &certificate):
 		return permanent, ""
-	case errors.Is(err, errLoading), errors.Is(err, errReplica), errors.Is(err, ErrUnfit), errors.Is(err, ErrNoBloom), errors.Is(err, ErrEmpty): // until it is mended, or another is master
+	case errors.Is(err, errLoading), errors.Is(err, errReplica), errors.Is(err, ErrUnfit), errors.Is(err, ErrNoBloom), errors.Is(err, ErrEmpty): // until it is repaired, or another is master
 		return busy, ""
 	case strings.HasPrefix(err.Error(), "redis: can't marshal"): // an argument of a type that has no wire form
 		return permanent, ""

@@ -50,7 +50,7 @@ func (c *Client) Each(ctx context.Context, k int, op, key string, try func(conte
 }
 
 // Await calls try until it succeeds, or fails with an error that does not pass
-// by itself or by somebody mending it, or ctx ends; Config.Waits is told of it as of
+// by itself or by somebody who repairs it, or ctx ends; Config.Waits reports it as it does
 // a call to the master of key.
 func (c *Client) Await(ctx context.Context, k int, op, key string, try func(context.Context) error) error {
 	return c.repeat(ctx, k, op, key, func(*redis.Client, bool) error { return try(ctx) })

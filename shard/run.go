@@ -190,7 +190,7 @@ func process(ctx context.Context, p processor, words ...any) *redis.Cmd {
 	return cmd
 }
 
-// eval runs the script on one node, which is told its text when it does not
+// eval runs the script on one node, which is sent its text when it does not
 // know it yet.
 func (s *Script) eval(ctx context.Context, p processor, ask bool, words []any) (any, error) {
 	if ask {

@@ -28,7 +28,7 @@ type sentinels struct {
 
 	mu      sync.Mutex
 	servers map[string]*redis.Client // that were master, by address
-	master  *redis.Client            // as told last
+	master  *redis.Client            // as reported last
 
 	stop context.CancelFunc
 	done chan struct{} // closed when nobody watches any more
@@ -74,7 +74,7 @@ func (s *sentinels) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.find(ctx, time.Now()) // while none answers, the last that was told stays
+			s.find(ctx, time.Now()) // while none answers, the last that was reported stays
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (s *sentinels) close() error {
 	return errors.Join(errs...)
 }
 
-// current is the master as told last.
+// current is the master as reported last.
 func (s *sentinels) current() *redis.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *sentinels) current() *redis.Client {
 }
 
 // confirm fails when the sentinels name another server than the one at addr. While none
-// answers nobody is made master, and the last that was told stays.
+// answers nobody is made master, and the last that was reported stays.
 func (s *sentinels) confirm(ctx context.Context, addr string) error {
 	if s.find(ctx, time.Now()) != nil {
 		return nil

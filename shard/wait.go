@@ -52,7 +52,7 @@ func (w Wait) String() string {
 	return fmt.Sprintf("waiting for %s since %s; this goes on by itself when it answers or another master takes over", who, w.For.Round(time.Second))
 }
 
-// patience says when Config.Waits is told of what.
+// patience says when Config.Waits reports what.
 type patience struct {
 	first time.Duration // how long a call tries before
 	again time.Duration // how often of one master

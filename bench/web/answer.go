@@ -64,7 +64,7 @@ type Expected struct {
 	Depth     int    // of the shortest way from a seed
 	Requests  int    // how often it is asked for, retries included
 	Status    int    // in its record; 0 when a record may say anything
-	Title     string // in its record, "" when not told
+	Title     string // in its record, "" when it has none
 	NoIndex   bool
 	Truncated bool
 }

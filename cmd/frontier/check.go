@@ -17,7 +17,7 @@ type checkCmd struct {
 	Repair bool `help:"Repair the faults that can be repaired."`
 }
 
-// Run checks every shard, mends it if asked to, and fails when faults are left.
+// Run checks every shard, repairs it if asked to, and fails when faults are left.
 func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 	if g.State != "" {
 		return c.state(env, g)

@@ -310,7 +310,7 @@ func TestCausesAreThoseOfTheReadme(t *testing.T) {
 // deadLetterAll leases every URL and settles it as dead.
 func deadLetterAll(t *testing.T, f *redis.Frontier, causes map[string]string) {
 	t.Helper()
-	buried := 0
+	dead := 0
 	for k := range f.Shards() {
 		tick, err := f.Tick(t.Context(), k, frontier.TickRequest{Want: 10})
 		if err != nil {
@@ -324,15 +324,15 @@ func deadLetterAll(t *testing.T, f *redis.Frontier, causes map[string]string) {
 			s := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, item := range v.Items {
 				s.Outcomes = append(s.Outcomes, frontier.Outcome{Index: item.Index, Kind: frontier.Dead, Cause: causes[item.URL], Text: "no \x1b[31mluck"})
-				buried++
+				dead++
 			}
 			if _, err := f.Settle(t.Context(), k, []frontier.Settlement{s}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if buried != len(causes) {
-		t.Fatalf("buried %d of %d", buried, len(causes))
+	if dead != len(causes) {
+		t.Fatalf("buried %d of %d", dead, len(causes))
 	}
 }
 

@@ -139,7 +139,7 @@ func TestDroppedAreCounted(t *testing.T) {
 }
 
 // TestNewDirectoryIsTold: a name of a directory that was mistyped shows.
-func TestNewDirectoryIsTold(t *testing.T) {
+func TestNewDirectoryIsLogged(t *testing.T) {
 	t.Parallel()
 	d := &operator{t: t, addr: "127.0.0.1:1"}
 	dir := filepath.Join(t.TempDir(), "state")

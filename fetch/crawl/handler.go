@@ -90,7 +90,7 @@ type Candidate struct {
 	Depth    *uint32 // links from a seed; nil is one more than the page's
 	Seed     bool    // in scope wherever it leads; what is denied or too long stays refused
 
-	// How it is fetched: a plain GET where nothing is said. Method, headers and body have
+	// How it is fetched: a plain GET where all are empty. Method, headers and body have
 	// 4 KB together. Each method and body is a URL of its own to the crawl, so the same
 	// form goes out once; headers make no difference. A crash, a lost answer or a failure
 	// may repeat a request: it must be safe to repeat.

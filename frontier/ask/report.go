@@ -159,17 +159,17 @@ func exactly(ctx context.Context, f frontier.Operated, k int, sums *frontier.Cou
 		}
 	}
 	slices.Sort(names)
-	tallies := make(map[string]frontier.SiteTotals)
+	totals := make(map[string]frontier.SiteTotals)
 	for part := range slices.Chunk(slices.Compact(names), frontier.SitesMost) {
 		states, err := f.SiteStates(ctx, k, part)
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range states {
-			tallies[s.Site] = s.Totals
+			totals[s.Site] = s.Totals
 		}
 	}
-	return tallies, nil
+	return totals, nil
 }
 
 // The outcomes of seeds that were not tried yet, by what their sites are.

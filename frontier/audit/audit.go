@@ -1,8 +1,8 @@
 // Package audit holds the shards of a crawl in Redis against the rules that keep
-// them together, on a live crawl, and mends what can be mended.
+// them together, on a live crawl, and repairs what it can.
 //
 // Check looks at everything twice, a moment apart, and calls a fault what both
-// looks show. Repair checks, mends by scripts that judge again by themselves, and
+// looks show. Repair checks, and repairs by scripts that judge again by themselves, and
 // checks again.
 package audit
 
@@ -27,7 +27,7 @@ import (
 // checkPage is how many keys, sites or entries one call of a check reads.
 const checkPage = 200
 
-// faultsMost is how many faults, and mends, are told of.
+// faultsMost is how many faults, and repairs, a report lists.
 const faultsMost = 100
 
 // secondLook is how long after the first a check looks again at what seemed
@@ -65,7 +65,7 @@ func (r *Report) repaired(key, format string, args ...any) {
 	}
 }
 
-// note says what could not be judged, or mended.
+// note says what could not be judged, or repaired.
 func (r *Report) note(what string) {
 	if !slices.Contains(r.Notes, what) {
 		r.Notes = append(r.Notes, what)

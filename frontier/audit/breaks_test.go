@@ -24,7 +24,7 @@ var breaks = []struct {
 		s.do("HDEL", s.keys.Site("b.example"), "token")
 	}, "open without a lease, of b.example", "s:b.example: the lease of"},
 	{"all leases lost", func(s *scene) { s.do("DEL", s.keys.Leases()) }, "open without a lease", "s:b.example: the lease of"},
-	{"lent by a token of nothing", func(s *scene) {
+	{"leased by a token of nothing", func(s *scene) {
 		s.do("HSET", s.keys.Site("a.example"), "token", "bogus")
 		s.do("ZREM", s.keys.Ready(0), "a.example")
 	}, "s:a.example: leased to bogus", "s:a.example: is no longer leased to bogus"},
@@ -38,7 +38,7 @@ var breaks = []struct {
 	}, "ready:2: a.example stands there", "s:a.example: stands where"},
 	{"in two ready sets", func(s *scene) { s.do("ZADD", s.keys.Ready(1), 1, "a.example") },
 		"ready:1: a.example stands there", "s:a.example: stands where"},
-	{"lent and ready", func(s *scene) { s.do("ZADD", s.keys.Ready(1), 1, "b.example") },
+	{"leased and ready", func(s *scene) { s.do("ZADD", s.keys.Ready(1), 1, "b.example") },
 		"ready:1: b.example stands there", "s:b.example: stands where"},
 	{"ready without work", func(s *scene) { s.do("ZADD", s.keys.Ready(1), 1, "z.example") },
 		"ready:1: z.example stands there", "s:z.example: stands where"},
@@ -69,7 +69,7 @@ var breaks = []struct {
 		s.do("ZADD", s.keys.Wait("a.example"), 1, stored("a.example", 77))
 		s.left[candidate("a.example", 77).URL] = true
 	}, "w:a.example: https://a.example/page/77 is not in its filter", "page/77 is in its filter"},
-	{"lent and not in its filter", func(s *scene) {
+	{"leased and not in its filter", func(s *scene) {
 		s.do("HSET", s.keys.Visit(s.leased.Token), "7", stored("b.example", 77))
 		s.left[candidate("b.example", 77).URL] = true
 	}, "page/77 is not in its filter", "page/77 is in its filter"},

@@ -134,8 +134,8 @@ func (s *stand) visit(limits frontier.VisitLimits, tickets ...frontier.Ticket) [
 	return v
 }
 
-// lend ticks and visits a site that is due.
-func (s *stand) lend(site string, urls int) frontier.Visit {
+// acquire ticks and visits a site that is due.
+func (s *stand) acquire(site string, urls int) frontier.Visit {
 	s.t.Helper()
 	s.pass(2 * time.Millisecond)
 	for _, d := range s.tick(frontier.TickRequest{Want: 100}).Due {

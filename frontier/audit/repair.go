@@ -47,18 +47,18 @@ func (t *todo) site(name string) *siteTodo {
 	return s
 }
 
-// repairRounds bounds how often Repair checks and mends: the epoch comes before
+// repairRounds bounds how often Repair checks and repairs: the epoch comes before
 // all else, counters come last, and a site may need a second go.
 const repairRounds = 6
 
-// Repair checks shard k, mends what can be mended and checks again; what it
-// returns is the last check, with what was mended on the way. It may run on a
+// Repair checks shard k, repairs what it can and checks again; what it
+// returns is the last check, with what was repaired on the way. It may run on a
 // live crawl: each mend is one script, which judges again by itself. A lost lease
 // is released, to its fetcher or the reaper; a site is freed of a token that
 // leases nothing and placed by the ready rule; a blocked one loses its work; a URL
 // is put into its filter; an entry or a record that cannot be read, or a key of a
 // wrong type, is moved to another name; counters are set to what was counted unless anything
-// changed since. With an error comes what was mended until then. Cost and memory: those
+// changed since. With an error comes what was repaired until then. Cost and memory: those
 // of a few checks.
 func Repair(ctx context.Context, f *redis.Frontier, k int, urls bool) (*Report, error) {
 	sum := &Report{Shard: k}
@@ -86,7 +86,7 @@ func Repair(ctx context.Context, f *redis.Frontier, k int, urls bool) (*Report, 
 }
 
 // mend does what the check found to be done, and notes it in sum, which had so
-// many mends before the check. Counters wait until the rest, which changes them,
+// many repairs before the check. Counters wait until the rest, which changes them,
 // is done or cannot be.
 func (c *checker) mend(ctx context.Context, before int64) error {
 	for _, step := range []func(context.Context) error{c.mendTypes, c.mendMeta, c.mendSites} {
@@ -260,7 +260,7 @@ func typeOf(part string) string {
 }
 
 // check is one check; the checker knows what a repair has to do. With sum it is
-// of a repair and mends URLs and entries, which may be many, as it goes. Where it
+// of a repair and repairs URLs and entries, which may be many, as it goes. Where it
 // breaks off at a key of a wrong type it tells of such keys alone.
 func check(ctx context.Context, f *redis.Frontier, k int, urls bool, sum *Report) (*checker, error) {
 	c, err := checkAll(ctx, f, k, urls, sum)

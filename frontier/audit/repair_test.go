@@ -44,18 +44,18 @@ func setUp(s *stand) *scene {
 		}
 	}
 	add("c.example", 4) // two wait, one is dead
-	v := s.lend("c.example", 3)
+	v := s.acquire("c.example", 3)
 	st := all(v, frontier.Retry)
 	st.Outcomes[0].NotBefore, st.Outcomes[1].NotBefore = time.Hour, 2*time.Hour
 	st.Outcomes[2].Kind, st.Outcomes[2].Cause = frontier.Dead, "gone"
 	done(v, st.Outcomes[2].Index)
 	s.settle(st)
 	add("b.example", 6)
-	sc.leased = s.lend("b.example", 3)
+	sc.leased = s.acquire("b.example", 3)
 	s.settle(frontier.Settlement{Lease: sc.leased.Lease, Outcomes: []frontier.Outcome{{Index: 1}}})
 	done(sc.leased, 1)
 	add("g.example", 3)
-	sc.freed = s.lend("g.example", 3)
+	sc.freed = s.acquire("g.example", 3)
 	s.settle(frontier.Settlement{Lease: sc.freed.Lease, Outcomes: []frontier.Outcome{{Index: 1}, {Index: 3}}, Release: &frontier.Release{}})
 	done(sc.freed, 1, 3)
 	add("a.example", 7)
@@ -124,7 +124,7 @@ func TestRepair(t *testing.T) {
 					}
 				}
 				b.do(sc)
-				s.mends(b.fault, b.mend)
+				s.repairs(b.fault, b.mend)
 				sc.finish()
 			})
 		}
@@ -132,7 +132,7 @@ func TestRepair(t *testing.T) {
 }
 
 // mends fails unless a check finds a fault and a repair mends it, once.
-func (s *stand) mends(fault, mend string) {
+func (s *stand) repairs(fault, mend string) {
 	s.t.Helper()
 	c := s.check(true)
 	if text := strings.Join(c.Faults, "\n"); !strings.Contains(text, fault) || !strings.HasPrefix(text, "crawl:{") {
@@ -174,7 +174,7 @@ func TestRepairWhenFull(t *testing.T) {
 func TestRepairTells(t *testing.T) {
 	s := made(t, shardtest.One(t))
 	s.admit(candidates("x.example", 5, 6)...)
-	v := s.lend("x.example", 1)
+	v := s.acquire("x.example", 1)
 	s.admit(candidates("y.example", 5, 6)...) // the same path: not to be taken for it
 	s.do("DEL", s.keys.Site("x.example"))
 	s.do("ZREM", s.keys.Leases(), redis.MemberOf(v.Lease))
@@ -216,14 +216,14 @@ func TestRepairOfMany(t *testing.T) {
 func TestCheckSeesWhatCameBack(t *testing.T) {
 	s := made(t, shardtest.One(t))
 	s.admit(candidates("a.example", 0, 5)...)
-	s.settle(all(s.lend("a.example", 3), frontier.Requeue)) // every counter is there
+	s.settle(all(s.acquire("a.example", 3), frontier.Requeue)) // every counter is there
 	s.pass(time.Second)
 	s.wire.on = func(script string, keys int, send func() error, _ func()) error {
 		if script != "check" || keys == 9 { // those of no site only wait
 			return send()
 		}
 		s.wire.on = nil
-		v := s.lend("a.example", 3)
+		v := s.acquire("a.example", 3)
 		err := send()
 		s.settle(all(v, frontier.Requeue))
 		return err
@@ -272,7 +272,7 @@ func TestCheckLooksAtEveryURL(t *testing.T) {
 	form.Request, form.Fingerprint = post, post.Fingerprint(form.Fingerprint)
 	s.admit(form)
 	all++
-	v := s.lend("s05.example", 3)
+	v := s.acquire("s05.example", 3)
 	st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 	for _, it := range v.Items {
 		st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Retry, Cause: "timeout", NotBefore: time.Hour})

@@ -279,7 +279,7 @@ func (c *checker) ask(ctx context.Context) error {
 }
 
 // missing are those of some URLs that are in no filter; of filters that are
-// missing themselves nothing is said.
+// missing themselves nothing is reported.
 func (c *checker) missing(ctx context.Context, list []wanted) (missing []wanted, err error) {
 	for j, share := range byFilter(list, c.f.Layout().Filters) {
 		keys := c.filters.Filter(j)

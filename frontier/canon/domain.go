@@ -10,7 +10,7 @@ import (
 // ASCII as https://url.spec.whatwg.org/#concept-host-parser has it; "" if it is
 // none. Whatever is ASCII already only goes to lower case, "xn--" labels too,
 // well-formed or not: so the standard has it since 2025, and the library's
-// check of such labels is left aside with it.
+// check of such labels is left out with it.
 func (p *Parser) domain(host string) string {
 	name := unescape(host)
 	if !utf8.Valid(name) {

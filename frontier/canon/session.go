@@ -2,7 +2,7 @@ package canon
 
 import "bytes"
 
-// Session ids are told by their form, as Heritrix tells them: a name that servers give
+// Session ids are recognised by their form, as Heritrix does: a name that servers give
 // them, and a value that no person would choose. They stand in the query, in the
 // parameters of a path segment (RFC 3986, section 3.3), or, in ASP.NET, as a segment
 // of their own.

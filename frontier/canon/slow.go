@@ -10,7 +10,7 @@ import (
 )
 
 // The slow path hands a link to the library, which walks the states of the
-// standard one by one, and mends what the library has otherwise:
+// standard one by one, and corrects where the library differs:
 //
 //   - hosts are made ASCII here (domain), and the library carries a placeholder
 //     through its own checks: it refuses "xn--" labels that the standard takes,

@@ -26,7 +26,7 @@ type URL struct {
 	aside []byte // origin and such where credentials stand in their way
 }
 
-// flag holds what a parser found or was told.
+// flag holds what a parser found or was given.
 type flag uint8
 
 const (

@@ -24,7 +24,7 @@ func admitOnce(k *kit) {
 	same(k, "queued", s.Queued, 4)
 	same(k, "admissions raise the counter", s.Admits > admits, true)
 	sameList(k, "queue", paths(k.visitURLs("a.example", 9)), "1", "2", "3")
-	sameList(k, "while lent", k.admit(a), frontier.Seen)
+	sameList(k, "while leased", k.admit(a), frontier.Seen)
 }
 
 // admitRequests: requests to one URL that differ in method or body are different, of one
@@ -61,7 +61,7 @@ func admitRequests(k *kit) {
 	k.finish(last)
 }
 
-// admitAtOnce: of many that discover the same URLs at once, one is told
+// admitAtOnce: of many that discover the same URLs at once, one gets
 // admitted for each.
 func admitAtOnce(k *kit) {
 	const urls, finders = 200, 8

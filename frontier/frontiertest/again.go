@@ -34,7 +34,7 @@ func (k *kit) againAll(v frontier.Visit, in time.Duration) {
 }
 
 // againWaits: what is to be recrawled counts as done, waits for its time, and
-// comes back as it was said, in the last class; an outcome counts once.
+// comes back as it was settled, in the last class; an outcome counts once.
 func againWaits(k *kit) {
 	k.fill("a.example", "p", 1, 2)
 	v := k.visitURLs("a.example", 2)
@@ -69,7 +69,7 @@ func againWaits(k *kit) {
 }
 
 // againOnce: a site has a URL once among those to be recrawled, the last way
-// that it was said.
+// that it was settled.
 func againOnce(k *kit) {
 	c := k.url("a.example", "p")
 	k.admit(c)
@@ -91,7 +91,7 @@ func againOrder(k *kit) {
 	k.againAll(k.visitURLs("a.example", 40), time.Second)
 	k.fill("a.example", "new", 2, 40)
 	k.advance(claimed)
-	lend := func(urls, share int) (old, fresh int) {
+	acquire := func(urls, share int) (old, fresh int) {
 		k.Helper()
 		v := k.visit(frontier.VisitLimits{URLs: urls, Share: share}, k.ticket("a.example"))[0]
 		for _, path := range paths(v) {
@@ -105,23 +105,23 @@ func againOrder(k *kit) {
 		k.advance(claimed)
 		return old, fresh
 	}
-	old, fresh := lend(4, 0)
+	old, fresh := acquire(4, 0)
 	same(k, "old without a share", old, 0)
 	same(k, "new without a share", fresh, 4)
-	old, fresh = lend(4, 50)
+	old, fresh = acquire(4, 50)
 	same(k, "old with half", old, 2)
 	same(k, "new with half", fresh, 2)
 	old = 0
 	for range 8 { // a share of less than one URL comes about by turns
-		n, fresh := lend(1, 25)
+		n, fresh := acquire(1, 25)
 		old += n
 		same(k, "one a visit", n+fresh, 1)
 	}
 	same(k, "a quarter of eight visits", old, 2)
 	for k.stats().Queued > 0 {
-		lend(10, 0)
+		acquire(10, 0)
 	}
-	old, _ = lend(100, 0)
+	old, _ = acquire(100, 0)
 	same(k, "what is left", old > 20, true)
 }
 

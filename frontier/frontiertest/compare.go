@@ -39,12 +39,12 @@ func (a action) String() string { return a.name }
 
 // actions lists the kinds of steps, the frequent ones more than once.
 func (p *pair) actions() []action {
-	lend := action{"lend", p.acquire}
+	acquire := action{"acquire", p.acquire}
 	finish := action{"finish", p.finish}
 	admit := action{"admit", p.admit}
 	return []action{
 		admit, admit, admit, {"again", p.recrawl},
-		lend, lend, lend, lend, finish, finish, {"settle", p.settle}, {"settle", p.settle},
+		acquire, acquire, acquire, acquire, finish, finish, {"settle", p.settle}, {"settle", p.settle},
 		{"tick", p.tick}, {"visit", p.visit}, {"renew", p.renew}, {"reap", p.reap}, {"expire", p.expire}, {"expire", p.expire},
 		{"letters", p.deadLetters}, {"alter", p.alter}, {"reserve", p.reserve}, {"set", p.set}, {"pause", p.pause},
 		{"advance", p.advance}, {"advance", p.advance},

@@ -29,7 +29,7 @@ func Drive(t testing.TB, open func(testing.TB) Backend, seed uint64, steps int) 
 // history is what happened to one URL.
 type history struct {
 	over   bool       // done or dead
-	holder *openVisit // who has it on loan
+	holder *openVisit // who leases it
 	leases int
 	causes int // why it may be leased: admission, retry, requeue, loss, revival
 }
@@ -230,7 +230,7 @@ func (d *driver) acquire(f *fetcher, shard int, tickets []frontier.Ticket) {
 func (d *driver) took(f *fetcher, v frontier.Visit) {
 	h := &openVisit{Visit: v, open: map[int]string{}, deadline: d.now + lease}
 	if other := d.leased[v.Site]; other != nil {
-		d.Fatalf("%s is lent to two", v.Site)
+		d.Fatalf("%s is leased to two", v.Site)
 	}
 	d.leased[v.Site] = h
 	for _, it := range v.Items {
@@ -239,16 +239,16 @@ func (d *driver) took(f *fetcher, v frontier.Visit) {
 		case u == nil:
 			d.Fatalf("%s was never admitted", it.URL)
 		case u.over:
-			d.Fatalf("%s is lent after its end", it.URL)
+			d.Fatalf("%s is leased after its end", it.URL)
 		case u.holder != nil:
-			d.Fatalf("%s is lent to two", it.URL)
+			d.Fatalf("%s is leased to two", it.URL)
 		case it.Lost > 0 && len(v.Items) > 1:
 			d.Fatalf("%s was lost %d times and is not alone", it.URL, it.Lost)
 		}
 		u.holder = h
 		u.leases++
 		if u.leases > u.causes {
-			d.Fatalf("%s is lent %d times for %d causes", it.URL, u.leases, u.causes)
+			d.Fatalf("%s is leased %d times for %d causes", it.URL, u.leases, u.causes)
 		}
 		h.open[it.Index] = it.URL
 	}

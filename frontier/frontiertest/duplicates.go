@@ -40,7 +40,7 @@ func (k *kit) duplicates(list ...frontier.Content) []bool {
 }
 
 // duplicatesOwn: the URL that brought a content first may bring it again as often as
-// it likes, in the same call too; any other is told that it is a duplicate, always.
+// it likes, in the same call too; any other is a duplicate, always.
 func duplicatesOwn(k *kit) {
 	a, b, c := content("text", "u1"), content("text", "u2"), content("other", "u2")
 	sameList(k, "first", k.duplicates(a), false)

@@ -17,7 +17,7 @@ func (k *kit) state(site string) frontier.SiteState {
 	return list[1]
 }
 
-// insightStates: what is kept of a site is told wherever it stands.
+// insightStates: what is kept of a site is returned whatever its state.
 func insightStates(k *kit) {
 	const site = "a.example"
 	yes, limit := true, int64(9)

@@ -168,7 +168,7 @@ func (k *kit) visit(limits frontier.VisitLimits, tickets ...frontier.Ticket) []f
 	return visits
 }
 
-// visitURLs borrows up to urls URLs of a site, which must be due.
+// visitURLs acquires up to urls URLs of a site, which must be due.
 func (k *kit) visitURLs(site string, urls int) frontier.Visit {
 	k.Helper()
 	visits := k.visit(frontier.VisitLimits{URLs: urls}, k.ticket(site))

@@ -120,7 +120,7 @@ func settleRequeue(k *kit) {
 	sameList(k, "leased", paths(v), "a0", "a1", "a2", "b0", "b1", "b2")
 	k.settle(v, nil, frontier.Outcome{Index: v.Items[1].Index})
 	rest := all(v, frontier.Requeue)
-	rest[0], rest[5] = rest[5], rest[0] // told in any order
+	rest[0], rest[5] = rest[5], rest[0] // in any order
 	sameList(k, "outcomes", k.settle(v, &frontier.Release{}, rest...), true, false, true, true, true, true)
 	same(k, "queued", k.stats().Queued, 6)
 	k.advance(claimed)

@@ -296,7 +296,7 @@ func crawlMembers(k *kit) {
 		}
 	}
 	got := list("f1", "f0", "s")[0]
-	same(k, "how its tokens begin is told", got.Tokens != "", true)
+	same(k, "how its tokens begin", got.Tokens != "", true)
 	got.Seen, got.Tokens = time.Time{}, ""
 	same(k, "details", got, members[0])
 	done, err := k.f.Finished(k.ctx)

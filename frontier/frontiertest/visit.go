@@ -49,27 +49,27 @@ func visitLateCopy(k *kit) {
 // visitLimits: a visit is bounded by URLs and by what the delay lets happen.
 func visitLimits(k *kit) {
 	k.fill("a.example", "p", 1, 30)
-	lend := func(limits frontier.VisitLimits, delay time.Duration) int {
+	acquire := func(limits frontier.VisitLimits, delay time.Duration) int {
 		v := k.visit(limits, k.ticket("a.example"))[0]
 		k.settle(v, &frontier.Release{Delay: delay}, all(v, frontier.Requeue)...)
 		k.advance(claimed)
 		return len(v.Items)
 	}
 	limits := frontier.VisitLimits{URLs: 8, Span: 4 * time.Second, Delay: time.Second}
-	same(k, "by the delay of the crawl", lend(limits, 0), 4)
-	same(k, "again", lend(limits, 2*time.Second), 4)
-	same(k, "by the site's delay", lend(limits, 100*time.Second), 2)
-	same(k, "at least one", lend(limits, time.Millisecond), 1)
-	same(k, "by URLs", lend(limits, time.Millisecond), 8)
+	same(k, "by the delay of the crawl", acquire(limits, 0), 4)
+	same(k, "again", acquire(limits, 2*time.Second), 4)
+	same(k, "by the site's delay", acquire(limits, 100*time.Second), 2)
+	same(k, "at least one", acquire(limits, time.Millisecond), 1)
+	same(k, "by URLs", acquire(limits, time.Millisecond), 8)
 	limits.URLs = 100
-	same(k, "by what is there", lend(limits, 0), 30)
+	same(k, "by what is there", acquire(limits, 0), 30)
 	limits = frontier.VisitLimits{URLs: 3, Undelayed: 9, Span: 4 * time.Second}
-	same(k, "without a delay", lend(limits, time.Second), 9)
-	same(k, "more by the site's delay", lend(limits, 0), 3)
+	same(k, "without a delay", acquire(limits, time.Second), 9)
+	same(k, "more by the site's delay", acquire(limits, 0), 3)
 	limits.Undelayed = 2
-	same(k, "without a delay, never fewer", lend(limits, 0), 3)
+	same(k, "without a delay, never fewer", acquire(limits, 0), 3)
 	limits.Undelayed, limits.Delay = 9, time.Second
-	same(k, "by URLs, with the delay of the crawl", lend(limits, 0), 3)
+	same(k, "by URLs, with the delay of the crawl", acquire(limits, 0), 3)
 }
 
 // visitClasses: within a site the best class goes first, and every eighth visit

@@ -16,7 +16,7 @@ func TestAgainReopened(t *testing.T) {
 		t.Fatal(err)
 	}
 	admitURLs(t, f, "a.example", 3)
-	v := lendAll(t, f, 3)[0]
+	v := acquireAll(t, f, 3)[0]
 	st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 	for i, it := range v.Items {
 		next := frontier.Next{Entry: it.Entry, Key: uint64(i)<<63 | 7}
@@ -36,17 +36,17 @@ func TestAgainReopened(t *testing.T) {
 	}
 	f = reopened(t, f, true)
 	count(3, 0)
-	if got := lendAll(t, f, 3); len(got) != 0 {
+	if got := acquireAll(t, f, 3); len(got) != 0 {
 		t.Fatalf("leased %+v before its time", got)
 	}
 	c.Advance(90 * time.Minute)
-	if v = lendAll(t, f, 3)[0]; len(v.Items) != 1 || v.Items[0].URL != st.Outcomes[0].Next.URL {
+	if v = acquireAll(t, f, 3)[0]; len(v.Items) != 1 || v.Items[0].URL != st.Outcomes[0].Next.URL {
 		t.Fatalf("%+v", v)
 	}
 	f = reopened(t, f, true)
 	count(2, 1)
 	c.Advance(time.Minute)
-	v = lendAll(t, f, 3)[0]
+	v = acquireAll(t, f, 3)[0]
 	if len(v.Items) != 1 || v.Items[0].Lost != 1 || v.Items[0].Last != st.Outcomes[0].Next.Last {
 		t.Fatalf("%+v", v)
 	}
@@ -58,7 +58,7 @@ func TestAgainReopened(t *testing.T) {
 		t.Fatalf("%+v %v", s, err)
 	}
 	for range 3 {
-		for _, v := range lendAll(t, f, 3) {
+		for _, v := range acquireAll(t, f, 3) {
 			settleAll(t, f, v)
 		}
 		c.Advance(time.Minute)

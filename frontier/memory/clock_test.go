@@ -17,7 +17,7 @@ func TestClockSetBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		admitURLs(t, f, "a.example", 3)
-		for _, v := range lendAll(t, f, 1) {
+		for _, v := range acquireAll(t, f, 1) {
 			st := frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Release: &frontier.Release{Remain: time.Minute}}
 			if _, err := f.Settle(t.Context(), v.Shard, []frontier.Settlement{st}); err != nil {
 				t.Fatal(err)
@@ -25,11 +25,11 @@ func TestClockSetBack(t *testing.T) {
 		}
 		c.Advance(-24 * time.Hour)
 		f = reopened(t, f, crash)
-		if v := lendAll(t, f, 1); len(v) != 0 {
+		if v := acquireAll(t, f, 1); len(v) != 0 {
 			t.Errorf("crash %v: leased before its minute was over: %+v", crash, v)
 		}
 		c.Advance(2 * time.Minute)
-		if v := lendAll(t, f, 1); len(v) != 1 {
+		if v := acquireAll(t, f, 1); len(v) != 1 {
 			t.Errorf("crash %v: %d visits after two minutes, want 1", crash, len(v))
 		}
 	}
@@ -43,7 +43,7 @@ func TestClockSetForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	admitURLs(t, f, "a.example", 2)
-	v := lendAll(t, f, 1)[0]
+	v := acquireAll(t, f, 1)[0]
 	st := frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1}}, Release: &frontier.Release{Remain: time.Minute}}
 	if _, err := f.Settle(t.Context(), v.Shard, []frontier.Settlement{st}); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestClockSetForward(t *testing.T) {
 	c.Advance(time.Hour)
 	r := tick(before.Now, 2*time.Second)
 	if r.ClockJump != time.Hour-2*time.Second || len(r.Due) > 0 || r.Next > 58*time.Second+2*time.Millisecond || r.Next < 57*time.Second {
-		t.Errorf("%+v, want a leap of an hour and a.example in 58 s", r)
+		t.Errorf("%+v, want a jump of an hour and a.example in 58 s", r)
 	}
 	c.Advance(time.Hour)
 	if r := tick(r.Now, time.Hour); r.ClockJump != 0 || len(r.Due) != 1 {

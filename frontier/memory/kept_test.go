@@ -89,7 +89,7 @@ func sameState(t testing.TB, f *Frontier) {
 		l.finish()
 		own.stats.Paused, own.now = p.stats.Paused, p.now
 		want, got := strings.Split(p.dump(), "\n"), strings.Split(own.dump(), "\n")
-		if lent := len(p.leases); lent > 0 { // the clock of a site that is leased is set when it is loaded
+		if leased := len(p.leases); leased > 0 { // the clock of a site that is leased is set when it is loaded
 			got = slices.DeleteFunc(got, func(line string) bool {
 				name, _, isClock := strings.Cut(line, " clock ")
 				s := p.sites[strings.TrimPrefix(name, "site ")]
@@ -195,7 +195,7 @@ func crawled(t testing.TB) (dir string, left map[string]bool) {
 			f = reopened(t, f, false)
 		}
 		c.Advance(time.Minute)
-		for _, v := range lendAll(t, f, 4) {
+		for _, v := range acquireAll(t, f, 4) {
 			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for i, it := range v.Items {
 				o := frontier.Outcome{Index: it.Index, Kind: frontier.Kind(i % 2)}
@@ -227,7 +227,7 @@ func drained(t testing.TB, dir string) map[string]bool {
 	got := map[string]bool{}
 	for range 10_000 {
 		c.Advance(time.Minute)
-		for _, v := range lendAll(t, f, 100) {
+		for _, v := range acquireAll(t, f, 100) {
 			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				got[it.URL] = true

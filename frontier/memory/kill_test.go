@@ -214,7 +214,7 @@ func drainKilled(t *testing.T, dir string) map[string]bool {
 	left := map[string]bool{}
 	for ok := false; !ok; {
 		c.Advance(time.Minute)
-		for _, v := range lendAll(t, f, 1000) {
+		for _, v := range acquireAll(t, f, 1000) {
 			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				if left[it.URL] {

@@ -56,7 +56,7 @@ type Config struct {
 
 	Dir    string        // where the crawl is kept, made when missing; default: nowhere
 	Sync   time.Duration // what a power cut may undo, default 500 ms; negative: nothing, at the price of a sync each call
-	Logger *slog.Logger  // told of a full disk and of failures in the background; default none
+	Logger *slog.Logger  // for a full disk and failures in the background; default none
 
 	memTable int // of the store, in tests
 }

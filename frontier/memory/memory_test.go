@@ -176,7 +176,7 @@ func BenchmarkDisk(b *testing.B) {
 	const batch = 100
 	candidates, verdicts := make([]frontier.Candidate, batch), make([]frontier.Verdict, batch)
 	made := 0
-	var admitting, lending time.Duration
+	var admitting, leasing time.Duration
 	urls := 0
 	for b.Loop() {
 		for i := range candidates {
@@ -204,11 +204,11 @@ func BenchmarkDisk(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		lending += time.Since(start)
+		leasing += time.Since(start)
 		now = now.Add(2 * time.Millisecond)
 	}
 	b.ReportMetric(float64(admitting.Nanoseconds())/float64(made), "ns/admitted")
-	b.ReportMetric(float64(lending.Nanoseconds())/float64(max(urls, 1)), "ns/fetched")
+	b.ReportMetric(float64(leasing.Nanoseconds())/float64(max(urls, 1)), "ns/fetched")
 }
 
 // BenchmarkOpen opens a crawl with a million URLs queued on ten thousand sites.

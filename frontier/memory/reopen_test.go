@@ -41,7 +41,7 @@ func reopened(t testing.TB, f *Frontier, crash bool) *Frontier {
 }
 
 // lendAll leases all sites that are due.
-func lendAll(t testing.TB, f *Frontier, urls int) []frontier.Visit {
+func acquireAll(t testing.TB, f *Frontier, urls int) []frontier.Visit {
 	t.Helper()
 	var out []frontier.Visit
 	for k := range f.states {
@@ -84,7 +84,7 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round, crash := range []bool{false, true} {
-		visits := lendAll(t, f, 3)
+		visits := acquireAll(t, f, 3)
 		if len(visits) != 2 || len(visits[0].Items) != 3 {
 			t.Fatalf("round %d: visits %+v", round, visits)
 		}
@@ -94,7 +94,7 @@ func TestReopen(t *testing.T) {
 			t.Fatalf("settings are %+v", f.Settings())
 		}
 		c.Advance(time.Minute)
-		recrawl := lendAll(t, f, 3)
+		recrawl := acquireAll(t, f, 3)
 		i := slices.IndexFunc(recrawl, func(v frontier.Visit) bool { return v.Site == visits[0].Site })
 		if i < 0 || recrawl[i].Items[0].URL != first {
 			t.Fatalf("round %d: %s did not return to the front: %+v", round, first, recrawl)
@@ -131,14 +131,14 @@ func TestCookiesAreKept(t *testing.T) {
 	admitURLs(t, f, "a.example", 5)
 	for i, crash := range []bool{true, false, true} {
 		cookies := fmt.Sprint("cookies ", i)
-		v := lendAll(t, f, 2)[0]
+		v := acquireAll(t, f, 2)[0]
 		s := frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1, Kind: frontier.Done}}, Cookies: &cookies}
 		if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{s}); err != nil {
 			t.Fatal(err)
 		}
 		f = reopened(t, f, crash)
 		c.Advance(time.Minute)
-		if v = lendAll(t, f, 1)[0]; v.Cookies != cookies {
+		if v = acquireAll(t, f, 1)[0]; v.Cookies != cookies {
 			t.Errorf("%d: %q", i, v.Cookies)
 		}
 		if _, err := f.Settle(t.Context(), 0, []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1, Kind: frontier.Requeue}}, Release: &frontier.Release{}}}); err != nil {
@@ -147,7 +147,7 @@ func TestCookiesAreKept(t *testing.T) {
 		c.Advance(time.Minute)
 	}
 	c.Advance(25 * time.Hour)
-	if v := lendAll(t, f, 1)[0]; v.Cookies != "" {
+	if v := acquireAll(t, f, 1)[0]; v.Cookies != "" {
 		t.Errorf("a day later: %q", v.Cookies)
 	}
 }
@@ -170,7 +170,7 @@ func TestPoison(t *testing.T) {
 		c.Advance(10 * time.Second)
 		var settle []frontier.Settlement
 		crash := false
-		for _, v := range lendAll(t, f, 3) {
+		for _, v := range acquireAll(t, f, 3) {
 			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				crash = crash || it.URL == poison

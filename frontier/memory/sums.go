@@ -75,7 +75,7 @@ func (p *shardState) addCounter(name string, n int64) {
 	}
 }
 
-// NoteSeeds puts seeds on the list of those whose outcome is told.
+// NoteSeeds puts seeds on the list of those whose outcome is reported.
 func (f *Frontier) NoteSeeds(ctx context.Context, k int, urls []string) error {
 	p, err := f.shard(ctx, k, "note seeds")
 	if err != nil {

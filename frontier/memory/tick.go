@@ -41,12 +41,12 @@ func (f *Frontier) Tick(ctx context.Context, k int, req frontier.TickRequest) (f
 	p.lock()
 	defer p.mu.Unlock()
 	leased := f.cfg.Lease.Milliseconds()
-	leapt := p.skipClock(req)
+	jumped := p.skipClock(req)
 	if p.now-p.tick > leased/3 {
 		p.quiet = p.now + leased // fetchers may have been cut off: let them come back first
 	}
 	p.tick = p.now
-	reply := frontier.TickReply{Rev: f.settings.Load().Rev, Paused: p.stats.Paused, ClockJump: leapt, Now: p.now}
+	reply := frontier.TickReply{Rev: f.settings.Load().Rev, Paused: p.stats.Paused, ClockJump: jumped, Now: p.now}
 	for _, l := range req.Extend {
 		if mine := p.lease(l); mine != nil {
 			mine.deadline = p.now + leased

@@ -40,7 +40,7 @@ func TestAdmit(t *testing.T) {
 			{name: "two sites and classes", batch: []frontier.Candidate{candidate(a, 0), class(candidate(b, 0), 1), class(candidate(a, 1), 0)}, verdicts: "aaa", queue: "0", where: "0"},
 			{name: "better class moves the site", before: func() { s.admit(class(candidate(a, 9), 3)) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: "2"},
 			{name: "worse class does not", before: func() { s.admit(class(candidate(a, 9), 0)) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: "0"},
-			{name: "leased site stays out", before: func() { s.admit(candidate(a, 9)); s.lend(1) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: ""},
+			{name: "leased site stays out", before: func() { s.admit(candidate(a, 9)); s.acquire(1) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: ""},
 			{name: "paused site is held", before: func() { s.alter(a, frontier.SiteChange{Paused: ptr(true)}) }, batch: candidates(a, 0, 1), verdicts: "a", queue: "0", where: "paused"},
 			{name: "blocked site", before: func() { s.alter(a, frontier.SiteChange{Blocked: ptr(true)}) }, batch: candidates(a, 0, 2), verdicts: "cc", repeated: "cc"},
 			{name: "own cap", before: func() { s.alter(a, frontier.SiteChange{Cap: ptr(int64(2))}) }, batch: candidates(a, 0, 3), verdicts: "aac", repeated: "ssc", queue: "0 1", where: "2"},
@@ -159,7 +159,7 @@ func TestStale(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
-	v := s.lend(4)
+	v := s.acquire(4)
 	before := s.dump(0)
 	s.do("HSET", s.keys[0].Meta(), "epoch", "epoch2")
 	ctx := t.Context()
@@ -195,7 +195,7 @@ func TestFull(t *testing.T) {
 		s := open(t, shardtest.Start(t, shardtest.Config{Kind: kind, Directives: []string{"maxmemory-policy noeviction"}}), 1, 1)
 		s.admit(candidates("a.example", 0, 20)...)
 		s.admit(candidates("b.example", 0, 4)...)
-		v := s.lendOne("a.example", 4)
+		v := s.acquireOne("a.example", 4)
 		s.do("CONFIG", "SET", "maxmemory", 1)
 		mixed := append(candidates("a.example", 18, 22), again(candidate("a.example", 0), "r1"))
 		before := s.dump(0)
@@ -217,7 +217,7 @@ func TestFull(t *testing.T) {
 		}
 		s.alter("b.example", frontier.SiteChange{Paused: ptr(true)})
 		s.pass(0, time.Hour)
-		if v := s.lend(20); len(v.Items) != 18 {
+		if v := s.acquire(20); len(v.Items) != 18 {
 			t.Errorf("leased %d, want 18", len(v.Items))
 		}
 		s.pass(0, 2*time.Minute)

@@ -124,7 +124,7 @@ func benchPage(b *testing.B, s *stand, own, far int) {
 		s.admit(batch...)
 	}
 	verdicts := make([]frontier.Verdict, 96)
-	var admit, lend, settle time.Duration
+	var admit, acquire, settle time.Duration
 	pages, fresh := 0, s.stat("known")
 	var batches [8][]frontier.Candidate
 	b.ReportAllocs()
@@ -132,7 +132,7 @@ func benchPage(b *testing.B, s *stand, own, far int) {
 		start := s.cpu()
 		visits := s.visit(frontier.VisitLimits{URLs: 8}, s.tick(frontier.TickRequest{Want: 8}).Due...)
 		leased := s.cpu()
-		lend += leased - start
+		acquire += leased - start
 		if len(visits) != 8 {
 			b.Fatal("granted ", len(visits))
 		}
@@ -163,9 +163,9 @@ func benchPage(b *testing.B, s *stand, own, far int) {
 	}
 	per := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 / float64(pages) }
 	b.ReportMetric(per(admit), "admit-us/page")
-	b.ReportMetric(per(lend), "visit-us/page")
+	b.ReportMetric(per(acquire), "visit-us/page")
 	b.ReportMetric(per(settle), "settle-us/page")
-	b.ReportMetric(per(admit+lend+settle), "us/page")
+	b.ReportMetric(per(admit+acquire+settle), "us/page")
 	b.ReportMetric(float64(s.stat("known")-fresh)/float64(pages), "new/page")
 }
 

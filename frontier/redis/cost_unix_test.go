@@ -112,19 +112,19 @@ func BenchmarkURL(b *testing.B) {
 // off for a retry costs.
 func BenchmarkLease(b *testing.B) {
 	for _, k := range []int{1, 8} {
-		b.Run(fmt.Sprintf("%d a visit", k), func(b *testing.B) { benchLend(b, k, 64, 0, frontier.Done) })
+		b.Run(fmt.Sprintf("%d a visit", k), func(b *testing.B) { benchAcquire(b, k, 64, 0, frontier.Done) })
 	}
-	b.Run("1 a call", func(b *testing.B) { benchLend(b, 1, 1, 0, frontier.Done) })
-	b.Run("1 a call seldom", func(b *testing.B) { benchLend(b, 1, 1, 2*time.Millisecond, frontier.Done) })
-	b.Run("retry", func(b *testing.B) { benchLend(b, 8, 64, 0, frontier.Retry) })
+	b.Run("1 a call", func(b *testing.B) { benchAcquire(b, 1, 1, 0, frontier.Done) })
+	b.Run("1 a call seldom", func(b *testing.B) { benchAcquire(b, 1, 1, 2*time.Millisecond, frontier.Done) })
+	b.Run("retry", func(b *testing.B) { benchAcquire(b, 8, 64, 0, frontier.Retry) })
 }
 
 // benchLend leases and settles sites of k URLs, so many of them a call, with a pause
 // before each.
-func benchLend(b *testing.B, k, call int, pause time.Duration, kind frontier.Kind) {
+func benchAcquire(b *testing.B, k, call int, pause time.Duration, kind frontier.Kind) {
 	sites := max(128, 8*call)
 	s := benchStand(b)
-	lend, settle := costs{s: s}, costs{s: s}
+	acquire, settle := costs{s: s}, costs{s: s}
 	next := make([]int, sites)
 	for b.Loop() {
 		for site := range sites { // as many as are leased, in calls of 96
@@ -137,7 +137,7 @@ func benchLend(b *testing.B, k, call int, pause time.Duration, kind frontier.Kin
 		}
 		s.pass(0, time.Minute)
 		var visits []frontier.Visit
-		lend.of(sites*k, func() {
+		acquire.of(sites*k, func() {
 			for range sites / call {
 				time.Sleep(pause)
 				visits = append(visits, s.visit(frontier.VisitLimits{URLs: k}, s.tick(frontier.TickRequest{Want: call}).Due...)...)
@@ -163,8 +163,8 @@ func benchLend(b *testing.B, k, call int, pause time.Duration, kind frontier.Kin
 		})
 	}
 	each := func(d time.Duration, n int) float64 { return float64(d.Nanoseconds()) / 1e3 / float64(n) }
-	b.ReportMetric(each(lend.server, lend.n), "visit-redis-us/URL")
-	b.ReportMetric(each(lend.client, lend.n), "visit-client-us/URL")
+	b.ReportMetric(each(acquire.server, acquire.n), "visit-redis-us/URL")
+	b.ReportMetric(each(acquire.client, acquire.n), "visit-client-us/URL")
 	b.ReportMetric(each(settle.server, settle.n), "settle-redis-us/URL")
 	b.ReportMetric(each(settle.client, settle.n), "settle-client-us/URL")
 }

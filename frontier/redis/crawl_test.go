@@ -119,7 +119,7 @@ func (d *driver) account(t *testing.T) {
 		t.Errorf("the poison ended as %q", d.dead[d.poison])
 	}
 	t.Logf("%d pages, %d dead, %d lost, %d fetched again, %d crashes, poison leased %d times, %d calls",
-		len(d.done), len(d.dead), lost, repeats, d.crashes.Load(), d.lends.Load(), d.calls.Load())
+		len(d.done), len(d.dead), lost, repeats, d.crashes.Load(), d.acquired.Load(), d.calls.Load())
 }
 
 // TestDriver is the third ring: simulated fetchers that crash and stall, calls
@@ -129,7 +129,7 @@ func TestDriver(t *testing.T) {
 	s := open(t, shardtest.One(t), 2, 3)
 	d := newDriver(s, 30, 30)
 	d.crawl(t, 4, time.Minute)
-	if n := d.lends.Load(); n > 3 {
+	if n := d.acquired.Load(); n > 3 {
 		t.Errorf("the poison was leased %d times, want 3", n)
 	}
 }

@@ -29,13 +29,13 @@ type driver struct {
 	lateOf  float64 // share of calls of which a copy arrives late
 	twiceOf float64 // share of calls that are repeated at once
 
-	mu      sync.Mutex
-	done    map[string]int
-	dead    map[string]string
-	holders map[string]frontier.Visit // by site
-	crashes atomic.Int64
-	lends   atomic.Int64 // of the poison
-	calls   atomic.Int64
+	mu       sync.Mutex
+	done     map[string]int
+	dead     map[string]string
+	holders  map[string]frontier.Visit // by site
+	crashes  atomic.Int64
+	acquired atomic.Int64 // of the poison
+	calls    atomic.Int64
 	// How often operate took dead letters: who takes some alone is never told that
 	// somebody else does.
 	operators struct{ begun, ended atomic.Int64 }
@@ -168,7 +168,7 @@ func (d *driver) turn(ctx context.Context, r *rand.Rand, k int, mine *[]*held, f
 		for _, v := range visits {
 			*mine = append(*mine, &held{visit: v, left: v.Items})
 			if slices.ContainsFunc(v.Items, func(it frontier.Item) bool { return it.URL == d.poison }) {
-				d.lends.Add(1)
+				d.acquired.Add(1)
 				d.crashes.Add(1)
 				return errCrash
 			}

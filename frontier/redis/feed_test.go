@@ -366,7 +366,7 @@ func TestFeedLate(t *testing.T) {
 
 // A bad element whose list has no room, or no master, waits for it; what can be
 // read goes on.
-func TestFeedBuriesNothing(t *testing.T) {
+func TestFeedKeepsEveryURL(t *testing.T) {
 	t.Parallel()
 	server := shardtest.Masters(t, 2)
 	client, err := shard.Open(t.Context(), shard.Config{Addrs: server.Addrs})

@@ -41,7 +41,7 @@ type FilterState struct {
 }
 
 // Filters reads the state of every filter of some shards, none are all, and, with probes above 0, asks each
-// for so many random fingerprints. A missing filter is said to be so in its state.
+// for so many random fingerprints. The state of a missing filter says so.
 // Shards that do not answer are passed over, as of EachShard. Cost: one call a filter and
 // one a shard, 0.3 us of the server a probe.
 func (f *Frontier) Filters(ctx context.Context, probes int, shards ...int) ([]FilterState, error) {
@@ -192,7 +192,7 @@ func (f *Frontier) LostFilters(ctx context.Context, set bloom.Set) (lost []strin
 }
 
 // DumpFilters writes the filters of shard k to w. For an exact copy the crawl
-// must be paused and nothing on loan.
+// must be paused and nothing leased.
 func (f *Frontier) DumpFilters(ctx context.Context, k int, w io.Writer) error {
 	set, err := f.FilterSet(ctx, k)
 	if err != nil {

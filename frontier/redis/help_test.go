@@ -142,8 +142,8 @@ func (s *stand) visit(limits frontier.VisitLimits, tickets ...frontier.Ticket) [
 	return v
 }
 
-// lend ticks and visits the one site that is due.
-func (s *stand) lend(urls int) frontier.Visit {
+// acquire ticks and visits the one site that is due.
+func (s *stand) acquire(urls int) frontier.Visit {
 	s.t.Helper()
 	s.pass(0, 2*time.Millisecond)
 	r := s.tick(frontier.TickRequest{Want: 10})
@@ -271,7 +271,7 @@ func ptr[T any](v T) *T { return &v }
 func shardFilter(fp canon.Fingerprint, n int) int { return shard.FilterOf(fp, n) }
 
 // lendOne is lease when several sites are due.
-func (s *stand) lendOne(site string, urls int) frontier.Visit {
+func (s *stand) acquireOne(site string, urls int) frontier.Visit {
 	s.t.Helper()
 	s.pass(0, 2*time.Millisecond)
 	for _, d := range s.tick(frontier.TickRequest{Want: 100}).Due {

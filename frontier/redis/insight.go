@@ -108,7 +108,7 @@ func (f *Frontier) Counters(ctx context.Context, k int) (*frontier.Counters, err
 	return s, err
 }
 
-// NoteSeeds puts seeds on the list of those whose outcome is told. Cost: one small call.
+// NoteSeeds puts seeds on the list of those whose outcome is reported. Cost: one small call.
 func (f *Frontier) NoteSeeds(ctx context.Context, k int, urls []string) error {
 	args := []any{frontier.SeedsKept}
 	for _, url := range urls {

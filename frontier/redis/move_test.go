@@ -125,7 +125,7 @@ func TestScriptsWaitForMoves(t *testing.T) {
 	var v frontier.Visit
 	for v.Token == "" {
 		s.admit(candidate("a.example", 0))
-		v = s.lend(1)
+		v = s.acquire(1)
 	}
 	// Every key that settling declares is there.
 	s.admit(class(candidate("a.example", 10), 0), class(candidate("a.example", 11), 1), class(candidate("a.example", 12), 2), class(candidate("a.example", 13), 3))

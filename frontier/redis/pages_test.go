@@ -14,7 +14,7 @@ func TestPagesOfAFleet(t *testing.T) {
 	const limit, fetchers = 1000, 20
 	s := one(t)
 	s.admit(candidates("a.example", 0, 10)...)
-	s.settle(all(s.lend(10), frontier.Done)) // before there was a limit
+	s.settle(all(s.acquire(10), frontier.Done)) // before there was a limit
 	type fetcher struct{ held, settled, seq int64 }
 	members := make([]fetcher, fetchers)
 	name := func(i int) string { return fmt.Sprint("f", i) }

@@ -79,13 +79,13 @@ func (p *Prober) Start(ctx context.Context, busy func() bool) (stop func() error
 	wg.Go(func() {
 		ticker := time.NewTicker(probeRound)
 		defer ticker.Stop()
-		for told := false; ctx.Err() == nil; {
+		for reported := false; ctx.Err() == nil; {
 			err := p.Round(ctx, busy())
 			strange := errors.Is(err, errRecord)
-			if strange && !told {
+			if strange && !reported {
 				p.log.Warn("filters are not measured", "err", err)
 			}
-			told = strange
+			reported = strange
 			select {
 			case <-ctx.Done():
 			case <-ticker.C:
@@ -263,7 +263,7 @@ func (f *Frontier) records(ctx context.Context, k int) (stored map[string]string
 	list = make([]bloom.Record, f.layout.Filters)
 	if stored, err = f.client.Hash(ctx, k, key); err != nil {
 		if strings.Contains(err.Error(), "WRONGTYPE") {
-			err = fmt.Errorf("%w: %s is no hash; frontier check --repair sets it aside: %w", errRecord, key, err)
+			err = fmt.Errorf("%w: %s is no hash; frontier check --repair moves it away: %w", errRecord, key, err)
 		}
 		return nil, list, err
 	}
@@ -274,7 +274,7 @@ func (f *Frontier) records(ctx context.Context, k int) (stored map[string]string
 			continue
 		}
 		if list[j], err = bloom.ParseRecord(text); err != nil {
-			todo := "frontier check --repair sets it aside, to measure anew"
+			todo := "frontier check --repair moves it away, to measure anew"
 			if errors.Is(err, bloom.ErrVersion) {
 				todo = "run one version on a crawl"
 			}

@@ -7,14 +7,14 @@ import (
 )
 
 // What probing found may be unreadable: it is told of, keeps nobody from the
-// rest, and a repair sets it aside, to make room for a new one.
+// rest, and a repair moves it away, to make room for a new one.
 func TestUnreadableRecords(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, connect(t), small(1))
 	key := l.keys[0].Probes()
 	for _, c := range []struct {
 		name, text string
-		mended     bool
+		repaired   bool
 	}{
 		{"rubbish", "rubbish", true},
 		{"no numbers", `{"v":1,"all":{"n":-5,"hits":9}}`, true},
@@ -38,14 +38,14 @@ func TestUnreadableRecords(t *testing.T) {
 				t.Fatalf("filters: %+v, %v", list, err)
 			}
 			look, err := AuditCheck(t.Context(), l.Frontier, 0, false)
-			if err != nil || (look.Faulted == 1) != c.mended || !strings.Contains(fmt.Sprint(look.Faults, look.Notes), key) {
+			if err != nil || (look.Faulted == 1) != c.repaired || !strings.Contains(fmt.Sprint(look.Faults, look.Notes), key) {
 				t.Fatalf("check: %+v, %v", look, err)
 			}
 			look, err = AuditRepair(t.Context(), l.Frontier, 0, false)
-			if err != nil || look.Faulted > 0 || (look.Repairs == 1) != c.mended {
+			if err != nil || look.Faulted > 0 || (look.Repairs == 1) != c.repaired {
 				t.Fatalf("repair: %+v, %v", look, err)
 			}
-			if !c.mended {
+			if !c.repaired {
 				return
 			}
 			if l.do("EXISTS", moved) != int64(1) {

@@ -39,7 +39,7 @@ func TestReap(t *testing.T) {
 	s := one(t)
 	s.settings.Store(&frontier.Settings{Delay: 3 * time.Second})
 	s.admit(candidates("a.example", 0, 5)...)
-	v := s.lend(3)
+	v := s.acquire(3)
 	s.settle(frontier.Settlement{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 2, Kind: frontier.Done}}})
 	e := s.expire(v)
 	now := s.number("HGET", s.keys[0].Meta(), "tick")
@@ -74,7 +74,7 @@ func TestReapRefuses(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 5)...)
-	v := s.lend(3)
+	v := s.acquire(3)
 	deadline := s.number("ZSCORE", s.keys[0].Leases(), MemberOf(v.Lease))
 	if n := s.reap(frontier.Expired{Lease: v.Lease, Deadline: deadline}); n != 0 {
 		t.Error("reaped before its deadline")
@@ -102,9 +102,9 @@ func TestReapOfFreedSite(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 6)...)
-	first := s.lend(2)
+	first := s.acquire(2)
 	s.settle(frontier.Settlement{Lease: first.Lease, Release: &frontier.Release{}})
-	second := s.lend(2)
+	second := s.acquire(2)
 	s.pass(0, 40*time.Second)
 	s.tick(frontier.TickRequest{Extend: []frontier.Lease{second.Lease}})
 	s.pass(0, 30*time.Second)
@@ -131,26 +131,26 @@ func TestPoison(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 4)...)
-	lends, done := 0, 0
+	acquired, done := 0, 0
 	for range 20 {
 		if s.stat("queued") == 0 {
 			break
 		}
 		s.pass(0, time.Minute)
-		v := s.lend(4)
+		v := s.acquire(4)
 		poison := slices.IndexFunc(v.Items, func(it frontier.Item) bool { return strings.HasSuffix(it.URL, "/2") })
 		if poison < 0 {
 			s.settle(all(v, frontier.Done))
 			done += len(v.Items)
 			continue
 		}
-		if lends++; lends > 1 && len(v.Items) != 1 {
+		if acquired++; acquired > 1 && len(v.Items) != 1 {
 			t.Errorf("leased with others after it was lost: %v", pages(v))
 		}
 		s.reap(s.expire(v))
 	}
-	if lends != 3 || done != 3 {
-		t.Errorf("leased %d times, want 3; %d done, want 3", lends, done)
+	if acquired != 3 || done != 3 {
+		t.Errorf("leased %d times, want 3; %d done, want 3", acquired, done)
 	}
 	list := s.do("LRANGE", s.keys[0].Dead(frontier.CauseLost), 0, -1).([]any)
 	if len(list) != 1 {
@@ -168,14 +168,14 @@ func TestOutcomesClearLost(t *testing.T) {
 	for _, kind := range []frontier.Kind{frontier.Retry, frontier.Requeue} {
 		s := one(t)
 		s.admit(candidates("a.example", 0, 1)...)
-		s.reap(s.expire(s.lend(1)))
+		s.reap(s.expire(s.acquire(1)))
 		s.pass(0, time.Minute)
-		v := s.lend(1)
+		v := s.acquire(1)
 		if v.Items[0].Lost != 1 {
 			t.Fatalf("%+v, want one loss", v.Items[0])
 		}
 		s.settle(all(v, kind))
-		if v := s.lend(1); v.Items[0].Lost != 0 {
+		if v := s.acquire(1); v.Items[0].Lost != 0 {
 			t.Errorf("kind %d left the mark: %+v", kind, v.Items[0])
 		}
 		s.sound(0)
@@ -191,7 +191,7 @@ func TestReapBoundsDeadLetters(t *testing.T) {
 	s.admit(candidates("a.example", 0, 3)...)
 	for range 9 {
 		s.pass(0, time.Minute)
-		s.reap(s.expire(s.lend(1)))
+		s.reap(s.expire(s.acquire(1)))
 	}
 	if s.stat("dead") != 3 || s.stat("dropped") != 1 || s.number("LLEN", s.keys[0].Dead(frontier.CauseLost)) != 2 {
 		t.Error("dead ", s.stat("dead"), ", dropped ", s.stat("dropped"))
@@ -256,7 +256,7 @@ func TestRevive(t *testing.T) {
 // TestLettersInSteps: what is taken out of a long list, from its far end too, is
 // taken in small steps, and the others stay in their order, though each step is made
 // twice because its reply was lost.
-func TestLettersInSteps(t *testing.T) {
+func TestDeadLettersInSteps(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	run := s.run

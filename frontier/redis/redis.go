@@ -16,7 +16,7 @@
 //   - Renew has URLs that wait for a recrawl fetched sooner.
 //   - Reap takes back what a dead fetcher held.
 //   - Alter pauses, blocks or caps a site; RetryDead queues dead letters again.
-//     Package audit holds a shard against all of these rules, and mends it.
+//     Package audit holds a shard against all of these rules, and repairs it.
 //
 // The ready rule, in lua/prelude.lua, says where a site stands. A site without
 // work, or leased, is in no ready set; a paused one with work is held; any

@@ -72,7 +72,7 @@ func TestRepairLive(t *testing.T) {
 	other := attach(s.client, s.crawl, s.layout, s.epoch)
 	d := newDriver(s, 30, 30)
 	other.cfg = s.cfg
-	quit, mends := make(chan struct{}), int64(0)
+	quit, repairs := make(chan struct{}), int64(0)
 	var repairer sync.WaitGroup
 	repairer.Go(func() {
 		r := rand.New(rand.NewPCG(3, 4))
@@ -90,7 +90,7 @@ func TestRepairLive(t *testing.T) {
 			if took {
 				taken++
 			}
-			mends += c.Repairs
+			repairs += c.Repairs
 			time.Sleep(time.Millisecond) // lets fetchers in
 		}
 	})
@@ -104,10 +104,10 @@ func TestRepairLive(t *testing.T) {
 	if text := d.failed.Load(); text != nil {
 		t.Fatal(*text)
 	}
-	if mends < 5 {
-		t.Errorf("%d mends: too few to tell", mends)
+	if repairs < 5 {
+		t.Errorf("%d mends: too few to tell", repairs)
 	}
-	t.Logf("%d mends", mends)
+	t.Logf("%d mends", repairs)
 }
 
 // takeAndRepair takes a site out of its ready set, or a lease away, if there is one

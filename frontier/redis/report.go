@@ -152,7 +152,7 @@ func (f *Frontier) unwritable(ctx context.Context, k int) string {
 	case info["aof_enabled"] == "1" && info["aof_last_write_status"] == "err":
 		return "its server cannot write its append-only file"
 	case info["rdb_last_bgsave_status"] == "err":
-		return "its server cannot write its snapshots, after which it takes no writes unless it was told to"
+		return "its server cannot write its snapshots, after which it takes no writes unless it is configured to"
 	}
 	return ""
 }

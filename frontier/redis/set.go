@@ -156,7 +156,7 @@ func (f *Frontier) publish(ctx context.Context, r *root) error {
 	wg.Wait()
 	for k, err := range errs {
 		if isLate(ctx, err) {
-			errs[k] = nil // silent, which the client told of
+			errs[k] = nil // silent, which the client reported
 		}
 	}
 	return errors.Join(errs...)

@@ -45,7 +45,7 @@ func TestSettle(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s.reset(t)
 			s.admit(candidates(a, 0, 5)...)
-			v := s.lend(3)
+			v := s.acquire(3)
 			first := true
 			s.twice("settle", func() {
 				got := s.settle(frontier.Settlement{Lease: v.Lease, Outcomes: c.outcome, Release: c.free})[0]
@@ -92,17 +92,17 @@ func TestSettleLate(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
-	v := s.lend(2)
+	v := s.acquire(2)
 	late := all(v, frontier.Retry)
 	late.Release = &frontier.Release{Remain: time.Hour, Delay: time.Hour, Why: "late", Failures: 9}
 	s.settle(all(v, frontier.Done))
-	next := s.lend(2)
+	next := s.acquire(2)
 	before := s.dump(0)
 	if got := s.settle(late)[0]; slices.Contains(got, true) {
 		t.Error("a late copy settled ", got)
 	}
 	if fmt.Sprint(s.dump(0)) != fmt.Sprint(before) {
-		t.Error("a late copy changed something while the site is lent to another")
+		t.Error("a late copy changed something while the site is leased to another")
 	}
 	s.settle(all(next, frontier.Done))
 	before = s.dump(0)
@@ -118,23 +118,23 @@ func TestSettleEarlyFree(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
-	first := s.lend(3)
+	first := s.acquire(3)
 	s.settle(frontier.Settlement{Lease: first.Lease, Release: &frontier.Release{}})
-	second := s.lend(3)
+	second := s.acquire(3)
 	if pages(second) != "3 4 5" {
-		t.Error("lent ", pages(second))
+		t.Error("leased ", pages(second))
 	}
 	before := s.dump(0)
 	s.settle(frontier.Settlement{Lease: first.Lease, Release: &frontier.Release{Remain: time.Hour, Why: "late"}})
 	if fmt.Sprint(s.dump(0)) != fmt.Sprint(before) {
-		t.Error("a site that is lent to another was freed by a late copy")
+		t.Error("a site that is leased to another was freed by a late copy")
 	}
 	s.settle(frontier.Settlement{Lease: first.Lease, Outcomes: []frontier.Outcome{{Index: 1, Kind: frontier.Requeue}, {Index: 2, Kind: frontier.Retry}, {Index: 3, Kind: frontier.Done}}})
 	if s.do("ZSCORE", s.keys[0].Leases(), MemberOf(first.Lease)) != nil {
 		t.Error("the first lease did not end")
 	}
 	if w := s.where("a.example"); w != "" {
-		t.Error("a lent site stands in ", w)
+		t.Error("a leased site stands in ", w)
 	}
 	s.sound(0)
 	// The other way round: the site is free, and what was open is requeued.
@@ -155,7 +155,7 @@ func TestSettleClock(t *testing.T) {
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	key := s.keys[0].Site("a.example")
-	v := s.lend(1)
+	v := s.acquire(1)
 	s.pass(0, time.Minute) // for which the clock then stands still
 	now := s.number("HGET", s.keys[0].Meta(), "tick")
 	st := all(v, frontier.Done)
@@ -175,9 +175,9 @@ func TestSettleClock(t *testing.T) {
 		t.Errorf("due at %d, want the clock %d", due, clock)
 	}
 	s.pass(0, 2*time.Second)
-	v = s.lend(1)
+	v = s.acquire(1)
 	if s.number("PTTL", key) != -1 {
-		t.Error("s of a lent site may expire")
+		t.Error("s of a leased site may expire")
 	}
 	// The clock never goes back.
 	s.do("HSET", key, "clock", clock+10_000_000)
@@ -210,7 +210,7 @@ func TestSettleKeeps(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s.reset(t)
 			s.admit(candidates(a, 0, c.urls)...)
-			v := s.lend(1)
+			v := s.acquire(1)
 			c.before()
 			s.pass(0, time.Minute) // for which the clock then stands still
 			now := s.number("HGET", s.keys[0].Meta(), "tick")
@@ -259,7 +259,7 @@ func TestSettleRetry(t *testing.T) {
 		s.admit(frontier.Candidate{URL: "https://a.example/page/1", Site: "a.example", Fingerprint: candidate("a.example", 1).Fingerprint, Priority: class})
 		want := class
 		for attempt := range uint8(3) {
-			v := s.lend(1)
+			v := s.acquire(1)
 			if e := v.Items[0].Entry; e.Priority != want || e.Attempts != attempt {
 				t.Errorf("class %d, attempts %d, want %d and %d", e.Priority, e.Attempts, want, attempt)
 			}
@@ -276,7 +276,7 @@ func TestRetriesThatAreEqual(t *testing.T) {
 	s := one(t)
 	s.admit(again(candidate("a.example", 0), "r1"))
 	s.admit(again(candidate("a.example", 0), "r2"))
-	v := s.lend(9)
+	v := s.acquire(9)
 	if len(v.Items) != 2 {
 		t.Fatal(v.Items)
 	}
@@ -294,7 +294,7 @@ func TestDeadLettersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.admit(candidates("a.example", 0, 5)...)
-	v := s.lend(5)
+	v := s.acquire(5)
 	st := all(v, frontier.Dead)
 	st.Outcomes[0].Cause = "other"
 	st.Outcomes[4].Text = "a\tb\r\nc"
@@ -359,14 +359,14 @@ func TestMaxAgain(t *testing.T) {
 		}
 		s.settle(st)
 	}
-	settle(s.lend(3))
+	settle(s.acquire(3))
 	for name, want := range map[string]int64{"recrawls": 2, "forgone": 1, "done": 3} {
 		if got := s.stat(name); got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
 	}
 	s.pass(0, 2*time.Second)
-	settle(s.lend(3))
+	settle(s.acquire(3))
 	if s.stat("recrawls") != 2 || s.stat("forgone") != 1 || s.stat("recrawled") != 2 {
 		t.Errorf("the second time %d wait, %d do not", s.stat("recrawls"), s.stat("forgone"))
 	}

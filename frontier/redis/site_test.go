@@ -14,7 +14,7 @@ func TestPausedSite(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 4)...)
-	v := s.lend(2)
+	v := s.acquire(2)
 	s.alter("a.example", frontier.SiteChange{Paused: ptr(true)})
 	if w := s.where("a.example"); w != "" {
 		t.Error("paused and leased it stands in ", w)
@@ -51,7 +51,7 @@ func TestPausedSiteWithRetries(t *testing.T) {
 	s := one(t)
 	s.admit(candidates("a.example", 0, 1)...)
 	s.alter("a.example", frontier.SiteChange{Override: ptr("{}")})
-	s.settle(all(s.lend(1), frontier.Retry))
+	s.settle(all(s.acquire(1), frontier.Retry))
 	s.alter("a.example", frontier.SiteChange{Paused: ptr(true)})
 	if w := s.where("a.example"); w != "paused" {
 		t.Error("stands in ", w)
@@ -69,11 +69,11 @@ func TestBlockedSite(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(append(candidates("a.example", 0, 9), class(candidate("a.example", 9), 0), candidate("b.example", 0))...)
-	first := s.lendOne("a.example", 2)
+	first := s.acquireOne("a.example", 2)
 	s.settle(frontier.Settlement{Lease: first.Lease, Release: &frontier.Release{}}) // stays open without the site
-	retried := s.lendOne("a.example", 1)
+	retried := s.acquireOne("a.example", 1)
 	s.settle(all(retried, frontier.Retry))
-	second := s.lendOne("a.example", 3)
+	second := s.acquireOne("a.example", 3)
 	s.alter("a.example", frontier.SiteChange{Blocked: ptr(true)})
 	s.sound(0)
 	if n := s.stat("queued"); n != 1 { // b
@@ -110,7 +110,7 @@ func TestBlockAgainstVisit(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
-	v := s.lend(2)
+	v := s.acquire(2)
 	args := []any{"a.example", "0", "", 1, "blocked", "1"}
 	raw, err := s.Call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args)
 	if code, _ := shard.Code(err); code != "OPEN" {
@@ -130,7 +130,7 @@ func TestBlockOverlooksLease(t *testing.T) {
 	for _, reaped := range []bool{false, true} {
 		s := one(t)
 		s.admit(candidates("a.example", 0, 9)...)
-		v := s.lend(4)
+		v := s.acquire(4)
 		s.settle(frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}})
 		args := []any{"a.example", "0", "", 1, "blocked", "1"}
 		if raw, err := s.Call(t.Context(), 0, siteScript, s.siteKeys(0, "a.example"), args); raw != "" || err != nil {
@@ -199,13 +199,13 @@ func TestSiteChanges(t *testing.T) {
 
 // TestLentSiteStays: what a site keeps while it is leased does not expire, though it
 // had nothing to keep before but the count of its changes.
-func TestLentSiteStays(t *testing.T) {
+func TestLeasedSiteStays(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 2)...)
 	s.alter("a.example", frontier.SiteChange{Paused: ptr(true)})
 	s.alter("a.example", frontier.SiteChange{Paused: ptr(false)})
-	s.lend(1)
+	s.acquire(1)
 	if ms := s.number("PTTL", s.keys[0].Site("a.example")); ms != -1 {
 		t.Errorf("s of a leased site expires in %d ms", ms)
 	}
@@ -251,7 +251,7 @@ func TestCapOutlivesVisits(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidate("a.example", 0))
-	s.settle(all(s.lend(1), frontier.Done)) // s may expire from now on
+	s.settle(all(s.acquire(1), frontier.Done)) // s may expire from now on
 	s.settings.Store(&frontier.Settings{MaxPerSite: 3})
 	if got := s.admit(candidates("a.example", 1, 3)...); got != "aa" {
 		t.Fatal(got)
@@ -259,7 +259,7 @@ func TestCapOutlivesVisits(t *testing.T) {
 	if s.number("PTTL", s.keys[0].Site("a.example")) != -1 {
 		t.Error("the count may expire")
 	}
-	s.settle(all(s.lend(9), frontier.Done))
+	s.settle(all(s.acquire(9), frontier.Done))
 	if s.number("PTTL", s.keys[0].Site("a.example")) != -1 {
 		t.Error("the count may expire after a visit")
 	}

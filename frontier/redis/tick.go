@@ -105,11 +105,11 @@ func parseTick(raw any, extend []frontier.Lease) (reply frontier.TickReply, err 
 	}
 	reply.Paused = r[5] == int64(1)
 	behind, isBehind := r[6].(int64)
-	leapt, isLeapt := r[7].(int64)
+	jump, isJump := r[7].(int64)
 	now, isNow := r[8].(int64)
-	if !isBehind || !isLeapt || !isNow {
+	if !isBehind || !isJump || !isNow {
 		return reply, errForm
 	}
-	reply.Lag, reply.ClockJump, reply.Now = time.Duration(behind)*time.Millisecond, time.Duration(leapt)*time.Millisecond, now
+	reply.Lag, reply.ClockJump, reply.Now = time.Duration(behind)*time.Millisecond, time.Duration(jump)*time.Millisecond, now
 	return reply, nil
 }

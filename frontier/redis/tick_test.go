@@ -109,7 +109,7 @@ func TestTickExtends(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
-	v := s.lend(2)
+	v := s.acquire(2)
 	old := s.number("ZSCORE", s.keys[0].Leases(), MemberOf(v.Lease))
 	other := frontier.Lease{Token: "x", Site: "a.example"}
 	swapped := frontier.Lease{Token: v.Token, Site: "b.example"}
@@ -171,7 +171,7 @@ func TestTickAfterGap(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidate("a.example", 0))
-	v := s.lend(1)
+	v := s.acquire(1)
 	expired := frontier.Expired{Lease: v.Lease, Deadline: s.number("ZSCORE", s.keys[0].Leases(), MemberOf(v.Lease))}
 	// The last tick was 21 s ago and the lease is over: both are moved back.
 	now := time.Now().UnixMilli()

@@ -114,7 +114,7 @@ func TestVisit(t *testing.T) {
 // lose makes a site whose first n of five entries were lost with a fetcher.
 func (s *stand) lose(site string, n int) {
 	s.admit(candidates(site, 0, 5)...)
-	v := s.lend(n)
+	v := s.acquire(n)
 	s.pass(0, 2*time.Minute)
 	if got, err := s.Reap(s.t.Context(), 0, s.tick(frontier.TickRequest{MaxExpired: 1}).Expired); got != 1 || err != nil {
 		s.t.Fatal(got, err, v)
@@ -161,7 +161,7 @@ func TestVisitCarries(t *testing.T) {
 	seed := frontier.Candidate{URL: "https://a.example/page/0", Site: "a.example", Fingerprint: candidate("a.example", 0).Fingerprint,
 		Priority: 1, Depth: 300, Redirects: 2, Seed: true, Meta: `{"job": "x	y"}`}
 	s.admit(append(candidates("a.example", 1, 3), seed)...)
-	v := s.lend(1)
+	v := s.acquire(1)
 	if !v.First || v.Delay != 0 || v.Why != "" || v.Failures != 0 || v.Override != "" {
 		t.Errorf("first visit: %+v", v)
 	}
@@ -173,12 +173,12 @@ func TestVisitCarries(t *testing.T) {
 	st := all(v, frontier.Done)
 	st.Release = &frontier.Release{Delay: 1500*time.Millisecond + time.Microsecond, Why: "robots", Failures: 4}
 	s.settle(st)
-	v = s.lend(1)
+	v = s.acquire(1)
 	if v.First || v.Delay != 1501*time.Millisecond || v.Why != "robots" || v.Failures != 4 || v.Override != `{"delay":"3s"}` {
 		t.Errorf("second visit: %+v", v)
 	}
 	s.settle(all(v, frontier.Done))
-	v = s.lend(1)
+	v = s.acquire(1)
 	if v.First || v.Why != "" || v.Failures != 0 || v.Delay != 0 {
 		t.Errorf("third visit: %+v", v)
 	}
@@ -189,7 +189,7 @@ func TestVisitRetries(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	s.admit(candidates("a.example", 0, 6)...)
-	v := s.lend(4)
+	v := s.acquire(4)
 	st := all(v, frontier.Retry)
 	for i := range st.Outcomes {
 		st.Outcomes[i].NotBefore = time.Duration(4-i) * time.Minute // 3, 2, 1 and 0 in turn
@@ -198,7 +198,7 @@ func TestVisitRetries(t *testing.T) {
 	if w := s.where("a.example"); w != "2" {
 		t.Error("with work and retries it stands in ", w)
 	}
-	v = s.lend(2)
+	v = s.acquire(2)
 	if got := pages(v); got != "4 5" {
 		t.Error("leased ", got)
 	}
@@ -210,7 +210,7 @@ func TestVisitRetries(t *testing.T) {
 		t.Errorf("due %v, next %v, want the first retry in a minute", r.Due, r.Next)
 	}
 	s.pass(0, 2*time.Minute+time.Second)
-	v = s.lend(9)
+	v = s.acquire(9)
 	if got := pages(v); got != "3 2" {
 		t.Error("leased ", got)
 	}
@@ -226,7 +226,7 @@ func TestVisitRetries(t *testing.T) {
 		t.Error("with new work it stands in ", w)
 	}
 	s.pass(0, time.Hour)
-	if got := pages(s.lend(9)); got != "9 1 0" {
+	if got := pages(s.acquire(9)); got != "9 1 0" {
 		t.Error("leased ", got)
 	}
 	s.sound(0)
@@ -261,7 +261,7 @@ func TestNoClassStarves(t *testing.T) {
 	s.admit(class(candidate("a.example", 999), 3))
 	for round := range 20 {
 		s.admit(candidates("a.example", 10*round, 10*round+10)...)
-		v := s.lend(4)
+		v := s.acquire(4)
 		if strings.Contains(pages(v), "999") {
 			return
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// openPath opens, locks and mends the file at Path.
+// openPath opens, locks and repairs the file at Path.
 func (w *Writer) openPath() error {
 	f, err := lockPath(w.cfg.Path)
 	if err != nil {

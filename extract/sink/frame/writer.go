@@ -53,7 +53,7 @@ type Writer struct {
 	final     string // name the file has already, when only its successor is missing
 }
 
-// OpenWriter mends what a killed process left, and makes sure that files can be made.
+// OpenWriter repairs what a killed process left, and makes sure that files can be made.
 // A file that is not of its kind, or damaged by more than a torn end, is refused and
 // left as it is.
 func OpenWriter(cfg WriterConfig) (*Writer, error) {

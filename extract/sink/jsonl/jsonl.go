@@ -146,7 +146,7 @@ type Stats struct {
 
 var _ sink.Sink = (*Sink)(nil)
 
-// Open opens, locks and mends the file of cfg, or uses its Writer, and starts
+// Open opens, locks and repairs the file of cfg, or uses its Writer, and starts
 // the sink. A file that is not of the kind its name says, or damaged by more
 // than a torn end, is refused and left as it is.
 func Open(cfg Config) (*Sink, error) {

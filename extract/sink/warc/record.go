@@ -168,7 +168,7 @@ func (w *writer) metadata(r *sink.Record) {
 			b = append(b, "\r\n"...)
 		}
 	}
-	b = r.AppendJSON(append(b, "record: "...), w.cfg.Fields&^(sink.FieldBody|sink.FieldHeaders|sink.FieldLinksOut)) // these stand elsewhere
+	b = r.AppendJSON(append(b, "record: "...), w.cfg.Fields&^(sink.FieldBody|sink.FieldHeaders|sink.FieldLinksOut)) // other records hold these
 	w.block = append(b, "\r\n"...)
 }
 

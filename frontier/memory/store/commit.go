@@ -178,7 +178,7 @@ func (s *Store) syncs() {
 		case <-s.stop:
 			return
 		case <-t.C:
-			s.Sync() // lose told of it
+			s.Sync() // lose logged it
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 type DamageError struct {
 	File string
 	What string
-	Do   string // what mends it, "" = only a copy does
+	Do   string // what repairs it, "" = only a copy does
 }
 
 func (e *DamageError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.What) }
@@ -109,7 +109,7 @@ func (l *logger) Fatalf(format string, args ...any) {
 	(*Store)(l).fail(errors.New(firstLine(format, args)))
 }
 
-// firstLine is what is told; where in Pebble it comes from is not.
+// firstLine is what a person reads, without where in Pebble it comes from.
 func firstLine(format string, args []any) string {
 	text, _, _ := strings.Cut(fmt.Sprintf(strings.ReplaceAll(format, "%+v", "%v"), args...), "\n")
 	return text

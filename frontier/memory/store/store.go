@@ -50,7 +50,7 @@ type Config struct {
 	ReadOnly bool          // nothing is written, not even what a crash left to do
 	Sync     time.Duration // how often the log is synced, default 500 ms; negative: with each batch
 	MemTable int           // bytes of changes gathered before they become a table, default 32 MB
-	Logger   *slog.Logger  // told of a full disk and of failures in the background; never of keys; default none
+	Logger   *slog.Logger  // for a full disk and failures in the background, never keys; default none
 
 	files vfs.FS // of tests, default the system's
 }

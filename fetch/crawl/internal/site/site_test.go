@@ -99,7 +99,7 @@ func TestPaceRefused(t *testing.T) {
 	}
 }
 
-func TestAsideSoFar(t *testing.T) {
+func TestBackedOffSoFar(t *testing.T) {
 	sc := Clock{Failures: BackOffAfter + 3}
 	if got := sc.BackedOffFor(time.Second); got != 7*time.Second {
 		t.Errorf("kept waiting for %v", got)
