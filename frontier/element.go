@@ -44,7 +44,7 @@ const (
 	maxMeta    = 16 << 10  // bytes of its meta
 )
 
-// againAnew asks whoever reads an element for a request id of his own.
+// refetchAnew asks whoever reads an element for a request id of his own.
 const refetchAnew = "refetch"
 
 // WantsID reports whether an element is to be recrawled under a request id

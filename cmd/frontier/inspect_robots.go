@@ -70,7 +70,7 @@ func (c *inspectRobotsCmd) Run(env *boot.Env, g *cli) error {
 	return out.Flush()
 }
 
-// show writes one answer.
+// print writes one answer.
 func (c *inspectRobotsCmd) print(g *cli, out io.Writer, rules *robots.Rules, url []byte) error {
 	v := rules.Explain(pathOf(url))
 	answer := map[string]any{"url": string(url), "allowed": v.Allowed}

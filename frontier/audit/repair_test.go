@@ -131,7 +131,7 @@ func TestRepair(t *testing.T) {
 	})
 }
 
-// mends fails unless a check finds a fault and a repair mends it, once.
+// repairs fails unless a check finds a fault and a repair mends it, once.
 func (s *stand) repairs(fault, mend string) {
 	s.t.Helper()
 	c := s.check(true)

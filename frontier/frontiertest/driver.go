@@ -95,7 +95,7 @@ func (d *driver) pass(t time.Duration) {
 }
 
 // recrawl makes a call once more now and then, and keeps a copy for later.
-func (d *driver) recrawl(call func()) {
+func (d *driver) repeat(call func()) {
 	if d.rand.IntN(10) == 0 {
 		d.repeats++
 		call()
@@ -136,7 +136,7 @@ func (d *driver) discover() {
 		}
 	}
 	call()
-	d.recrawl(call)
+	d.repeat(call)
 }
 
 // repeated reports whether the i-th URL of a batch is in it earlier.
@@ -223,7 +223,7 @@ func (d *driver) acquire(f *fetcher, shard int, tickets []frontier.Ticket) {
 			d.Fatalf("%s: a ticket was good twice", v.Site)
 		}
 	}
-	d.recrawl(call)
+	d.repeat(call)
 }
 
 // took notes a granted visit.
@@ -264,7 +264,7 @@ func (d *driver) reapAll(shard int, expired []frontier.Expired) {
 			d.reaped++
 			d.returned(e)
 		}
-		d.recrawl(func() {
+		d.repeat(func() {
 			n, err := d.f.Reap(d.ctx, shard, []frontier.Expired{e})
 			d.must(err)
 			same(d.kit, "a lease reaped twice", n, 0)

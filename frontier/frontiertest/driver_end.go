@@ -42,7 +42,7 @@ func (d *driver) work(f *fetcher) {
 	if h.freed && len(h.open) == 0 {
 		f.drop(h)
 	}
-	d.recrawl(func() {
+	d.repeat(func() {
 		settled := settle()
 		same(d.kit, "a site kept twice", settled.Kept.Site, "")
 		for _, ok := range settled.Outcomes {

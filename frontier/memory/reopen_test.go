@@ -40,7 +40,7 @@ func reopened(t testing.TB, f *Frontier, crash bool) *Frontier {
 	return g
 }
 
-// lendAll leases all sites that are due.
+// acquireAll leases all sites that are due.
 func acquireAll(t testing.TB, f *Frontier, urls int) []frontier.Visit {
 	t.Helper()
 	var out []frontier.Visit

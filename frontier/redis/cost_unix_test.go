@@ -119,7 +119,7 @@ func BenchmarkLease(b *testing.B) {
 	b.Run("retry", func(b *testing.B) { benchAcquire(b, 8, 64, 0, frontier.Retry) })
 }
 
-// benchLend leases and settles sites of k URLs, so many of them a call, with a pause
+// benchAcquire leases and settles sites of k URLs, so many of them a call, with a pause
 // before each.
 func benchAcquire(b *testing.B, k, call int, pause time.Duration, kind frontier.Kind) {
 	sites := max(128, 8*call)

@@ -270,7 +270,7 @@ func ptr[T any](v T) *T { return &v }
 
 func shardFilter(fp canon.Fingerprint, n int) int { return shard.FilterOf(fp, n) }
 
-// lendOne is lease when several sites are due.
+// acquireOne is lease when several sites are due.
 func (s *stand) acquireOne(site string, urls int) frontier.Visit {
 	s.t.Helper()
 	s.pass(0, 2*time.Millisecond)

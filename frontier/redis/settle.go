@@ -47,15 +47,15 @@ func (f *Frontier) Settle(ctx context.Context, k int, settlements []frontier.Set
 
 // settling puts one call of the settle script together.
 type settling struct {
-	f          *Frontier
-	k          int
-	causes     []string
-	keys       []string
-	hasRequest [][]int   // per settlement: the places of the outcomes that were sent
-	counts     []counter // of the call
-	text       []byte    // the messages of the settlements, one after the other
-	ends       []int     // where each ends
-	added      []byte    // what one settlement adds to counts
+	f      *Frontier
+	k      int
+	causes []string
+	keys   []string
+	sent   [][]int   // per settlement: the places of the outcomes that were sent
+	counts []counter // of the call
+	text   []byte    // the messages of the settlements, one after the other
+	ends   []int     // where each ends
+	added  []byte    // what one settlement adds to counts
 }
 
 func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Settlement) ([]frontier.Settled, error) {
@@ -87,11 +87,11 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 	settled := make([]frontier.Settled, len(settlements))
 	for i, r := range reply {
 		digits, kept, isKept := strings.Cut(shard.Text(r), " ")
-		if len(digits) != len(s.hasRequest[i]) {
+		if len(digits) != len(s.sent[i]) {
 			return nil, Malformed(k, "settle", raw)
 		}
 		settled[i].Outcomes = make([]bool, len(settlements[i].Outcomes))
-		for x, at := range s.hasRequest[i] {
+		for x, at := range s.sent[i] {
 			settled[i].Outcomes[at] = digits[x] == '1'
 		}
 		if isKept {
@@ -125,7 +125,7 @@ func (s *settling) add(st *frontier.Settlement) {
 		known[o.Index] = true
 		sent = append(sent, i)
 	}
-	s.hasRequest = append(s.hasRequest, sent)
+	s.sent = append(s.sent, sent)
 
 	m := msgp.AppendString(s.text, st.Token)
 	m = msgp.AppendString(m, st.Site)
