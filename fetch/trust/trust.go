@@ -34,6 +34,8 @@ import (
 	"reflect"
 	"runtime"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // By says what a verdict rests on.
@@ -59,6 +61,7 @@ type Verifier struct {
 	roots          *x509.CertPool
 	now            func() time.Time
 	names, issuers *memory
+	learning       singleflight.Group // issuers that are verified now
 }
 
 // New makes a verifier whose memories take at most size bytes. It returns nil where
@@ -123,28 +126,64 @@ func (v *Verifier) Knows(id Identity) bool {
 	return known
 }
 
-// chain verifies signatures, and says how long the verdict stays true.
+// chain verifies signatures, and says how long the verdict stays true. Many first
+// contacts with one issuer at once wait for the first of them, so that its signatures
+// are verified once; where it teaches nothing, each verifies by itself.
 func (v *Verifier) chain(name string, certs []*x509.Certificate, now time.Time) (window, By, error) {
-	leaf := certs[0]
 	issuer := issuerOf(certs)
-	var key Identity
-	if issuer != nil {
-		key = identify("issuer", string(issuer.Raw), certs[1:])
-		if w, known := v.issuers.recall(key, now); known {
-			only := x509.NewCertPool()
-			only.AddCert(issuer)
-			if _, err := leaf.Verify(x509.VerifyOptions{Roots: only, DNSName: name, CurrentTime: now}); err == nil {
-				return w.and(dates(leaf)), Issuer, nil
-			}
-		}
+	if issuer == nil {
+		w, err := v.verifyInFull(name, certs, nil, Identity{}, now)
+		return w, Full, err
 	}
+	key := identify("issuer", string(issuer.Raw), certs[1:])
+	if w, ok := v.byIssuer(name, certs[0], issuer, key, now); ok {
+		return w, Issuer, nil
+	}
+	var w window
+	var err error
+	isFirst := false
+	v.learning.Do(string(key[:]), func() (any, error) {
+		if _, isKnown := v.issuers.recall(key, now); !isKnown {
+			isFirst = true
+			w, err = v.verifyInFull(name, certs, issuer, key, now)
+		}
+		return nil, nil
+	})
+	if isFirst {
+		return w, Full, err
+	}
+	if w, ok := v.byIssuer(name, certs[0], issuer, key, now); ok {
+		return w, Issuer, nil
+	}
+	w, err = v.verifyInFull(name, certs, issuer, key, now)
+	return w, Full, err
+}
+
+// byIssuer verifies the leaf's signature alone, where its issuer is known.
+func (v *Verifier) byIssuer(name string, leaf, issuer *x509.Certificate, key Identity, now time.Time) (window, bool) {
+	w, known := v.issuers.recall(key, now)
+	if !known {
+		return window{}, false
+	}
+	only := x509.NewCertPool()
+	only.AddCert(issuer)
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: only, DNSName: name, CurrentTime: now}); err != nil {
+		return window{}, false
+	}
+	return w.and(dates(leaf)), true
+}
+
+// verifyInFull verifies a chain up to a root, and remembers the issuer under key,
+// unless it is nil.
+func (v *Verifier) verifyInFull(name string, certs []*x509.Certificate, issuer *x509.Certificate, key Identity, now time.Time) (window, error) {
+	leaf := certs[0]
 	sent := x509.NewCertPool()
 	for _, c := range certs[1:] {
 		sent.AddCert(c)
 	}
 	chains, err := leaf.Verify(x509.VerifyOptions{Roots: v.roots, Intermediates: sent, DNSName: name, CurrentTime: now})
 	if err != nil {
-		return window{}, Full, err
+		return window{}, err
 	}
 	var longest window
 	for _, chain := range chains {
@@ -160,7 +199,7 @@ func (v *Verifier) chain(name string, certs []*x509.Certificate, now time.Time) 
 			longest = w
 		}
 	}
-	return longest, Full, nil
+	return longest, nil
 }
 
 // issuerOf returns the certificate beside the leaf that may take the place of a root

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -44,6 +46,41 @@ func TestMemories(t *testing.T) {
 	// Both memories are one verifier's.
 	newJudge(l.root).accepts(t, Full, host, second)
 	newJudge(server(nil, nil, "z.example")).refuses(t, host, second)
+}
+
+// TestManyAtOnce: of many first contacts with one issuer one verifies in full; where
+// the issuer cannot be known, each does.
+func TestManyAtOnce(t *testing.T) {
+	permitted := func(c *x509.Certificate) { c.PermittedDNSDomains = []string{"example"} }
+	for _, c := range []struct {
+		change map[string]func(*x509.Certificate)
+		full   int64
+	}{{nil, 1}, {map[string]func(*x509.Certificate){"upper": permitted}, 32}} {
+		l := newLine(c.change)
+		j := newJudge(l.root)
+		var full atomic.Int64
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for i := range 32 {
+			name := fmt.Sprintf("n%d.example", i)
+			chain := l.chain(server(l.issuer, nil, name))
+			wg.Go(func() {
+				<-start
+				_, by, err := j.Verify(name, chain)
+				if err != nil {
+					t.Error(err)
+				}
+				if by == Full {
+					full.Add(1)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		if full.Load() != c.full {
+			t.Errorf("%d chains were verified in full, want %d", full.Load(), c.full)
+		}
+	}
 }
 
 // TestRootIsIssuer: a leaf right under a root, and one that is a root, teach no issuer.
