@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"seine/fetch/headers"
 )
 
 // target is a URL taken apart. Its strings are parts of the URL it was parsed
@@ -173,25 +175,13 @@ func (c *Client) appendHeaders(dst []byte, extra [][2]string) (_ []byte, authori
 		}
 	}
 	for _, kv := range extra {
-		if !httpguts.ValidHeaderFieldName(kv[0]) || !httpguts.ValidHeaderFieldValue(kv[1]) || reserved(kv[0]) {
-			// The value may be a secret: only the name is logged.
-			return dst, false, fmt.Errorf("header %q cannot be sent: its name or value is not allowed", kv[0])
+		if err := headers.Check(kv[0], kv[1]); err != nil {
+			return dst, false, err
 		}
 		authorized = authorized || strings.EqualFold(kv[0], "Authorization")
 		dst = appendLine(dst, kv[0], kv[1])
 	}
 	return dst, authorized, nil
-}
-
-// reserved names the headers that belong to the connection or the framing.
-func reserved(name string) bool {
-	for _, r := range [...]string{"Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade",
-		"Proxy-Authorization", "Proxy-Connection", "Expect", "Te", "Trailer"} {
-		if strings.EqualFold(name, r) {
-			return true
-		}
-	}
-	return false
 }
 
 func appendLine(dst []byte, name, value string) []byte {

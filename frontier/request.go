@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/net/http/httpguts"
 
+	"seine/fetch/headers"
 	"seine/frontier/canon"
 )
 
@@ -44,12 +45,12 @@ func NewRequest(method string, header [][2]string, body []byte) (Request, error)
 	}
 	size, typed := len(method)+len(body), false
 	for _, h := range header {
-		// The value may be a secret: only the name is in the error.
-		if !httpguts.ValidHeaderFieldName(h[0]) || !httpguts.ValidHeaderFieldValue(h[1]) || !utf8.ValidString(h[1]) {
-			return "", fmt.Errorf("frontier: request: header %q has a name or value that is not allowed", h[0])
+		err := headers.Check(h[0], strings.ToValidUTF8(h[1], "\x00")) // other bytes have no place in JSON
+		if strings.EqualFold(h[0], "User-Agent") || strings.EqualFold(h[0], "Accept-Encoding") {
+			err = fmt.Errorf("header %q is set by the crawler itself", h[0])
 		}
-		if isOwnHeader(h[0]) {
-			return "", fmt.Errorf("frontier: request: header %q is set by the crawler itself", h[0])
+		if err != nil {
+			return "", fmt.Errorf("frontier: request: %w", err)
 		}
 		size += len(h[0]) + len(h[1])
 		typed = typed || strings.EqualFold(h[0], "Content-Type")
@@ -66,18 +67,6 @@ func NewRequest(method string, header [][2]string, body []byte) (Request, error)
 		p.Body, p.Encoding = base64.StdEncoding.EncodeToString(body), "base64"
 	}
 	return p.request(), nil
-}
-
-// isOwnHeader reports whether requests of a crawl have the header by its settings, its
-// connection or its body alone.
-func isOwnHeader(name string) bool {
-	for _, own := range [...]string{"Host", "User-Agent", "Accept-Encoding", "Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding",
-		"Upgrade", "Proxy-Authorization", "Proxy-Connection", "Expect", "TE", "Trailer"} {
-		if strings.EqualFold(name, own) {
-			return true
-		}
-	}
-	return false
 }
 
 func (p *requestParts) request() Request {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"seine/fetch/headers"
 	"seine/frontier/canon"
 )
 
@@ -426,8 +427,8 @@ func (r *SiteRule) validate() error {
 		return fmt.Errorf("frontier: settings: sites: %s: auth must be user:password", r.Match)
 	}
 	for name, value := range r.Headers {
-		if name == "" || strings.ContainsAny(name, " :\r\n") || strings.ContainsAny(value, "\r\n") {
-			return fmt.Errorf("frontier: settings: sites: %s: header %q is not one line of name and value", r.Match, name)
+		if err := headers.Check(name, value); err != nil {
+			return fmt.Errorf("frontier: settings: sites: %s: %w", r.Match, err)
 		}
 	}
 	return nil

@@ -2,6 +2,8 @@ package frontier
 
 import (
 	"encoding/json"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -34,5 +36,16 @@ func TestSetSite(t *testing.T) {
 	s.SetSite("c.test", func(r *SiteRule) { r.MaxPages = new(int64(7)) })
 	if s.SetSite("c.test", func(r *SiteRule) { r.MaxPages = nil }); len(s.Sites) != 2 || s.Rule("c.test") != nil {
 		t.Errorf("%+v", s.Sites)
+	}
+}
+
+// A header that no request can carry would leave each URL of the site dead.
+func TestSiteRuleHeaders(t *testing.T) {
+	for _, h := range [][2]string{{"Host", "secret"}, {"connection", "secret"}, {"X@", "secret"}, {"X", "secret\x01"}, {"", "secret"}} {
+		s := DefaultSettings()
+		s.Sites = []SiteRule{{Match: "a.example", Headers: map[string]string{h[0]: h[1]}}}
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "a.example: header "+strconv.Quote(h[0])) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", h, err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seine/extract"
+	"seine/extract/mediatype"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/frontier"
@@ -65,8 +66,9 @@ func (j *job) Begin(r *fetch.Response) bool {
 // isSitemap reports whether a document that nobody named as one is read as a
 // sitemap: by its type, or by its name where the type says little.
 func isSitemap(u *canon.URL, contentType string) bool {
-	return strings.Contains(contentType, "xml") && !strings.Contains(contentType, "xhtml") ||
-		bytes.Contains(u.Path(), []byte("sitemap")) && !strings.Contains(contentType, "html")
+	essence, _, _ := mediatype.Parse(contentType)
+	return strings.Contains(essence, "xml") && !strings.Contains(essence, "xhtml") ||
+		bytes.Contains(u.Path(), []byte("sitemap")) && !strings.Contains(essence, "html")
 }
 
 // Write implements fetch.Handler.

@@ -3,6 +3,8 @@ package work
 import (
 	"testing"
 	"time"
+
+	"seine/frontier/canon"
 )
 
 func TestChangedBy(t *testing.T) {
@@ -18,6 +20,30 @@ func TestChangedBy(t *testing.T) {
 	} {
 		if got := changedBy(text).UTC().Format(time.RFC3339); got != want {
 			t.Errorf("%q may be as late as %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestIsSitemap(t *testing.T) {
+	for _, c := range []struct {
+		path, contentType string
+		want              bool
+	}{
+		{"/feed", "application/rss+xml", true},
+		{"/feed", "Application/XML", true},
+		{"/page", "text/html;note=xml", false},
+		{"/page", "application/xhtml+xml", false},
+		{"/sitemap", "", true},
+		{"/sitemap", "text/plain", true},
+		{"/sitemap", "Text/HTML", false},
+		{"/sitemap", "text/plain;note=html", true},
+	} {
+		var u canon.URL
+		if err := canon.NewParser(canon.Config{}).Parse(&u, []byte("http://a.example"+c.path)); err != nil {
+			t.Fatal(err)
+		}
+		if got := isSitemap(&u, c.contentType); got != c.want {
+			t.Errorf("%s of type %q: %v, want %v", c.path, c.contentType, got, c.want)
 		}
 	}
 }
