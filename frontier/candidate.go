@@ -9,7 +9,7 @@ import (
 	"seine/frontier/canon"
 )
 
-// RefetchFingerprint is the fingerprint of a URL wanted again under a request id. It lives
+// RefetchFingerprint is the fingerprint of a URL that is refetched under a request id. It lives
 // in the filter of the plain one, whatever its own bits say.
 func (c *Candidate) RefetchFingerprint() canon.Fingerprint {
 	var room [64]byte

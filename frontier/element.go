@@ -47,7 +47,7 @@ const (
 // refetchAnew asks whoever reads an element for a request id of his own.
 const refetchAnew = "refetch"
 
-// WantsID reports whether an element is to be recrawled under a request id
+// WantsID reports whether an element is to be refetched under a request id
 // that its reader makes.
 func (it *FeedItem) WantsID() bool { return it.Refetch == refetchAnew }
 

@@ -54,7 +54,7 @@ type Seeder struct {
 	classify func(url []byte) (class uint8, ok bool)
 	shards   []seedShard
 	kept     int    // bytes that are pending
-	refetch  string // request id of texts that ask to be recrawled
+	refetch  string // request id of texts that ask to be refetched
 	bad      int64
 
 	mu     sync.Mutex // over what the goroutines that admit share

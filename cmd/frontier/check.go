@@ -52,7 +52,7 @@ func (c *checkCmd) Run(env *boot.Env, g *cli) error {
 }
 
 func printChecks(w io.Writer, list []*audit.Report) {
-	row(w, "SHARD", "SITES", "LEASES", "QUEUED", "WAITING", "AGAIN", "OPEN", "DEAD", "URLS LOOKED FOR", "REPAIRED", "FAULTS")
+	row(w, "SHARD", "SITES", "LEASES", "QUEUED", "WAITING", "RECRAWLS", "OPEN", "DEAD", "URLS LOOKED FOR", "REPAIRED", "FAULTS")
 	for _, r := range list {
 		row(w, r.Shard, r.Sites, r.Leases, r.Gauges["queued"], r.Gauges["waiting"], r.Gauges["recrawls"], r.Gauges["open"], r.Gauges["dead"], r.Probed, r.Repairs, r.Faulted)
 	}

@@ -35,7 +35,7 @@ func printChecked(w io.Writer, r *memory.Checked) {
 		row(w, f.Name, f.Bytes)
 	}
 	fmt.Fprintln(w)
-	row(w, "SHARD", "KNOWN", "QUEUED", "WAITING", "AGAIN", "DONE", "DEAD")
+	row(w, "SHARD", "KNOWN", "QUEUED", "WAITING", "RECRAWLS", "DONE", "DEAD")
 	for k, s := range r.Shards {
 		row(w, k, s.Known, s.Queued, s.Waiting, s.Recrawls, s.Done, s.Dead)
 	}

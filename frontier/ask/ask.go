@@ -119,7 +119,7 @@ type Clock struct {
 	Failures int    `json:"failures,omitempty"` // in a row
 	Next     Span   `json:"next"`               // until its next request may start; 0 or less: now
 	Due      Span   `json:"due"`                // until the site is due to be leased; 0 or less: for so long
-	Place    string `json:"place"`              // ready, held, leased, or idle: without work
+	Place    string `json:"place"`              // ready, paused, leased, or idle: without work
 	Paused   string `json:"paused,omitempty"`   // since when and why it is paused
 	Blocked  string `json:"blocked,omitempty"`
 	Queued   int64  `json:"queued"`

@@ -69,7 +69,7 @@ type siteState struct {
 	queued, waiting int64
 	recrawls, kept  int64     // to be recrawled: times and entries
 	firstWait       float64   // of a retry, or of one to be recrawled
-	scores          [5]string // in ready:0 to ready:3 and held, "" = not there
+	scores          [5]string // in ready:0 to ready:3 and ready:paused, "" = not there
 }
 
 // look reads sites in pages.

@@ -188,7 +188,7 @@ func (c *checker) list(ctx context.Context, key string, each func(raw string) (g
 // misfit is an entry that cannot be read, or not yet.
 type misfit struct {
 	key   string // where it stands
-	kind  string // what is there: queued, waiting, again, open or dead
+	kind  string // what is there: queued, waiting, recrawls, open or dead
 	raw   string
 	site  string
 	index string // of an open one; what one to be recrawled is known by

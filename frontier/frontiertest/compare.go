@@ -43,7 +43,7 @@ func (p *pair) actions() []action {
 	finish := action{"finish", p.finish}
 	admit := action{"admit", p.admit}
 	return []action{
-		admit, admit, admit, {"again", p.recrawl},
+		admit, admit, admit, {"refetch", p.refetch},
 		acquire, acquire, acquire, acquire, finish, finish, {"settle", p.settle}, {"settle", p.settle},
 		{"tick", p.tick}, {"visit", p.visit}, {"renew", p.renew}, {"reap", p.reap}, {"expire", p.expire}, {"expire", p.expire},
 		{"letters", p.deadLetters}, {"alter", p.alter}, {"reserve", p.reserve}, {"set", p.set}, {"pause", p.pause},
@@ -121,7 +121,7 @@ func (p *pair) admit(rt *rapid.T) {
 	}
 }
 
-func (p *pair) recrawl(rt *rapid.T) {
+func (p *pair) refetch(rt *rapid.T) {
 	c := p.candidate(rt, p.site(rt))
 	c.Refetch = rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "request")
 	batch := []frontier.Candidate{c}

@@ -94,7 +94,7 @@ func (d *driver) pass(t time.Duration) {
 	d.advance(t)
 }
 
-// recrawl makes a call once more now and then, and keeps a copy for later.
+// repeat makes a call once more now and then, and keeps a copy for later.
 func (d *driver) repeat(call func()) {
 	if d.rand.IntN(10) == 0 {
 		d.repeats++

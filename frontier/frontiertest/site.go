@@ -11,7 +11,7 @@ import (
 	"seine/frontier"
 )
 
-// sitePause: a paused site is not leased; with work it is held and does not keep
+// sitePause: a paused site is not leased; with work it is among the paused and does not keep
 // a crawl from its end.
 func sitePause(k *kit) {
 	yes, no := true, false

@@ -19,7 +19,7 @@ const (
 	nowhere = -1 // leased, or open in visits, or with something to keep
 )
 
-// day is how long a site's clock and delay are position after its last request, in
+// day is how long a site's clock and delay are kept after its last request, in
 // milliseconds.
 const day = 24 * 60 * 60 * 1000
 
@@ -230,7 +230,7 @@ func (p *shardState) move(s *site, place int8, score int64) {
 }
 
 // place applies the ready rule: a site that is leased stands nowhere; a paused
-// one with work is held; otherwise it is in the class of its best list from
+// one with work is among the paused; otherwise it is in the class of its best list from
 // its clock on, or, with retries and URLs to be recrawled only, in the last
 // class from the first of these on. One without work waits to be forgotten.
 func (p *shardState) place(s *site) {

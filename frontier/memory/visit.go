@@ -87,8 +87,8 @@ func visitURLs(s *site, limits frontier.VisitLimits) int {
 	return most
 }
 
-// grantVisit takes up to most entries of a site, share per cent of them to be fetched
-// again, and leases it under a token; nil when it has none that is due.
+// grantVisit takes up to most entries of a site, share per cent of them
+// recrawls, and leases it under a token; nil when it has none that is due.
 func (p *shardState) grantVisit(s *site, token string, most, share int) *lease {
 	for n := 0; n < most && len(s.waits) > 0 && s.waits[0].until <= p.now; n++ {
 		w := s.waits[0]

@@ -20,7 +20,7 @@ const admitMost = 500
 // Admit makes the candidates known to shard k and queues what is new, in order,
 // and writes what became of each to verdicts, which must be as long. All
 // candidates must belong to shard k. A URL that comes twice gets its first's
-// verdict; one that is wanted again is queued once for each request id, and the
+// verdict; one that is refetched is queued once for each request id, and the
 // first of these speaks for those that do not ask. It keeps nothing of batch.
 //
 // After an error the verdicts say nothing and the batch may be sent again; with
@@ -150,7 +150,7 @@ func verdictOf(letter byte, waits bool) frontier.Verdict {
 // admission puts calls of the admit script together. Its memory is used again.
 type admission struct {
 	representative map[canon.Fingerprint]int // whose verdict counts for a URL, or a request, of the batch
-	first          []int                     // the speakers, in the batch's order
+	first          []int                     // the representatives, in the batch's order
 
 	placed  []int // candidates in the order of the call: by site, then as in the batch
 	filters []int // the filters they fall in
@@ -188,8 +188,8 @@ func (a *admission) forget() {
 	clear(a.args)
 }
 
-// unique returns the candidates that speak for themselves and others: the first
-// of each request for a URL again, and of a URL that none wants again the first.
+// unique returns the representatives of the batch: the first candidate of each refetch
+// of a URL, and the first of a URL that none refetches.
 func (a *admission) unique(batch []frontier.Candidate) []int {
 	clear(a.representative)
 	a.first = a.first[:0]
@@ -228,7 +228,7 @@ func (a *admission) representativeOf(c *frontier.Candidate) int {
 // filter has so many keys, and room for so many URLs in the last.
 func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen []int, each int, room int64) {
 	settings, keys, filters := f.settings.Load(), f.keys[k], f.layout.Filters
-	again := a.place(batch, chosen, filters)
+	refetches := a.place(batch, chosen, filters)
 	a.divide(batch, filters)
 	capped := 0
 	if settings.Caps() {
@@ -270,7 +270,7 @@ func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen
 			a.args = append(a.args, settings.CapOf(r.first.Site))
 		}
 	}
-	a.write(batch, again)
+	a.write(batch, refetches)
 }
 
 // divide finds the runs of the placed candidates.
@@ -290,8 +290,8 @@ func (a *admission) divide(batch []frontier.Candidate, filters int) {
 }
 
 // place orders the chosen candidates by site, each site's as in the batch, and
-// finds the filters that they fall in. It reports whether any is wanted again.
-func (a *admission) place(batch []frontier.Candidate, chosen []int, filters int) (again bool) {
+// finds the filters that they fall in. It reports whether any is a refetch.
+func (a *admission) place(batch []frontier.Candidate, chosen []int, filters int) (refetches bool) {
 	a.placed = append(a.placed[:0], chosen...)
 	slices.SortStableFunc(a.placed, func(i, j int) int { return cmp.Compare(batch[i].Site, batch[j].Site) })
 	a.filters = a.filters[:0]
@@ -299,14 +299,14 @@ func (a *admission) place(batch []frontier.Candidate, chosen []int, filters int)
 		if j := shard.FilterOf(batch[i].Fingerprint, filters); !slices.Contains(a.filters, j) {
 			a.filters = append(a.filters, j)
 		}
-		again = again || batch[i].Refetch != ""
+		refetches = refetches || batch[i].Refetch != ""
 	}
-	return again
+	return refetches
 }
 
 // write adds what the script has of each candidate: what must be new, its entry,
-// and, when some are wanted again, its plain fingerprint.
-func (a *admission) write(batch []frontier.Candidate, again bool) {
+// and, when some are refetches, its plain fingerprint.
+func (a *admission) write(batch []frontier.Candidate, refetches bool) {
 	a.text = a.text[:0]
 	a.parts = slices.Grow(a.parts[:0], 3*len(a.placed)) // they stay where they are
 	for _, i := range a.placed {
@@ -321,7 +321,7 @@ func (a *admission) write(batch []frontier.Candidate, again bool) {
 		e := c.Entry()
 		a.arg(frontier.AppendEntry(a.text, c.Site, &e))
 	}
-	if !again {
+	if !refetches {
 		return
 	}
 	for _, i := range a.placed {

@@ -64,7 +64,7 @@ func feedError(key string, err error) error {
 // once a second, and again at once while it handles any.
 //
 // A drainer that dies before the removal has its elements admitted once more
-// by the next, with the same effect: an `again` carries the number of its
+// by the next, with the same effect: a refetch carries the number of its
 // element as request id, which an element keeps that is kept for later, and which
 // advances together with the removal. So two equal elements are two requests, one
 // element read twice is one. Cost: five small calls, two when the feed is empty.
@@ -119,7 +119,7 @@ func (f *Frontier) drain(ctx context.Context, key string, admit func(context.Con
 	}
 	var items []frontier.FeedItem
 	var of []int // elements that items are
-	maker, again := frontier.NewMaker(f.layout), f.Settings().FeedRefetch
+	maker, refetches := frontier.NewMaker(f.layout), f.Settings().FeedRefetch
 	maker.MaxURL = f.Settings().LongestURL()
 	for i := range elements {
 		e := &elements[i]
@@ -128,7 +128,7 @@ func (f *Frontier) drain(ctx context.Context, key string, admit func(context.Con
 			e.dead = deadElement(e.text, err)
 			continue
 		}
-		if item.WantsID() || again {
+		if item.WantsID() || refetches {
 			item.Refetch = key + ":" + e.number
 		}
 		items, of = append(items, item), append(of, i)

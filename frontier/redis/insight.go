@@ -76,7 +76,7 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 	return s
 }
 
-// siteTotalsOf reads what sums.lua keeps of a site.
+// siteTotalsOf reads what counters.lua keeps of a site.
 func siteTotalsOf(text string) (t frontier.SiteTotals) {
 	words := strings.SplitN(text, " ", 4)
 	if len(words) < 4 {

@@ -25,8 +25,8 @@ const allowOOM = "#!lua flags=allow-oom\n"
 // above maxmemory, without replicas, or with a disk that fails.
 const readOnly = "#!lua flags=no-writes\n"
 
-// The scripts of a shard. What runs is the prelude and then the file; those that
-// look at memory have marks between.
+// The scripts of a shard. What runs is the prelude and then the file; some
+// have other files between.
 var (
 	admitScript       = script("admit", "", "tries", "watermarks", "filters", "bytes")
 	rememberScript    = script("remember", "", "filters")

@@ -19,7 +19,7 @@
 //     Package audit holds a shard against all of these rules, and repairs it.
 //
 // The ready rule, in lua/prelude.lua, says where a site stands. A site without
-// work, or leased, is in no ready set; a paused one with work is held; any
+// work, or leased, is in no ready set; a paused one with work is in ready:paused; any
 // other is in the class of its best queue from its clock on, or, with retries
 // only, or URLs to be recrawled, in the last class from the first of these on. Time is the server's and
 // never behind the last tick; callers send and get durations.

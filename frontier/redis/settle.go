@@ -193,7 +193,7 @@ func (s *settling) appendOutcome(m []byte, site string, o *frontier.Outcome) []b
 	return msgp.AppendString(m, "requeue")
 }
 
-// appendCounters appends what sums.lua counts of a settlement.
+// appendCounters appends what counters.lua counts of a settlement.
 func (s *settling) appendCounters(m []byte, st *frontier.Settlement) []byte {
 	pages, dead := st.Counted()
 	m = msgp.AppendString(m, st.Last())

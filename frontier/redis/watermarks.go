@@ -9,7 +9,7 @@ import (
 	"seine/shard"
 )
 
-// watermarks are those of shard k as lua/marks.lua reads them.
+// watermarks are those of shard k as lua/watermarks.lua reads them.
 func (f *Frontier) watermarks(k int, s *frontier.Settings) (low, high int, longest uint32) {
 	return s.LowWatermark(), s.MemoryHigh, f.longest[k].Load()
 }
