@@ -47,12 +47,27 @@ const hidden = "xxxxx"
 // jsonString is a string of JSON, or the rest of one that breaks off.
 var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)`)
 
+// requestName is where a text that is no JSON may have the headers of a request.
+var requestName = regexp.MustCompile(`(?i)request|header`)
+
 // HideCredentials masks what looks like credentials: in JSON in each string, else
-// in the text as a whole. In JSON it masks all strings behind "request" or "header".
+// in the text as a whole. In JSON it masks all strings behind "request" or "header". What
+// is no JSON object but begins with a bracket or quote ends at these words.
 func HideCredentials(text string) string {
-	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return maskURL(text)
+	start := strings.TrimSpace(text)
+	isObject := strings.HasPrefix(start, "{")
+	if start != "" && strings.Contains("{[('\"", start[:1]) && !(isObject && json.Valid([]byte(text))) {
+		if name := requestName.FindStringIndex(text); name != nil {
+			text = text[:name[1]] + " " + hidden
+		}
 	}
+	if isObject {
+		return hideInJSON(text)
+	}
+	return maskURL(text)
+}
+
+func hideInJSON(text string) string {
 	secret := false // what stands behind the headers of a request, too
 	return jsonString.ReplaceAllStringFunc(text, func(s string) string {
 		if secret {

@@ -23,8 +23,12 @@ func TestShownHidesCredentials(t *testing.T) {
 		`{"url":"http:\/\/usr:p\"w\u0040[bad/"}`:   `"{\"url\":\"http:\\/\\/xxxxx@[bad/\"}"`,
 		`{"url":"http://usr:pw@brea`:               `"{\"url\":\"http://xxxxx@brea"`,
 		`{"url":"a","request":{"method":"POST","Header":[["X","token"]]},"a":"b"}`: `"{\"url\":\"a\",\"request\":{\"xxxxx\":\"xxxxx\",\"xxxxx\":[[\"xxxxx\",\"xxxxx\"]]},\"xxxxx\":\"xxxxx\"}"`,
-		`{"h\u0065ader":[["X","tok`:                    `"{\"h\\u0065ader\":[[\"xxxxx\",\"xxxxx\""`,
-		"http://u:" + strings.Repeat("p", 500) + "@[x": `"http://xxxxx@[x"`,
+		`{"h\u0065ader":[["X","tok`:                           `"{\"h\\u0065ader\":[[\"xxxxx\",\"xxxxx\""`,
+		`{'url':'a','request':{'header':[['X','token']]}}`:    `"{'url':'a','request xxxxx"`,
+		`{"url":"a"","Header":[["X","token"]]}`:               `"{\"url\":\"a\"\",\"Header xxxxx"`,
+		`[{"url":"http://u:p@a","request":{"body":"token"}}]`: `"xxxxx@a\",\"request xxxxx"`,
+		`http://[bad/request`:                                 `"http://[bad/request"`,
+		"http://u:" + strings.Repeat("p", 500) + "@[x":        `"http://xxxxx@[x"`,
 	} {
 		if got := LogText(text); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
