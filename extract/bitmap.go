@@ -42,13 +42,13 @@ type patterns struct {
 	sets  [2]struct{ low, high [2][16]byte }
 }
 
-func newPatterns() (n patterns) {
+func newPatterns() (p patterns) {
 	for i, c := range []byte{'<', '>', '"', '\'', '=', 0x20, 'a', 'z' - 'a', '/', 0x0f} {
-		for j := range n.bytes[i] {
-			n.bytes[i][j] = c
+		for j := range p.bytes[i] {
+			p.bytes[i][j] = c
 		}
 	}
-	return n
+	return p
 }
 
 // addName adds the first two bytes of an element's name to a set.

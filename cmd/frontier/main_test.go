@@ -332,7 +332,7 @@ func deadLetterAll(t *testing.T, f *redis.Frontier, causes map[string]string) {
 		}
 	}
 	if dead != len(causes) {
-		t.Fatalf("buried %d of %d", dead, len(causes))
+		t.Fatalf("%d of %d URLs were leased", dead, len(causes))
 	}
 }
 

@@ -204,7 +204,7 @@ func (s *stand) check(urls bool) *audit.Report {
 	return r
 }
 
-// repair mends the shard.
+// repair repairs the shard.
 func (s *stand) repair() *audit.Report {
 	s.t.Helper()
 	r, err := audit.Repair(s.t.Context(), s.Frontier, 0, true)

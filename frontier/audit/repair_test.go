@@ -103,7 +103,7 @@ func (s *scene) finish() {
 }
 
 // TestRepair breaks a shard in every way: the check finds it and names the key,
-// the repair mends it, a second one finds nothing, and the crawl goes on to its
+// the repair ends it, a second one finds nothing, and the crawl goes on to its
 // end with every URL fetched once. On one kind of server each script runs twice,
 // as if its reply had been lost.
 func TestRepair(t *testing.T) {
@@ -131,7 +131,7 @@ func TestRepair(t *testing.T) {
 	})
 }
 
-// repairs fails unless a check finds a fault and a repair mends it, once.
+// repairs fails unless a check finds a fault and a repair ends it, once.
 func (s *stand) repairs(fault, mend string) {
 	s.t.Helper()
 	c := s.check(true)
@@ -202,7 +202,7 @@ func TestRepairOfMany(t *testing.T) {
 		sc.left[candidate("a.example", 1000+i).URL] = true
 	}
 	if c := s.repair(); c.Faulted != 0 || c.Repairs < 6*200 {
-		t.Errorf("%d mends, %d faults left", c.Repairs, c.Faulted)
+		t.Errorf("%d repairs, %d faults left", c.Repairs, c.Faulted)
 	}
 	if n := s.number("LLEN", s.keys.Broken()); n != 3*200 {
 		t.Errorf("%d entries moved away", n)
@@ -241,10 +241,10 @@ func TestRepairCutOff(t *testing.T) {
 		s.do("ZREM", s.keys.Ready(2), site)
 	}
 	ctx, cut := context.WithCancelCause(t.Context())
-	off, mends := errors.New("cut off"), 0
+	off, repairs := errors.New("cut off"), 0
 	s.wire.on = func(script string, _ int, send func() error, _ func()) error {
 		if script == "mend" {
-			if mends++; mends == 2 {
+			if repairs++; repairs == 2 {
 				cut(off)
 			}
 		}

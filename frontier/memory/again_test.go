@@ -27,11 +27,11 @@ func TestAgainReopened(t *testing.T) {
 	if _, err := f.Settle(t.Context(), v.Shard, []frontier.Settlement{st}); err != nil {
 		t.Fatal(err)
 	}
-	count := func(recrawl, queued int64) {
+	count := func(recrawls, queued int64) {
 		t.Helper()
 		s, err := f.Stats(t.Context())
-		if err != nil || s[0].Recrawls != recrawl || s[0].Queued != queued {
-			t.Fatalf("%+v %v, want %d to be fetched again and %d queued", s[0], err, recrawl, queued)
+		if err != nil || s[0].Recrawls != recrawls || s[0].Queued != queued {
+			t.Fatalf("%+v %v, want %d recrawls and %d queued", s[0], err, recrawls, queued)
 		}
 	}
 	f = reopened(t, f, true)

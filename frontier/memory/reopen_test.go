@@ -94,15 +94,15 @@ func TestReopen(t *testing.T) {
 			t.Fatalf("settings are %+v", f.Settings())
 		}
 		c.Advance(time.Minute)
-		recrawl := acquireAll(t, f, 3)
-		i := slices.IndexFunc(recrawl, func(v frontier.Visit) bool { return v.Site == visits[0].Site })
-		if i < 0 || recrawl[i].Items[0].URL != first {
-			t.Fatalf("round %d: %s did not return to the front: %+v", round, first, recrawl)
+		visited := acquireAll(t, f, 3)
+		i := slices.IndexFunc(visited, func(v frontier.Visit) bool { return v.Site == visits[0].Site })
+		if i < 0 || visited[i].Items[0].URL != first {
+			t.Fatalf("round %d: %s did not return to the front: %+v", round, first, visited)
 		}
-		if want := round; int(recrawl[i].Items[0].Lost) != want || (len(recrawl[i].Items) == 1) != crash {
-			t.Fatalf("round %d: leased again as %+v", round, recrawl[i].Items)
+		if want := round; int(visited[i].Items[0].Lost) != want || (len(visited[i].Items) == 1) != crash {
+			t.Fatalf("round %d: leased again as %+v", round, visited[i].Items)
 		}
-		for _, v := range recrawl { // back to the front, unmarked
+		for _, v := range visited { // back to the front, unmarked
 			st := frontier.Settlement{Lease: v.Lease, Release: &frontier.Release{}}
 			for _, it := range v.Items {
 				st.Outcomes = append(st.Outcomes, frontier.Outcome{Index: it.Index, Kind: frontier.Requeue})

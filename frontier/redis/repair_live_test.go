@@ -105,9 +105,9 @@ func TestRepairLive(t *testing.T) {
 		t.Fatal(*text)
 	}
 	if repairs < 5 {
-		t.Errorf("%d mends: too few to tell", repairs)
+		t.Errorf("%d repairs: too few to tell", repairs)
 	}
-	t.Logf("%d mends", repairs)
+	t.Logf("%d repairs", repairs)
 }
 
 // takeAndRepair takes a site out of its ready set, or a lease away, if there is one
