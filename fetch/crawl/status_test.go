@@ -16,9 +16,9 @@ import (
 	"seine/frontier"
 )
 
-// TestLimitedBy: each bound is named in a situation where it holds.
+// TestLimitedBy: each bound is named in a situation where it holds. It does not run
+// beside other tests, whose processor time would make cpu what bounds.
 func TestLimitedBy(t *testing.T) {
-	t.Parallel()
 	tested := map[string]bool{watch.LimitCPU: true, watch.LimitHandler: true} // by TestLimitedByCPU and TestHandlerHangs
 	for _, c := range []struct {
 		name, want string
