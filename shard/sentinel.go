@@ -24,7 +24,7 @@ type sentinels struct {
 	connect func(addr string) *redis.Client
 
 	asking  sync.Mutex // held while they are asked
-	isAsked time.Time  // when they were, with success, the last time
+	askedAt time.Time  // when they were, with success, the last time
 
 	mu      sync.Mutex
 	servers map[string]*redis.Client // that were master, by address
@@ -128,7 +128,7 @@ type reportedMaster struct {
 func (s *sentinels) find(ctx context.Context, since time.Time) error {
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	if s.isAsked.After(since) {
+	if s.askedAt.After(since) {
 		return nil
 	}
 	began := time.Now()
@@ -151,7 +151,7 @@ func (s *sentinels) find(ctx context.Context, since time.Time) error {
 	if best.addr == "" {
 		return errors.Join(errs...)
 	}
-	s.isAsked = began
+	s.askedAt = began
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.servers[best.addr] == nil {

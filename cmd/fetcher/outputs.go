@@ -351,7 +351,7 @@ func newLateOutput(d destination, c common, why error) *lateOutput {
 	go func() {
 		defer close(l.ended)
 		for pause := firstReopen; ; pause = min(2*pause, lastReopen) {
-			c.log.Warn("an output cannot be opened; its records are lost until it can, as --out-drop allows", "output", d.name, "again_in", pause, "err", why)
+			c.log.Warn("an output cannot be opened; its records are lost until it can, as --out-drop allows", "output", d.name, "retry_in", pause, "err", why)
 			select {
 			case <-c.ctx.Done():
 				return

@@ -93,7 +93,7 @@ func (w *worker) noteFailure(v *site.Visit, f *work.Failure, failed site.Failed,
 	if !failed.BackedOff || !w.backOffs.AddSite(f.Cause, f.Text, failed.Fresh, failed.GivesUp, now) {
 		return
 	}
-	attrs := []any{"cause", f.Cause, "site", v.Site, "urls", v.Len(), "err", f.Text, "again_in", failed.RetryAt.Sub(now).Round(time.Second)}
+	attrs := []any{"cause", f.Cause, "site", v.Site, "urls", v.Len(), "err", f.Text, "retry_in", failed.RetryAt.Sub(now).Round(time.Second)}
 	if !failed.GivesUp.IsZero() {
 		attrs = append(attrs, "given_up_in", failed.GivesUp.Sub(now).Round(time.Second))
 	}

@@ -88,7 +88,7 @@ func (w *Writer) Cut() int64 { return w.cut }
 func (w *Writer) Write(frames []byte) error {
 	err := w.rotateFor(len(frames))
 	if err == nil {
-		err = w.mend()
+		err = w.restore()
 	}
 	if err == nil && w.f == nil {
 		err = w.begin()
@@ -151,11 +151,11 @@ func (w *Writer) sync(n int) error {
 	return nil
 }
 
-// mend makes the file what its writer believes it to be: without what a failed write
+// restore makes the file what its writer believes it to be: without what a failed write
 // left, and with a name. The next frames go to another file where somebody removed it.
 // Synced frames go there too, for who cleared the directory cannot have read what came
 // in that moment.
-func (w *Writer) mend() error {
+func (w *Writer) restore() error {
 	if w.f == nil {
 		return nil
 	}
@@ -247,7 +247,7 @@ func (w *Writer) Idle() time.Duration {
 
 // rotate finishes the file: from then on it is whole and does not change.
 func (w *Writer) rotate() error {
-	if err := w.mend(); err != nil || w.f == nil {
+	if err := w.restore(); err != nil || w.f == nil {
 		return err
 	}
 	if w.cfg.Path != "" {
