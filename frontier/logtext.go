@@ -47,19 +47,16 @@ const hidden = "xxxxx"
 // jsonString is a string of JSON, or the rest of one that breaks off.
 var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)`)
 
-// requestName is where a text that is no JSON may have the headers of a request.
-var requestName = regexp.MustCompile(`(?i)request|header`)
+// requestName is the name before the headers of a request, in JSON or what resembles it.
+var requestName = regexp.MustCompile(`(?i)[{,"'\\]\s*(?:request|header)["'\\]*\s*:`)
 
 // HideCredentials masks what looks like credentials: in JSON in each string, else
 // in the text as a whole. In JSON it masks all strings behind "request" or "header". What
-// is no JSON object but begins with a bracket or quote ends at these words.
+// is no JSON object, such as an entry that cannot be read, ends at such a name.
 func HideCredentials(text string) string {
-	start := strings.TrimSpace(text)
-	isObject := strings.HasPrefix(start, "{")
-	if start != "" && strings.Contains("{[('\"", start[:1]) && !(isObject && json.Valid([]byte(text))) {
-		if name := requestName.FindStringIndex(text); name != nil {
-			text = text[:name[1]] + " " + hidden
-		}
+	isObject := strings.HasPrefix(strings.TrimSpace(text), "{")
+	if name := requestName.FindStringIndex(text); name != nil && !(isObject && json.Valid([]byte(text))) {
+		text = text[:name[1]] + " " + hidden
 	}
 	if isObject {
 		return hideInJSON(text)

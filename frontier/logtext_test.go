@@ -24,15 +24,26 @@ func TestShownHidesCredentials(t *testing.T) {
 		`{"url":"http://usr:pw@brea`:               `"{\"url\":\"http://xxxxx@brea"`,
 		`{"url":"a","request":{"method":"POST","Header":[["X","token"]]},"a":"b"}`: `"{\"url\":\"a\",\"request\":{\"xxxxx\":\"xxxxx\",\"xxxxx\":[[\"xxxxx\",\"xxxxx\"]]},\"xxxxx\":\"xxxxx\"}"`,
 		`{"h\u0065ader":[["X","tok`:                           `"{\"h\\u0065ader\":[[\"xxxxx\",\"xxxxx\""`,
-		`{'url':'a','request':{'header':[['X','token']]}}`:    `"{'url':'a','request xxxxx"`,
-		`{"url":"a"","Header":[["X","token"]]}`:               `"{\"url\":\"a\"\",\"Header xxxxx"`,
-		`[{"url":"http://u:p@a","request":{"body":"token"}}]`: `"xxxxx@a\",\"request xxxxx"`,
+		`{'url':'a','request':{'header':[['X','token']]}}`:    `"{'url':'a','request': xxxxx"`,
+		`{"url":"a"","Header":[["X","token"]]}`:               `"{\"url\":\"a\"\",\"Header\": xxxxx"`,
+		`[{"url":"http://u:p@a","request":{"body":"token"}}]`: `"xxxxx@a\",\"request\": xxxxx"`,
 		`http://[bad/request`:                                 `"http://[bad/request"`,
+		`{url: a, request: {header: [[X, token]]}}`:           `"{url: a, request: xxxxx"`,
+		`"a" is a bad request: no`:                            `"\"a\" is a bad request: no"`,
+		`"a" is no request`:                                   `"\"a\" is no request"`,
 		"http://u:" + strings.Repeat("p", 500) + "@[x":        `"http://xxxxx@[x"`,
 	} {
 		if got := LogText(text); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
+	}
+}
+
+func TestShownEntryHidesHeaders(t *testing.T) {
+	e := Entry{URL: "http://a.example/", Request: must(t, "POST", [][2]string{{"X", "secret"}}, "")}
+	entry := string(AppendEntry(nil, "a.example", &e))
+	if text := LogText("9" + entry[1:]); !strings.Contains(text, "header") || strings.Contains(text, "secret") {
+		t.Error(text)
 	}
 }
 
