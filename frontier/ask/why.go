@@ -329,7 +329,7 @@ func (w *inquiry) findDead(ctx context.Context) error {
 		n := counts[cause]
 		if n > LookMost {
 			w.allDead = false
-			w.note("not looked at: %d older letters of cause %s", n-LookMost, cause)
+			w.note("not looked at: %d older dead letters of cause %s", n-LookMost, cause)
 		}
 		for at := max(0, n-LookMost); at < n; at += frontier.EntriesMost {
 			page, err := w.f.DeadLetters(ctx, w.a.Shard, cause, at, frontier.EntriesMost)
