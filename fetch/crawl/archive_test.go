@@ -2,9 +2,11 @@ package crawl
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"seine/extract/sink"
+	"seine/frontier"
 )
 
 // TestRobotsArchived: where records carry their exchange, that of each robots.txt comes
@@ -16,7 +18,9 @@ func TestRobotsArchived(t *testing.T) {
 			w.on("a.example/robots.txt", redirect("/rules"))
 			w.on("a.example/rules", text(200, "User-agent: *\nDisallow: /no"))
 			w.page("/")
-			r := newRig(t, w, nil)
+			r := newRig(t, w, func(s *frontier.Settings) {
+				s.Sites = []frontier.SiteRule{{Match: "b.example", Headers: map[string]string{"X-Token": "secret", "User-Agent": "own"}}}
+			})
 			r.cfg.Exchanges = archives
 			other := new(store)
 			r.cfg.Sink = sink.NewFan(sink.Output{Name: "archive", Sink: r.store, Archives: true}, sink.Output{Name: "other", Sink: other})
@@ -24,6 +28,9 @@ func TestRobotsArchived(t *testing.T) {
 			r.run()
 			got := map[string]int{}
 			for url, rec := range r.store.by(t) {
+				if e := rec.Exchange; e != nil && slices.Equal(e.Secrets, []string{"X-Token"}) != (rec.Site == "b.example") {
+					t.Errorf("%s: %q are secret", url, e.Secrets)
+				}
 				if rec.ArchiveOnly {
 					if rec.Exchange == nil || rec.Exchange.Body == 0 {
 						t.Errorf("%s has no exchange", url)

@@ -25,7 +25,7 @@ type ProcessFlags struct {
 	Out         []string `group:"output" sep:"none" placeholder:"OUTPUT" help:"Where records go. FILE: JSON lines, appended; FILE.gz and FILE.zst are compressed; - is stdout, the default with --embedded. warc:DIR/PREFIX: WARC files; a final .zst means zstd instead of gzip. postgres://USER@HOST/DB?table=NAME: rows of a table. redis: or redis://HOST?key=NAME: a list for consumers (CRAWL:items). kafka://HOST:PORT,…/TOPIC: messages with the site as key. A page is settled when all outputs have its record. Repeatable."`
 	OutDrop     []string `group:"output" placeholder:"NAME" help:"Outputs that may lose records when they are slow or broken. Without it the crawl waits. A name is the part before the first colon, or jsonl."`
 	MaxText     Size     `least:"1" group:"output" default:"1M" placeholder:"BYTES" help:"Most bytes of the text of a page, and of the value of a field, in a record. text_truncated says that there was more (${default})."`
-	KeepSecrets bool     `group:"output" help:"Write the values of Authorization, Proxy-Authorization, Cookie and Set-Cookie too."`
+	KeepSecrets bool     `group:"output" help:"Write the values of Authorization, Proxy-Authorization, Cookie, Set-Cookie and the headers of site rules and requests too."`
 	Fields      []string `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text, simhash. In the YAML file the list may also hold rules that extract fields from pages."`
 
 	OutPending     int           `least:"1" group:"output" default:"1000" placeholder:"N" help:"Most fetched pages that wait for outputs. At this number no new request starts. After a crash Seine fetches them again (${default})."`

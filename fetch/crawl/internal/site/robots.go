@@ -123,7 +123,7 @@ func (r *Robots) request(ctx context.Context, client fetch.Doer, q *RulesRequest
 // Exchange is what was on the wire of the last request, which ended with err. Its memory is
 // the caller's.
 func (r *Robots) Exchange(err error) sink.Exchange {
-	e := work.ExchangeOf(&r.wire, &r.Response, err)
+	e := work.ExchangeOf(&r.wire, &r.Response, r.req.Header, err)
 	r.wire = fetch.Wire{} // few of a worker's requests are for rules
 	return e
 }

@@ -57,20 +57,27 @@ func (j *job) fillRecord() {
 
 // recordExchange records what was on the wire, in the memory of the Scratch.
 func (j *job) recordExchange() {
-	j.exchange = ExchangeOf(&j.wire, &j.resp, j.err)
-	if _, header, _ := j.item.Request.Parts(); header != nil {
-		for _, h := range header {
-			if !strings.EqualFold(h[0], "Content-Type") {
-				j.exchange.Secrets = append(j.exchange.Secrets, h[0])
-			}
-		}
-	}
+	_, header, _ := j.item.Request.Parts()
+	j.exchange = ExchangeOf(&j.wire, &j.resp, j.permit.Request.Header, j.err)
+	j.exchange.Secrets = appendSecrets(j.exchange.Secrets, header)
 	j.rec.Exchange = &j.exchange
 }
 
-// ExchangeOf is what was on the wire, in its memory, of a request that ended with err.
-func ExchangeOf(w *fetch.Wire, resp *fetch.Response, err error) sink.Exchange {
-	e := sink.Exchange{Request: w.Request, Response: w.Response, Body: w.Body, Chunked: w.Chunked, Addr: w.Addr}
+// appendSecrets appends the names of headers of a site's rule or of an item's request, whose
+// values may be secrets.
+func appendSecrets(secrets []string, header [][2]string) []string {
+	for _, h := range header {
+		if !strings.EqualFold(h[0], "Content-Type") && !strings.EqualFold(h[0], "User-Agent") {
+			secrets = append(secrets, h[0])
+		}
+	}
+	return secrets
+}
+
+// ExchangeOf is what was on the wire, in its memory, of a request with these headers of its
+// site that ended with err.
+func ExchangeOf(w *fetch.Wire, resp *fetch.Response, header [][2]string, err error) sink.Exchange {
+	e := sink.Exchange{Request: w.Request, Response: w.Response, Body: w.Body, Chunked: w.Chunked, Addr: w.Addr, Secrets: appendSecrets(nil, header)}
 	if w.Whole {
 		return e
 	}
