@@ -146,7 +146,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	if c.KeepAlive > maxKeepAlive {
-		fault("KeepAlive is %s, it cannot be longer than %s", c.KeepAlive, maxKeepAlive)
+		fault("keep-alive is %s, must be at most %s", c.KeepAlive, maxKeepAlive)
 	}
 	for _, h := range [][2]string{{"UserAgent", c.UserAgent}, {"Accept", c.Accept}} {
 		if !httpguts.ValidHeaderFieldValue(h[1]) {

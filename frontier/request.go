@@ -88,10 +88,12 @@ func readRequest(text []byte) (Request, error) {
 		return "", nil
 	}
 	var p requestParts
+	var pairs struct{ Header [][]string } // p.Header takes arrays of any length
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
-	if err := in.Decode(&p); err != nil {
-		return "", errors.New("request must be a JSON object of method, header (pairs of name and value), body and body_encoding") // err may show a secret
+	if in.Decode(&p) != nil || json.Unmarshal(text, &pairs) != nil ||
+		slices.ContainsFunc(pairs.Header, func(h []string) bool { return len(h) != 2 }) {
+		return "", errors.New("request must be a JSON object of method, header (pairs of name and value), body and body_encoding") // the error of json may show a secret
 	}
 	body, err := p.body()
 	if err != nil {

@@ -3,6 +3,7 @@ package frontier
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -72,8 +73,8 @@ func TestRequestRefused(t *testing.T) {
 		{"", header("CONTENT-LENGTH", "9"), "", `header "CONTENT-LENGTH" is set`},
 		{"", header("X", "secret\r\nY: z"), "", `header "X" has`},
 		{"", header("X", "secret\xff"), "", `header "X" has`},
-		{"", header("X Y", "secret"), "", `header "X Y" has`},
-		{"", header("", "secret"), "", `header "" has`},
+		{"", header("X Y", "secret"), "", "a header has a name that is not allowed"},
+		{"", header("", "secret"), "", "a header has a name that is not allowed"},
 		{"POST", header("X", strings.Repeat("a", 4000)), strings.Repeat("b", 100), "have 4150 bytes, at most 4096"},
 		{"POST", header("Content-Type", ""), strings.Repeat("b", MaxRequest-len("POSTContent-Type")+1), "have 4097 bytes"},
 	} {
@@ -193,5 +194,35 @@ func TestRequestOfElement(t *testing.T) {
 	}
 	if _, err := m.Element(`{"url":"https://a.example/x","request":{"header":[["Host","b"]]}}`); err == nil || !strings.Contains(err.Error(), "Host") {
 		t.Error(err)
+	}
+	for _, header := range []string{`[["X"]]`, `[["X","1","2"]]`, `[[]]`, `[null]`, `[["X: secret",""]]`, `[["X","secret\n"]]`} {
+		if it, err := m.Element(`{"url":"https://a.example/x","request":{"header":` + header + `}}`); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %q, %v", header, string(it.Request), err)
+		}
+	}
+}
+
+// TestElementManual: the manual lists the keys of an element.
+func TestElementManual(t *testing.T) {
+	text, err := os.ReadFile("../cmd/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "\n| key | meaning |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var listed []string
+	for line := range strings.Lines(table) {
+		keys := strings.Split(line, "|")[1]
+		for i, key := range strings.Split(keys, "`") {
+			if i%2 == 1 {
+				listed = append(listed, key)
+			}
+		}
+	}
+	known := strings.Split(elementKeys, ", ")
+	slices.Sort(listed)
+	slices.Sort(known)
+	if !ok || !slices.Equal(listed, known) {
+		t.Errorf("the manual lists %q, an element has %q", listed, known)
 	}
 }

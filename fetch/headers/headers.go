@@ -2,6 +2,7 @@
 package headers
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,10 +10,14 @@ import (
 )
 
 // Check fails for a header that HTTP does not allow (RFC 9110, section 5), or that belongs
-// to the connection or the framing. The value may be a secret: its error has only the name.
+// to the connection or the framing. The value may be a secret, and so may a name that is none,
+// such as a whole line of a header: the error has neither.
 func Check(name, value string) error {
-	if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
-		return fmt.Errorf("header %q has a name or value that is not allowed", name)
+	if !httpguts.ValidHeaderFieldName(name) {
+		return errors.New("a header has a name that is not allowed")
+	}
+	if !httpguts.ValidHeaderFieldValue(value) {
+		return fmt.Errorf("header %q has a value that is not allowed", name)
 	}
 	for _, own := range [...]string{"Host", "Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding", "Upgrade",
 		"Proxy-Authorization", "Proxy-Connection", "Expect", "TE", "Trailer"} {

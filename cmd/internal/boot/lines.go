@@ -29,7 +29,7 @@ const maxLine = 256 << 10
 // of such a line is another URL than the one that somebody meant.
 var (
 	ErrLine  = errors.New("line is longer than 256 KB, which no URL and no element is")
-	errBlank = errors.New("there is a blank inside: give one URL a line, with %20 for a blank in it; a remark starts with #")
+	errSpace = errors.New("there is a space inside: give each URL a line of its own, with %20 for a space in it; a comment begins with #")
 	errNUL   = errors.New("there is a NUL inside, as in UTF-16 and UTF-32; convert the file, as iconv -t UTF-8 does")
 	errUTF8  = errors.New("this is no UTF-8; convert the file, as iconv -t UTF-8 does, or escape the URL as a browser would")
 )
@@ -39,7 +39,7 @@ var (
 var ErrTorn = errors.New("the file ends in the middle of what its writer wrote; what stands before was taken")
 
 // Each calls f with every seed: the texts of --seed and, as elements, --sitemap, then the lines of each
-// --file, without blanks around them, blank lines, comments and remarks. A line
+// --file, without spaces around them, empty lines and comments. A line
 // ends with LF, CR or both; a file is UTF-8, or UTF-16 with a byte order mark. where names the
 // place, such as "urls.txt:7", and err is why a line cannot
 // be taken; it is ErrTorn at the end of an unfinished file. An error that f
@@ -186,7 +186,7 @@ func lastFrame(r io.Reader) (at int64, err error) {
 	}
 }
 
-// entryOf takes the remark off a line with a URL. An element of the feed, which
+// entryOf takes the comment off a line with a URL. An element of the feed, which
 // is JSON, has none.
 func entryOf(line []byte) (string, error) {
 	switch end := bytes.IndexAny(line, " \t"); {
@@ -203,7 +203,7 @@ func entryOf(line []byte) (string, error) {
 	case bytes.TrimSpace(line[end:])[0] == '#':
 		return string(line[:end]), nil
 	}
-	return "", errBlank
+	return "", errSpace
 }
 
 // decode turns UTF-16 with a byte order mark into UTF-8.

@@ -29,10 +29,10 @@ func TestListsOfURLs(t *testing.T) {
 	}
 	long := strings.Repeat("http://a.example/\r", maxLine/4)
 	for _, c := range []struct{ name, in, want string }{
-		{"remark", "http://a.example/#x # one\nhttp://a.example/2\t#two\n #http://n.example/\nhttp://a.example/3 #", "http://a.example/#x|http://a.example/2|http://a.example/3"},
-		{"blank inside", "http://a.example/1 http://a.example/2\nhttp://a.example/a b # c\nhttp://a.example/3", "1!blank|2!blank|http://a.example/3"},
+		{"comment after a URL", "http://a.example/#x # one\nhttp://a.example/2\t#two\n #http://n.example/\nhttp://a.example/3 #", "http://a.example/#x|http://a.example/2|http://a.example/3"},
+		{"space inside", "http://a.example/1 http://a.example/2\nhttp://a.example/a b # c\nhttp://a.example/3", "1!space|2!space|http://a.example/3"},
 		{"json", `{"url":"http://a.example/ # x", "depth":1}`, `{"url":"http://a.example/ # x", "depth":1}`},
-		{"CR", "http://a.example/1\rhttp://a.example/2\r\rhttp://a.example/3\r\n\r\nhttp://a.example/4 b\r", "http://a.example/1|http://a.example/2|http://a.example/3|6!blank"},
+		{"CR", "http://a.example/1\rhttp://a.example/2\r\rhttp://a.example/3\r\n\r\nhttp://a.example/4 b\r", "http://a.example/1|http://a.example/2|http://a.example/3|6!space"},
 		{"much of it", long, strings.TrimSuffix(strings.ReplaceAll(long, "\r", "|"), "|")},
 		{"UTF-16", utf16(unicode.LittleEndian, "http://a.example/\u00e4\r\n# x\r\nhttp://a.example/\U0001F600"), "http://a.example/\u00e4|http://a.example/\U0001F600"},
 		{"UTF-16BE", utf16(unicode.BigEndian, "http://a.example/1\nhttp://a.example/2\n"), "http://a.example/1|http://a.example/2"},
@@ -54,7 +54,7 @@ func TestListsOfURLs(t *testing.T) {
 		var got []string
 		err := (&SeedFlags{File: []string{"-"}}).Each(t.Context(), iotest.OneByteReader(strings.NewReader(c.in)), func(where, text string, err error) error {
 			if err != nil {
-				why := map[error]string{errBlank: "blank", errNUL: "NUL", errUTF8: "UTF-8"}[err]
+				why := map[error]string{errSpace: "space", errNUL: "NUL", errUTF8: "UTF-8"}[err]
 				text = strings.TrimPrefix(where, "stdin:") + "!" + why
 			}
 			got = append(got, text)
