@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,10 +40,17 @@ func TestSetSite(t *testing.T) {
 
 // A header that no request can carry would leave each URL of the site dead.
 func TestSiteRuleHeaders(t *testing.T) {
-	for _, h := range [][2]string{{"Host", "secret"}, {"connection", "secret"}, {"X@", "secret"}, {"X", "secret\x01"}, {"", "secret"}} {
+	for h, why := range map[[2]string]string{
+		{"Host", "secret"}:       `header "Host" is set`,
+		{"connection", "secret"}: `header "connection" is set`,
+		{"X", "secret\x01"}:      `header "X" has a value`,
+		{"X: secret", ""}:        "a header has a name",
+		{"X@", "secret"}:         "a header has a name",
+		{"", "secret"}:           "a header has a name",
+	} {
 		s := DefaultSettings()
 		s.Sites = []SiteRule{{Match: "a.example", Headers: map[string]string{h[0]: h[1]}}}
-		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "a.example: header "+strconv.Quote(h[0])) || strings.Contains(err.Error(), "secret") {
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "a.example: "+why) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", h, err)
 		}
 	}

@@ -204,7 +204,7 @@ func TestRequestRefused(t *testing.T) {
 			`header "user-agent" is set`:                 {URL: "/x", Header: [][2]string{{"user-agent", "secret"}}},
 			"at most 4096 are allowed":                   {URL: "/x", Method: "POST", Body: make([]byte, 4100)},
 			`method "TRACE" is refused`:                  {URL: "/x", Method: "TRACE"},
-			`header "X" has a name or value`:             {URL: "/x", Header: [][2]string{{"X", "secret\n"}}},
+			`header "X" has a value`:                     {URL: "/x", Header: [][2]string{{"X", "secret\n"}}},
 		} {
 			if err := p.Add(c); err == nil || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "http://a.example/x") {
 				t.Errorf("%v, want %s", err, why)
