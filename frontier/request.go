@@ -40,7 +40,7 @@ func NewRequest(method string, header [][2]string, body []byte) (Request, error)
 	if method == "GET" {
 		method = ""
 	}
-	if method != "" && !httpguts.ValidHeaderFieldName(method) || method == "CONNECT" || method == "TRACE" {
+	if method != "" && !httpguts.ValidHeaderFieldName(method) || strings.EqualFold(method, "CONNECT") || strings.EqualFold(method, "TRACE") {
 		return "", fmt.Errorf("frontier: request: method %q is refused", method)
 	}
 	size, typed := len(method)+len(body), false

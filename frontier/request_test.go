@@ -67,6 +67,7 @@ func TestRequestRefused(t *testing.T) {
 	}{
 		{"CONNECT", nil, "", `method "CONNECT"`},
 		{"TRACE", nil, "", `method "TRACE"`},
+		{"trace", nil, "", `method "trace"`},
 		{"GET /x HTTP/1.1\r\n", nil, "", "method"},
 		{"", header("host", "secret"), "", `header "host" is set by the crawler itself`},
 		{"", header("User-Agent", "secret"), "", `header "User-Agent" is set`},

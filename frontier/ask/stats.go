@@ -84,6 +84,8 @@ func estimate(ctx context.Context, r *frontier.Report, longest func(context.Cont
 		return ETA{By: "unknown: " + list[0]}, nil
 	case seeding(r):
 		return ETA{By: "unknown: seeds are still being admitted"}, nil
+	case left == 0 && r.Feed > 0:
+		return ETA{By: fmt.Sprintf("unknown: %d elements wait in the feed", r.Feed)}, nil
 	case left == 0:
 		return ETA{Known: true, At: time.Now().UTC(), By: "nothing is left"}, nil
 	}

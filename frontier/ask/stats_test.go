@@ -32,6 +32,9 @@ func TestStats(t *testing.T) {
 	if p := stats("nothing is left"); !p.ETA.Known {
 		t.Error("an empty crawl has no end")
 	}
+	if eta, err := Estimate(t.Context(), f, &frontier.Report{Settings: &frontier.Settings{}, Feed: 7}); err != nil || eta.Known || eta.By != "unknown: 7 elements wait in the feed" {
+		t.Errorf("with a feed: %+v, %v", eta, err)
+	}
 	var batch []frontier.Candidate
 	for _, path := range []string{"1", "2", "3", "4"} {
 		url := "http://a.example/" + path
