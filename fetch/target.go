@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"seine/fetch/headers"
+	"seine/frontier/headers"
 )
 
 // target is a URL taken apart. Its strings are parts of the URL it was parsed

@@ -13,8 +13,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/net/http/httpguts"
 
-	"seine/fetch/headers"
 	"seine/frontier/canon"
+	"seine/frontier/headers"
 )
 
 // Request is how a URL is fetched where that is no plain GET: its method, headers and

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"seine/fetch/headers"
 	"seine/frontier/canon"
+	"seine/frontier/headers"
 )
 
 // Settings is what belongs to the crawl and may change while it runs. Running
