@@ -751,15 +751,8 @@ func TestVisitsAreSpread(t *testing.T) {
 	}
 	// held is how many sites each holds, once all have heard of all.
 	held := func() (list []int64, all int64) {
-		present := frontier.Present{Programs: len(crawlers)}
-		self := make([]frontier.Member, len(crawlers))
+		meet(crawlers)
 		for i, c := range crawlers {
-			if self[i].Room = c.HasRoom(); self[i].Room {
-				present.Room++
-			}
-		}
-		for i, c := range crawlers {
-			c.SetLive(present, self[i])
 			list = append(list, c.visits.Load())
 			all += list[i]
 		}

@@ -470,6 +470,20 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+// meet has all crawlers hear of all.
+func meet(crawlers []*Crawler) {
+	present := frontier.Present{Programs: len(crawlers)}
+	self := make([]frontier.Member, len(crawlers))
+	for i, c := range crawlers {
+		if self[i].Room = c.HasRoom(); self[i].Room {
+			present.Room++
+		}
+	}
+	for i, c := range crawlers {
+		c.SetLive(present, self[i])
+	}
+}
+
 // tree serves n pages under a host, each linking to the next ones.
 func (w *web) tree(host string, n int) {
 	for i := range n {

@@ -83,26 +83,14 @@ func TestSitesReturn(t *testing.T) {
 			r.cfg.Frontier = taps[i]
 			crawlers = append(crawlers, r.crawler())
 		}
-		meet := func() { // all hear of all
-			present := frontier.Present{Programs: len(crawlers)}
-			self := make([]frontier.Member, len(crawlers))
-			for i, c := range crawlers {
-				if self[i].Room = c.HasRoom(); self[i].Room {
-					present.Room++
-				}
-			}
-			for i, c := range crawlers {
-				c.SetLive(present, self[i])
-			}
-		}
-		meet()
+		meet(crawlers)
 		for _, c := range crawlers {
 			waits = append(waits, r.start(c))
 		}
 		until(t, "nine visits of ten return", func() bool {
 			h.count()
 			for range 40 {
-				meet()
+				meet(crawlers)
 				time.Sleep(50 * time.Millisecond) // of two seconds that are looked at
 			}
 			visits, returns := h.count()
@@ -116,7 +104,7 @@ func TestSitesReturn(t *testing.T) {
 		}
 		since := time.Now()
 		until(t, "others visit the sites of those that are busy or gone", func() bool {
-			meet()
+			meet(crawlers)
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			for site, at := range h.at {

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 )
@@ -104,14 +103,7 @@ func TestSessionsBound(t *testing.T) {
 	const size, most = 8 << 20, 30_000
 	cs := realSession(t, tls.VersionTLS13)
 	var id Identity
-	heap := func() int64 {
-		var s runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&s)
-		return int64(s.HeapAlloc)
-	}
-	before := heap()
+	before := heapBytes()
 	s := NewSessions(size)
 	name := func(n int) string { return fmt.Sprintf("www.site-%d.example", n) }
 	for n := range most {
@@ -120,7 +112,7 @@ func TestSessionsBound(t *testing.T) {
 			t.Fatalf("the one in use was forgotten after %d", n)
 		}
 	}
-	got := heap() - before
+	got := heapBytes() - before
 	t.Logf("%d sessions: %d bytes each, the books say %d", len(s.all), got/int64(len(s.all)), s.Bytes()/int64(len(s.all)))
 	if s.Bytes() > size || s.Bytes() < size*9/10 || got > s.Bytes()*105/100 || got < s.Bytes()*7/10 {
 		t.Errorf("%d bytes of the heap, %d in the books, of %d", got, s.Bytes(), int64(size))

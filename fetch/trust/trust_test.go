@@ -377,18 +377,20 @@ func TestFIPS(t *testing.T) {
 	}
 }
 
+// heapBytes is what the heap holds once its garbage is collected.
+func heapBytes() int64 {
+	var s runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
+}
+
 // TestMemoryBound: the memories take no more bytes than they may, whatever comes, and
 // what is asked for stays.
 func TestMemoryBound(t *testing.T) {
 	const size = 8 << 20
-	heap := func() int64 {
-		var s runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&s)
-		return int64(s.HeapAlloc)
-	}
-	before := heap()
+	before := heapBytes()
 	m := newMemory(size)
 	id := func(n int) Identity { return identify("name", fmt.Sprint(n), nil) }
 	w := window{epoch.Unix(), epoch.Unix() + 10}
@@ -399,7 +401,7 @@ func TestMemoryBound(t *testing.T) {
 			t.Fatalf("the one in use was forgotten after %d", n)
 		}
 		if n%20000 == 0 {
-			most = max(most, heap()-before)
+			most = max(most, heapBytes()-before)
 		}
 	}
 	if most > size {
