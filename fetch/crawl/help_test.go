@@ -225,6 +225,11 @@ func (s *store) Write(r *sink.Record, done func(error)) {
 		return
 	}
 	c := *r
+	if r.Exchange != nil { // it lies in memory of the crawler, which the next page overwrites
+		e := *r.Exchange
+		e.Request, e.Response = bytes.Clone(e.Request), bytes.Clone(e.Response)
+		c.Exchange = &e
+	}
 	if s.hold {
 		s.held = append(s.held, func() { s.add(c); done(nil) })
 		s.mu.Unlock()
