@@ -116,12 +116,17 @@ func (p *requestParts) body() ([]byte, error) {
 	return nil, fmt.Errorf("request: body_encoding is %q, must be base64", p.Encoding)
 }
 
-// parts reads what NewRequest made; what it did not make is a plain GET.
-func (r Request) parts() (p requestParts) {
-	if r != "" && json.Unmarshal([]byte(r), &p) != nil {
+// parts reads what NewRequest made; what it did not make is a plain GET. It allocates
+// nothing for "".
+func (r Request) parts() requestParts {
+	if r == "" {
 		return requestParts{}
 	}
-	return p
+	p := new(requestParts)
+	if json.Unmarshal([]byte(r), p) != nil {
+		return requestParts{}
+	}
+	return *p
 }
 
 // Parts are method, headers and body.

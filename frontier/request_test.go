@@ -227,3 +227,14 @@ func TestElementManual(t *testing.T) {
 		t.Errorf("the manual lists %q, an element has %q", listed, known)
 	}
 }
+
+// TestPlainGetAllocations: a plain GET, as nearly every URL is, costs no memory.
+func TestPlainGetAllocations(t *testing.T) {
+	r, ok := Request(""), true
+	if n := testing.AllocsPerRun(100, func() {
+		method, header, body := r.Parts()
+		ok = ok && r.IsGet() && r.IsSafe() && method == "GET" && header == nil && len(body) == 0
+	}); n != 0 || !ok {
+		t.Errorf("%v allocations, %v", n, ok)
+	}
+}
