@@ -26,7 +26,7 @@ test: setup ## the tests, but for those that take long: about seven minutes on t
 
 check: fmt vet lint cross ## everything that must hold, as CI runs it: format, vet, staticcheck, every test with the race detector, every benchmark once
 	$(MAKE) test TESTFLAGS='-race -shuffle=on -timeout 30m'
-	SEINE_INFLATE_CASES=500000 $(GO) test ./fetch/inflate # a decoder has no races to find, and the detector slows it by 20
+	SEINE_INFLATE_CASES=500000 $(GO) test ./extract/inflate # a decoder has no races to find, and the detector slows it by 20
 	$(MAKE) bench-once
 
 fmt:

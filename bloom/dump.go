@@ -15,10 +15,7 @@ import (
 // copy the crawl must be paused. A filter that grows by a layer meanwhile makes
 // Dump fail.
 func (f *Filters) Dump(ctx context.Context, s Set, w io.Writer) error {
-	h := Header{Shard: s.Shard, Plan: s.Plan}
-	if s.Each > 1 {
-		h.Each = s.Each
-	}
+	h := Header{Shard: s.Shard, Plan: s.Plan, Each: s.Each}
 	keys := s.All()
 	for _, key := range keys {
 		info, err := f.Info(ctx, s.Shard, key)

@@ -60,8 +60,8 @@ func TestDamagedDump(t *testing.T) {
 		t.Errorf("a frame left out: %v", err)
 	}
 	newer := bytes.Clone(sound)
-	newer[11] = 3
-	if err := refused("newer", newer); !strings.Contains(err.Error(), "version 3") {
+	newer[11] = 2
+	if err := refused("newer", newer); !strings.Contains(err.Error(), "version 2") {
 		t.Errorf("newer: %v", err)
 	}
 	half := bytes.Clone(sound)
@@ -182,9 +182,6 @@ func TestDumpOfFurtherKeys(t *testing.T) {
 		}
 	}
 	large := dump(two)
-	if small[11] != 1 || large[11] != 2 {
-		t.Errorf("versions %d and %d, want that older programs refuse only what they cannot read", small[11], large[11])
-	}
 	further := func() (n int64) {
 		for j := range plan.Filters {
 			if there, err := s.client.Do(within(t), 0, s.keys.Filter(j), "EXISTS", s.keys.FilterKey(j, 1)); err != nil {
@@ -216,10 +213,5 @@ func TestDumpOfFurtherKeys(t *testing.T) {
 	}
 	if found := s.each("BF.MEXISTS", 0, 1500); found != 1500 {
 		t.Errorf("%d of 1500 arrived", found)
-	}
-	bad := bytes.Clone(small)
-	bad[11] = 2
-	if err := s.filters.Load(within(t), one, bytes.NewReader(bad), true, nil); !errors.Is(err, bloom.ErrDamaged) {
-		t.Errorf("of another version than it says: %v", err)
 	}
 }

@@ -21,14 +21,14 @@ const RecordVersion = 1
 // after the URLs they stand for, when the filter is fuller, so the estimate errs
 // on the high side; with frequent probes by little.
 type Record struct {
-	Version int   `json:"v"`
-	Info          // as of the last probe
-	All     Probe `json:"all"`    // since the first probe
-	Now     Probe `json:"now"`    // of this window
-	Before  Probe `json:"before"` // of the window before
-	Began   int64 `json:"began"`  // items when this window began
-	Grown   int64 `json:"grown"`  // URLs charged to this window
-	Ended   Loss  `json:"ended"`  // of the windows that ended
+	Version int     `json:"v"`
+	Info            // as of the last probe
+	All     Probe   `json:"all"`    // since the first probe
+	Now     Probe   `json:"now"`    // of this window
+	Before  Probe   `json:"before"` // of the window before
+	Began   int64   `json:"began"`  // items when this window began
+	Grown   int64   `json:"grown"`  // URLs charged to this window
+	Ended   float64 `json:"ended"`  // URLs lost in the windows that ended
 }
 
 // ErrVersion: a record is of another version of this program.
@@ -48,7 +48,7 @@ func ParseRecord(text string) (Record, error) {
 	for _, p := range []Probe{r.All, r.Now, r.Before} {
 		least = min(least, p.Hits, p.N-p.Hits)
 	}
-	if least < 0 || !(r.Ended.Sum >= 0) {
+	if least < 0 || !(r.Ended >= 0) {
 		return Record{}, errors.New("bloom: record: its counts contradict each other")
 	}
 	return r, nil
@@ -79,7 +79,7 @@ func (r Record) AddProbe(info Info, p Probe) Record {
 
 // end ends the window.
 func (r *Record) end() {
-	r.Ended.charge(r.Now, r.Grown)
+	r.Ended += r.Now.losses(r.Grown)
 	r.Before, r.Now, r.Grown = r.Now, Probe{}, 0
 }
 
@@ -91,25 +91,10 @@ func (r Record) Lately() Probe {
 	return r.Now.Add(r.Before)
 }
 
-// Loss adds up the URLs that were lost as false positives: hits of random
-// fingerprints, each weighted with the URLs that one probe stands for.
-type Loss struct {
-	Sum float64 `json:"sum"` // of weights, one a hit
-
-	// What older programs of the crawl estimate by; they refuse a record without.
-	Square float64 `json:"square"` // of the squares of weights
-	Most   float64 `json:"most"`   // the largest weight, hit or not
-}
-
-// charge adds a window in which so many URLs were admitted.
-func (l *Loss) charge(p Probe, grown int64) {
-	if p.N == 0 {
-		return
-	}
-	weight := float64(grown) / float64(p.N)
-	l.Sum += weight * float64(p.Hits)
-	l.Square += weight * weight * float64(p.Hits)
-	l.Most = max(l.Most, weight)
+// losses are the URLs that were lost as false positives, of so many that were admitted:
+// each hit of a random fingerprint is weighted with the URLs that one probe stands for.
+func (p Probe) losses(admitted int64) float64 {
+	return float64(admitted) / float64(max(p.N, 1)) * float64(p.Hits)
 }
 
 // Estimate is how many URLs a crawl can be expected to have lost so far: new
@@ -164,26 +149,25 @@ func (p Probe) proves(promised float64) bool {
 // of a shard, for a promised rate.
 func QualityOf(promised float64, records ...Record) Quality {
 	var q Quality
-	var loss Loss
+	var loss float64
 	var items int64
 	for _, r := range records {
 		lately := r.Lately()
 		q.Probe, q.All = q.Probe.Add(lately), q.All.Add(r.All)
 		q.Over = q.Over || lately.proves(promised)
 		items += r.Items
-		loss.Sum += r.Ended.Sum
-		loss.charge(r.Now, r.Grown)
+		loss += r.Ended + r.Now.losses(r.Grown)
 	}
 	q.Rate = q.Probe.Rate()
 	q.Low, q.High = q.Interval()
 	// No filter ever erred more often than now, which bounds the loss too: where
 	// few probes were made while it grew, and many since.
 	most := float64(items) * q.High
-	q.Lost = Estimate{URLs: min(loss.Sum, most), High: most}
+	q.Lost = Estimate{URLs: min(loss, most), High: most}
 	if rate := q.All.Rate(); rate > 0 {
 		low, high := q.All.Interval()
-		q.Lost.Low = min(loss.Sum*low/rate, most)
-		q.Lost.High = min(loss.Sum*high/rate, most)
+		q.Lost.Low = min(loss*low/rate, most)
+		q.Lost.High = min(loss*high/rate, most)
 	}
 	return q
 }

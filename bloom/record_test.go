@@ -21,10 +21,8 @@ func TestLostInterval(t *testing.T) {
 	if q := QualityOf(1e-2, r); q.Lost.URLs != 0 || q.Lost.Low != 0 || math.Abs(q.Lost.High-1000*q.High) > 1e-9 {
 		t.Errorf("no hit: %+v", q.Lost)
 	}
-	var l Loss
-	l.charge(Probe{}, 500) // nothing was asked, so nothing is known
-	if l.Sum != 0 {
-		t.Errorf("without a probe: %+v", l)
+	if n := (Probe{}).losses(500); n != 0 { // nothing was asked, so nothing is known
+		t.Errorf("without a probe: %v", n)
 	}
 }
 
@@ -37,7 +35,7 @@ func TestRecordWindows(t *testing.T) {
 		t.Errorf("first window, charged with all that came before: %+v", r)
 	}
 	r = r.AddProbe(at(56_000), Probe{1000, 2}) // a tenth more
-	if r.Now != (Probe{1000, 2}) || r.Before != (Probe{2000, 1}) || r.Grown != 2000 || r.Ended.Sum != 27 {
+	if r.Now != (Probe{1000, 2}) || r.Before != (Probe{2000, 1}) || r.Grown != 2000 || r.Ended != 27 {
 		t.Errorf("second window: %+v", r)
 	}
 	if r.Lately() != (Probe{3000, 3}) {
@@ -48,11 +46,11 @@ func TestRecordWindows(t *testing.T) {
 		t.Errorf("the window before must go: %+v", r.Lately())
 	}
 	r = r.AddProbe(at(90_000), Probe{1000, 3})
-	if r.Before != (Probe{}) || r.Lately() != (Probe{1000, 3}) || r.Ended.Sum != 27+4 || r.Grown != 34_000 {
+	if r.Before != (Probe{}) || r.Lately() != (Probe{1000, 3}) || r.Ended != 27+4 || r.Grown != 34_000 {
 		t.Errorf("after a jump: %+v", r)
 	}
 	r = r.AddProbe(at(10_000), Probe{1000, 0})
-	if r.Lately() != (Probe{1000, 0}) || r.Grown != 0 || r.Ended.Sum != 27+4+3*34 || r.All != (Probe{6000, 8}) {
+	if r.Lately() != (Probe{1000, 0}) || r.Grown != 0 || r.Ended != 27+4+3*34 || r.All != (Probe{6000, 8}) {
 		t.Errorf("after an older state was loaded: %+v", r)
 	}
 	text, err := json.Marshal(r)
@@ -78,10 +76,9 @@ func TestRecordChargesEachURLOnce(t *testing.T) {
 				t.Fatal("a window ended without growth")
 			}
 		}
-		windows := r.Ended
-		windows.charge(r.Now, r.Grown)
-		if math.Abs(windows.Sum-float64(info.Items)) > 1e-6*float64(info.Items) {
-			t.Fatalf("%g URLs are charged, there are %d", windows.Sum, info.Items)
+		lost := r.Ended + r.Now.losses(r.Grown)
+		if math.Abs(lost-float64(info.Items)) > 1e-6*float64(info.Items) {
+			t.Fatalf("%g URLs are charged, there are %d", lost, info.Items)
 		}
 	})
 }
@@ -131,15 +128,11 @@ func TestParseRecord(t *testing.T) {
 	if back, err := ParseRecord(string(text)); err != nil || back != r {
 		t.Errorf("%+v became %+v, %v", r, back, err)
 	}
-	// Older programs hold these fields against each other, and refuse the record.
-	var old struct {
-		Ended struct{ Sum, Square, Most float64 } `json:"ended"`
-	}
-	if err := json.Unmarshal(text, &old); err != nil || math.Abs(old.Ended.Sum-0.03) > 1e-9 || math.Abs(old.Ended.Square-0.0003) > 1e-9 || old.Ended.Most != 0.01 {
-		t.Errorf("an older program reads %+v, %v", old, err)
+	if math.Abs(r.Ended-0.03) > 1e-9 {
+		t.Errorf("%v URLs lost in the window that ended, want 0.03", r.Ended)
 	}
 	for _, text := range []string{"", "null", "[]", "x", `{"v":1`, `{}`, `{"v":2}`, `{"v":1,"items":-1}`, `{"v":1,"now":{"n":1,"hits":2}}`,
-		`{"v":1,"before":{"n":-1,"hits":-1}}`, `{"v":1,"grown":-1}`, `{"v":1,"ended":{"sum":-1}}`, `{"v":1,"ended":{"sum":1e999}}`} {
+		`{"v":1,"before":{"n":-1,"hits":-1}}`, `{"v":1,"grown":-1}`, `{"v":1,"ended":-1}`, `{"v":1,"ended":1e999}`} {
 		if r, err := ParseRecord(text); err == nil {
 			t.Errorf("%s is taken for %+v", text, r)
 		}

@@ -20,13 +20,10 @@ import (
 //	data     the first frame's is the header as JSON, the last one's is empty
 //	checksum uint32, CRC-32C of all the above
 //
-// all little endian. Whatever is altered, left out or cut off is noticed. Version 1
-// has filters of one key each, version 2 of several.
-const magic = "seine-bloom"
-
+// all little endian. Whatever is altered, left out or cut off is noticed.
 const (
-	versionOne  = 1
-	versionMany = 2
+	magic       = "seine-bloom"
+	dumpVersion = 1
 )
 
 // noKey marks the first and the last frame of a dump.
@@ -39,8 +36,8 @@ const maxChunk = 64 << 20
 type Header struct {
 	Shard   int    `json:"shard"`
 	Plan    Plan   `json:"plan"`
-	Each    int    `json:"each,omitempty"` // keys of each filter, in version 2
-	Filters []Info `json:"filters"`        // their keys, as they were when the dump began
+	Each    int    `json:"each"`    // keys of each filter
+	Filters []Info `json:"filters"` // their keys, as they were when the dump began
 }
 
 // frame is one frame in memory.
@@ -64,11 +61,7 @@ func newFrameWriter(w io.Writer, h Header) (*frameWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bloom: header of a dump: %w", err)
 	}
-	version := byte(versionOne)
-	if h.Each > 1 {
-		version = versionMany
-	}
-	if _, err := out.w.WriteString(magic + string(version)); err != nil {
+	if _, err := out.w.WriteString(magic + string(rune(dumpVersion))); err != nil {
 		return nil, fmt.Errorf("bloom: writing a dump: %w", err)
 	}
 	return out, out.write(frame{key: noKey, data: data})
@@ -120,19 +113,14 @@ func newFrameReader(r io.Reader) (*frameReader, Header, error) {
 		}
 		return nil, h, fmt.Errorf("%w: it does not begin as a dump of filters does", ErrDamaged)
 	}
-	version := start[len(magic)]
-	if version != versionOne && version != versionMany {
-		return nil, h, fmt.Errorf("bloom: dump of format version %d, this program reads versions %d and %d", version, versionOne, versionMany)
+	if version := start[len(magic)]; version != dumpVersion {
+		return nil, h, fmt.Errorf("bloom: dump of format version %d, this program reads version %d", version, dumpVersion)
 	}
 	f, err := in.next()
 	if err != nil {
 		return nil, h, err
 	}
-	if f.key != noKey || json.Unmarshal(f.data, &h) != nil || (h.Each > 1) != (version == versionMany) {
-		return nil, h, fmt.Errorf("%w: its header makes no sense", ErrDamaged)
-	}
-	h.Each = max(h.Each, 1)
-	if len(h.Filters) != h.Each*h.Plan.Filters {
+	if f.key != noKey || json.Unmarshal(f.data, &h) != nil || h.Each < 1 || len(h.Filters) != h.Each*h.Plan.Filters {
 		return nil, h, fmt.Errorf("%w: its header makes no sense", ErrDamaged)
 	}
 	return in, h, nil

@@ -10,7 +10,7 @@ import (
 // written as a dump is never taken for one.
 func FuzzFrameReader(f *testing.F) {
 	var sound bytes.Buffer
-	w, err := newFrameWriter(&sound, Header{Plan: Plan{Filters: 1}, Filters: make([]Info, 1)})
+	w, err := newFrameWriter(&sound, Header{Plan: Plan{Filters: 1}, Each: 1, Filters: make([]Info, 1)})
 	if err != nil {
 		f.Fatal(err)
 	}

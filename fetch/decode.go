@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/molecule-man/go-brrr"
 
-	"seine/fetch/inflate"
+	"seine/extract/inflate"
 )
 
 const (

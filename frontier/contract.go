@@ -2,6 +2,8 @@ package frontier
 
 import (
 	"encoding/binary"
+	"reflect"
+	"sync"
 	"time"
 
 	"seine/frontier/canon"
@@ -291,11 +293,11 @@ type ShardStats struct {
 	Waiting     int64  `json:"waiting"`      // URLs that wait for a retry
 	Recrawls    int64  `json:"recrawls"`     // URLs that wait for a recrawl
 	Open        int64  `json:"open"`         // URLs of visits out
-	Admits      int64  `json:"admits"`       // raised by every admission and revival that changed anything
+	Admits      int64  `json:"admits"`       // raised by every admission and retried dead letter that changed anything
 	Known       int64  `json:"known"`        // URLs admitted
 	Done        int64  `json:"done"`         // fetches that ended well
 	Recrawled   int64  `json:"recrawled"`    // URLs leased to be recrawled
-	Forgone     int64  `json:"forgone"`      // URLs that are not fetched again, for their site has too many that are
+	Forgone     int64  `json:"forgone"`      // URLs that are not recrawled, for their site has too many that are
 	Retried     int64  `json:"retried"`
 	Dead        int64  `json:"dead"`
 	Unasked     int64  `json:"unasked"` // of these, URLs that no request was made for, such as those that robots.txt disallows
@@ -328,34 +330,34 @@ type Memory struct {
 // Pages is how many pages of Settings.MaxPages are used up.
 func (s *ShardStats) Pages() int64 { return s.Done + s.Dead - s.Unasked }
 
+// shardCounters are the places of the counters of ShardStats, by their names.
+var shardCounters = sync.OnceValue(func() map[string]int {
+	counters, t := make(map[string]int), reflect.TypeFor[ShardStats]()
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Type.Kind() == reflect.Int64 {
+			counters[f.Tag.Get("json")] = i
+		}
+	}
+	return counters
+})
+
+// Counter is the counter of a name, which is that of JSON; nil where there is none.
+func (s *ShardStats) Counter(name string) *int64 {
+	i, ok := shardCounters()[name]
+	if !ok {
+		return nil
+	}
+	return reflect.ValueOf(s).Elem().Field(i).Addr().Interface().(*int64)
+}
+
 // Total adds up the shards of a crawl, but for the memory of their masters.
 func Total(shards []ShardStats) ShardStats {
 	var t ShardStats
-	for _, s := range shards {
-		t.Ready += s.Ready
-		t.PausedReady += s.PausedReady
-		t.Leases += s.Leases
-		t.Queued += s.Queued
-		t.Waiting += s.Waiting
-		t.Recrawls += s.Recrawls
-		t.Open += s.Open
-		t.Admits += s.Admits
-		t.Known += s.Known
-		t.Done += s.Done
-		t.Recrawled += s.Recrawled
-		t.Forgone += s.Forgone
-		t.Retried += s.Retried
-		t.Dead += s.Dead
-		t.Unasked += s.Unasked
-		t.Lost += s.Lost
-		t.RetriedDead += s.RetriedDead
-		t.Dropped += s.Dropped
-		t.Forgotten += s.Forgotten
-		t.TurnedAway += s.TurnedAway
-		t.Blocked += s.Blocked
-		t.Merged += s.Merged
-		t.Missing += s.Missing
-		t.Paused = t.Paused || s.Paused
+	for i := range shards {
+		for name := range shardCounters() {
+			*t.Counter(name) += *shards[i].Counter(name)
+		}
+		t.Paused = t.Paused || shards[i].Paused
 	}
 	return t
 }

@@ -47,15 +47,14 @@ type Layout struct {
 	SortQuery   bool          `json:"sort_query"`   // key rule
 	PlanURLs    int64         `json:"plan_urls"`    // URLs the filters are planned for, all shards
 	ErrorRate   float64       `json:"error_rate"`   // false positives a probe
-	Filters     int           `json:"filters"`      // filters a shard
 
 	// OtherSuffixes accepts a crawl made with another public suffix list and
 	// records this program's. Hosts whose site changes are fetched anew.
 	OtherSuffixes bool `json:"-"`
 }
 
-// Complete fills the fields that are zero with their defaults and with the
-// versions of this program, but for the filters, which the driver counts.
+// Complete fills the fields that are zero with their defaults, and sets the versions
+// of this program.
 func (l Layout) Complete() Layout {
 	l.Format, l.Canon, l.Suffixes = FormatVersion, CanonVersion, canon.SuffixVersion()
 	l.LimitBy = cmp.Or(l.LimitBy, canon.ByDomain)
@@ -97,7 +96,6 @@ func (l Layout) Check(want Layout) error {
 	differ("sort-query", l.SortQuery, want.SortQuery, !want.SortQuery)
 	differ("plan-urls", l.PlanURLs, want.PlanURLs, want.PlanURLs == 0)
 	differ("error-rate", l.ErrorRate, want.ErrorRate, want.ErrorRate == 0)
-	differ("filters a shard", l.Filters, want.Filters, want.Filters == 0)
 	if faults == nil {
 		return nil
 	}

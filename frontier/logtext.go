@@ -32,6 +32,14 @@ func LogText(text string) string {
 	return string(append(shown, '"'))
 }
 
+// OneLine is the text of a dead letter: without tabs and line ends.
+func OneLine(text string) string {
+	if strings.ContainsAny(text, "\t\r\n") {
+		return strings.Join(strings.Fields(text), " ")
+	}
+	return text
+}
+
 // LogURL is a stored URL without its credentials.
 func LogURL(url string) string {
 	var u canon.URL

@@ -43,7 +43,7 @@ func TestRecrawlRules(t *testing.T) {
 		}
 	}
 	if none, err := Recrawler(nil); none != nil || err != nil {
-		t.Error("without rules something is fetched again")
+		t.Error("without rules something is recrawled")
 	}
 	for _, bad := range []string{"", ".", ".=", ".=x", ".=1h..", ".=2h..1h", ".=0s", ".=-1h", "(=1h", ".=200000h", ".=1h..x"} {
 		if _, _, err := ParseRecrawl(bad); err == nil || !strings.Contains(err.Error(), "recrawl") {

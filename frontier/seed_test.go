@@ -227,10 +227,10 @@ func TestElementComesBack(t *testing.T) {
 			if strings.Count(string(line), "\n") != 1 || !strings.HasPrefix(string(line), `{"v":1,`) {
 				t.Errorf("no line: %q", line)
 			}
-			again := want
-			again.Refetch = "x"
-			if _, err := s.maker.Make(raw); err != nil || s.AddText(t.Context(), string(AppendElement(nil, &again))) != nil || s.Flush(t.Context()) != nil || k.all[1].Refetch == "" {
-				t.Errorf("a wish to be fetched again is lost: %+v", k.all)
+			refetch := want
+			refetch.Refetch = "x"
+			if _, err := s.maker.Make(raw); err != nil || s.AddText(t.Context(), string(AppendElement(nil, &refetch))) != nil || s.Flush(t.Context()) != nil || k.all[1].Refetch == "" {
+				t.Errorf("a refetch is lost: %+v", k.all)
 			}
 		}
 	}

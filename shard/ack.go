@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,7 +33,7 @@ func (c *Client) CheckAck(ctx context.Context, replicas int) (*Warning, error) {
 		}
 		if mayNotRun(n.Do(limited, "wait", 0, 0).Err()) {
 			return fmt.Errorf("%w: the user %s may not run WAIT on %s, by which an admission is acknowledged; add +wait to its rights, or do not ask for an acknowledgement",
-				ErrForbidden, or(c.cfg.Username, "default"), n.Options().Addr)
+				ErrForbidden, cmp.Or(c.cfg.Username, "default"), n.Options().Addr)
 		}
 		if has, err := strconv.Atoi(info["connected_slaves"]); err == nil && has < replicas {
 			short = append(short, n.Options().Addr)

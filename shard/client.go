@@ -21,6 +21,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	if cfg.GiveUp > 0 { // of several addresses one may be silent
-		cfg.DialTimeout = or(cfg.DialTimeout, cfg.GiveUp/2)
+		cfg.DialTimeout = cmp.Or(cfg.DialTimeout, cfg.GiveUp/2)
 	}
 	resolved, err := cfg.resolve()
 	if err != nil {

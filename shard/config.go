@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -185,10 +186,10 @@ func (c Config) resolve() (Config, error) {
 	if len(addrs) == 0 {
 		c.Addrs = []string{"127.0.0.1:6379"}
 	}
-	c.Conns = or(c.Conns, defaultConns)
-	c.DialTimeout = or(c.DialTimeout, 5*time.Second)
-	c.TryTimeout = or(c.TryTimeout, 5*time.Second)
-	c.MaxPause = or(c.MaxPause, time.Second)
+	c.Conns = cmp.Or(c.Conns, defaultConns)
+	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
+	c.TryTimeout = cmp.Or(c.TryTimeout, 5*time.Second)
+	c.MaxPause = cmp.Or(c.MaxPause, time.Second)
 	return c, errors.Join(errs...)
 }
 
@@ -277,13 +278,4 @@ func (t TLS) load() (*tls.Config, error) {
 		cfg.Certificates = []tls.Certificate{cert}
 	}
 	return cfg, nil
-}
-
-// or is v, or the default where v is zero.
-func or[T comparable](v, byDefault T) T {
-	var zero T
-	if v == zero {
-		return byDefault
-	}
-	return v
 }

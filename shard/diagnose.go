@@ -122,7 +122,7 @@ func (p *inspection) failed(err error) bool {
 
 // lacks notes that our user may not run a command.
 func (p *inspection) lacks(command, follows string) {
-	p.note(Warn, command, fmt.Sprintf("the user %s may not run %s: %s", or(p.c.cfg.Username, "default"), command, follows),
+	p.note(Warn, command, fmt.Sprintf("the user %s may not run %s: %s", cmp.Or(p.c.cfg.Username, "default"), command, follows),
 		"allow it: ACL SETUSER … +"+strings.ReplaceAll(strings.ToLower(command), " ", "|"), 0)
 }
 

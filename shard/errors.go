@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -145,7 +146,7 @@ func (c *Client) allowed(n *redis.Client, err error) error {
 		return fmt.Errorf("%w to %s, which asks for a password: %w", ErrLogin, n.Options().Addr, err)
 	}
 	if hasAnyPrefix(err, refusals) {
-		return fmt.Errorf("%w: the user %s of Redis may not do this; log in as one of another role (see deploy/acl): %w", ErrForbidden, or(c.cfg.Username, "default"), err)
+		return fmt.Errorf("%w: the user %s of Redis may not do this; log in as one of another role (see deploy/acl): %w", ErrForbidden, cmp.Or(c.cfg.Username, "default"), err)
 	}
 	return err
 }

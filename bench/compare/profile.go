@@ -25,7 +25,7 @@ const profileTime, profileAfter = 10 * time.Second, 3 * time.Second
 // that one of these begins the name of.
 var parts = []struct{ part, function string }{
 	{"collection", "runtime.gc"}, {"collection", "runtime.bgsweep"}, {"collection", "runtime.bgscavenge"},
-	{"inflate", "seine/fetch/inflate"}, {"inflate", "github.com/klauspost/compress/"}, {"inflate", "github.com/molecule-man/go-brrr"},
+	{"inflate", "seine/extract/inflate"}, {"inflate", "github.com/klauspost/compress/"}, {"inflate", "github.com/molecule-man/go-brrr"},
 	{"digest", "github.com/zeebo/xxh3"}, {"digest", "crypto/"}, {"digest", "seine/fetch/crawl.(*digest)"},
 	{"record", "seine/extract/sink"},
 	{"resolve", "seine/frontier/canon"}, {"resolve", "github.com/nlnwa/whatwg-url"},

@@ -118,7 +118,7 @@ func testRecrawl(t *testing.T, where ...string) {
 	clear(conditional)
 	mu.Unlock()
 	p = start(t, args...)
-	await("each page was fetched again three times after the kill", func() bool { return times(conditional, 3) })
+	await("each page was recrawled three times after the kill", func() bool { return times(conditional, 3) })
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (c *exportCmd) Run(env *boot.Env, g *cli) error {
 			env.Log.Warn("visits were out: links of pages that were fetched meanwhile may be missing; pause the crawl and wait until none is for an export that has all", "visits", t.Leases)
 		}
 		if t.Recrawls > 0 {
-			env.Log.Warn("URLs that wait to be fetched again are done, and not in the export", "urls", t.Recrawls)
+			env.Log.Warn("URLs that wait for a recrawl are done, and not in the export", "urls", t.Recrawls)
 		}
 		return errors.Join(partial, g.answer(env, left, func(w io.Writer) {
 			row(w, "queued", left.Queued)

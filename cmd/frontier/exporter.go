@@ -44,11 +44,7 @@ func (c *exporterCmd) Run(env *boot.Env, g *cli) error {
 		return err
 	}
 	return g.openRedis(env, func(ctx context.Context, f *redis.Frontier) error {
-		prober, err := f.NewProber(env.Log)
-		if err != nil {
-			return err
-		}
-		e := &exporter{f: f, prober: prober, due: due, calls: env.Metrics}
+		e := &exporter{f: f, prober: f.NewProber(env.Log), due: due, calls: env.Metrics}
 		addr, stop, err := boot.Monitor{Addr: c.Listen, Flag: "listen", Ready: e.ready, Write: func(w io.Writer) {
 			metric.Page(w, g.Crawl, func(w io.Writer) { e.write(ctx, w) })
 		}}.Start()

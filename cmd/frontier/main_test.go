@@ -458,10 +458,7 @@ func TestBloomInfo(t *testing.T) {
 	d := newOperator(t, server)
 	d.ok("create --shards 1 --error-rate 0.001 --plan-urls 1000")
 	d.ok("bloom info", "not measured", "allowed: 0.001", "log2(1/rate) = 10.0")
-	p, err := d.open("seine").NewProber(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := d.open("seine").NewProber(slog.New(slog.DiscardHandler))
 	if err := p.Round(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}

@@ -119,11 +119,11 @@ func (c *seedCmd) seed(env *boot.Env, g *cli, f frontier.Operated) error {
 	if err != nil {
 		return err
 	}
-	again := ""
+	refetch := ""
 	if c.Refetch {
-		again = "seed:" + rand.Text()
+		refetch = "seed:" + rand.Text()
 	}
-	counts, err := c.SeedFlags.Admit(env, f, again)
+	counts, err := c.SeedFlags.Admit(env, f, refetch)
 	// A stopped seeder still leaves, so that the crawl can end.
 	err = errors.Join(err, attendance.Leave(context.WithoutCancel(env.Abort), ""))
 	if all := counts.Admitted + counts.Seen + counts.Capped + counts.Bad; err == nil && counts.Bad > 0 {

@@ -69,7 +69,7 @@ func warnOfDone(ctx context.Context, env *boot.Env, f frontier.Operated) error {
 		return err
 	}
 	if t := frontier.Total(stats); t.Done-t.Recrawled > t.Recrawls {
-		env.Log.Warn("pages that were fetched before a rule matched them are not fetched again by it; queue them with frontier seed --refetch", "pages", t.Done-t.Recrawled-t.Recrawls)
+		env.Log.Warn("pages that were fetched before a rule matched them are not recrawled by it; queue them with frontier seed --refetch", "pages", t.Done-t.Recrawled-t.Recrawls)
 	}
 	return nil
 }

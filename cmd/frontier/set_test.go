@@ -13,7 +13,7 @@ import (
 func TestSetRecrawlSaysWhatItDoesNotReach(t *testing.T) {
 	t.Parallel()
 	d := newOperator(t, shardtest.One(t))
-	const warning = "pages that were fetched before a rule matched them are not fetched again by it; queue them with frontier seed --refetch"
+	const warning = "pages that were fetched before a rule matched them are not recrawled by it; queue them with frontier seed --refetch"
 	set := func(crawl string) string {
 		t.Helper()
 		code, out, errs := d.run("set", "--recrawl", "/=24h", "--crawl", crawl)

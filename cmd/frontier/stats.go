@@ -114,7 +114,7 @@ func printReport(w io.Writer, r *frontier.Report) {
 		row(w, "recrawls", fmt.Sprintf("%s to recrawl; %d were recrawled so far", boot.Number(t.Recrawls, "URL"), t.Recrawled))
 	}
 	if t.Forgone > 0 {
-		row(w, "forgone", boot.Number(t.Forgone, "URL")+" not fetched again, for their sites have too many that are")
+		row(w, "forgone", boot.Number(t.Forgone, "URL")+" not recrawled, for their sites have too many that are")
 	}
 	row(w, "in flight", fmt.Sprintf("%d URLs in %d visits", t.Open, t.Leases))
 	row(w, "known URLs", t.Known)

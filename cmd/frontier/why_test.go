@@ -122,7 +122,7 @@ func testWhy(t *testing.T, d *operator, f whyBackend, at string) {
 	}
 	why("http://a.example/0", ask.StateDone, "fetched: it is known")
 	d.ok("set --recrawl /0$=24h..72h --recrawl /1$=1h"+at, "recrawl")
-	why("http://a.example/0", ask.StateDone, "fetched: it is known", "nothing of its site waits to be fetched again: it was fetched before that rule")
+	why("http://a.example/0", ask.StateDone, "fetched: it is known", "nothing of its site waits for a recrawl: it was fetched before that rule")
 	why("http://a.example/1", ask.StateWaiting, "attempt 1 failed, it is tried again in", "failed 2 times in a row")
 	why("http://a.example/2", ask.StateDead, "given up: timeout: too slow")
 	why("http://a.example/3", ask.StateQueued, "delay 7s (adaptive)", "its site is due in")

@@ -29,7 +29,7 @@ var boards = []board{
 			{"queued", `sum(max by (shard) (seine_frontier_queued_urls{$c}))`},
 			{"waiting for a retry", `sum(max by (shard) (seine_frontier_waiting_urls{$c}))`},
 			{"leased", `sum(max by (shard) (seine_frontier_open_urls{$c}))`},
-			{"to be fetched again", `sum(max by (shard) (seine_frontier_recrawl_urls{$c}))`}}},
+			{"waiting for a recrawl", `sum(max by (shard) (seine_frontier_recrawl_urls{$c}))`}}},
 		{title: "URLs so far", unit: "short", targets: []target{
 			{"known", `sum(max by (shard) (seine_frontier_known_urls{$c}))`},
 			{"done", `sum(max by (shard) (seine_frontier_done_urls{$c}))`},

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -246,7 +248,7 @@ func (p *path) find(dst []text, v any) []text {
 			}
 			return dst
 		}
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			dst = p.find(dst, v[k])
 		}
 	}

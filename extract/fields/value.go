@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,8 +16,6 @@ import (
 )
 
 var errPath = errors.New("jsonld must be keys joined by dots, with Type/ in front or not, such as Product/offers.price")
-
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 // from says where a rule looks.
 func (r *rule) from() string {

@@ -219,7 +219,7 @@ func TestCookiesByHost(t *testing.T) {
 	}
 }
 
-// TestCookiesRecrawl: a page that wants a new cookie each time is fetched again as
+// TestCookiesRecrawl: a page that wants a new cookie each time is recrawled as
 // often as others.
 func TestCookiesRecrawl(t *testing.T) {
 	w := newWeb(t)
@@ -241,7 +241,7 @@ func TestCookiesRecrawl(t *testing.T) {
 	r.seed("http://one.example/")
 	c := r.crawler()
 	wait := r.start(c)
-	until(t, "it is fetched again and again", func() bool { return good.Load() > 25 })
+	until(t, "it is recrawled often", func() bool { return good.Load() > 25 })
 	c.Stop()
 	if err := wait(); err != nil {
 		t.Fatal(err)

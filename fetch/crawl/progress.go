@@ -14,7 +14,7 @@ type Progress struct {
 	Retried   uint64
 	Classes   [6]uint64 // pages by status class, 0 = no answer
 	Causes    map[string]int64
-	Unchanged uint64 // pages that were fetched again and did not change
+	Unchanged uint64 // pages that were recrawled or refetched and did not change
 	Bytes     uint64 // decoded
 	Wire      uint64
 	Links     uint64               // seen

@@ -14,14 +14,14 @@ import (
 	"seine/frontier"
 )
 
-// againTap notes for how long URLs wait until they are fetched again.
-type againTap struct {
+// recrawlTap notes for how long URLs wait until their recrawl.
+type recrawlTap struct {
 	Frontier
 	mu    sync.Mutex
 	waits map[string][]time.Duration
 }
 
-func (a *againTap) Settle(ctx context.Context, k int, list []frontier.Settlement) ([]frontier.Settled, error) {
+func (a *recrawlTap) Settle(ctx context.Context, k int, list []frontier.Settlement) ([]frontier.Settled, error) {
 	a.mu.Lock()
 	for _, s := range list {
 		for _, o := range s.Outcomes {
@@ -34,17 +34,17 @@ func (a *againTap) Settle(ctx context.Context, k int, list []frontier.Settlement
 	return a.Frontier.Settle(ctx, k, list)
 }
 
-func (a *againTap) of(url string) []time.Duration {
+func (a *recrawlTap) of(url string) []time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.waits[url])
 }
 
-// recrawling is a crawl whose pages are fetched again, which ends when it is stopped.
-func recrawling(t *testing.T, w *web, rules ...string) (*rig, *againTap) {
+// recrawling is a crawl whose pages are recrawled, which ends when it is stopped.
+func recrawling(t *testing.T, w *web, rules ...string) (*rig, *recrawlTap) {
 	t.Helper()
 	r := newRig(t, w, func(s *frontier.Settings) { s.Recrawl, s.Robots = rules, "ignore" })
-	tap := &againTap{Frontier: r.queue, waits: make(map[string][]time.Duration)}
+	tap := &recrawlTap{Frontier: r.queue, waits: make(map[string][]time.Duration)}
 	r.cfg.Frontier, r.cfg.ExitWhenDone = tap, false
 	return r, tap
 }
@@ -61,7 +61,7 @@ func (s *store) of(url string) (list []sink.Record) {
 	return list
 }
 
-// TestRecrawl: pages are fetched again, by conditional requests where the server gave
+// TestRecrawl: pages are recrawled, by conditional requests where the server gave
 // validators; what did not change is said to be unchanged and waits ever longer, what
 // changed waits no longer than the rule says.
 func TestRecrawl(t *testing.T) {
@@ -176,7 +176,7 @@ func TestRecrawlFails(t *testing.T) {
 	r.seed("http://a.example/p", "http://b.example/never")
 	c := r.crawler()
 	wait := r.start(c)
-	until(t, "it is fetched again after it failed", func() bool { return len(r.store.of("http://a.example/p")) >= 3 })
+	until(t, "it is recrawled after it failed", func() bool { return len(r.store.of("http://a.example/p")) >= 3 })
 	until(t, "the other one is dead", func() bool { return r.stats().Dead == 1 })
 	c.Stop()
 	if err := wait(); err != nil {
@@ -194,7 +194,7 @@ func TestRecrawlFails(t *testing.T) {
 	}
 }
 
-// TestRecrawlSitemap: a sitemap that is read again brings the pages forward that it
+// TestRecrawlSitemap: a sitemap that is recrawled brings the pages forward that it
 // says have changed since, and no others; changefreq does as far as the rule allows.
 func TestRecrawlSitemap(t *testing.T) {
 	w := newWeb(t)
@@ -218,7 +218,7 @@ func TestRecrawlSitemap(t *testing.T) {
 	mu.Lock()
 	lastmod = time.Now().Add(time.Second).UTC().Format(time.RFC3339) // times of reading are whole seconds
 	mu.Unlock()
-	until(t, "what changed is fetched again", func() bool { return count("changed") >= 2 })
+	until(t, "what changed is recrawled", func() bool { return count("changed") >= 2 })
 	until(t, "what is said to change always is fetched as the rule allows", func() bool { return count("often") >= 4 })
 	c.Stop()
 	if err := wait(); err != nil {

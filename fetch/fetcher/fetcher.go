@@ -241,7 +241,7 @@ const linger = 2 * time.Millisecond
 // Crawler makes what works on the crawl, once for a Fetcher, and lists it among the
 // members. Of cfg a Sink is required. What the open crawl decides is filled in, and an
 // error where the caller gives it: Frontier, Canon, Lease, Exact, Epoch and Fault. A
-// crawl that fetches pages again is never done, so ExitWhenDone is an error there.
+// crawl that recrawls pages is never done, so ExitWhenDone is an error there.
 func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 	if f.crawler != nil {
 		return nil, errors.New("fetcher: it has its crawler: open the crawl once more for another")
@@ -250,7 +250,7 @@ func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 		return nil, fmt.Errorf("%w: Frontier, Canon, Lease, Exact, Epoch and Fault are those of the open crawl; leave them out", ErrConfig)
 	}
 	if cfg.ExitWhenDone && len(f.queue.Settings().Recrawl) > 0 {
-		return nil, errors.New("fetcher: the crawl fetches pages again, by its setting recrawl, and is never done: leave ExitWhenDone out")
+		return nil, errors.New("fetcher: the crawl recrawls pages, by its setting recrawl, and is never done: leave ExitWhenDone out")
 	}
 	cfg.Frontier, cfg.Canon, cfg.Lease = f.queue, f.queue.Layout().CanonConfig(), f.cfg.Lease
 	cfg.Log = cmp.Or(cfg.Log, f.cfg.Log)
@@ -285,9 +285,7 @@ func (f *Fetcher) Crawler(cfg crawl.Config) (*crawl.Crawler, error) {
 	if f.crawler = c; f.fleet == nil {
 		return c, nil
 	}
-	if f.prober, err = f.fleet.NewProber(f.cfg.Log); err != nil {
-		return nil, err
-	}
+	f.prober = f.fleet.NewProber(f.cfg.Log)
 	f.stop = f.prober.Start(context.Background(), c.Busy)
 	return c, nil
 }

@@ -97,9 +97,9 @@ func titles(t *testing.T, text []byte) map[string]int {
 	}
 }
 
-// each runs a test on the three places of a crawl; again says whether it outlives a
+// each runs a test on the three places of a crawl; outlives says whether it outlives a
 // Fetcher.
-func each(t *testing.T, test func(t *testing.T, cfg fetcher.Config, again bool)) {
+func each(t *testing.T, test func(t *testing.T, cfg fetcher.Config, outlives bool)) {
 	t.Run("memory", func(t *testing.T) { test(t, fetcher.Config{Settings: quick}, false) })
 	t.Run("state", func(t *testing.T) { test(t, fetcher.Config{Settings: quick, State: t.TempDir()}, true) })
 	t.Run("redis", func(t *testing.T) {
@@ -112,7 +112,7 @@ func each(t *testing.T, test func(t *testing.T, cfg fetcher.Config, again bool))
 // with; while it runs, its fetcher is a member whose progress others see.
 func TestCrawl(t *testing.T) {
 	const pages = 60
-	each(t, func(t *testing.T, cfg fetcher.Config, again bool) {
+	each(t, func(t *testing.T, cfg fetcher.Config, outlives bool) {
 		seed := tree(t, pages)
 		found := make(map[string]int)
 		for start := 0; ; start++ {
@@ -135,7 +135,7 @@ func TestCrawl(t *testing.T) {
 						t.Errorf("members %+v: %v", members, err)
 					}
 				})
-				if again && start == 0 && p.Depth == 3 {
+				if outlives && start == 0 && p.Depth == 3 {
 					c.Stop()
 				}
 				return p.Emit(p.Title)
@@ -239,8 +239,8 @@ func TestFleet(t *testing.T) {
 
 // TestOpenRefuses: what a crawl has, and what a program was given.
 func TestOpenRefuses(t *testing.T) {
-	each(t, func(t *testing.T, cfg fetcher.Config, again bool) {
-		if !again {
+	each(t, func(t *testing.T, cfg fetcher.Config, outlives bool) {
+		if !outlives {
 			return
 		}
 		cfg.Layout.LimitBy = canon.ByHost
@@ -289,7 +289,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestRecrawlNeverDone: a crawl that fetches again has no end of its own.
+// TestRecrawlNeverDone: a crawl that recrawls has no end of its own.
 func TestRecrawlNeverDone(t *testing.T) {
 	f := open(t, fetcher.Config{Settings: func(s *frontier.Settings) { s.Recrawl = []string{".=1h"} }})
 	out, _ := output(t)

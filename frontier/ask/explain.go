@@ -76,14 +76,14 @@ func (w *inquiry) explainKnown(s *frontier.Settings) {
 		return
 	}
 	why := "fetched: it is known, and neither queued nor given up; records say what it was"
-	if again, err := frontier.Recrawler(s.Recrawl); err == nil && again != nil {
-		switch r, ok := again(w.url.Fetch()); {
+	if recrawl, err := frontier.Recrawler(s.Recrawl); err == nil && recrawl != nil {
+		switch r, ok := recrawl(w.url.Fetch()); {
 		case ok && w.state.Recrawls == 0 && w.state.Place != frontier.PlaceLeased:
-			why += "; --recrawl matches it, but nothing of its site waits to be fetched again: it was fetched before that rule. frontier seed --refetch queues it"
+			why += "; --recrawl matches it, but nothing of its site waits for a recrawl: it was fetched before that rule. frontier seed --refetch queues it"
 		case ok && w.state.Place == frontier.PlaceReady:
-			why += fmt.Sprintf("; by --recrawl it is fetched again when its interval of %v is over, and its site is due in %v at the earliest", r, Span(max(0, w.state.Due)))
+			why += fmt.Sprintf("; by --recrawl it is recrawled when its interval of %v is over, and its site is due in %v at the earliest", r, Span(max(0, w.state.Due)))
 		case ok:
-			why += fmt.Sprintf("; by --recrawl it is fetched again when its interval of %v is over", r)
+			why += fmt.Sprintf("; by --recrawl it is recrawled when its interval of %v is over", r)
 		}
 	}
 	if !w.a.Known.Exact {

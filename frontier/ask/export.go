@@ -3,7 +3,6 @@ package ask
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -91,20 +90,15 @@ type exporting struct {
 
 // credentials are what the sites of dead letters keep.
 func (x *exporting) credentials(k int, batch []frontier.DeadLetter) (map[string]string, error) {
-	kept := make(map[string]string)
+	names, kept := make([]string, len(batch)), make(map[string]string)
 	for i := range batch {
-		kept[batch[i].Site] = ""
+		names[i] = batch[i].Site
 	}
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(kept)), frontier.SitesMost) {
-		states, err := x.f.SiteStates(x.ctx, k, some)
-		if err != nil {
-			return nil, err
-		}
-		for i := range states {
-			kept[states[i].Site] = states[i].Credentials
-		}
+	states, err := statesOf(x.ctx, x.f, k, names)
+	for i := range states {
+		kept[states[i].Site] = states[i].Credentials
 	}
-	return kept, nil
+	return kept, err
 }
 
 // credentialsOf are those for a URL that holds none itself.

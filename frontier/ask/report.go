@@ -158,18 +158,12 @@ func exactly(ctx context.Context, f frontier.Operated, k int, sums *frontier.Cou
 			names = append(names, t.Site)
 		}
 	}
-	slices.Sort(names)
 	totals := make(map[string]frontier.SiteTotals)
-	for part := range slices.Chunk(slices.Compact(names), frontier.SitesMost) {
-		states, err := f.SiteStates(ctx, k, part)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range states {
-			totals[s.Site] = s.Totals
-		}
+	states, err := statesOf(ctx, f, k, names)
+	for _, s := range states {
+		totals[s.Site] = s.Totals
 	}
-	return totals, nil
+	return totals, err
 }
 
 // The outcomes of seeds that were not tried yet, by what their sites are.
@@ -198,18 +192,13 @@ func unsettled(ctx context.Context, f frontier.Operated, k int, seeds map[string
 		}
 		bySite[c.Site] = append(bySite[c.Site], url)
 	}
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(bySite)), frontier.SitesMost) {
-		states, err := f.SiteStates(ctx, k, part)
-		if err != nil {
-			return err
-		}
-		for i := range states {
-			for _, url := range bySite[states[i].Site] {
-				seeds[url] = siteOutcome(&states[i])
-			}
+	states, err := statesOf(ctx, f, k, slices.Collect(maps.Keys(bySite)))
+	for i := range states {
+		for _, url := range bySite[states[i].Site] {
+			seeds[url] = siteOutcome(&states[i])
 		}
 	}
-	return nil
+	return err
 }
 
 // siteOutcome is the outcome of a seed that was not tried yet.

@@ -134,15 +134,21 @@ func sampleOf(ctx context.Context, f frontier.Operated, k, n int) (stats frontie
 			names = append(names, t.Site)
 		}
 	}
+	states, err = statesOf(ctx, f, k, names)
+	return stats, states, all, err
+}
+
+// statesOf reads what shard k keeps of some sites, each once, in the order of their names.
+func statesOf(ctx context.Context, f frontier.Operated, k int, names []string) (states []frontier.SiteState, err error) {
 	slices.Sort(names)
 	for part := range slices.Chunk(slices.Compact(names), frontier.SitesMost) {
 		page, err := f.SiteStates(ctx, k, part)
 		if err != nil {
-			return stats, nil, false, err
+			return nil, err
 		}
 		states = append(states, page...)
 	}
-	return stats, states, all, nil
+	return states, nil
 }
 
 // siteOf is a site as it is shown.

@@ -124,12 +124,12 @@ func seeding(r *frontier.Report) bool {
 }
 
 // queueEnd is when nothing is left if that goes on shrinking as it did over the last
-// minutes. Fetchers that do not say how that went are of a former version, or have
-// just started: then at the rate of pages, as if nothing were found.
+// minutes. Fetchers that do not say how that went have just
+// started: then at the rate of pages, as if nothing were found.
 func queueEnd(r *frontier.Report, fleet *frontier.Fleet, left int64) ETA {
 	switch {
 	case len(r.Settings.Recrawl) > 0:
-		return ETA{By: "unknown: pages are fetched again (--recrawl), so it is never done"}
+		return ETA{By: "unknown: pages are recrawled (--recrawl), so it is never done"}
 	case fleet.Growth == 0:
 		return ETA{Known: true, Left: spanOf(left, fleet.Rate), By: fmt.Sprintf("%d URLs at %.1f a second, if none are found", left, fleet.Rate)}
 	case fleet.Growth > 0:

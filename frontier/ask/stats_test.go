@@ -84,7 +84,7 @@ func TestStats(t *testing.T) {
 		{3, 500, nil, "500 pages to --max-pages at 100.0 a second", 5 * time.Second},
 		{-0.25, 500, nil, "500 pages to --max-pages", 5 * time.Second},
 		{-0.25, 50_000, nil, "4 URLs are left", 16 * time.Second},
-		{-0.25, 0, []string{".=1h"}, "unknown: pages are fetched again", 0},
+		{-0.25, 0, []string{".=1h"}, "unknown: pages are recrawled", 0},
 		{-0.25, 500, []string{".=1h"}, "500 pages to --max-pages", 5 * time.Second},
 	} {
 		m.Growth = c.growth

@@ -40,7 +40,7 @@ type Report struct {
 	Shard    int              `json:"shard"`
 	Sites    int64            `json:"sites"`              // with keys of their own
 	Leases   int64            `json:"leases"`             // visits out
-	Gauges   map[string]int64 `json:"gauges"`             // queued, waiting, again, open and dead as counted key by key
+	Gauges   map[string]int64 `json:"gauges"`             // queued, waiting, recrawls, open and dead as counted key by key
 	Probed   int64            `json:"probed"`             // URLs looked for in the filters
 	Moving   bool             `json:"moving"`             // the shard changed meanwhile
 	Notes    []string         `json:"notes,omitempty"`    // what could not be judged or repaired, and why
@@ -200,8 +200,8 @@ func (c *checker) checkMeta(ctx context.Context) (alive bool, err error) {
 	return true, nil
 }
 
-// recrawls waits for the second look.
-func (c *checker) recrawls(ctx context.Context) error {
+// awaitSecondLook waits until it is time for it.
+func (c *checker) awaitSecondLook(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return &shard.Error{Shard: c.k, Op: "check", Err: context.Cause(ctx)}
@@ -361,7 +361,7 @@ func (c *checker) stats(ctx context.Context) (map[string]string, error) {
 }
 
 // compare holds the counters against what was found, when nothing moved. To set
-// them right it believes what is there: queued, waiting, again and open become what was
+// them right it believes what is there: queued, waiting, recrawls and open become what was
 // counted. Dead letters more than counted raise dead, fewer raise dropped; URLs, those that came to be recrawled among them, more
 // than came raise known, fewer raise missing, which counts what is nowhere.
 func (c *checker) compare(before, after map[string]string) {

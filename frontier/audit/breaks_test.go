@@ -76,24 +76,24 @@ var breaks = []struct {
 	{"dead and not in its filter", func(s *scene) {
 		s.do("RPUSH", s.keys.Dead("gone"), "a.example\t\t"+stored("a.example", 77))
 	}, "dead:gone: https://a.example/page/77 is not in its filter", "page/77 is in its filter"},
-	{"time to be fetched again lost", func(s *scene) {
-		s.keepAgain("a.example", 77)
+	{"time of a recrawl lost", func(s *scene) {
+		s.keepRecrawl("a.example", 77)
 		s.do("ZREM", s.keys.Recrawls("a.example"), "77")
-	}, "a:a.example: 0 URLs have a time to be fetched again, and 1 their entry", "a:a.example: 1 URLs to be fetched again"},
-	{"entry to be fetched again lost", func(s *scene) {
-		s.keepAgain("z.example", 77)
+	}, "a:a.example: 0 URLs have a time of their recrawl, and 1 their entry", "a:a.example: 1 recrawls"},
+	{"entry of a recrawl lost", func(s *scene) {
+		s.keepRecrawl("z.example", 77)
 		s.do("DEL", s.keys.RecrawlEntries("z.example"))
 		delete(s.left, candidate("z.example", 77).URL)
-	}, "a:z.example: 1 URLs have a time to be fetched again, and 0 their entry", "a:z.example: 1 URLs to be fetched again"},
-	{"to be fetched again and not in its filter", func(s *scene) {
-		s.keepAgain("a.example", 77)
+	}, "a:z.example: 1 URLs have a time of their recrawl, and 0 their entry", "a:z.example: 1 recrawls"},
+	{"to be recrawled and not in its filter", func(s *scene) {
+		s.keepRecrawl("a.example", 77)
 	}, "e:a.example: https://a.example/page/77 is not in its filter", "page/77 is in its filter"},
-	{"to be fetched again and unreadable", func(s *scene) {
+	{"to be recrawled and unreadable", func(s *scene) {
 		s.do("ZADD", s.keys.Recrawls("a.example"), 1, "bad")
 		s.do("HSET", s.keys.RecrawlEntries("a.example"), "bad", "bad")
 		s.do("HINCRBY", s.keys.Stats(), "recrawls", 1)
 	}, "e:a.example: an entry cannot be read", "is kept in"},
-	{"again of a wrong type", func(s *scene) { s.do("SET", s.keys.RecrawlEntries("a.example"), "x") },
+	{"recrawls of a wrong type", func(s *scene) { s.do("SET", s.keys.RecrawlEntries("a.example"), "x") },
 		"e:a.example: is of type string", "is kept as"},
 	{"queue lost", func(s *scene) {
 		for class := range 3 {
@@ -126,8 +126,8 @@ var breaks = []struct {
 		"c.example does not stand there", "s:c.example: stands where"},
 }
 
-// keepAgain has the i-th URL of a site fetched again; it was done before.
-func (s *scene) keepAgain(site string, i int) {
+// keepRecrawl has the i-th URL of a site wait for a recrawl; it was done before.
+func (s *scene) keepRecrawl(site string, i int) {
 	name := strconv.Itoa(i)
 	s.do("ZADD", s.keys.Recrawls(site), 1, name)
 	s.do("HSET", s.keys.RecrawlEntries(site), name, stored(site, i))

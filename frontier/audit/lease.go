@@ -20,7 +20,7 @@ func (c *checker) checkLeases(ctx context.Context) error {
 	if err != nil || len(suspects)+len(orphans) == 0 {
 		return err
 	}
-	if err := c.recrawls(ctx); err != nil {
+	if err := c.awaitSecondLook(ctx); err != nil {
 		return err
 	}
 	if suspects, err = c.idle(ctx, suspects, func(int64) {}); err != nil {

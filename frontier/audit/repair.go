@@ -205,7 +205,7 @@ func (c *checker) mendSites(ctx context.Context) error {
 			c.sum.repaired(key, "is blocked: %d URLs dropped", n)
 		}
 		if n, _ := reply[3].(int64); n > 0 {
-			c.sum.repaired(c.keys.Recrawls(site), "%d URLs to be fetched again whose time was missing are due now, those whose entry was are no more", n)
+			c.sum.repaired(c.keys.Recrawls(site), "%d recrawls whose time was missing are due now, those whose entry was are no more", n)
 		}
 		if reply[2] == int64(1) {
 			c.sum.repaired(key, "stands where the ready rule wants it")
@@ -217,7 +217,7 @@ func (c *checker) mendSites(ctx context.Context) error {
 // mendURLs puts URLs, a page at most, into their filters. Where Redis is full the
 // fault stays.
 func (c *checker) mendURLs(ctx context.Context, list []wanted) error {
-	for j, share := range byFilter(list, c.f.Layout().Filters) {
+	for j, share := range byFilter(list, c.filters.Plan.Filters) {
 		if len(share) == 0 {
 			continue
 		}

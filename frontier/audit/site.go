@@ -33,7 +33,7 @@ func (c *checker) checkSites(ctx context.Context) error {
 	if err != nil || suspects == nil {
 		return err
 	}
-	if err := c.recrawls(ctx); err != nil {
+	if err := c.awaitSecondLook(ctx); err != nil {
 		return err
 	}
 	ruled := false
@@ -148,7 +148,7 @@ func (c *checker) faultsOf(s *siteState) (list []siteFault) {
 		want, due = 3, max(s.clock, s.firstWait)
 	}
 	if s.recrawls != s.kept {
-		fault(wrongRecrawls, c.keys.Recrawls(s.site), "%d URLs have a time to be fetched again, and %d their entry in %s", s.recrawls, s.kept, c.keys.RecrawlEntries(s.site))
+		fault(wrongRecrawls, c.keys.Recrawls(s.site), "%d URLs have a time of their recrawl, and %d their entry in %s", s.recrawls, s.kept, c.keys.RecrawlEntries(s.site))
 	}
 	if s.token != "" && !s.leased {
 		fault(wrongLease, c.keys.Site(s.site), "leased to %s, which has no lease", s.token)

@@ -257,7 +257,7 @@ func (c *checker) known(ctx context.Context, key, site string, e *frontier.Entry
 func (c *checker) ask(ctx context.Context) error {
 	missing, err := c.missing(ctx, c.read)
 	if err == nil && len(missing) > 0 {
-		if err = c.recrawls(ctx); err == nil {
+		if err = c.awaitSecondLook(ctx); err == nil {
 			c.filters, err = c.f.FilterSet(ctx, c.k) // they may have got further keys meanwhile
 		}
 		if err == nil {
@@ -281,7 +281,7 @@ func (c *checker) ask(ctx context.Context) error {
 // missing are those of some URLs that are in no filter; of filters that are
 // missing themselves nothing is reported.
 func (c *checker) missing(ctx context.Context, list []wanted) (missing []wanted, err error) {
-	for j, share := range byFilter(list, c.f.Layout().Filters) {
+	for j, share := range byFilter(list, c.filters.Plan.Filters) {
 		keys := c.filters.Filter(j)
 		if slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(c.lost, key) }) {
 			continue
@@ -351,7 +351,7 @@ func (c *checker) checkProbes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for j := range c.f.Layout().Filters {
+	for j := range c.filters.Plan.Filters {
 		field := strconv.Itoa(j)
 		if stored[field] == "" {
 			continue

@@ -116,17 +116,17 @@ func admitPastPlan(k *kit) {
 	same(k, "queued", k.stats().Queued, urls)
 }
 
-// admitAgain: a known URL is queued once more for each request id.
-func admitAgain(k *kit) {
+// admitRefetch: a known URL is queued once more for each request id.
+func admitRefetch(k *kit) {
 	plain := k.url("a.example", "1")
-	again := plain
-	again.Refetch = "monday"
+	refetch := plain
+	refetch.Refetch = "monday"
 	sameList(k, "plain", k.admit(plain), frontier.Admitted)
-	sameList(k, "again", k.admit(again), frontier.Admitted)
-	sameList(k, "again repeated", k.admit(again), frontier.Seen)
+	sameList(k, "refetch", k.admit(refetch), frontier.Admitted)
+	sameList(k, "refetch repeated", k.admit(refetch), frontier.Seen)
 	sameList(k, "queue", paths(k.visitURLs("a.example", 9)), "1", "1")
-	again.Refetch = "tuesday"
-	sameList(k, "another request", k.admit(again), frontier.Admitted)
+	refetch.Refetch = "tuesday"
+	sameList(k, "another request", k.admit(refetch), frontier.Admitted)
 
 	first := k.url("b.example", "1")
 	first.Refetch = "monday"
@@ -136,12 +136,12 @@ func admitAgain(k *kit) {
 	sameList(k, "queue of unknown", paths(k.visitURLs("b.example", 9)), "1")
 }
 
-// admitAgainMerged: plain and again of one URL in a batch are one; two requests
+// admitRefetchMerged: plain and refetch of one URL in a batch are one; two requests
 // are two.
-func admitAgainMerged(k *kit) {
+func admitRefetchMerged(k *kit) {
 	plain := k.url("a.example", "1")
-	again := plain
-	again.Refetch = "monday"
+	refetch := plain
+	refetch.Refetch = "monday"
 	queue := func(want ...string) {
 		k.Helper()
 		v := k.visitURLs("a.example", 9)
@@ -149,21 +149,21 @@ func admitAgainMerged(k *kit) {
 		k.finish(v)
 		k.advance(time.Second)
 	}
-	sameList(k, "new", k.admit(plain, again, plain), frontier.Admitted, frontier.Admitted, frontier.Admitted)
+	sameList(k, "new", k.admit(plain, refetch, plain), frontier.Admitted, frontier.Admitted, frontier.Admitted)
 	queue("1")
-	sameList(k, "repeated", k.admit(plain, again), frontier.Seen, frontier.Seen)
+	sameList(k, "repeated", k.admit(plain, refetch), frontier.Seen, frontier.Seen)
 	other := plain
 	other.Refetch = "tuesday"
-	sameList(k, "two requests, one of them new", k.admit(plain, again, other, other), frontier.Seen, frontier.Seen, frontier.Admitted, frontier.Admitted)
+	sameList(k, "two requests, one of them new", k.admit(plain, refetch, other, other), frontier.Seen, frontier.Seen, frontier.Admitted, frontier.Admitted)
 	queue("1")
-	again.Refetch, other.Refetch = "wednesday", "thursday"
-	sameList(k, "two new requests", k.admit(again, plain, other), frontier.Admitted, frontier.Admitted, frontier.Admitted)
+	refetch.Refetch, other.Refetch = "wednesday", "thursday"
+	sameList(k, "two new requests", k.admit(refetch, plain, other), frontier.Admitted, frontier.Admitted, frontier.Admitted)
 	queue("1", "1")
 }
 
 // admitCap: a site at its cap takes no more, and what was capped is not known.
 func admitCap(k *kit) {
-	k.set(func(s *frontier.Settings) { s.MaxPerSite = 3 })
+	k.changeSettings(func(s *frontier.Settings) { s.MaxPerSite = 3 })
 	url := func(i int) frontier.Candidate { return k.url("a.example", fmt.Sprint(i)) }
 	sameList(k, "up to the cap", k.admit(url(1), url(2)), frontier.Admitted, frontier.Admitted)
 	sameList(k, "over it", k.admit(url(1), url(3), url(4)), frontier.Seen, frontier.Admitted, frontier.Capped)
@@ -176,13 +176,13 @@ func admitCap(k *kit) {
 	none := int64(0)
 	k.alter("a.example", frontier.SiteChange{Cap: &none})
 	sameList(k, "without it", k.admit(url(5)), frontier.Capped)
-	k.set(func(s *frontier.Settings) { s.MaxPerSite = 0 })
+	k.changeSettings(func(s *frontier.Settings) { s.MaxPerSite = 0 })
 	sameList(k, "without any", k.admit(url(5)), frontier.Admitted)
 }
 
 // admitCapOfRule: the first rule that matches caps its sites.
 func admitCapOfRule(k *kit) {
-	k.set(func(s *frontier.Settings) {
+	k.changeSettings(func(s *frontier.Settings) {
 		s.MaxPerSite = 2
 		s.Sites = []frontier.SiteRule{{Match: "a.example", MaxPages: new(int64(1))}, {Match: "*.example", MaxPages: new(int64(3))}}
 	})
@@ -252,7 +252,7 @@ func admitListFullOfBytes(k *kit) {
 
 // admitOrderDepth: in order depth the newest URL of a class goes first.
 func admitOrderDepth(k *kit) {
-	k.set(func(s *frontier.Settings) { s.Order = "depth" })
+	k.changeSettings(func(s *frontier.Settings) { s.Order = "depth" })
 	k.admit(k.url("a.example", "1"))
 	k.admit(k.url("a.example", "2"))
 	best := k.url("a.example", "best")

@@ -46,7 +46,7 @@ func (p *pair) actions() []action {
 		admit, admit, admit, {"refetch", p.refetch},
 		acquire, acquire, acquire, acquire, finish, finish, {"settle", p.settle}, {"settle", p.settle},
 		{"tick", p.tick}, {"visit", p.visit}, {"renew", p.renew}, {"reap", p.reap}, {"expire", p.expire}, {"expire", p.expire},
-		{"letters", p.deadLetters}, {"alter", p.alter}, {"reserve", p.reserve}, {"set", p.set}, {"pause", p.pause},
+		{"letters", p.deadLetters}, {"alter", p.alter}, {"reserve", p.reserve}, {"set", p.changeSettings}, {"pause", p.pause},
 		{"advance", p.advance}, {"advance", p.advance},
 	}
 }
@@ -102,7 +102,7 @@ func (p *pair) candidate(rt *rapid.T, site string) frontier.Candidate {
 	return c
 }
 
-func (p *pair) submit(rt *rapid.T, shard int, batch []frontier.Candidate) {
+func (p *pair) admitBoth(rt *rapid.T, shard int, batch []frontier.Candidate) {
 	va, vb := make([]frontier.Verdict, len(batch)), make([]frontier.Verdict, len(batch))
 	errA, errB := p.a.f.Admit(p.a.ctx, shard, batch, va), p.b.f.Admit(p.b.ctx, shard, batch, vb)
 	agree(rt, fmt.Sprintf("admit %+v", batch), va, vb, errA, errB)
@@ -116,7 +116,7 @@ func (p *pair) admit(rt *rapid.T) {
 	}
 	for shard := range p.a.f.Shards() {
 		if batch := byShard[shard]; batch != nil {
-			p.submit(rt, shard, batch)
+			p.admitBoth(rt, shard, batch)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (p *pair) refetch(rt *rapid.T) {
 		c.Depth = uint32(p.made) // of two equal entries that are retried Redis keeps one
 		batch = append(batch, c)
 	}
-	p.submit(rt, p.a.f.Of(c.Fingerprint), batch)
+	p.admitBoth(rt, p.a.f.Of(c.Fingerprint), batch)
 }
 
 func (p *pair) tick(rt *rapid.T) {

@@ -29,11 +29,11 @@ func (p *pair) alter(rt *rapid.T) {
 	agree(rt, "alter "+site, true, true, errA, errB)
 }
 
-func (p *pair) set(rt *rapid.T) {
+func (p *pair) changeSettings(rt *rapid.T) {
 	order := rapid.SampledFrom([]string{"breadth", "depth"}).Draw(rt, "order")
 	limit := rapid.SampledFrom([]int64{0, 0, 10}).Draw(rt, "max per site")
 	for _, k := range []*kit{p.a, p.b} {
-		k.set(func(s *frontier.Settings) { s.Order, s.MaxPerSite = order, limit })
+		k.changeSettings(func(s *frontier.Settings) { s.Order, s.MaxPerSite = order, limit })
 	}
 }
 

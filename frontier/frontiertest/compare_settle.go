@@ -14,7 +14,7 @@ func (p *pair) outcome(rt *rapid.T, v frontier.Visit, index int) frontier.Outcom
 	o := frontier.Outcome{Index: index, Kind: rapid.SampledFrom([]frontier.Kind{frontier.Done, frontier.Retry, frontier.Dead, frontier.Requeue, frontier.Recrawl}).Draw(rt, "kind")}
 	switch o.Kind {
 	case frontier.Recrawl:
-		o = next(v, index-1, time.Duration(rapid.IntRange(0, 300).Draw(rt, "in"))*100*time.Millisecond)
+		o = recrawlOutcome(v, index-1, time.Duration(rapid.IntRange(0, 300).Draw(rt, "in"))*100*time.Millisecond)
 	case frontier.Retry:
 		p.made++ // two retries never become due at once: their order is open
 		o.NotBefore = time.Duration(100*rapid.IntRange(0, 300).Draw(rt, "not before")+p.made%97) * time.Millisecond
@@ -123,7 +123,7 @@ func (p *pair) reap(rt *rapid.T) {
 	p.expired = p.expired[max(0, len(p.expired)-3):] // to be reaped again
 }
 
-// deadLetters compares dead letters and revives or drops one.
+// deadLetters compares dead letters and retries or drops one.
 func (p *pair) deadLetters(rt *rapid.T) {
 	shard := p.a.shard(p.site(rt))
 	cause := rapid.SampledFrom([]string{"dns", "timeout", "lost"}).Draw(rt, "cause")
@@ -141,7 +141,7 @@ func (p *pair) deadLetters(rt *rapid.T) {
 	for range 2 {
 		na, errA := use(p.a, la[i:i+1])
 		nb, errB := use(p.b, lb[i:i+1])
-		agree(rt, "revived or dropped", na, nb, errA, errB)
+		agree(rt, "retried or dropped", na, nb, errA, errB)
 	}
 }
 

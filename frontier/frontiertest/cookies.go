@@ -29,7 +29,7 @@ func cookiesStay(k *kit) {
 	v = next("kept by a visit that leaves none", "\x00\xff\r\n 1")
 	k.settleCookies(v, "2", &frontier.Release{})
 	k.settle(v, nil, all(v, frontier.Requeue)...)
-	v = next("kept as the site is given back", "2")
+	v = next("kept as the site is released", "2")
 	k.alter("a.example", frontier.SiteChange{Cap: new(int64)})
 	k.settleCookies(v, "", &frontier.Release{}, all(v, frontier.Done)...)
 	k.finish(next("taken away", ""))

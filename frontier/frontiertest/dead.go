@@ -68,9 +68,9 @@ func deadLetters(k *kit) {
 	sameList(k, "a dead URL is known", k.admit(k.url(site, "p0")), frontier.Seen)
 }
 
-// deadRevive: dead letters return once, to the end of their queues, with a clean
+// deadRetried: dead letters return once, to the end of their queues, with a clean
 // slate.
-func deadRevive(k *kit) {
+func deadRetried(k *kit) {
 	const site = "a.example"
 	k.deadLetter(site, "p", "timeout", 3)
 	k.fill(site, "new", 1, 1)
@@ -79,12 +79,12 @@ func deadRevive(k *kit) {
 	for _, want := range []int{2, 0, 0} {
 		n, err := k.f.RetryDead(k.ctx, k.shard(site), dead)
 		k.must(err)
-		same(k, "revived", n, want)
+		same(k, "retried", n, want)
 	}
 	s := k.stats()
-	same(k, "revived", s.RetriedDead, 2)
+	same(k, "retried", s.RetriedDead, 2)
 	same(k, "queued", s.Queued, 3)
-	same(k, "revival raises the counter", s.Admits > admits, true)
+	same(k, "a retry raises the counter", s.Admits > admits, true)
 	same(k, "left", len(k.deadLetters(site, "timeout", 0, 9)), 1)
 	v := k.visitURLs(site, 9)
 	sameList(k, "queue", paths(v), "new0", "p0", "p1")

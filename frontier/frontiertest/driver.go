@@ -23,15 +23,15 @@ func Drive(t testing.TB, open func(testing.TB) Backend, seed uint64, steps int) 
 	for range steps {
 		d.step()
 	}
-	d.end()
+	d.finishCrawl()
 }
 
 // history is what happened to one URL.
 type history struct {
-	over   bool       // done or dead
-	holder *openVisit // who leases it
-	leases int
-	causes int // why it may be leased: admission, retry, requeue, loss, revival
+	over     bool       // done or dead
+	leasedBy *openVisit // who leases it
+	leases   int
+	causes   int // why it may be leased: admission, retry, requeue, loss, a retried dead letter
 }
 
 // openVisit is one visit as the driver knows it.
@@ -76,20 +76,20 @@ func (d *driver) step() {
 	case n < 45:
 		d.tickAndVisit(f)
 	case n < 80:
-		d.work(f)
+		d.settleSome(f)
 	case n < 82:
 		d.crashes++
 		f.visits, f.kept = nil, nil // a new fetcher takes its place
 	case n < 84:
 		f.stalled = d.now + time.Duration(d.rand.Int64N(int64(3*lease)))
 	case n < 90:
-		d.pass(time.Duration(d.rand.IntN(8)) * time.Second)
+		d.advanceClock(time.Duration(d.rand.IntN(8)) * time.Second)
 	default:
-		d.late()
+		d.repeatLate()
 	}
 }
 
-func (d *driver) pass(t time.Duration) {
+func (d *driver) advanceClock(t time.Duration) {
 	d.now += t
 	d.advance(t)
 }
@@ -106,7 +106,7 @@ func (d *driver) repeat(call func()) {
 	}
 }
 
-func (d *driver) late() {
+func (d *driver) repeatLate() {
 	if len(d.copies) > 0 {
 		d.repeats++
 		d.copies[d.rand.IntN(len(d.copies))]()
@@ -149,8 +149,7 @@ func repeated(batch []frontier.Candidate, i int) bool {
 	return false
 }
 
-// tickAndVisit is a fetcher's turn to look for work, to extend what it has and
-// to reap what others lost.
+// tickAndVisit has a fetcher extend its leases, reap those that expired and acquire sites.
 func (d *driver) tickAndVisit(f *fetcher) {
 	if f.stalled > d.now {
 		return
@@ -177,15 +176,15 @@ func (d *driver) tickAndVisit(f *fetcher) {
 			}
 		}
 		d.reapAll(shard, reply.Expired)
-		if due := append(f.returning(d, shard), reply.Due...); len(due) > 0 {
+		if due := append(f.keptTickets(d, shard), reply.Due...); len(due) > 0 {
 			d.acquire(f, shard, due)
 		}
 	}
 }
 
-// returning takes the tickets of the sites that wait for a fetcher and may be visited, and
+// keptTickets takes the tickets of the sites that wait for a fetcher and may be visited, and
 // now and then one that may not yet.
-func (f *fetcher) returning(d *driver, shard int) (due []frontier.Ticket) {
+func (f *fetcher) keptTickets(d *driver, shard int) (due []frontier.Ticket) {
 	f.kept = slices.DeleteFunc(f.kept, func(k kept) bool {
 		takes := k.shard == shard && (k.due <= d.now || d.rand.IntN(20) == 0)
 		if takes {
@@ -205,14 +204,14 @@ func (f *fetcher) drop(h *openVisit) {
 	}
 }
 
-// acquire visits sites. A copy that comes later must lease nothing.
+// acquire leases sites. A copy that comes later must lease nothing.
 func (d *driver) acquire(f *fetcher, shard int, tickets []frontier.Ticket) {
 	limits := frontier.VisitLimits{URLs: 1 + d.rand.IntN(6)}
 	call := func() {
 		visits, err := d.f.Visit(d.ctx, shard, tickets, limits)
 		d.must(err)
 		for _, v := range visits {
-			d.took(f, v)
+			d.noteVisit(f, v)
 		}
 	}
 	call()
@@ -226,8 +225,8 @@ func (d *driver) acquire(f *fetcher, shard int, tickets []frontier.Ticket) {
 	d.repeat(call)
 }
 
-// took notes a granted visit.
-func (d *driver) took(f *fetcher, v frontier.Visit) {
+// noteVisit notes a granted visit.
+func (d *driver) noteVisit(f *fetcher, v frontier.Visit) {
 	h := &openVisit{Visit: v, open: map[int]string{}, deadline: d.now + lease}
 	if other := d.leased[v.Site]; other != nil {
 		d.Fatalf("%s is leased to two", v.Site)
@@ -240,12 +239,12 @@ func (d *driver) took(f *fetcher, v frontier.Visit) {
 			d.Fatalf("%s was never admitted", it.URL)
 		case u.over:
 			d.Fatalf("%s is leased after its end", it.URL)
-		case u.holder != nil:
+		case u.leasedBy != nil:
 			d.Fatalf("%s is leased to two", it.URL)
 		case it.Lost > 0 && len(v.Items) > 1:
 			d.Fatalf("%s was lost %d times and is not alone", it.URL, it.Lost)
 		}
-		u.holder = h
+		u.leasedBy = h
 		u.leases++
 		if u.leases > u.causes {
 			d.Fatalf("%s is leased %d times for %d causes", it.URL, u.leases, u.causes)
@@ -262,7 +261,7 @@ func (d *driver) reapAll(shard int, expired []frontier.Expired) {
 		d.must(err)
 		if n == 1 {
 			d.reaped++
-			d.returned(e)
+			d.noteReaped(e)
 		}
 		d.repeat(func() {
 			n, err := d.f.Reap(d.ctx, shard, []frontier.Expired{e})
@@ -272,17 +271,17 @@ func (d *driver) reapAll(shard int, expired []frontier.Expired) {
 	}
 }
 
-// returned notes that the URLs of a lease are back in their queues.
-func (d *driver) returned(e frontier.Expired) {
+// noteReaped notes that the URLs of a lease are back in their queues.
+func (d *driver) noteReaped(e frontier.Expired) {
 	if h := d.leased[e.Site]; h != nil && h.Token == e.Token {
 		delete(d.leased, e.Site)
 	}
 	for _, u := range d.urls {
-		if u.holder != nil && u.holder.Token == e.Token {
-			if u.holder.deadline >= d.now {
+		if u.leasedBy != nil && u.leasedBy.Token == e.Token {
+			if u.leasedBy.deadline >= d.now {
 				d.Fatalf("%s was reaped before its lease was over", e.Site)
 			}
-			u.holder = nil
+			u.leasedBy = nil
 			u.causes++
 		}
 	}

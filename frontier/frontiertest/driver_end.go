@@ -6,8 +6,8 @@ import (
 	"seine/frontier"
 )
 
-// work settles some of what a fetcher holds, though it may be gone.
-func (d *driver) work(f *fetcher) {
+// settleSome settles some URLs of a visit, which may have been reaped meanwhile.
+func (d *driver) settleSome(f *fetcher) {
 	if f.stalled > d.now || len(f.visits) == 0 {
 		return
 	}
@@ -32,7 +32,7 @@ func (d *driver) work(f *fetcher) {
 	}
 	for i, ok := range settled.Outcomes {
 		if ok {
-			d.settled(h, st.Outcomes[i])
+			d.noteOutcome(h, st.Outcomes[i])
 		}
 	}
 	if st.Release != nil && d.leased[h.Site] == h {
@@ -46,7 +46,7 @@ func (d *driver) work(f *fetcher) {
 		settled := settle()
 		same(d.kit, "a site kept twice", settled.Kept.Site, "")
 		for _, ok := range settled.Outcomes {
-			same(d.kit, "an outcome taken twice", ok, false)
+			same(d.kit, "an outcome settled twice", ok, false)
 		}
 	})
 }
@@ -61,23 +61,23 @@ func (d *driver) outcome(v frontier.Visit, index int) frontier.Outcome {
 	case 3:
 		o.Kind = frontier.Requeue
 	case 4:
-		return next(v, index-1, time.Duration(d.rand.IntN(60))*time.Second)
+		return recrawlOutcome(v, index-1, time.Duration(d.rand.IntN(60))*time.Second)
 	}
 	return o
 }
 
-// settled notes an outcome that took effect.
-func (d *driver) settled(h *openVisit, o frontier.Outcome) {
+// noteOutcome notes an outcome that took effect.
+func (d *driver) noteOutcome(h *openVisit, o frontier.Outcome) {
 	url, ok := h.open[o.Index]
 	if !ok {
 		d.Fatalf("%s: outcome %d was settled twice", h.Site, o.Index)
 	}
 	delete(h.open, o.Index)
 	u := d.urls[url]
-	if u.holder != h {
-		d.Fatalf("%s is settled by one who does not hold it", url)
+	if u.leasedBy != h {
+		d.Fatalf("%s is settled by a fetcher that does not lease it", url)
 	}
-	u.holder = nil
+	u.leasedBy = nil
 	if o.Kind == frontier.Done || o.Kind == frontier.Dead {
 		u.over = true
 	} else {
@@ -85,8 +85,8 @@ func (d *driver) settled(h *openVisit, o frontier.Outcome) {
 	}
 }
 
-// end lets one fetcher finish the crawl and counts.
-func (d *driver) end() {
+// finishCrawl lets one fetcher finish the crawl, and checks the counters.
+func (d *driver) finishCrawl() {
 	for round := 0; ; round++ {
 		done, err := d.f.Finished(d.ctx)
 		d.must(err)
@@ -96,7 +96,7 @@ func (d *driver) end() {
 		if round > 20_000 {
 			d.Fatalf("the crawl does not end: %+v", d.stats())
 		}
-		d.pass(3 * time.Second)
+		d.advanceClock(3 * time.Second)
 		for shard := range d.f.Shards() {
 			reply, err := d.f.Tick(d.ctx, shard, frontier.TickRequest{Want: 50, MaxExpired: 50})
 			d.must(err)
@@ -108,17 +108,17 @@ func (d *driver) end() {
 			d.acquire(last, shard, reply.Due)
 			for _, h := range last.visits {
 				for i := range d.settle(h.Visit, &frontier.Release{}, all(h.Visit, frontier.Done)...) {
-					d.settled(h, frontier.Outcome{Index: h.Items[i].Index})
+					d.noteOutcome(h, frontier.Outcome{Index: h.Items[i].Index})
 				}
 				delete(d.leased, h.Site)
 			}
 		}
 	}
-	d.count()
+	d.checkCounters()
 }
 
-// count holds the driver's sums against the backend's.
-func (d *driver) count() {
+// checkCounters compares the counters of the backend with what the driver noted.
+func (d *driver) checkCounters() {
 	lost := 0
 	for shard := range d.f.Shards() {
 		dead, err := d.f.DeadLetters(d.ctx, shard, "lost", 0, 1<<20)
@@ -135,7 +135,7 @@ func (d *driver) count() {
 	}
 	s := d.stats()
 	same(d.kit, "known", s.Known, int64(len(d.urls)))
-	same(d.kit, "queued, waiting, again, open", s.Queued+s.Waiting+s.Recrawls+s.Open, 0)
+	same(d.kit, "queued, waiting, recrawls, open", s.Queued+s.Waiting+s.Recrawls+s.Open, 0)
 	same(d.kit, "done and dead", s.Done+s.Dead, s.Known+s.Recrawled)
 	if d.crashes > 0 && d.reaped == 0 || d.repeats == 0 {
 		d.Errorf("%d crashes, %d reaped, %d repeats: too few to tell", d.crashes, d.reaped, d.repeats)

@@ -1,4 +1,4 @@
-// Package frontiertest holds frontiers to their contract: the one in Redis and
+// Package frontiertest tests frontiers against their contract: the one in Redis and
 // the one in memory must not differ in anything that a fetcher can see.
 //
 // Run goes through the contract clause by clause; Drive lets simulated fetchers
@@ -44,8 +44,8 @@ var clauses = []struct {
 }{
 	{"admit/once", admitOnce},
 	{"admit/at once", admitAtOnce},
-	{"admit/again", admitAgain},
-	{"admit/again and plain in one batch", admitAgainMerged},
+	{"admit/refetch", admitRefetch},
+	{"admit/refetch and plain in one batch", admitRefetchMerged},
 	{"admit/requests", admitRequests},
 	{"admit/cap", admitCap},
 	{"admit/cap of a rule", admitCapOfRule},
@@ -78,19 +78,19 @@ var clauses = []struct {
 	{"credentials/kept by origin", credentialsKept},
 	{"cookies/stay", cookiesStay},
 	{"cookies/late", cookiesLate},
-	{"again/waits", againWaits},
-	{"again/once", againOnce},
-	{"again/order", againOrder},
-	{"again/lost", againLost},
-	{"again/blocked and paused", againBlocked},
-	{"again/brought forward", againRenewed},
+	{"recrawl/waits", recrawlWaits},
+	{"recrawl/once", recrawlOnce},
+	{"recrawl/order", recrawlOrder},
+	{"recrawl/lost", recrawlLost},
+	{"recrawl/blocked and paused", recrawlBlocked},
+	{"recrawl/brought forward", recrawlRenewed},
 	{"reap/lost reply of a visit", reapLostReply},
 	{"reap/refused after extend", reapRefused},
 	{"reap/settle after it is gone", reapThenSettle},
 	{"reap/lost goes alone and dies", reapLostAlone},
 	{"reap/a last chance is not for everyone", reapSafe},
 	{"reap/one last chance at a time", reapOneChance},
-	{"reap/outcome clears the mark", reapLossCleared},
+	{"reap/outcome clears the count of losses", reapLossCleared},
 	{"reap/of a freed site", reapFreed},
 	{"reap/keeps the delay of a rule", reapDelayOfRule},
 	{"reserve/times", reserveTimes},
@@ -98,7 +98,7 @@ var clauses = []struct {
 	{"reserve/its own URLs have their turn", reserveOwn},
 	{"reserve/stopped", reserveStopped},
 	{"dead/letters", deadLetters},
-	{"dead/revive", deadRevive},
+	{"dead/retried", deadRetried},
 	{"dead/bound", deadBound},
 	{"site/pause", sitePause},
 	{"site/block", siteBlock},
@@ -123,7 +123,7 @@ var clauses = []struct {
 	{"insight/sample", insightSample},
 }
 
-// Run holds the backends that open makes to the contract, one for each clause.
+// Run tests backends that open makes, one for each clause of the contract.
 func Run(t *testing.T, open func(testing.TB) Backend) {
 	for _, c := range clauses {
 		t.Run(c.name, func(t *testing.T) { c.test(newKit(t, open(t))) })

@@ -51,7 +51,7 @@ func insightStates(k *kit) {
 	same(k, "due then", s.Due > 20*time.Second && s.Due <= 31*time.Second, true)
 	k.alter(site, frontier.SiteChange{Paused: &yes, Reason: "slow"})
 	s = k.state(site)
-	same(k, "held", s.Place, frontier.PlacePaused)
+	same(k, "paused", s.Place, frontier.PlacePaused)
 	same(k, "reason", s.Paused != nil && s.Paused.Reason == "slow" && s.Blocked == nil, true)
 	k.alter(site, frontier.SiteChange{Blocked: &yes, Reason: "rude"})
 	s = k.state(site)

@@ -24,11 +24,11 @@ func settleKept(k *kit) {
 	}
 	k.fill(site, "p", 1, 5)
 	v := k.visitURLs(site, 1)
-	kept := k.keep(v, 5*time.Second, all(v, frontier.Done)...)
+	kept := k.releaseKept(v, 5*time.Second, all(v, frontier.Done)...)
 	same(k, "kept", kept.Kept.Site, site)
 	k.near("may be used", kept.Due, 5*time.Second)
 	k.near("due for others", k.tick(site, frontier.TickRequest{}).Next, kept.Due+frontier.KeptFor)
-	same(k, "repeated", k.keep(v, 5*time.Second, all(v, frontier.Done)...).Kept.Site, "")
+	same(k, "repeated", k.releaseKept(v, 5*time.Second, all(v, frontier.Done)...).Kept.Site, "")
 	k.advance(5*time.Second - time.Millisecond)
 	same(k, "URLs before its time", urlsOf(kept.Kept), 0)
 	k.advance(shortly)
@@ -36,7 +36,7 @@ func settleKept(k *kit) {
 	v = k.visit(frontier.VisitLimits{URLs: 2}, kept.Kept)[0]
 	sameList(k, "URLs at its time", paths(v), "p1", "p2")
 	same(k, "visits of a ticket that was used", len(k.visit(frontier.VisitLimits{URLs: 1}, kept.Kept)), 0)
-	kept = k.keep(v, 0, all(v, frontier.Done)...)
+	kept = k.releaseKept(v, 0, all(v, frontier.Done)...)
 	same(k, "visits of an older ticket", len(k.visit(frontier.VisitLimits{URLs: 1}, frontier.Ticket{Site: site, Class: 1, Score: "1.5"})), 0)
 	k.advance(frontier.KeptFor - time.Millisecond)
 	k.notDue(site)
@@ -48,15 +48,15 @@ func settleKept(k *kit) {
 	v = k.visitURLs(site, 9)
 	retry := all(v, frontier.Retry)
 	retry[0].NotBefore = time.Minute
-	same(k, "kept without URLs until later", k.keep(v, 0, retry...).Kept, frontier.Ticket{})
+	same(k, "kept without URLs until later", k.releaseKept(v, 0, retry...).Kept, frontier.Ticket{})
 	k.advance(lease + shortly)
 	v = k.visitURLs(site, 9)
 	retry = all(v, frontier.Retry)
-	kept = k.keep(v, time.Second, retry[0])
+	kept = k.releaseKept(v, time.Second, retry[0])
 	same(k, "kept for a retry, class", kept.Kept.Class, 3)
 	k.advance(time.Second + shortly)
 	v = k.visit(frontier.VisitLimits{URLs: 1}, kept.Kept)[0]
-	same(k, "kept without URLs", k.keep(v, 0, all(v, frontier.Done)...).Kept, frontier.Ticket{})
+	same(k, "kept without URLs", k.releaseKept(v, 0, all(v, frontier.Done)...).Kept, frontier.Ticket{})
 }
 
 // settleKeptPlaced: whatever places the site anew ends that it is kept. What goes on
@@ -74,7 +74,7 @@ func settleKeptPlaced(k *kit) {
 		{"retry", func(_ string, v frontier.Visit) {
 			k.settle(v, nil, frontier.Outcome{Index: 1, Kind: frontier.Retry, NotBefore: time.Hour})
 		}, true, false},
-		{"recrawl", func(_ string, v frontier.Visit) { k.settle(v, nil, next(v, 0, time.Hour)) }, true, false},
+		{"recrawl", func(_ string, v frontier.Visit) { k.settle(v, nil, recrawlOutcome(v, 0, time.Hour)) }, true, false},
 		{"requeue", func(_ string, v frontier.Visit) {
 			k.settle(v, nil, frontier.Outcome{Index: 1, Kind: frontier.Requeue})
 		}, false, true},
@@ -88,7 +88,7 @@ func settleKeptPlaced(k *kit) {
 		site := k.sitesOf(c.name[:3], 1)[0]
 		k.fill(site, "p", 2, 9)
 		v := k.visitURLs(site, 2)
-		kept := k.keep(v, time.Second, frontier.Outcome{Index: 2})
+		kept := k.releaseKept(v, time.Second, frontier.Outcome{Index: 2})
 		c.before(site, v)
 		k.advance(time.Second + shortly)
 		var due []string

@@ -190,16 +190,16 @@ func paths(v frontier.Visit) []string {
 // settle settles outcomes of a visit; free may be nil.
 func (k *kit) settle(v frontier.Visit, free *frontier.Release, outcomes ...frontier.Outcome) []bool {
 	k.Helper()
-	return k.settled(v, free, outcomes...).Outcomes
+	return k.settleVisit(v, free, outcomes...).Outcomes
 }
 
-// keep settles outcomes of a visit and has its site kept.
-func (k *kit) keep(v frontier.Visit, remain time.Duration, outcomes ...frontier.Outcome) frontier.Settled {
+// releaseKept settles outcomes of a visit and has its site kept.
+func (k *kit) releaseKept(v frontier.Visit, remain time.Duration, outcomes ...frontier.Outcome) frontier.Settled {
 	k.Helper()
-	return k.settled(v, &frontier.Release{Remain: remain, Keep: true}, outcomes...)
+	return k.settleVisit(v, &frontier.Release{Remain: remain, Keep: true}, outcomes...)
 }
 
-func (k *kit) settled(v frontier.Visit, free *frontier.Release, outcomes ...frontier.Outcome) frontier.Settled {
+func (k *kit) settleVisit(v frontier.Visit, free *frontier.Release, outcomes ...frontier.Outcome) frontier.Settled {
 	k.Helper()
 	out, err := k.f.Settle(k.ctx, k.shard(v.Site), []frontier.Settlement{{Lease: v.Lease, Outcomes: outcomes, Release: free}})
 	k.must(err)
@@ -287,8 +287,8 @@ func (k *kit) alter(site string, change frontier.SiteChange) {
 	k.must(k.f.Alter(k.ctx, k.shard(site), site, change))
 }
 
-// set changes the settings.
-func (k *kit) set(change func(*frontier.Settings)) {
+// changeSettings changes the settings.
+func (k *kit) changeSettings(change func(*frontier.Settings)) {
 	k.Helper()
 	_, _, err := k.f.Set(k.ctx, func(s *frontier.Settings) error { change(s); return nil })
 	k.must(err)

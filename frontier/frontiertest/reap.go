@@ -28,7 +28,7 @@ func reapLostReply(k *kit) {
 	k.advance(claimed)
 	v := k.visitURLs("a.example", 9)
 	sameList(k, "again", paths(v), "p0")
-	same(k, "mark", v.Items[0].Lost, 1)
+	same(k, "losses", v.Items[0].Lost, 1)
 }
 
 // reapRefused: a lease that was extended since it was named is not reaped, nor
@@ -94,7 +94,7 @@ func reapLostAlone(k *kit) {
 		k.advance(claimed)
 		v := k.visitURLs("a.example", 9)
 		sameList(k, "alone", paths(v), "p0")
-		same(k, "mark", v.Items[0].Lost, want)
+		same(k, "losses", v.Items[0].Lost, want)
 		k.reap(k.expire("a.example", v.Token))
 	}
 	poison(1)
@@ -104,7 +104,7 @@ func reapLostAlone(k *kit) {
 	k.must(err)
 	same(k, "dead", len(dead), 1)
 	same(k, "letter", dead[0].URL, "https://a.example/p0")
-	same(k, "its mark", dead[0].Lost, 3)
+	same(k, "its losses", dead[0].Lost, 3)
 	for _, want := range []string{"p1", "p2"} {
 		k.advance(claimed)
 		v := k.visitURLs("a.example", 9)
@@ -123,10 +123,10 @@ func reapLostAlone(k *kit) {
 func reapSafe(k *kit) {
 	k.fill("a.example", "p", 1, 2)
 	safe := frontier.VisitLimits{URLs: 9, Safe: true}
-	for mark := range uint8(2) {
+	for losses := range uint8(2) {
 		visits := k.visit(safe, k.ticket("a.example"))
 		same(k, "safe visits", len(visits), 1)
-		same(k, "mark", visits[0].Items[0].Lost, mark)
+		same(k, "losses", visits[0].Items[0].Lost, losses)
 		same(k, "last chance", visits[0].LastChance(), false)
 		k.reap(k.expire("a.example", visits[0].Token))
 		k.advance(claimed)
@@ -178,21 +178,21 @@ func reapOneChance(k *kit) {
 func reapLossCleared(k *kit) {
 	k.fill("a.example", "p", 1, 1)
 	for _, kind := range []frontier.Kind{frontier.Requeue, frontier.Retry, frontier.Dead} {
-		for mark := range uint8(2) {
+		for losses := range uint8(2) {
 			v := k.visitURLs("a.example", 9)
-			same(k, "mark", v.Items[0].Lost, mark)
+			same(k, "losses", v.Items[0].Lost, losses)
 			k.reap(k.expire("a.example", v.Token))
 			k.advance(claimed)
 		}
 		v := k.visitURLs("a.example", 9)
-		same(k, "mark before the outcome", v.Items[0].Lost, 2)
+		same(k, "losses before the outcome", v.Items[0].Lost, 2)
 		k.settle(v, &frontier.Release{}, frontier.Outcome{Index: v.Items[0].Index, Kind: kind, Cause: "timeout"})
 		k.advance(claimed)
 	}
 	dead, err := k.f.DeadLetters(k.ctx, k.shard("a.example"), "timeout", 0, 9)
 	k.must(err)
 	same(k, "dead", len(dead), 1)
-	same(k, "mark of the letter", dead[0].Lost, 0)
+	same(k, "losses of the dead letter", dead[0].Lost, 0)
 }
 
 // reapFreed: the reap of a visit whose site was freed leaves the site to whom
@@ -218,7 +218,7 @@ func reapFreed(k *kit) {
 // reapDelayOfRule: a site whose first fetcher was lost keeps the delay that a
 // rule gives it, though no visit has left it one yet.
 func reapDelayOfRule(k *kit) {
-	k.set(func(s *frontier.Settings) {
+	k.changeSettings(func(s *frontier.Settings) {
 		s.Sites = []frontier.SiteRule{{Match: "a.example", Delay: new(time.Minute)}, {Match: "*.example", Delay: new(time.Hour)}}
 	})
 	k.fill("a.example", "p", 1, 1)

@@ -100,7 +100,7 @@ func settleClock(k *kit) {
 	k.settle(v, &frontier.Release{}, all(v, frontier.Done)...)
 	k.advance(2 * time.Millisecond)
 	v = k.visitURLs("a.example", 1)
-	same(k, "values given back", v.Delay == 0 && v.Why == "" && v.Failures == 0, true)
+	same(k, "values released", v.Delay == 0 && v.Why == "" && v.Failures == 0, true)
 	k.settle(v, &frontier.Release{Remain: 20 * time.Second})
 	k.fill("a.example", "new", 0, 1)
 	k.advance(claimed)

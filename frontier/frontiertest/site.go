@@ -28,18 +28,18 @@ func sitePause(k *kit) {
 	same(k, "ready", s.Ready, 0)
 	k.fill("a.example", "new", 0, 1)
 	k.notDue("a.example")
-	same(k, "held with new work", k.stats().PausedReady, 1)
+	same(k, "paused with new work", k.stats().PausedReady, 1)
 	for range 2 {
 		k.alter("a.example", frontier.SiteChange{Paused: &no})
 	}
-	same(k, "held no more", k.stats().PausedReady, 0)
+	same(k, "paused no more", k.stats().PausedReady, 0)
 	v := k.visitURLs("a.example", 2)
 	sameList(k, "resumed", paths(v), "new0", "p0")
 
 	k.alter("a.example", frontier.SiteChange{Paused: &yes})
-	same(k, "held while leased", k.stats().PausedReady, 0)
+	same(k, "paused while leased", k.stats().PausedReady, 0)
 	k.finish(v)
-	same(k, "held when settled", k.stats().PausedReady, 1)
+	same(k, "paused when settled", k.stats().PausedReady, 1)
 	k.advance(claimed)
 	k.notDue("a.example")
 	k.alter("a.example", frontier.SiteChange{Paused: &no})
@@ -48,7 +48,7 @@ func sitePause(k *kit) {
 	k.alter("b.example", frontier.SiteChange{Paused: &yes}) // before it is known
 	k.fill("b.example", "p", 1, 1)
 	k.notDue("b.example")
-	same(k, "held from the start", k.stats().PausedReady, 1)
+	same(k, "paused from the start", k.stats().PausedReady, 1)
 	k.alter("b.example", frontier.SiteChange{Paused: &no})
 	same(k, "leased", len(k.visitURLs("b.example", 9).Items), 1)
 }
@@ -341,7 +341,7 @@ func crawlMembers(k *kit) {
 // crawlPages: the page limit is handed out once, what is released can be had
 // again, and a late copy of a claim changes nothing.
 func crawlPages(k *kit) {
-	hold := func(seq, settled, want, limit int64) frontier.PageGrant {
+	grant := func(seq, settled, want, limit int64) frontier.PageGrant {
 		k.Helper()
 		var g frontier.PageGrant
 		for range 2 {
@@ -355,21 +355,21 @@ func crawlPages(k *kit) {
 	k.must(err)
 	k.fill("a.example", "p", 1, 3)
 	k.finish(k.visitURLs("a.example", 9)) // before anybody asked
-	g := hold(1, 0, 4, 10)
+	g := grant(1, 0, 4, 10)
 	same(k, "granted", g.Granted > 0 && g.Granted <= 4, true)
 	same(k, "left", g.Left, 10-3-g.Granted)
 	seq := int64(1)
 	for ; g.Granted < 7; seq++ {
-		g = hold(seq+1, 0, 100, 10)
+		g = grant(seq+1, 0, 100, 10)
 	}
 	same(k, "all of it", g, frontier.PageGrant{Granted: 7})
 	k.fill("a.example", "q", 1, 2)
 	k.advance(time.Minute)
 	k.finish(k.visitURLs("a.example", 2))
-	same(k, "given back", hold(seq+1, 2, 2, 10), frontier.PageGrant{Granted: 2, Left: 5})
-	same(k, "a late copy", hold(seq, 0, 100, 10), frontier.PageGrant{Granted: 2, Left: 5})
-	same(k, "a lower limit", hold(seq+2, 2, 50, 4), frontier.PageGrant{Granted: 2})
-	g = hold(seq+3, 2, 50, 100)
+	same(k, "pages returned", grant(seq+1, 2, 2, 10), frontier.PageGrant{Granted: 2, Left: 5})
+	same(k, "a late copy", grant(seq, 0, 100, 10), frontier.PageGrant{Granted: 2, Left: 5})
+	same(k, "a lower limit", grant(seq+2, 2, 50, 4), frontier.PageGrant{Granted: 2})
+	g = grant(seq+3, 2, 50, 100)
 	same(k, "a higher limit", g.Granted > 2 && g.Granted+g.Left == 97, true)
 }
 

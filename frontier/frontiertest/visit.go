@@ -148,7 +148,7 @@ func visitCarries(k *kit) {
 	same(k, "text, on one line", dead[0].Text, "no answer in time")
 	n, err := k.f.RetryDead(k.ctx, k.shard("a.example"), dead)
 	k.must(err)
-	same(k, "revived", n, 1)
+	same(k, "retried", n, 1)
 	k.advance(claimed)
 	want.Attempts = 0
 	same(k, "alive", k.visitURLs("a.example", 9).Items[0].Entry, want)

@@ -156,7 +156,7 @@ func (p *shardState) each(f func(where, site string, e *frontier.Entry)) {
 		}
 		for _, a := range s.recrawl.due {
 			e := decodeEntry(a.entry, s.name)
-			f("to be fetched again", s.name, &e)
+			f("to be recrawled", s.name, &e)
 		}
 	}
 	for _, d := range p.dead {

@@ -101,7 +101,7 @@ func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, err
 // RetryDead puts dead letters back at the end of their queues, as if they had
 // never failed, and returns how many went. Those of blocked sites stay.
 func (f *Frontier) RetryDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return f.takeDead(ctx, k, "revive", dead)
+	return f.takeDead(ctx, k, "retry", dead)
 }
 
 // DropDead forgets dead letters and returns how many were still there.
@@ -109,7 +109,7 @@ func (f *Frontier) DropDead(ctx context.Context, k int, dead []frontier.DeadLett
 	return f.takeDead(ctx, k, "drop dead", dead)
 }
 
-// takeDead takes dead letters out and revives them or not.
+// takeDead takes dead letters out and queues them or not.
 func (f *Frontier) takeDead(ctx context.Context, k int, op string, dead []frontier.DeadLetter) (int, error) {
 	p, err := f.shard(ctx, k, op)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *Frontier) takeDead(ctx context.Context, k int, op string, dead []fronti
 	n := 0
 	for i := range dead {
 		id, err := strconv.ParseInt(dead[i].Raw, 10, 64)
-		if err == nil && p.retryDead(dead[i].Cause, id, op == "revive") {
+		if err == nil && p.retryDead(dead[i].Cause, id, op == "retry") {
 			n++
 		}
 	}
@@ -127,7 +127,7 @@ func (f *Frontier) takeDead(ctx context.Context, k int, op string, dead []fronti
 }
 
 // retryDead takes one dead letter out; false when it is not there or stays.
-func (p *shardState) retryDead(cause string, id int64, revive bool) bool {
+func (p *shardState) retryDead(cause string, id int64, retry bool) bool {
 	d := p.dead[cause]
 	if d == nil {
 		return false
@@ -137,7 +137,7 @@ func (p *shardState) retryDead(cause string, id int64, revive bool) bool {
 		return false
 	}
 	l := d.list[at]
-	if revive {
+	if retry {
 		s := p.site(l.site)
 		if s.blocked {
 			return false

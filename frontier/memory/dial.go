@@ -84,7 +84,7 @@ func dial(ctx context.Context, path string) (*remote, error) {
 		return nil, err
 	}
 	r.layout = d.Layout
-	r.take(d)
+	r.takeSettings(d)
 	return r, nil
 }
 
@@ -96,17 +96,17 @@ const answerWait = 4 * time.Second
 // or wait for room on a disk, but the process says meanwhile what the crawl is.
 func (r *remote) watched(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var recrawl func()
-	recrawl = func() {
+	var look func()
+	look = func() {
 		if ctx.Err() != nil {
 			return
 		}
 		if _, err := r.describe(ctx); errors.Is(err, ErrSilent) {
 			cancel(err)
 		}
-		time.AfterFunc(answerWait, recrawl)
+		time.AfterFunc(answerWait, look)
 	}
-	time.AfterFunc(answerWait/4, recrawl)
+	time.AfterFunc(answerWait/4, look)
 	return ctx, cancel
 }
 
@@ -114,7 +114,7 @@ func (r *remote) watched(ctx context.Context) (context.Context, context.CancelCa
 func (r *remote) describe(ctx context.Context) (described, error) {
 	short, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
-	d, err := post[described](short, r, "Describe", none{})
+	d, err := post[described](short, r, "Describe")
 	if short.Err() != nil && ctx.Err() == nil {
 		return d, fmt.Errorf("%w: process %s has %s open; end it, or have it go on if it is stopped (kill -CONT)", ErrSilent, holder(r.socket), filepath.Dir(r.socket))
 	}
@@ -122,17 +122,17 @@ func (r *remote) describe(ctx context.Context) (described, error) {
 }
 
 // get makes a call.
-func get[R any](ctx context.Context, r *remote, name string, args any) (result R, err error) {
+func get[R any](ctx context.Context, r *remote, name string, args ...any) (result R, err error) {
 	ctx, cancel := r.watched(ctx)
 	defer cancel(nil)
-	result, err = post[R](ctx, r, name, args)
+	result, err = post[R](ctx, r, name, args...)
 	if cause := context.Cause(ctx); errors.Is(cause, ErrSilent) {
 		err = cause
 	}
 	return result, err
 }
 
-func post[R any](ctx context.Context, r *remote, name string, args any) (result R, err error) {
+func post[R any](ctx context.Context, r *remote, name string, args ...any) (result R, err error) {
 	body, err := json.Marshal(args)
 	if err != nil {
 		return result, err
@@ -165,8 +165,8 @@ func post[R any](ctx context.Context, r *remote, name string, args any) (result 
 	return result, err
 }
 
-// take takes settings over.
-func (r *remote) take(d described) *frontier.Settings {
+// takeSettings takes the settings over.
+func (r *remote) takeSettings(d described) *frontier.Settings {
 	d.Settings.Rev = d.Rev
 	r.settings.Store(&d.Settings)
 	return &d.Settings
@@ -182,7 +182,7 @@ func (r *remote) Refresh(ctx context.Context) (*frontier.Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.take(d), nil
+	return r.takeSettings(d), nil
 }
 
 // Set applies change here; it is made again when somebody was faster.
@@ -195,43 +195,43 @@ func (r *remote) Set(ctx context.Context, change func(*frontier.Settings) error)
 		if err := change(&settings); err != nil {
 			return nil, nil, err
 		}
-		d, err := get[described](ctx, r, "Set", setArgs{before.Rev, settings})
+		d, err := get[described](ctx, r, "Set", before.Rev, settings)
 		if err == errChanged {
 			continue
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		return before, r.take(d), nil
+		return before, r.takeSettings(d), nil
 	}
 }
 
 func (r *remote) Admit(ctx context.Context, k int, batch []frontier.Candidate, verdicts []frontier.Verdict) error {
-	list, err := get[[]frontier.Verdict](ctx, r, "Admit", admitArgs{k, batch})
+	list, err := get[[]frontier.Verdict](ctx, r, "Admit", k, batch)
 	copy(verdicts, list)
 	return err
 }
 
 func (r *remote) Pause(ctx context.Context, k int, paused bool) error {
-	_, err := get[none](ctx, r, "Pause", pauseArgs{k, paused})
+	_, err := get[any](ctx, r, "Pause", k, paused)
 	return err
 }
 
 func (r *remote) PausedShards(ctx context.Context) ([]int, error) {
-	return get[[]int](ctx, r, "PausedShards", none{})
+	return get[[]int](ctx, r, "PausedShards")
 }
 
 func (r *remote) Alter(ctx context.Context, k int, site string, change frontier.SiteChange) error {
-	_, err := get[none](ctx, r, "Alter", alterArgs{k, site, change})
+	_, err := get[any](ctx, r, "Alter", k, site, change)
 	return err
 }
 
 func (r *remote) DeadLetters(ctx context.Context, k int, cause string, offset, count int64) ([]frontier.DeadLetter, error) {
-	return get[[]frontier.DeadLetter](ctx, r, "DeadLetters", deadLettersArgs{k, cause, offset, count})
+	return get[[]frontier.DeadLetter](ctx, r, "DeadLetters", k, cause, offset, count)
 }
 
 func (r *remote) NoteSeeds(ctx context.Context, k int, urls []string) error {
-	_, err := get[none](ctx, r, "NoteSeeds", noteArgs{k, urls})
+	_, err := get[any](ctx, r, "NoteSeeds", k, urls)
 	return err
 }
 
@@ -240,15 +240,15 @@ func (r *remote) DeadCounts(ctx context.Context, k int) (map[string]int64, error
 }
 
 func (r *remote) RetryDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return get[int](ctx, r, "Revive", takeDeadArgs{k, dead})
+	return get[int](ctx, r, "RetryDead", k, dead)
 }
 
 func (r *remote) DropDead(ctx context.Context, k int, dead []frontier.DeadLetter) (int, error) {
-	return get[int](ctx, r, "DropDead", takeDeadArgs{k, dead})
+	return get[int](ctx, r, "DropDead", k, dead)
 }
 
 func (r *remote) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
-	return get[[]frontier.ShardStats](ctx, r, "Stats", none{})
+	return get[[]frontier.ShardStats](ctx, r, "Stats")
 }
 
 func (r *remote) RecentStats(ctx context.Context) ([]frontier.ShardStats, error) {
@@ -256,7 +256,7 @@ func (r *remote) RecentStats(ctx context.Context) ([]frontier.ShardStats, error)
 }
 
 func (r *remote) Finished(ctx context.Context) (bool, error) {
-	return get[bool](ctx, r, "Finished", none{})
+	return get[bool](ctx, r, "Finished")
 }
 
 func (r *remote) Announce(ctx context.Context, m frontier.Member) (frontier.Present, error) {
@@ -264,55 +264,55 @@ func (r *remote) Announce(ctx context.Context, m frontier.Member) (frontier.Pres
 }
 
 func (r *remote) Leave(ctx context.Context, m frontier.Member) error {
-	_, err := get[none](ctx, r, "Leave", m)
+	_, err := get[any](ctx, r, "Leave", m)
 	return err
 }
 
 func (r *remote) Runs(ctx context.Context) ([]frontier.Member, error) {
-	return get[[]frontier.Member](ctx, r, "Runs", none{})
+	return get[[]frontier.Member](ctx, r, "Runs")
 }
 
 func (r *remote) Members(ctx context.Context) ([]frontier.Member, error) {
-	return get[[]frontier.Member](ctx, r, "Members", none{})
+	return get[[]frontier.Member](ctx, r, "Members")
 }
 
 func (r *remote) KnowsSite(ctx context.Context, k int, site string) (bool, error) {
-	return get[bool](ctx, r, "Met", metArgs{k, site})
+	return get[bool](ctx, r, "KnowsSite", k, site)
 }
 
 func (r *remote) Stopped(ctx context.Context) ([]frontier.Stop, error) {
-	return get[[]frontier.Stop](ctx, r, "Stopped", none{})
+	return get[[]frontier.Stop](ctx, r, "Stopped")
 }
 
 func (r *remote) Began(ctx context.Context) (time.Time, error) {
-	return get[time.Time](ctx, r, "Began", none{})
+	return get[time.Time](ctx, r, "Began")
 }
 
 func (r *remote) Report(ctx context.Context) (*frontier.Report, error) {
-	return get[*frontier.Report](ctx, r, "Report", none{})
+	return get[*frontier.Report](ctx, r, "Report")
 }
 
 func (r *remote) Rules(ctx context.Context, k int, origins []frontier.OriginRules) error {
-	list, err := get[[]frontier.OriginRules](ctx, r, "Rules", rulesArgs{k, origins})
+	list, err := get[[]frontier.OriginRules](ctx, r, "Rules", k, origins)
 	copy(origins, list)
 	return err
 }
 
 func (r *remote) SetRules(ctx context.Context, k int, origins []frontier.OriginRules) error {
-	_, err := get[none](ctx, r, "SetRules", rulesArgs{k, origins})
+	_, err := get[any](ctx, r, "SetRules", k, origins)
 	return err
 }
 
 func (r *remote) SiteStates(ctx context.Context, k int, sites []string) ([]frontier.SiteState, error) {
-	return get[[]frontier.SiteState](ctx, r, "SiteStates", statesArgs{k, sites})
+	return get[[]frontier.SiteState](ctx, r, "SiteStates", k, sites)
 }
 
 func (r *remote) Entries(ctx context.Context, k int, at frontier.EntryPlace, offset, count int64) ([]frontier.QueuedEntry, error) {
-	return get[[]frontier.QueuedEntry](ctx, r, "Entries", entriesArgs{k, at, offset, count})
+	return get[[]frontier.QueuedEntry](ctx, r, "Entries", k, at, offset, count)
 }
 
 func (r *remote) Knows(ctx context.Context, k int, url canon.Fingerprint) (bool, error) {
-	return get[bool](ctx, r, "Knows", knowsArgs{k, url})
+	return get[bool](ctx, r, "Knows", k, url)
 }
 
 func (r *remote) Exact() bool { return true }
@@ -322,7 +322,7 @@ func (r *remote) ShardStats(ctx context.Context, k int) (frontier.ShardStats, er
 }
 
 func (r *remote) Counters(ctx context.Context, k int) (*frontier.Counters, error) {
-	return get[*frontier.Counters](ctx, r, "Sums", k)
+	return get[*frontier.Counters](ctx, r, "Counters", k)
 }
 
 func (r *remote) WorkSites(ctx context.Context, k int) ([]string, error) {
@@ -330,6 +330,6 @@ func (r *remote) WorkSites(ctx context.Context, k int) ([]string, error) {
 }
 
 func (r *remote) SampleSites(ctx context.Context, k, n int) (sites []string, all bool, err error) {
-	s, err := get[sample](ctx, r, "SampleSites", sampleArgs{k, n})
+	s, err := get[sample](ctx, r, "SampleSites", k, n)
 	return s.Sites, s.All, err
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // formatVersion is the version of all that is in the store.
-const formatVersion = 2
+const formatVersion = 1
 
 // The errors of a crawl on disk that callers branch on.
 var (
@@ -66,7 +66,7 @@ func (d *dir) keepRuns(runs []frontier.Member) {
 	d.store.Add(b)
 }
 
-// readRuns reads them; of a crawl of an earlier version there are none.
+// readRuns reads them; nil where none are stored.
 func (d *dir) readRuns() (runs []frontier.Member, err error) {
 	text, err := d.store.Get(runsKey)
 	if err != nil || text == nil {
@@ -84,7 +84,7 @@ type crawl struct {
 	Layout   frontier.Layout   `json:"layout"`
 	Settings frontier.Settings `json:"settings"`
 	Rev      int64             `json:"rev"`
-	Began    time.Time         `json:"began,omitzero"` // zero: it was made by an earlier version
+	Began    time.Time         `json:"began"`
 	Paused   []int             `json:"paused,omitempty"`
 	Closed   bool              `json:"closed"` // nothing is suspect
 }

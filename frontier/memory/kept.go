@@ -17,7 +17,7 @@ import (
 // next process knows what may have ended this one.
 const (
 	keyCounters = 'c' // -> time and counters
-	keySite     = 's' // site -> its clock and marks, and what it is leased with
+	keySite     = 's' // site -> its clock and state, and what it is leased with
 	keyKnown    = 'k' // fingerprint -> nothing
 	keyContent  = 'b' // digest, and the same of digest and URL -> nothing
 	keyEntry    = 'q' // site, 0, class, number -> entry; numbers are the order of a list
@@ -35,14 +35,14 @@ type position struct {
 }
 
 // newKey begins a key. It is valid until the next one begins.
-func (p *shardState) newKey(deadEntry byte) []byte {
-	p.key = append(p.key[:0], deadEntry, byte(p.k>>8), byte(p.k))
+func (p *shardState) newKey(kind byte) []byte {
+	p.key = append(p.key[:0], kind, byte(p.k>>8), byte(p.k))
 	return p.key
 }
 
 // numbered is a key of a name, some bytes and a number whose order it keeps.
-func (p *shardState) numbered(deadEntry byte, name string, seq int64, class ...byte) []byte {
-	k := append(append(p.newKey(deadEntry), name...), 0)
+func (p *shardState) numbered(kind byte, name string, seq int64, class ...byte) []byte {
+	k := append(append(p.newKey(kind), name...), 0)
 	k = append(k, class...)
 	p.key = binary.BigEndian.AppendUint64(k, uint64(seq)^1<<63)
 	return p.key
@@ -120,8 +120,8 @@ func (p *shardState) dropWork(s *site) {
 	if p.tx == nil {
 		return
 	}
-	for _, deadEntry := range []byte{keyEntry, keyRetry, keyRecrawl} {
-		p.key = append(append(p.newKey(deadEntry), s.name...), 0)
+	for _, kind := range []byte{keyEntry, keyRetry, keyRecrawl} {
+		p.key = append(append(p.newKey(kind), s.name...), 0)
 		p.tx.DeletePrefix(p.key)
 	}
 }

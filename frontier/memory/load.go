@@ -32,8 +32,8 @@ type suspect struct {
 func (l *loader) load() error {
 	l.suspects = map[string]bool{}
 	for _, step := range []struct {
-		deadEntry byte
-		take      func(key, value []byte) bool
+		kind byte
+		read func(key, value []byte) bool
 	}{
 		{keyCounters, l.loadCounters},
 		{keySite, l.loadSite},
@@ -46,9 +46,9 @@ func (l *loader) load() error {
 		{keyRetry, l.loadRetry},
 		{keyRecrawl, l.loadRecrawl},
 	} {
-		prefix := append([]byte{}, l.newKey(step.deadEntry)...)
+		prefix := append([]byte{}, l.newKey(step.kind)...)
 		err := l.store.Each(prefix, func(key, value []byte) error {
-			if !step.take(key, value) {
+			if !step.read(key, value) {
 				return fmt.Errorf("memory: shard %d: what stands under key %x cannot be read: %w", l.k, key[:3], errUnreadable)
 			}
 			return nil

@@ -19,14 +19,15 @@
 // the store (package store) before the call returns, so a killed process loses
 // nothing that it acknowledged, and a power cut loses at most what was done since
 // the last sync. URLs that were leased at that moment stand at the front of their
-// queues. The first of each visit is marked as lost once more, for it may be what
-// killed the process: it is leased alone next time, and from the second mark on as
-// VisitLimits.Safe allows. After Close nothing is marked. While the disk is full
+// queues. The first of each visit counts as lost once more, for it may be what
+// killed the process: it is leased alone next time, and from the second loss on as
+// VisitLimits.Safe allows. After Close nothing counts as lost. While the disk is full
 // calls wait for room until their ctx ends; after a sync that failed all fail, and the next
 // process goes on from what the disk has.
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -63,17 +64,17 @@ type Config struct {
 
 // complete fills in the defaults.
 func (c Config) complete() Config {
-	setDefault(&c.Layout.Shards, 1)
+	c.Layout.Shards = cmp.Or(c.Layout.Shards, 1)
 	c.Layout = c.Layout.Complete()
 	if reflect.ValueOf(c.Settings).IsZero() {
 		c.Settings = frontier.DefaultSettings()
 	}
 	c.Settings.Rev = 1
-	setDefault(&c.Lease, time.Minute)
-	setDefault(&c.Claim, 5*time.Second)
-	setDefault(&c.MaxList, 8_000_000)
-	setDefault(&c.MaxListBytes, 256_000_000)
-	setDefault(&c.MaxDead, 100_000)
+	c.Lease = cmp.Or(c.Lease, time.Minute)
+	c.Claim = cmp.Or(c.Claim, 5*time.Second)
+	c.MaxList = cmp.Or(c.MaxList, 8_000_000)
+	c.MaxListBytes = cmp.Or(c.MaxListBytes, 256_000_000)
+	c.MaxDead = cmp.Or(c.MaxDead, 100_000)
 	if c.Now == nil {
 		began := time.Now()
 		c.Now = func() time.Time { return began.Add(time.Since(began)) } // whatever is done to the clock meanwhile
@@ -82,13 +83,6 @@ func (c Config) complete() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-func setDefault[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
 
 // Validate joins all that is wrong.

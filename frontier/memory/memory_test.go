@@ -233,7 +233,7 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms-to-open")
 }
 
-// BenchmarkRecrawl measures the memory of URLs that wait to be fetched again, with an
+// BenchmarkRecrawl measures the memory of URLs that wait for a recrawl, with an
 // ETag of 20 bytes and a Last-Modified, all that is kept of a URL included.
 func BenchmarkRecrawl(b *testing.B) {
 	for b.Loop() {

@@ -59,7 +59,7 @@ func boolOf(v bool) int {
 	return 0
 }
 
-// Began is when the crawl was created; not known of a directory of an earlier version.
+// Began is when the crawl was created.
 func (f *Frontier) Began(ctx context.Context) (time.Time, error) { return f.began, ctx.Err() }
 
 // Fault is why the directory of the crawl takes no writes now, nil = it does, or there is

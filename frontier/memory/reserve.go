@@ -11,7 +11,7 @@ import (
 // other sites. Nothing of it is kept on disk but the site's clock.
 type reserved struct {
 	until int64 // milliseconds: when the last of those who were sent away asks again
-	visit uint8 // site.turn when times were given last
+	visit uint8 // site.round when times were given last
 	times int   // since then
 }
 

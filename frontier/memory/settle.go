@@ -55,7 +55,7 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 			e := l.entry(at)
 			e.Lost = 0
 			e.Attempts = min(255-o.Tries, e.Attempts) + o.Tries
-			p.deadLetter(s.name, o.Cause, oneLine(o.Text), e)
+			p.deadLetter(s.name, o.Cause, strings.Clone(frontier.OneLine(o.Text)), e)
 			if o.Unasked {
 				p.stats.Unasked++
 			}
@@ -101,14 +101,6 @@ func (p *shardState) keepForCaller(s *site) (t frontier.Ticket, due time.Duratio
 	}
 	p.move(s, s.place, 2*(s.clock+frontier.KeptFor.Milliseconds())+1)
 	return frontier.Ticket{Site: s.name, Class: uint8(s.place), Score: formatScore(s.score)}, time.Duration(s.clock-p.now) * time.Millisecond
-}
-
-// oneLine is a text without tabs and line ends.
-func oneLine(text string) string {
-	if strings.ContainsAny(text, "\t\r\n") {
-		return strings.Join(strings.Fields(text), " ")
-	}
-	return strings.Clone(text)
 }
 
 // close marks one entry of a visit as settled: it is in no list any more.

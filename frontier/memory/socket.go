@@ -5,18 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"seine/frontier"
-	"seine/frontier/canon"
 )
 
 // While a process has a directory open, others reach the crawl through a socket in
-// it: HTTP, POST /NAME with the arguments as JSON; the answer is the result as
+// it: HTTP, POST /NAME with the arguments as a list of JSON; the answer is the result as
 // JSON, or status 422 with the text of an error. Who may open the directory's
 // files may use it, nobody else.
 const socketName = "socket"
@@ -26,173 +27,101 @@ const socketName = "socket"
 // its own under os.TempDir, and a link to it in its place.
 const socketMost = 100
 
-// calls is all that can be asked through the socket. One entry, and the method of
-// the same name in dial.go, make a call.
-var calls = map[string]call{
-	"Describe": ask(func(ctx context.Context, f *Frontier, _ none) (described, error) {
+// calls is all that can be asked through the socket. The method of the same name in
+// dial.go makes a call.
+var calls = map[string]any{
+	"Describe": func(f *Frontier, ctx context.Context) (described, error) {
 		s := f.Settings()
 		return described{f.layout, *s, s.Rev}, ctx.Err()
-	}),
-	"Set": ask(func(ctx context.Context, f *Frontier, a setArgs) (described, error) {
+	},
+	"Set": func(f *Frontier, ctx context.Context, rev int64, settings frontier.Settings) (described, error) {
 		_, after, err := f.Set(ctx, func(s *frontier.Settings) error {
-			if s.Rev != a.Rev {
+			if s.Rev != rev {
 				return errChanged
 			}
-			rev := s.Rev
-			*s = a.Settings
-			s.Rev = rev
+			*s, s.Rev = settings, rev
 			return nil
 		})
 		if err != nil {
 			return described{}, err
 		}
 		return described{f.layout, *after, after.Rev}, nil
-	}),
-	"Admit": ask(func(ctx context.Context, f *Frontier, a admitArgs) ([]frontier.Verdict, error) {
-		verdicts := make([]frontier.Verdict, len(a.Batch))
-		return verdicts, f.Admit(ctx, a.Shard, a.Batch, verdicts)
-	}),
-	"NoteSeeds": ask(func(ctx context.Context, f *Frontier, a noteArgs) (none, error) {
-		return none{}, f.NoteSeeds(ctx, a.Shard, a.URLs)
-	}),
-	"Pause": ask(func(ctx context.Context, f *Frontier, a pauseArgs) (none, error) {
-		return none{}, f.Pause(ctx, a.Shard, a.Paused)
-	}),
-	"PausedShards": ask(func(ctx context.Context, f *Frontier, _ none) ([]int, error) { return f.PausedShards(ctx) }),
-	"Alter": ask(func(ctx context.Context, f *Frontier, a alterArgs) (none, error) {
-		return none{}, f.Alter(ctx, a.Shard, a.Site, a.Change)
-	}),
-	"DeadLetters": ask(func(ctx context.Context, f *Frontier, a deadLettersArgs) ([]frontier.DeadLetter, error) {
-		return f.DeadLetters(ctx, a.Shard, a.Cause, a.Offset, a.Count)
-	}),
-	"DeadCounts": ask(func(ctx context.Context, f *Frontier, k int) (map[string]int64, error) { return f.DeadCounts(ctx, k) }),
-	"Revive": ask(func(ctx context.Context, f *Frontier, a takeDeadArgs) (int, error) {
-		return f.RetryDead(ctx, a.Shard, a.Dead)
-	}),
-	"DropDead": ask(func(ctx context.Context, f *Frontier, a takeDeadArgs) (int, error) {
-		return f.DropDead(ctx, a.Shard, a.Dead)
-	}),
-	"Stats":    ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.ShardStats, error) { return f.Stats(ctx) }),
-	"Finished": ask(func(ctx context.Context, f *Frontier, _ none) (bool, error) { return f.Finished(ctx) }),
-	"Announce": ask(func(ctx context.Context, f *Frontier, m frontier.Member) (frontier.Present, error) {
-		return f.Announce(ctx, m)
-	}),
-	"Leave": ask(func(ctx context.Context, f *Frontier, m frontier.Member) (none, error) {
-		return none{}, f.Leave(ctx, m)
-	}),
-	"Runs":    ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Member, error) { return f.Runs(ctx) }),
-	"Members": ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Member, error) { return f.Members(ctx) }),
-	"Met": ask(func(ctx context.Context, f *Frontier, a metArgs) (bool, error) {
-		return f.KnowsSite(ctx, a.Shard, a.Site)
-	}),
-	"Stopped": ask(func(ctx context.Context, f *Frontier, _ none) ([]frontier.Stop, error) { return f.Stopped(ctx) }),
-	"Rules": ask(func(ctx context.Context, f *Frontier, a rulesArgs) ([]frontier.OriginRules, error) {
-		return a.Origins, f.Rules(ctx, a.Shard, a.Origins)
-	}),
-	"SetRules": ask(func(ctx context.Context, f *Frontier, a rulesArgs) (none, error) {
-		return none{}, f.SetRules(ctx, a.Shard, a.Origins)
-	}),
-	"ShardStats": ask(func(ctx context.Context, f *Frontier, k int) (frontier.ShardStats, error) {
-		return f.ShardStats(ctx, k)
-	}),
-	"SiteStates": ask(func(ctx context.Context, f *Frontier, a statesArgs) ([]frontier.SiteState, error) {
-		return f.SiteStates(ctx, a.Shard, a.Sites)
-	}),
-	"Entries": ask(func(ctx context.Context, f *Frontier, a entriesArgs) ([]frontier.QueuedEntry, error) {
-		return f.Entries(ctx, a.Shard, a.At, a.Offset, a.Count)
-	}),
-	"Sums":      ask(func(ctx context.Context, f *Frontier, k int) (*frontier.Counters, error) { return f.Counters(ctx, k) }),
-	"WorkSites": ask(func(ctx context.Context, f *Frontier, k int) ([]string, error) { return f.WorkSites(ctx, k) }),
-	"SampleSites": ask(func(ctx context.Context, f *Frontier, a sampleArgs) (sample, error) {
-		sites, all, err := f.SampleSites(ctx, a.Shard, a.Most)
+	},
+	"Admit": func(f *Frontier, ctx context.Context, k int, batch []frontier.Candidate) ([]frontier.Verdict, error) {
+		verdicts := make([]frontier.Verdict, len(batch))
+		return verdicts, f.Admit(ctx, k, batch, verdicts)
+	},
+	"Rules": func(f *Frontier, ctx context.Context, k int, origins []frontier.OriginRules) ([]frontier.OriginRules, error) {
+		return origins, f.Rules(ctx, k, origins)
+	},
+	"SampleSites": func(f *Frontier, ctx context.Context, k, n int) (sample, error) {
+		sites, all, err := f.SampleSites(ctx, k, n)
 		return sample{sites, all}, err
-	}),
-	"Knows": ask(func(ctx context.Context, f *Frontier, a knowsArgs) (bool, error) {
-		return f.Knows(ctx, a.Shard, a.URL)
-	}),
-	"Began":  ask(func(ctx context.Context, f *Frontier, _ none) (time.Time, error) { return f.Began(ctx) }),
-	"Report": ask(func(ctx context.Context, f *Frontier, _ none) (*frontier.Report, error) { return f.Report(ctx) }),
+	},
+	"NoteSeeds":    (*Frontier).NoteSeeds,
+	"Pause":        (*Frontier).Pause,
+	"PausedShards": (*Frontier).PausedShards,
+	"Alter":        (*Frontier).Alter,
+	"DeadLetters":  (*Frontier).DeadLetters,
+	"DeadCounts":   (*Frontier).DeadCounts,
+	"RetryDead":    (*Frontier).RetryDead,
+	"DropDead":     (*Frontier).DropDead,
+	"Stats":        (*Frontier).Stats,
+	"ShardStats":   (*Frontier).ShardStats,
+	"Finished":     (*Frontier).Finished,
+	"Announce":     (*Frontier).Announce,
+	"Leave":        (*Frontier).Leave,
+	"Runs":         (*Frontier).Runs,
+	"Members":      (*Frontier).Members,
+	"KnowsSite":    (*Frontier).KnowsSite,
+	"Stopped":      (*Frontier).Stopped,
+	"SetRules":     (*Frontier).SetRules,
+	"SiteStates":   (*Frontier).SiteStates,
+	"Entries":      (*Frontier).Entries,
+	"Counters":     (*Frontier).Counters,
+	"WorkSites":    (*Frontier).WorkSites,
+	"Knows":        (*Frontier).Knows,
+	"Began":        (*Frontier).Began,
+	"Report":       (*Frontier).Report,
 }
 
 type (
-	none      struct{}
 	described struct {
 		Layout   frontier.Layout
 		Settings frontier.Settings
 		Rev      int64 // of the settings
 	}
-	setArgs struct {
-		Rev      int64 // of the settings that were changed
-		Settings frontier.Settings
-	}
-	admitArgs struct {
-		Shard int
-		Batch []frontier.Candidate
-	}
-	noteArgs struct {
-		Shard int
-		URLs  []string
-	}
-	pauseArgs struct {
-		Shard  int
-		Paused bool
-	}
-	alterArgs struct {
-		Shard  int
-		Site   string
-		Change frontier.SiteChange
-	}
-	deadLettersArgs struct {
-		Shard         int
-		Cause         string
-		Offset, Count int64
-	}
-	takeDeadArgs struct {
-		Shard int
-		Dead  []frontier.DeadLetter
-	}
-	metArgs struct {
-		Shard int
-		Site  string
-	}
-	rulesArgs struct {
-		Shard   int
-		Origins []frontier.OriginRules
-	}
-	statesArgs struct {
-		Shard int
-		Sites []string
-	}
-	entriesArgs struct {
-		Shard         int
-		At            frontier.EntryPlace
-		Offset, Count int64
-	}
-	sampleArgs struct{ Shard, Most int }
-	sample     struct {
+	sample struct {
 		Sites []string
 		All   bool
-	}
-	knowsArgs struct {
-		Shard int
-		URL   canon.Fingerprint
 	}
 )
 
 // errChanged: somebody else changed the settings meanwhile.
 var errChanged = errors.New("memory: the settings were changed by somebody else")
 
-// call answers one request; args is JSON.
-type call func(ctx context.Context, f *Frontier, args *json.Decoder) (any, error)
-
-func ask[A, R any](do func(context.Context, *Frontier, A) (R, error)) call {
-	return func(ctx context.Context, f *Frontier, args *json.Decoder) (any, error) {
-		var a A
-		if err := args.Decode(&a); err != nil {
-			return nil, fmt.Errorf("memory: the arguments cannot be read, run one version of the programs: %w", err)
-		}
-		return do(ctx, f, a)
+// answer makes one of calls with the arguments of a request, and returns its result.
+func answer(ctx context.Context, f *Frontier, call any, body io.Reader) (result any, err error) {
+	var args []json.RawMessage
+	err = json.NewDecoder(body).Decode(&args)
+	do, in := reflect.ValueOf(call), []reflect.Value{reflect.ValueOf(f), reflect.ValueOf(ctx)}
+	for i := 0; i < len(args) && err == nil && len(in) < do.Type().NumIn(); i++ {
+		arg := reflect.New(do.Type().In(len(in)))
+		err = json.Unmarshal(args[i], arg.Interface())
+		in = append(in, arg.Elem())
 	}
+	if err == nil && (len(in) != do.Type().NumIn() || len(args) != len(in)-2) {
+		err = fmt.Errorf("%d arguments", len(args))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("memory: the arguments cannot be read, run one version of the programs: %w", err)
+	}
+	out := do.Call(in)
+	err, _ = out[len(out)-1].Interface().(error)
+	if len(out) > 1 {
+		result = out[0].Interface()
+	}
+	return result, err
 }
 
 // adminServer serves the socket of a directory.
@@ -249,9 +178,9 @@ func (d *adminServer) listen() (l net.Listener, err error) {
 
 func (d *adminServer) handler(f *Frontier) http.Handler {
 	mux := http.NewServeMux()
-	for name, do := range calls {
+	for name, call := range calls {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
-			result, err := do(r.Context(), f, json.NewDecoder(r.Body))
+			result, err := answer(r.Context(), f, call, r.Body)
 			w.Header().Set("Content-Type", "application/json")
 			if err != nil {
 				w.WriteHeader(http.StatusUnprocessableEntity)

@@ -227,7 +227,7 @@ func (a *admission) representativeOf(c *frontier.Candidate) int {
 // names, in runs: as many as follow each other of one site, class and filter. Each
 // filter has so many keys, and room for so many URLs in the last.
 func (a *admission) build(f *Frontier, k int, batch []frontier.Candidate, chosen []int, each int, room int64) {
-	settings, keys, filters := f.settings.Load(), f.keys[k], f.layout.Filters
+	settings, keys, filters := f.settings.Load(), f.keys[k], f.plan.Filters
 	refetches := a.place(batch, chosen, filters)
 	a.divide(batch, filters)
 	capped := 0

@@ -170,7 +170,7 @@ func TestStale(t *testing.T) {
 	_, errs["settle"] = s.Settle(ctx, 0, []frontier.Settlement{all(v, frontier.Done)})
 	_, errs["reap"] = s.Reap(ctx, 0, []frontier.Expired{{Lease: v.Lease, Deadline: 1}})
 	letter := deadHead("a.example", "x") + string(frontier.AppendEntry(nil, "a.example", &frontier.Entry{URL: "https://a.example/"}))
-	_, errs["revive"] = s.RetryDead(ctx, 0, []frontier.DeadLetter{{Cause: "x", Raw: letter}})
+	_, errs["retry"] = s.RetryDead(ctx, 0, []frontier.DeadLetter{{Cause: "x", Raw: letter}})
 	_, errs["drop"] = s.DropDead(ctx, 0, []frontier.DeadLetter{{Cause: "x", Raw: letter}})
 	errs["site"] = s.Alter(ctx, 0, "a.example", frontier.SiteChange{Paused: ptr(true)})
 	_, errs["check"] = AuditCheck(ctx, s.Frontier, 0, false)

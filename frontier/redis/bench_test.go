@@ -312,7 +312,7 @@ func BenchmarkCookieBytes(b *testing.B) {
 
 // BenchmarkAdmissionBuild is what the caller spends on a call of 96 candidates.
 func BenchmarkAdmissionBuild(b *testing.B) {
-	f := attach(new(shard.Client), "crawl", frontier.Layout{Shards: 1, Filters: 1}, epoch)
+	f := attach(new(shard.Client), "crawl", frontier.Layout{Shards: 1}.Complete(), epoch)
 	a := newAdmission()
 	batch := make([]frontier.Candidate, 0, 96)
 	for page := range 8 {

@@ -54,7 +54,7 @@ func (d *driver) crawl(t *testing.T, n int, limit time.Duration) {
 }
 
 // look stops the world, checks every shard and reports whether nothing is left. It
-// calls end then, before anyone can revive a dead letter.
+// calls end then, before anyone can retry a dead letter.
 func (d *driver) look(t *testing.T, end func()) bool {
 	d.world.Lock()
 	defer d.world.Unlock()

@@ -72,5 +72,5 @@ func TestCredentialsStay(t *testing.T) {
 	admit("http://a.example/3")
 	stays("one that has work again", true)
 	end(visit(), frontier.Recrawl)
-	stays("one that is fetched again", true)
+	stays("one that is recrawled", true)
 }

@@ -62,8 +62,8 @@ func (f *Frontier) DeadCounts(ctx context.Context, k int) (map[string]int64, err
 // One call passes so many dead letters, and takes so many of them: it stays under
 // a millisecond.
 const (
-	deadMost   = 100
-	reviveMost = 25
+	deadMost  = 100
+	retryMost = 25
 )
 
 // ParseDeadLetter reads a dead letter as it is stored: site, text and entry, with
@@ -135,7 +135,7 @@ func (f *Frontier) rotateDead(ctx context.Context, k int, cause, how string, wan
 			if wanted[raw] == 0 {
 				args = append(args, raw, "keep", "", 0)
 				kept = true
-			} else if some++; some > reviveMost {
+			} else if some++; some > retryMost {
 				break
 			} else {
 				keys, args = f.takeDeadElement(k, cause, how, raw, keys, args)
@@ -153,7 +153,7 @@ func (f *Frontier) rotateDead(ctx context.Context, k int, cause, how string, wan
 		if n < 0 {
 			return taken, &shard.Error{Shard: k, Op: "dead letters", Err: fmt.Errorf("frontier: another program takes dead letters of cause %s; try again", cause)}
 		}
-		kept = kept || n < int64(min(some, reviveMost)) // of blocked sites
+		kept = kept || n < int64(min(some, retryMost)) // of blocked sites
 		taken += int(n)
 		if left -= passed; passed == 0 {
 			break // somebody else took the rest

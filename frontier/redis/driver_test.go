@@ -218,7 +218,7 @@ func (d *driver) release(batch []frontier.Settlement) {
 	}
 }
 
-// operate does what an operator may: it pauses a site for a moment, or revives
+// operate does what an operator may: it pauses a site for a moment, or retries
 // dead letters.
 func (d *driver) operate(ctx context.Context, r *rand.Rand, k int) error {
 	if site := d.page(r.IntN(d.sites), 0); d.Of(site.Fingerprint) == k {

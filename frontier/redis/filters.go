@@ -13,14 +13,10 @@ import (
 	"seine/shard"
 )
 
-// withFilters calls use with the upkeep of the filters and their plan.
-func (f *Frontier) withFilters(use func(*bloom.Filters, bloom.Plan) error) error {
-	plan, err := planOf(f.layout)
-	if err != nil {
-		return err
-	}
+// withFilters calls use with the upkeep of the filters.
+func (f *Frontier) withFilters(use func(*bloom.Filters) error) error {
 	filters := bloom.New(f.client)
-	return errors.Join(use(filters, plan), filters.Close())
+	return errors.Join(use(filters), filters.Close())
 }
 
 // FilterState is one filter of a shard.
@@ -46,7 +42,7 @@ type FilterState struct {
 // one a shard, 0.3 us of the server a probe.
 func (f *Frontier) Filters(ctx context.Context, probes int, shards ...int) ([]FilterState, error) {
 	var list []FilterState
-	err := f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
+	err := f.withFilters(func(filters *bloom.Filters) error {
 		return frontier.EachShard(ctx, f, shards, func(k int) error {
 			set, err := f.FilterSet(ctx, k)
 			if err != nil {
@@ -58,59 +54,44 @@ func (f *Frontier) Filters(ctx context.Context, probes int, shards ...int) ([]Fi
 				return err
 			}
 			for j, r := range records {
-				s := FilterState{Shard: k, Filter: j, Promised: plan.ErrorRate, IdealBits: plan.IdealBits(), Live: bloom.QualityOf(plan.ErrorRate, r)}
-				s.Over = s.Live.Over
-				if r.Version == 0 && (stored == nil || stored[strconv.Itoa(j)] != "") {
-					s.Unread = unread
-				}
-				if probes > 0 {
-					s.Probe = new(bloom.Probe)
-					s.Info, *s.Probe, err = filters.Measure(ctx, k, probes, set.Filter(j)...)
-					s.Over = s.Probe.Exceeds(plan.ErrorRate)
-				} else {
-					s.Info, err = filters.Info(ctx, k, set.Filter(j)...)
-				}
-				s.Stuck = s.Largest > f.stuckBytes()
-				if errors.Is(err, bloom.ErrMissing) {
-					s.Info, s.Probe, s.Over, s.Missing = bloom.Info{}, nil, false, true
-				} else if err != nil {
+				s, err := f.filterState(ctx, filters, set, j, probes, bloom.QualityOf(f.plan.ErrorRate, r))
+				if err != nil {
 					return err
 				}
-				s.Fill, s.BitsPerURL = s.Info.Fill(), s.Info.BitsPerURL()
+				if s.Filter = j; r.Version == 0 && (stored == nil || stored[strconv.Itoa(j)] != "") {
+					s.Unread = unread
+				}
 				list = append(list, s)
 			}
-			s, err := f.contentState(ctx, filters, k, probes)
-			if err != nil {
+			if set, err = f.ContentSet(ctx, k); err != nil || set.Each == 0 {
 				return err
 			}
-			list = append(list, s...)
-			return nil
+			s, err := f.filterState(ctx, filters, set, 0, probes, bloom.Quality{})
+			if s.Filter = ContentsFilter; err == nil && !s.Missing { // else it is made when a fetcher asks
+				list = append(list, s)
+			}
+			return err
 		})
 	})
 	return list, err
 }
 
-// contentState is the state of the filter of contents of shard k, none where there is
-// none, or nothing of it: it is made anew then.
-func (f *Frontier) contentState(ctx context.Context, filters *bloom.Filters, k, probes int) ([]FilterState, error) {
-	set, err := f.ContentSet(ctx, k)
-	if err != nil || set.Each == 0 {
-		return nil, err
-	}
-	s := FilterState{Shard: k, Filter: ContentsFilter, Promised: set.Plan.ErrorRate, IdealBits: set.Plan.IdealBits()}
+// filterState is the state of filter j of a set; live is what fetchers found.
+func (f *Frontier) filterState(ctx context.Context, filters *bloom.Filters, set bloom.Set, j, probes int, live bloom.Quality) (s FilterState, err error) {
+	s = FilterState{Shard: set.Shard, Promised: set.Plan.ErrorRate, IdealBits: set.Plan.IdealBits(), Live: live, Over: live.Over}
 	if probes > 0 {
 		s.Probe = new(bloom.Probe)
-		s.Info, *s.Probe, err = filters.Measure(ctx, k, probes, set.Filter(0)...)
+		s.Info, *s.Probe, err = filters.Measure(ctx, set.Shard, probes, set.Filter(j)...)
 		s.Over = s.Probe.Exceeds(s.Promised)
 	} else {
-		s.Info, err = filters.Info(ctx, k, set.Filter(0)...)
-	}
-	if errors.Is(err, bloom.ErrMissing) {
-		return nil, nil
+		s.Info, err = filters.Info(ctx, set.Shard, set.Filter(j)...)
 	}
 	s.Stuck = s.Largest > f.stuckBytes()
+	if errors.Is(err, bloom.ErrMissing) {
+		s.Info, s.Probe, s.Over, s.Missing, err = bloom.Info{}, nil, false, true, nil
+	}
 	s.Fill, s.BitsPerURL = s.Info.Fill(), s.Info.BitsPerURL()
-	return []FilterState{s}, err
+	return s, err
 }
 
 // ContentsFilter is the number that a filter of contents has among FilterStates.
@@ -153,7 +134,7 @@ func (f *Frontier) stuckBytes() int64 { return 2 * f.cfg.MaxFilter }
 // a key.
 func (f *Frontier) Stuck(ctx context.Context, set bloom.Set) (keys map[string]int64, err error) {
 	keys = make(map[string]int64)
-	err = f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+	err = f.withFilters(func(filters *bloom.Filters) error {
 		for _, key := range set.All() {
 			info, err := filters.Info(ctx, set.Shard, key)
 			if err != nil && !errors.Is(err, bloom.ErrMissing) {
@@ -198,7 +179,7 @@ func (f *Frontier) DumpFilters(ctx context.Context, k int, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+	return f.withFilters(func(filters *bloom.Filters) error {
 		return lost(filters.Dump(ctx, set, w))
 	})
 }
@@ -210,7 +191,7 @@ func (f *Frontier) LoadFilters(ctx context.Context, k int, r io.Reader, force bo
 	if err != nil {
 		return err
 	}
-	return f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+	return f.withFilters(func(filters *bloom.Filters) error {
 		return filters.Load(ctx, set, r, force, func(each int) error {
 			return f.setEach(ctx, &f.urls, k, set.Each, each)
 		})
@@ -224,7 +205,7 @@ func (f *Frontier) DumpContents(ctx context.Context, k int, w io.Writer) (there 
 	if err != nil || set.Each == 0 {
 		return false, err
 	}
-	return true, f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+	return true, f.withFilters(func(filters *bloom.Filters) error {
 		return filters.Dump(ctx, set, w)
 	})
 }
@@ -236,7 +217,7 @@ func (f *Frontier) LoadContents(ctx context.Context, k int, r io.Reader, force b
 	if err != nil {
 		return err
 	}
-	return f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+	return f.withFilters(func(filters *bloom.Filters) error {
 		return filters.Load(ctx, set, r, force, func(each int) error {
 			return f.setEach(ctx, &f.contents, k, set.Each, each)
 		})
@@ -299,28 +280,16 @@ func (f *Frontier) Places(ctx context.Context) ([]Place, error) {
 	return list, nil
 }
 
-// Complete is Layout.Complete, and counts the filters.
-func Complete(l frontier.Layout) frontier.Layout {
-	l = l.Complete()
-	if p, err := planOf(l); err == nil && l.Filters == 0 {
-		l.Filters = p.Filters
-	}
-	return l
-}
-
 // Validate joins all faults of a complete layout, those of its filters too.
 func Validate(l frontier.Layout) error {
 	err := l.Validate()
 	if l.Shards < 1 {
 		return err
 	}
-	plan, fault := planOf(l)
-	if fault != nil {
-		fault = fmt.Errorf("frontier: layout: %w", fault)
-	} else if l.Filters != plan.Filters {
-		fault = fmt.Errorf("frontier: layout: %d filters a shard, the plan has %d", l.Filters, plan.Filters)
+	if _, fault := planOf(l); fault != nil {
+		err = errors.Join(err, fmt.Errorf("frontier: layout: %w", fault))
 	}
-	return errors.Join(err, fault)
+	return err
 }
 
 // planOf is how the filters of a crawl are laid out.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 
-	"seine/bloom"
 	"seine/shard"
 )
 
@@ -15,7 +14,7 @@ import (
 // maxmemory share the memory of their machine. Filters that are there already are part
 // of what is used. A master that does not say is not judged. Cost: a call a shard, and
 // one more a filter where there is little room.
-func (f *Frontier) fits(ctx context.Context, plan bloom.Plan) error {
+func (f *Frontier) fits(ctx context.Context) error {
 	rooms, byMaster := map[string]*room{}, map[string]*room{}
 	for k := range f.keys {
 		addr, err := f.client.Owner(ctx, f.keys[k].Meta())
@@ -45,15 +44,15 @@ func (f *Frontier) fits(ctx context.Context, plan bloom.Plan) error {
 		r.shards = append(r.shards, k)
 	}
 	for _, r := range rooms {
-		filters := int64(len(r.shards) * plan.Filters)
-		if r.limit == 0 || r.used+filters*plan.FilterBytes() <= r.limit {
+		filters := int64(len(r.shards) * f.plan.Filters)
+		if r.limit == 0 || r.used+filters*f.plan.FilterBytes() <= r.limit {
 			continue
 		}
-		there, err := f.filtersThere(ctx, r.shards, plan.Filters)
+		there, err := f.filtersThere(ctx, r.shards)
 		if err != nil {
 			return err
 		}
-		if need := (filters - there) * plan.FilterBytes(); r.used+need > r.limit {
+		if need := (filters - there) * f.plan.FilterBytes(); r.used+need > r.limit {
 			return fmt.Errorf("%w: %s has %d MB of its %s %d MB left, and the filters of its %d shards take %d MB; plan for fewer URLs, raise maxmemory or add masters",
 				shard.ErrUnfit, r.name, max(0, r.limit-r.used)>>20, r.of, r.limit>>20, len(r.shards), need>>20)
 		}
@@ -69,9 +68,9 @@ type room struct {
 }
 
 // filtersThere counts filters that are there already.
-func (f *Frontier) filtersThere(ctx context.Context, shards []int, filters int) (n int64, err error) {
+func (f *Frontier) filtersThere(ctx context.Context, shards []int) (n int64, err error) {
 	for _, k := range shards {
-		for j := range filters {
+		for j := range f.plan.Filters {
 			key := f.keys[k].Filter(j)
 			there, err := f.client.Do(ctx, k, key, "EXISTS", key)
 			if err != nil {

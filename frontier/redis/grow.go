@@ -32,13 +32,12 @@ func (f *Frontier) least(fam *family) int {
 }
 
 // set names the filters of a family in shard k, each of so many keys.
-func (f *Frontier) set(fam *family, k, each int) (bloom.Set, error) {
-	plan, err := planOf(f.layout)
-	s := bloom.Set{Shard: k, Keys: f.keys[k], Plan: plan, Each: each}
-	if fam == &f.contents && err == nil {
-		s.Plan, s.Contents = plan.Contents(), true
+func (f *Frontier) set(fam *family, k, each int) bloom.Set {
+	s := bloom.Set{Shard: k, Keys: f.keys[k], Plan: f.plan, Each: each}
+	if fam == &f.contents {
+		s.Plan, s.Contents = f.plan.Contents(), true
 	}
-	return s, err
+	return s
 }
 
 // setNow is set with as many keys as there are now. Cost: one call.
@@ -49,7 +48,7 @@ func (f *Frontier) setNow(ctx context.Context, fam *family, k int) (bloom.Set, e
 	}
 	each := max(int(shard.Int(raw)), f.least(fam))
 	fam.each[k].Store(int64(each))
-	return f.set(fam, k, each)
+	return f.set(fam, k, each), nil
 }
 
 // FilterSet names the filters of known URLs of shard k as they are now. Cost: one
@@ -116,14 +115,13 @@ func (f *Frontier) withRoom(ctx context.Context, fam *family, k int, op string, 
 // room is how many items the last of so many keys may hold. full: there is no room
 // for further keys.
 func (f *Frontier) room(fam *family, each int, full bool) int64 {
-	set, err := f.set(fam, 0, each)
 	switch {
 	case full:
 		return -1
-	case each > 1 || err != nil: // a further key does not grow
+	case each > 1: // a further key does not grow
 		return 0
 	}
-	return set.Plan.Room(f.cfg.MaxFilter)
+	return f.set(fam, 0, each).Plan.Room(f.cfg.MaxFilter)
 }
 
 // grow gives every filter of a family in shard k, which has so many keys, a further
@@ -139,11 +137,8 @@ func (f *Frontier) grow(ctx context.Context, fam *family, k, each int) error {
 // reserveKeys reserves those keys of a family's filters in shard k, but for those
 // that are there.
 func (f *Frontier) reserveKeys(ctx context.Context, fam *family, k, from, to int) error {
-	set, err := f.set(fam, k, to)
-	if err != nil {
-		return err
-	}
-	return f.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+	set := f.set(fam, k, to)
+	return f.withFilters(func(filters *bloom.Filters) error {
 		for j := range set.Plan.Filters {
 			if from == 0 {
 				if err := filters.Reserve(ctx, k, set.Key(j, 0), set.Plan); err != nil {
@@ -229,7 +224,7 @@ func (f *Frontier) FoundKeys(ctx context.Context, k int) (each, contents int, er
 
 // foundKeys is FoundKeys of a family.
 func (f *Frontier) foundKeys(ctx context.Context, fam *family, k int) (each int, err error) {
-	set, err := f.set(fam, k, 0)
+	set := f.set(fam, k, 0)
 	for each = f.least(fam); err == nil; each++ {
 		all := []any{"EXISTS"}
 		for j := range set.Plan.Filters {

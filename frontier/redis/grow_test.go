@@ -231,7 +231,7 @@ func TestOtherBound(t *testing.T) {
 
 // bloomInfo is the state of one key.
 func bloomInfo(t *testing.T, s *stand, key string) (info bloom.Info, err error) {
-	err = s.withFilters(func(filters *bloom.Filters, _ bloom.Plan) error {
+	err = s.withFilters(func(filters *bloom.Filters) error {
 		info, err = filters.Info(t.Context(), 0, key)
 		return err
 	})

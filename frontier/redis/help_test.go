@@ -34,7 +34,7 @@ func open(t testing.TB, s *shardtest.Server, n, m int) *stand {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	f := attach(client, "crawl", frontier.Layout{Format: 1, Shards: n, Filters: m, PlanURLs: planned(n, m), ErrorRate: 1e-6}, epoch)
+	f := attach(client, "crawl", frontier.Layout{Format: 1, Shards: n, PlanURLs: planned(n, m), ErrorRate: 1e-6}, epoch)
 	st := &stand{Frontier: f, rdb: client.Redis(), t: t}
 	for k := range n {
 		for j := range m {
@@ -196,7 +196,7 @@ func (s *stand) reset(t testing.TB) {
 		t.Fatal(err)
 	}
 	for k := range s.layout.Shards {
-		for j := range s.layout.Filters {
+		for j := range s.plan.Filters {
 			s.do("BF.RESERVE", s.keys[k].Filter(j), "0.000001", 20000)
 		}
 		s.do("HSET", s.keys[k].Meta(), "epoch", epoch, "rev", 7)

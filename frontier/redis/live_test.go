@@ -432,10 +432,7 @@ func TestConnections(t *testing.T) {
 	}
 	defer client.Close()
 	f := create(t, client, "a", 4)
-	prober, err := f.NewProber(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	prober := f.NewProber(slog.New(slog.DiscardHandler))
 	stop := prober.Start(t.Context(), func() bool { return false })
 	var wg sync.WaitGroup
 	for i := range 64 {

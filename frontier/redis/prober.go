@@ -46,7 +46,6 @@ const (
 type Prober struct {
 	f       *Frontier
 	filters *bloom.Filters
-	plan    bloom.Plan
 	log     *slog.Logger
 
 	mu     sync.Mutex
@@ -62,12 +61,8 @@ type probed struct {
 
 // NewProber makes a prober that says in log when a filter errs too often, and
 // when it no longer does.
-func (f *Frontier) NewProber(log *slog.Logger) (*Prober, error) {
-	plan, err := planOf(f.layout)
-	if err != nil {
-		return nil, err
-	}
-	return &Prober{f: f, filters: bloom.New(f.client), plan: plan, log: log, shards: make([]probed, len(f.keys))}, nil
+func (f *Frontier) NewProber(log *slog.Logger) *Prober {
+	return &Prober{f: f, filters: bloom.New(f.client), log: log, shards: make([]probed, len(f.keys))}
 }
 
 // Start probes until stop is called, at a tenth of the rate while busy says that
@@ -206,7 +201,7 @@ func (p *Prober) at(k int) probed {
 
 // keep puts down what is known of shard k by now, and logs what is new and bad.
 func (p *Prober) keep(k int, records []bloom.Record) {
-	q := bloom.QualityOf(p.plan.ErrorRate, records...)
+	q := bloom.QualityOf(p.f.plan.ErrorRate, records...)
 	p.mu.Lock()
 	was := p.shards[k].quality.Over
 	p.shards[k] = probed{records, time.Now(), q}
@@ -214,7 +209,7 @@ func (p *Prober) keep(k int, records []bloom.Record) {
 	switch {
 	case q.Over && !was:
 		p.log.Warn("a filter holds more new URLs for known than the crawl allows; they are lost to it", "shard", k,
-			"measured", q.Probe.String(), "allowed", p.plan.ErrorRate, "lost_urls", q.Lost.String())
+			"measured", q.Probe.String(), "allowed", p.f.plan.ErrorRate, "lost_urls", q.Lost.String())
 	case was && !q.Over:
 		p.log.Warn("no filter of the shard errs too often any more", "shard", k, "measured", q.Probe.String())
 	}
@@ -260,7 +255,7 @@ var errRecord = errors.New("frontier: a filter's record is in another form")
 // that tells of it is an errRecord; the others are good then. Cost: one call.
 func (f *Frontier) records(ctx context.Context, k int) (stored map[string]string, list []bloom.Record, err error) {
 	key := f.keys[k].Probes()
-	list = make([]bloom.Record, f.layout.Filters)
+	list = make([]bloom.Record, f.plan.Filters)
 	if stored, err = f.client.Hash(ctx, k, key); err != nil {
 		if strings.Contains(err.Error(), "WRONGTYPE") {
 			err = fmt.Errorf("%w: %s is no hash; frontier check --repair moves it away: %w", errRecord, key, err)

@@ -32,9 +32,7 @@ func newLab(t testing.TB, client *shard.Client, layout frontier.Layout) *lab {
 		t.Fatal(err)
 	}
 	l := &lab{Frontier: f, t: t}
-	if l.Prober, err = f.NewProber(slog.New(slog.NewTextHandler(&l.log, nil))); err != nil {
-		t.Fatal(err)
-	}
+	l.Prober = f.NewProber(slog.New(slog.NewTextHandler(&l.log, nil)))
 	t.Cleanup(func() { l.filters.Close() })
 	return l
 }
@@ -248,11 +246,8 @@ func probersShare(t *testing.T, client *shard.Client) {
 func TestProberOfManyFilters(t *testing.T) {
 	t.Parallel()
 	s := open(t, shardtest.One(t), 1, 3)
-	s.layout.PlanURLs, s.layout.ErrorRate = 1000, 1e-3
-	p, err := s.NewProber(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.layout.ErrorRate, s.plan.ErrorRate = 1e-3, 1e-3
+	p := s.NewProber(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	defer p.filters.Close()
 	for range 100 {
 		s.do("DEL", s.keys[0].Probing())

@@ -18,7 +18,7 @@ func TestUnreadableRecords(t *testing.T) {
 	}{
 		{"rubbish", "rubbish", true},
 		{"no numbers", `{"v":1,"all":{"n":-5,"hits":9}}`, true},
-		{"no losses", `{"v":1,"ended":{"sum":-1}}`, true},
+		{"no losses", `{"v":1,"ended":-1}`, true},
 		{"another version", `{"v":2}`, false},
 		{"no hash", "", true},
 	} {

@@ -226,10 +226,10 @@ func TestRevive(t *testing.T) {
 	s.alter("b.example", frontier.SiteChange{Blocked: ptr(true)})
 	ctx := t.Context()
 	want := 3
-	s.twice("revive", func() { // a0, a2, c0; b is blocked
+	s.twice("retry", func() { // a0, a2, c0; b is blocked
 		n, err := s.RetryDead(ctx, 0, []frontier.DeadLetter{letters[0], letters[3], letters[4], letters[2]})
 		if n != want || err != nil {
-			t.Errorf("revived %d, %v, want %d", n, err, want)
+			t.Errorf("retried %d, %v, want %d", n, err, want)
 		}
 		want = 0
 	})
@@ -312,7 +312,7 @@ func TestDeadLettersInSteps(t *testing.T) {
 	chosen, _ = of("b.example", "c.example")
 	_, others = of("a.example", "b.example")
 	if n, err := s.RetryDead(ctx, 0, chosen); n != len(chosen)-len(others) || err != nil {
-		t.Errorf("revived %d, %v", n, err)
+		t.Errorf("retried %d, %v", n, err)
 	}
 	if got := stored(); !slices.Equal(got, others) {
 		t.Errorf("%d letters of the blocked site stay, want %d, or in another order", len(got), len(others))

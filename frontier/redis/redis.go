@@ -99,7 +99,8 @@ type Frontier struct {
 	client      *shard.Client
 	crawl       string
 	layout      frontier.Layout
-	epoch       string // of this creation of the crawl; scripts answer stale to another
+	plan        bloom.Plan // of the filters, which follows from the layout
+	epoch       string     // of this creation of the crawl; scripts answer stale to another
 	shards      shard.Map
 	keys        []shard.Keys
 	settings    atomic.Pointer[frontier.Settings]
@@ -121,9 +122,10 @@ type Frontier struct {
 // runner runs a script on the master that owns a shard.
 type runner func(ctx context.Context, k int, s *shard.Script, keys []string, args ...any) (any, error)
 
-// attach binds a client to a crawl whose root was read.
+// attach binds a client to a crawl whose root was read: its layout is valid.
 func attach(client *shard.Client, crawl string, layout frontier.Layout, epoch string) *Frontier {
 	f := &Frontier{client: client, crawl: crawl, layout: layout, epoch: epoch, shards: shard.NewMap(layout.Shards)}
+	f.plan, _ = planOf(layout) // each valid layout has one
 	f.cfg, f.longest = Config{}.complete(), make([]atomic.Uint32, layout.Shards)
 	f.urls = family{field: "keys", each: make([]atomic.Int64, layout.Shards)}
 	f.contents = family{field: "contents", each: make([]atomic.Int64, layout.Shards)}

@@ -224,7 +224,7 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 	s.Paused = shard.Int(list[3]) == 1
 	counters, _ := list[4].([]any)
 	for i := 0; i+1 < len(counters); i += 2 {
-		if to := counterOf(&s, shard.Text(counters[i])); to != nil {
+		if to := s.Counter(shard.Text(counters[i])); to != nil {
 			*to = shard.Int(counters[i+1])
 		}
 	}
@@ -236,51 +236,4 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 		return s, &shard.Error{Shard: k, Op: "stats", Err: err}
 	}
 	return s, nil
-}
-
-// counterOf finds the field of a counter by its name in the hash stats.
-func counterOf(s *frontier.ShardStats, name string) *int64 {
-	switch name {
-	case "queued":
-		return &s.Queued
-	case "waiting":
-		return &s.Waiting
-	case "recrawls":
-		return &s.Recrawls
-	case "open":
-		return &s.Open
-	case "admits":
-		return &s.Admits
-	case "known":
-		return &s.Known
-	case "done":
-		return &s.Done
-	case "retried":
-		return &s.Retried
-	case "dead":
-		return &s.Dead
-	case "unasked":
-		return &s.Unasked
-	case "lost":
-		return &s.Lost
-	case "retried_dead":
-		return &s.RetriedDead
-	case "dropped":
-		return &s.Dropped
-	case "forgotten":
-		return &s.Forgotten
-	case "turned_away":
-		return &s.TurnedAway
-	case "blocked":
-		return &s.Blocked
-	case "merged":
-		return &s.Merged
-	case "missing":
-		return &s.Missing
-	case "recrawled":
-		return &s.Recrawled
-	case "forgone":
-		return &s.Forgone
-	}
-	return nil
 }

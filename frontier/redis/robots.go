@@ -12,7 +12,6 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
-	"seine/fetch/inflate"
 	"seine/frontier"
 	"seine/shard"
 )
@@ -68,37 +67,24 @@ func (f *Frontier) Rules(ctx context.Context, k int, origins []frontier.OriginRu
 	return nil
 }
 
-// inflaters take 112 KB each.
-var inflaters = sync.Pool{New: func() any { return new(inflate.Stream) }}
+// inflaters take 44 KB each.
+var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 
 // inflateRules returns nil for what another version stored: it is fetched anew.
 func inflateRules(stored string) ([]byte, error) {
 	if stored == "" {
 		return nil, nil
 	}
-	switch text := []byte(stored[1:]); stored[0] {
+	switch stored[0] {
 	case rulesPlain:
-		return text, nil
+		return []byte(stored[1:]), nil
 	case rulesDeflated:
-		z := inflaters.Get().(*inflate.Stream)
+		z := inflaters.Get().(io.Reader)
 		defer inflaters.Put(z)
-		z.Reset(inflate.Raw)
-		var rules []byte
-		for {
-			out, n, err := z.Next(text)
-			rules = append(rules, out...)
-			text = text[n:]
-			switch {
-			case len(rules) >= maxInflated:
-				return rules[:maxInflated], nil
-			case err == io.EOF:
-				return rules, nil
-			case err != nil:
-				return nil, err
-			case len(out) == 0:
-				return nil, io.ErrUnexpectedEOF
-			}
+		if err := z.(flate.Resetter).Reset(strings.NewReader(stored[1:]), nil); err != nil {
+			return nil, err
 		}
+		return io.ReadAll(io.LimitReader(z, maxInflated))
 	}
 	return nil, nil
 }

@@ -45,7 +45,7 @@ type root struct {
 // is being created, with shard.ErrUnfit before anything is written when a master
 // has no memory for its filters. Cost: one call a filter and three a shard.
 func Create(ctx context.Context, client *shard.Client, crawl string, layout frontier.Layout, settings frontier.Settings) (*Frontier, error) {
-	layout = Complete(layout)
+	layout = layout.Complete()
 	if err := errors.Join(frontier.ValidName(crawl), Validate(layout), settings.Validate()); err != nil {
 		return nil, err
 	}
@@ -66,9 +66,9 @@ func Create(ctx context.Context, client *shard.Client, crawl string, layout fron
 	}
 	f := attach(client, crawl, r.layout, r.epoch)
 	f.settings.Store(&r.settings)
-	err = f.withFilters(func(filters *bloom.Filters, plan bloom.Plan) error {
+	err = f.withFilters(func(filters *bloom.Filters) error {
 		for k := range f.keys {
-			if err := f.prepare(ctx, k, r, filters, plan); err != nil {
+			if err := f.prepare(ctx, k, r, filters); err != nil {
 				return err
 			}
 		}
@@ -107,12 +107,7 @@ func Create(ctx context.Context, client *shard.Client, crawl string, layout fron
 // begin looks whether a crawl fits, before anything of it is there, and puts it on
 // the list of crawls first of all: what breaks off later is seen there.
 func begin(ctx context.Context, client *shard.Client, crawl string, layout frontier.Layout) error {
-	f := attach(client, crawl, layout, "")
-	plan, err := planOf(layout)
-	if err == nil {
-		err = f.fits(ctx, plan)
-	}
-	if err != nil {
+	if err := attach(client, crawl, layout, "").fits(ctx); err != nil {
 		return err
 	}
 	return register(ctx, client, crawl)
@@ -170,9 +165,9 @@ func changeRoot(ctx context.Context, client *shard.Client, crawl string, expect,
 
 // prepare reserves the filters of shard k and marks the shard as one of this
 // creation of the crawl. Filters that are there already stay.
-func (f *Frontier) prepare(ctx context.Context, k int, r *root, filters *bloom.Filters, plan bloom.Plan) error {
-	for j := range plan.Filters {
-		if err := filters.Reserve(ctx, k, f.keys[k].Filter(j), plan); err != nil {
+func (f *Frontier) prepare(ctx context.Context, k int, r *root, filters *bloom.Filters) error {
+	for j := range f.plan.Filters {
+		if err := filters.Reserve(ctx, k, f.keys[k].Filter(j), f.plan); err != nil {
 			return err
 		}
 	}
@@ -264,7 +259,11 @@ func readRoot(ctx context.Context, client *shard.Client, crawl string) (*root, e
 		return nil, fmt.Errorf("%w: %s; frontier list shows what there is, frontier create or seed makes one", frontier.ErrNoCrawl, crawl)
 	}
 	r := &root{epoch: h["epoch"], state: h["state"], paused: h["paused"], raw: h}
-	if err := json.Unmarshal([]byte(h["layout"]), &r.layout); err != nil {
+	err = json.Unmarshal([]byte(h["layout"]), &r.layout)
+	if err == nil && r.layout.Format == frontier.FormatVersion {
+		err = Validate(r.layout)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w: layout of %s: %w", errRoot, crawl, err)
 	}
 	if r.layout.Format != frontier.FormatVersion {

@@ -70,7 +70,7 @@ func TestOpenNamesBothLayouts(t *testing.T) {
 	t.Parallel()
 	c := connect(t)
 	create(t, c, "a", 2)
-	want := Complete(small(3))
+	want := small(3).Complete()
 	want.Canon = 99
 	_, err := Open(t.Context(), c, "a", &want)
 	if !errors.Is(err, frontier.ErrLayout) {

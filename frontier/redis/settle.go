@@ -283,12 +283,7 @@ func (f *Frontier) Renew(ctx context.Context, k int, renewals []frontier.Renewal
 
 // deadHead is what stands before the entry in a dead letter: site and text,
 // each ended by a tab.
-func deadHead(site, text string) string {
-	if strings.ContainsAny(text, "\t\r\n") {
-		text = strings.Join(strings.Fields(text), " ")
-	}
-	return site + "\t" + text + "\t"
-}
+func deadHead(site, text string) string { return site + "\t" + frontier.OneLine(text) + "\t" }
 
 // Reap takes back leases that nobody extended: URLs that were open return to
 // the front of their queues, marked lost once more, to be leased alone; one that

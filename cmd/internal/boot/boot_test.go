@@ -299,7 +299,7 @@ func TestPprof(t *testing.T) {
 	}
 }
 
-// A crawl whose pages are fetched again is never done.
+// A crawl whose pages are recrawled is never done.
 func TestEndsWhenDone(t *testing.T) {
 	yes, no := true, false
 	once, again := &frontier.Settings{}, &frontier.Settings{Recrawl: []string{".=1h"}}

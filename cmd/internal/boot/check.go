@@ -114,8 +114,7 @@ func (c *CrawlFlags) Check() error {
 	if layout.Shards == 0 {
 		layout.Shards = 1 // not given here
 	}
-	layout = redis.Complete(layout)
-	faults = append(faults, redis.Validate(layout))
+	faults = append(faults, redis.Validate(layout.Complete()))
 	return usage(faults...)
 }
 

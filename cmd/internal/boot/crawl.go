@@ -55,7 +55,7 @@ type CrawlFlags struct {
 	Sitemaps       *bool    `group:"scope" help:"Follow the sitemaps that robots.txt names, on any host, up to 50 MB and 50,000 URLs each."`
 	IgnoreNofollow *bool    `group:"scope" help:"Follow links that are marked nofollow."`
 
-	Recrawl      []string `group:"recrawl" sep:"none" placeholder:"REGEX=INTERVAL[..MAX]" help:"Fetch URLs that match again after INTERVAL. An unchanged page waits half as long again, up to MAX. A changed page waits half as long, down to INTERVAL. The first match counts. Repeatable."`
+	Recrawl      []string `group:"recrawl" sep:"none" placeholder:"REGEX=INTERVAL[..MAX]" help:"Recrawl URLs that match, after INTERVAL. An unchanged page waits half as long again, up to MAX. A changed page waits half as long, down to INTERVAL. The first match counts. Repeatable."`
 	RecrawlShare *int     `group:"recrawl" placeholder:"PCT" help:"Percentage of each visit that is kept for recrawls while the site has new URLs (0: new URLs go first)."`
 
 	Duplicates *string `group:"recrawl" placeholder:"RULE" help:"What to do with pages whose content another URL had before: off; mark, a flag in the record; skip, do not follow their links either. skip needs --digest sha256 (off)."`

@@ -36,7 +36,7 @@ func PrintReport(w io.Writer, r *ask.Summary, most int) {
 	t := &r.Total
 	fmt.Fprintf(w, "URLs\t%d known, %d done, %d dead, %d retries; %d queued, %d waiting, %d in flight\n", t.Known, max(0, t.Done-t.Recrawled), t.Dead, t.Retried, t.Queued, t.Waiting, t.Open)
 	if t.Recrawled > 0 {
-		fmt.Fprintf(w, "fetched again\t%s; the counts of pages and seeds are of first fetches\n", Number(t.Recrawled, "time"))
+		fmt.Fprintf(w, "recrawled\t%s; the counts of pages and seeds are of first fetches\n", Number(t.Recrawled, "time"))
 	}
 	fmt.Fprintf(w, "links\t%d found, %d of them duplicates\n", r.Links.Found, r.Links.Duplicates)
 	whole := "all of them listed"

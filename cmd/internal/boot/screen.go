@@ -103,7 +103,7 @@ func (s *Screen) Summary(p crawl.Progress, ended string) {
 	if len(p.Causes) > 0 {
 		fmt.Fprintf(w, "failed tries\tby cause, those that were retried too\n")
 	}
-	for _, cause := range sortedKeys(p.Causes) {
+	for _, cause := range slices.Sorted(maps.Keys(p.Causes)) {
 		fmt.Fprintf(w, "  %s\t%d%s\n", cause, p.Causes[cause], remedy(cause))
 	}
 	for _, cause := range slices.Sorted(maps.Keys(p.BackedOff)) {
@@ -131,15 +131,6 @@ func remedy(cause string) string {
 		return ", private addresses; --allow-net CIDR permits a network"
 	}
 	return ""
-}
-
-func sortedKeys(m map[string]int64) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Bytes is n for people, in powers of 1024.

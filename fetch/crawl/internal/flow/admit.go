@@ -445,7 +445,7 @@ func (r *admitRun) callAdmit(ctx context.Context) error {
 	}
 }
 
-// renewKnown brings forward when URLs of the group that are known are fetched again. It is
+// renewKnown brings forward the recrawls of known URLs of the group. It is
 // a hint: a shard that is silent meanwhile does not get it.
 func (r *admitRun) renewKnown(ctx context.Context) error {
 	g := &r.group

@@ -23,7 +23,7 @@ type Counters struct {
 	NotAcked    *metrics.Counter // admissions that no replica acknowledged
 	FeedRefused *metrics.Counter // elements of the feed that are none
 	Overflow    *metrics.Counter // candidates that the overflow keeps
-	Unchanged   *metrics.Counter // pages fetched again that did not change
+	Unchanged   *metrics.Counter // pages recrawled or refetched that did not change
 	Duplicates  *metrics.Counter // pages whose content another URL brought before
 	Uncompared  *metrics.Counter // pages whose content was not compared, since a shard was silent
 	Bytes, Wire *metrics.Counter

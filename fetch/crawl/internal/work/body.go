@@ -174,7 +174,7 @@ func SitemapCandidate(u *canon.URL, site string, fp canon.Fingerprint, host []by
 	return c
 }
 
-// refetchWithin is when a URL that a sitemap or feed lists is fetched again at the latest,
+// refetchWithin is when a URL that a sitemap or feed lists is refetched at the latest,
 // 0 for when it is anyway: now if it changed since the list was read last, else as
 // often as the list says that it changes, but not more often than the crawl's rule.
 func (j *job) refetchWithin(ln *extract.Found) time.Duration {

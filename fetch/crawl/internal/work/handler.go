@@ -166,7 +166,7 @@ type Addition struct {
 func (p *Page) Add(a Addition) error {
 	u := &p.Target
 	if err := p.Parser.Resolve(u, p.permit.URL, []byte(a.URL), nil); err != nil {
-		return fmt.Errorf("crawl: %s adds %q: %w", p.rec.URL, Redacted(a.URL), err)
+		return fmt.Errorf("crawl: %s adds %q: %w", p.rec.URL, frontier.HideCredentials(a.URL), err)
 	}
 	request, err := frontier.NewRequest(a.Method, a.Header, a.Body)
 	if err != nil {

@@ -99,7 +99,7 @@ type Candidate struct {
 // Rest is the whole of a candidate that is more than a plain link.
 type Rest struct {
 	frontier.Candidate
-	Within time.Duration // a known URL is fetched again so soon at the latest, 0 = as it is anyway
+	Within time.Duration // a known URL is refetched so soon at the latest, 0 = as it is anyway
 }
 
 // CandidateOf keeps the whole of c.

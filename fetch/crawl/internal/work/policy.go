@@ -16,7 +16,7 @@ type Policy struct {
 	Settings *frontier.Settings
 	scope    *frontier.Scope
 	classify func(url []byte) (class uint8, ok bool)                // by the crawl's rules
-	recrawl  func(url []byte) (r frontier.RecrawlInterval, ok bool) // nil: nothing is fetched again
+	recrawl  func(url []byte) (r frontier.RecrawlInterval, ok bool) // nil: nothing is recrawled
 	looks    bool                                                   // the contents of pages are compared
 	follow   extract.Kinds
 	scanners sync.Pool // of *extract.Page, made by these rules

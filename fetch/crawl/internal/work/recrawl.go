@@ -12,12 +12,12 @@ import (
 const (
 	// maxETag is the longest ETag that is kept with a URL.
 	maxETag = 256
-	// lastClass is the class of URLs that are fetched again, where they come into a
+	// lastClass is the class of URLs that are recrawled, where they come into a
 	// queue: new ones go first.
 	lastClass = 3
 )
 
-// planRecrawl has the URL at hand fetched again when a rule of the crawl says so: what
+// planRecrawl has the URL at hand recrawled when a rule of the crawl says so: what
 // was fetched well, and what was before and failed now for a cause that may pass. A
 // request that may change something on its server is not made again by itself.
 func (j *job) planRecrawl() {

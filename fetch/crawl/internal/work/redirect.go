@@ -19,7 +19,7 @@ func (j *job) followRedirect() {
 		return
 	}
 	if err := j.Parser.Resolve(&j.Target, j.permit.URL, []byte(j.resp.Location), nil); err != nil {
-		j.rec.Location = Redacted(Clip(j.resp.Location, maxErrorText))
+		j.rec.Location = frontier.HideCredentials(Clip(j.resp.Location, maxErrorText))
 		j.refuseTarget(RefusalOf(err))
 		return
 	}

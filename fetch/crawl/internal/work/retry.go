@@ -63,23 +63,6 @@ func RetryDelay(backoff time.Duration, n int) time.Duration {
 	return d + time.Duration(rand.Float64()*float64(d)/2)
 }
 
-// Redacted takes credentials out of a text that should be a URL and is none.
-func Redacted(text string) string {
-	slashes := strings.Index(text, "//")
-	if slashes < 0 {
-		return text
-	}
-	rest := text[slashes+2:]
-	end := strings.IndexAny(rest, "/?#\\")
-	if end < 0 {
-		end = len(rest)
-	}
-	if at := strings.LastIndexByte(rest[:end], '@'); at >= 0 {
-		return text[:slashes+2] + rest[at+1:]
-	}
-	return text
-}
-
 // Clip bounds a text from the web and makes it valid UTF-8.
 func Clip(s string, n int) string {
 	if len(s) > n {

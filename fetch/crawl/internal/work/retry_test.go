@@ -17,13 +17,3 @@ func TestBackoff(t *testing.T) {
 		}
 	}
 }
-
-func TestRedacted(t *testing.T) {
-	for in, want := range map[string]string{
-		"http://u:p@a b/x": "http://a b/x", "//u@h": "//h", "http://h/a@b": "http://h/a@b", "x@y": "x@y", "http://u:p@@h?": "http://h?",
-	} {
-		if got := Redacted(in); got != want {
-			t.Errorf("%s: %s, want %s", in, got, want)
-		}
-	}
-}

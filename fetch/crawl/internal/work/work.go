@@ -115,7 +115,7 @@ func (s *Scratch) begin(item *frontier.Item, permit *Permit, asked bool) *job {
 	*j = job{Scratch: s, item: item, permit: permit, policy: s.cfg.Policy(), asked: asked}
 	j.res = Result{Outcome: frontier.Outcome{Index: item.Index, Tries: 1}, Response: &s.resp}
 	if permit.URL == nil {
-		j.res.Name = Redacted(item.URL)
+		j.res.Name = frontier.HideCredentials(item.URL)
 		return j
 	}
 	var room [256]byte

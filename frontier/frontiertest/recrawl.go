@@ -7,8 +7,8 @@ import (
 	"seine/frontier"
 )
 
-// next is an outcome that has a URL of a visit fetched again.
-func next(v frontier.Visit, i int, in time.Duration) frontier.Outcome {
+// recrawlOutcome is an outcome that has a URL of a visit recrawled.
+func recrawlOutcome(v frontier.Visit, i int, in time.Duration) frontier.Outcome {
 	it := v.Items[i]
 	e := it.Entry
 	e.Priority, e.Attempts, e.Lost = 3, 0, 0
@@ -21,31 +21,31 @@ func urlKey(site, url string) uint64 {
 	return urlOf(site, url[len("https://")+len(site)+1:]).Fingerprint.Key
 }
 
-// againAll settles all of a visit as done and to be recrawled.
-func (k *kit) againAll(v frontier.Visit, in time.Duration) {
+// recrawlAll settles all of a visit as done and to be recrawled.
+func (k *kit) recrawlAll(v frontier.Visit, in time.Duration) {
 	k.Helper()
 	var outcomes []frontier.Outcome
 	for i := range v.Items {
-		outcomes = append(outcomes, next(v, i, in))
+		outcomes = append(outcomes, recrawlOutcome(v, i, in))
 	}
 	for i, ok := range k.settle(v, &frontier.Release{}, outcomes...) {
 		same(k, "outcome of "+v.Items[i].URL, ok, true)
 	}
 }
 
-// againWaits: what is to be recrawled counts as done, waits for its time, and
+// recrawlWaits: what is to be recrawled counts as done, waits for its time, and
 // comes back as it was settled, in the last class; an outcome counts once.
-func againWaits(k *kit) {
+func recrawlWaits(k *kit) {
 	k.fill("a.example", "p", 1, 2)
 	v := k.visitURLs("a.example", 2)
 	k.advance(time.Second) // retries and what is recrawled wait from when they are settled
-	o := next(v, 0, time.Minute)
-	sameList(k, "again and done", k.settle(v, &frontier.Release{}, o, frontier.Outcome{Index: v.Items[1].Index}), true, true)
+	o := recrawlOutcome(v, 0, time.Minute)
+	sameList(k, "one to be recrawled, one done", k.settle(v, &frontier.Release{}, o, frontier.Outcome{Index: v.Items[1].Index}), true, true)
 	for range 2 {
 		sameList(k, "repeated", k.settle(v, nil, o), false)
 	}
 	s := k.stats()
-	same(k, "again", s.Recrawls, 1)
+	same(k, "recrawls", s.Recrawls, 1)
 	same(k, "done", s.Done, 2)
 	same(k, "waiting for a retry", s.Waiting, 0)
 	finished, err := k.f.Finished(k.ctx)
@@ -60,35 +60,35 @@ func againWaits(k *kit) {
 	same(k, "URLs", len(v.Items), 1)
 	same(k, "entry", v.Items[0].Entry, o.Next.Entry)
 	s = k.stats()
-	same(k, "again while leased", s.Recrawls, 0)
-	same(k, "renewed", s.Recrawled, 1)
+	same(k, "recrawls while leased", s.Recrawls, 0)
+	same(k, "recrawled", s.Recrawled, 1)
 	same(k, "open", s.Open, 1)
 	k.finish(v)
 	s = k.stats()
 	same(k, "ready when it was fetched for good", s.Ready+s.Recrawls, 0)
 }
 
-// againOnce: a site has a URL once among those to be recrawled, the last way
+// recrawlOnce: a site has a URL once among those to be recrawled, the last way
 // that it was settled.
-func againOnce(k *kit) {
+func recrawlOnce(k *kit) {
 	c := k.url("a.example", "p")
 	k.admit(c)
-	k.againAll(k.visitURLs("a.example", 1), time.Hour)
+	k.recrawlAll(k.visitURLs("a.example", 1), time.Hour)
 	c.Refetch = "request"
 	k.admit(c)
 	k.advance(claimed)
-	k.againAll(k.visitURLs("a.example", 1), time.Minute)
-	same(k, "again", k.stats().Recrawls, 1)
+	k.recrawlAll(k.visitURLs("a.example", 1), time.Minute)
+	same(k, "recrawls", k.stats().Recrawls, 1)
 	k.advance(2 * time.Minute)
 	sameList(k, "by the last", paths(k.visitURLs("a.example", 9)), "p")
 	same(k, "then", k.stats().Recrawls, 0)
 }
 
-// againOrder: URLs that are new come first, unless a share is left to those that
+// recrawlOrder: URLs that are new come first, unless a share is left to those that
 // are recrawled; a retry goes before these.
-func againOrder(k *kit) {
+func recrawlOrder(k *kit) {
 	k.fill("a.example", "old", 1, 40)
-	k.againAll(k.visitURLs("a.example", 40), time.Second)
+	k.recrawlAll(k.visitURLs("a.example", 40), time.Second)
 	k.fill("a.example", "new", 2, 40)
 	k.advance(claimed)
 	acquire := func(urls, share int) (old, fresh int) {
@@ -125,10 +125,10 @@ func againOrder(k *kit) {
 	same(k, "what is left", old > 20, true)
 }
 
-// againLost: what was leased to be recrawled and lost comes back as any URL does.
-func againLost(k *kit) {
+// recrawlLost: what was leased to be recrawled and lost comes back as any URL does.
+func recrawlLost(k *kit) {
 	k.fill("a.example", "p", 1, 2)
-	k.againAll(k.visitURLs("a.example", 2), time.Second)
+	k.recrawlAll(k.visitURLs("a.example", 2), time.Second)
 	k.advance(claimed)
 	v := k.visitURLs("a.example", 2)
 	same(k, "reaped", k.reap(k.expire("a.example", v.Token)), 1)
@@ -137,43 +137,43 @@ func againLost(k *kit) {
 	same(k, "lost", s.Lost, 2)
 	k.advance(claimed)
 	v = k.visitURLs("a.example", 2)
-	sameList(k, "the first alone", paths(v), paths(v)[0])
+	sameList(k, "the first is leased alone", paths(v), paths(v)[0])
 	same(k, "what is known of its last fetch", v.Items[0].Last.ETag, `W/"x"`)
 	k.settle(v, &frontier.Release{}, all(v, frontier.Requeue)...)
 	k.advance(claimed)
-	k.againAll(k.visitURLs("a.example", 1), time.Hour)
+	k.recrawlAll(k.visitURLs("a.example", 1), time.Hour)
 	k.advance(claimed)
 	k.finish(k.visitURLs("a.example", 2))
-	same(k, "again", k.stats().Recrawls, 1)
+	same(k, "recrawls", k.stats().Recrawls, 1)
 }
 
-// againBlocked: a blocked site forgets what was to be recrawled, and a paused
+// recrawlBlocked: a blocked site forgets what was to be recrawled, and a paused
 // one keeps it.
-func againBlocked(k *kit) {
+func recrawlBlocked(k *kit) {
 	yes, no := true, false
 	k.fill("a.example", "p", 1, 3)
 	v := k.visitURLs("a.example", 2)
-	k.againAll(v, time.Second)
+	k.recrawlAll(v, time.Second)
 	k.advance(claimed)
 	k.alter("a.example", frontier.SiteChange{Paused: &yes})
 	k.notDue("a.example")
 	k.alter("a.example", frontier.SiteChange{Paused: &no})
 	v = k.visitURLs("a.example", 1)
 	k.alter("a.example", frontier.SiteChange{Blocked: &yes})
-	sameList(k, "an outcome of a blocked site", k.settle(v, nil, next(v, 0, time.Second)), false)
+	sameList(k, "an outcome of a blocked site", k.settle(v, nil, recrawlOutcome(v, 0, time.Second)), false)
 	s := k.stats()
-	same(k, "again", s.Recrawls, 0)
+	same(k, "recrawls", s.Recrawls, 0)
 	same(k, "ready", s.Ready, 0)
 	k.alter("a.example", frontier.SiteChange{Blocked: &no})
 	k.advance(claimed)
 	k.notDue("a.example")
 }
 
-// againRenewed: a URL can be fetched sooner than it would be, never later.
-func againRenewed(k *kit) {
+// recrawlRenewed: a URL can be fetched sooner than it would be, never later.
+func recrawlRenewed(k *kit) {
 	k.fill("a.example", "p", 1, 3)
 	k.fill("b.example", "p", 1, 1)
-	k.againAll(k.visitURLs("a.example", 3), time.Hour)
+	k.recrawlAll(k.visitURLs("a.example", 3), time.Hour)
 	key := func(i int) uint64 { return urlKey("a.example", fmt.Sprintf("https://a.example/p%d", i)) }
 	renew := func(renewals ...frontier.Renewal) {
 		k.Helper()
@@ -198,5 +198,5 @@ func againRenewed(k *kit) {
 	k.notDue("a.example")
 	k.advance(11 * time.Minute)
 	sameList(k, "when it would be anyway", paths(k.visitURLs("a.example", 9)), "p0")
-	same(k, "again", k.stats().Recrawls, 0)
+	same(k, "recrawls", k.stats().Recrawls, 0)
 }

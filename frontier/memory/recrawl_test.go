@@ -9,7 +9,7 @@ import (
 
 // What waits to be recrawled is there after a crash, and after one while it was
 // leased: then it is leased first, with what is known of its last fetch.
-func TestAgainReopened(t *testing.T) {
+func TestRecrawlReopened(t *testing.T) {
 	c := &testClock{now: time.Now()}
 	f, err := New(Config{Now: c.Now, Dir: t.TempDir()})
 	if err != nil {

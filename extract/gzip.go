@@ -1,6 +1,6 @@
 package extract
 
-import "seine/fetch/inflate"
+import "seine/extract/inflate"
 
 // inflater turns gzip that is pushed in into bytes that are pushed on. What was
 // decoded before a fault is kept.
