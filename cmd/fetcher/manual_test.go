@@ -4,13 +4,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"seine/cmd/internal/boot"
 	"seine/cmd/internal/manual"
 )
 
 // The tables of cmd/README.md are those of --help, and every flag has an example.
 func TestManual(t *testing.T) {
-	tables, err := boot.Manual("fetcher", new(grammar))
+	tables, err := manual.Tables("fetcher", new(grammar))
 	if err != nil {
 		t.Fatal(err)
 	}

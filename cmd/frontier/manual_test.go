@@ -4,14 +4,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"seine/cmd/internal/boot"
 	"seine/cmd/internal/manual"
 )
 
 // The tables of cmd/README.md are those of --help, and every flag has an example.
 func TestManual(t *testing.T) {
 	t.Parallel()
-	tables, err := boot.Manual("frontier", new(cli))
+	tables, err := manual.Tables("frontier", new(cli))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,7 @@ package memory
 // and removed wherever it stands.
 type node[T any] interface {
 	before(T) bool
-	at() int   // place in its heap
-	moved(int) // its place changed
+	moved(int) // its place in the heap changed
 }
 
 // heap is a binary heap of nodes, the first at 0.

@@ -26,7 +26,6 @@ type recrawl struct {
 func (a *recrawl) before(x *recrawl) bool {
 	return a.until < x.until || a.until == x.until && a.key < x.key
 }
-func (a *recrawl) at() int     { return a.pos }
 func (a *recrawl) moved(i int) { a.pos = i }
 
 // firstWait is when the first retry may run, or the first URL is recrawled;

@@ -123,13 +123,11 @@ type wait struct {
 func (w *wait) before(x *wait) bool {
 	return w.until < x.until || w.until == x.until && w.order < x.order
 }
-func (w *wait) at() int     { return w.pos }
 func (w *wait) moved(i int) { w.pos = i }
 
 func (s *site) before(x *site) bool {
 	return s.score < x.score || s.score == x.score && s.name < x.name
 }
-func (s *site) at() int     { return int(s.pos) }
 func (s *site) moved(i int) { s.pos = int32(i) }
 
 // lock takes the shard and reads the time.

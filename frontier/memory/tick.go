@@ -28,7 +28,6 @@ func (l *lease) entry(at int) frontier.Entry { return decodeEntry(l.records[at],
 func (l *lease) before(x *lease) bool {
 	return l.deadline < x.deadline || l.deadline == x.deadline && l.token < x.token
 }
-func (l *lease) at() int     { return l.pos }
 func (l *lease) moved(i int) { l.pos = i }
 
 // Tick extends leases, names due sites and expired leases. Cost: O(log sites)

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"io"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -39,4 +40,14 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 
 func groupOrder(flag *kong.Flag) int {
 	return slices.IndexFunc(groups, func(g kong.Group) bool { return flag.Group != nil && flag.Group.Key == g.Key })
+}
+
+// Model is what kong knows of a program.
+func Model(name string, grammar any) (*kong.Application, error) {
+	app := App{Name: name, Grammar: grammar, Out: io.Discard, Err: io.Discard}
+	parser, err := app.parser()
+	if err != nil {
+		return nil, err
+	}
+	return parser.Model, nil
 }

@@ -67,7 +67,7 @@ var vendors = map[string][]string{
 	"github.com/nlnwa/whatwg-url/":        {"frontier/canon"},
 	"github.com/cockroachdb/":             {"frontier/memory/store"},
 	"golang.org/x/net/publicsuffix":       {"frontier/canon"},
-	"github.com/alecthomas/kong":          {"cmd/internal/boot", "cmd/frontier", "cmd/fetcher", "bench/web/synthweb"},
+	"github.com/alecthomas/kong":          {"cmd/internal/boot", "cmd/internal/manual", "cmd/frontier", "cmd/fetcher", "bench/web/synthweb"},
 	"golang.org/x/perf":                   {"frontier/plan"},
 	"github.com/zeebo/xxh3":               {"fetch/crawl/internal/work"},
 	"github.com/goccy/go-yaml":            {"cmd/internal/boot"},

@@ -1,28 +1,29 @@
-package boot
+package manual
 
 import (
-	"io"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"seine/cmd/internal/boot"
 )
 
-// Manual returns the tables of cmd/README.md that describe a program. "verbs" lists
+// Tables returns the tables of cmd/README.md that describe a program. "verbs" lists
 // its verbs, "of VERB" the flags of one verb with verbs of its own, or of plan, and
 // "of verbs" those of the others. Flags that many verbs share have a table for each
 // group of --help, by the group's key. Names and texts are those of --help.
-func Manual(name string, grammar any) (map[string]string, error) {
-	program, err := model(name, grammar)
+func Tables(name string, grammar any) (map[string]string, error) {
+	program, err := boot.Model(name, grammar)
 	if err != nil {
 		return nil, err
 	}
 	var shared struct {
-		Common
-		CrawlFlags
-		SeedFlags
-		FetchFlags
+		boot.Common
+		boot.CrawlFlags
+		boot.SeedFlags
+		boot.FetchFlags
 	}
-	sharing, err := model(name, &shared)
+	sharing, err := boot.Model(name, &shared)
 	if err != nil {
 		return nil, err
 	}
@@ -59,16 +60,6 @@ func Manual(name string, grammar any) (map[string]string, error) {
 		}
 	}
 	return tables, nil
-}
-
-// model is what kong knows of a program.
-func model(name string, grammar any) (*kong.Application, error) {
-	app := App{Name: name, Grammar: grammar, Out: io.Discard, Err: io.Discard}
-	parser, err := app.parser()
-	if err != nil {
-		return nil, err
-	}
-	return parser.Model, nil
 }
 
 // arguments are those of a verb, as --help writes them.
