@@ -6,7 +6,7 @@ TESTFLAGS   ?= -short
 VERSION     ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
-.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-https bench-broad bench-units bench-plan bench-scale profile chaos clean
+.PHONY: help build demo setup test check fmt vet lint cross bench-once bench bench-crawl bench-https bench-broad bench-units bench-plan bench-scale profile chaos simulate clean
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -51,6 +51,10 @@ bench: ## the Go benchmarks, and their ratios as a table; OLD=FILE compares with
 
 chaos: setup ## break fetchers, Redis, network and disk under a crawl, and count what is lost (an hour); writes bench/results
 	SEINE_CHAOS=long SEINE_CHAOS_RESULTS=$(CURDIR)/bench/results/chaos.txt $(GO) test -count=1 -v -timeout 4h ./bench/chaos
+
+SEEDS ?= 1000
+simulate: ## simulate SEEDS fleets in virtual time, with faults, and check each step (an hour for a thousand)
+	SEINE_SIMULATE_SEEDS=$(SEEDS) $(GO) test -count=1 -v -timeout 0 -run TestNewSeeds ./bench/simulate
 
 bench-crawl: build setup ## crawl real documentation: a bare loop, embedded, six masters, other crawlers; plain, packed and over https; writes bench/results
 	scripts/bench-crawl
