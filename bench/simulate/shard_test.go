@@ -26,10 +26,10 @@ type shard struct {
 	log    []operation // since the beginning
 	safe   int         // operations that the replica has for sure
 	tokens map[string]string
-	names  map[string]string // tokens of the frontier, by ours
-	given  map[string][]frontier.Visit
-	behind time.Duration // by so much the clock was set forward
-	fork   int           // operations that the replica has while it is cut off, -1 = it is not
+	names  map[string]string         // tokens of the frontier, by ours
+	given  map[string]frontier.Visit // by token
+	behind time.Duration             // by so much the clock was set forward
+	fork   int                       // operations that the replica has while it is cut off, -1 = it is not
 }
 
 // operation is one call to a shard.
@@ -57,7 +57,7 @@ func (s *shard) begin() {
 		panic(err)
 	}
 	s.front, s.log, s.tokens, s.names = front, nil, make(map[string]string), make(map[string]string)
-	s.given = make(map[string][]frontier.Visit)
+	s.given = make(map[string]frontier.Visit)
 	s.book = newBook(s)
 }
 
@@ -88,8 +88,15 @@ func (s *shard) acknowledge() bool {
 
 // takeOver has the replica take over, which has the first n operations.
 func (s *shard) takeOver(n int) {
+	if s.w.isEnded() {
+		n = len(s.log) // else URLs come back that nobody is left for
+	}
 	old, log := s.book, s.log
 	lost := len(log) - n
+	since := s.w.q.now() // what was done from then on is lost
+	if lost > 0 {
+		since = log[n].at
+	}
 	s.begin()
 	s.w.replaying = true
 	for _, op := range log[:n] {
@@ -108,6 +115,7 @@ func (s *shard) takeOver(n int) {
 	for _, site := range s.w.web.sites { // what it asked for may be lost with the rest
 		if s.w.shardOfSite(site.host) == s {
 			site.until = 0
+			site.lastDoubt = site.lastDoubt || site.last >= since
 		}
 	}
 }
@@ -169,42 +177,34 @@ func (s *shard) ours(token string) string {
 	return token[len("unknown "):]
 }
 
-// visit is as a shard in Redis answers: a call that is repeated gets the visits of its
-// leases again, with what is open of them.
-func (s *shard) visit(f *fetcher, id string, tickets []frontier.Ticket, limits frontier.VisitLimits) []frontier.Visit {
-	var list []frontier.Visit
-	given := s.given[id]
-	var fresh []frontier.Ticket
-	for _, t := range tickets {
-		at := slices.IndexFunc(given, func(v frontier.Visit) bool { return v.Site == t.Site })
-		if at < 0 {
-			fresh = append(fresh, t)
+// visit is as a shard in Redis answers: each ticket has a token of the call's, and a call
+// that is repeated gets what is open of the leases that these have.
+func (s *shard) visit(f *fetcher, id string, tickets []frontier.Ticket, limits frontier.VisitLimits) (list []frontier.Visit) {
+	for i, t := range tickets {
+		token := fmt.Sprintf("%s.%d", id, i)
+		if l := s.book.leases[token]; l != nil {
+			v := s.given[token]
+			v.Items = slices.DeleteFunc(slices.Clone(v.Items), func(it frontier.Item) bool { return l.ended || l.items[it.Index] == "" })
+			if len(v.Items) > 0 {
+				list = append(list, v)
+				limits.Safe = limits.Safe || v.LastChance()
+			}
 			continue
 		}
-		l := s.book.leases[given[at].Token]
-		if l == nil || l.ended {
-			continue
+		visits, err := s.front.Visit(context.Background(), s.k, []frontier.Ticket{t}, limits)
+		if err != nil {
+			s.w.fail("visit: %v", err)
 		}
-		v := given[at]
-		v.Items = slices.DeleteFunc(slices.Clone(v.Items), func(it frontier.Item) bool { return l.items[it.Index] == "" })
-		if len(v.Items) > 0 {
-			list = append(list, v)
+		for _, v := range visits {
+			s.tokens[v.Token], s.names[token] = token, v.Token
+			v.Token = token
+			s.book.visit(f, &v)
+			s.given[token] = v
 			limits.Safe = limits.Safe || v.LastChance()
+			list = append(list, v)
 		}
 	}
-	visits, err := s.front.Visit(context.Background(), s.k, fresh, limits)
-	if err != nil {
-		s.w.fail("visit: %v", err)
-	}
-	for i := range visits {
-		v := &visits[i]
-		ours := id + " " + v.Site
-		s.tokens[v.Token], s.names[ours] = ours, v.Token
-		v.Token = ours
-		s.book.visit(f, v)
-	}
-	s.given[id] = append(given, visits...)
-	return append(list, visits...)
+	return list
 }
 
 func (s *shard) settle(f *fetcher, batch []frontier.Settlement) []frontier.Settled {

@@ -528,7 +528,7 @@ func (b *web) take(c *call, x *exchange) {
 		if x.abandoned.Load() || f.killed {
 			return "never sent"
 		}
-		b.checkRequest(f, s, x.url, path, asked)
+		doubt := b.checkRequest(f, s, x.url, path, asked)
 		s.asked[path]++
 		a := b.answerTo(s, path, s.asked[path])
 		x.parts <- part{begins: true}
@@ -543,7 +543,7 @@ func (b *web) take(c *call, x *exchange) {
 		b.w.q.after(late, c.id+" answers", func() string {
 			if !x.abandoned.Load() {
 				x.parts <- part{answer: &a}
-				b.noteAnswer(f, s, path, &a)
+				b.noteAnswer(f, s, path, &a, doubt)
 			}
 			return strconv.Itoa(a.status)
 		})
@@ -562,16 +562,16 @@ func (b *web) take(c *call, x *exchange) {
 			}
 			return over("")
 		})
-		return ""
+		return "asks"
 	})
 }
 
 // noteAnswer keeps what a site asked a fetcher for.
-func (b *web) noteAnswer(f *fetcher, s *site, path string, a *answer) {
+func (b *web) noteAnswer(f *fetcher, s *site, path string, a *answer, doubt bool) {
 	if f.killed {
 		return
 	}
-	if a.header.Get("Retry-After") != "" {
+	if !doubt && !b.w.isDropped(f, s.host) && a.header.Get("Retry-After") != "" {
 		s.since, s.until = b.w.q.now(), b.w.q.now()+retryAfter
 	}
 	if path == "/robots.txt" && a.status == 200 {
@@ -580,9 +580,9 @@ func (b *web) noteAnswer(f *fetcher, s *site, path string, a *answer) {
 }
 
 // checkRequest checks a request that begins.
-func (b *web) checkRequest(f *fetcher, s *site, url, path string, asked time.Duration) {
+func (b *web) checkRequest(f *fetcher, s *site, url, path string, asked time.Duration) (doubt bool) {
 	now := b.w.q.now()
-	doubt := b.w.checkLease(f, s, url, path)
+	doubt = b.w.checkLease(f, s, url, path)
 	least := s.delay
 	if path != "/robots.txt" && s.robots == robotsRules && s.knows {
 		least = max(least, s.crawlDelay)
@@ -598,6 +598,7 @@ func (b *web) checkRequest(f *fetcher, s *site, url, path string, asked time.Dur
 		b.w.fail("%s asks %s for %s, which asked for no request for another %v", f.id, s.host, path, s.until-now)
 	}
 	s.last, s.lastDoubt = now, doubt
+	return doubt
 }
 
 // reachable are the URLs that a crawl finds, each with whether it may end dead; dead

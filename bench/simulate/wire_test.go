@@ -330,19 +330,34 @@ func (f *fetcher) SetRules(ctx context.Context, k int, origins []frontier.Origin
 	return err
 }
 
-// ClaimPages implements crawl.Frontier.
+// ClaimPages implements crawl.Frontier, as the driver in Redis does: pages of fetchers
+// that are gone, or whose settlement a failover took, come back when nothing is leased.
 func (f *fetcher) ClaimPages(ctx context.Context, claim frontier.PageClaim) (frontier.PageGrant, error) {
-	reply, err := f.callShard(ctx, f.w.pages, "claim", func(s *shard, _ string) any {
-		g, err := s.front.ClaimPages(context.Background(), claim)
+	call := func() (claimed, error) {
+		reply, err := f.callShard(ctx, f.w.root, "claim", func(s *shard, _ string) any { return s.w.pages.claim(claim) })
 		if err != nil {
-			s.w.fail("claim: %v", err)
+			return claimed{}, err
 		}
-		return g
-	})
-	if err != nil {
-		return frontier.PageGrant{}, err
+		return reply.(claimed), nil
 	}
-	return reply.(frontier.PageGrant), nil
+	c, err := call()
+	if err != nil || c.grant.Left > 0 || !c.quiet {
+		return c.grant, err
+	}
+	stats, err := f.Stats(ctx)
+	if err != nil {
+		return c.grant, err
+	}
+	t := frontier.Total(stats)
+	if t.Leases > 0 || t.Pages() >= c.taken {
+		return c.grant, nil
+	}
+	reply, err := f.callShard(ctx, f.w.root, "rebook", func(s *shard, _ string) any { return s.w.pages.rebook(c.taken, t.Pages()) })
+	if err != nil || !reply.(bool) {
+		return c.grant, err
+	}
+	c, err = call()
+	return c.grant, err
 }
 
 // Stats implements crawl.Frontier.

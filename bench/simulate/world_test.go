@@ -31,7 +31,9 @@ type world struct {
 	maker    *frontier.Maker
 	web      *web
 	shards   []*shard
-	pages    *shard // that counts the pages of the crawl
+	root     *shard // that counts the pages of the crawl
+	pages    *pages
+	present  map[string]time.Duration // fetchers: until when they are taken to be at work
 	fleet    []*fetcher
 	recent   atomic.Pointer[recentStats]
 	fault    string          // the first thing that did not hold
@@ -123,7 +125,9 @@ func newWorld(p *plan) *world {
 	for k := range p.Shards {
 		w.shards = append(w.shards, w.newShard(k))
 	}
-	w.pages = w.newShard(-1)
+	w.root = w.newShard(-1)
+	w.pages = &pages{w: w, by: make(map[string]*share)}
+	w.present = make(map[string]time.Duration)
 	w.fleet = make([]*fetcher, p.Fetchers)
 	return w
 }
@@ -190,6 +194,7 @@ func (w *world) begin(place int) string {
 	}
 	f.crawler = c
 	w.fleet[place] = f
+	w.announce(f)
 	go func() {
 		err := c.Run(context.Background())
 		w.q.ask(&call{from: f, name: "returned", start: func(*call) { w.returned(f, err) }})
@@ -204,6 +209,7 @@ func (w *world) returned(f *fetcher, err error) {
 	if f.killed {
 		return
 	}
+	delete(w.present, f.id)
 	if err != nil {
 		w.fail("%s ended with %v", f.id, err)
 		return
@@ -345,12 +351,12 @@ func (w *world) isEnded() bool {
 // checked.
 func (w *world) look(n int) func() string {
 	return func() string {
-		live := 0
 		for _, f := range w.fleet {
 			if f != nil && !f.over && !f.killed {
-				live++
+				w.announce(f)
 			}
 		}
+		live := len(w.live())
 		bound := 200
 		for _, f := range w.fleet {
 			if f == nil || f.over || f.killed {
@@ -368,13 +374,19 @@ func (w *world) look(n int) func() string {
 	}
 }
 
+// isDropped reports whether a failover took a lease of a fetcher lately.
+func (w *world) isDropped(f *fetcher, host string) bool {
+	now := w.q.now()
+	w.dropped = slices.DeleteFunc(w.dropped, func(d droppedLease) bool { return d.until < now })
+	return slices.ContainsFunc(w.dropped, func(d droppedLease) bool { return d.fetcher == f && d.site == host })
+}
+
 // checkLease checks that a request is made under a lease that is live, and reports
 // whether that is in doubt since a failover took it.
 func (w *world) checkLease(f *fetcher, s *site, url, path string) (doubt bool) {
 	w.requests++
 	now := w.q.now()
-	w.dropped = slices.DeleteFunc(w.dropped, func(d droppedLease) bool { return d.until < now })
-	if slices.ContainsFunc(w.dropped, func(d droppedLease) bool { return d.fetcher == f && d.site == s.host }) {
+	if w.isDropped(f, s.host) {
 		return true
 	}
 	sh := w.shardOfSite(s.host)
