@@ -22,6 +22,7 @@ type collector struct {
 	capture   tagID  // element whose raw text is kept
 	titleText []byte // that text, as written
 	titled    bool
+	listed    bool   // anchors are locations: of Markdown that is read as a sitemap
 	based     bool   // a base element with an address was met
 	pages     robots // what header and meta robots say, the strictest
 	memory    []byte // of facts
@@ -44,6 +45,7 @@ func (c *collector) reset(emit func(*Link)) {
 	c.emit = emit
 	c.facts.reset()
 	c.capture, c.titleText, c.titled, c.based, c.gap, c.pages, c.headerCanonical = tagOther, c.titleText[:0], false, false, false, 0, ""
+	c.listed = false
 	if cap(c.visible) > maxKeptText {
 		c.visible = nil
 	}
@@ -63,7 +65,7 @@ func (c *collector) keep(b []byte) []byte {
 // repeated reports whether the anchor whose text is b[from:to] was met before, as
 // most are, without decoding it: false where it would have to be decoded.
 func (c *collector) repeated(b []byte, from, to int) bool {
-	if c.met == nil {
+	if c.met == nil || c.listed {
 		return false
 	}
 	for i := from; i+8 <= len(b); i += 8 {
@@ -78,6 +80,9 @@ func (c *collector) repeated(b []byte, from, to int) bool {
 
 // send passes a link on.
 func (c *collector) send(k Kind, raw []byte) {
+	if c.listed && k == Anchor {
+		k = Loc
+	}
 	if !c.cfg.Kinds.Has(k) && k != Base {
 		return
 	}

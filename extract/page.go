@@ -179,7 +179,7 @@ func (p *Page) resolveLink(l *Link) {
 		p.counts.Repeated++
 		return
 	}
-	if p.scan.read != readHTML || p.scan.col.based {
+	if p.scan.read != readHTML && p.scan.read != readMarkdown || p.scan.col.based {
 		p.resolve(l)
 		return
 	}
@@ -207,7 +207,7 @@ func (p *Page) repeats(raw []byte) bool {
 // full reports whether no more links are to be passed on. A sitemap has a bound of
 // its own, MaxLocs.
 func (p *Page) full() bool {
-	return p.counts.Found >= p.cfg.MaxLinks && (!p.sitemap || p.scan.col.facts.Markup)
+	return p.counts.Found >= p.cfg.MaxLinks && (!p.sitemap || p.scan.col.facts.Markup || p.scan.col.listed)
 }
 
 // follows reports whether a link is one to follow, as far as it says itself.

@@ -16,9 +16,13 @@ const (
 	readCSS
 	readXML
 	readLines
+	readMarkdown
 )
 
 func isMarkup(typ string) bool { return typ == "text/html" || typ == "application/xhtml+xml" }
+
+// isMarkdown names the media types of Markdown (RFC 7763), and what servers wrote before.
+func isMarkdown(typ string) bool { return typ == "text/markdown" || typ == "text/x-markdown" }
 
 // isXML names the media types of XML (MIME Sniffing, section 4.6).
 func isXML(typ string) bool {
@@ -37,6 +41,11 @@ func (s *Scanner) route(b []byte, unzipped bool) reader {
 		if look == readHTML { // an error page in its place
 			return readNothing
 		}
+		// llms.txt is Markdown and begins with a heading, as no list of addresses does.
+		_, bom := charset.BOM(b)
+		if head := trim(b[bom:]); look == readLines && (isMarkdown(s.typ) || len(head) > 0 && head[0] == '#') {
+			return readMarkdown
+		}
 		return look
 	}
 	switch typ := s.typ; {
@@ -44,6 +53,8 @@ func (s *Scanner) route(b []byte, unzipped bool) reader {
 		return readHTML
 	case typ == "text/css":
 		return readCSS
+	case isMarkdown(typ):
+		return readMarkdown
 	case xml:
 		if look == readHTML {
 			return readHTML
@@ -126,7 +137,7 @@ func (s *Scanner) encoding(b []byte, read reader, whole bool) (name string, by c
 		return s.label, charset.ByHeader, 0
 	}
 	switch read {
-	case readNothing:
+	case readNothing, readMarkdown:
 		return "utf-8", charset.ByDefault, 0
 	case readXML:
 		if name = charset.XML(trim(b)); name != "" { // blank lines in front of it are a habit

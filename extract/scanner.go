@@ -2,6 +2,7 @@ package extract
 
 import (
 	"seine/extract/charset"
+	"seine/extract/markdown"
 	"seine/extract/mediatype"
 )
 
@@ -19,6 +20,7 @@ type Scanner struct {
 
 	levels [maxZipped + 1]level
 	read   reader
+	marked []byte              // the Markdown so far
 	wide   *charset.Transcoder // of an encoding that is no superset of ASCII
 }
 
@@ -144,6 +146,34 @@ func (s *Scanner) text(b []byte) {
 		s.col.listWrite(b)
 	case readLines:
 		s.col.linesWrite(b)
+	case readMarkdown:
+		if room := maxMarkdown - len(s.marked); len(b) > room {
+			b = b[:room]
+			s.col.facts.Truncated = true
+		}
+		s.marked = append(s.marked, b...)
+	}
+}
+
+const (
+	// maxMarkdown is how much of a document of Markdown is read, bytes: the whole of it is
+	// kept, and a tree of it that takes some ten times as much.
+	maxMarkdown = 1 << 20
+	// maxKeptMarkdown is how much memory for it is kept for the next document.
+	maxKeptMarkdown = 64 << 10
+)
+
+// endMarkdown reads a document of Markdown as the HTML that it stands for.
+func (s *Scanner) endMarkdown() {
+	html, err := markdown.AppendHTML(nil, s.marked)
+	if err != nil {
+		s.col.facts.Truncated = true
+	}
+	s.mk.write(html)
+	s.mk.close()
+	s.col.finishText()
+	if s.marked = s.marked[:0]; cap(s.marked) > maxKeptMarkdown {
+		s.marked = nil
 	}
 }
 
@@ -176,6 +206,8 @@ func (s *Scanner) end(n int) {
 		s.col.listClose()
 	case readLines:
 		s.col.line()
+	case readMarkdown:
+		s.endMarkdown()
 	}
 	s.read = readNothing
 }
@@ -221,8 +253,13 @@ func (s *Scanner) begin(n int, b []byte, whole bool) (int, bool) {
 	}
 	s.read, l.begun = read, true
 	s.col.facts.Markup = read == readHTML && n == 0
-	if read == readHTML {
+	switch read {
+	case readHTML:
 		s.mk.reset(isXML(s.typ))
+	case readMarkdown:
+		s.mk.reset(false)
+		s.marked = s.marked[:0]
+		s.col.listed = s.doc.Sitemap
 	}
 	s.use(name, by)
 	return skip, true

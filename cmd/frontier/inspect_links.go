@@ -82,7 +82,7 @@ func (c *inspectSitemapCmd) Run(env *boot.Env) error {
 		})
 	})
 	if found == 0 && err == nil {
-		env.Log.Warn("no locations in it: it is no sitemap, feed or text list of URLs, or an empty one")
+		env.Log.Warn("no locations in it: it is no sitemap, feed, llms.txt or text list of URLs, or an empty one")
 	}
 	if page.Facts().Truncated {
 		env.Log.Warn("sitemap is broken or over its bounds; what came before is printed")
