@@ -20,15 +20,15 @@ type Reservation struct {
 }
 
 // Prepare resolves the name of a URL's host and reserves a request at one of its
-// addresses, that which is free first. While At is ahead the reservation is kept
+// addresses, that which is free first; bind is Request.Bind. While At is ahead the reservation is kept
 // for the host: sleep, or do something else, and call Prepare then. Once At
 // has passed the reservation is used up by the call, and Do is to follow. One that is not
 // fetched within a minute is lost.
 //
 // Errors are those that Do would end with. Behind a proxy, which resolves names
 // itself, there is nothing to prepare.
-func (c *Client) Prepare(ctx context.Context, url string) (Reservation, error) {
-	r, err := c.prepare(ctx, url)
+func (c *Client) Prepare(ctx context.Context, url, bind string) (Reservation, error) {
+	r, err := c.prepare(ctx, url, bind)
 	if err != nil {
 		c.m.failures[err.Class].Inc()
 		return r, err
@@ -36,7 +36,7 @@ func (c *Client) Prepare(ctx context.Context, url string) (Reservation, error) {
 	return r, nil
 }
 
-func (c *Client) prepare(ctx context.Context, url string) (Reservation, *Error) {
+func (c *Client) prepare(ctx context.Context, url, bind string) (Reservation, *Error) {
 	var t target
 	if err := t.parse(url); err != nil {
 		return Reservation{}, fail(ClassURL, err)
@@ -44,9 +44,13 @@ func (c *Client) prepare(ctx context.Context, url string) (Reservation, *Error) 
 	if px, err := c.proxies.pick(&t); px != nil || err != nil {
 		return Reservation{}, nil // Do reports what a proxy lacks
 	}
+	from, err := c.leaveFrom(&t, bind)
+	if err != nil {
+		return Reservation{}, err
+	}
 	host, port := c.dialer.route(t.host, t.port)
 	var room [8]netip.AddrPort
-	addrs, err := c.dialer.permitted(ctx, host, port, room[:0])
+	addrs, err := c.dialer.permitted(ctx, host, port, &from, room[:0])
 	if err != nil {
 		if ctx.Err() != nil {
 			return Reservation{}, ended(ctx, time.Now().Add(c.cfg.FetchTimeout))

@@ -34,7 +34,7 @@ func TestPerAddress(t *testing.T) {
 			url := fmt.Sprintf("http://n%d.example%s/", i, port)
 			for {
 				asked := time.Now()
-				r, err := c.Prepare(t.Context(), url)
+				r, err := c.Prepare(t.Context(), url, "")
 				if err != nil {
 					t.Error(err)
 					return
@@ -52,7 +52,7 @@ func TestPerAddress(t *testing.T) {
 			}
 		})
 	}
-	if r, err := c.Prepare(t.Context(), "http://alone.example/"); err != nil || r.At.After(time.Now()) {
+	if r, err := c.Prepare(t.Context(), "http://alone.example/", ""); err != nil || r.At.After(time.Now()) {
 		t.Errorf("another address waits: %v %v", r, err)
 	}
 	wg.Wait()
@@ -155,15 +155,15 @@ func TestPrepareFails(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for url, want := range map[string]string{"ftp://a/": ClassURL, "http://none.example/": ClassNoName, "http://a.example/": ClassGuard, "http://127.0.0.1/": ClassGuard} {
-		if _, err := c.Prepare(t.Context(), url); class(err) != want {
+		if _, err := c.Prepare(t.Context(), url, ""); class(err) != want {
 			t.Errorf("%s: %v, want %s", url, err, want)
 		}
 	}
-	if _, err := c.Prepare(canceled, "http://new.example/"); class(err) != ClassCanceled && class(err) != ClassGuard {
+	if _, err := c.Prepare(canceled, "http://new.example/", ""); class(err) != ClassCanceled && class(err) != ClassGuard {
 		t.Error(err)
 	}
 	proxied := newClient(t, func(cfg *Config) { cfg.Proxies = []string{"http://127.0.0.9:1"}; cfg.Resolver = noResolver{t} })
-	if r, err := proxied.Prepare(t.Context(), "http://a.example/"); err != nil || r != (Reservation{}) {
+	if r, err := proxied.Prepare(t.Context(), "http://a.example/", ""); err != nil || r != (Reservation{}) {
 		t.Error(r, err)
 	}
 }
@@ -186,7 +186,7 @@ func TestPrepareAllocates(t *testing.T) {
 	})
 	for _, url := range []string{"http://127.0.0.1/", "http://known.example/"} {
 		if n := testing.AllocsPerRun(100, func() {
-			if _, err := c.Prepare(t.Context(), url); err != nil {
+			if _, err := c.Prepare(t.Context(), url, ""); err != nil {
 				t.Fatal(err)
 			}
 		}); n > 0 {

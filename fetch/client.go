@@ -22,6 +22,7 @@ type Client struct {
 	dialer    dialer
 	addresses *addresses
 	proxies   *proxies
+	bound     *bound
 	pool      *pool
 	decoders  decoders
 	own       [][2]string // headers of every request
@@ -44,7 +45,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	c := &Client{cfg: cfg, m: newMeters(cfg.Metrics, len(cfg.Proxies)), stop: make(chan struct{}), done: make(chan struct{})}
+	c := &Client{cfg: cfg, m: newMeters(cfg.Metrics, len(cfg.Proxies), cfg.Bind), stop: make(chan struct{}), done: make(chan struct{})}
 	var err error
 	if c.types, err = NewTypes(cfg.AcceptTypes); err != nil {
 		return nil, err
@@ -59,6 +60,9 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.bound, err = newBound(&cfg); err != nil {
+		return nil, err
+	}
 	c.addresses = newAddresses(cfg.PerAddress)
 	c.pool = newPool(cfg.MaxConnsPerHost, cfg.MaxConns, cfg.MaxIdle, c.idleRoom)
 	c.dialer = dialer{net: net.Dialer{KeepAlive: -1}, guard: guard{cfg.AllowNet}, names: nm, pool: c.pool, m: c.m}
@@ -70,9 +74,6 @@ func New(cfg Config) (*Client, error) {
 		c.dialer.rules = append(c.dialer.rules, rule)
 	}
 	c.own = [][2]string{{"User-Agent", cfg.UserAgent}, {"Accept", cfg.Accept}, {"Accept-Encoding", acceptEncoding}}
-	if cfg.From != "" {
-		c.own = append(c.own, [2]string{"From", cfg.From})
-	}
 	for _, kv := range c.own {
 		c.block = appendLine(c.block, kv[0], kv[1])
 	}

@@ -8,23 +8,21 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 	"golang.org/x/net/http/httpguts"
 
+	"seine/fetch/egress"
 	"seine/fetch/resolver"
-	"seine/fetch/sign"
 )
 
 // Config of a Client; zero fields are the documented defaults.
 type Config struct {
-	UserAgent string // default "seine"
-	Accept    string // default HTML and XML before the rest
-	From      string // mail address of who is responsible (RFC 9110, section 10.1.2), "" = none is sent
-
-	Signer    *sign.Signer // signs each request, nil: none is signed
-	SignAsked bool         // of the requests only those with Request.Sign are signed
+	UserAgent      string // default "seine"
+	Accept         string // default HTML and XML before the rest
+	AcceptMarkdown bool   // the default is Markdown before HTML, and its type is one of AcceptTypes
 
 	MaxBody        int64 // bytes of a decoded body, default 10 MiB; on the wire, and between two encodings, a compressed one may be 1/16 + 64 KiB larger
 	MaxHeader      int   // bytes of a response's header, interim answers included, default 32 KiB
@@ -49,6 +47,8 @@ type Config struct {
 	InsecureSkipVerify bool   // certificates are not verified; each such handshake is counted
 	CAFile             string // PEM file of authorities trusted beside the system's
 	NoSessionCache     bool   // every TLS connection makes a full handshake
+
+	Bind []string // addresses and networks of this machine that connections leave from, see package egress; not beside Proxies; default what the system chooses
 
 	Proxies []string // http://[user:pass@]host:port or socks5://…; sites are spread over them and stay
 	NoProxy string   // hosts fetched directly, as the NO_PROXY variable
@@ -96,6 +96,9 @@ const (
 
 func (c Config) withDefaults() Config {
 	c.UserAgent = cmp.Or(c.UserAgent, "seine")
+	if c.AcceptMarkdown {
+		c.Accept = cmp.Or(c.Accept, "text/markdown,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7")
+	}
 	c.Accept = cmp.Or(c.Accept, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
 	c.MaxBody = cmp.Or(c.MaxBody, 10<<20)
 	c.MaxHeader = cmp.Or(c.MaxHeader, 32<<10)
@@ -115,6 +118,9 @@ func (c Config) withDefaults() Config {
 	c.DNSEntries = cmp.Or(c.DNSEntries, max(1, int(c.Memory/4/nameBytes)))
 	if len(c.AcceptTypes) == 0 {
 		c.AcceptTypes = DefaultTypes()
+	}
+	if c.AcceptMarkdown {
+		c.AcceptTypes = append(slices.Clone(c.AcceptTypes), "text/markdown")
 	}
 	if c.Metrics == nil {
 		c.Metrics = metrics.NewSet()
@@ -153,7 +159,7 @@ func (c *Config) Validate() error {
 	if c.KeepAlive > maxKeepAlive {
 		fault("keep-alive is %s, must be at most %s", c.KeepAlive, maxKeepAlive)
 	}
-	for _, h := range [][2]string{{"UserAgent", c.UserAgent}, {"Accept", c.Accept}, {"From", c.From}} {
+	for _, h := range [][2]string{{"UserAgent", c.UserAgent}, {"Accept", c.Accept}} {
 		if !httpguts.ValidHeaderFieldValue(h[1]) {
 			fault("%s %q holds bytes that no header may have", h[0], h[1])
 		}
@@ -170,6 +176,14 @@ func (c *Config) Validate() error {
 		if _, err := parseConnectTo(rule); err != nil {
 			faults = append(faults, err)
 		}
+	}
+	for _, entry := range c.Bind {
+		if _, err := egress.Parse(entry); err != nil {
+			fault("bind: %w", err)
+		}
+	}
+	if len(c.Bind) > 0 && len(c.Proxies) > 0 {
+		fault("bind and proxy: sites see the address of the proxy; give one of them")
 	}
 	for i, raw := range c.Proxies {
 		if _, err := parseProxy(raw); err != nil {

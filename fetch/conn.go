@@ -16,6 +16,7 @@ type conn struct {
 	net.Conn             // TCP, or TLS over it
 	raw      net.Conn    // the TCP connection below; closing it ends everything at once
 	records  *recordConn // between TLS and raw; nil without TLS
+	bound    netip.Addr  // raw's own address, where it was asked for
 	probe    *probe      // looks at raw while it is idle, and writes requests to it
 	used     bool        // it has served an exchange before
 	extra    [1]byte     // what drained reads into

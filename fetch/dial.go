@@ -12,17 +12,19 @@ import (
 	"syscall"
 	"time"
 
+	"seine/fetch/egress"
 	"seine/fetch/resolver"
 )
 
 // dialer makes guarded TCP connections to names.
 type dialer struct {
-	net   net.Dialer
-	guard guard
-	names *names
-	pool  *pool // closes idle connections where the system has no room
-	rules []connectTo
-	m     *meters
+	net      net.Dialer
+	guard    guard
+	names    *names
+	pool     *pool // closes idle connections where the system has no room
+	rules    []connectTo
+	families families
+	m        *meters
 }
 
 // connectTo is one rule of curl's --connect-to: requests to host:port go to
@@ -97,19 +99,20 @@ func (d *dialer) route(host string, port uint16) (string, uint16) {
 	return host, port
 }
 
-// dial connects to a host under the guard; errors are of class dns, guard or
+// dial connects to a host under the guard; errors are of class dns, family, guard or
 // connect, or local. The address first is tried first if it is one of the host's. Rules lead to another address, never past the guard.
-func (d *dialer) dial(ctx context.Context, host string, port uint16, first netip.Addr) (net.Conn, error) {
+func (d *dialer) dial(ctx context.Context, host string, port uint16, first netip.Addr, from *egress.Pair) (net.Conn, error) {
 	host, port = d.route(host, port)
-	addrs, refused := d.permitted(ctx, host, port, nil)
+	addrs, refused := d.permitted(ctx, host, port, from, nil)
 	if refused != nil {
 		return nil, refused
 	}
-	if i := slices.Index(addrs, netip.AddrPortFrom(first, port)); i > 0 {
-		addrs[0], addrs[i] = addrs[i], addrs[0]
+	at := slices.Index(addrs, netip.AddrPortFrom(first, port))
+	if at > 0 {
+		addrs[0], addrs[at] = addrs[at], addrs[0]
 	}
 	known := time.Now()
-	nc, err := d.race(ctx, addrs)
+	nc, err := d.race(ctx, addrs, at >= 0, from)
 	if err != nil {
 		e := local(ClassConnect, err)
 		if !Local(e.Class) && ctx.Err() == nil {
@@ -121,26 +124,44 @@ func (d *dialer) dial(ctx context.Context, host string, port uint16, first netip
 	return nc, nil
 }
 
-// permitted appends the addresses of a host that the guard lets through; an error
-// where there are none. It keeps nothing of host.
-func (d *dialer) permitted(ctx context.Context, host string, port uint16, public []netip.AddrPort) ([]netip.AddrPort, *Error) {
+// permitted appends the addresses of a host that the guard lets through and that are of a
+// family of from; an error where there are none. It keeps nothing of host.
+func (d *dialer) permitted(ctx context.Context, host string, port uint16, from *egress.Pair, public []netip.AddrPort) ([]netip.AddrPort, *Error) {
 	var literal [2]netip.Addr
 	addrs, fault := d.resolve(ctx, host, literal[:0])
 	if fault != nil {
 		return nil, fault
 	}
 	var refused error
+	unbound := false
 	for _, a := range addrs {
 		if err := d.guard.check(a); err != nil {
 			refused = err
 			continue
 		}
+		if _, ok := from.To(a); !ok {
+			unbound = true
+			continue
+		}
 		public = append(public, netip.AddrPortFrom(a.Unmap(), port))
 	}
-	if len(public) == 0 {
-		return nil, fail(ClassGuard, refused)
+	switch {
+	case len(public) > 0:
+		return public, nil
+	case unbound:
+		return nil, d.noFamily(host, from)
 	}
-	return public, nil
+	return nil, fail(ClassGuard, refused)
+}
+
+// noFamily is why a host whose addresses are all of another family than from cannot be
+// asked: it has none, or they did not come yet.
+func (d *dialer) noFamily(host string, from *egress.Pair) *Error {
+	class := ClassFamily
+	if d.names.isPartial(host) {
+		class = ClassDNS
+	}
+	return fail(class, fmt.Errorf("the host has no %s address, and requests to it leave from one (bind)", from.Families()))
 }
 
 // resolve returns the addresses of a host: those of a name are shared, and read
@@ -191,104 +212,11 @@ func isLocalhost(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-const (
-	headStart = 300 * time.Millisecond // of the first address family (RFC 8305 says 250)
-	maxTried  = 4                      // addresses of one family
-)
-
-// race dials the addresses of the family that came first and, when that has
-// not succeeded after its head start, those of the other beside it (RFC 8305,
-// in its light form). The loser is closed and waited for.
-func (d *dialer) race(ctx context.Context, addrs []netip.AddrPort) (net.Conn, error) {
-	var first, other []netip.AddrPort
-	for _, a := range addrs {
-		if a.Addr().Is4() == addrs[0].Addr().Is4() {
-			first = append(first, a)
-		} else {
-			other = append(other, a)
-		}
-	}
-	if len(other) == 0 {
-		return d.each(ctx, first)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	type result struct {
-		nc  net.Conn
-		err error
-	}
-	results := make(chan result, 2)
-	failed := make(chan struct{})
-	go func() {
-		nc, err := d.each(ctx, first)
-		if err != nil {
-			close(failed)
-		}
-		results <- result{nc, err}
-	}()
-	go func() {
-		wait := time.NewTimer(headStart)
-		defer wait.Stop()
-		select {
-		case <-wait.C:
-		case <-failed:
-		case <-ctx.Done():
-		}
-		nc, err := d.each(ctx, other)
-		results <- result{nc, err}
-	}()
-	r := <-results
-	if r.err == nil {
-		cancel()
-	}
-	r2 := <-results
-	cancel()
-	if r.err != nil {
-		if r2.err != nil {
-			return nil, errors.Join(r.err, r2.err)
-		}
-		return r2.nc, nil
-	}
-	if r2.nc != nil {
-		r2.nc.Close()
-	}
-	return r.nc, nil
-}
-
-// each dials one address after the other, giving each a fair part of the time.
-func (d *dialer) each(ctx context.Context, addrs []netip.AddrPort) (net.Conn, error) {
-	if len(addrs) > maxTried {
-		addrs = addrs[:maxTried]
-	}
-	var firstErr error
-	for i, a := range addrs {
-		nc, err := d.one(ctx, a, len(addrs)-i)
-		if err == nil {
-			return nc, nil
-		}
-		if firstErr == nil {
-			firstErr = err
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return nil, firstErr
-}
-
-func (d *dialer) one(ctx context.Context, a netip.AddrPort, left int) (net.Conn, error) {
-	if end, ok := ctx.Deadline(); ok && left > 1 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, max(time.Until(end)/time.Duration(left), time.Second))
-		defer cancel()
-	}
-	return d.connect(ctx, a)
-}
-
 // dial makes the TCP connection of an exchange: nc to speak on, raw to close.
 func (x *exchange) dial(ctx context.Context) (nc, raw net.Conn, err error) {
 	if x.px != nil {
 		return x.px.tunnel(ctx, &x.c.dialer, &x.t)
 	}
-	nc, err = x.c.dialer.dial(ctx, x.t.host, x.t.port, x.addr)
+	nc, err = x.c.dialer.dial(ctx, x.t.host, x.t.port, x.addr, &x.from)
 	return nc, nc, err
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"seine/fetch/egress"
 )
 
 func TestConnectToRules(t *testing.T) {
@@ -192,7 +194,7 @@ func TestPortsAreShared(t *testing.T) {
 	d := dialer{}
 	used := map[uint16]bool{}
 	for i := range conns {
-		nc, err := d.one(t.Context(), netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}), port), 1)
+		nc, err := d.connect(t.Context(), netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}), port), &egress.Pair{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -77,6 +77,8 @@ type nameEntry struct {
 	err   error
 	until time.Time
 	at    time.Time // when it was stored
+
+	partial bool // addresses of one family may be missing
 }
 
 var errNoAddress = errors.New("the name has no address")
@@ -148,7 +150,7 @@ func (n *names) resolve(name string) *nameEntry {
 	} else {
 		defer n.join(name, answer.Late, cancel)
 	}
-	e := &nameEntry{name: name, addrs: answer.Addrs, err: err}
+	e := &nameEntry{name: name, addrs: answer.Addrs, err: err, partial: answer.Partial}
 	ttl := n.keeps(answer)
 	if err != nil {
 		kind := resolver.Failed
@@ -182,9 +184,15 @@ func (n *names) join(name string, late <-chan resolver.Answer, cancel context.Ca
 		defer n.wg.Done()
 		defer cancel()
 		if both, ok := <-late; ok && n.ctx.Err() == nil {
-			n.store(&nameEntry{name: name, addrs: both.Addrs, until: time.Now().Add(n.keeps(both))})
+			n.store(&nameEntry{name: name, addrs: both.Addrs, partial: both.Partial, until: time.Now().Add(n.keeps(both))})
 		}
 	}()
+}
+
+// isPartial reports whether addresses of a name that is remembered may be missing.
+func (n *names) isPartial(name string) bool {
+	e := n.cached(name)
+	return e != nil && e.partial
 }
 
 // forget has a name asked for again whose addresses, as known at that time, did not

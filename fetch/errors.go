@@ -16,6 +16,7 @@ const (
 	ClassURL         = "url"          // not a URL or header that can be sent
 	ClassNoName      = "no_name"      // there is no such name, or it has no address
 	ClassDNS         = "dns"          // the name was not resolved: a server failed or did not answer
+	ClassFamily      = "family"       // the host has no address of the families that requests leave from
 	ClassGuard       = "guard"        // the address is not public and not in Config.AllowNet
 	ClassConnect     = "connect"      // no TCP connection in time
 	ClassProxy       = "proxy"        // the proxy failed or refused, or all proxies rest
@@ -35,6 +36,7 @@ const (
 	ClassCanceled    = "canceled"     // the caller's context ended; nothing is known about the URL
 	ClassFiles       = "files"        // this process has no descriptor left for a connection
 	ClassPorts       = "ports"        // this machine has no port left for a connection to that address
+	ClassBind        = "bind"         // this machine lacks the addresses that the request is to leave from
 	ClassResolver    = "resolver"     // no resolver answers; nothing is known about the name
 )
 
@@ -45,13 +47,13 @@ var classes = [...]struct {
 	retry bool
 	local bool
 }{
-	{ClassURL, false, false}, {ClassNoName, false, false}, {ClassDNS, true, false}, {ClassGuard, false, false}, {ClassConnect, true, false},
+	{ClassURL, false, false}, {ClassNoName, false, false}, {ClassDNS, true, false}, {ClassFamily, false, false}, {ClassGuard, false, false}, {ClassConnect, true, false},
 	{ClassProxy, true, false}, {ClassTLS, true, false}, {ClassCertificate, false, false},
 	{ClassFirstByte, true, false}, {ClassIdle, true, false}, {ClassTimeout, true, false},
 	{ClassReset, true, false}, {ClassShort, true, false}, {ClassProtocol, false, false},
 	{ClassHeaderSize, false, false}, {ClassHeaderCount, false, false}, {ClassBodyWire, false, false},
 	{ClassBodySize, false, false}, {ClassDecode, false, false}, {ClassCanceled, true, true},
-	{ClassFiles, true, true}, {ClassPorts, true, true}, {ClassResolver, true, true},
+	{ClassFiles, true, true}, {ClassPorts, true, true}, {ClassBind, true, true}, {ClassResolver, true, true},
 }
 
 // Classes lists all classes.

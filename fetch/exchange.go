@@ -9,10 +9,9 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"slices"
 	"time"
 
-	"seine/fetch/sign"
+	"seine/fetch/egress"
 )
 
 // exchange is the working memory of one Do, pooled by the client: buffers and
@@ -22,10 +21,6 @@ type exchange struct {
 	t       target
 	px      *proxy
 	out     []byte // the request
-	head    int    // of out: what each attempt begins with
-	payload []byte // Request.Body
-	signed  bool   // each attempt has a signature of its own
-	offers  bool   // it would have one if its site had asked
 	cn      *conn
 	in      *bufio.Reader        // over cn: small, wide, or larger than small where a header needs it
 	small   *bufio.Reader        // of readBuffer; one of the client's, while an answer comes
@@ -35,15 +30,17 @@ type exchange struct {
 	framed  framed
 	wire    wire
 	stages  []*stage
-	max     int64      // bytes of a decoded body
-	raw     bool       // Request.Raw
-	legacy  bool       // Request.TLSLegacy, or Config's
-	isHead  bool       // the answer has no body whatever its head says
-	sent    func()     // Request.Sent
-	start   *time.Time // Response.Start
-	wentOut func()     // isOut, made once
-	addr    netip.Addr // Request.Addr
-	tap     *Wire      // Request.Wire
+	max     int64       // bytes of a decoded body
+	raw     bool        // Request.Raw
+	legacy  bool        // Request.TLSLegacy, or Config's
+	isHead  bool        // the answer has no body whatever its head says
+	sent    func()      // Request.Sent
+	start   *time.Time  // Response.Start
+	wentOut func()      // isOut, made once
+	addr    netip.Addr  // Request.Addr
+	from    egress.Pair // where it leaves from
+	byRule  bool        // by Request.Bind
+	tap     *Wire       // Request.Wire
 }
 
 const (
@@ -53,7 +50,7 @@ const (
 
 // release lets go of everything that belonged to one fetch.
 func (x *exchange) release() {
-	x.t, x.px, x.payload, x.framed, x.wire, x.sent, x.start, x.tap = target{}, nil, nil, framed{}, wire{}, nil, nil, nil
+	x.t, x.px, x.framed, x.wire, x.sent, x.start, x.tap = target{}, nil, framed{}, wire{}, nil, nil, nil
 	x.letGoOfBuffers()
 	if cap(x.out) > maxPoolOut {
 		x.out = nil
@@ -109,7 +106,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 	if x.px != nil {
 		k.via = x.px.index
 	}
-	host, cn, err := c.pool.getConn(ctx, k, total)
+	host, cn, err := c.pool.getConn(ctx, k, &x.from, total)
 	if err != nil {
 		return err
 	}
@@ -144,7 +141,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 	}
 }
 
-// prepare takes the URL apart, picks the proxy and writes the request but for its end.
+// prepare takes the URL apart, picks the proxy and writes the request.
 func (x *exchange) prepare(req *Request) error {
 	x.sent, x.tap, x.raw, x.max, x.addr, x.isHead = req.Sent, req.Wire, req.Raw, x.c.cfg.MaxBody, req.Addr, req.Method == "HEAD"
 	x.legacy = req.TLSLegacy || x.c.cfg.TLSLegacy
@@ -158,24 +155,15 @@ func (x *exchange) prepare(req *Request) error {
 	if x.px, err = x.c.proxies.pick(&x.t); err != nil {
 		return err
 	}
+	var fault *Error
+	if x.from, fault = x.c.leaveFrom(&x.t, req.Bind); fault != nil {
+		return fault
+	}
+	x.byRule = req.Bind != ""
 	if x.out, err = x.c.appendRequest(x.out[:0], &x.t, req, x.px); err != nil {
 		return fail(ClassURL, err)
 	}
-	x.head, x.payload = len(x.out), req.Body
-	maySign := x.c.cfg.Signer != nil && !slices.ContainsFunc(req.Header, ownSignature)
-	x.signed = maySign && (req.Sign || !x.c.cfg.SignAsked)
-	x.offers = maySign && !x.signed
 	return nil
-}
-
-// seal ends the request of one attempt: with a signature of its own, where it has one.
-func (x *exchange) seal() {
-	x.out = x.out[:x.head]
-	if x.signed {
-		x.out = x.c.cfg.Signer.AppendFields(x.out, x.t.auth, time.Now())
-		x.c.m.signed.Inc()
-	}
-	x.out = append(append(x.out, "\r\n"...), x.payload...)
 }
 
 // connect makes a connection to the target.
@@ -220,7 +208,11 @@ func (x *exchange) open(ctx context.Context) (*conn, error) {
 		c.pool.unclaim(false)
 		return nil, err
 	}
-	return newConn(nc, raw, rr, c.pool), nil
+	cn := newConn(nc, raw, rr, c.pool)
+	if x.from.IsBound() {
+		cn.bound = x.countBound(raw)
+	}
+	return cn, nil
 }
 
 // roundTrip sends the request on cn and hands the answer to h. reuse says
@@ -230,7 +222,9 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	cn.watch(ctx)
 	defer func() { reuse = cn.rest() && reuse }() // aborted: closed, or about to be
 	c.m.requests.Inc()
-	x.seal()
+	if a, ok := cn.raw.RemoteAddr().(*net.TCPAddr); ok && x.px == nil {
+		resp.Addr = a.AddrPort().Addr().Unmap()
+	}
 	whole := false // the body was read to its end
 	resp.Start = time.Now()
 	x.start = &resp.Start
@@ -310,7 +304,10 @@ func (x *exchange) readHead(cn *conn, h *header) (framing, error) {
 
 // acceptHead takes what matters from the header and refuses what is no answer.
 func (x *exchange) acceptHead(hd *header, resp *Response) error {
-	resp.Status = hd.status
+	resp.Status, resp.Protocol = hd.status, "http/1.1"
+	if hd.old {
+		resp.Protocol = "http/1.0"
+	}
 	switch {
 	case resp.Status < 200:
 		return fail(ClassProtocol, errSwitching)
@@ -322,7 +319,6 @@ func (x *exchange) acceptHead(hd *header, resp *Response) error {
 		hd.read = ReadType(hd.sent)
 	}
 	resp.ContentType, resp.Type = hd.sent, hd.read
-	resp.WantsSign = x.offers && sign.Asks(hd.Values("Accept-Signature"))
 	if resp.Status/100 == 3 {
 		var err error
 		if resp.Location, err = hd.location(); err != nil {

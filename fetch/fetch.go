@@ -49,7 +49,7 @@ type Request struct {
 	MaxBody   int64         // bytes of the decoded body, 0 = Config.MaxBody
 	Raw       bool          // the body comes as it was sent, its Content-Encoding not undone; see Decode
 	TLSLegacy bool          // RSA key exchange is offered too, as old servers need
-	Sign      bool          // its site asked for signatures; only Config.SignAsked looks at it
+	Bind      string        // addresses and networks that it leaves from, with commas; "" = those of Config.Bind
 	Addr      netip.Addr    // of the host, to be tried first, as Prepare chose it; zero for none
 	Sent      func()        // called each time the request has been written, or nil
 }
@@ -63,6 +63,8 @@ type Response struct {
 	Sniffed     string // media type guessed from the first bytes where ContentType names none
 	Location    string // of a 3xx, as sent, bytes that are no UTF-8 escaped
 	Header      Header
+	Addr        netip.Addr    // that answered; zero behind a proxy
+	Protocol    string        // of the answer: "http/1.1", "http/1.0"
 	Bytes       int64         // decoded body handed to the Handler
 	WireBytes   int64         // body on the wire, without chunk framing
 	Truncated   bool          // the body was cut at a limit, or ended early or broken
@@ -70,7 +72,6 @@ type Response struct {
 	FirstByte   time.Duration // from Start
 	Took        time.Duration // from Start to the end of the body
 	Start       time.Time     // when the request went out (monotonic); zero if it never did
-	WantsSign   bool          // it asks for signatures, and the request had none for want of Request.Sign
 }
 
 // Header looks up response headers, all values of a name in order. Names are

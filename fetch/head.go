@@ -53,6 +53,7 @@ const maxInterim = 100
 // into. It lives as long as the Response and is used again by the next Do.
 type header struct {
 	status int
+	old    bool   // HTTP/1.0
 	text   []byte // names in their usual case, and values
 	fields []field
 	sent   string // Content-Type as it came last
@@ -217,7 +218,6 @@ func foreign(b []byte) bool {
 // headReader reads one head.
 type headReader struct {
 	h    *header
-	old  bool // HTTP/1.0
 	seen [len(deciding)]int
 	odd  lenient
 }
@@ -285,12 +285,13 @@ func (r *headReader) status(line []byte) error {
 	if r.h.status = int(code[0]-'0')*100 + int(code[1]-'0')*10 + int(code[2]-'0'); r.h.status < 100 {
 		return errStatus
 	}
+	r.h.old = false
 	switch {
 	case string(version) == "HTTP/1.0":
-		r.old = true
+		r.h.old = true
 	case string(version) != "HTTP/1.1", len(rest) != len(code), len(code) > n && code[n] != ' ':
 		r.odd |= lenientStatus
-		r.old = bytes.EqualFold(version, []byte("HTTP/1.0"))
+		r.h.old = bytes.EqualFold(version, []byte("HTTP/1.0"))
 	}
 	if anyControl(code[n:]) {
 		r.odd |= lenientValue
@@ -429,7 +430,7 @@ func (r *headReader) framing() (framing, error) {
 		if r.seen[lengthField] > 0 {
 			r.odd |= lenientLength
 		}
-		if f.kind = inChunks; r.old {
+		if f.kind = inChunks; r.h.old {
 			f.kind = maybeChunks
 		}
 	case err != nil:
@@ -463,7 +464,7 @@ func (r *headReader) last() bool {
 			}
 		}
 	}
-	return closes || r.old && !keeps
+	return closes || r.h.old && !keeps
 }
 
 // transfer says whether the body comes in chunks and under which other codings.
@@ -471,7 +472,7 @@ func (r *headReader) transfer() (chunked bool, codings string, err error) {
 	if r.seen[codingField] == 0 {
 		return false, "", nil
 	}
-	if r.old { // HTTP/1.0 knows none: its framing is faulty (RFC 9112, section 6.1)
+	if r.h.old { // HTTP/1.0 knows none: its framing is faulty (RFC 9112, section 6.1)
 		r.odd |= lenientCoding
 	}
 	list := r.h.value("Transfer-Encoding")

@@ -11,7 +11,7 @@ import (
 
 // meters are the counters of a client, resolved once.
 type meters struct {
-	requests, stale, signed  *metrics.Counter
+	requests, stale          *metrics.Counter
 	bodyBytes, wireBytes     *metrics.Counter
 	connections, reused      *metrics.Counter
 	handshakes, resumed      *metrics.Counter
@@ -22,13 +22,14 @@ type meters struct {
 	failures, cuts           map[string]*metrics.Counter // by class
 	lenient                  [lenientCount]*metrics.Counter
 	proxyAnswered, proxyDown []*metrics.Counter // by proxy
+	bound                    []*metrics.Counter // by entry of Config.Bind
+	boundRule, boundLost     *metrics.Counter
 }
 
-func newMeters(s *metrics.Set, proxies int) *meters {
+func newMeters(s *metrics.Set, proxies int, bind []string) *meters {
 	m := &meters{
 		requests:    s.GetOrCreateCounter(`seine_fetch_requests_total`),
 		stale:       s.GetOrCreateCounter(`seine_fetch_stale_retries_total`),
-		signed:      s.GetOrCreateCounter(`seine_fetch_signed_requests_total`),
 		bodyBytes:   s.GetOrCreateCounter(`seine_fetch_body_bytes_total`),
 		wireBytes:   s.GetOrCreateCounter(`seine_fetch_wire_bytes_total`),
 		connections: s.GetOrCreateCounter(`seine_fetch_connections_total`),
@@ -38,6 +39,8 @@ func newMeters(s *metrics.Set, proxies int) *meters {
 		unverified:  s.GetOrCreateCounter(`seine_fetch_tls_unverified_total`),
 		dnsHits:     s.GetOrCreateCounter(`seine_fetch_dns_hits_total`),
 		dnsLookups:  s.GetOrCreateCounter(`seine_fetch_dns_lookups_total`),
+		boundRule:   s.GetOrCreateCounter(`seine_fetch_bound_connections_total{bind="rule"}`),
+		boundLost:   s.GetOrCreateCounter(`seine_fetch_bound_lost_total`),
 		failures:    make(map[string]*metrics.Counter),
 		cuts:        make(map[string]*metrics.Counter),
 	}
@@ -53,6 +56,9 @@ func newMeters(s *metrics.Set, proxies int) *meters {
 	}
 	for i, what := range lenientNames {
 		m.lenient[i] = s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_lenient_total{what=%q}`, what))
+	}
+	for _, entry := range bind {
+		m.bound = append(m.bound, s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_bound_connections_total{bind=%q}`, entry)))
 	}
 	for i := range proxies {
 		m.proxyAnswered = append(m.proxyAnswered, s.GetOrCreateCounter(fmt.Sprintf(`seine_fetch_proxy_total{proxy="%d",result="answered"}`, i+1)))

@@ -73,7 +73,7 @@ func BenchmarkNames(b *testing.B) {
 		for range workers {
 			wg.Go(func() {
 				for i := next.Add(1); i <= names; i = next.Add(1) {
-					_, err := c.Prepare(b.Context(), fmt.Sprintf("http://n%d.example/", i))
+					_, err := c.Prepare(b.Context(), fmt.Sprintf("http://n%d.example/", i), "")
 					switch class(err) {
 					case "":
 						found.Add(1)

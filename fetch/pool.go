@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"seine/fetch/egress"
 )
 
 // key names what connections are shared by.
@@ -60,8 +62,8 @@ func newPool(perHost, most, max int, room func() int64) *pool {
 }
 
 // getConn takes a slot of the host, waiting for one if all are taken, and an idle
-// connection, nil if there is none. The caller gives both back with putConn.
-func (p *pool) getConn(ctx context.Context, k key, total time.Time) (*host, *conn, error) {
+// connection that leaves from an address of from, nil if there is none. The caller gives both back with putConn.
+func (p *pool) getConn(ctx context.Context, k key, from *egress.Pair, total time.Time) (*host, *conn, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -86,7 +88,7 @@ func (p *pool) getConn(ctx context.Context, k key, total time.Time) (*host, *con
 	}
 	cn := p.popLocked(h)
 	p.mu.Unlock()
-	for cn != nil && (time.Now().After(cn.until) || !cn.probe.alive()) {
+	for cn != nil && (!from.Has(cn.bound) || time.Now().After(cn.until) || !cn.probe.alive()) {
 		cn.close()
 		p.mu.Lock()
 		cn = p.popLocked(h)

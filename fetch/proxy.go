@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 	socks "golang.org/x/net/proxy"
 
+	"seine/fetch/egress"
 	"seine/frontier/canon"
 )
 
@@ -272,5 +273,5 @@ func (d *dialer) open(ctx context.Context, host string, port uint16) (net.Conn, 
 	for i, a := range addrs {
 		all[i] = netip.AddrPortFrom(a.Unmap(), port)
 	}
-	return d.race(ctx, all)
+	return d.race(ctx, all, false, &egress.Pair{})
 }

@@ -6,10 +6,13 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"seine/fetch/egress"
 )
 
 // What this machine lacks is no fault of a site. Connections are counted against
@@ -55,8 +58,8 @@ const shortFor = time.Second
 
 // shortages are when each kind of shortage was met last.
 type shortages struct {
-	began                  time.Time
-	files, ports, resolver atomic.Int64 // since began, 0 = never
+	began                        time.Time
+	files, ports, bind, resolver atomic.Int64 // since began, 0 = never
 }
 
 func (s *shortages) of(class string) *atomic.Int64 {
@@ -65,6 +68,8 @@ func (s *shortages) of(class string) *atomic.Int64 {
 		return &s.files
 	case ClassPorts:
 		return &s.ports
+	case ClassBind:
+		return &s.bind
 	}
 	return &s.resolver
 }
@@ -74,7 +79,7 @@ func (s *shortages) note(class string) { s.of(class).Store(int64(time.Since(s.be
 // now names what was lacking within the last moments, "" if nothing was.
 func (s *shortages) now() string {
 	now := time.Since(s.began)
-	for _, class := range [...]string{ClassFiles, ClassPorts, ClassResolver} {
+	for _, class := range [...]string{ClassFiles, ClassPorts, ClassBind, ClassResolver} {
 		if at := s.of(class).Load(); at != 0 && now-time.Duration(at) < shortFor {
 			return class
 		}
@@ -83,7 +88,7 @@ func (s *shortages) now() string {
 }
 
 // Short names what this machine lacks for more connections: ClassFiles,
-// ClassPorts, ClassResolver, or "" for nothing. While it is not "", requests
+// ClassPorts, ClassBind, ClassResolver, or "" for nothing. While it is not "", requests
 // fail or wait for no fault of their sites: start fewer.
 func (c *Client) Short() string {
 	if c.pool.waits() {
@@ -107,6 +112,13 @@ func lackOf(err error, a netip.AddrPort) string {
 	return ""
 }
 
+// isBindFailure says whether a connection failed for its local address, which this
+// machine has no more.
+func isBindFailure(err error) bool {
+	call, ok := errors.AsType[*os.SyscallError](err)
+	return ok && call.Syscall == "bind" && call.Err == syscall.EADDRNOTAVAIL
+}
+
 // hasSource says whether this machine has an address to reach a from. Without one,
 // as where IPv6 is switched off, the system's error is that of ports which ran
 // out. Nothing is sent.
@@ -125,19 +137,29 @@ const maxRelief = 8
 
 // connect makes one TCP connection, closing idle ones where the system has no
 // room for it.
-func (d *dialer) connect(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
+func (d *dialer) connect(ctx context.Context, a netip.AddrPort, from *egress.Pair) (net.Conn, error) {
+	nd, bound := d.net, egress.Local{}
+	if from.IsBound() {
+		bound, _ = from.To(a.Addr())
+		nd.LocalAddr, nd.Control = net.TCPAddrFromAddrPort(netip.AddrPortFrom(bound.Addr, 0)), bound.Control
+	}
 	for try := 0; ; try++ {
 		// Not DialTCP: its zero local address would be bound before the destination
 		// is known, so that all destinations share one range of ports.
-		nc, err := d.net.DialContext(ctx, "tcp", a.String())
+		nc, err := nd.DialContext(ctx, "tcp", a.String())
 		if err == nil {
 			return nc, nil
+		}
+		if isBindFailure(err) {
+			bound.Lost(time.Now())
+			d.m.boundLost.Inc()
+			return nil, fail(ClassBind, err)
 		}
 		lack := lackOf(err, a)
 		if lack == "" {
 			return nil, err
 		}
-		if try == maxRelief || !d.pool.relieve(lack, a) {
+		if try == maxRelief || !d.pool.relieve(lack, a, bound.Addr) {
 			d.pool.short.note(lack)
 			return nil, fail(lack, err)
 		}
@@ -239,9 +261,9 @@ func (p *pool) waits() bool {
 
 // relieve closes idle connections after the system had no room for one to a: an
 // eighth of them for a descriptor, and fewer are open from then on; for a port
-// those to the same address, which alone stand in its way. It says whether it
-// closed any.
-func (p *pool) relieve(lack string, a netip.AddrPort) bool {
+// those to the same address from the same one, which alone stand in its way. It says
+// whether it closed any.
+func (p *pool) relieve(lack string, a netip.AddrPort, bound netip.Addr) bool {
 	var drop []*conn
 	p.mu.Lock()
 	if lack == ClassFiles {
@@ -251,7 +273,7 @@ func (p *pool) relieve(lack string, a netip.AddrPort) bool {
 		}
 	} else {
 		for cn, next := p.old.next, (*conn)(nil); cn != &p.old && len(drop) < portsAtOnce; cn = next {
-			if next = cn.next; cn.leadsTo(a) {
+			if next = cn.next; cn.bound == bound && cn.leadsTo(a) {
 				drop = append(drop, p.dropLocked(cn))
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -351,7 +352,12 @@ type SiteRule struct {
 	Headers   map[string]string `json:"headers,omitempty"`
 	Auth      string            `json:"auth,omitempty"`       // user:password, never logged
 	TLSLegacy bool              `json:"tls_legacy,omitempty"` // key exchanges that only old servers need are offered
+	UserAgent string            `json:"user_agent,omitempty"` // "" = the crawl's; robots.txt is read for the crawl's RobotsAgent all the same
+	Bind      []string          `json:"bind,omitempty"`       // addresses and networks that requests leave from; none = those of each fetcher
 }
+
+// Bound is Bind as one text, with commas.
+func (r *SiteRule) Bound() string { return strings.Join(r.Bind, ",") }
 
 // SetSite changes what the settings have for one site alone, beginning with the rule
 // that is for it by now. The list of rules becomes another.
@@ -371,7 +377,7 @@ func (s *Settings) SetSite(site string, change func(*SiteRule)) {
 
 // isEmpty reports whether the rule changes nothing.
 func (r *SiteRule) isEmpty() bool {
-	return r.Delay == nil && r.PerSite == 0 && r.MaxPages == nil && len(r.Headers) == 0 && r.Auth == "" && !r.TLSLegacy
+	return r.Delay == nil && r.PerSite == 0 && r.MaxPages == nil && len(r.Headers) == 0 && r.Auth == "" && !r.TLSLegacy && r.UserAgent == "" && len(r.Bind) == 0
 }
 
 // Rule is the first rule for a site, nil when there is none.
@@ -425,10 +431,21 @@ func (r *SiteRule) validate() error {
 		return fmt.Errorf("frontier: settings: sites: %s: values must not be negative", r.Match)
 	case r.Auth != "" && !strings.Contains(r.Auth, ":"):
 		return fmt.Errorf("frontier: settings: sites: %s: auth must be user:password", r.Match)
+	case strings.ContainsFunc(r.UserAgent, isControl):
+		return fmt.Errorf("frontier: settings: sites: %s: user_agent is %q, must be one line without control characters", r.Match, r.UserAgent)
+	}
+	for _, entry := range r.Bind {
+		_, err := netip.ParseAddr(entry)
+		if _, no := netip.ParsePrefix(entry); err != nil && no != nil {
+			return fmt.Errorf("frontier: settings: sites: %s: bind has %q, must be an IP address or a network such as 2001:db8::/64", r.Match, entry)
+		}
 	}
 	for name, value := range r.Headers {
 		if err := headers.Check(name, value); err != nil {
 			return fmt.Errorf("frontier: settings: sites: %s: %w", r.Match, err)
+		}
+		if r.UserAgent != "" && strings.EqualFold(name, "User-Agent") {
+			return fmt.Errorf("frontier: settings: sites: %s: user_agent and a header User-Agent are two names; leave one out", r.Match)
 		}
 	}
 	return nil

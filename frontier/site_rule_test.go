@@ -55,3 +55,31 @@ func TestSiteRuleHeaders(t *testing.T) {
 		}
 	}
 }
+
+// A rule's user agent is one line, its addresses are addresses.
+func TestSiteRuleIdentity(t *testing.T) {
+	for _, c := range []struct {
+		rule SiteRule
+		why  string
+	}{
+		{SiteRule{UserAgent: "bot/1 (+https://a.example)", Bind: []string{"192.0.2.7", "2001:db8::/64", "192.0.2.0/29"}}, ""},
+		{SiteRule{UserAgent: "a\nb"}, `user_agent is "a\nb"`},
+		{SiteRule{UserAgent: "a", Headers: map[string]string{"user-agent": "b"}}, "user_agent and a header User-Agent"},
+		{SiteRule{Bind: []string{"192.0.2.7", "a.example"}}, `bind has "a.example"`},
+		{SiteRule{Bind: []string{""}}, `bind has ""`},
+		{SiteRule{Bind: []string{"192.0.2.0/33"}}, `bind has "192.0.2.0/33"`},
+	} {
+		s := DefaultSettings()
+		c.rule.Match = "a.example"
+		s.Sites = []SiteRule{c.rule}
+		switch err := s.Validate(); {
+		case c.why == "" && err != nil, c.why != "" && (err == nil || !strings.Contains(err.Error(), "a.example: "+c.why)):
+			t.Errorf("%+v: %v", c.rule, err)
+		case c.rule.isEmpty():
+			t.Errorf("%+v is not empty", c.rule)
+		}
+	}
+	if got := (&SiteRule{Bind: []string{"192.0.2.7", "::1"}}).Bound(); got != "192.0.2.7,::1" {
+		t.Error(got)
+	}
+}

@@ -1,13 +1,6 @@
 package shard_test
 
-import (
-	"strings"
-	"testing"
-
-	"seine/shard/shardtest"
-)
-
-func TestMain(m *testing.M) { shardtest.Main(m) }
+import "strings"
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
 

@@ -3,9 +3,12 @@ package main_test
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -124,4 +127,35 @@ func crawlTree(t *testing.T, embedded bool, flags []string) []string {
 	mu.Lock()
 	defer mu.Unlock()
 	return paths
+}
+
+// TestBindFlag: requests leave from the addresses of --bind, or from those of their site's
+// rule, and records have the address that answered.
+func TestBindFlag(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	peers := map[string]bool{} // host and address
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		addr, _, _ := net.SplitHostPort(r.RemoteAddr)
+		mu.Lock()
+		peers[r.Host+" "+addr] = true
+		mu.Unlock()
+		w.Header().Set("Content-Type", "text/html")
+	}))
+	t.Cleanup(srv.Close)
+	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
+	config := filepath.Join(t.TempDir(), "fetcher.yaml")
+	if err := os.WriteFile(config, []byte("bind: [127.0.0.2]\nsites:\n  - match: ruled.example\n    bind: [198.51.100.7, 127.0.0.3]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "--embedded", "--config", config, "--connect-to", "::127.0.0.1:"+port, "--seed", "http://a.example/", "--seed", "http://ruled.example/", "--fields", "ip,protocol")
+	p.wait(t)
+	mu.Lock()
+	defer mu.Unlock()
+	if want := map[string]bool{"a.example 127.0.0.2": true, "ruled.example 127.0.0.3": true}; !maps.Equal(peers, want) {
+		t.Errorf("asked from %v", peers)
+	}
+	if out, err := os.ReadFile(p.out); err != nil || strings.Count(string(out), `"ip":"127.0.0.1","protocol":"http/1.1"`) != 2 {
+		t.Errorf("%s %v", out, err)
+	}
 }

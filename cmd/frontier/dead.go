@@ -38,7 +38,7 @@ var causes = []string{"status", "robots", "redirect_loop", "unreachable", "lost"
 
 // noCauses are classes of package fetch that nothing dies of: the first three cut
 // a body short, and what was canceled or lacked something here is tried again.
-var noCauses = []string{fetch.ClassBodyWire, fetch.ClassBodySize, fetch.ClassDecode, fetch.ClassCanceled, fetch.ClassFiles, fetch.ClassPorts, fetch.ClassResolver}
+var noCauses = []string{fetch.ClassBodyWire, fetch.ClassBodySize, fetch.ClassDecode, fetch.ClassCanceled, fetch.ClassFiles, fetch.ClassPorts, fetch.ClassBind, fetch.ClassResolver}
 
 // allCauses is what URLs die of, by name.
 func allCauses() []string {

@@ -154,6 +154,21 @@ func testWhy(t *testing.T, d *operator, f whyBackend, at string) {
 	why(many[3], ask.StateBlocked, "not fetched: site many.example is blocked since", "trap")
 	d.ok("unblock many.example"+at, "unblocked")
 	why(many[3], ask.StateDropped, "fetched, or dropped: it is known and nowhere, and `frontier block` dropped URLs of many.example, last at 20")
+
+	_, _, err := f.Set(ctx, func(s *frontier.Settings) error {
+		s.SetSite("bound.example", func(r *frontier.SiteRule) { r.Bind = []string{"192.0.2.7", "2001:db8::/64"} })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.ok("seed --seed http://bound.example/1 --seed http://bound.example/2"+at, "admitted 2")
+	v = lease(t, f, "bound.example", 1)
+	free = &frontier.Release{Delay: time.Second, Remain: 5 * time.Second, Why: "bind"}
+	if _, err := f.Settle(ctx, frontier.ShardOf(f, "bound.example"), []frontier.Settlement{{Lease: v.Lease, Outcomes: []frontier.Outcome{{Index: 1, Kind: frontier.Requeue}}, Release: free}}); err != nil {
+		t.Fatal(err)
+	}
+	why("http://bound.example/2", ask.StateQueued, "delay 1s (bind)", "the rule of its site has requests leave from 192.0.2.7, 2001:db8::/64: fetchers whose machine lacks these addresses leave it to others (bind)")
 	if code, _, errs := d.run(strings.Fields("why http://b.example/ --from nothing" + at)...); code == 0 || !strings.Contains(errs, "the page") {
 		t.Error(code, errs)
 	}

@@ -157,8 +157,10 @@ var boards = []board{
 			{"limit", `sum(seine_fetch_connections_limit{$c})`},
 			{"hosts", `sum(seine_fetch_hosts{$c})`},
 			{"hosts that wait for their address", `sum(seine_fetch_crowded_hosts{$c})`}}},
-		{title: "Connections a second", unit: "ops", targets: []target{
+		{title: "Connections a second", unit: "ops", alerts: []string{"SeineAddressLost"}, targets: []target{
 			{"made", `sum(rate(seine_fetch_connections_total{$c}[$r]))`},
+			{"from {{bind}}", `sum by (bind) (rate(seine_fetch_bound_connections_total{$c}[$r]))`},
+			{"failed: its address is lost", `sum(rate(seine_fetch_bound_lost_total{$c}[$r]))`},
 			{"used again", `sum(rate(seine_fetch_reuses_total{$c}[$r]))`},
 			{"TLS, resumed {{resumed}}", `sum by (resumed) (rate(seine_fetch_tls_handshakes_total{$c}[$r]))`},
 			{"TLS, verified by {{by}}", `sum by (by) (rate(seine_fetch_tls_verified_total{$c}[$r]))`}}},

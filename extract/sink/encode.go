@@ -16,7 +16,7 @@ const Version = 1
 
 // Fields is the set of optional fields a sink writes; the others of a Record
 // are always written.
-type Fields uint8
+type Fields uint16
 
 // The optional fields, named as in the JSON.
 const (
@@ -25,17 +25,19 @@ const (
 	FieldHeaders                     // headers
 	FieldText                        // text
 	FieldSimHash                     // simhash
+	FieldIP                          // ip
+	FieldProtocol                    // protocol
 
 	// KeepSecrets writes the values of headers that IsSecret names.
-	KeepSecrets Fields = 1 << 7
+	KeepSecrets Fields = 1 << 15
 
-	AllFields = FieldBody | FieldLinksOut | FieldHeaders | FieldText | FieldSimHash
+	AllFields = FieldBody | FieldLinksOut | FieldHeaders | FieldText | FieldSimHash | FieldIP | FieldProtocol
 )
 
 var fieldNames = [...]struct {
 	name string
 	bit  Fields
-}{{"body", FieldBody}, {"links_out", FieldLinksOut}, {"headers", FieldHeaders}, {"text", FieldText}, {"simhash", FieldSimHash}}
+}{{"body", FieldBody}, {"links_out", FieldLinksOut}, {"headers", FieldHeaders}, {"text", FieldText}, {"simhash", FieldSimHash}, {"ip", FieldIP}, {"protocol", FieldProtocol}}
 
 // ParseFields turns names of optional fields into their set.
 func ParseFields(names []string) (Fields, error) {
@@ -48,7 +50,7 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("sink: unknown field %q: body, links_out, headers, text and simhash can be added", name)
+		return 0, fmt.Errorf("sink: unknown field %q: body, links_out, headers, text, simhash, ip and protocol can be added", name)
 	}
 	return set, nil
 }
@@ -193,6 +195,12 @@ func (r *Record) appendOptional(dst []byte, fields Fields) []byte {
 	}
 	if fields.Has(FieldSimHash) {
 		dst = optText(dst, `,"simhash":`, r.SimHash)
+	}
+	if fields.Has(FieldIP) {
+		dst = optText(dst, `,"ip":`, r.IP)
+	}
+	if fields.Has(FieldProtocol) {
+		dst = optText(dst, `,"protocol":`, r.Protocol)
 	}
 	return dst
 }

@@ -57,6 +57,8 @@ type Record struct {
 	Text          string      `json:"text,omitempty"`
 	TextTruncated bool        `json:"text_truncated,omitempty"` // text, or a value of Fields, goes on behind the crawl's bound
 	SimHash       string      `json:"simhash,omitempty"`        // of the text, 16 hexadecimal digits
+	IP            string      `json:"ip,omitempty"`             // that answered; none behind a proxy
+	Protocol      string      `json:"protocol,omitempty"`       // of the answer: http/1.1 or http/1.0
 
 	// Exchange is there where Config of the crawl asks for it, else nil.
 	Exchange *Exchange `json:"-"`

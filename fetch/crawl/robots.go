@@ -122,8 +122,8 @@ func (w *worker) obtainRules(v *site.Visit, item *frontier.Item) bool {
 		return w.refuseRules(v, item, err)
 	}
 	a := w.requestRules(v, r, cross)
-	if errors.Is(a.Err, site.ErrTooLate) || a.Reply.Signs && a.Rules != nil && w.rules.Response.Status >= 400 {
-		return true // another time, or with the signature that it asks for
+	if errors.Is(a.Err, site.ErrTooLate) {
+		return true // another time
 	}
 	if a.Err != nil {
 		*hop = site.RulesHop{}
@@ -147,8 +147,8 @@ func (w *worker) permitCrossSite(v *site.Visit, url string) (r fetch.Reservation
 	if x.Err != nil {
 		return r, true, x.Err
 	}
+	other, fp := w.Sites.Fingerprint(&w.Target)
 	if time.Now().After(x.Latest) {
-		other, fp := w.Sites.Fingerprint(&w.Target)
 		delay := w.policy.Load().Settings.DelayOf(other.Name)
 		if x.Slack *= 2; x.Slack == 0 { // else it was too late
 			x.Slack = min(max(delay, leastSlack), frontier.ReserveRetry)
@@ -159,7 +159,7 @@ func (w *worker) permitCrossSite(v *site.Visit, url string) (r fetch.Reservation
 		return r, false, nil
 	}
 	if w.preparer != nil {
-		if r, err = w.preparer.Prepare(v.Ctx, url); err == nil && time.Until(r.At) > 0 {
+		if r, err = w.preparer.Prepare(v.Ctx, url, w.bindOf(other.Name)); err == nil && time.Until(r.At) > 0 {
 			w.agenda.Schedule(v, r.At)
 			return r, false, nil
 		}
@@ -169,12 +169,20 @@ func (w *worker) permitCrossSite(v *site.Visit, url string) (r fetch.Reservation
 
 var errRobotsStopped = errors.New("robots.txt: it redirects to a site that is paused or blocked")
 
+// bindOf is what the settings have a site's requests leave from.
+func (c *Crawler) bindOf(site string) string {
+	if r := c.policy.Load().Settings.Rule(site); r != nil {
+		return r.Bound()
+	}
+	return ""
+}
+
 // reserveCrossSite has the clock of the site of url grant a time, without a worker, and
 // the visit served again then.
 func (c *Crawler) reserveCrossSite(v *site.Visit, url string, shard int, req frontier.ReserveRequest) {
 	x := &v.Rules.Cross
 	if c.preparer != nil { // the name comes first, for it may take long
-		if _, err := c.preparer.Prepare(v.Ctx, url); err != nil {
+		if _, err := c.preparer.Prepare(v.Ctx, url, c.bindOf(req.Site)); err != nil {
 			x.Err = err
 			c.agenda.Schedule(v, time.Now())
 			return
@@ -206,7 +214,7 @@ func (c *Crawler) reserveCrossSite(v *site.Visit, url string, shard int, req fro
 func (w *worker) requestRules(v *site.Visit, r fetch.Reservation, cross bool) site.RulesAnswer {
 	q := site.RulesRequest{Agent: w.robotsAgent(), Exchange: w.cfg.Exchanges}
 	if url := string(w.Target.Fetch()); cross {
-		q.Request = fetch.Request{URL: url, Header: site.Headers(w.policy.Load().Settings.UserAgent, nil)}
+		q.Request = fetch.Request{URL: url, Header: site.Headers(w.policy.Load().Settings.UserAgent, nil), Bind: w.bindOf(w.Sites.Of(w.Target.Host()).Name)}
 		q.Latest, v.Rules.Cross.Latest = v.Rules.Cross.Latest, time.Time{}
 	} else {
 		q.Request = v.Request(url)
@@ -219,7 +227,6 @@ func (w *worker) requestRules(v *site.Visit, r fetch.Reservation, cross bool) si
 	if w.rules.Response.Status > 0 && (a.Err == nil || errors.Is(a.Err, site.ErrRulesServer)) {
 		w.count.CountStatus(w.rules.Response.Status)
 	}
-	a.Reply.Signs = a.Reply.Signs && !cross
 	w.takeReply(v, &a.Reply)
 	if a.Hold > 0 {
 		v.HoldFor(a.Hold, time.Now())
@@ -249,18 +256,24 @@ func (w *worker) archiveRules(err error) {
 
 // refuseRules ends or delays a URL whose site's rules cannot be had. The crawl backs off
 // from the site, and asks again; what may not be asked at all is dead, and so is, after
-// GiveUp, what cannot be reached. A name that does not resolve says the same of the URL as
-// of its robots.txt. It reports whether this worker is still the visit's owner.
+// GiveUp, what cannot be reached. A name that does not resolve, or has no address of our
+// family, says the same of the URL as of its robots.txt. It reports whether this worker is still the visit's owner.
 func (w *worker) refuseRules(v *site.Visit, item *frontier.Item, err error) bool {
 	class, retry := work.ErrorClass(err)
 	if errors.Is(err, site.ErrRulesServer) {
 		class = work.CauseStatus
 	}
 	switch {
+	case class == fetch.ClassBind: // of another site, where its robots.txt is
+		now := time.Now()
+		v.Leave(leaveFor, now)
+		w.left.Add(err, now)
+		w.finishVisit(v)
+		return false
 	case v.Ctx.Err() != nil || w.isStopping() || fetch.Local(class): // it says nothing about the site
 		w.finishVisit(v)
 		return false
-	case class == fetch.ClassDNS || class == fetch.ClassNoName:
+	case class == fetch.ClassDNS || class == fetch.ClassNoName || class == fetch.ClassFamily:
 		o := work.Dead(item, class, err.Error())
 		if retry {
 			o = w.work.Retry(item, class, err.Error(), 0)

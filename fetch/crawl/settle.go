@@ -42,7 +42,7 @@ func (c *Crawler) settleVisits(ctx context.Context, s *shard) {
 		for _, v := range group {
 			st := v.Settlement()
 			if st.Release != nil {
-				st.Release.Keep = c.keepsSites()
+				st.Release.Keep = !v.IsLeft() && c.keepsSites()
 			}
 			batch = append(batch, st)
 		}

@@ -24,7 +24,8 @@ import (
 // preparer is a Fetcher that resolves names, and spaces requests to one address
 // out, before a worker is needed.
 type preparer interface {
-	Prepare(ctx context.Context, url string) (fetch.Reservation, error)
+	Prepare(ctx context.Context, url, bind string) (fetch.Reservation, error)
+	MayLeaveFrom(bind string) error
 	SetFetchers(all, crowded int, self bool)
 	Crowded() (hosts int, lately bool)
 }
@@ -52,6 +53,7 @@ type Crawler struct {
 	handlers *watch.Handlers // nil without a Handler
 	recent   watch.Recent
 	backOffs *watch.BackOffs
+	left     watch.Left
 	limit    watch.Limit
 	rate     watch.Rate
 	cpu      watch.CPUMeter

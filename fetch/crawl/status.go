@@ -51,6 +51,7 @@ func (c *Crawler) sight(now time.Time) watch.Sight {
 		Waiting:     delayed > 0 || c.anyShard(func(s *shard) bool { return s.later.Load() }),
 		Unreachable: c.recent.IsUnreachable(now), Refused: c.recent.IsRefused(now),
 		AddressesBind: c.addressesBind(delayed),
+		Left:          c.left.IsAll(now, c.recent.SinceEnded(now)),
 	}
 }
 
@@ -98,8 +99,9 @@ func (c *Crawler) overflowStalled() error {
 // situation is what holds the crawler up now.
 func (c *Crawler) situation(now time.Time) *watch.Situation {
 	handlers := c.handlers.Running(now)
+	left, leftWhy := c.left.Count()
 	s := &watch.Situation{
-		At: now, Shards: len(c.shards), Paused: c.pausedShards(), Sink: c.cfg.Sink.Err(), Overflow: c.overflowStalled(), HasOverflow: c.cfg.Overflow != nil,
+		At: now, Left: left, LeftWhy: leftWhy, Shards: len(c.shards), Paused: c.pausedShards(), Sink: c.cfg.Sink.Err(), Overflow: c.overflowStalled(), HasOverflow: c.cfg.Overflow != nil,
 		FeedRefused: int(c.count.FeedRefused.Get()), Hanging: handlers.Hanging, HangingURL: handlers.URL,
 	}
 	for _, sh := range c.shards {

@@ -82,6 +82,11 @@ func TestLimitedBy(t *testing.T) {
 		}},
 		{"no descriptors", watch.LimitFiles, lacking(fetch.ClassFiles)},
 		{"no ports", watch.LimitPorts, lacking(fetch.ClassPorts)},
+		{"sites that are left to other fetchers", watch.LimitBind, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
+			r.cfg.Fetcher = unbound{r.cfg.Fetcher.(*fetch.Client)}
+			bind(r, "*.example", "127.0.0.2")
+			r.seed("http://a.example/")
+		}},
 		{"no resolver", watch.LimitDNS, lacking(fetch.ClassResolver)},
 		{"no site answers", watch.LimitUnreachable, func(r *rig, _ *meddler, _ *web, _ <-chan struct{}) {
 			r.cfg.Fetcher = deaf{}

@@ -44,6 +44,10 @@ func (w *worker) serveVisit(v *site.Visit) {
 			return
 		}
 		v.Follow(w.policy.Load())
+		if w.leavesSite(v) {
+			w.finishVisit(v)
+			return
+		}
 		s := w.checkItem(v, item)
 		switch {
 		case s == stepSettled:
@@ -54,6 +58,27 @@ func (w *worker) serveVisit(v *site.Visit) {
 			return
 		}
 	}
+}
+
+// leaveFor is how long a site rests that a fetcher leaves to others.
+const leaveFor = 5 * time.Second
+
+// leavesSite reports whether a visit ends since the rule of its site binds addresses that
+// this machine lacks. The site rests for a while and is not kept for this fetcher: one that
+// has them leases it sooner or later.
+func (w *worker) leavesSite(v *site.Visit) bool {
+	bind := v.Bind()
+	if bind == "" || w.preparer == nil {
+		return false
+	}
+	err := w.preparer.MayLeaveFrom(bind)
+	if err == nil {
+		return false
+	}
+	now := time.Now()
+	v.Leave(leaveFor, now)
+	w.left.Add(err, now)
+	return true
 }
 
 // nextItem is the URL that the visit asks for next, nil when none is to be asked for
@@ -183,7 +208,7 @@ func (w *worker) permitRequest(v *site.Visit, url string, host []byte, longest t
 		n.Reserved = false
 		return n.R, true, nil
 	}
-	if r, err = w.preparer.Prepare(v.Ctx, url); err != nil {
+	if r, err = w.preparer.Prepare(v.Ctx, url, v.Bind()); err != nil {
 		return r, true, err
 	}
 	if wait := time.Until(r.At); wait > 0 {
@@ -198,7 +223,7 @@ func (w *worker) permitRequest(v *site.Visit, url string, host []byte, longest t
 // again when its address may be asked.
 func (c *Crawler) resolveName(v *site.Visit, url string) {
 	n := &v.Naming
-	n.R, n.Err = c.preparer.Prepare(v.Ctx, url)
+	n.R, n.Err = c.preparer.Prepare(v.Ctx, url, v.Bind())
 	wait := time.Until(n.R.At)
 	if n.Reserved = n.Err == nil && wait <= 0; wait > 0 && n.Err == nil {
 		v.NoteQueued(wait)

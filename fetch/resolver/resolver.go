@@ -98,8 +98,12 @@ type Answer struct {
 	Addrs []netip.Addr // the family that this machine reaches better first
 	TTL   time.Duration
 
+	// Partial says that nothing is known of the addresses of one family: it was not
+	// resolved, or not yet.
+	Partial bool
+
 	// Late is there where the addresses of one family came and those of the other are
-	// still asked for: it brings both together, or is closed without. The question ends
+	// still asked for: it brings what is known of both then, or is closed without. The question ends
 	// with the context of the lookup.
 	Late <-chan Answer
 }
@@ -258,6 +262,13 @@ type found struct {
 	err   error
 }
 
+// isKnown reports whether the question was answered: by addresses, or by that there are
+// none.
+func (f *found) isKnown() bool {
+	e, ok := errors.AsType[*Error](f.err)
+	return len(f.addrs) > 0 || ok && e.Kind == NoName
+}
+
 // both asks for A and AAAA side by side.
 func (r *Resolver) both(ctx context.Context, up *upstream, full string) (Answer, error) {
 	if _, ok := dns.IsDomainName(full); !ok {
@@ -307,8 +318,8 @@ func (r *Resolver) early(ctx context.Context, cancel context.CancelFunc, got *[2
 		defer cancel()
 		defer close(late)
 		<-other
-		if len(got[1-first].addrs) > 0 {
-			both, _ := r.joined(ctx, &got[0], &got[1]) // it has addresses
+		if got[1-first].isKnown() {
+			both, _ := r.joined(ctx, &got[0], &got[1]) // there are addresses
 			late <- both
 		}
 	}()
@@ -327,14 +338,14 @@ func (r *Resolver) joined(ctx context.Context, v4, v6 *found) (Answer, error) {
 			if len(f.addrs) > 0 && (answer.TTL == 0 || f.ttl < answer.TTL) {
 				answer.TTL = f.ttl
 			}
+			answer.Partial = answer.Partial || !f.isKnown()
 		}
 		return answer, nil
 	}
 	for _, f := range [...]*found{v4, v6} { // a family that is not known to be missing may be there
-		if e, ok := errors.AsType[*Error](f.err); ok && e.Kind == NoName {
-			continue
+		if !f.isKnown() {
+			return Answer{}, f.err
 		}
-		return Answer{}, f.err
 	}
 	return Answer{}, v4.err
 }

@@ -115,7 +115,7 @@ type Robots struct {
 // Clock is a site's politeness as its shard keeps it.
 type Clock struct {
 	Delay    Span   `json:"delay"`
-	Reason   string `json:"reason"`             // setting, override, crawl-delay, adaptive; address: other hosts of its address are asked in between
+	Reason   string `json:"reason"`             // setting, override, crawl-delay, adaptive; address: other hosts of its address are asked in between; bind: a fetcher that lacks the addresses of its rule left it to others
 	Failures int    `json:"failures,omitempty"` // in a row
 	Next     Span   `json:"next"`               // until its next request may start; 0 or less: now
 	Due      Span   `json:"due"`                // until the site is due to be leased; 0 or less: for so long
@@ -126,8 +126,6 @@ type Clock struct {
 	Waiting  int64  `json:"waiting"`
 	Cap      int64  `json:"cap,omitempty"`      // URLs that it may have
 	Admitted int64  `json:"admitted,omitempty"` // of these
-
-	WantsSign bool `json:"wants_sign,omitempty"` // it asks for signed requests
 }
 
 // Queued is where in the queue of its site a URL stands.

@@ -79,6 +79,9 @@ func (w *inquiry) remark(s *frontier.Settings) {
 			w.note("the settings have a delay of %v for its site by now; its next visit has it", d)
 		}
 	}
+	if r := s.Rule(w.a.Site); r != nil && len(r.Bind) > 0 {
+		w.note("the rule of its site has requests leave from %s: fetchers whose machine lacks these addresses leave it to others (bind)", strings.Join(r.Bind, ", "))
+	}
 	host := strings.Trim(string(w.url.Host()), "[]")
 	if a, err := netip.ParseAddr(host); err == nil && (a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast()) {
 		w.note("its address is not public: only fetchers whose --allow-net names it fetch it, others give it up (guard)")
@@ -359,7 +362,7 @@ func clockOf(s *frontier.SiteState, set *frontier.Settings) *Clock {
 	c := &Clock{
 		Failures: s.Failures, Next: Span(max(0, s.Clock)), Due: Span(s.Due), Place: string(s.Place),
 		Queued: queued(s), Waiting: s.Waiting, Cap: s.Cap, Admitted: s.Admitted,
-		Paused: stopText(s.Paused), Blocked: stopText(s.Blocked), WantsSign: s.WantsSign,
+		Paused: stopText(s.Paused), Blocked: stopText(s.Blocked),
 	}
 	c.Delay, c.Reason = delayOf(s, set)
 	if c.Cap == 0 {

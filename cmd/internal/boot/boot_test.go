@@ -136,7 +136,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 		{file("delay: [1s, 2s]"), "takes one value"},
 		{file("delay: 1s\ndelay: 2s"), "config"},
 		{file("a: [1"), "config"},
-		{file("sites: [{match: a.example, dealy: 1s}]"), "unknown key dealy; there are auth, delay, headers, match, max_pages, per_site, tls_legacy"},
+		{file("sites: [{match: a.example, dealy: 1s}]"), "unknown key dealy; there are auth, bind, delay, headers, match, max_pages, per_site, tls_legacy, user_agent"},
 		{file("sites: [{match: a.example, delay: soon}]"), "a.example: delay is soon, must be a duration such as 500ms, 30s or 2h"},
 		{file("sites: [{match: a.example, delay: 5}]"), "delay is 5, must be a duration"},
 		{file("sites: [{match: a.example, per-site: many}]"), "per-site is many, must be a whole number"},

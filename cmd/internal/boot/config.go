@@ -131,6 +131,7 @@ func checkSites(path string, sites any) error {
 var siteKeys = map[string]string{
 	"match": "a text, in quotes", "auth": "a text, in quotes", "per_site": "a whole number", "max_pages": "a whole number",
 	"delay": "a duration such as 500ms, 30s or 2h", "tls_legacy": "true or false", "headers": "a mapping of names to texts, in quotes",
+	"user_agent": "a text, in quotes", "bind": "a list of addresses and networks",
 }
 
 // Validate refuses keys that name no flag of this or the other program.

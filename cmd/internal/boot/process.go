@@ -13,7 +13,7 @@ import (
 // SeedFlags name URLs to start from.
 type SeedFlags struct {
 	Seed    []string `group:"input" sep:"none" placeholder:"URL" help:"URL to start from. Repeatable."`
-	Sitemap []string `group:"input" sep:"none" placeholder:"URL" help:"Sitemap or feed to start from, of any content type. Scope and rules apply to the pages in it. Repeatable."`
+	Sitemap []string `group:"input" sep:"none" placeholder:"URL" help:"Sitemap, feed or llms.txt to start from, of any content type. Scope and rules apply to the pages in it. Repeatable."`
 	File    []string `group:"input" sep:"none" placeholder:"FILE" help:"File with a URL or a JSON element of the feed on each line. # begins a comment. It may be gzip or zstd; - is stdin. Repeatable."`
 }
 
@@ -26,7 +26,7 @@ type ProcessFlags struct {
 	OutDrop     []string `group:"output" placeholder:"NAME" help:"Outputs that may lose records when they are slow or broken. Without it the crawl waits. A name is the part before the first colon, or jsonl."`
 	MaxText     Size     `least:"1" group:"output" default:"1M" placeholder:"BYTES" help:"Most bytes of the text of a page, and of the value of a field, in a record. text_truncated says that there was more (${default})."`
 	KeepSecrets bool     `group:"output" help:"Write the values of Authorization, Proxy-Authorization, Cookie, Set-Cookie and the headers of site rules and requests too."`
-	Fields      []string `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text, simhash. In the YAML file the list may also hold rules that extract fields from pages."`
+	Fields      []string `group:"output" placeholder:"NAME" help:"More fields of records: body, links_out, headers, text, simhash, ip, protocol. In the YAML file the list may also hold rules that extract fields from pages."`
 
 	OutPending     int           `least:"1" group:"output" default:"1000" placeholder:"N" help:"Most fetched pages that wait for outputs. At this number no new request starts. After a crash Seine fetches them again (${default})."`
 	OutPendingTime time.Duration `least:"1ms" group:"output" default:"5s" placeholder:"D" help:"Longest time that a fetched page waits for outputs before no new request starts (${default})."`

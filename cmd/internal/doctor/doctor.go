@@ -33,7 +33,7 @@ type Config struct {
 // Machine looks at this machine. It asks DNS for one name and fetches one page, the
 // contact's, whose owner it is. It lasts as long as that fetch at most.
 func Machine(ctx context.Context, cfg Config) []shard.Finding {
-	found := []shard.Finding{files(), ports(), memory(cfg.Memory), contact(cfg)}
+	found := []shard.Finding{files(), ports(cfg.Fetch.Bind), memory(cfg.Memory), contact(cfg)}
 	return append(found, reach(ctx, cfg)...)
 }
 
@@ -70,7 +70,7 @@ func files() shard.Finding {
 // portsEnough are what connections to one address can have; those to others share them.
 const portsEnough = 20_000
 
-func ports() shard.Finding {
+func ports(bind []string) shard.Finding {
 	const what = "ports"
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	var from, to int
@@ -80,11 +80,14 @@ func ports() shard.Finding {
 	if err != nil {
 		return finding(shard.OK, what, "this system does not tell its range of outgoing ports", "")
 	}
-	level := shard.OK
+	level, each := shard.OK, ""
 	if to-from+1 < portsEnough {
 		level = shard.Warn
 	}
-	return finding(level, what, fmt.Sprintf("%d to %d for outgoing connections, %d to one address", from, to, to-from+1), `sysctl net.ipv4.ip_local_port_range="1024 65000"`)
+	if len(bind) > 0 {
+		each = " from each of --bind"
+	}
+	return finding(level, what, fmt.Sprintf("%d to %d for outgoing connections, %d to one address%s", from, to, to-from+1, each), `sysctl net.ipv4.ip_local_port_range="1024 65000"`)
 }
 
 // memoryLeast is what a fetcher with few sites takes twice over.

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"encoding/base64"
 	"math/rand/v2"
 	"net/textproto"
@@ -17,6 +18,7 @@ const (
 	WhyOverride   = "override"
 	WhyCrawlDelay = "crawl-delay"
 	WhyAdaptive   = "adaptive"
+	WhyBind       = "bind"    // a fetcher left the site to others: it lacks the addresses of its rule
 	WhyAddress    = "address" // other hosts of its address are asked in between
 )
 
@@ -66,6 +68,7 @@ func (sc *Clock) SetRule(s *frontier.Settings, rule *frontier.SiteRule) {
 func Headers(agent string, rule *frontier.SiteRule) [][2]string {
 	var out [][2]string
 	if rule != nil {
+		agent = cmp.Or(rule.UserAgent, agent)
 		for name, value := range rule.Headers {
 			out = append(out, [2]string{name, value})
 			if textproto.CanonicalMIMEHeaderKey(name) == "User-Agent" {

@@ -2,7 +2,6 @@ package site
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,11 +52,10 @@ type Visit struct {
 	over        bool // no further request starts
 	clock       Clock
 	headers     [][2]string   // of this site only; replaced, never changed
-	signs       bool          // the site asks for signed requests
-	newSigns    bool          // it was not stored yet
-	stored      string        // cookies as the shard had them
 	cookies     *work.Cookies // nil where the crawl keeps none
 	credentials string        // of the site's origins, as frontier.CredentialsFor reads them
+	bind        string        // that its requests leave from, by its rule
+	left        bool          // to fetchers that can
 	legacy      bool          // its server needs old key exchanges
 	deadline    time.Duration // of the lease, by Config.Elapsed
 	dead        *Dead         // why no URL of this visit is asked for, once that is known
@@ -85,7 +83,6 @@ func NewVisit(ctx context.Context, shard int, leased *frontier.Visit, deadline, 
 		Lease: leased.Lease, Shard: shard, LastChance: leased.LastChance(), override: leased.Override, urls: leasedURLs(leased.Items),
 		usual: usual, until: until, deadline: deadline, open: len(leased.Items), credentials: leased.Credentials,
 	}
-	v.stored, v.signs = strings.CutPrefix(leased.Cookies, frontier.WantsSign)
 	v.Ctx, v.Cancel = context.WithCancel(ctx)
 	v.clock = Clock{Failures: leased.Failures}
 	if leased.Why == WhyAdaptive {
@@ -97,7 +94,9 @@ func NewVisit(ctx context.Context, shard int, leased *frontier.Visit, deadline, 
 // KeepCookies has requests carry the cookies of the site, as its shard keeps them; now is
 // the shard's time, Unix seconds. What changed of them goes with the next outcome or with
 // the site, whichever is first, so that a page is settled with its cookies or after them.
-func (v *Visit) KeepCookies(now func() int64) { v.cookies = work.OpenCookies(v.stored, now) }
+func (v *Visit) KeepCookies(stored string, now func() int64) {
+	v.cookies = work.OpenCookies(stored, now)
+}
 
 // Cookies are those of the site, nil where the crawl keeps none.
 func (v *Visit) Cookies() *work.Cookies { return v.cookies }
@@ -118,7 +117,10 @@ func (v *Visit) Follow(pol *work.Policy) {
 	headers := Headers(pol.Settings.UserAgent, rule)
 	v.mu.Lock()
 	v.headers = headers
-	v.legacy = rule != nil && rule.TLSLegacy
+	v.legacy, v.bind = false, ""
+	if rule != nil {
+		v.legacy, v.bind = rule.TLSLegacy, rule.Bound()
+	}
 	v.clock.SetRule(pol.Settings, rule)
 	v.mu.Unlock()
 }
@@ -175,7 +177,7 @@ func (v *Visit) NoteQueued(d time.Duration) {
 func (v *Visit) Request(url string) fetch.Request {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return fetch.Request{URL: frontier.WithCredentials(url, v.credentials), Header: v.headers, TLSLegacy: v.legacy, Sign: v.signs}
+	return fetch.Request{URL: frontier.WithCredentials(url, v.credentials), Header: v.headers, Bind: v.bind, TLSLegacy: v.legacy}
 }
 
 // RequestSent moves the clock for a request that has just gone out.
@@ -260,18 +262,6 @@ func (v *Visit) TakeReply(r *work.Reply, now time.Time, cfg *Config) (f Failed) 
 	return f
 }
 
-// SignRequests has requests to the site signed from now on, as it asked for. It reports
-// whether that is news.
-func (v *Visit) SignRequests() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.signs {
-		return false
-	}
-	v.signs, v.newSigns = true, true
-	return true
-}
-
 // RefuseRules counts that robots.txt could not be had. The crawl backs off from the site at
 // once, for nothing may be fetched without it.
 func (v *Visit) RefuseRules(fail *work.Failure, now time.Time, cfg *Config) Failed {
@@ -321,6 +311,28 @@ func (v *Visit) HoldFor(d time.Duration, now time.Time) {
 	v.mu.Unlock()
 }
 
+// Bind is what the rule of the site has its requests leave from, as fetch.Request has it.
+func (v *Visit) Bind() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.bind
+}
+
+// Leave leaves the site to other fetchers, which may lease it after a while.
+func (v *Visit) Leave(d time.Duration, now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.left = true
+	v.clock.HoldUntil(now.Add(d))
+}
+
+// IsLeft reports whether the site was left to other fetchers.
+func (v *Visit) IsLeft() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.left
+}
+
 // Dead is why nothing of this visit is asked for, nil as long as it is.
 func (v *Visit) Dead() *Dead {
 	v.mu.Lock()
@@ -350,6 +362,9 @@ func (v *Visit) Release(now time.Time) {
 	if each := v.queued / time.Duration(max(v.asked, 1)); each > d && why != WhyAdaptive {
 		d, why = d+each, WhyAddress
 	}
+	if v.left && why != WhyAdaptive {
+		why = WhyBind
+	}
 	v.release = &frontier.Release{Remain: max(0, v.clock.Next.Sub(now)), Delay: d, Why: why, Failures: v.clock.Failures}
 }
 
@@ -370,23 +385,10 @@ func (v *Visit) Settlement() frontier.Settlement {
 	defer v.mu.Unlock()
 	s := frontier.Settlement{Lease: v.Lease, Outcomes: v.outcomes, Release: v.release}
 	if len(s.Outcomes) > 0 || s.Release != nil {
-		s.Cookies = v.changedCookies()
+		s.Cookies = v.cookies.Changed()
 	}
 	v.outcomes, v.release = nil, nil
 	return s
-}
-
-// changedCookies is what the shard is to keep, nil where it has it. Called with mu.
-func (v *Visit) changedCookies() *string {
-	text := v.cookies.Changed(v.newSigns)
-	if text == nil && v.newSigns { // the crawl keeps none
-		text = &v.stored
-	}
-	if v.newSigns = false; text == nil || !v.signs {
-		return text
-	}
-	marked := frontier.WantsSign + *text
-	return &marked
 }
 
 // Settled takes in that a settlement was accepted, and reports whether the visit is over:

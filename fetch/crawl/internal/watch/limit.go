@@ -21,7 +21,8 @@ const (
 	LimitDNS         = "dns"
 	LimitFiles       = fetch.ClassFiles
 	LimitPorts       = fetch.ClassPorts
-	LimitAddress     = "address" // hosts wait for their share of an address
+	LimitBind        = fetch.ClassBind // this machine lacks the addresses that requests are to leave from
+	LimitAddress     = "address"       // hosts wait for their share of an address
 	LimitCPU         = "cpu"
 	LimitRedis       = "redis"
 	LimitReplica     = frontier.LimitReplica
@@ -31,7 +32,7 @@ const (
 )
 
 // Limits are all of them.
-var Limits = []string{LimitEmpty, LimitPoliteness, LimitAddress, LimitUnreachable, LimitRefused, LimitWorkers, LimitNetwork, LimitDNS, LimitFiles, LimitPorts, LimitCPU, LimitRedis, LimitReplica, LimitMemory, LimitSink, LimitHandler}
+var Limits = []string{LimitEmpty, LimitPoliteness, LimitAddress, LimitUnreachable, LimitRefused, LimitWorkers, LimitNetwork, LimitDNS, LimitFiles, LimitPorts, LimitBind, LimitCPU, LimitRedis, LimitReplica, LimitMemory, LimitSink, LimitHandler}
 
 // Sight is how a crawler looks at one moment.
 type Sight struct {
@@ -47,6 +48,7 @@ type Sight struct {
 	Waiting           bool // visits wait for their clock, or sites are due later
 	Unreachable       bool
 	Refused           bool
+	Left              bool // all sites that it leased lately were left to other fetchers
 	AddressesBind     bool // most visits that wait do so for their share of an address
 }
 
@@ -76,6 +78,8 @@ func (s *Sight) Limit() string {
 		return LimitRedis
 	case s.Hanging > 0, s.Handlers > 0 && s.Handlers == s.Busy:
 		return LimitHandler
+	case s.Left && s.Busy == 0:
+		return LimitBind
 	case !s.Waiting && s.Busy == 0:
 		return LimitEmpty
 	case s.Unreachable:

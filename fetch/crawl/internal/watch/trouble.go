@@ -19,6 +19,8 @@ type Situation struct {
 	Sink          error  // records cannot be written, or nil
 	Overflow      error  // nor candidates that find no room
 	HasOverflow   bool   // there is an overflow
+	Left          int    // visits that ended since the site's rule binds addresses that this machine lacks, so far
+	LeftWhy       string // of the last
 	Hanging       int    // handlers that do not return
 	HangingURL    string // of the page of the one that runs for longest
 }
@@ -78,8 +80,8 @@ func (ps *pausedShards) update(n int, at time.Time) bool {
 
 // Troubles is what was logged of situations. Its zero value has logged nothing.
 type Troubles struct {
-	silent, full, unacked, overWatermark, feedRefused, sink, overflow, hanging trouble
-	paused                                                                     pausedShards
+	silent, full, unacked, overWatermark, feedRefused, left, sink, overflow, hanging trouble
+	paused                                                                           pausedShards
 }
 
 // Log logs what is new.
@@ -99,6 +101,7 @@ func (t *Troubles) Log(log *slog.Logger, s *Situation) {
 	shards(&t.overWatermark, s.OverWatermark, "shards are above the memory watermark: they refuse candidates of the sites with the longest queues",
 		"memory of all shards is below the watermark again: no candidates are refused")
 	t.feedRefused.log(log, slog.LevelWarn, s.FeedRefused, s.At, "elements of the feed were refused; `frontier dead list --cause feed` lists them", "", "refused", s.FeedRefused)
+	t.left.log(log, slog.LevelWarn, s.Left, s.At, "sites are left to other fetchers: their rules bind addresses that this machine lacks", "", "visits", s.Left, "err", s.LeftWhy)
 	t.sink.log(log, slog.LevelError, number(s.Sink), s.At, "records cannot be written; nothing is fetched until they can", "records are written again", "err", s.Sink)
 	t.overflow.log(log, slog.LevelError, number(s.Overflow), s.At, "candidates that find no room cannot be written; their pages wait until they can, or Redis has room",
 		"no candidates wait for the overflow any more", "err", s.Overflow)

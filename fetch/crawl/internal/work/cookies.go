@@ -29,14 +29,14 @@ func OpenCookies(stored string, now func() int64) *Cookies {
 }
 
 // Changed is what is to be stored of them, nil when nothing changed since it was
-// called last and it need not be stored anyway, or there is no store.
-func (c *Cookies) Changed(anyway bool) *string {
+// called last, or there is no store.
+func (c *Cookies) Changed() *string {
 	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.changed && !anyway {
+	if !c.changed {
 		return nil
 	}
 	c.changed = false
@@ -56,7 +56,7 @@ func (c *Cookies) header(u *canon.URL, given string) string {
 func (c *Cookies) store(u *canon.URL, lines []string, date string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.jar.Take(cookie.RequestTo(u), lines, date, c.now(), frontier.MaxCookies-len(frontier.WantsSign)) {
+	if c.jar.Take(cookie.RequestTo(u), lines, date, c.now(), frontier.MaxCookies) {
 		c.changed = true
 	}
 }

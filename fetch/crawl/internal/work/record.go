@@ -125,6 +125,10 @@ func (j *job) recordAnswer() {
 	}
 	r.ETag = resp.Header.Get("ETag")
 	r.Modified = resp.Header.Get("Last-Modified")
+	r.Protocol = resp.Protocol
+	if wanted.Has(sink.FieldIP) && resp.Addr.IsValid() {
+		r.IP = resp.Addr.String()
+	}
 	if wanted.Has(sink.FieldHeaders) {
 		resp.Header.Each(func(name, value string) { r.Headers = append(r.Headers, [2]string{name, value}) })
 	}
