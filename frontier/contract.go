@@ -206,7 +206,7 @@ type Outcome struct {
 	Text      string        // Dead: the last error, bounded by the caller
 	Tries     uint8         // Dead: fetches of this visit that it ends, 0 or 1
 	Unasked   bool          // Dead: no request was made, so it takes no page of Settings.MaxPages
-	Facts     *Facts        // what reports count of it, nil = nothing; of a Retry only its status
+	Facts     *Facts        // what reports count of it, nil = nothing; of a Retry only its status and wall
 }
 
 // Next is a URL that is recrawled, as it will be leased then. A site has one of a
@@ -261,8 +261,12 @@ type Settled struct {
 	Due      time.Duration // from the call until Kept may be used
 }
 
-// CauseLost is the cause of URLs whose fetchers were lost three times.
-const CauseLost = "lost"
+// Causes that more than a driver or a fetcher knows.
+const (
+	CauseLost    = "lost"    // the URL's fetchers were lost three times
+	CauseWall    = "wall"    // a protection service kept answering in place of the site
+	CausePayment = "payment" // the site wants money for the page (402)
+)
 
 // DeadLetter is one given-up URL.
 type DeadLetter struct {

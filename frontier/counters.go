@@ -16,6 +16,7 @@ type Facts struct {
 	Refused   [Reasons]uint32 // of these, what was not followed, by reason
 	Refetched bool            // the URL was fetched before, and is counted as a page and a seed already
 	Seed      string          // where the URL was seeded: the URL without credentials
+	Wall      string          // vendor of the certain wall that the answer was, "" = none
 }
 
 // StatusOther is the status that stands for those that nobody registered.

@@ -52,6 +52,7 @@ type Settings struct {
 	Recrawl        []string      `json:"recrawl,omitempty"`       // REGEX=INTERVAL[..MAX], the first match counts: how often pages are recrawled
 	RecrawlShare   int           `json:"recrawl_share,omitempty"` // per cent of a visit that they have while new URLs are there
 	Cookies        string        `json:"cookies,omitempty"`       // off, site: whether a site gets back the cookies that it sets; "" = off
+	Walls          string        `json:"walls,omitempty"`         // on, off: whether answers that protection services give in place of pages are told apart; "" = on
 	Sites          []SiteRule    `json:"sites,omitempty"`
 }
 
@@ -63,6 +64,12 @@ const (
 
 // KeepsCookies reports whether sites get back the cookies that they set.
 func (s *Settings) KeepsCookies() bool { return s.Cookies == CookiesSite }
+
+// WallsOff is the Settings.Walls that takes each answer for the site's own.
+const WallsOff = "off"
+
+// SeesWalls reports whether answers of protection services are told apart.
+func (s *Settings) SeesWalls() bool { return s.Walls != WallsOff }
 
 // Kinds of digests that tell pages apart. XXH3, 128 bits of it, costs a small part
 // of SHA-256, but who wants to can make two pages of one XXH3.

@@ -77,6 +77,8 @@ type Reply struct {
 	Sent     bool          // the clock moved when the request went out
 	Answered bool          // as a site does that is well
 	Failure  *Failure      // as one that is not; nil and not answered: it says nothing
+	Wall     string        // vendor of the certain wall that answered in place of the site, "" = none
+	Page     bool          // a page of the site answered, and no wall
 }
 
 // Failure is what a request that failed says about its site.
