@@ -81,6 +81,9 @@ type Header interface {
 	Values(name string) []string
 	// Each calls f for every header in order; the strings are copies.
 	Each(f func(name, value string))
+	// Field is the i-th header, in memory that stays until the next Do; past the last one
+	// name is nil.
+	Field(i int) (name, value []byte)
 }
 
 // Handler receives a response while it arrives.

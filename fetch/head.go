@@ -122,6 +122,14 @@ func (h *header) Each(f func(name, value string)) {
 	}
 }
 
+func (h *header) Field(i int) (name, value []byte) {
+	if i >= len(h.fields) {
+		return nil, nil
+	}
+	f := &h.fields[i]
+	return h.nameOf(f), h.valueOf(f)
+}
+
 // location is where a redirect leads. Servers that send other bytes than UTF-8
 // mean those bytes (Latin-1, say): they are kept as escapes.
 func (h *header) location() (found string, err error) {

@@ -39,6 +39,10 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	walls, err := boot.WallRules(g.Common.Config)
+	if err != nil {
+		return err
+	}
 	var current atomic.Pointer[view]
 	stop, err := g.monitor(env, &current)
 	if err != nil {
@@ -78,7 +82,7 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	c, err = f.Crawler(crawl.Config{
 		Sink: out, Exchanges: out.wire, Overflow: over.keeper(),
 		Concurrency: g.Concurrency, Memory: boot.Memory(), SinkPages: g.OutPending, SinkWait: g.OutPendingTime, MaxLinks: g.MaxLinks, MaxText: int(g.MaxText), MaxTries: g.Attempts, MaxRedirects: g.redirects(),
-		ExitWhenDone: ends, GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout, Fields: fields, Rules: rules, RetryCodes: g.RetryCodes,
+		ExitWhenDone: ends, GiveUp: g.GiveUp, IdleTimeout: g.IdleTimeout, Fields: fields, Rules: rules, Walls: walls, RetryCodes: g.RetryCodes,
 		Report: func(p crawl.Progress) { screen.Show(p); out.warnDrops() }, ReportEvery: screen.Every(),
 	})
 	if err != nil {

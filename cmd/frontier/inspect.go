@@ -19,6 +19,7 @@ type inspectCmd struct {
 	Sitemap inspectSitemapCmd `cmd:"" help:"Print each location of a sitemap or feed as a JSON line."`
 	Page    inspectPageCmd    `cmd:"" help:"Print the facts and links of a page for reading."`
 	Fields  inspectFieldsCmd  `cmd:"" help:"Print what each rule of a YAML file finds in a page as a JSON line: name, at, from, values or error."`
+	Wall    inspectWallCmd    `cmd:"" help:"Print whether a saved answer is a wall of a protection service: vendor TAB certain, likely, hint or none."`
 	Robots  inspectRobotsCmd  `cmd:"" help:"Print whether a robots.txt allows each URL of stdin: 1 or 0."`
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -188,5 +190,46 @@ func TestInspectRobots(t *testing.T) {
 	}
 	if out := d.ok("inspect robots --file " + file); out != "delay\t3s\nsitemap\thttp://a.example/s.xml\n" {
 		t.Errorf("%q", out)
+	}
+}
+
+// TestInspectWall: the verdict on a saved answer, by rules of one's own too.
+func TestInspectWall(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	moved := file("moved", "HTTP/1.1 302 Found\r\nlocation: /a\r\ncf-mitigated: challenge\r\n\r\nHTTP/2 403 \r\nServer: cloudflare\r\nContent-Encoding: gzip\r\n\r\n")
+	body := file("body", "<title>Just a moment...</title>")
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	z.Write([]byte("<title>Just a moment...</title>"))
+	z.Close()
+	coded := file("coded", packed.String())
+	own := file("own", "HTTP/1.1 200 OK\nX-Gate: on\n")
+	rules := file("rules.yaml", "wall_rules:\n- {vendor: gate, header: ['x-gate: on']}\n")
+	d := &operator{t: t, in: "nothing"}
+	for args, want := range map[string]string{
+		"--head " + moved + " " + body:                      "cloudflare\tcertain\n",
+		"--head " + moved + " " + coded:                     "cloudflare\tcertain\n",
+		"--head " + moved:                                   "cloudflare\thint\n",
+		"--json --head " + moved + " " + body:               `{"status":403,"vendor":"cloudflare","sure":"certain"}` + "\n",
+		"--head " + own:                                     "\tnone\n",
+		"--json --head " + own:                              `{"status":200,"sure":"none"}` + "\n",
+		"--head " + own + " --rules " + rules + " " + coded: "gate\tlikely\n",
+	} {
+		if out := d.ok("inspect wall " + args); out != want {
+			t.Errorf("%s: %q, want %q", args, out, want)
+		}
+	}
+	for _, bad := range [][]string{{"--head", body}, {"--head", file("bad", "HTTP/1.1 x\n")}, {"--head", own, "--rules", file("bad.yaml", "wall_rules:\n- {vendor: X}\n")}, nil} {
+		if code, out, errs := d.run(append([]string{"inspect", "wall"}, bad...)...); code != 2 || out != "" {
+			t.Error(bad, code, out, errs)
+		}
 	}
 }

@@ -138,6 +138,15 @@ func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 	if r.Duplicate {
 		dst = append(dst, `,"duplicate":true`...)
 	}
+	if r.Wall != nil {
+		dst = appendText(dst, `,"wall":{"vendor":`, r.Wall.Vendor)
+		dst = strconv.AppendBool(append(dst, `,"sure":`...), r.Wall.Sure)
+		dst = append(dst, '}')
+	}
+	dst = optText(dst, `,"wall_hint":`, r.WallHint)
+	if len(r.Price) > 0 {
+		dst = appendPairs(append(dst, `,"price":`...), r.Price, false)
+	}
 	dst = optText(dst, `,"etag":`, r.ETag)
 	dst = optText(dst, `,"last_modified":`, r.Modified)
 	if len(r.Items) > 0 {
@@ -174,18 +183,7 @@ func (r *Record) appendOptional(dst []byte, fields Fields) []byte {
 		dst = append(dst, ']')
 	}
 	if fields.Has(FieldHeaders) && len(r.Headers) > 0 {
-		dst = append(dst, `,"headers":`...)
-		sep := `[[`
-		for _, h := range r.Headers {
-			dst = appendText(dst, sep, h[0])
-			value := h[1]
-			if !fields.Has(KeepSecrets) && IsSecret(h[0]) {
-				value = ""
-			}
-			dst = appendText(dst, `,`, value)
-			sep = `],[`
-		}
-		dst = append(dst, `]]`...)
+		dst = appendPairs(append(dst, `,"headers":`...), r.Headers, !fields.Has(KeepSecrets))
 	}
 	if fields.Has(FieldText) {
 		dst = optText(dst, `,"text":`, r.Text)
@@ -203,6 +201,22 @@ func (r *Record) appendOptional(dst []byte, fields Fields) []byte {
 		dst = optText(dst, `,"protocol":`, r.Protocol)
 	}
 	return dst
+}
+
+// appendPairs appends headers, of which there are some; with hide, those that IsSecret
+// names have no value.
+func appendPairs(dst []byte, headers [][2]string, hide bool) []byte {
+	sep := `[[`
+	for _, h := range headers {
+		dst = appendText(dst, sep, h[0])
+		value := h[1]
+		if hide && IsSecret(h[0]) {
+			value = ""
+		}
+		dst = appendText(dst, `,`, value)
+		sep = `],[`
+	}
+	return append(dst, `]]`...)
 }
 
 func optText(dst []byte, name, s string) []byte {

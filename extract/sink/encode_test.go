@@ -29,7 +29,7 @@ func full() Record {
 		Depth: math.MaxUint32, Site: "example.com", ContentType: "text/html; charset=\"utf-8\"", Charset: "utf-8",
 		Bytes: 1 << 40, WireBytes: -1, Seconds: 0.123456789, Title: "A \\ \"title\"\twith\nlines\b\f\r\x01 и \u2028 \U0001f600",
 		Links: 62, Truncated: true, NoIndex: true, Error: &Error{Class: "dns", Text: "no\x00such"}, Attempts: 3, Redirects: 2,
-		Location: "/x", Meta: json.RawMessage(`{"a":[1,2,{"b":"c \" d\\"}],"e":null}`), Digest: "sha256:00", ETag: `W/"1"`,
+		Location: "/x", Meta: json.RawMessage(`{"a":[1,2,{"b":"c \" d\\"}],"e":null}`), Digest: "sha256:00", Wall: &Wall{Vendor: "a-b", Sure: true}, WallHint: "c", Price: [][2]string{{"crawler-price", "USD 0.01"}, {"payment-required", "e30="}}, ETag: `W/"1"`,
 		Modified: "Sat, 28 Nov 2026 01:02:03 GMT", Items: []Item{{Key: "a#1", Value: json.RawMessage(`{"price":1.5}`)}, {Value: json.RawMessage(`null`)}}, Body: "<p>\u00e9", BodyEncoding: "base64", LinksOut: []string{"a", "b\"c"},
 		Headers: [][2]string{{"A", "b"}, {"C", "d\x1f"}}, Text: "x", SimHash: "0123456789abcdef", IP: "2001:db8::1", Protocol: "http/1.1", Fields: json.RawMessage(`{"price":1.5}`),
 	}

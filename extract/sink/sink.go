@@ -44,6 +44,9 @@ type Record struct {
 	Digest      string          `json:"digest,omitempty"`    // xxh3:… or sha256:… of the decoded body
 	Unchanged   bool            `json:"unchanged,omitempty"` // it was fetched before, and is as it was
 	Duplicate   bool            `json:"duplicate,omitempty"` // another URL brought the same content before, where the crawl looks for that
+	Wall        *Wall           `json:"wall,omitempty"`      // a protection service answered in place of the page, or likely did
+	WallHint    string          `json:"wall_hint,omitempty"` // the service whose server refused
+	Price       [][2]string     `json:"price,omitempty"`     // of an answer 402: headers that say what the page costs
 	ETag        string          `json:"etag,omitempty"`
 	Modified    string          `json:"last_modified,omitempty"`
 	Items       []Item          `json:"items,omitempty"`  // what handlers made of the page
@@ -75,6 +78,12 @@ func (r *Record) HasContent() bool { return r.Error == nil && r.Status != 304 }
 type Error struct {
 	Class string `json:"class"`
 	Text  string `json:"text"`
+}
+
+// Wall is an answer of a protection service.
+type Wall struct {
+	Vendor string `json:"vendor"`
+	Sure   bool   `json:"sure"` // else the page may be the site's own
 }
 
 // Item is what a handler or a rule made of a page.

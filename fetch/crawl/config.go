@@ -16,6 +16,7 @@ import (
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/fetch/crawl/internal/flow"
+	"seine/fetch/wall"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -77,6 +78,7 @@ type Config struct {
 	Canon        canon.Config
 	Fields       sink.Fields                // what records carry beside the default
 	Rules        *fields.Set                // that make the fields of records, nil for none; pages of sites that have some are kept whole while they are read
+	Walls        *wall.Set                  // tells walls of protection services from pages, while the crawl's settings want it; nil: by the table of package wall
 	Exchanges    bool                       // records carry their Exchange, for outputs that archive, and so does an ArchiveOnly record of each robots.txt; costs the memory of a body a worker
 	Accepts      func(*fetch.Response) bool // whether a 2xx body is worth reading, default always
 	Elapsed      func() time.Duration       // a clock that runs on while the machine sleeps, and that nobody sets; default the system's
@@ -125,6 +127,9 @@ func (cfg *Config) fillDefaults() {
 	cfg.Backoff = cmp.Or(cfg.Backoff, 5*time.Second)
 	cfg.ReportEvery = cmp.Or(cfg.ReportEvery, 10*time.Second)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	if cfg.Walls == nil {
+		cfg.Walls = wall.Default()
+	}
 	if cfg.Elapsed == nil {
 		cfg.Elapsed = systemElapsed
 	}

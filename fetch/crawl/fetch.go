@@ -28,7 +28,7 @@ func (c *Crawler) newWork() *work.Config {
 		Fetcher: cfg.Fetcher, Log: cfg.Log, Policy: c.policy.Load, Agent: c.robotsAgent, Known: c.knows, Hold: c.gate.AddBytes,
 		Fields: cfg.Fields, Rules: cfg.Rules, Exchanges: cfg.Exchanges, Accepts: cfg.Accepts,
 		RetryCodes: cfg.RetryCodes, MaxTries: cfg.MaxTries, MaxRedirects: cfg.MaxRedirects, MaxText: cfg.MaxText, MaxLinks: cfg.MaxLinks,
-		Backoff: cfg.Backoff, Canon: cfg.Canon, LimitBy: cfg.Frontier.Layout().LimitBy,
+		Backoff: cfg.Backoff, Walls: cfg.Walls, Canon: cfg.Canon, LimitBy: cfg.Frontier.Layout().LimitBy,
 	}
 	if cfg.Handler != nil {
 		w.Handle = c.handle

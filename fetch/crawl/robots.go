@@ -220,11 +220,14 @@ func (w *worker) requestRules(v *site.Visit, r fetch.Reservation, cross bool) si
 		q.Request = v.Request(url)
 	}
 	q.Addr = r.Addr
+	if w.policy.Load().Settings.SeesWalls() {
+		q.Walls = w.cfg.Walls
+	}
 	a := w.rules.Ask(v.Ctx, w.cfg.Fetcher, &q)
 	if errors.Is(a.Err, site.ErrTooLate) {
 		return a
 	}
-	if w.rules.Response.Status > 0 && (a.Err == nil || errors.Is(a.Err, site.ErrRulesServer)) {
+	if w.rules.Response.Status > 0 && site.WasAnswered(a.Err) {
 		w.count.CountStatus(w.rules.Response.Status)
 	}
 	w.takeReply(v, &a.Reply)
@@ -241,8 +244,8 @@ func (w *worker) requestRules(v *site.Visit, r fetch.Reservation, cross bool) si
 // archive. Nothing is settled by it, so nobody waits until it is there.
 func (w *worker) archiveRules(err error) {
 	resp := &w.rules.Response
-	if errors.Is(err, site.ErrRulesServer) {
-		err = nil // it was answered
+	if site.WasAnswered(err) {
+		err = nil
 	}
 	e := w.rules.Exchange(err)
 	r := &sink.Record{
@@ -260,8 +263,11 @@ func (w *worker) archiveRules(err error) {
 // family, says the same of the URL as of its robots.txt. It reports whether this worker is still the visit's owner.
 func (w *worker) refuseRules(v *site.Visit, item *frontier.Item, err error) bool {
 	class, retry := work.ErrorClass(err)
-	if errors.Is(err, site.ErrRulesServer) {
+	switch {
+	case errors.Is(err, site.ErrRulesServer):
 		class = work.CauseStatus
+	case errors.Is(err, site.ErrRulesWall):
+		class = frontier.CauseWall
 	}
 	switch {
 	case class == fetch.ClassBind: // of another site, where its robots.txt is

@@ -89,6 +89,12 @@ func loadFile(path string) (*file, error) {
 	if list, ok := f.values["fields"].([]any); ok { // names for the flag; FieldRules reads the rules between them
 		f.values["fields"] = slices.DeleteFunc(list, func(v any) bool { _, rule := v.(map[string]any); return rule })
 	}
+	if rules, there := f.values[wallKey]; there { // WallRules reads them
+		if _, ok := rules.([]any); !ok {
+			return nil, fmt.Errorf("config: %s: wall_rules must be a list", path)
+		}
+		delete(f.values, wallKey)
+	}
 	return f, checkSites(path, f.values["sites"])
 }
 
@@ -147,7 +153,7 @@ func (f *file) Validate(app *kong.Application) error {
 		return nil
 	}
 	slices.Sort(unknown)
-	return fmt.Errorf("config: %s: unknown key %s; keys are names of flags without the dashes, as --help has them, and sites and fields", f.path, strings.Join(unknown, ", "))
+	return fmt.Errorf("config: %s: unknown key %s; keys are names of flags without the dashes, as --help has them, and sites, fields and wall_rules", f.path, strings.Join(unknown, ", "))
 }
 
 // knownFlags names the flags of a program, and those of all groups in this package.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"seine/fetch/wall"
 )
 
 func TestFieldRules(t *testing.T) {
@@ -56,5 +58,77 @@ func TestFieldRules(t *testing.T) {
 	}
 	if list, ok := f.values["fields"].([]any); !ok || len(list) != 2 || list[1] != "text" {
 		t.Errorf("%v", f.values["fields"])
+	}
+}
+
+// oneHeader is that which the example of the manual looks for.
+type oneHeader struct{}
+
+func (oneHeader) Field(i int) (name, value []byte) {
+	if i > 0 {
+		return nil, nil
+	}
+	return []byte("X-Acme"), []byte("block")
+}
+
+func TestWallRules(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "seine.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	judge := func(path string, status int, body string) wall.Verdict {
+		set, err := WallRules(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set.Judge(new(wall.Scratch), status, nil, []byte(body))
+	}
+	write("concurrency: 3\nwall_rules:\n  - vendor: acme\n    sure: certain\n    status: [403, 429]\n    body: ['<title>Acme gate']\n  - {vendor: other, header: ['x-gate: on']}\n")
+	if v := judge(path, 403, "<title>ACME gate</title>"); v != (wall.Verdict{Vendor: "acme", Sure: wall.Certain}) {
+		t.Error(v)
+	}
+	if v := judge(path, 200, "<title>acme gate</title>"); v != (wall.Verdict{}) {
+		t.Error(v)
+	}
+	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "fetch", "crawl", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(manual), "```yaml\nwall_rules:")
+	example, _, _ = strings.Cut(example, "```")
+	write("wall_rules:" + example)
+	set, err := WallRules(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := set.Judge(new(wall.Scratch), 429, oneHeader{}, []byte("<title>Acme gate")); v != (wall.Verdict{Vendor: "acme", Sure: wall.Certain}) {
+		t.Error("the example of the manual:", v)
+	}
+	if v := judge("", 200, "<title>Vercel Security Checkpoint</title>"); v.Vendor != "vercel" {
+		t.Error(v)
+	}
+	write("concurrency: 3\nwall_rules: []\n")
+	if f, err := loadFile(path); err != nil || f.values["concurrency"] == nil || f.values[wallKey] != nil {
+		t.Errorf("%v, %v", f, err)
+	}
+	for text, want := range map[string]string{
+		"wall_rules:\n- vendor: acme\n  header: [x-a]\n- vendor: Acme\n  header: [x-a]\n": `seine.yaml:4: rule of "Acme": vendor`,
+		"wall-rules:\n- vendor: acme\n\n- vendor: b\n  header: [x-a]\n":                    `seine.yaml:2: rule of "acme": there must be a header or a body mark`,
+		"wall_rules:\n- vendor: acme\n  sure: maybe\n  header: [x-a]\n":                      `seine.yaml:2: `,
+		"wall_rules:\n- vendor: acme\n  heder: [x-a]\n":                                      `unknown field "heder"`,
+		"wall_rules:\n- vendor: acme\n  source: x\n  header: [x-a]\n":                        `unknown field "source"`,
+		"wall_rules:\n- acme\n":                                                              `seine.yaml:2: this is no rule`,
+		"wall_rules: [\n":                                                                    `seine.yaml`,
+	} {
+		write(text)
+		if _, err := WallRules(path); err == nil || !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	write("wall_rules: acme\n")
+	if _, err := loadFile(path); err == nil || !strings.Contains(err.Error(), "wall_rules must be a list") {
+		t.Error(err)
 	}
 }

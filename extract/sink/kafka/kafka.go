@@ -216,7 +216,7 @@ func appendSmaller(dst []byte, r *sink.Record, size, room int) []byte {
 	}
 	small := *r
 	small.Items, small.Fields, small.Meta, small.Title, small.Location, small.ETag, small.Modified = nil, nil, nil, "", "", "", ""
-	small.From, small.Referrer = "", ""
+	small.From, small.Referrer, small.Price = "", "", nil
 	if r.Error != nil {
 		small.Error = &sink.Error{Class: cut(r.Error.Class, 100), Text: cut(r.Error.Text, 100)}
 	}

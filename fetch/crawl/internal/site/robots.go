@@ -10,6 +10,7 @@ import (
 	"seine/fetch"
 	"seine/fetch/crawl/internal/work"
 	"seine/fetch/robots"
+	"seine/fetch/wall"
 )
 
 // RulesHop is how far the way to the rules of an origin is: by RFC 9309 section 2.3 up to
@@ -36,6 +37,7 @@ type RulesRequest struct {
 	Agent    string    // whose rules are read
 	Latest   time.Time // when it must have gone out, zero = at any time
 	Exchange bool      // the wire is kept for Robots.Exchange
+	Walls    *wall.Set // that tell walls from rules, nil = none do
 }
 
 // RulesAnswer is what came of it.
@@ -52,22 +54,31 @@ type RulesAnswer struct {
 type Robots struct {
 	Response fetch.Response // of the last one
 
-	req  fetch.Request
-	wire fetch.Wire
-	body []byte
+	req   fetch.Request
+	wire  fetch.Wire
+	body  []byte
+	whole bool // the body of a refusal is read too: it may be a wall
+	signs wall.Scratch
 }
 
 var (
 	// ErrRulesServer means that the site cannot answer for its rules now.
 	ErrRulesServer = errors.New("robots.txt: the server has an error")
+	// ErrRulesWall means that a protection service answered in place of the site.
+	ErrRulesWall = errors.New("robots.txt: a wall stands in place of it")
 	// ErrTooLate means that a request did not go out in its time.
 	ErrTooLate = errors.New("robots.txt: too late")
 
 	errRulesEnough = errors.New("robots.txt: longer than is read")
 )
 
+// WasAnswered reports whether a request for rules that ended with err had an answer.
+func WasAnswered(err error) bool {
+	return err == nil || errors.Is(err, ErrRulesServer) || errors.Is(err, ErrRulesWall)
+}
+
 // Ask makes one request. A status of 4xx means no rules, 429 and 5xx that nothing may be
-// fetched for now (RFC 9309, section 2.3.1).
+// fetched for now (RFC 9309, section 2.3.1), and so does a wall, whatever its status.
 func (r *Robots) Ask(ctx context.Context, client fetch.Doer, q *RulesRequest) (a RulesAnswer) {
 	began := time.Now()
 	if a.Err = r.request(ctx, client, q); errors.Is(a.Err, ErrTooLate) {
@@ -77,6 +88,14 @@ func (r *Robots) Ask(ctx context.Context, client fetch.Doer, q *RulesRequest) (a
 	if a.Err != nil {
 		return a
 	}
+	text, err := DecodeRules(r.body, r.Response.Header)
+	if q.Walls != nil {
+		if v := q.Walls.Judge(&r.signs, r.Response.Status, r.Response.Header, text); v.Sure == wall.Certain {
+			a.Hold, _ = fetch.RetryAfter(r.Response.Header, time.Now())
+			a.Reply.Wall, a.Err = v.Vendor, fmt.Errorf("%w: %s", ErrRulesWall, v.Vendor)
+			return a
+		}
+	}
 	switch status := r.Response.Status; {
 	case status >= 300 && status < 400 && r.Response.Location != "":
 		a.Location = r.Response.Location
@@ -84,8 +103,7 @@ func (r *Robots) Ask(ctx context.Context, client fetch.Doer, q *RulesRequest) (a
 		a.Hold, _ = fetch.RetryAfter(r.Response.Header, time.Now())
 		a.Err = fmt.Errorf("%w: %d %s", ErrRulesServer, status, work.StatusText(status))
 	case status >= 200 && status < 300:
-		var text []byte
-		if text, a.Err = DecodeRules(r.body, r.Response.Header); a.Err == nil {
+		if a.Err = err; err == nil {
 			a.Rules, a.TTL = robots.Parse(text, q.Agent), CacheTime(r.Response.Header, RulesTTL)
 		}
 	default:
@@ -96,7 +114,7 @@ func (r *Robots) Ask(ctx context.Context, client fetch.Doer, q *RulesRequest) (a
 
 // request makes the request, unless it cannot go out in its time.
 func (r *Robots) request(ctx context.Context, client fetch.Doer, q *RulesRequest) error {
-	r.body, r.Response.Status, r.req = r.body[:0], 0, q.Request
+	r.body, r.Response.Status, r.req, r.whole = r.body[:0], 0, q.Request, q.Walls != nil
 	r.req.MaxBody, r.req.Raw = robots.MaxBytes, true
 	if q.Exchange {
 		r.req.Wire, r.Response.Start = &r.wire, time.Time{}
@@ -116,6 +134,8 @@ func (r *Robots) request(ctx context.Context, client fetch.Doer, q *RulesRequest
 		return nil
 	case err != nil && timed.Err() != nil && ctx.Err() == nil:
 		return ErrTooLate
+	case err != nil && r.Response.Status >= 400 && ctx.Err() == nil:
+		return nil // its status says enough
 	}
 	return err
 }
@@ -132,7 +152,9 @@ func (r *Robots) Exchange(err error) sink.Exchange {
 type robotsBody Robots
 
 // Begin implements fetch.Handler.
-func (b *robotsBody) Begin(r *fetch.Response) bool { return r.Status >= 200 && r.Status < 300 }
+func (b *robotsBody) Begin(r *fetch.Response) bool {
+	return r.Status >= 200 && r.Status < 300 || r.Status >= 400 && b.whole
+}
 
 // Write implements fetch.Handler.
 func (b *robotsBody) Write(p []byte) (int, error) {

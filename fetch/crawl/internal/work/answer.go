@@ -12,6 +12,9 @@ import (
 
 // readAnswer notes when the request just made began, and how soon it was answered.
 func (j *job) readAnswer(began time.Time, err error) {
+	if !j.judged && j.resp.Status > 0 {
+		j.endHoldBack()
+	}
 	if j.scan {
 		j.scanner.Close() //nolint:errcheck // a broken end is in the facts
 	}
@@ -60,13 +63,18 @@ func (j *job) decideOutcome() {
 			res.Reply.Failure = &Failure{Slower: true, Cause: class, Text: j.err.Error()}
 			res.Outcome = j.cfg.Retry(j.item, class, j.err.Error(), 0)
 		}
+	case j.isWalled():
+		j.refuseWall()
 	case j.cfg.isRetryCode(status):
 		after, _ := fetch.RetryAfter(j.resp.Header, time.Now())
 		f := &Failure{Slower: status == 429 || status == 503, After: after, Cause: CauseStatus, Text: StatusText(status)}
 		res.Reply.Failure = f
 		res.Outcome = j.cfg.Retry(j.item, CauseStatus, f.Text, after)
-	default:
+	case status == http.StatusPaymentRequired: // nothing is paid, so another try brings the same
 		res.Reply.Answered = true
+		res.Outcome = Dead(j.item, frontier.CausePayment, "the site wants money for the page")
+	default:
+		res.Reply.Answered, res.Reply.Page = true, j.isOwn()
 	}
 	res.Outcome.Tries = 1
 }

@@ -71,8 +71,23 @@ func isSitemap(u *canon.URL, contentType string) bool {
 		bytes.Contains(u.Path(), []byte("sitemap")) && !strings.Contains(essence, "html")
 }
 
-// Write implements fetch.Handler.
+// Write implements fetch.Handler. The body is held back until its start is judged.
 func (j *job) Write(p []byte) (int, error) {
+	n := len(p)
+	if !j.judged {
+		if p = j.holdBack(p); p == nil {
+			return n, nil
+		}
+	}
+	if j.isWalled() { // nothing of it is read
+		return n, nil
+	}
+	j.readBody(p)
+	return n, nil
+}
+
+// readBody reads some of the body.
+func (j *job) readBody(p []byte) {
 	if j.digest == nil {
 		if j.digest, _ = j.cfg.digests.Get().(*digest); j.digest == nil {
 			j.digest = new(digest)
@@ -87,7 +102,6 @@ func (j *job) Write(p []byte) (int, error) {
 		j.scanner.Write(p) //nolint:errcheck // it never fails
 		j.holdText(len(j.scanner.Facts().Text))
 	}
-	return len(p), nil
 }
 
 // foundLink receives each link of the page once.

@@ -9,6 +9,7 @@ import (
 	"seine/extract/fields"
 	"seine/extract/sink"
 	"seine/fetch"
+	"seine/fetch/wall"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -33,6 +34,7 @@ type Config struct {
 	MaxText      int
 	MaxLinks     int
 	Backoff      time.Duration
+	Walls        *wall.Set // that tell walls from pages, while the crawl's settings want it
 	Canon        canon.Config
 	LimitBy      canon.LimitBy
 
@@ -154,6 +156,8 @@ type Scratch struct {
 	rec      sink.Record
 	wire     fetch.Wire // where Config.Exchanges asks for it
 	exchange sink.Exchange
+	first    []byte // of the body, until it is judged
+	signs    wall.Scratch
 	body     []byte
 	links    []foundLink // where there is a Handler, and their text
 	linkText []byte
@@ -175,6 +179,8 @@ type job struct {
 	listing bool          // as a sitemap or feed
 	scanner *extract.Page // one of policy's
 	digest  *digest       // one of cfg's; nil where no body came
+	judged  bool          // whether the answer is a wall is known
+	wall    wall.Verdict  // what it is then
 
 	rules       fields.Rules // that make its fields
 	parsed      *fields.Page // the tree, once rules wanted it

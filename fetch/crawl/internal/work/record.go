@@ -101,6 +101,7 @@ func ExchangeOf(w *fetch.Wire, resp *fetch.Response, header [][2]string, err err
 // recordAnswer fills in what a complete answer says.
 func (j *job) recordAnswer() {
 	r, resp, wanted := &j.rec, &j.resp, j.cfg.Fields
+	j.recordWall()
 	if j.digest != nil {
 		r.Digest = j.digest.text()
 	}
@@ -123,8 +124,10 @@ func (j *job) recordAnswer() {
 	if resp.Header == nil {
 		return
 	}
-	r.ETag = resp.Header.Get("ETag")
-	r.Modified = resp.Header.Get("Last-Modified")
+	if j.recordPrice(); !j.isWalled() { // those of a wall are not of the page
+		r.ETag = resp.Header.Get("ETag")
+		r.Modified = resp.Header.Get("Last-Modified")
+	}
 	r.Protocol = resp.Protocol
 	if wanted.Has(sink.FieldIP) && resp.Addr.IsValid() {
 		r.IP = resp.Addr.String()

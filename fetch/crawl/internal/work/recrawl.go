@@ -97,7 +97,7 @@ func isETag(tag string) bool {
 func (j *job) mayPass() bool {
 	cause := j.res.Outcome.Cause
 	if j.err == nil {
-		return cause == CauseStatus
+		return cause == CauseStatus || cause == frontier.CauseWall || cause == frontier.CausePayment
 	}
 	_, retry := ErrorClass(j.err)
 	return retry || cause == CauseUnreachable

@@ -8,7 +8,7 @@
 // came of the URL: its outcome, its record, its candidates and what the site's clock
 // should learn.
 //
-// Do passes the files in this order: request, body, answer, redirect, recrawl,
+// Do passes the files in this order: request, body, wall, answer, redirect, recrawl,
 // record, handler, content. Each step reads what those before it left in the job, which
 // Do begins anew for each URL.
 //
@@ -108,11 +108,12 @@ func (s *Scratch) begin(item *frontier.Item, permit *Permit, asked bool) *job {
 	if cap(s.linkText) > maxKeptBody {
 		s.links, s.linkText = nil, nil
 	}
-	s.body, s.links, s.linkText = s.body[:0], s.links[:0], s.linkText[:0]
+	s.first, s.body, s.links, s.linkText = s.first[:0], s.body[:0], s.links[:0], s.linkText[:0]
 	s.rec = sink.Record{}
 	s.resp = fetch.Response{Header: s.resp.Header} // whose memory is used again
 	j := &s.job
 	*j = job{Scratch: s, item: item, permit: permit, policy: s.cfg.Policy(), asked: asked}
+	j.judged = !j.policy.Settings.SeesWalls()
 	j.res = Result{Outcome: frontier.Outcome{Index: item.Index, Tries: 1}, Response: &s.resp}
 	if permit.URL == nil {
 		j.res.Name = frontier.HideCredentials(item.URL)
@@ -139,6 +140,11 @@ func (s *Scratch) Release() {
 		s.cfg.digests.Put(j.digest)
 		j.digest = nil
 	}
+	j.releaseScanner()
+}
+
+// releaseScanner gives back the scanner, if the page has one.
+func (j *job) releaseScanner() {
 	if j.scan {
 		j.policy.scanners.Put(j.scanner)
 		j.scan, j.scanner = false, nil

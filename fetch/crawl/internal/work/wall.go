@@ -1,0 +1,98 @@
+package work
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"seine/extract/sink"
+	"seine/fetch"
+	"seine/fetch/wall"
+	"seine/frontier"
+)
+
+// holdBack keeps p until so much of the body is there as is judged, and returns nil. Then
+// it returns what is still to be read.
+func (j *job) holdBack(p []byte) []byte {
+	if len(j.first) == 0 && len(p) >= wall.Bytes {
+		j.judge(p)
+		return p
+	}
+	n := min(wall.Bytes-len(j.first), len(p))
+	j.first = append(j.first, p[:n]...)
+	if len(j.first) < wall.Bytes {
+		return nil
+	}
+	j.endHoldBack()
+	return p[n:]
+}
+
+// endHoldBack judges the answer by what is held back of its body, and reads that.
+func (j *job) endHoldBack() {
+	j.judge(j.first)
+	if len(j.first) > 0 && !j.isWalled() {
+		j.readBody(j.first)
+	}
+}
+
+// judge decides whether the answer, whose body begins with start, is a wall.
+func (j *job) judge(start []byte) {
+	j.judged = true
+	j.wall = j.cfg.Walls.Judge(&j.signs, j.resp.Status, j.resp.Header, start)
+	if j.isWalled() {
+		j.releaseScanner()
+	}
+}
+
+// isWalled reports whether the answer is certainly a wall: it says nothing of the page.
+func (j *job) isWalled() bool { return j.wall.Sure == wall.Certain }
+
+// refuseWall has the URL tried again whose answer is a wall. Its site counts as one that
+// does not answer.
+func (j *job) refuseWall() {
+	res, text := &j.res, WallText(j.wall.Vendor, j.resp.Status)
+	after, _ := fetch.RetryAfter(j.resp.Header, time.Now())
+	res.Reply.Failure = &Failure{Slower: true, After: after, Cause: frontier.CauseWall, Text: text}
+	res.Reply.Wall, res.Facts.Wall, res.Unreachable = j.wall.Vendor, j.wall.Vendor, true
+	res.Outcome = j.cfg.Retry(j.item, frontier.CauseWall, text, after)
+}
+
+// WallText names a certain wall of vendor.
+func WallText(vendor string, status int) string {
+	return fmt.Sprintf("a wall of %s stands in place of the page: %d %s", vendor, status, StatusText(status))
+}
+
+// isOwn reports whether an answer is of the site itself and no wall. Walls refuse or redirect.
+func (j *job) isOwn() bool {
+	status := j.resp.Status
+	return j.wall.Sure < wall.Likely && (status/100 == 2 || status == http.StatusNotModified || status == http.StatusNotFound || status == http.StatusGone)
+}
+
+// recordWall records what the answer was judged to be.
+func (j *job) recordWall() {
+	switch j.wall.Sure {
+	case wall.Certain, wall.Likely:
+		j.rec.Wall = &sink.Wall{Vendor: j.wall.Vendor, Sure: j.isWalled()}
+	case wall.Hint:
+		j.rec.WallHint = j.wall.Vendor
+	}
+}
+
+// priceHeaders say what a page costs, or where that stands: pay per crawl, x402, and
+// schemes of WWW-Authenticate.
+var priceHeaders = [...]string{"crawler-price", "crawler-error", "payment-required", "www-authenticate"}
+
+// maxPrice bounds what is recorded of such a header, bytes.
+const maxPrice = 4 << 10
+
+// recordPrice records what an answer 402 says of its price.
+func (j *job) recordPrice() {
+	if j.resp.Status != http.StatusPaymentRequired {
+		return
+	}
+	for _, name := range priceHeaders {
+		for _, value := range j.resp.Header.Values(name) {
+			j.rec.Price = append(j.rec.Price, [2]string{name, Clip(value, maxPrice)})
+		}
+	}
+}
