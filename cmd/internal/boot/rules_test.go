@@ -115,12 +115,12 @@ func TestWallRules(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"wall_rules:\n- vendor: acme\n  header: [x-a]\n- vendor: Acme\n  header: [x-a]\n": `seine.yaml:4: rule of "Acme": vendor`,
-		"wall-rules:\n- vendor: acme\n\n- vendor: b\n  header: [x-a]\n":                    `seine.yaml:2: rule of "acme": there must be a header or a body mark`,
-		"wall_rules:\n- vendor: acme\n  sure: maybe\n  header: [x-a]\n":                      `seine.yaml:2: `,
-		"wall_rules:\n- vendor: acme\n  heder: [x-a]\n":                                      `unknown field "heder"`,
-		"wall_rules:\n- vendor: acme\n  source: x\n  header: [x-a]\n":                        `unknown field "source"`,
-		"wall_rules:\n- acme\n":                                                              `seine.yaml:2: this is no rule`,
-		"wall_rules: [\n":                                                                    `seine.yaml`,
+		"wall-rules:\n- vendor: acme\n\n- vendor: b\n  header: [x-a]\n":                   `seine.yaml:2: rule of "acme": there must be a header or a body mark`,
+		"wall_rules:\n- vendor: acme\n  sure: maybe\n  header: [x-a]\n":                   `seine.yaml:2: `,
+		"wall_rules:\n- vendor: acme\n  heder: [x-a]\n":                                   `unknown field "heder"`,
+		"wall_rules:\n- vendor: acme\n  source: x\n  header: [x-a]\n":                     `unknown field "source"`,
+		"wall_rules:\n- acme\n": `seine.yaml:2: this is no rule`,
+		"wall_rules: [\n":       `seine.yaml`,
 	} {
 		write(text)
 		if _, err := WallRules(path); err == nil || !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) {
