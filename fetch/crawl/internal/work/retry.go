@@ -9,7 +9,7 @@ import (
 )
 
 // Causes of retries and of the dead that a fetcher names; the others are the classes
-// of fetch.Error and what a Handler names.
+// of fetch.Error, those that drivers know too, and what a Handler names.
 const (
 	CauseInvalid      = "invalid"       // the stored URL does not parse (a newer version wrote it)
 	CauseRobots       = "robots"        // robots.txt disallows it
