@@ -18,9 +18,10 @@ type canned struct{ body []byte }
 
 type noHeader struct{}
 
-func (noHeader) Get(string) string         { return "" }
-func (noHeader) Values(string) []string    { return nil }
-func (noHeader) Each(func(string, string)) {}
+func (noHeader) Get(string) string              { return "" }
+func (noHeader) Values(string) []string         { return nil }
+func (noHeader) Each(func(string, string))      {}
+func (noHeader) Field(int) (name, value []byte) { return nil, nil }
 
 func (c *canned) Do(_ context.Context, _ *fetch.Request, resp *fetch.Response, h fetch.Handler) error {
 	*resp = fetch.Response{Status: 200, ContentType: "text/html", Type: "text/html", Header: noHeader{}, Bytes: int64(len(c.body)), Start: time.Now()}

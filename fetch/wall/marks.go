@@ -46,7 +46,7 @@ func (m *marks) compile() {
 }
 
 // pair numbers two bytes, whatever their case; few pairs share a number.
-func pair(a, b byte) int { return (int(fold[a])<<4 ^ int(fold[b])) & (1<<pairBits - 1) }
+func pair(a, b byte) int { return int(a|0x20)<<4 ^ int(b|0x20) }
 
 // find marks the texts that are in b, and reports whether there is one.
 func (m *marks) find(found []bool, b []byte) (any bool) {

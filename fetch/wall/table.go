@@ -90,7 +90,7 @@ var table = []Rule{
 	// Kasada
 	{Vendor: "kasada", Sure: Certain, Status: []int{403, 429}, Header: []string{"x-kpsdk-ct"}, Source: "TheWebScrapingClub/webscraping-from-0-to-hero, Kasada.md"},
 	{Vendor: "kasada", Sure: Certain, Status: []int{403, 429}, Body: []string{"window.kpsdk"}, Source: fixtures},
-	{Vendor: "kasada", Sure: Certain, Status: []int{403, 429}, Body: []string{"/149e9513-01fa-4fb0-aad4-566afd725d1b/", "/ips.js"}, Source: fixtures},
+	{Vendor: "kasada", Sure: Certain, Status: []int{403, 429}, Body: []string{"/149e9513-01fa-4fb0-aad4-566afd725d1b/2d206a39-8ed7-437e-a3be-862e0f06eea3/ips.js"}, Source: fixtures},
 
 	// F5
 	{Vendor: "f5", Sure: Certain, Body: []string{"the requested url was rejected. please consult with your administrator"}, Source: wafw00f},

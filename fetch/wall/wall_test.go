@@ -262,7 +262,7 @@ func (h fields) Field(i int) (name, value []byte) {
 	return h[i][0], h[i][1]
 }
 
-func ordinaryPage() (fields, []byte) {
+func ordinaryPage() (Header, []byte) {
 	var h fields
 	for _, f := range ordinary {
 		h = append(h, [2][]byte{[]byte(f[0]), []byte(f[1])})
