@@ -413,6 +413,14 @@ func (h headerMap) Values(name string) (list []string) {
 	return list
 }
 
+// Field implements fetch.Header.
+func (h headerMap) Field(i int) (name, value []byte) {
+	if i >= len(h) {
+		return nil, nil
+	}
+	return []byte(h[i][0]), []byte(h[i][1])
+}
+
 // Each implements fetch.Header.
 func (h headerMap) Each(f func(name, value string)) {
 	for _, x := range h {

@@ -248,7 +248,7 @@ func TestWallRecrawled(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(s *frontier.Settings) { s.Recrawl, s.Robots = []string{".=20ms..50ms"}, "ignore" }, func(t *testing.T, w *web, r *rig) {
 		r.cfg.MaxTries, r.cfg.ExitWhenDone = 2, false
-		tap := &againTap{Frontier: r.cfg.Frontier, waits: make(map[string][]time.Duration)}
+		tap := &recrawlTap{Frontier: r.cfg.Frontier, waits: make(map[string][]time.Duration)}
 		r.cfg.Frontier = tap
 		var mu sync.Mutex
 		var conditions []string
