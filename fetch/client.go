@@ -74,6 +74,9 @@ func New(cfg Config) (*Client, error) {
 		c.dialer.rules = append(c.dialer.rules, rule)
 	}
 	c.own = [][2]string{{"User-Agent", cfg.UserAgent}, {"Accept", cfg.Accept}, {"Accept-Encoding", acceptEncoding}}
+	if cfg.From != "" {
+		c.own = append(c.own, [2]string{"From", cfg.From})
+	}
 	for _, kv := range c.own {
 		c.block = appendLine(c.block, kv[0], kv[1])
 	}

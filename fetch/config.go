@@ -16,6 +16,7 @@ import (
 
 	"seine/fetch/egress"
 	"seine/fetch/resolver"
+	"seine/fetch/sign"
 )
 
 // Config of a Client; zero fields are the documented defaults.
@@ -23,6 +24,10 @@ type Config struct {
 	UserAgent      string // default "seine"
 	Accept         string // default HTML and XML before the rest
 	AcceptMarkdown bool   // the default is Markdown before HTML, and its type is one of AcceptTypes
+	From           string // mail address of who is responsible (RFC 9110, section 10.1.2), "" = none is sent
+
+	Signer    *sign.Signer // signs each request, nil: none is signed
+	SignAsked bool         // of the requests only those with Request.Sign are signed
 
 	MaxBody        int64 // bytes of a decoded body, default 10 MiB; on the wire, and between two encodings, a compressed one may be 1/16 + 64 KiB larger
 	MaxHeader      int   // bytes of a response's header, interim answers included, default 32 KiB
@@ -159,7 +164,7 @@ func (c *Config) Validate() error {
 	if c.KeepAlive > maxKeepAlive {
 		fault("keep-alive is %s, must be at most %s", c.KeepAlive, maxKeepAlive)
 	}
-	for _, h := range [][2]string{{"UserAgent", c.UserAgent}, {"Accept", c.Accept}} {
+	for _, h := range [][2]string{{"UserAgent", c.UserAgent}, {"Accept", c.Accept}, {"From", c.From}} {
 		if !httpguts.ValidHeaderFieldValue(h[1]) {
 			fault("%s %q holds bytes that no header may have", h[0], h[1])
 		}

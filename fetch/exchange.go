@@ -9,9 +9,11 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"seine/fetch/egress"
+	"seine/fetch/sign"
 )
 
 // exchange is the working memory of one Do, pooled by the client: buffers and
@@ -21,6 +23,10 @@ type exchange struct {
 	t       target
 	px      *proxy
 	out     []byte // the request
+	head    int    // of out: what each attempt begins with
+	payload []byte // Request.Body
+	signed  bool   // each attempt has a signature of its own
+	offers  bool   // it would have one if its site had asked
 	cn      *conn
 	in      *bufio.Reader        // over cn: small, wide, or larger than small where a header needs it
 	small   *bufio.Reader        // of readBuffer; one of the client's, while an answer comes
@@ -50,7 +56,7 @@ const (
 
 // release lets go of everything that belonged to one fetch.
 func (x *exchange) release() {
-	x.t, x.px, x.framed, x.wire, x.sent, x.start, x.tap = target{}, nil, framed{}, wire{}, nil, nil, nil
+	x.t, x.px, x.payload, x.framed, x.wire, x.sent, x.start, x.tap = target{}, nil, nil, framed{}, wire{}, nil, nil, nil
 	x.letGoOfBuffers()
 	if cap(x.out) > maxPoolOut {
 		x.out = nil
@@ -141,7 +147,7 @@ func (x *exchange) run(ctx context.Context, req *Request, resp *Response, h Hand
 	}
 }
 
-// prepare takes the URL apart, picks the proxy and writes the request.
+// prepare takes the URL apart, picks the proxy and writes the request but for its end.
 func (x *exchange) prepare(req *Request) error {
 	x.sent, x.tap, x.raw, x.max, x.addr, x.isHead = req.Sent, req.Wire, req.Raw, x.c.cfg.MaxBody, req.Addr, req.Method == "HEAD"
 	x.legacy = req.TLSLegacy || x.c.cfg.TLSLegacy
@@ -163,7 +169,21 @@ func (x *exchange) prepare(req *Request) error {
 	if x.out, err = x.c.appendRequest(x.out[:0], &x.t, req, x.px); err != nil {
 		return fail(ClassURL, err)
 	}
+	x.head, x.payload = len(x.out), req.Body
+	maySign := x.c.cfg.Signer != nil && !slices.ContainsFunc(req.Header, ownSignature)
+	x.signed = maySign && (req.Sign || !x.c.cfg.SignAsked)
+	x.offers = maySign && !x.signed
 	return nil
+}
+
+// seal ends the request of one attempt: with a signature of its own, where it has one.
+func (x *exchange) seal() {
+	x.out = x.out[:x.head]
+	if x.signed {
+		x.out = x.c.cfg.Signer.AppendFields(x.out, x.t.auth, time.Now())
+		x.c.m.signed.Inc()
+	}
+	x.out = append(append(x.out, "\r\n"...), x.payload...)
 }
 
 // connect makes a connection to the target.
@@ -225,6 +245,7 @@ func (x *exchange) roundTrip(ctx context.Context, cn *conn, total time.Time, res
 	if a, ok := cn.raw.RemoteAddr().(*net.TCPAddr); ok && x.px == nil {
 		resp.Addr = a.AddrPort().Addr().Unmap()
 	}
+	x.seal()
 	whole := false // the body was read to its end
 	resp.Start = time.Now()
 	x.start = &resp.Start
@@ -319,6 +340,7 @@ func (x *exchange) acceptHead(hd *header, resp *Response) error {
 		hd.read = ReadType(hd.sent)
 	}
 	resp.ContentType, resp.Type = hd.sent, hd.read
+	resp.WantsSign = x.offers && sign.Asks(hd.Values("Accept-Signature"))
 	if resp.Status/100 == 3 {
 		var err error
 		if resp.Location, err = hd.location(); err != nil {

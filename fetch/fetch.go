@@ -50,6 +50,7 @@ type Request struct {
 	Raw       bool          // the body comes as it was sent, its Content-Encoding not undone; see Decode
 	TLSLegacy bool          // RSA key exchange is offered too, as old servers need
 	Bind      string        // addresses and networks that it leaves from, with commas; "" = those of Config.Bind
+	Sign      bool          // its site asked for signatures; only Config.SignAsked looks at it
 	Addr      netip.Addr    // of the host, to be tried first, as Prepare chose it; zero for none
 	Sent      func()        // called each time the request has been written, or nil
 }
@@ -72,6 +73,7 @@ type Response struct {
 	FirstByte   time.Duration // from Start
 	Took        time.Duration // from Start to the end of the body
 	Start       time.Time     // when the request went out (monotonic); zero if it never did
+	WantsSign   bool          // it asks for signatures, and the request had none for want of Request.Sign
 }
 
 // Header looks up response headers, all values of a name in order. Names are

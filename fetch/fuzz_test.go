@@ -31,6 +31,9 @@ func FuzzTarget(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		x := exchange{c: c, out: out, head: len(out)}
+		x.seal()
+		out = x.out
 		lines := strings.Split(string(out), "\r\n")
 		want := 7
 		if tg.user != "" {

@@ -361,19 +361,21 @@ func TestAllocations(t *testing.T) {
 			nc.Write(say)
 		}
 	})
-	c := newClient(t, nil)
+	signer, _ := signing(t, nil)
 	req, resp, h := &Request{URL: s.url + "/"}, new(Response), &counter{}
 	ending, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	for _, ctx := range []context.Context{context.Background(), ending} {
-		do := func() {
-			if err := c.Do(ctx, req, resp, h); err != nil {
-				t.Fatal(err)
+	for _, c := range []*Client{newClient(t, nil), signer} {
+		for _, ctx := range []context.Context{context.Background(), ending} {
+			do := func() {
+				if err := c.Do(ctx, req, resp, h); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		do()
-		if n := testing.AllocsPerRun(500, do); n > 0 {
-			t.Errorf("%v allocations", n)
+			do()
+			if n := testing.AllocsPerRun(500, do); n > 0 {
+				t.Errorf("%v allocations", n)
+			}
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // meters are the counters of a client, resolved once.
 type meters struct {
-	requests, stale          *metrics.Counter
+	requests, stale, signed  *metrics.Counter
 	bodyBytes, wireBytes     *metrics.Counter
 	connections, reused      *metrics.Counter
 	handshakes, resumed      *metrics.Counter
@@ -30,6 +30,7 @@ func newMeters(s *metrics.Set, proxies int, bind []string) *meters {
 	m := &meters{
 		requests:    s.GetOrCreateCounter(`seine_fetch_requests_total`),
 		stale:       s.GetOrCreateCounter(`seine_fetch_stale_retries_total`),
+		signed:      s.GetOrCreateCounter(`seine_fetch_signed_requests_total`),
 		bodyBytes:   s.GetOrCreateCounter(`seine_fetch_body_bytes_total`),
 		wireBytes:   s.GetOrCreateCounter(`seine_fetch_wire_bytes_total`),
 		connections: s.GetOrCreateCounter(`seine_fetch_connections_total`),

@@ -117,8 +117,8 @@ func (t *target) appendPath(dst []byte) []byte {
 	return dst
 }
 
-// appendRequest appends the whole request. Through a plain proxy the target is
-// in absolute form and proxyAuth, if any, is added.
+// appendRequest appends the request up to the end of its header, which seal adds. Through a
+// plain proxy the target is in absolute form and proxyAuth, if any, is added.
 func (c *Client) appendRequest(dst []byte, t *target, req *Request, px *proxy) ([]byte, error) {
 	method, header := req.Method, req.Header
 	if method == "" {
@@ -159,7 +159,12 @@ func (c *Client) appendRequest(dst []byte, t *target, req *Request, px *proxy) (
 		dst = strconv.AppendInt(append(dst, "Content-Length: "...), int64(len(req.Body)), 10)
 		dst = append(dst, "\r\n"...)
 	}
-	return append(append(dst, "\r\n"...), req.Body...), nil
+	return dst, nil
+}
+
+// ownSignature reports whether a header is one of those that a signature is made of.
+func ownSignature(h [2]string) bool {
+	return strings.EqualFold(h[0], "Signature") || strings.EqualFold(h[0], "Signature-Input") || strings.EqualFold(h[0], "Signature-Agent")
 }
 
 // appendHeaders appends the client's own headers, those replaced left out, and

@@ -176,8 +176,11 @@ type Visit struct {
 	Credentials string        // of its origins, see CredentialsFor; "" = none
 }
 
-// MaxCookies is how many bytes of cookies a site has at most.
+// MaxCookies is how many bytes of cookies a site has at most, WantsSign among them.
 const MaxCookies = 4096
+
+// WantsSign begins the cookies of a site that asks for signed requests.
+const WantsSign = "s"
 
 // LastChance reports whether the URL of the visit, which is then alone, dies if
 // its fetcher is lost once more.
@@ -244,9 +247,9 @@ const KeptFor = 500 * time.Millisecond
 // Settlement is a batch of outcomes of one visit; Release, when set, gives the
 // site back (after its last request ended). Cookies, when set, takes the place of
 // what the site had, with the outcomes: by a settlement that settles an outcome or
-// releases the site, while the site is leased under this lease. What it holds only
-// those who store and read it know, MaxCookies bytes at most; it goes with what
-// else is kept of the site, a day after its clock.
+// releases the site, while the site is leased under this lease. What it holds behind
+// WantsSign only those who store and read it know, MaxCookies bytes at most; it goes with
+// what else is kept of the site, a day after its clock.
 type Settlement struct {
 	Lease
 	Outcomes []Outcome

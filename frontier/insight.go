@@ -77,6 +77,7 @@ type SiteState struct {
 	Override    string
 	Credentials string // as Visit has them; a secret
 	Totals      SiteTotals
+	WantsSign   bool  // it asks for signed requests
 	Dropped     *Drop // nil: no URL of it was
 }
 

@@ -239,6 +239,7 @@ func (g *grammar) warn(env *boot.Env, s *frontier.Settings) {
 		env.Log.Warn("robots.txt is ignored, as the crawl's settings say")
 	}
 	g.WarnProxy(os.Environ(), env.Log)
+	boot.WarnKey(g.SignKey, env.Log)
 	if g.InsecureSkipVerify {
 		env.Log.Warn("certificates are NOT verified (--insecure-skip-verify)")
 	}

@@ -53,6 +53,7 @@ type cli struct {
 	Check    checkCmd    `cmd:"" help:"Check the data of every shard, and repair it."`
 	Doctor   doctorCmd   `cmd:"" help:"Check the servers and this machine before a crawl runs, and say what to change."`
 	Inspect  inspectCmd  `cmd:"" help:"Show how a crawl reads some input."`
+	Identity identityCmd `cmd:"" help:"Make and publish the key that signs requests, check what is published, and write a page about the crawler."`
 	Exporter exporterCmd `cmd:"" help:"Serve metrics of a crawl for Prometheus, even if no fetcher runs."`
 	Web      webCmd      `cmd:"" help:"Serve a web page with rates, shards, fetchers, sites and dead letters."`
 	Plan     planCmd     `cmd:"" help:"Plan machines, memory, time and cost of a crawl from measured unit costs."`

@@ -75,6 +75,9 @@ func (w *worker) takeReply(v *site.Visit, r *work.Reply) {
 	if r.Answered {
 		w.recent.Served(now)
 	}
+	if r.Signs && v.SignRequests() {
+		w.count.Signing.Inc()
+	}
 	failed := v.TakeReply(r, now, &w.visitCfg)
 	if r.Failure != nil {
 		w.noteFailure(v, r.Failure, failed, now)

@@ -122,8 +122,8 @@ func (w *worker) obtainRules(v *site.Visit, item *frontier.Item) bool {
 		return w.refuseRules(v, item, err)
 	}
 	a := w.requestRules(v, r, cross)
-	if errors.Is(a.Err, site.ErrTooLate) {
-		return true // another time
+	if errors.Is(a.Err, site.ErrTooLate) || a.Reply.Signs && a.Rules != nil && w.rules.Response.Status >= 400 {
+		return true // another time, or with the signature that it asks for
 	}
 	if a.Err != nil {
 		*hop = site.RulesHop{}
@@ -230,6 +230,7 @@ func (w *worker) requestRules(v *site.Visit, r fetch.Reservation, cross bool) si
 	if w.rules.Response.Status > 0 && site.WasAnswered(a.Err) {
 		w.count.CountStatus(w.rules.Response.Status)
 	}
+	a.Reply.Signs = a.Reply.Signs && !cross
 	w.takeReply(v, &a.Reply)
 	if a.Hold > 0 {
 		v.HoldFor(a.Hold, time.Now())

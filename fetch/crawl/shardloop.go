@@ -236,7 +236,7 @@ func (l *shardLoop) acquireSites(ctx context.Context, due []frontier.Ticket) (in
 		v.SetDead(c.deadSites.Get(v.Site))
 		if s.KeepsCookies() {
 			start := l.then - l.thenAt.Milliseconds() // the shard's time when Elapsed was 0
-			v.KeepCookies(f.Cookies, func() int64 { return max(1, (start+c.cfg.Elapsed().Milliseconds())/1000) })
+			v.KeepCookies(func() int64 { return max(1, (start+c.cfg.Elapsed().Milliseconds())/1000) })
 		}
 		visits = append(visits, v)
 		if !f.First {

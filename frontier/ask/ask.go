@@ -126,6 +126,8 @@ type Clock struct {
 	Waiting  int64  `json:"waiting"`
 	Cap      int64  `json:"cap,omitempty"`      // URLs that it may have
 	Admitted int64  `json:"admitted,omitempty"` // of these
+
+	WantsSign bool `json:"wants_sign,omitempty"` // it asks for signed requests
 }
 
 // Queued is where in the queue of its site a URL stands.

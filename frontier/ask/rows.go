@@ -120,6 +120,9 @@ func (c *Clock) rows() []Row {
 		work += fmt.Sprintf("; %d of at most %d admitted", c.Admitted, c.Cap)
 	}
 	list := []Row{{"clock", text}, {"its site", work}}
+	if c.WantsSign {
+		list = append(list, Row{"its site", "asks for signed requests, which fetchers with --sign-key send"})
+	}
 	if c.Paused != "" {
 		list = append(list, Row{"its site", "paused " + c.Paused})
 	}

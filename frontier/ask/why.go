@@ -362,7 +362,7 @@ func clockOf(s *frontier.SiteState, set *frontier.Settings) *Clock {
 	c := &Clock{
 		Failures: s.Failures, Next: Span(max(0, s.Clock)), Due: Span(s.Due), Place: string(s.Place),
 		Queued: queued(s), Waiting: s.Waiting, Cap: s.Cap, Admitted: s.Admitted,
-		Paused: stopText(s.Paused), Blocked: stopText(s.Blocked),
+		Paused: stopText(s.Paused), Blocked: stopText(s.Blocked), WantsSign: s.WantsSign,
 	}
 	c.Delay, c.Reason = delayOf(s, set)
 	if c.Cap == 0 {

@@ -1,6 +1,10 @@
 package frontiertest
 
-import "seine/frontier"
+import (
+	"strings"
+
+	"seine/frontier"
+)
 
 // settleCookies settles outcomes of a visit with cookies.
 func (k *kit) settleCookies(v frontier.Visit, cookies string, free *frontier.Release, outcomes ...frontier.Outcome) {
@@ -34,6 +38,15 @@ func cookiesStay(k *kit) {
 	k.settleCookies(v, "", &frontier.Release{}, all(v, frontier.Done)...)
 	k.finish(next("taken away", ""))
 	k.advance(claimed)
+	k.advance(claimed)
+	for _, kept := range []string{frontier.WantsSign + "1", "1", frontier.WantsSign, ""} {
+		v := k.visitURLs("a.example", 1)
+		k.settleCookies(v, kept, &frontier.Release{}, all(v, frontier.Requeue)...)
+		states, err := k.f.SiteStates(k.ctx, k.shard("a.example"), []string{"a.example"})
+		k.must(err)
+		same(k, "asks for signatures with "+kept, states[0].WantsSign, strings.HasPrefix(kept, frontier.WantsSign))
+		k.advance(claimed)
+	}
 	same(k, "of another site", k.visitURLs("b.example", 1).Cookies, "")
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"seine/frontier"
@@ -68,6 +69,7 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 	}
 	if s.extra != nil {
 		state.Cap, state.Admitted, state.Override, state.Credentials = s.extra.cap, s.extra.admitted, s.extra.override, s.extra.auth
+		state.WantsSign = strings.HasPrefix(s.extra.cookies, frontier.WantsSign)
 	}
 	state.Known = state.Place != frontier.PlaceIdle || s.clock > 0 || state.Admitted > 0
 	return state

@@ -16,7 +16,7 @@ import (
 )
 
 // lookFields is how much look.lua says of each site.
-const lookFields = 21
+const lookFields = 22
 
 // SiteStates reads what shard k keeps of some sites, in their order. Cost: a
 // script call for each SitesMost, some 10 us of the server a site, and another
@@ -57,7 +57,7 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 		Paused: stopOf(k, site, false, shard.Text(fields[16])), Blocked: stopOf(k, site, true, shard.Text(fields[17])),
 	}
 	s.Totals = siteTotalsOf(shard.Text(fields[18]))
-	s.Credentials = shard.Text(fields[19])
+	s.Credentials, s.WantsSign = shard.Text(fields[19]), shard.Text(fields[21]) == frontier.WantsSign
 	if drop := stopOf(k, site, false, shard.Text(fields[20])); drop != nil {
 		s.Dropped = &frontier.Drop{Since: drop.Since, By: drop.Reason}
 	}

@@ -124,6 +124,7 @@ func (f *FetchFlags) Check() error {
 	if f.Contact != "" && !reachable(f.Contact) {
 		faults = append(faults, fmt.Errorf("contact is %q, must be a URL such as https://example.com/bot or a mail address", f.Contact))
 	}
+	faults = append(faults, f.checkSign()...)
 	for _, code := range f.RetryCodes {
 		if code < 100 || code > 599 {
 			faults = append(faults, fmt.Errorf("retry-codes has %d, must be statuses from 100 to 599", code))

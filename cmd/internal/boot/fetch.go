@@ -12,7 +12,11 @@ import (
 // FetchFlags say how one fetcher process fetches. Zero values are the defaults
 // of package fetch.
 type FetchFlags struct {
-	Contact string `group:"polite" placeholder:"URL" help:"Web page or mail address where people reach you. It is part of the User-Agent."`
+	Contact string `group:"polite" placeholder:"URL" help:"Web page or mail address where people reach you. It is part of the User-Agent. A mail address is also sent as From."`
+
+	SignKey        string `group:"polite" placeholder:"FILE" help:"Sign requests with this Ed25519 key (PKCS#8 PEM), so that sites can verify who asks. frontier identity --new makes one."`
+	SignatureAgent string `group:"polite" placeholder:"URL" help:"https:// URL at which servers find the public half of --sign-key. frontier identity makes what it serves."`
+	Sign           string `group:"polite" enum:"always,asked" default:"always" placeholder:"always|asked" help:"always: sign each request. asked: sign requests to sites that sent Accept-Signature within the last day (${default})."`
 
 	MaxBody        Size          `least:"1" group:"net" default:"10M" placeholder:"BYTES" help:"Most bytes of a body after decompression (${default})."`
 	MaxHeader      Size          `least:"1" group:"net" default:"32k" placeholder:"BYTES" help:"Most bytes of a response header (${default})."`
@@ -47,8 +51,12 @@ func (f *FetchFlags) Fetch(userAgent string, env []string) (fetch.Config, error)
 	if userAgent == "" {
 		userAgent = UserAgent(f.Contact)
 	}
+	signer, err := f.signer()
+	if err != nil {
+		return fetch.Config{}, err
+	}
 	c := fetch.Config{
-		UserAgent: userAgent, MaxBody: int64(f.MaxBody), MaxHeader: int(f.MaxHeader),
+		UserAgent: userAgent, From: mailOf(f.Contact), Signer: signer, SignAsked: f.Sign == signAsked, MaxBody: int64(f.MaxBody), MaxHeader: int(f.MaxHeader),
 		ConnectTimeout: f.ConnectTimeout, ReadTimeout: f.ReadTimeout, FetchTimeout: f.FetchTimeout, KeepAlive: f.KeepAlive,
 		AcceptTypes: f.AcceptTypes, AcceptMarkdown: f.AcceptMarkdown, FetchAll: f.FetchAll,
 		AllowNet: f.AllowNet, ConnectTo: f.ConnectTo, CAFile: f.CA, TLSLegacy: f.TLSLegacy, InsecureSkipVerify: f.InsecureSkipVerify,

@@ -114,7 +114,7 @@ var (
 	needs   = regexp.MustCompile(`\s+# needs .*$`)
 	program = regexp.MustCompile(`\bbin/(fetcher|frontier)\b[^|&;]*`)
 	own     = regexp.MustCompile(`\b(deploy|scripts|bench|cmd)/[\w./-]+`)
-	listen  = regexp.MustCompile(`--listen (\d+)`)
+	listen  = regexp.MustCompile(`--(listen|serve) \d+`)
 	serve   = regexp.MustCompile(`--(metrics-addr|web) \d+`)
 )
 
@@ -148,7 +148,7 @@ func rewrite(block, dir string, addrs []string) (string, error) {
 			if err := l.Close(); err != nil {
 				return "", err
 			}
-			line = listen.ReplaceAllString(line, "--listen "+port) + "\nlistens " + port
+			line = listen.ReplaceAllString(line, "--$1 "+port) + "\nlistens " + port
 		}
 		script += line + "\n"
 	}

@@ -18,6 +18,7 @@ var Table = []Row{
 	{"seine_crawl_pages_unchanged_total", counter, nil, "Pages that a recrawl or refetch found unchanged."},
 	{"seine_crawl_pages_duplicate_total", counter, nil, "Pages whose content another URL brought before."},
 	{"seine_crawl_pages_unasked_total", counter, nil, "Pages whose content was not compared, for its shard was silent."},
+	{"seine_crawl_signing_sites_total", counter, nil, "Sites that began to ask for signed requests, with --sign asked."},
 	{"seine_crawl_outcomes_total", counter, []string{"kind"}, "Settled URLs by what became of them."},
 	{"seine_crawl_outcomes_gone_total", counter, nil, "Outcomes that came too late: the visit was taken back, or they had counted before."},
 	{"seine_crawl_failures_total", counter, []string{"cause", "kind"}, "URLs that failed, by cause and by what follows: retry or dead."},
@@ -109,6 +110,7 @@ var Table = []Row{
 	{"seine_bloom_over", gauge, byShard, "1 when a filter errs more often than the crawl allows."},
 
 	{"seine_fetch_requests_total", counter, nil, "Requests sent, for pages and robots.txt."},
+	{"seine_fetch_signed_requests_total", counter, nil, "Requests sent with a signature, for pages and robots.txt."},
 	{"seine_fetch_stale_retries_total", counter, nil, "Requests repeated because a kept connection was closed."},
 	{"seine_fetch_body_bytes_total", counter, nil, "Bytes of bodies, decoded, robots.txt among them."},
 	{"seine_fetch_wire_bytes_total", counter, nil, "Bytes of answers on the wire, robots.txt among them."},

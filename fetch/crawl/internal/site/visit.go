@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,9 @@ type Visit struct {
 	over        bool // no further request starts
 	clock       Clock
 	headers     [][2]string   // of this site only; replaced, never changed
+	signs       bool          // the site asks for signed requests
+	newSigns    bool          // it was not stored yet
+	stored      string        // cookies as the shard had them
 	cookies     *work.Cookies // nil where the crawl keeps none
 	credentials string        // of the site's origins, as frontier.CredentialsFor reads them
 	bind        string        // that its requests leave from, by its rule
@@ -83,6 +87,7 @@ func NewVisit(ctx context.Context, shard int, leased *frontier.Visit, deadline, 
 		Lease: leased.Lease, Shard: shard, LastChance: leased.LastChance(), override: leased.Override, urls: leasedURLs(leased.Items),
 		usual: usual, until: until, deadline: deadline, open: len(leased.Items), credentials: leased.Credentials,
 	}
+	v.stored, v.signs = strings.CutPrefix(leased.Cookies, frontier.WantsSign)
 	v.Ctx, v.Cancel = context.WithCancel(ctx)
 	v.clock = Clock{Failures: leased.Failures}
 	if leased.Why == WhyAdaptive {
@@ -94,9 +99,7 @@ func NewVisit(ctx context.Context, shard int, leased *frontier.Visit, deadline, 
 // KeepCookies has requests carry the cookies of the site, as its shard keeps them; now is
 // the shard's time, Unix seconds. What changed of them goes with the next outcome or with
 // the site, whichever is first, so that a page is settled with its cookies or after them.
-func (v *Visit) KeepCookies(stored string, now func() int64) {
-	v.cookies = work.OpenCookies(stored, now)
-}
+func (v *Visit) KeepCookies(now func() int64) { v.cookies = work.OpenCookies(v.stored, now) }
 
 // Cookies are those of the site, nil where the crawl keeps none.
 func (v *Visit) Cookies() *work.Cookies { return v.cookies }
@@ -177,7 +180,7 @@ func (v *Visit) NoteQueued(d time.Duration) {
 func (v *Visit) Request(url string) fetch.Request {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return fetch.Request{URL: frontier.WithCredentials(url, v.credentials), Header: v.headers, Bind: v.bind, TLSLegacy: v.legacy}
+	return fetch.Request{URL: frontier.WithCredentials(url, v.credentials), Header: v.headers, Bind: v.bind, TLSLegacy: v.legacy, Sign: v.signs}
 }
 
 // RequestSent moves the clock for a request that has just gone out.
@@ -260,6 +263,18 @@ func (v *Visit) TakeReply(r *work.Reply, now time.Time, cfg *Config) (f Failed) 
 		f = v.noteFailure(r.Began, now, r.Failure, cfg)
 	}
 	return f
+}
+
+// SignRequests has requests to the site signed from now on, as it asked for. It reports
+// whether that is news.
+func (v *Visit) SignRequests() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.signs {
+		return false
+	}
+	v.signs, v.newSigns = true, true
+	return true
 }
 
 // RefuseRules counts that robots.txt could not be had. The crawl backs off from the site at
@@ -385,10 +400,23 @@ func (v *Visit) Settlement() frontier.Settlement {
 	defer v.mu.Unlock()
 	s := frontier.Settlement{Lease: v.Lease, Outcomes: v.outcomes, Release: v.release}
 	if len(s.Outcomes) > 0 || s.Release != nil {
-		s.Cookies = v.cookies.Changed()
+		s.Cookies = v.changedCookies()
 	}
 	v.outcomes, v.release = nil, nil
 	return s
+}
+
+// changedCookies is what the shard is to keep, nil where it has it. Called with mu.
+func (v *Visit) changedCookies() *string {
+	text := v.cookies.Changed(v.newSigns)
+	if text == nil && v.newSigns { // the crawl keeps none
+		text = &v.stored
+	}
+	if v.newSigns = false; text == nil || !v.signs {
+		return text
+	}
+	marked := frontier.WantsSign + *text
+	return &marked
 }
 
 // Settled takes in that a settlement was accepted, and reports whether the visit is over:

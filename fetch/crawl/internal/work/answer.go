@@ -25,7 +25,7 @@ func (j *job) readAnswer(began time.Time, err error) {
 // ReplyOf is what a request says of when it began, and how soon it was answered. It
 // was made at began; resp may know better.
 func ReplyOf(resp *fetch.Response, began time.Time, err error, parallel bool) Reply {
-	r := Reply{Began: began}
+	r := Reply{Began: began, Signs: resp.WantsSign}
 	if !resp.Start.IsZero() {
 		r.Began, r.Sent = resp.Start, parallel
 	}
@@ -63,6 +63,9 @@ func (j *job) decideOutcome() {
 			res.Reply.Failure = &Failure{Slower: true, Cause: class, Text: j.err.Error()}
 			res.Outcome = j.cfg.Retry(j.item, class, j.err.Error(), 0)
 		}
+	case res.Reply.Signs && (status == http.StatusUnauthorized || status == http.StatusForbidden) && int(j.item.Attempts)+1 < j.cfg.MaxTries:
+		res.Reply.Answered = true
+		res.Outcome = j.cfg.Retry(j.item, CauseStatus, StatusText(status), 0) // with a signature
 	case j.isWalled():
 		j.refuseWall()
 	case j.cfg.isRetryCode(status):

@@ -29,14 +29,14 @@ func OpenCookies(stored string, now func() int64) *Cookies {
 }
 
 // Changed is what is to be stored of them, nil when nothing changed since it was
-// called last, or there is no store.
-func (c *Cookies) Changed() *string {
+// called last and it need not be stored anyway, or there is no store.
+func (c *Cookies) Changed(anyway bool) *string {
 	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.changed {
+	if !c.changed && !anyway {
 		return nil
 	}
 	c.changed = false
@@ -56,7 +56,7 @@ func (c *Cookies) header(u *canon.URL, given string) string {
 func (c *Cookies) store(u *canon.URL, lines []string, date string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.jar.Take(cookie.RequestTo(u), lines, date, c.now(), frontier.MaxCookies) {
+	if c.jar.Take(cookie.RequestTo(u), lines, date, c.now(), frontier.MaxCookies-len(frontier.WantsSign)) {
 		c.changed = true
 	}
 }

@@ -78,6 +78,7 @@ type Reply struct {
 	Latency  time.Duration // to the first byte, 0 = none came
 	Sent     bool          // the clock moved when the request went out
 	Answered bool          // as a site does that is well
+	Signs    bool          // the site asks for signed requests, and this was none
 	Failure  *Failure      // as one that is not; nil and not answered: it says nothing
 	Wall     string        // vendor of the certain wall that answered in place of the site, "" = none
 	Page     bool          // a page of the site answered, and no wall
