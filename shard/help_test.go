@@ -1,6 +1,13 @@
 package shard_test
 
-import "strings"
+import (
+	"strings"
+	"testing"
+
+	"seine/shard/shardtest"
+)
+
+func TestMain(m *testing.M) { shardtest.Main(m) }
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
 

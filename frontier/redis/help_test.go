@@ -17,9 +17,11 @@ import (
 	"seine/shard/shardtest"
 )
 
+func TestMain(m *testing.M) { shardtest.Main(m) }
+
 const epoch = "epoch1"
 
-// bench is a crawl on real servers, made by hand, and its raw client.
+// stand is a crawl on real servers, made by hand, and its raw client.
 type stand struct {
 	*Frontier
 	rdb redis.UniversalClient

@@ -18,10 +18,12 @@ package shardtest
 import (
 	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -269,4 +271,18 @@ func missing(t testing.TB, what string) {
 		t.Fatal("shardtest: " + what)
 	}
 	t.Skip("shardtest: " + what)
+}
+
+// Main runs the tests of a package side by side, twice as many as there are processors
+// unless -parallel says otherwise: they wait for servers more than they compute.
+func Main(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", fmt.Sprint(2*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err) // the flag is there
+		}
+	}
+	os.Exit(m.Run())
 }
