@@ -43,6 +43,8 @@ type QueueConfig struct {
 	// Idle, if not nil, is called by the committer when nothing waits, and
 	// returns when the next call is due.
 	Idle func() time.Duration
+	// End, if not nil, ends the output. Close calls it behind the last commit.
+	End func() error
 	// Drop makes the queue drop entries that find no room. The others are acknowledged
 	// once they are queued.
 	Drop bool
@@ -72,6 +74,7 @@ type Queue struct {
 	closed  bool
 	err     error // while commits fail
 	failed  error // first error that cost entries, for Close
+	endErr  error // of QueueConfig.End
 	stats   QueueStats
 }
 
@@ -374,9 +377,9 @@ func (q *Queue) Stats() QueueStats {
 	return st
 }
 
-// Close commits what waits, trying once, acknowledges or fails it, and returns
-// the first error that cost entries, unless those may be dropped. A second call
-// waits for the first and returns the same.
+// Close commits what waits, trying once, acknowledges or fails it, and ends the output. It
+// returns the first error that cost entries, unless the queue may drop some, or else that
+// of the end. A second call waits for the first and returns the same.
 func (q *Queue) Close() error {
 	q.once.Do(func() {
 		q.mu.Lock()
@@ -388,12 +391,17 @@ func (q *Queue) Close() error {
 		<-q.ended
 		q.hurry.Stop()
 		q.cancel()
+		if q.cfg.End == nil {
+			return
+		}
+		if q.endErr = q.cfg.End(); q.endErr != nil {
+			q.endErr = fmt.Errorf("%s: closing: %w", q.cfg.Name, q.endErr)
+		}
 	})
-	<-q.ended
-	if q.cfg.Drop {
-		return nil
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.failed
+	if q.failed != nil && !q.cfg.Drop {
+		return q.failed
+	}
+	return q.endErr
 }

@@ -187,15 +187,7 @@ func (f *Frontier) DumpFilters(ctx context.Context, k int, w io.Writer) error {
 // LoadFilters reads a dump of shard k. Filters that hold URLs are replaced by
 // force only.
 func (f *Frontier) LoadFilters(ctx context.Context, k int, r io.Reader, force bool) error {
-	set, err := f.FilterSet(ctx, k)
-	if err != nil {
-		return err
-	}
-	return f.withFilters(func(filters *bloom.Filters) error {
-		return filters.Load(ctx, set, r, force, func(each int) error {
-			return f.setEach(ctx, &f.urls, k, set.Each, each)
-		})
-	})
+	return f.load(ctx, &f.urls, k, r, force)
 }
 
 // DumpContents writes the filter of contents of shard k to w, and reports whether there
@@ -213,14 +205,17 @@ func (f *Frontier) DumpContents(ctx context.Context, k int, w io.Writer) (there 
 // LoadContents reads a dump of the filter of contents of shard k. One that holds
 // contents is replaced by force only.
 func (f *Frontier) LoadContents(ctx context.Context, k int, r io.Reader, force bool) error {
-	set, err := f.ContentSet(ctx, k)
+	return f.load(ctx, &f.contents, k, r, force)
+}
+
+// load reads a dump of a family's filters of shard k.
+func (f *Frontier) load(ctx context.Context, fam *family, k int, r io.Reader, force bool) error {
+	set, err := f.setNow(ctx, fam, k)
 	if err != nil {
 		return err
 	}
 	return f.withFilters(func(filters *bloom.Filters) error {
-		return filters.Load(ctx, set, r, force, func(each int) error {
-			return f.setEach(ctx, &f.contents, k, set.Each, each)
-		})
+		return filters.Load(ctx, set, r, force, func(each int) error { return f.setEach(ctx, fam, k, set.Each, each) })
 	})
 }
 

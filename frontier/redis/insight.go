@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -120,20 +119,12 @@ func (f *Frontier) NoteSeeds(ctx context.Context, k int, urls []string) error {
 
 // top reads a list of first sites, the first first.
 func (f *Frontier) top(ctx context.Context, k int, by string) ([]frontier.TopSite, error) {
-	key := f.keys[k].Top(by)
-	raw, err := f.client.Do(ctx, k, key, "ZRANGE", key, 0, frontier.TopKept-1, "REV", "WITHSCORES")
-	if err != nil {
-		return nil, err
-	}
-	pairs, err := scored(raw)
-	if err != nil {
-		return nil, Malformed(k, "top", raw)
-	}
+	pairs, err := f.scored(ctx, k, f.keys[k].Top(by), frontier.TopKept)
 	var list []frontier.TopSite
 	for _, p := range pairs {
 		list = append(list, frontier.TopSite{Site: p.member, Count: p.score})
 	}
-	return list, nil
+	return list, err
 }
 
 // pair is a member of a zset and its score.
@@ -142,8 +133,13 @@ type pair struct {
 	score  int64
 }
 
-// scored reads a reply WITHSCORES, in either protocol.
-func scored(raw any) (list []pair, err error) {
+// scored reads so many members of a zset, those of the highest scores first, in either
+// protocol.
+func (f *Frontier) scored(ctx context.Context, k int, key string, most int) (list []pair, err error) {
+	raw, err := f.client.Do(ctx, k, key, "ZRANGE", key, 0, most-1, "REV", "WITHSCORES")
+	if err != nil {
+		return nil, err
+	}
 	reply := shard.Array(raw)
 	for len(reply) > 0 {
 		two := shard.Array(reply[0])
@@ -152,7 +148,7 @@ func scored(raw any) (list []pair, err error) {
 		} else if len(reply) > 1 {
 			two, reply = reply[:2], reply[2:]
 		} else {
-			return nil, errors.New("an odd number of texts")
+			return nil, Malformed(k, "zrange", raw)
 		}
 		p := pair{shard.Text(two[0]), shard.Int(two[1])}
 		if n, ok := two[1].(float64); ok {

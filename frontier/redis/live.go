@@ -57,18 +57,13 @@ func runsKept(m *frontier.Member) int {
 // Runs are the last runs of fetchers, the one heard of last first. Cost: two calls,
 // O(RunsKept).
 func (f *Frontier) Runs(ctx context.Context) ([]frontier.Member, error) {
-	key := shard.RunsKey(f.crawl)
-	raw, err := f.client.Do(ctx, noShard, key, "ZRANGE", key, 0, -1, "REV", "WITHSCORES")
+	pairs, err := f.scored(ctx, noShard, shard.RunsKey(f.crawl), frontier.RunsKept)
 	if err != nil {
 		return nil, err
 	}
 	known, err := f.client.Hash(ctx, noShard, shard.RunsInfoKey(f.crawl))
 	if err != nil {
 		return nil, err
-	}
-	pairs, err := scored(raw)
-	if err != nil {
-		return nil, Malformed(noShard, "runs", raw)
 	}
 	runs := make([]frontier.Member, 0, len(pairs))
 	for _, p := range pairs {

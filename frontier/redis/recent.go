@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"seine/frontier"
@@ -121,13 +120,7 @@ func (f *Frontier) statsInTime(ctx context.Context, wait time.Duration) ([]front
 func (f *Frontier) statsOf(ctx context.Context, wait time.Duration, beside bool) ([]frontier.ShardStats, error) {
 	short, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	out := make([]frontier.ShardStats, len(f.keys))
-	errs := make([]error, len(f.keys))
-	var wg sync.WaitGroup
-	for k := range f.keys {
-		wg.Go(func() { out[k], errs[k] = f.ShardStats(short, k) })
-	}
-	wg.Wait()
+	out, errs := f.eachStats(short)
 	last := f.recent.Load()
 	beside = beside && slices.Contains(errs, nil)
 	for k, err := range errs {

@@ -190,15 +190,20 @@ func inTime[T any](ctx context.Context, what string, read func(context.Context) 
 
 // Stats counts every shard, all at once. Cost: one call a shard.
 func (f *Frontier) Stats(ctx context.Context) ([]frontier.ShardStats, error) {
-	out := make([]frontier.ShardStats, len(f.keys))
-	errs := make([]error, len(f.keys))
+	out, errs := f.eachStats(ctx)
+	f.noteLongest(out)
+	return out, errors.Join(errs...)
+}
+
+// eachStats counts every shard, all at once.
+func (f *Frontier) eachStats(ctx context.Context) (out []frontier.ShardStats, errs []error) {
+	out, errs = make([]frontier.ShardStats, len(f.keys)), make([]error, len(f.keys))
 	var wg sync.WaitGroup
 	for k := range f.keys {
 		wg.Go(func() { out[k], errs[k] = f.ShardStats(ctx, k) })
 	}
 	wg.Wait()
-	f.noteLongest(out)
-	return out, errors.Join(errs...)
+	return out, errs
 }
 
 // ShardStats counts shard k, at one moment. Cost: one call.

@@ -36,7 +36,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -128,9 +127,6 @@ type Sink struct {
 	codec         frame.Codec // nil: frames are lines
 	frame         []byte      // the batch in hand, compressed; the committer's
 	frames, bytes atomic.Int64
-
-	once     sync.Once
-	closeErr error
 }
 
 // Stats counts what a sink wrote. Totals only grow.
@@ -189,7 +185,7 @@ func (c *Config) open() (output, error) {
 // start begins to commit to the output.
 func (s *Sink) start(noun string) {
 	s.queue = sink.NewQueue(sink.QueueConfig{
-		Name: "jsonl", Noun: noun, Commit: s.commit, Idle: s.out.Idle, Drop: s.cfg.Drop,
+		Name: "jsonl", Noun: noun, Commit: s.commit, End: s.out.Close, Idle: s.out.Idle, Drop: s.cfg.Drop,
 		MaxPending: s.cfg.MaxPending, BatchBytes: s.cfg.FrameBytes, Linger: max(s.cfg.Linger, 0),
 	})
 }
@@ -225,18 +221,7 @@ func (s *Sink) commit(_ context.Context, b *sink.Batch) error {
 // Close writes what waits, trying once, ends the committer and closes the file. It
 // stays where it is, unless Config.Finished wants it. Records that could not be
 // written are failed by their done; the first such error is returned.
-func (s *Sink) Close() error {
-	err := s.queue.Close()
-	s.once.Do(func() {
-		if s.closeErr = s.out.Close(); s.closeErr != nil {
-			s.closeErr = fmt.Errorf("jsonl: closing: %w", s.closeErr)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return s.closeErr
-}
+func (s *Sink) Close() error { return s.queue.Close() }
 
 // Err is why nothing can be written just now, or nil. Records wait meanwhile.
 func (s *Sink) Err() error { return s.queue.Err() }

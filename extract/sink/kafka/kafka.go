@@ -54,7 +54,6 @@ type Sink struct {
 	queue    *sink.Queue
 	leftOut  atomic.Int64 // records that something was left out of
 	pool     sync.Pool    // *scratch
-	once     sync.Once
 
 	// The committer's:
 	stale   bool        // the topic was recreated, and nothing is acknowledged since
@@ -125,7 +124,7 @@ func Open(ctx context.Context, cfg Config) (*Sink, error) {
 		s.client.Close()
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	s.queue = sink.NewQueue(sink.QueueConfig{Name: "kafka", Commit: s.commit, BatchLen: batchLen, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
+	s.queue = sink.NewQueue(sink.QueueConfig{Name: "kafka", Commit: s.commit, End: func() error { s.client.Close(); return nil }, BatchLen: batchLen, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
 	return s, nil
 }
 
@@ -322,8 +321,4 @@ func (s *Sink) QueueStats() sink.QueueStats {
 }
 
 // Close sends what waits, trying once, and disconnects.
-func (s *Sink) Close() error {
-	err := s.queue.Close()
-	s.once.Do(s.client.Close)
-	return err
-}
+func (s *Sink) Close() error { return s.queue.Close() }

@@ -135,7 +135,6 @@ type Sink struct {
 	blamed   string       // column of the last refused record in the log; the committer's
 	blamedAt time.Time
 	pool     sync.Pool // *scratch, for encoding
-	once     sync.Once
 }
 
 var _ sink.Sink = (*Sink)(nil)
@@ -171,7 +170,7 @@ func Open(ctx context.Context, cfg Config) (*Sink, error) {
 	if err := s.prepareTable(ctx); err != nil {
 		return nil, errors.Join(err, s.conn.Close(ctx))
 	}
-	s.queue = sink.NewQueue(sink.QueueConfig{Name: "postgres", Commit: s.commit, BatchLen: cfg.BatchRows, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
+	s.queue = sink.NewQueue(sink.QueueConfig{Name: "postgres", Commit: s.commit, End: s.disconnect, BatchLen: cfg.BatchRows, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
 	return s, nil
 }
 
@@ -483,14 +482,13 @@ func (s *Sink) QueueStats() sink.QueueStats {
 }
 
 // Close sends what waits, trying once, and closes the connection.
-func (s *Sink) Close() error {
-	err := s.queue.Close()
-	s.once.Do(func() {
-		if s.conn != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			_ = s.conn.Close(ctx) // all is committed
-		}
-	})
-	return err
+func (s *Sink) Close() error { return s.queue.Close() }
+
+func (s *Sink) disconnect() error {
+	if s.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.conn.Close(ctx) // all is committed
+	}
+	return nil
 }

@@ -21,7 +21,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"seine/extract/sink"
@@ -118,13 +117,11 @@ func (c *Config) Validate() error {
 
 // Sink hands records to Redis. It is safe for concurrent use.
 type Sink struct {
-	cfg      Config
-	client   *shard.Client
-	keys     []string
-	id       string // of this sink, in the hash of batches
-	queue    *sink.Queue
-	once     sync.Once
-	closeErr error
+	cfg    Config
+	client *shard.Client
+	keys   []string
+	id     string // of this sink, in the hash of batches
+	queue  *sink.Queue
 
 	// The committer's:
 	number int64
@@ -166,7 +163,7 @@ func Open(ctx context.Context, cfg Config) (*Sink, error) {
 		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
 	}
 	s := &Sink{cfg: cfg, client: client, keys: []string{cfg.Key, beside(cfg.Key)}, id: rand.Text(), args: []any{want, cfg.MaxBytes, cfg.MemoryHigh}}
-	s.queue = sink.NewQueue(sink.QueueConfig{Name: "redis", Commit: s.commit, BatchLen: batchLen, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
+	s.queue = sink.NewQueue(sink.QueueConfig{Name: "redis", Commit: s.commit, End: client.Close, BatchLen: batchLen, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
 	return s, nil
 }
 
@@ -227,8 +224,4 @@ func (s *Sink) Err() error { return s.queue.Err() }
 func (s *Sink) QueueStats() sink.QueueStats { return s.queue.Stats() }
 
 // Close sends what waits, trying once, and disconnects.
-func (s *Sink) Close() error {
-	err := s.queue.Close()
-	s.once.Do(func() { s.closeErr = s.client.Close() })
-	return errors.Join(err, s.closeErr)
-}
+func (s *Sink) Close() error { return s.queue.Close() }

@@ -26,7 +26,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"seine/extract/sink"
@@ -131,8 +130,6 @@ type Sink struct {
 	writers  chan *writer // as many as can work at once
 	payloads *payloads
 	out      *frame.Writer // the committer's, until the queue is closed
-	once     sync.Once
-	closeErr error
 }
 
 var _ sink.Sink = (*Sink)(nil)
@@ -163,7 +160,7 @@ func Open(cfg Config) (*Sink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("warc: %w", err)
 	}
-	s.queue = sink.NewQueue(sink.QueueConfig{Name: "warc", Commit: s.commit, Idle: s.out.Idle, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
+	s.queue = sink.NewQueue(sink.QueueConfig{Name: "warc", Commit: s.commit, End: s.out.Close, Idle: s.out.Idle, MaxPending: cfg.MaxPending, Drop: cfg.Drop})
 	return s, nil
 }
 
@@ -194,15 +191,4 @@ func (s *Sink) Stats() Stats { return Stats{Files: s.out.Files(), Cut: s.out.Cut
 
 // Close writes what waits, trying once, and finishes the file. The first error
 // that cost records is returned.
-func (s *Sink) Close() error {
-	err := s.queue.Close()
-	s.once.Do(func() {
-		if s.closeErr = s.out.Close(); s.closeErr != nil {
-			s.closeErr = fmt.Errorf("warc: closing: %w", s.closeErr)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return s.closeErr
-}
+func (s *Sink) Close() error { return s.queue.Close() }
