@@ -12,20 +12,26 @@ import (
 // settled what they hold; the grant says so at once. Cost: one script call; three more
 // and one a shard where the limit is reached, or the crawl had none before.
 func (f *Frontier) ClaimPages(ctx context.Context, c frontier.PageClaim) (frontier.PageGrant, error) {
-	grant, taken, quiet, err := f.callClaim(ctx, c)
-	if err != nil || grant.Left > 0 || !quiet {
-		return grant, err
+	b, err := f.callClaim(ctx, c)
+	if err != nil || b.grant.Left > 0 || !b.quiet {
+		return b.grant, err
 	}
-	if back, err := f.rebook(ctx, taken); err != nil || !back {
-		return grant, err
+	if back, err := f.rebook(ctx, b); err != nil || !back {
+		return b.grant, err
 	}
-	grant, _, _, err = f.callClaim(ctx, c) // which changes nothing, as it is not above the last
-	return grant, err
+	b, err = f.callClaim(ctx, c) // which changes nothing, as it is not above the last
+	return b.grant, err
 }
 
-// callClaim makes a claim, and returns how many pages are taken, and whether all
-// fetchers at work settled what they hold.
-func (f *Frontier) callClaim(ctx context.Context, c frontier.PageClaim) (grant frontier.PageGrant, taken int64, quiet bool, err error) {
+// books are the books of the page limit, as an answer to a claim shows them.
+type books struct {
+	grant   frontier.PageGrant
+	taken   int64
+	quiet   bool  // all fetchers at work settled what they hold
+	rebooks int64 // how often pages were freed
+}
+
+func (f *Frontier) callClaim(ctx context.Context, c frontier.PageClaim) (b books, err error) {
 	raw, err := f.runPages(ctx, c, "")
 	if code, _ := shard.Code(err); code == "UNSET" {
 		var settled int64
@@ -34,13 +40,15 @@ func (f *Frontier) callClaim(ctx context.Context, c frontier.PageClaim) (grant f
 		}
 	}
 	if err != nil {
-		return grant, 0, false, err
+		return b, err
 	}
 	reply := shard.Array(raw)
-	if len(reply) != 4 {
-		return grant, 0, false, Malformed(noShard, "pages", raw)
+	if len(reply) != 5 {
+		return b, Malformed(noShard, "pages", raw)
 	}
-	return frontier.PageGrant{Granted: shard.Int(reply[0]), Left: shard.Int(reply[1])}, shard.Int(reply[2]), shard.Int(reply[3]) == 1, nil
+	b.grant = frontier.PageGrant{Granted: shard.Int(reply[0]), Left: shard.Int(reply[1])}
+	b.taken, b.quiet, b.rebooks = shard.Int(reply[2]), shard.Int(reply[3]) == 1, shard.Int(reply[4])
+	return b, nil
 }
 
 func (f *Frontier) runPages(ctx context.Context, c frontier.PageClaim, before any) (any, error) {
@@ -50,12 +58,12 @@ func (f *Frontier) runPages(ctx context.Context, c frontier.PageClaim, before an
 
 // rebook gives back what fetchers took that are gone, if nothing is leased, and says
 // whether it did.
-func (f *Frontier) rebook(ctx context.Context, taken int64) (bool, error) {
+func (f *Frontier) rebook(ctx context.Context, seen books) (bool, error) {
 	settled, leased, err := f.settledPages(ctx)
-	if err != nil || leased || settled >= taken {
+	if err != nil || leased || settled >= seen.taken {
 		return false, err
 	}
-	raw, err := f.client.Run(ctx, noShard, rebookScript, []string{shard.PagesKey(f.crawl), shard.LiveKey(f.crawl)}, taken, settled)
+	raw, err := f.client.Run(ctx, noShard, rebookScript, []string{shard.PagesKey(f.crawl), shard.LiveKey(f.crawl)}, seen.taken, seen.rebooks, settled)
 	return raw == int64(1), err
 }
 

@@ -72,3 +72,44 @@ func TestPagesOfAFleet(t *testing.T) {
 		t.Errorf("%d pages are left, want %d of the fetcher that is gone", g.Left, lost)
 	}
 }
+
+// Two fetchers that saw the same books free the pages of a killed one once, even if these
+// are granted again in between.
+func TestPagesFreedOnce(t *testing.T) {
+	t.Parallel()
+	const limit = 10
+	s := one(t)
+	call := func(id string, seq, want int64) books {
+		t.Helper()
+		b, err := s.callClaim(t.Context(), frontier.PageClaim{Limit: limit, Fetcher: id, Seq: seq, Want: want})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for seq := range int64(9) {
+		call("killed", seq+1, limit)
+	}
+	seen := call("f1", 1, 0)
+	if !seen.quiet || seen.taken != limit {
+		t.Fatalf("%+v, want all pages taken by a fetcher that is gone", seen)
+	}
+	if back, err := s.rebook(t.Context(), seen); !back || err != nil {
+		t.Fatal(back, err)
+	}
+	if _, err := s.Announce(t.Context(), frontier.Member{ID: "f2", Kind: frontier.KindFetcher}); err != nil {
+		t.Fatal(err)
+	}
+	for seq := range int64(9) {
+		call("f2", seq+1, limit)
+	}
+	if b := call("f2", 10, limit); b.grant.Granted != limit {
+		t.Fatalf("%+v, want the pages of the fetcher that is gone", b)
+	}
+	if back, err := s.rebook(t.Context(), seen); back || err != nil {
+		t.Error("pages were freed that a fetcher at work holds", err)
+	}
+	if b := call("f1", 2, limit); b.grant.Granted != 0 {
+		t.Errorf("%+v, want no page above the limit", b)
+	}
+}

@@ -1,7 +1,7 @@
 -- pages: hands out the page limit of a crawl, in pieces.
--- KEYS[1]  the books, a hash: taken, the pages of the limit that were granted; per
---          fetcher granted:ID, its part of these; settled:ID, pages that it settled;
---          and seq:ID
+-- KEYS[1]  the books, a hash: taken, the pages of the limit that were granted; rebooks,
+--          how often rebook.lua freed some; per fetcher granted:ID, its part of these;
+--          settled:ID, pages that it settled; and seq:ID
 -- KEYS[2]  live, as in live.lua
 -- ARGV[1]  the limit
 -- ARGV[2]  id of the fetcher
@@ -11,7 +11,7 @@
 -- ARGV[6]  where there are no books: pages that the crawl settled before; '' = unknown
 -- Reply    {pages granted to it, pages of the limit that are granted to nobody, pages
 --          taken, 1 if all granted pages are settled or granted to fetchers that are
---          gone}; error UNSET when there are no books and ARGV[6] is ''
+--          gone, rebooks}; error UNSET when there are no books and ARGV[6] is ''
 -- Cost     O(1), and O(fetchers) when nothing is left or many are gone
 -- Repeat   a call that is not above the last changes nothing
 local call = redis.call
@@ -19,7 +19,7 @@ local BOOKS, LIVE = KEYS[1], KEYS[2]
 local limit, id, seq = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local settled, want, before = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 
-local b = call('HMGET', BOOKS, 'taken', 'granted:' .. id, 'seq:' .. id)
+local b = call('HMGET', BOOKS, 'taken', 'granted:' .. id, 'seq:' .. id, 'rebooks')
 local taken, granted, last = tonumber(b[1] or before), tonumber(b[2] or 0), tonumber(b[3] or 0)
 if not taken then return redis.error_reply('UNSET no pages are counted yet') end
 
@@ -58,4 +58,4 @@ if mine.taken then
   call('HSET', BOOKS, 'taken', taken, 'granted:' .. id, granted, 'settled:' .. id, settled, 'seq:' .. id, seq)
 end
 for _, who in ipairs(lapsed) do call('HDEL', BOOKS, 'granted:' .. who, 'settled:' .. who, 'seq:' .. who) end
-return {granted, math.max(0, limit - taken), taken, quiet}
+return {granted, math.max(0, limit - taken), taken, quiet, tonumber(b[4] or 0)}
