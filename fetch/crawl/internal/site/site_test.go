@@ -266,3 +266,27 @@ func TestVisitHeap(t *testing.T) {
 		t.Errorf("%d are left, %v allocations", len(h), n)
 	}
 }
+
+// TestLateCrawlDelay: a Crawl-delay that the shard did not know when it kept the site's
+// clock holds from the last request on, whoever made that.
+func TestLateCrawlDelay(t *testing.T) {
+	const crawlDelay = 7 * time.Second
+	for _, c := range []struct {
+		leased frontier.Visit
+		least  time.Duration
+	}{
+		{frontier.Visit{}, crawlDelay}, // for its robots.txt, by a visit of another site
+		{frontier.Visit{Delay: time.Second}, crawlDelay - time.Second},
+		{frontier.Visit{Delay: crawlDelay}, 0},
+		{frontier.Visit{First: true}, 0},
+	} {
+		now := time.Now()
+		v := NewVisit(t.Context(), 0, &c.leased, time.Minute, time.Minute, 8)
+		v.clock.crawlCap = time.Minute
+		v.Obey(crawlDelay)
+		if wait := max(0, v.NextRequest().Sub(now)); wait < c.least || wait > c.least+time.Second {
+			t.Errorf("%+v: the next request waits for %v, want %v", c.leased, wait, c.least)
+		}
+		v.Cancel()
+	}
+}

@@ -90,6 +90,9 @@ func NewVisit(ctx context.Context, shard int, leased *frontier.Visit, deadline, 
 	v.stored, v.signs = strings.CutPrefix(leased.Cookies, frontier.WantsSign)
 	v.Ctx, v.Cancel = context.WithCancel(ctx)
 	v.clock = Clock{Failures: leased.Failures}
+	if !leased.First { // the shard kept this delay since the last request, and knew no longer one
+		v.clock.begun = time.Now().Add(-leased.Delay)
+	}
 	if leased.Why == WhyAdaptive {
 		v.clock.Adaptive = leased.Delay
 	}
