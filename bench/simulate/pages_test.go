@@ -10,6 +10,7 @@ import (
 type pages struct {
 	w     *world
 	taken int64
+	freed int64 // how often pages were
 	by    map[string]*share
 }
 
@@ -20,6 +21,7 @@ type share struct{ granted, settled, seq int64 }
 type claimed struct {
 	grant frontier.PageGrant
 	taken int64
+	freed int64
 	quiet bool // all granted pages are settled, or granted to fetchers that are gone
 }
 
@@ -41,13 +43,14 @@ func (p *pages) claim(c frontier.PageClaim) claimed {
 	for id, b := range p.by {
 		quiet = quiet && (b.granted <= b.settled || !live[id])
 	}
-	return claimed{frontier.PageGrant{Granted: b.granted, Left: max(0, c.Limit-p.taken)}, p.taken, quiet}
+	return claimed{frontier.PageGrant{Granted: b.granted, Left: max(0, c.Limit-p.taken)}, p.taken, p.freed, quiet}
 }
 
-func (p *pages) rebook(seen, settled int64) bool {
-	if p.taken != seen {
+func (p *pages) rebook(seen claimed, settled int64) bool {
+	if p.taken != seen.taken || p.freed != seen.freed {
 		return false
 	}
+	p.freed++
 	live := p.w.live()
 	p.taken = min(p.taken, settled)
 	for id := range p.by {

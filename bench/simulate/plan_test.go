@@ -69,7 +69,7 @@ func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, hash("plan")))
 	p := &plan{Seed: seed, Fetchers: 1 + r.IntN(5), Shards: 1 + r.IntN(6), Pages: 4 + r.IntN(60), PerSite: 1}
 	p.Sites = []int{5, 10, 30, 100}[r.IntN(4)]
-	if r.IntN(10) == 0 {
+	if r.IntN(40) == 0 {
 		p.Fetchers, p.Shards, p.Sites, p.Pages = 5, 6, 2000, 12
 	}
 	if r.IntN(5) == 0 {

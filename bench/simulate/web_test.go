@@ -590,7 +590,7 @@ func (b *web) noteAnswer(f *fetcher, s *site, path string, a *answer, doubt bool
 // checkRequest checks a request that begins.
 func (b *web) checkRequest(f *fetcher, s *site, url, path string, asked time.Duration) (doubt bool) {
 	now := b.w.q.now()
-	doubt = b.w.checkLease(f, s, url, path)
+	doubt = b.w.checkLease(f, s, url, path, asked)
 	least := s.delay
 	if path != "/robots.txt" && s.robots == robotsRules && s.knows {
 		least = max(least, s.crawlDelay)

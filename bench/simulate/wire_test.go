@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -28,10 +29,11 @@ type fetcher struct {
 	// Of the queue's goroutine.
 	killed   bool
 	stopped  bool
-	over     bool         // it has returned
-	requests atomic.Int64 // under way, of the web
-	unsaved  int          // records that the output has not acknowledged
-	lines    []int
+	over     bool            // it has returned
+	requests atomic.Int64    // under way, of the web
+	unsaved  int             // records that the output has not acknowledged
+	lines    []int           // of each shard, that answered last
+	learned  []time.Duration // when that was known
 	epochs   []*epoch
 }
 
@@ -130,6 +132,9 @@ func (f *fetcher) try(c *shardCall, n int) {
 				return ""
 			}
 			c.replied, c.reply = true, reply
+			if k := c.s.k; k >= 0 {
+				f.learned[k] = min(f.learned[k], f.w.q.now())
+			}
 			close(c.end)
 			return ""
 		})
@@ -159,6 +164,7 @@ func (f *fetcher) reaches(s *shard) bool {
 func (f *fetcher) noteMaster(s *shard) {
 	if s.k >= 0 && f.lines[s.k] != s.line {
 		f.lines[s.k] = s.line
+		f.learned[s.k] = math.MaxInt64 // until the answer is there
 		f.epochOf(s).n.Add(1)
 	}
 }
@@ -352,7 +358,7 @@ func (f *fetcher) ClaimPages(ctx context.Context, claim frontier.PageClaim) (fro
 	if t.Leases > 0 || t.Pages() >= c.taken {
 		return c.grant, nil
 	}
-	reply, err := f.callShard(ctx, f.w.root, "rebook", func(s *shard, _ string) any { return s.w.pages.rebook(c.taken, t.Pages()) })
+	reply, err := f.callShard(ctx, f.w.root, "rebook", func(s *shard, _ string) any { return s.w.pages.rebook(c, t.Pages()) })
 	if err != nil || !reply.(bool) {
 		return c.grant, err
 	}

@@ -174,7 +174,7 @@ func (w *world) begin(place int) string {
 	w.lives++
 	r := w.q.random(fmt.Sprintf("fetcher %d", w.lives))
 	f := &fetcher{w: w, place: place, id: fmt.Sprintf("f%d.%d", place, w.lives), dead: make(chan struct{}), concurrency: 2 + r.IntN(60)}
-	f.lines = make([]int, w.plan.Shards)
+	f.lines, f.learned = make([]int, w.plan.Shards), make([]time.Duration, w.plan.Shards)
 	for range w.plan.Shards + 1 {
 		f.epochs = append(f.epochs, new(epoch))
 	}
@@ -382,14 +382,26 @@ func (w *world) isDropped(f *fetcher, host string) bool {
 }
 
 // checkLease checks that a request is made under a lease that is live, and reports
-// whether that is in doubt since a failover took it.
-func (w *world) checkLease(f *fetcher, s *site, url, path string) (doubt bool) {
+// whether that is in doubt since a failover took it: the fetcher decided on the request
+// before it heard of the new master.
+func (w *world) checkLease(f *fetcher, s *site, url, path string, asked time.Duration) (doubt bool) {
 	w.requests++
 	now := w.q.now()
-	if w.isDropped(f, s.host) {
+	sh := w.shardOfSite(s.host)
+	if w.isDropped(f, s.host) && (f.lines[sh.k] != sh.line || asked <= f.learned[sh.k]) {
 		return true
 	}
-	sh := w.shardOfSite(s.host)
+	reserved := false
+	for i, r := range w.reserved {
+		if path == "/robots.txt" && r.fetcher == f && r.site == s.host && r.from <= now && now <= r.until {
+			w.reserved = slices.Delete(w.reserved, i, i+1)
+			if r.line != sh.line {
+				return true // a failover took it
+			}
+			reserved = true
+			break
+		}
+	}
 	l := sh.book.of[s.host]
 	if l != nil && l.fetcher == f {
 		if at := w.q.began.Add(now); at.After(l.until) && sh.behind == 0 {
@@ -408,15 +420,10 @@ func (w *world) checkLease(f *fetcher, s *site, url, path string) (doubt bool) {
 		l.asked[url] = true
 		return false
 	}
-	if path == "/robots.txt" {
-		for i, r := range w.reserved {
-			if r.fetcher == f && r.site == s.host && r.from <= now && now <= r.until {
-				w.reserved = slices.Delete(w.reserved, i, i+1)
-				return r.line != sh.line
-			}
-		}
+	if reserved {
+		return false
 	}
-	w.fail("%s asks for %s without a lease: %s", f.id, url, w.situationOf(s.host))
+	w.fail("%s asks for %s without a lease: %s; a failover took it = %v", f.id, url, w.situationOf(s.host), w.isDropped(f, s.host))
 	return false
 }
 
@@ -492,6 +499,15 @@ func (w *world) checkEnd() {
 			w.fail("%s is dead: %s", u, e.cause)
 		case e.state == done && must:
 			w.fail("%s is done, and should be dead", u)
+		}
+	}
+	if !slices.ContainsFunc(w.plan.Faults, func(f fault) bool {
+		return f.Kind != faultLoss && f.Kind != faultDown && f.Kind != faultFull && f.Kind != faultSink && f.Kind != faultPause && f.Kind != faultStop
+	}) {
+		for _, s := range w.shards {
+			if n := s.stats().Lost; n > 0 {
+				w.fail("%d URLs of shard %d came back from leases that ended, and no fetcher was lost", n, s.k)
+			}
 		}
 	}
 	led := w.web.reachable(func(p *page) bool { return w.crawled[p.url] }) // some may have been lost with a master, and then died
