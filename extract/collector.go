@@ -24,7 +24,6 @@ type collector struct {
 	titled    bool
 	listed    bool   // anchors are locations: of Markdown that is read as a sitemap
 	based     bool   // a base element with an address was met
-	pages     robots // what header and meta robots say, the strictest
 	memory    []byte // of facts
 	visible   []byte // text that is not decoded yet, as written
 	gap       bool   // white space is due in it
@@ -44,7 +43,7 @@ type collector struct {
 func (c *collector) reset(emit func(*Link)) {
 	c.emit = emit
 	c.facts.reset()
-	c.capture, c.titleText, c.titled, c.based, c.gap, c.pages, c.headerCanonical = tagOther, c.titleText[:0], false, false, false, 0, ""
+	c.capture, c.titleText, c.titled, c.based, c.gap, c.headerCanonical = tagOther, c.titleText[:0], false, false, false, ""
 	c.listed = false
 	if cap(c.visible) > maxKeptText {
 		c.visible = nil

@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"strings"
 
+	"seine/extract/preference"
 	"seine/frontier/canon"
 )
 
@@ -48,19 +49,19 @@ type Link struct {
 
 // Doc is what is known of a document before its first byte.
 type Doc struct {
-	ContentType string     // header as sent, "" when missing
-	Link        []string   // Link header values (RFC 8288)
-	Refresh     []string   // Refresh header values
-	Robots      []string   // X-Robots-Tag header values
-	Base        *canon.URL // the document's URL, after redirects; a Scanner needs it for a relative xml:base only
-	Sitemap     bool       // read it as a sitemap or feed: the content decides which; what is typed and looks like HTML is a page
-	SitemapOf   []byte     // host whose sitemap it is, nil = that of Base
+	ContentType string         // header as sent, "" when missing
+	Link        []string       // Link header values (RFC 8288)
+	Refresh     []string       // Refresh header values
+	Said        preference.Set // what its header and its site say of what is to be done with it
+	Base        *canon.URL     // the document's URL, after redirects; a Scanner needs it for a relative xml:base only
+	Sitemap     bool           // read it as a sitemap or feed: the content decides which; what is typed and looks like HTML is a page
+	SitemapOf   []byte         // host whose sitemap it is, nil = that of Base
 }
 
 // Config of a Scanner; zero fields are the documented defaults.
 type Config struct {
 	Kinds    Kinds  // links to look for, default Navigation; Base is always passed on
-	Robots   string // our name in robots meta tags and X-Robots-Tag, besides "robots"; default none
+	Robots   string // our name in robots meta tags, besides "robots"; default none
 	Text     bool   // collect the visible text
 	SimHash  bool   // make the simhash of all visible text
 	MaxTag   int    // bytes of one tag, of one token of a style sheet or sitemap; default 65536

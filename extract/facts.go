@@ -1,6 +1,9 @@
 package extract
 
-import "seine/extract/charset"
+import (
+	"seine/extract/charset"
+	"seine/extract/preference"
+)
 
 // Facts is what a document says of itself. Its memory is valid until the
 // Scanner is Reset; slices are UTF-8, nil when the document is silent.
@@ -15,8 +18,7 @@ type Facts struct {
 	CharsetBy   charset.Authority // what declared it
 	Declared    string            // encoding that header or meta declare, "" when none does
 	Feeds       []FeedLink        // the first of them
-	NoIndex     bool              // robots meta or X-Robots-Tag
-	NoFollow    bool              // robots meta or X-Robots-Tag
+	Said        preference.Set    // what is to be done with it, by Doc.Said and by itself
 	Text        []byte            // visible text, with Config.Text, as far as it was decoded
 	TextCut     bool              // the text goes on behind MaxText
 	SimHash     uint64            // of all visible text, with Config.SimHash; 0 without a word

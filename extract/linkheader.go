@@ -2,12 +2,8 @@ package extract
 
 import "strings"
 
-// headers hands on the links of Link and Refresh headers, and takes what
-// X-Robots-Tag says.
+// headers hands on the links of Link and Refresh headers.
 func (c *collector) headers(doc *Doc) {
-	for _, v := range doc.Robots {
-		c.obey(robotsHeader(v, c.cfg.Robots))
-	}
 	for _, v := range doc.Link {
 		c.linkHeader(v)
 	}
@@ -40,6 +36,9 @@ func (c *collector) linkHeader(v string) {
 		c.link = Link{Rel: []byte(p.rel), Type: []byte(p.typ), Priority: -1}
 		r := rels(c.link.Rel)
 		c.link.NoFollow = r&relNoFollow != 0
+		if r&relLicense != 0 {
+			c.facts.Said.AddLicense(target, p.typ)
+		}
 		k := Header
 		switch r.kind(c.link.Type) {
 		case Stylesheet:

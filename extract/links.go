@@ -104,6 +104,9 @@ func (c *collector) linkElement(m *markup, t *tag) {
 	if m.attrs.has(attrHref) {
 		href := c.attr(m, t, attrHref)
 		k := r.kind(c.link.Type)
+		if r&relLicense != 0 {
+			c.facts.Said.AddLicense(string(href), string(c.link.Type))
+		}
 		switch {
 		case k == Canonical && c.facts.Canonical == nil:
 			c.facts.Canonical = c.keep(href)
@@ -125,7 +128,8 @@ func (c *collector) base(m *markup, t *tag) {
 	c.send(Base, c.facts.Base)
 }
 
-// meta takes what a meta element says: refresh, robots, description, charset.
+// meta takes what a meta element says: refresh, description, charset, and what is to be
+// done with the page.
 func (c *collector) meta(m *markup, t *tag) {
 	if m.attrs.has(attrCharset) {
 		c.declared(c.attr(m, t, attrCharset))
@@ -142,12 +146,11 @@ func (c *collector) meta(m *markup, t *tag) {
 	case charset.EqualFold(equiv, "content-type"):
 		c.declared(charset.Meta(content))
 	}
-	switch name := trim(c.attr(m, t, attrName)); {
-	case charset.EqualFold(name, "robots"), len(name) > 0 && charset.EqualFold(name, c.cfg.Robots):
-		c.robots(content)
-	case charset.EqualFold(name, "description") && c.facts.Description == nil:
+	name := trim(c.attr(m, t, attrName))
+	if charset.EqualFold(name, "description") && c.facts.Description == nil {
 		c.facts.Description = c.folded(content)
 	}
+	c.facts.Said.AddMeta(name, content, c.cfg.Robots)
 }
 
 // declared takes a charset that a meta element names. One that stands too far

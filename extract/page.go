@@ -242,7 +242,7 @@ func (p *Page) resolve(l *Link) {
 		p.counts.Over++
 		return
 	}
-	follow := p.follows(l) && (p.cfg.IgnoreNofollow || !p.scan.col.facts.NoFollow)
+	follow := p.follows(l) && (p.cfg.IgnoreNofollow || !p.scan.col.facts.Said.NoFollow)
 	base := p.baseURL
 	if l.Base != nil && p.parse.Parse(&p.base, l.Base) == nil {
 		base = &p.base

@@ -19,6 +19,7 @@ const (
 	relSitemap
 	relIcon
 	relPreload
+	relLicense
 	relNoFollow // nofollow, ugc, sponsored
 )
 
@@ -68,6 +69,8 @@ func relOf(token []byte) relSet {
 		return relIcon
 	case "preload", "modulepreload", "prefetch", "prerender":
 		return relPreload
+	case "license":
+		return relLicense
 	case "nofollow", "ugc", "sponsored":
 		return relNoFollow
 	}

@@ -65,7 +65,7 @@ func (s *Scanner) Reset(doc Doc, emit func(*Link)) {
 	s.col.reset(emit)
 	s.col.docBase = doc.Base
 	s.mk.reset(false)
-	s.col.facts.Declared = s.label
+	s.col.facts.Declared, s.col.facts.Said = s.label, doc.Said
 	s.col.headers(&s.doc)
 }
 

@@ -1,8 +1,11 @@
 package extract
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+
+	"seine/extract/preference"
 )
 
 func TestSrcset(t *testing.T) {
@@ -60,11 +63,18 @@ func TestLinkHeader(t *testing.T) {
 	}
 }
 
+// saidBy is what X-Robots-Tag headers say to seine.
+func saidBy(values ...string) (s preference.Set) {
+	s.AddHeader(http.Header{"X-Robots-Tag": values}, "seine", "text/html")
+	return s
+}
+
 func TestRobots(t *testing.T) {
+	const noIndex, noFollow = 1, 2
 	for _, c := range []struct {
 		meta   string
 		header []string
-		want   robots
+		want   int
 	}{
 		{"", nil, 0}, {"<meta name=robots content=NoIndex>", nil, noIndex}, {"<meta name=robots content='none'>", nil, noIndex | noFollow},
 		{"<meta name=robots content='index, follow'><meta name=robots content=nofollow>", nil, noFollow},
@@ -80,12 +90,12 @@ func TestRobots(t *testing.T) {
 		{"", []string{"max-image-preview : none"}, 0}, {"", []string{"seine: max-image-preview:none, max-video-preview: -1 nofollow"}, noFollow},
 		{"", []string{"unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"}, noIndex}, {"", []string{"max-snippet:-1, nofollow"}, noFollow},
 	} {
-		_, s := scanLinks(t, Config{Robots: "seine"}, Doc{Robots: c.header}, c.meta, 0)
-		var got robots
-		if s.Facts().NoIndex {
+		_, s := scanLinks(t, Config{Robots: "seine"}, Doc{Said: saidBy(c.header...)}, c.meta, 0)
+		var got int
+		if s.Facts().Said.NoIndex {
 			got |= noIndex
 		}
-		if s.Facts().NoFollow {
+		if s.Facts().Said.NoFollow {
 			got |= noFollow
 		}
 		if got != c.want {

@@ -15,6 +15,7 @@ type Facts struct {
 	Known     int64           // of these, what led to URLs that were known
 	Refused   [Reasons]uint32 // of these, what was not followed, by reason
 	Refetched bool            // the URL was fetched before, and is counted as a page and a seed already
+	Withheld  string          // what its site refuses the page for, of the purposes of the crawl, "" = nothing
 	Seed      string          // where the URL was seeded: the URL without credentials
 	Wall      string          // vendor of the certain wall that the answer was, "" = none
 }
@@ -67,15 +68,16 @@ const TopStep = 16
 
 // How the names of counts begin; Settlement.EachCounter says what follows.
 const (
-	CounterPage    = "page:"    // status, and ":" and kind of content
-	CounterBytes   = "bytes:"   // the same
-	CounterRetry   = "retry:"   // cause, and ":" and status where there was an answer
-	CounterDead    = "gone:"    // cause; what died of lost fetchers is not in it
-	CounterSeed    = "seed:"    // outcome
-	CounterRefused = "refused:" // reason
-	CounterSite    = "site:"    // what came of the last request to a site: 2xx, or a cause
-	CounterLinks   = "links"
-	CounterKnown   = "known"
+	CounterPage     = "page:"     // status, and ":" and kind of content
+	CounterBytes    = "bytes:"    // the same
+	CounterRetry    = "retry:"    // cause, and ":" and status where there was an answer
+	CounterDead     = "gone:"     // cause; what died of lost fetchers is not in it
+	CounterSeed     = "seed:"     // outcome
+	CounterRefused  = "refused:"  // reason
+	CounterSite     = "site:"     // what came of the last request to a site: 2xx, or a cause
+	CounterWithheld = "withheld:" // purpose that sites refuse
+	CounterLinks    = "links"
+	CounterKnown    = "known"
 )
 
 // statusNames are the names of statuses.
@@ -116,6 +118,9 @@ func (st *Settlement) EachCounter(add func(kind, name, detail string, n int64)) 
 		if f.Status > 0 && !f.Refetched {
 			add(CounterPage, statusName(f.Status), f.Media, 1)
 			add(CounterBytes, statusName(f.Status), f.Media, f.Bytes)
+		}
+		if f.Withheld != "" && !f.Refetched {
+			add(CounterWithheld, f.Withheld, "", 1)
 		}
 		add(CounterLinks, "", "", f.Links)
 		add(CounterKnown, "", "", f.Known)

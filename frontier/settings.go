@@ -53,8 +53,24 @@ type Settings struct {
 	RecrawlShare   int           `json:"recrawl_share,omitempty"` // per cent of a visit that they have while new URLs are there
 	Cookies        string        `json:"cookies,omitempty"`       // off, site: whether a site gets back the cookies that it sets; "" = off
 	Walls          string        `json:"walls,omitempty"`         // on, off: whether answers that protection services give in place of pages are told apart; "" = on
+	Purpose        []string      `json:"purpose,omitempty"`       // what pages are wanted for, of Purposes: what a site refuses for one of them is not kept
+	RefusedLinks   string        `json:"refused_links,omitempty"` // skip, follow: what is done about links of pages that their site refuses; "" = skip
+	TDMRep         bool          `json:"tdmrep,omitempty"`        // origins are asked for /.well-known/tdmrep.json beside robots.txt
 	Sites          []SiteRule    `json:"sites,omitempty"`
 }
+
+// Purposes are what Settings.Purpose may have.
+var Purposes = []string{"search", "ai-input", "ai-train", "tdm", "archive"}
+
+// Kinds of Settings.RefusedLinks.
+const (
+	RefusedSkip   = "skip"
+	RefusedFollow = "follow"
+)
+
+// FollowsRefused reports whether links are followed of pages that their site refuses for
+// the purposes of the crawl.
+func (s *Settings) FollowsRefused() bool { return s.RefusedLinks == RefusedFollow }
 
 // Kinds of Settings.Cookies.
 const (
@@ -144,6 +160,10 @@ func (s *Settings) Validate() error {
 	oneOf("robots", s.Robots, "obey", "ignore")
 	oneOf("digest", s.DigestKind(), DigestXXH3, DigestSHA256, DigestNone)
 	oneOf("cookies", cmp.Or(s.Cookies, CookiesOff), CookiesOff, CookiesSite)
+	oneOf("refused-links", cmp.Or(s.RefusedLinks, RefusedSkip), RefusedSkip, RefusedFollow)
+	for _, p := range s.Purpose {
+		oneOf("purpose", p, Purposes...)
+	}
 	if err := s.ValidateDuplicates(); err != nil {
 		faults = append(faults, err)
 	}

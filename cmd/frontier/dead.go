@@ -34,7 +34,7 @@ type choice struct {
 
 // causes are those that the worker and the shards name, beside the classes of
 // package fetch.
-var causes = []string{"status", "robots", "redirect_loop", "unreachable", "lost", "invalid", "handler", "wall", "payment", "other"}
+var causes = []string{"status", "robots", "preference", "redirect_loop", "unreachable", "lost", "invalid", "handler", "wall", "payment", "other"}
 
 // noCauses are classes of package fetch that nothing dies of: the first three cut
 // a body short, and what was canceled or lacked something here is tried again.

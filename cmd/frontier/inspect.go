@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"seine/cmd/internal/boot"
 	"seine/extract"
+	"seine/extract/preference"
 	"seine/fetch"
 	"seine/frontier"
 	"seine/frontier/canon"
@@ -43,33 +45,32 @@ func (d *document) open(env *boot.Env) (io.Reader, func() error, error) {
 // response is what a server would say of the document.
 type response struct {
 	ContentType string   `placeholder:"TYPE" help:"Content-Type header (guessed from the content)."`
-	Header      []string `sep:"none" placeholder:"'NAME: VALUE'" help:"Link, Refresh, X-Robots-Tag or Content-Type header. Repeatable."`
+	Header      []string `sep:"none" placeholder:"'NAME: VALUE'" help:"Link, Refresh, Content-Type, X-Robots-Tag, Content-Usage or TDM-Reservation header. Repeatable."`
 }
 
 // doc reads the headers into what extract knows of a document.
 func (r *response) doc(base *canon.URL) (extract.Doc, error) {
 	doc := extract.Doc{ContentType: fetch.ReadType(r.ContentType), Base: base}
+	header := http.Header{}
 	for _, line := range r.Header {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
 			return doc, boot.Usage("header %q must be NAME: VALUE", line)
 		}
-		addHeader(&doc, name, strings.TrimSpace(value))
+		header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
+	if t := header.Get("Content-Type"); t != "" {
+		doc.ContentType = fetch.ReadType(t)
+	}
+	addHeader(&doc, header)
 	return doc, nil
 }
 
-func addHeader(doc *extract.Doc, name, value string) {
-	switch strings.ToLower(strings.TrimSpace(name)) {
-	case "content-type":
-		doc.ContentType = fetch.ReadType(value)
-	case "link":
-		doc.Link = append(doc.Link, value)
-	case "refresh":
-		doc.Refresh = append(doc.Refresh, value)
-	case "x-robots-tag":
-		doc.Robots = append(doc.Robots, value)
-	}
+// addHeader adds what extract knows of a header but for its type.
+func addHeader(doc *extract.Doc, h preference.Header) {
+	doc.Link = append(doc.Link, h.Values("Link")...)
+	doc.Refresh = append(doc.Refresh, h.Values("Refresh")...)
+	doc.Said.AddHeader(h, "", doc.ContentType)
 }
 
 // parse parses the URL of a document.

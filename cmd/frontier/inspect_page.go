@@ -21,22 +21,23 @@ type inspectPageCmd struct {
 
 // pageFacts is what a page has of itself.
 type pageFacts struct {
-	Status      int      `json:"status,omitempty"`
-	Location    string   `json:"location,omitempty"`
-	ContentType string   `json:"content_type"`
-	Title       string   `json:"title"`
-	Lang        string   `json:"lang"`
-	Description string   `json:"description"`
-	Canonical   string   `json:"canonical"`
-	Base        string   `json:"base"`
-	Charset     string   `json:"charset"`
-	CharsetBy   string   `json:"charset_by"`
-	Feeds       []string `json:"feeds"`
-	NoIndex     bool     `json:"noindex"`
-	NoFollow    bool     `json:"nofollow"`
-	Cut         int      `json:"cut"`
-	LateBase    int      `json:"late_base"`
-	Links       []link   `json:"links"`
+	Status      int             `json:"status,omitempty"`
+	Location    string          `json:"location,omitempty"`
+	ContentType string          `json:"content_type"`
+	Title       string          `json:"title"`
+	Lang        string          `json:"lang"`
+	Description string          `json:"description"`
+	Canonical   string          `json:"canonical"`
+	Base        string          `json:"base"`
+	Charset     string          `json:"charset"`
+	CharsetBy   string          `json:"charset_by"`
+	Feeds       []string        `json:"feeds"`
+	NoIndex     bool            `json:"noindex"`
+	NoFollow    bool            `json:"nofollow"`
+	Preferences json.RawMessage `json:"preferences,omitempty"`
+	Cut         int             `json:"cut"`
+	LateBase    int             `json:"late_base"`
+	Links       []link          `json:"links"`
 }
 
 // Run shows a page. robots.txt is not asked: one page that a person names.
@@ -52,7 +53,10 @@ func (c *inspectPageCmd) Run(env *boot.Env, g *cli) error {
 	facts.Title, facts.Lang, facts.Description = string(f.Title), string(f.Lang), string(f.Description)
 	facts.Canonical, facts.Base = string(f.Canonical), string(f.Base)
 	facts.Charset, facts.CharsetBy = f.Charset, f.CharsetBy.String()
-	facts.NoIndex, facts.NoFollow, facts.Cut, facts.LateBase = f.NoIndex, f.NoFollow, f.Cut, f.LateBase
+	facts.NoIndex, facts.NoFollow, facts.Cut, facts.LateBase = f.Said.NoIndex, f.Said.NoFollow, f.Cut, f.LateBase
+	if !f.Said.IsEmpty() {
+		facts.Preferences = f.Said.AppendJSON(nil)
+	}
 	for _, feed := range f.Feeds {
 		facts.Feeds = append(facts.Feeds, string(feed.Href))
 	}
@@ -104,9 +108,7 @@ func (a *arriving) Begin(r *fetch.Response) bool {
 	if a.doc.ContentType == "" {
 		a.doc.ContentType = r.Type
 	}
-	a.doc.Link = append(a.doc.Link, r.Header.Values("Link")...)
-	a.doc.Refresh = append(a.doc.Refresh, r.Header.Values("Refresh")...)
-	a.doc.Robots = append(a.doc.Robots, r.Header.Values("X-Robots-Tag")...)
+	addHeader(&a.doc, r.Header)
 	a.page.Reset(a.doc, a.emit)
 	return true
 }
@@ -131,6 +133,9 @@ func printFacts(w io.Writer, f *pageFacts) {
 	}
 	row(w, "noindex", f.NoIndex)
 	row(w, "nofollow", f.NoFollow)
+	if f.Preferences != nil {
+		row(w, "preferences", string(f.Preferences))
+	}
 	if f.LateBase > 0 {
 		row(w, "late base", fmt.Sprintf("%d links in front of the base element were resolved without it", f.LateBase))
 	}

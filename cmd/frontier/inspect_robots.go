@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
 	"seine/cmd/internal/boot"
+	"seine/extract/preference"
 	"seine/fetch/robots"
 	"seine/frontier"
 )
@@ -18,7 +20,7 @@ type inspectRobotsCmd struct {
 	File          string        `required:"" placeholder:"FILE" help:"The robots.txt."`
 	Agent         string        `default:"seine" placeholder:"TOKEN" help:"User-Agent or its product token (${default})."`
 	MaxCrawlDelay time.Duration `least:"0s" placeholder:"D" help:"Longest Crawl-delay that the crawl honours (10m)."`
-	Explain       bool          `help:"Add TAB group TAB rule TAB line number."`
+	Explain       bool          `help:"Add TAB group TAB rule TAB line number, and TAB what the file says of what may be done with the page, if it does."`
 }
 
 // Run answers each URL, or path, of stdin with a line, as it is written:
@@ -63,6 +65,12 @@ func (c *inspectRobotsCmd) Run(env *boot.Env, g *cli) error {
 		for _, sitemap := range rules.Sitemaps() {
 			text += "\nsitemap\t" + sitemap
 		}
+		for _, u := range rules.Usages() {
+			text += fmt.Sprintf("\n%s\t%s\t%s\t%d", u.Label, u.Pattern, u.Value, u.Line)
+		}
+		if list := rules.Usages(); list != nil {
+			facts["preferences"] = list
+		}
 		if err := g.line(out, facts, text); err != nil {
 			return err
 		}
@@ -78,6 +86,14 @@ func (c *inspectRobotsCmd) print(g *cli, out io.Writer, rules *robots.Rules, url
 	if c.Explain {
 		answer["group"], answer["rule"], answer["line"] = v.Group, v.Rule, v.Line
 		text = fmt.Sprintf("%s\t%s\t%s\t%d", text, v.Group, v.Rule, v.Line)
+	}
+	var said preference.Set
+	rules.EachUsage(pathOf(url), said.AddRule)
+	if !said.IsEmpty() {
+		answer["preferences"] = json.RawMessage(said.AppendJSON(nil))
+		if c.Explain {
+			text += fmt.Sprintf("\t%s", answer["preferences"])
+		}
 	}
 	return g.line(out, answer, text)
 }

@@ -149,6 +149,11 @@ func (r *Record) AppendJSON(dst []byte, fields Fields) []byte {
 	}
 	dst = optText(dst, `,"etag":`, r.ETag)
 	dst = optText(dst, `,"last_modified":`, r.Modified)
+	if len(r.Preferences) > 0 {
+		dst = append(dst, `,"preferences":`...)
+		dst = appendRaw(dst, r.Preferences)
+	}
+	dst = optText(dst, `,"withheld":`, r.Withheld)
 	if len(r.Items) > 0 {
 		dst = append(dst, `,"items":`...)
 		sep := byte('[')

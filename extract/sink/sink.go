@@ -49,8 +49,10 @@ type Record struct {
 	Price       [][2]string     `json:"price,omitempty"`     // of an answer 402: headers that say what the page costs
 	ETag        string          `json:"etag,omitempty"`
 	Modified    string          `json:"last_modified,omitempty"`
-	Items       []Item          `json:"items,omitempty"`  // what handlers made of the page
-	Fields      json.RawMessage `json:"fields,omitempty"` // what rules made of it, an object
+	Preferences json.RawMessage `json:"preferences,omitempty"` // what the site wants done with the page, an object
+	Withheld    string          `json:"withheld,omitempty"`    // purpose of the crawl that the site refuses: nothing of the content is here
+	Items       []Item          `json:"items,omitempty"`       // what handlers made of the page
+	Fields      json.RawMessage `json:"fields,omitempty"`      // what rules made of it, an object
 
 	// With --fields.
 	Body          string      `json:"body,omitempty"`
@@ -71,8 +73,11 @@ type Record struct {
 }
 
 // HasContent reports whether the record has what is at its URL. One of a fetch that
-// failed, or of an answer that the page is as it was, replaces no earlier record.
-func (r *Record) HasContent() bool { return r.Error == nil && r.Status != 304 }
+// failed, or of an answer that the page is as it was, replaces no earlier record. One that
+// the site refuses by now does.
+func (r *Record) HasContent() bool {
+	return r.Error == nil && (r.Status != 304 || r.Withheld != "")
+}
 
 // Error is why a fetch ended dead.
 type Error struct {

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"seine/extract/preference"
 	"seine/fetch/crawl/internal/site"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
@@ -39,8 +40,8 @@ func (c *Crawler) newWork() *work.Config {
 // fetchURL fetches item, which w.URL is, has its visit learn from the answer, and sends
 // its page on. addr, if valid, is the address to be tried first; sent, if not nil, is
 // called each time the request has gone out; err is why it cannot be made at all.
-func (w *worker) fetchURL(v *site.Visit, item *frontier.Item, addr netip.Addr, sent func(), err error) {
-	permit := work.Permit{Request: v.Request(item.URL), Parallel: sent != nil, Site: v.Site, URL: &w.URL, Cookies: v.Cookies(), Err: err}
+func (w *worker) fetchURL(v *site.Visit, item *frontier.Item, said *preference.Set, addr netip.Addr, sent func(), err error) {
+	permit := work.Permit{Request: v.Request(item.URL), Parallel: sent != nil, Site: v.Site, URL: &w.URL, Cookies: v.Cookies(), Said: *said, Err: err}
 	permit.Request.Addr, permit.Request.Sent = addr, sent
 	w.entered = false // what the page brings is counted from here on
 	res := work.Do(v.Ctx, w.scratch, item, &permit)

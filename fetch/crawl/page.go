@@ -63,6 +63,9 @@ func (p *page) countAnswer(r *work.Result) {
 	if !r.GoesBack() || p.outcome.Kind == frontier.Retry && r.Response.Status > 0 {
 		p.outcome.Facts = &p.facts
 	}
+	if p.facts.Withheld != "" {
+		n.Withheld.Inc()
+	}
 }
 
 // outcomeNames are the kinds of outcome, as the log has them.

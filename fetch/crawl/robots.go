@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"seine/extract/preference"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/fetch/crawl/internal/site"
@@ -89,7 +90,8 @@ func isOf(url, origin string) bool {
 }
 
 // obtainRules brings the rules of the origin of item, which w.URL is, from the site
-// into this process and then into the shard. It makes one request, when its time
+// into this process and then into the shard: its robots.txt, and where the crawl asks for
+// it, its TDM file. It makes one request, when its time
 // has come: each counts on the site's clock, and one to another site has a time from
 // that site's clock. It reports whether this worker is still the visit's owner.
 func (w *worker) obtainRules(v *site.Visit, item *frontier.Item) bool {
@@ -125,18 +127,50 @@ func (w *worker) obtainRules(v *site.Visit, item *frontier.Item) bool {
 	if errors.Is(a.Err, site.ErrTooLate) || a.Reply.Signs && a.Rules != nil && w.rules.Response.Status >= 400 {
 		return true // another time, or with the signature that it asks for
 	}
-	if a.Err != nil {
+	if a.Err != nil && (hop.Found == nil || v.Ctx.Err() != nil || w.isStopping() || isLocal(a.Err)) {
 		*hop = site.RulesHop{}
 		return w.refuseRules(v, item, a.Err)
+	}
+	if hop.Found != nil && a.Location == "" { // a TDM file that cannot be had is none (TDMRep, section 6.2)
+		return w.keepTDM(v, a.TDM)
 	}
 	if a.Rules == nil && w.Parser.Resolve(&w.Target, &w.Target, []byte(a.Location), nil) == nil && hop.Hops < robotsMaxHops {
 		hop.URL, hop.Hops, hop.Cross = string(w.Target.Fetch()), hop.Hops+1, site.CrossReservation{}
 		return true
 	}
+	if hop.Found != nil {
+		return w.keepTDM(v, nil)
+	}
 	if a.Rules == nil { // it leads nowhere, or redirects without end: as if there were no rules
 		a.Rules, a.TTL = robots.Parse(nil, w.robotsAgent()), site.RulesTTL
 	}
-	return w.keepRulesOf(v, a.Rules, a.TTL)
+	if !w.policy.Load().Settings.TDMRep {
+		return w.keepRulesOf(v, a.Rules, a.TTL)
+	}
+	*hop = site.RulesHop{Origin: hop.Origin, URL: hop.Origin + preference.TDMPath, Found: a.Rules, TTL: a.TTL}
+	if !a.Rules.Allowed([]byte(preference.TDMPath)) {
+		return w.keepTDM(v, nil)
+	}
+	v.Obey(a.Rules.Delay())
+	return true
+}
+
+// isLocal reports whether a request failed for what this machine lacks.
+func isLocal(err error) bool {
+	class, _ := work.ErrorClass(err)
+	return fetch.Local(class)
+}
+
+// keepTDM keeps the rules of an origin's robots.txt with those of its TDM file. It reports
+// whether this worker is still the visit's owner.
+func (w *worker) keepTDM(v *site.Visit, tdm []preference.TDMRule) bool {
+	rules, ttl := v.Rules.Found, v.Rules.TTL
+	list := make([]string, 0, 2*len(tdm))
+	for _, r := range tdm {
+		list = append(list, r.Location, r.Value)
+	}
+	rules.AddTDM(list...)
+	return w.keepRulesOf(v, rules, ttl)
 }
 
 // permitCrossSite reports whether the request to w.Target, which is of another site, may
@@ -212,7 +246,7 @@ func (c *Crawler) reserveCrossSite(v *site.Visit, url string, shard int, req fro
 // requestRules makes one request for the robots.txt that w.Target is. What belongs to the
 // site alone, such as its credentials, goes to no other.
 func (w *worker) requestRules(v *site.Visit, r fetch.Reservation, cross bool) site.RulesAnswer {
-	q := site.RulesRequest{Agent: w.robotsAgent(), Exchange: w.cfg.Exchanges}
+	q := site.RulesRequest{Agent: w.robotsAgent(), Exchange: w.cfg.Exchanges, TDM: v.Rules.Found != nil}
 	if url := string(w.Target.Fetch()); cross {
 		q.Request = fetch.Request{URL: url, Header: site.Headers(w.policy.Load().Settings.UserAgent, nil), Bind: w.bindOf(w.Sites.Of(w.Target.Host()).Name)}
 		q.Latest, v.Rules.Cross.Latest = v.Rules.Cross.Latest, time.Time{}

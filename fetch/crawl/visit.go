@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"seine/extract/preference"
 	"seine/fetch"
 	"seine/fetch/crawl/internal/site"
 	"seine/fetch/crawl/internal/work"
@@ -48,13 +49,13 @@ func (w *worker) serveVisit(v *site.Visit) {
 			w.finishVisit(v)
 			return
 		}
-		s := w.checkItem(v, item)
+		s, said := w.checkItem(v, item)
 		switch {
 		case s == stepSettled:
 			v.SkipURL()
 		case s == stepNoRules && !w.obtainRules(v, item):
 			return
-		case s == stepAllowed && !w.requestItem(v, item):
+		case s == stepAllowed && !w.requestItem(v, item, &said):
 			return
 		}
 	}
@@ -106,36 +107,44 @@ func (w *worker) leaveGate() {
 }
 
 // checkItem looks whether item's URL, which w.URL is then, its site and robots.txt allow a
-// request for it.
-func (w *worker) checkItem(v *site.Visit, item *frontier.Item) step {
+// request for it, and what robots.txt says of what may be done with the page.
+func (w *worker) checkItem(v *site.Visit, item *frontier.Item) (s step, said preference.Set) {
 	if err := w.Read(item.URL); err != nil {
 		w.endUnasked(v, item, false, work.Dead(item, work.CauseInvalid, err.Error()), 0)
-		return stepSettled
+		return stepSettled, said
 	}
 	if d := v.Dead(); d != nil {
 		w.endUnasked(v, item, true, work.Dead(item, d.Cause, d.Text), 0)
-		return stepSettled
+		return stepSettled, said
 	}
 	if w.ignoresRobots() {
 		v.Obey(0)
-		return stepAllowed
+		return stepAllowed, said
 	}
+	pol := w.policy.Load()
 	rules := w.robots.Get(w.URL.Origin(), w.robotsAgent())
 	switch {
-	case rules == nil:
-		return stepNoRules
+	case rules == nil, pol.Settings.TDMRep && !rules.HasTDM():
+		return stepNoRules, said
 	case v.Obey(rules.Delay()):
-		return stepLookAgain
+		return stepLookAgain, said
 	case !rules.Allowed(w.URL.Target()):
 		w.endUnasked(v, item, true, work.Dead(item, work.CauseRobots, "robots.txt disallows it"), 0)
-		return stepSettled
+		return stepSettled, said
 	}
-	return stepAllowed
+	if rules.HasUsage() {
+		rules.EachUsage(w.URL.Target(), said.AddRule)
+		if why := pol.Refuses(&said); why != "" {
+			w.endUnasked(v, item, true, work.Dead(item, work.CausePreference, "robots.txt refuses it for "+why), 0)
+			return stepSettled, said
+		}
+	}
+	return stepAllowed, said
 }
 
-// requestItem asks for item, which w.URL is, when its time has come. It reports whether
-// this worker is still the visit's owner.
-func (w *worker) requestItem(v *site.Visit, item *frontier.Item) bool {
+// requestItem asks for item, which w.URL is and of which robots.txt says said, when its time
+// has come. It reports whether this worker is still the visit's owner.
+func (w *worker) requestItem(v *site.Visit, item *frontier.Item, said *preference.Set) bool {
 	r, ok, err := w.permitRequest(v, item.URL, w.URL.Host(), visitSpan)
 	if !ok {
 		return false
@@ -146,12 +155,12 @@ func (w *worker) requestItem(v *site.Visit, item *frontier.Item) bool {
 	}
 	exclusive := v.StartURL()
 	if err != nil || exclusive { // a name that does not resolve is as if it had been asked for
-		w.fetchURL(v, item, r.Addr, nil, err)
+		w.fetchURL(v, item, said, r.Addr, nil, err)
 		v.EndRequest()
 		return true
 	}
 	handedOver := false
-	w.fetchURL(v, item, r.Addr, func() { // each time the request has gone out, beside which others may start
+	w.fetchURL(v, item, said, r.Addr, func() { // each time the request has gone out, beside which others may start
 		v.RequestSent(time.Now())
 		if !handedOver {
 			handedOver = true

@@ -33,6 +33,8 @@ const (
 //	delay                      milliseconds, rounded up
 //	n + n rules                flags | line << 3, priority, bytes shared with the
 //	                           pattern before, the rest as a string
+//	n + n lines of usage       twice n, and one where the TDM file was read: label, a rule
+//	                           as above, value as a string; nothing where that is zero
 //
 // Numbers are unsigned varints.
 func (r *Rules) Append(dst []byte) []byte {
@@ -46,24 +48,28 @@ func (r *Rules) Append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(r.rules)))
 	var before []byte
 	for i := range r.rules {
-		m := &r.rules[i]
-		var flags uint64
-		for bit, set := range [flagBits]bool{m.allow, m.anchored, m.query} {
-			if set {
-				flags |= 1 << bit
-			}
-		}
-		dst = binary.AppendUvarint(dst, flags|uint64(m.line)<<flagBits)
-		dst = binary.AppendUvarint(dst, uint64(m.priority))
-		n := 0
-		for n < len(before) && n < len(m.pattern) && before[n] == m.pattern[n] {
-			n++
-		}
-		dst = binary.AppendUvarint(dst, uint64(n))
-		dst = appendString(dst, m.pattern[n:])
-		before = m.pattern
+		dst = appendRule(dst, &r.rules[i], before)
+		before = r.rules[i].pattern
 	}
-	return dst
+	return r.appendUsage(dst)
+}
+
+// appendRule appends a rule that stands behind one with the pattern before.
+func appendRule(dst []byte, m *rule, before []byte) []byte {
+	var flags uint64
+	for bit, set := range [flagBits]bool{m.allow, m.anchored, m.query} {
+		if set {
+			flags |= 1 << bit
+		}
+	}
+	dst = binary.AppendUvarint(dst, flags|uint64(m.line)<<flagBits)
+	dst = binary.AppendUvarint(dst, uint64(m.priority))
+	n := 0
+	for n < len(before) && n < len(m.pattern) && before[n] == m.pattern[n] {
+		n++
+	}
+	dst = binary.AppendUvarint(dst, uint64(n))
+	return appendString(dst, m.pattern[n:])
 }
 
 func appendString[T string | []byte](dst []byte, s T) []byte {
@@ -87,15 +93,11 @@ func Load(b []byte) (*Rules, error) {
 	}
 	var before []byte
 	for ; n > 0 && !d.bad; n-- {
-		flags := d.number(MaxBytes<<flagBits | (1<<flagBits - 1))
-		m := rule{allow: flags&flagAllow != 0, anchored: flags&flagAnchored != 0, query: flags&flagQuery != 0}
-		m.line = int32(flags >> flagBits)
-		m.priority = int32(d.number(4 * maxLine))
-		m.pattern = d.bytes(before[:d.number(uint64(len(before)))])
-		m.index()
+		m := d.rule(before)
 		r.rules = append(r.rules, m)
 		before = m.pattern
 	}
+	d.usage(r)
 	if d.bad || len(d.rest) != 0 {
 		return nil, fmt.Errorf("%w: damaged, %d bytes left of %d", ErrFormat, len(d.rest), len(b))
 	}
@@ -140,6 +142,17 @@ func (d *decoder) number(limit uint64) uint64 {
 	}
 	d.rest = d.rest[n:]
 	return v
+}
+
+// rule reads a rule that stands behind one with the pattern before.
+func (d *decoder) rule(before []byte) rule {
+	flags := d.number(MaxBytes<<flagBits | (1<<flagBits - 1))
+	m := rule{allow: flags&flagAllow != 0, anchored: flags&flagAnchored != 0, query: flags&flagQuery != 0}
+	m.line = int32(flags >> flagBits)
+	m.priority = int32(d.number(4 * maxLine))
+	m.pattern = d.bytes(before[:d.number(uint64(len(before)))])
+	m.index()
+	return m
 }
 
 // count reads a number of things that take at least size bytes each.

@@ -110,15 +110,20 @@ func (r *Rules) Explain(path []byte) Verdict {
 	v := Verdict{Allowed: true, Group: r.group}
 	if m := r.match(path); m != nil {
 		v.Allowed, v.Line = m.allow, int(m.line)
-		v.Rule = "Disallow: " + string(m.pattern)
+		v.Rule = "Disallow: " + m.text()
 		if m.allow {
-			v.Rule = "Allow: " + string(m.pattern)
-		}
-		if m.anchored {
-			v.Rule += "$"
+			v.Rule = "Allow: " + m.text()
 		}
 	}
 	return v
+}
+
+// text is the pattern as a file has it, in normal form.
+func (r *rule) text() string {
+	if r.anchored {
+		return string(r.pattern) + "$"
+	}
+	return string(r.pattern)
 }
 
 // match returns the rule that decides, nil if there is none.

@@ -53,6 +53,8 @@ type Rules struct {
 	group    string // agent its group named, "*", or ""
 	delay    time.Duration
 	sitemaps []string
+	usage    []usage // what is said of what may be done with pages
+	tdm      bool    // the TDM file of the origin was read
 }
 
 // Token returns the product token of a User-Agent, "" if it has none: the
@@ -151,14 +153,17 @@ type scope struct {
 	open  bool // the current group is for it
 	seen  bool // some group was
 	rules []rule
+	usage []usage
 	delay time.Duration
 }
 
 type parser struct {
 	agent    string
 	own, all scope // groups that name agent; groups for "*"
+	grouped  bool  // a group began
 	ruled    bool  // the current group has a rule, so the next agent begins another
 	sitemaps []string
+	licenses []usage // outside of groups
 }
 
 // line reads one line.
@@ -186,7 +191,24 @@ func (p *parser) line(text []byte, number int) {
 		if s := p.current(); s != nil {
 			s.delay = max(s.delay, delayOf(value))
 		}
+	case keyUnknown:
+		if label := labelOf(key); label >= 0 {
+			p.usageLine(label, value, number)
+		}
 	}
+}
+
+// usageLine adds a line that says what may be done with pages. A Content-Usage is a rule of
+// its group, and so is a Content-Signal; a License stands in a group or outside.
+func (p *parser) usageLine(label int, value []byte, number int) {
+	s, u := p.current(), newUsage(label, value, number)
+	switch {
+	case label == labelLicense && !p.grouped:
+		p.licenses = append(p.licenses, u)
+	case s != nil && len(s.usage) < maxUsage:
+		s.usage = append(s.usage, u)
+	}
+	p.ruled = p.ruled || label != labelLicense
 }
 
 // split finds key and value of a line, without comment and blanks. Without a
@@ -258,6 +280,7 @@ func keyOf(key []byte) lineKey {
 
 // agentLine opens a group, or adds an agent to the one just opened.
 func (p *parser) agentLine(value []byte) {
+	p.grouped = true
 	if p.ruled {
 		p.own.open, p.all.open, p.ruled = false, false, false
 	}
@@ -307,12 +330,14 @@ func delayOf(value []byte) time.Duration {
 // rules chooses the groups that count and puts their rules in order.
 func (p *parser) rules() *Rules {
 	r := &Rules{sitemaps: p.sitemaps}
+	var lines []usage
 	switch {
 	case p.own.seen:
-		r.group, r.rules, r.delay = strings.ToLower(p.agent), sorted(p.own.rules), p.own.delay
+		r.group, r.rules, r.delay, lines = strings.ToLower(p.agent), sorted(p.own.rules), p.own.delay, p.own.usage
 	case p.all.seen:
-		r.group, r.rules, r.delay = "*", sorted(p.all.rules), p.all.delay
+		r.group, r.rules, r.delay, lines = "*", sorted(p.all.rules), p.all.delay, p.all.usage
 	}
+	r.usage = within(append(lines, p.licenses...))
 	return r
 }
 
@@ -334,6 +359,9 @@ func (r *Rules) Bytes() int {
 	}
 	for _, s := range r.sitemaps {
 		n += int(unsafe.Sizeof(s)) + len(s)
+	}
+	for i := range r.usage {
+		n += int(unsafe.Sizeof(r.usage[i])) + int(unsafe.Sizeof(rule{})) + cap(r.usage[i].rule().pattern) + len(r.usage[i].value)
 	}
 	return n
 }

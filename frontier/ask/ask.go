@@ -10,7 +10,10 @@
 // credentials.
 package ask
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // LookMost is how many entries of a queue, or dead letters of a cause of death, are
 // looked at for one URL.
@@ -110,6 +113,10 @@ type Robots struct {
 	Delay   Span   `json:"delay,omitempty"` // its Crawl-delay
 	Age     Span   `json:"age,omitempty"`   // since it was read, 0 = not known
 	Left    Span   `json:"left,omitempty"`  // for how long it still holds
+
+	Purpose     []string        `json:"-"`                     // of the crawl, for WhyQuery.Robots
+	Preferences json.RawMessage `json:"preferences,omitempty"` // what it says of what may be done with the page
+	Refuses     string          `json:"refuses,omitempty"`     // the purpose that it refuses, and how
 }
 
 // Clock is a site's politeness as its shard keeps it.

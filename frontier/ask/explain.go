@@ -122,8 +122,11 @@ func (w *inquiry) explainUnknown(s *frontier.Settings) {
 // forbidden says that robots.txt will have the URL given up.
 func (w *inquiry) forbidden() string {
 	r := w.a.Robots
-	if r.Allowed || r.Ignored {
+	switch {
+	case r.Ignored || r.Allowed && r.Refuses == "":
 		return ""
+	case r.Allowed:
+		return "; but then it would be given up, for robots.txt refuses it for " + r.Refuses
 	}
 	return fmt.Sprintf("; but then it would be given up, for robots.txt has %q in line %d", r.Rule, r.Line)
 }

@@ -119,6 +119,8 @@ func (r *Summary) count(counts map[string]int64) {
 			r.Sites = append(r.Sites, Count{Name: rest, URLs: n})
 		case frontier.CounterRefused:
 			r.Links.Refused = append(r.Links.Refused, Count{Name: rest, URLs: n})
+		case frontier.CounterWithheld:
+			r.Withheld = append(r.Withheld, Count{Name: rest, URLs: n})
 		case frontier.CounterSeed:
 			r.Seeds.Outcomes = append(r.Seeds.Outcomes, Count{Name: rest, URLs: n})
 			r.Seeds.Total += n
@@ -144,7 +146,7 @@ func (r *Summary) count(counts map[string]int64) {
 	if lost := r.Total.Dead - gone; lost > 0 {
 		r.Causes = append(r.Causes, Count{Name: frontier.CauseLost, URLs: lost})
 	}
-	for _, list := range []*[]Count{&r.Codes, &r.Media, &r.Causes, &r.Retries, &r.Sites, &r.Links.Refused, &r.Seeds.Outcomes} {
+	for _, list := range []*[]Count{&r.Codes, &r.Media, &r.Causes, &r.Retries, &r.Withheld, &r.Sites, &r.Links.Refused, &r.Seeds.Outcomes} {
 		*list = slices.DeleteFunc(*list, func(c Count) bool { return c.URLs == 0 })
 		sortCounts(*list)
 	}

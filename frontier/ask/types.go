@@ -33,12 +33,13 @@ type Summary struct {
 	Ended    string              `json:"ended"` // how, or that it has not
 	Began    time.Time           `json:"began,omitzero"`
 	Total    frontier.ShardStats `json:"total"`
-	Bytes    int64               `json:"bytes"`   // of all pages, decoded
-	Codes    []Count             `json:"codes"`   // pages by status
-	Media    []Count             `json:"media"`   // pages by media type
-	Causes   []Count             `json:"causes"`  // dead URLs by cause, all that ever were
-	Retries  []Count             `json:"retries"` // retries by cause
-	Sites    []Count             `json:"sites"`   // sites by what came of their last request
+	Bytes    int64               `json:"bytes"`              // of all pages, decoded
+	Codes    []Count             `json:"codes"`              // pages by status
+	Media    []Count             `json:"media"`              // pages by media type
+	Causes   []Count             `json:"causes"`             // dead URLs by cause, all that ever were
+	Retries  []Count             `json:"retries"`            // retries by cause
+	Withheld []Count             `json:"withheld,omitempty"` // pages by the purpose that their site refuses
+	Sites    []Count             `json:"sites"`              // sites by what came of their last request
 	Links    Links               `json:"links"`
 	Seeds    Seeds               `json:"seeds"`
 	Fetchers map[string]int      `json:"fetchers"`         // the last runs, frontier.RunsKept at most, by how they ended; "at work", "vanished"

@@ -173,7 +173,7 @@ func (w *inquiry) checkScopeFrom(s *frontier.Settings, from string) error {
 
 // lookAtRobots reads the rules that the fleet stored.
 func (w *inquiry) lookAtRobots(ctx context.Context, s *frontier.Settings) error {
-	r := &Robots{Origin: string(w.url.Origin()), Allowed: true, Ignored: s.Robots == "ignore"}
+	r := &Robots{Origin: string(w.url.Origin()), Allowed: true, Ignored: s.Robots == "ignore", Purpose: s.Purpose}
 	w.a.Robots = r
 	ask := []frontier.OriginRules{{Site: w.a.Site, Origin: r.Origin}}
 	if err := w.f.Rules(ctx, w.a.Shard, ask); err != nil {

@@ -39,6 +39,9 @@ type CrawlFlags struct {
 	Robots        *string             `group:"polite" placeholder:"RULE" help:"What to do with robots.txt: obey or ignore (obey)."`
 	RobotsAgent   *string             `group:"polite" placeholder:"TOKEN" help:"Name of this crawler in robots.txt (the product in the User-Agent)."`
 	MaxCrawlDelay *time.Duration      `group:"polite" placeholder:"D" help:"Longest Crawl-delay of a robots.txt that the crawl honours (10m)."`
+	Purpose       []string            `group:"polite" placeholder:"USE" help:"What pages are wanted for: search, ai-input, ai-train, tdm, archive. Of a page that its site refuses for one of them, only the refusal is recorded (none: everything is recorded)."`
+	RefusedLinks  *string             `group:"polite" placeholder:"RULE" help:"What to do with links of pages that a site refuses for the purpose: skip or follow (skip)."`
+	TDMRep        *bool               `group:"polite" name:"tdmrep" help:"Ask each origin for /.well-known/tdmrep.json after its robots.txt."`
 	Sites         []frontier.SiteRule `group:"polite" hidden:"" sep:"none" help:"Settings of single sites, in the file only."`
 
 	Scope          *string  `group:"scope" placeholder:"RULE" help:"Which links to follow: those to the site of the page, to its host, or any (site)."`

@@ -19,6 +19,7 @@ var Table = []Row{
 	{"seine_crawl_pages_duplicate_total", counter, nil, "Pages whose content another URL brought before."},
 	{"seine_crawl_pages_unasked_total", counter, nil, "Pages whose content was not compared, for its shard was silent."},
 	{"seine_crawl_signing_sites_total", counter, nil, "Sites that began to ask for signed requests, with --sign asked."},
+	{"seine_crawl_pages_withheld_total", counter, nil, "Pages that were answered and that their site refuses for a purpose of the crawl."},
 	{"seine_crawl_outcomes_total", counter, []string{"kind"}, "Settled URLs by what became of them."},
 	{"seine_crawl_outcomes_gone_total", counter, nil, "Outcomes that came too late: the visit was taken back, or they had counted before."},
 	{"seine_crawl_failures_total", counter, []string{"cause", "kind"}, "URLs that failed, by cause and by what follows: retry or dead."},

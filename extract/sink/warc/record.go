@@ -168,7 +168,11 @@ func (w *writer) metadata(r *sink.Record) {
 			b = append(b, "\r\n"...)
 		}
 	}
-	b = r.AppendJSON(append(b, "record: "...), w.cfg.Fields&^(sink.FieldBody|sink.FieldHeaders|sink.FieldLinksOut)) // other records hold these
+	fields := w.cfg.Fields
+	if r.Withheld == "" {
+		fields &^= sink.FieldBody | sink.FieldHeaders | sink.FieldLinksOut // other records hold these
+	}
+	b = r.AppendJSON(append(b, "record: "...), fields)
 	w.block = append(b, "\r\n"...)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"seine/extract/preference"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/fetch/crawl/internal/work"
@@ -20,6 +21,9 @@ type RulesHop struct {
 	URL    string // to be asked next
 	Hops   int
 	Cross  CrossReservation // of URL, where it is of another site
+
+	Found *robots.Rules // of robots.txt: URL is of the TDM file of the origin, nil = not yet
+	TTL   time.Duration // of Found
 }
 
 // CrossReservation is a time on the clock of another site, for a request for rules of
@@ -38,11 +42,13 @@ type RulesRequest struct {
 	Latest   time.Time // when it must have gone out, zero = at any time
 	Exchange bool      // the wire is kept for Robots.Exchange
 	Walls    *wall.Set // that tell walls from rules, nil = none do
+	TDM      bool      // it is for the TDM file of an origin, not for its robots.txt
 }
 
 // RulesAnswer is what came of it.
 type RulesAnswer struct {
 	Rules    *robots.Rules // nil: they are at Location
+	TDM      []preference.TDMRule
 	TTL      time.Duration // how long they may be kept
 	Location string
 	Hold     time.Duration // how long the site asks for no request
@@ -103,7 +109,9 @@ func (r *Robots) Ask(ctx context.Context, client fetch.Doer, q *RulesRequest) (a
 		a.Hold, _ = fetch.RetryAfter(r.Response.Header, time.Now())
 		a.Err = fmt.Errorf("%w: %d %s", ErrRulesServer, status, work.StatusText(status))
 	case status >= 200 && status < 300:
-		if a.Err = err; err == nil {
+		if a.Err = err; err == nil && q.TDM {
+			a.TDM = preference.ParseTDM(text)
+		} else if err == nil {
 			a.Rules, a.TTL = robots.Parse(text, q.Agent), CacheTime(r.Response.Header, RulesTTL)
 		}
 	default:

@@ -25,6 +25,7 @@ type Counters struct {
 	Overflow    *metrics.Counter // candidates that the overflow keeps
 	Unchanged   *metrics.Counter // pages recrawled or refetched that did not change
 	Duplicates  *metrics.Counter // pages whose content another URL brought before
+	Withheld    *metrics.Counter // pages that their site refuses for a purpose of the crawl
 	Uncompared  *metrics.Counter // pages whose content was not compared, since a shard was silent
 	Signing     *metrics.Counter // sites that began to ask for signed requests
 	Bytes, Wire *metrics.Counter
@@ -65,6 +66,7 @@ func NewCounters(now time.Time) *Counters {
 		Dead:        s.NewCounter(`seine_crawl_outcomes_total{kind="dead"}`),
 		Unchanged:   s.NewCounter("seine_crawl_pages_unchanged_total"),
 		Duplicates:  s.NewCounter("seine_crawl_pages_duplicate_total"),
+		Withheld:    s.NewCounter("seine_crawl_pages_withheld_total"),
 		Uncompared:  s.NewCounter("seine_crawl_pages_unasked_total"),
 		Signing:     s.NewCounter("seine_crawl_signing_sites_total"),
 		seconds:     s.NewPrometheusHistogramExt("seine_crawl_fetch_seconds", metrics.ExponentialBuckets(1e-3, 2, 17)),

@@ -17,6 +17,13 @@ func (j *job) readAnswer(began time.Time, err error) {
 	}
 	if j.scan {
 		j.scanner.Close() //nolint:errcheck // a broken end is in the facts
+		j.checkPreferences()
+	}
+	if j.isRefused() {
+		j.dropCandidates()
+		if err == errRefused {
+			err = nil
+		}
 	}
 	j.err = err
 	j.res.Reply = ReplyOf(&j.resp, began, err, j.permit.Parallel)

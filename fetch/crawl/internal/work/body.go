@@ -34,6 +34,9 @@ func (cfg *Config) newScanner(pol *Policy) *extract.Page {
 
 // Begin implements fetch.Handler.
 func (j *job) Begin(r *fetch.Response) bool {
+	if !j.readPreferences(r) {
+		return false
+	}
 	switch {
 	case r.Status >= 400: // error pages are read for their size and digest, without links
 		return true
@@ -56,7 +59,7 @@ func (j *job) Begin(r *fetch.Response) bool {
 		ContentType: r.Type,
 		Link:        r.Header.Values("Link"),
 		Refresh:     r.Header.Values("Refresh"),
-		Robots:      r.Header.Values("X-Robots-Tag"),
+		Said:        j.said,
 		Sitemap:     j.listing,
 		SitemapOf:   j.src.host,
 	}, j.onLink)
@@ -83,11 +86,26 @@ func (j *job) Write(p []byte) (int, error) {
 		return n, nil
 	}
 	j.readBody(p)
+	if j.isRefused() {
+		return n, errRefused
+	}
 	return n, nil
 }
 
 // readBody reads some of the body.
 func (j *job) readBody(p []byte) {
+	if j.refuses == 0 {
+		j.keepBody(p)
+	}
+	if j.scan {
+		j.scanner.Write(p) //nolint:errcheck // it never fails
+		j.holdText(len(j.scanner.Facts().Text))
+		j.checkPreferences()
+	}
+}
+
+// keepBody adds a piece of the body to what is made of it as a whole.
+func (j *job) keepBody(p []byte) {
 	if j.digest == nil {
 		if j.digest, _ = j.cfg.digests.Get().(*digest); j.digest == nil {
 			j.digest = new(digest)
@@ -97,10 +115,6 @@ func (j *job) readBody(p []byte) {
 	j.digest.write(p)
 	if j.rules != nil || j.cfg.Handle != nil || j.cfg.Fields.Has(sink.FieldBody) {
 		j.body = append(j.body, p...)
-	}
-	if j.scan {
-		j.scanner.Write(p) //nolint:errcheck // it never fails
-		j.holdText(len(j.scanner.Facts().Text))
 	}
 }
 

@@ -38,7 +38,7 @@ func (j *job) noteFacts() {
 // noteContent fills in the content of the page where it is compared with those of
 // others: a whole text with status 200, no list of links to pages.
 func (j *job) noteContent() {
-	if !j.policy.looks || !j.scan || j.listing || j.err != nil {
+	if !j.policy.looks || !j.scan || j.listing || j.err != nil || j.refuses != 0 {
 		return
 	}
 	o, r := &j.res.Outcome, &j.resp

@@ -54,7 +54,9 @@ func (j *job) callHandler(ctx context.Context) {
 	if err == nil {
 		j.res.DropRecord = p.dropped
 		j.res.Added = len(j.res.Candidates) - p.found
-		j.rec.Items = p.items
+		if j.refuses == 0 {
+			j.rec.Items = p.items
+		}
 		return
 	}
 	j.dropCandidates()
@@ -101,9 +103,10 @@ func (p *Page) Header() fetch.Header {
 // Body is the decoded body.
 func (p *Page) Body() []byte { return p.body }
 
-// Facts are what the page says of itself; nil where there was nothing to read.
+// Facts are what the page says of itself; nil where there was nothing to read, or the site
+// refuses it.
 func (p *Page) Facts() *extract.Facts {
-	if !p.scan {
+	if !p.scan || p.refuses != 0 {
 		return nil
 	}
 	return p.scanner.Facts()

@@ -7,6 +7,7 @@ import (
 
 	"seine/extract"
 	"seine/extract/fields"
+	"seine/extract/preference"
 	"seine/extract/sink"
 	"seine/fetch"
 	"seine/fetch/wall"
@@ -67,9 +68,10 @@ type Permit struct {
 	Request  fetch.Request // with the headers of the site, without cookies and conditions
 	Parallel bool          // the clock moved when the request went out, see Request.Sent
 	Site     string
-	URL      *canon.URL // what the item's URL parsed to, in the memory of the Scratch's Reader
-	Cookies  *Cookies   // of the site; nil where the crawl keeps none
-	Err      error      // why the request cannot be made, which counts as if it had been; nil: it can
+	URL      *canon.URL     // what the item's URL parsed to, in the memory of the Scratch's Reader
+	Cookies  *Cookies       // of the site; nil where the crawl keeps none
+	Said     preference.Set // what robots.txt says of what may be done with the page
+	Err      error          // why the request cannot be made, which counts as if it had been; nil: it can
 }
 
 // Reply is what a request that ended says about its site.
@@ -182,6 +184,9 @@ type job struct {
 	digest  *digest       // one of cfg's; nil where no body came
 	judged  bool          // whether the answer is a wall is known
 	wall    wall.Verdict  // what it is then
+
+	said    preference.Set     // what is to be done with the page, as far as is known
+	refuses preference.Purpose // of those of the crawl: what the site refuses
 
 	rules       fields.Rules // that make its fields
 	parsed      *fields.Page // the tree, once rules wanted it

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"seine/extract"
+	"seine/extract/preference"
 	"seine/frontier"
 	"seine/frontier/canon"
 )
@@ -19,7 +20,8 @@ type Policy struct {
 	recrawl  func(url []byte) (r frontier.RecrawlInterval, ok bool) // nil: nothing is recrawled
 	looks    bool                                                   // the contents of pages are compared
 	follow   extract.Kinds
-	scanners sync.Pool // of *extract.Page, made by these rules
+	purpose  preference.Purpose // what pages are wanted for, as far as sites may refuse it
+	scanners sync.Pool          // of *extract.Page, made by these rules
 }
 
 // defaultClass is the class of a link that no priority rule names; redirect
@@ -64,10 +66,19 @@ func NewPolicy(s *frontier.Settings) (*Policy, error) {
 	if pol.recrawl, err = frontier.Recrawler(s.Recrawl); err != nil {
 		return nil, err
 	}
+	if pol.purpose, err = preference.ParsePurpose(s.Purpose); err != nil {
+		return nil, err
+	}
 	if pol.follow, err = extract.ParseKinds(s.Follow); err != nil {
 		return nil, err
 	}
 	return pol, nil
+}
+
+// Refuses is why a page may not even be asked for, of which a robots.txt said so much: ""
+// where it may.
+func (pol *Policy) Refuses(said *preference.Set) string {
+	return said.Why(said.Refused(pol.purpose))
 }
 
 // Source is the page a link is on, as scope sees it.

@@ -47,7 +47,8 @@ func (j *job) fillRecord() {
 	r.Bytes, r.WireBytes = resp.Bytes, resp.WireBytes
 	r.Seconds = resp.Took.Seconds()
 	r.Truncated = resp.Truncated
-	if j.cfg.Exchanges && !resp.Start.IsZero() {
+	j.recordPreferences()
+	if j.refuses == 0 && j.cfg.Exchanges && !resp.Start.IsZero() {
 		j.recordExchange()
 	}
 	if resp.Status > 0 && j.err == nil {
@@ -100,15 +101,37 @@ func ExchangeOf(w *fetch.Wire, resp *fetch.Response, header [][2]string, err err
 
 // recordAnswer fills in what a complete answer says.
 func (j *job) recordAnswer() {
-	r, resp, wanted := &j.rec, &j.resp, j.cfg.Fields
+	r, resp := &j.rec, &j.resp
 	j.recordWall()
+	if j.refuses == 0 {
+		j.recordContent()
+	}
+	if resp.Header == nil {
+		return
+	}
+	if j.recordPrice(); !j.isWalled() { // those of a wall are not of the page
+		r.ETag = resp.Header.Get("ETag")
+		r.Modified = resp.Header.Get("Last-Modified")
+	}
+	r.Protocol = resp.Protocol
+	if j.cfg.Fields.Has(sink.FieldIP) && resp.Addr.IsValid() {
+		r.IP = resp.Addr.String()
+	}
+	if j.cfg.Fields.Has(sink.FieldHeaders) {
+		resp.Header.Each(func(name, value string) { r.Headers = append(r.Headers, [2]string{name, value}) })
+	}
+}
+
+// recordContent fills in what is at the URL.
+func (j *job) recordContent() {
+	r, wanted := &j.rec, j.cfg.Fields
 	if j.digest != nil {
 		r.Digest = j.digest.text()
 	}
 	if j.scan {
 		f := j.scanner.Facts()
 		r.Title, r.Text, r.TextTruncated = string(f.Title), string(f.Text), f.TextCut
-		r.Charset, r.NoIndex, r.Links = f.Charset, f.NoIndex, j.scanner.Counts().Found
+		r.Charset, r.NoIndex, r.Links = f.Charset, f.Said.NoIndex, j.scanner.Counts().Found
 		if wanted.Has(sink.FieldSimHash) && f.SimHash != 0 {
 			r.SimHash = fmt.Sprintf("%016x", f.SimHash)
 		}
@@ -120,20 +143,6 @@ func (j *job) recordAnswer() {
 	r.LinksOut = j.linksOut
 	if wanted.Has(sink.FieldBody) {
 		r.SetBody(j.body)
-	}
-	if resp.Header == nil {
-		return
-	}
-	if j.recordPrice(); !j.isWalled() { // those of a wall are not of the page
-		r.ETag = resp.Header.Get("ETag")
-		r.Modified = resp.Header.Get("Last-Modified")
-	}
-	r.Protocol = resp.Protocol
-	if wanted.Has(sink.FieldIP) && resp.Addr.IsValid() {
-		r.IP = resp.Addr.String()
-	}
-	if wanted.Has(sink.FieldHeaders) {
-		resp.Header.Each(func(name, value string) { r.Headers = append(r.Headers, [2]string{name, value}) })
 	}
 }
 

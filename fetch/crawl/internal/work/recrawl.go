@@ -59,6 +59,10 @@ func (j *job) fetchedNow(failed bool) (now frontier.Fetched, unchanged bool) {
 	if failed {
 		return now, false
 	}
+	if j.refuses != 0 {
+		now.ETag, now.Modified, now.Digest = "", 0, refusedDigest
+		return now, j.isRecrawl() && last.Digest == refusedDigest
+	}
 	notModified := resp.Status == http.StatusNotModified && j.isRecrawl()
 	if !notModified {
 		now.ETag, now.Modified, now.Digest = "", 0, 0

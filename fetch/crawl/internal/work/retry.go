@@ -13,6 +13,7 @@ import (
 const (
 	CauseInvalid      = "invalid"       // the stored URL does not parse (a newer version wrote it)
 	CauseRobots       = "robots"        // robots.txt disallows it
+	CausePreference   = "preference"    // robots.txt refuses it for a purpose of the crawl
 	CauseStatus       = "status"        // the server kept answering with a code that is retried
 	CauseRedirectLoop = "redirect_loop" // redirects to itself, or too many in a row
 	CauseUnreachable  = "unreachable"   // its site could not be reached for too long

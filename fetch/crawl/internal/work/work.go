@@ -125,6 +125,7 @@ func (s *Scratch) begin(item *frontier.Item, permit *Permit, asked bool) *job {
 	if j.policy.Settings.Referrer {
 		j.res.Referrer = j.res.Name
 	}
+	j.said = permit.Said
 	j.src = Source{site: permit.Site, host: permit.URL.Host()}
 	if item.SitemapOf != "" {
 		j.src = Source{host: []byte(item.SitemapOf)}
