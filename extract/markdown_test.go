@@ -40,8 +40,8 @@ func TestMarkdown(t *testing.T) {
 
 // TestNoFollowMarkdown: what the header says of robots holds for Markdown, too.
 func TestNoFollowMarkdown(t *testing.T) {
-	got, p := pageLinks(t, PageConfig{}, Doc{ContentType: "text/markdown", Robots: []string{"noindex, nofollow"}}, "[a](/a)")
-	if !slices.Equal(got, []string{"-a http://a.example/a"}) || !p.Facts().NoIndex {
+	got, p := pageLinks(t, PageConfig{}, Doc{ContentType: "text/markdown", Said: saidBy("noindex, nofollow")}, "[a](/a)")
+	if !slices.Equal(got, []string{"-a http://a.example/a"}) || !p.Facts().Said.NoIndex {
 		t.Errorf("%q", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -261,6 +262,37 @@ func TestTableIsWhole(t *testing.T) {
 				t.Errorf("%s: %v is %v, not %v", w.word, u, got.Answer, w.says[u])
 			}
 		}
+	}
+}
+
+// The manual has each word that says something, and no other.
+func TestManual(t *testing.T) {
+	manual, err := os.ReadFile("../sink/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, w := range words {
+		if w.says == [Uses]Answer{} {
+			continue
+		}
+		note := ""
+		switch {
+		case w.images:
+			note = ", of an image"
+		case w.word == "unavailable_after":
+			note = ", once its time is over"
+		}
+		row := fmt.Sprintf("| %s | `%s`%s |", [...]string{"robots", "Content-Usage", "Content Signals", "TDMRep"}[w.form], w.word, note)
+		for _, a := range w.says {
+			row += strings.TrimRight(" "+a.String(), " ") + " |"
+		}
+		if rows++; !strings.Contains(string(manual), row+"\n") {
+			t.Errorf("the manual has no row %s", row)
+		}
+	}
+	if n := strings.Count(string(manual), "| robots | `") + strings.Count(string(manual), "| Content-Usage | `") + strings.Count(string(manual), "| Content Signals | `") + strings.Count(string(manual), "| TDMRep | `"); n != rows {
+		t.Errorf("the manual has %d rows, the table %d", n, rows)
 	}
 }
 
