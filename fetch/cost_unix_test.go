@@ -19,7 +19,8 @@ import (
 )
 
 // BenchmarkFetch is the processor time that a page takes here, by its size and
-// by how its connection comes: kept, kept and encrypted, opened for it; and of a
+// by how its connection comes: kept, kept and encrypted, opened for it, bound to one of
+// fourteen addresses; and of a
 // page that comes gzipped, whose size is that after inflating.
 func BenchmarkFetch(b *testing.B) {
 	plain, secure := startBenchServer(b, "plain"), startBenchServer(b, "tls")
@@ -31,16 +32,20 @@ func BenchmarkFetch(b *testing.B) {
 	}
 	b.Run("kept TLS/1KB", func(b *testing.B) { perPage(b, fetchLoop(b, "https://"+secure+"/1024", 1<<10, trust)) })
 	b.Run("kept TLS/64KB", func(b *testing.B) { perPage(b, fetchLoop(b, "https://"+secure+"/65536", 64<<10, trust)) })
-	b.Run("fresh/1KB", func(b *testing.B) {
-		c := newClient(b, nil)
-		var resp Response
-		perPage(b, func() {
-			if err := c.Do(context.Background(), &Request{URL: "http://" + plain + "/1024"}, &resp, &counter{}); err != nil {
-				b.Fatal(err)
-			}
-			c.pool.expire(time.Now().Add(time.Hour))
+	bound := func(cfg *Config) { cfg.Bind = []string{"127.0.0.0/28"} }
+	b.Run("kept bound/1KB", func(b *testing.B) { perPage(b, fetchLoop(b, "http://"+plain+"/1024", 1<<10, bound)) })
+	for name, change := range map[string]func(*Config){"fresh/1KB": nil, "fresh bound/1KB": bound} {
+		b.Run(name, func(b *testing.B) {
+			c := newClient(b, change)
+			var resp Response
+			perPage(b, func() {
+				if err := c.Do(context.Background(), &Request{URL: "http://" + plain + "/1024"}, &resp, &counter{}); err != nil {
+					b.Fatal(err)
+				}
+				c.pool.expire(time.Now().Add(time.Hour))
+			})
 		})
-	})
+	}
 }
 
 // BenchmarkServedAs is the processor time that a real page takes here, by how it is

@@ -9,7 +9,8 @@
 //
 //	target    splits the URL; the bytes of its path go on the wire as written
 //	pool      has an idle connection to the same host, or none
-//	dialer    connect-to rules, names, guard, TCP to IPv6 or IPv4, proxy, TLS
+//	egress    the address of this machine that a connection leaves from
+//	dialer    connect-to rules, names, guard, TCP to IPv6 or IPv4 (race), proxy, TLS
 //	conn      a connection with its deadlines: first byte, idle, total
 //	exchange  writes the request, reads the answer
 //	head      reads the header, leniently where it has to, and frames the body
