@@ -19,6 +19,7 @@ type plan struct {
 	Pages    int // of a site at most
 	MaxPages int64
 	PerSite  int // requests to a site at once
+	Alone    int // 1: fetchers do not know of each other, and throw no dice for when they look for work
 	Faults   []fault
 }
 
@@ -78,6 +79,7 @@ func newPlan(seed uint64) *plan {
 	if r.IntN(4) == 0 {
 		p.PerSite = 2 + r.IntN(3)
 	}
+	p.Alone = r.IntN(2)
 	chosen := r.Perm(len(kinds))[:r.IntN(len(kinds)+1)]
 	for range []int{0, 3, 8, 20}[r.IntN(4)] {
 		if len(chosen) == 0 {
@@ -107,8 +109,8 @@ func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 // String is the plan as text.
 func (p *plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d\nfetchers %d\nshards %d\nsites %d\npages %d\nmax_pages %d\nper_site %d\n",
-		p.Seed, p.Fetchers, p.Shards, p.Sites, p.Pages, p.MaxPages, p.PerSite)
+	fmt.Fprintf(&b, "seed %d\nfetchers %d\nshards %d\nsites %d\npages %d\nmax_pages %d\nper_site %d\nalone %d\n",
+		p.Seed, p.Fetchers, p.Shards, p.Sites, p.Pages, p.MaxPages, p.PerSite, p.Alone)
 	for _, f := range p.Faults {
 		fmt.Fprintf(&b, "fault %s %d at %s for %s\n", f.Kind, f.Who, f.At, f.For)
 	}
@@ -138,6 +140,8 @@ func parsePlan(text string) (*plan, map[string]replayed, error) {
 			_, err = fmt.Sscan(rest, &p.MaxPages)
 		case "per_site":
 			_, err = fmt.Sscan(rest, &p.PerSite)
+		case "alone":
+			_, err = fmt.Sscan(rest, &p.Alone)
 		case "fault":
 			var f fault
 			var at, long string

@@ -248,12 +248,29 @@ func (f *fetcher) Settle(ctx context.Context, k int, settlements []frontier.Sett
 	batch := slices.Clone(settlements)
 	for i := range batch {
 		batch[i].Outcomes = slices.Clone(batch[i].Outcomes)
+		for j := range batch[i].Outcomes {
+			if o := &batch[i].Outcomes[j]; o.Kind == frontier.Retry {
+				o.NotBefore = withoutDice(o.NotBefore)
+			}
+		}
 	}
 	reply, err := f.callShard(ctx, f.w.shards[k], "settle", func(s *shard, _ string) any { return s.settle(f, batch) })
 	if err != nil {
 		return nil, err
 	}
 	return slices.Clone(reply.([]frontier.Settled)), nil
+}
+
+// withoutDice is the longest that a retry may wait whose wait a fetcher threw dice for: a
+// crawler's back-off of 5 s, doubled some times, and up to half as long again. So the
+// same seed takes the same steps.
+func withoutDice(d time.Duration) time.Duration {
+	for step := 5 * time.Second; step <= time.Hour; step *= 2 {
+		if step <= d && d <= step+step/2 {
+			return step + step/2
+		}
+	}
+	return d
 }
 
 // Renew implements crawl.Frontier.
@@ -394,7 +411,11 @@ type recentStats struct {
 
 // RecentStats implements crawl.Frontier. A shard that does not answer is silent.
 func (f *fetcher) RecentStats(ctx context.Context) ([]frontier.ShardStats, error) {
-	if r := f.w.recent.Load(); r != nil && time.Since(r.at) < time.Second {
+	reply, err := f.callShard(ctx, f.w.root, "counted", func(s *shard, _ string) any { return s.w.recent })
+	if err != nil {
+		return nil, err
+	}
+	if r := reply.(recentStats); r.stats != nil && time.Since(r.at) < time.Second {
 		return slices.Clone(r.stats), nil
 	}
 	short, cancel := context.WithTimeout(ctx, time.Second)
@@ -416,8 +437,11 @@ func (f *fetcher) RecentStats(ctx context.Context) ([]frontier.ShardStats, error
 	for range stats {
 		<-ended
 	}
-	f.w.recent.Store(&recentStats{began, stats})
-	return slices.Clone(stats), ctx.Err()
+	_, err = f.callShard(ctx, f.w.root, "count", func(s *shard, _ string) any {
+		s.w.recent = recentStats{began, stats}
+		return nil
+	})
+	return slices.Clone(stats), err
 }
 
 // Finished implements crawl.Frontier, as the driver in Redis does: all shards are idle,

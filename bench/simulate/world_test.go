@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +34,7 @@ type world struct {
 	pages    *pages
 	present  map[string]time.Duration // fetchers: until when they are taken to be at work
 	fleet    []*fetcher
-	recent   atomic.Pointer[recentStats]
+	recent   recentStats
 	fault    string          // the first thing that did not hold
 	crawled  map[string]bool // URLs whose record is in an output
 
@@ -78,6 +77,7 @@ func (w *world) fail(format string, args ...any) {
 
 // simulate runs a plan.
 func simulate(t *testing.T, p *plan, replay map[string]replayed) (w *world) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that goroutines run in much the same order each time
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(p)
 		w.q.replay = replay
@@ -362,7 +362,9 @@ func (w *world) look(n int) func() string {
 			if f == nil || f.over || f.killed {
 				continue
 			}
-			f.crawler.SetLive(frontier.Present{Programs: live}, frontier.Member{})
+			if w.plan.Alone == 0 {
+				f.crawler.SetLive(frontier.Present{Programs: live}, frontier.Member{})
+			}
 			bound += 2*f.concurrency + 20*w.plan.Shards + 100
 			bound += len(w.web.sites) // robots.txt of others, names
 		}
