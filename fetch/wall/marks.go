@@ -49,7 +49,7 @@ func (m *marks) compile() {
 func pair(a, b byte) int { return int(a|0x20)<<4 ^ int(b|0x20) }
 
 // find marks the texts that are in b, and reports whether there is one.
-func (m *marks) find(found []bool, b []byte) (any bool) {
+func (m *marks) find(found []bool, b []byte) (some bool) {
 	for end := m.window - 1; end < len(b); {
 		p := pair(b[end-1], b[end])
 		if n := m.skip[p]; n > 0 {
@@ -58,10 +58,10 @@ func (m *marks) find(found []bool, b []byte) (any bool) {
 		}
 		for i := m.ends[p]; i > 0; i = m.next[i-1] {
 			if hasFolded(b[end-m.window+1:], m.texts[i-1]) {
-				found[i-1], any = true, true
+				found[i-1], some = true, true
 			}
 		}
 		end++
 	}
-	return any
+	return some
 }

@@ -34,7 +34,7 @@ type Scratch struct {
 func (s *Set) addRule(r *Rule) {
 	c := compiled{Verdict: Verdict{r.Vendor, cmp.Or(r.Sure, Likely)}, status: r.Status}
 	for _, h := range r.Header {
-		name, text, _ := strings.Cut(strings.ToLower(h), ":")
+		name, text, _ := strings.Cut(lowered(h), ":")
 		sign := fieldSign{strings.TrimSpace(name), strings.TrimSpace(text)}
 		at := slices.Index(s.fields, sign)
 		if at < 0 {
@@ -46,7 +46,7 @@ func (s *Set) addRule(r *Rule) {
 		c.fields = append(c.fields, at)
 	}
 	for _, m := range r.Body {
-		c.marks = append(c.marks, s.marks.add(strings.ToLower(m)))
+		c.marks = append(c.marks, s.marks.add(lowered(m)))
 	}
 	s.rules = append(s.rules, c)
 }
@@ -82,7 +82,7 @@ func cleared(list []bool, n int) []bool {
 }
 
 // findFields marks the headers that rules name, and reports whether there is one.
-func (s *Set) findFields(found []bool, h Header) (any bool) {
+func (s *Set) findFields(found []bool, h Header) (some bool) {
 	for i := 0; h != nil; i++ {
 		name, value := h.Field(i)
 		if name == nil {
@@ -90,11 +90,11 @@ func (s *Set) findFields(found []bool, h Header) (any bool) {
 		}
 		for _, at := range s.byField[hashName(name)] {
 			if f := &s.fields[at]; !found[at] && len(name) == len(f.name) && hasFolded(name, f.name) && contains(value, f.text) {
-				found[at], any = true, true
+				found[at], some = true, true
 			}
 		}
 	}
-	return any
+	return some
 }
 
 // matches reports whether all signs of the rule were found.
@@ -122,6 +122,15 @@ var fold = func() (t [256]uint8) {
 	}
 	return t
 }()
+
+// lowered is a text with the letters of ASCII in small.
+func lowered(text string) string {
+	b := []byte(text)
+	for i, c := range b {
+		b[i] = fold[c]
+	}
+	return string(b)
+}
 
 // hasFolded reports whether b begins with small, which is in small letters.
 func hasFolded(b []byte, small string) bool {

@@ -46,7 +46,7 @@ func (c *Certainty) UnmarshalText(text []byte) error {
 }
 
 // Rule is the signs of one kind of wall. An answer has all of them, and one of the
-// statuses. Case makes no difference.
+// statuses. The case of ASCII letters makes no difference.
 type Rule struct {
 	Vendor string    // small letters, digits, - and _
 	Sure   Certainty // None is Likely

@@ -163,26 +163,19 @@ func FuzzMarks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, mark string) {
 		s := Default()
 		m := &marks{texts: append([]string{}, s.marks.texts...)}
-		if mark = strings.ToLower(mark); len(mark) >= leastMark && len(mark) <= mostMark && isASCII(mark) {
+		if mark = lowered(mark); len(mark) >= leastMark && len(mark) <= mostMark {
 			m.add(mark)
 		}
 		m.compile()
 		found := make([]bool, m.len())
-		any := m.find(found, []byte(text))
-		low := []byte(text)
-		for i := range low {
-			low[i] = fold[low[i]]
-		}
+		some := m.find(found, []byte(text))
+		low := lowered(text)
 		for i, mark := range m.texts {
-			if want := strings.Contains(string(low), mark); found[i] != want || want && !any {
+			if want := strings.Contains(low, mark); found[i] != want || want && !some {
 				t.Errorf("%q in %q: %v", mark, text, found[i])
 			}
 		}
 	})
-}
-
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }
 
 func TestCompile(t *testing.T) {
@@ -190,6 +183,7 @@ func TestCompile(t *testing.T) {
 		{Vendor: "acme", Sure: Certain, Status: []int{200}, Header: []string{"X-Acme: Wall"}, At: "a.yaml:3"},
 		{Vendor: "acme", Body: []string{"<title>ACME gate"}},
 		{Vendor: "acme", Sure: Hint, Header: []string{"x-gate"}},
+		{Vendor: "acme", Body: []string{"<title>Überprüfung"}},
 	}
 	s, err := Compile(own)
 	if err != nil {
@@ -204,6 +198,7 @@ func TestCompile(t *testing.T) {
 		{head{{"x-acme", "a wall"}}, "", Verdict{"acme", Certain}},
 		{nil, "<title>Acme Gate</title>", Verdict{"acme", Likely}},
 		{head{{"X-Gate", ""}}, "", Verdict{"acme", Hint}},
+		{nil, "<TITLE>Überprüfung</TITLE>", Verdict{"acme", Likely}},
 		{head{{"x-gate", "1"}, {"cf-mitigated", "challenge"}}, "", Verdict{"cloudflare", Certain}},
 	} {
 		if got := s.Judge(m, 200, c.head, []byte(c.body)); got != c.want {
