@@ -170,7 +170,7 @@ func (x *exchange) prepare(req *Request) error {
 		return fail(ClassURL, err)
 	}
 	x.head, x.payload = len(x.out), req.Body
-	maySign := x.c.cfg.Signer != nil && !slices.ContainsFunc(req.Header, ownSignature)
+	maySign := x.c.cfg.Signer != nil && !req.Unsigned && !slices.ContainsFunc(req.Header, ownSignature)
 	x.signed = maySign && (req.Sign || !x.c.cfg.SignAsked)
 	x.offers = maySign && !x.signed
 	return nil

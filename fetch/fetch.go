@@ -52,6 +52,7 @@ type Request struct {
 	TLSLegacy bool          // RSA key exchange is offered too, as old servers need
 	Bind      string        // addresses and networks that it leaves from, with commas; "" = those of Config.Bind
 	Sign      bool          // its site asked for signatures; only Config.SignAsked looks at it
+	Unsigned  bool          // it gets no signature, whatever the Config says
 	Addr      netip.Addr    // of the host, to be tried first, as Prepare chose it; zero for none
 	Sent      func()        // called each time the request has been written, or nil
 }

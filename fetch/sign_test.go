@@ -173,6 +173,7 @@ func TestSignAsked(t *testing.T) {
 		{always, Request{}, true, false},
 		{newClient(t, nil), Request{Sign: true}, false, false},
 		{asked, Request{Sign: true, Header: [][2]string{{"signature-agent", `"https://other.example"`}}}, false, false},
+		{always, Request{Unsigned: true}, false, false},
 		{asked, Request{Sign: true, Method: "POST", Body: []byte("x")}, true, false},
 	} {
 		q.req.URL = s.url

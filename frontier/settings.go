@@ -386,6 +386,16 @@ type SiteRule struct {
 // Bound is Bind as one text, with commas.
 func (r *SiteRule) Bound() string { return strings.Join(r.Bind, ",") }
 
+// HasAgent reports whether requests say another user agent than the crawl's.
+func (r *SiteRule) HasAgent() bool {
+	for name := range r.Headers {
+		if strings.EqualFold(name, "User-Agent") {
+			return true
+		}
+	}
+	return r.UserAgent != ""
+}
+
 // SetSite changes what the settings have for one site alone, beginning with the rule
 // that is for it by now. The list of rules becomes another.
 func (s *Settings) SetSite(site string, change func(*SiteRule)) {

@@ -60,6 +60,32 @@ func TestSignedRequests(t *testing.T) {
 	}
 }
 
+// A rule that has a site see another user agent is refused together with a key, by name.
+func TestSignedAgents(t *testing.T) {
+	t.Parallel()
+	key, err := sign.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := key.PEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file, config := filepath.Join(dir, "key.pem"), filepath.Join(dir, "crawl.yaml")
+	for _, rule := range []string{"user_agent: other/1", "headers: {user-agent: other/1}"} {
+		for name, text := range map[string][]byte{file: text, config: []byte("sites: [{match: one.example, " + rule + "}]\n")} {
+			if err := os.WriteFile(name, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		code, log := end(t, "--embedded", "--seed", "http://127.0.0.1:1/", "--config", config, "--sign-key", file, "--signature-agent", signtest.Agent)
+		if code != 2 || !strings.Contains(log, "one.example") {
+			t.Errorf("%s: code %d, %s", rule, code, log)
+		}
+	}
+}
+
 // A key that is none is refused at start, with its file, before anything is fetched.
 func TestBadSignKey(t *testing.T) {
 	t.Parallel()

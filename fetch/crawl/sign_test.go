@@ -134,6 +134,23 @@ func TestSignAsked(t *testing.T) {
 	}
 }
 
+// TestUnsignedAgent: requests with a user agent of their site's rule carry no signature.
+func TestUnsignedAgent(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, func(s *frontier.Settings) {
+		s.Sites = []frontier.SiteRule{{Match: "one.example", UserAgent: "other/1"}}
+	})
+	r.signs(false)
+	w.rest(html())
+	r.seed("http://one.example/", "http://two.example/")
+	r.run()
+	for _, a := range append(w.requests("", false), w.requests("", true)...) {
+		if signtest.IsSigned(a.head) != (a.host == "two.example") {
+			t.Errorf("%s%s: %v", a.host, a.path, a.head)
+		}
+	}
+}
+
 // TestSignAskedByRobots: robots.txt that is refused for want of a signature is asked for
 // once more, and its rules hold.
 func TestSignAskedByRobots(t *testing.T) {

@@ -127,10 +127,24 @@ func open(ctx context.Context, cfg Config, create bool) (*Fetcher, error) {
 	if err == nil {
 		err = frontier.Compare(f.queue.Settings(), cfg.Settings, cfg.State)
 	}
+	if err == nil && cfg.Fetch.Signer != nil {
+		err = checkAgents(f.queue.Settings())
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// checkAgents refuses rules that have another user agent where requests are signed: the
+// signature says who asks.
+func checkAgents(s *frontier.Settings) error {
+	for i := range s.Sites {
+		if r := &s.Sites[i]; r.HasAgent() {
+			return fmt.Errorf("%w: requests are signed, and the rule of site %s has a user agent of its own; leave one of them out", ErrConfig, r.Match)
+		}
+	}
+	return nil
 }
 
 // newSettings are those of a crawl that is made now.

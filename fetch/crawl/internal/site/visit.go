@@ -55,6 +55,7 @@ type Visit struct {
 	headers     [][2]string   // of this site only; replaced, never changed
 	signs       bool          // the site asks for signed requests
 	newSigns    bool          // it was not stored yet
+	unsigned    bool          // its rule has another user agent, which a signature would belie
 	stored      string        // cookies as the shard had them
 	cookies     *work.Cookies // nil where the crawl keeps none
 	credentials string        // of the site's origins, as frontier.CredentialsFor reads them
@@ -123,9 +124,9 @@ func (v *Visit) Follow(pol *work.Policy) {
 	headers := Headers(pol.Settings.UserAgent, rule)
 	v.mu.Lock()
 	v.headers = headers
-	v.legacy, v.bind = false, ""
+	v.legacy, v.bind, v.unsigned = false, "", false
 	if rule != nil {
-		v.legacy, v.bind = rule.TLSLegacy, rule.Bound()
+		v.legacy, v.bind, v.unsigned = rule.TLSLegacy, rule.Bound(), rule.HasAgent()
 	}
 	v.clock.SetRule(pol.Settings, rule)
 	v.mu.Unlock()
@@ -183,7 +184,7 @@ func (v *Visit) NoteQueued(d time.Duration) {
 func (v *Visit) Request(url string) fetch.Request {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return fetch.Request{URL: frontier.WithCredentials(url, v.credentials), Header: v.headers, Bind: v.bind, TLSLegacy: v.legacy, Sign: v.signs}
+	return fetch.Request{URL: frontier.WithCredentials(url, v.credentials), Header: v.headers, Bind: v.bind, TLSLegacy: v.legacy, Sign: v.signs, Unsigned: v.unsigned}
 }
 
 // RequestSent moves the clock for a request that has just gone out.
