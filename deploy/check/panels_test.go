@@ -168,6 +168,9 @@ var boards = []board{
 			{"from memory", `sum(rate(seine_fetch_dns_hits_total{$c}[$r]))`},
 			{"asked for", `sum(rate(seine_fetch_dns_lookups_total{$c}[$r]))`},
 			{"failed: {{kind}}", `sum by (kind) (rate(seine_fetch_dns_failures_total{$c}[$r]))`}}},
+		{title: "Signed requests a second, sites that began to want them", unit: "ops", targets: []target{
+			{"requests", `sum(rate(seine_fetch_signed_requests_total{$c}[$r]))`},
+			{"sites", `sum(rate(seine_crawl_signing_sites_total{$c}[$r]))`}}},
 	}},
 
 	{name: "filters", title: "Seine: filters", shards: true, panels: []panel{
