@@ -17,7 +17,7 @@ import (
 // Handler is code of the crawl's owner that looks at every URL that ended: pages,
 // redirects, error pages, and URLs that nothing came of, whose Record says why. It
 // sees exactly what gets a record. A page that a server called unchanged, when it
-// was fetched again, has no body.
+// was fetched again, has no body, nor has a wall of a protection service.
 //
 // Handlers run in the workers, up to Config.Concurrency of them at once, of one
 // site as many as may be asked at once (usually one). While one runs, its worker
