@@ -9,11 +9,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"seine/extract/sink"
+	"seine/fetch"
 	"seine/fetch/crawl/internal/work"
 	"seine/frontier"
+	"seine/frontier/memory"
 )
 
 // header serves links at a path under a header.
@@ -368,6 +371,36 @@ func TestTDMFile(t *testing.T) {
 		r.run()
 		if rec := r.store.by(t)["http://a.example/y"]; !strings.Contains(string(rec.Preferences), `"tdm":{"says":"no"`) {
 			t.Errorf("%s", rec.Preferences)
+		}
+	})
+}
+
+// TestTDMFileOfSlowSite: the site's delay is longer than a visit should last. The visit
+// waits for the TDM file all the same: one that ended would read robots.txt anew each time.
+func TestTDMFileOfSlowSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := frontier.DefaultSettings()
+		s.Delay, s.Jitter, s.TDMRep = 2*visitSpan, 0, true
+		q, err := memory.New(memory.Config{Settings: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close()
+		began := time.Now()
+		r := &rig{t: t, store: new(store), queue: q}
+		r.cfg = Config{
+			Frontier: q, Fetcher: &canned{[]byte("<title>x</title>")}, Sink: r.store, Accepts: func(*fetch.Response) bool { return true }, Agent: "seine",
+			Exact: true, ExitWhenDone: true, Elapsed: func() time.Duration { return time.Since(began) },
+		}
+		r.seed("http://a.example/x")
+		c := r.crawler()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := c.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if rec := r.store.by(t)["http://a.example/x"]; rec.Title != "x" {
+			t.Errorf("%+v", rec)
 		}
 	})
 }

@@ -91,9 +91,9 @@ func isOf(url, origin string) bool {
 
 // obtainRules brings the rules of the origin of item, which w.URL is, from the site
 // into this process and then into the shard: its robots.txt, and where the crawl asks for
-// it, its TDM file. It makes one request, when its time
-// has come: each counts on the site's clock, and one to another site has a time from
-// that site's clock. It reports whether this worker is still the visit's owner.
+// it, its TDM file. It makes one request, when its time has come: each counts on the site's
+// clock, and one to another site has a time from that site's clock. It reports whether this
+// worker is still the visit's owner.
 func (w *worker) obtainRules(v *site.Visit, item *frontier.Item) bool {
 	hop := &v.Rules
 	longest := time.Duration(math.MaxInt64) // a visit that ended here would begin anew, and never get farther
@@ -101,7 +101,7 @@ func (w *worker) obtainRules(v *site.Visit, item *frontier.Item) bool {
 		origin := string(w.URL.Origin())
 		*hop = site.RulesHop{Origin: origin, URL: origin + "/robots.txt"}
 	}
-	if hop.Hops == 0 {
+	if hop.Hops == 0 && hop.Found == nil {
 		longest = visitSpan
 	}
 	if err := w.Parser.Parse(&w.Target, []byte(hop.URL)); err != nil {
