@@ -62,7 +62,8 @@ var table = []Rule{
 
 	// Imperva, formerly Incapsula and Distil
 	{Vendor: "imperva", Sure: Certain, Body: []string{`id="main-iframe" src="/_incapsula_resource?`}, Source: fixtures},
-	{Vendor: "imperva", Sure: Certain, Body: []string{"request unsuccessful. incapsula incident id"}, Source: heritrix},
+	{Vendor: "imperva", Sure: Certain, Status: refusals, Body: []string{"request unsuccessful. incapsula incident id"}, Source: heritrix},
+	{Vendor: "imperva", Sure: Certain, Header: []string{"x-iinfo"}, Body: []string{"request unsuccessful. incapsula incident id"}, Source: heritrix},
 	{Vendor: "imperva", Sure: Certain, Header: []string{"x-iinfo"}, Body: []string{"<title>pardon our interruption"}, Source: wafw00f},
 	{Vendor: "imperva", Sure: Likely, Body: []string{"<title>pardon our interruption"}, Source: wafw00f},
 	{Vendor: "imperva", Sure: Hint, Status: refusals, Header: []string{"x-iinfo"}, Source: isAntibot},
@@ -71,7 +72,7 @@ var table = []Rule{
 
 	// Sucuri
 	{Vendor: "sucuri", Sure: Certain, Status: refusals, Header: []string{"x-sucuri-block"}, Source: wafw00f},
-	{Vendor: "sucuri", Sure: Certain, Body: []string{"<title>sucuri website firewall"}, Source: wafw00f},
+	{Vendor: "sucuri", Sure: Certain, Status: refusals, Body: []string{"<title>sucuri website firewall"}, Source: wafw00f},
 	{Vendor: "sucuri", Sure: Certain, Body: []string{"<title>you are being redirected...</title>", "sucuri_cloudproxy_js"}, Source: fixtures},
 	{Vendor: "sucuri", Sure: Hint, Status: refusals, Header: []string{"x-sucuri-id"}, Source: wafw00f},
 	{Vendor: "sucuri", Sure: Hint, Status: refusals, Header: []string{"server: sucuri"}, Source: wafw00f},
@@ -93,7 +94,7 @@ var table = []Rule{
 	{Vendor: "kasada", Sure: Certain, Status: []int{403, 429}, Body: []string{"/149e9513-01fa-4fb0-aad4-566afd725d1b/2d206a39-8ed7-437e-a3be-862e0f06eea3/ips.js"}, Source: fixtures},
 
 	// F5
-	{Vendor: "f5", Sure: Certain, Body: []string{"the requested url was rejected. please consult with your administrator"}, Source: wafw00f},
+	{Vendor: "f5", Sure: Certain, Body: []string{"<title>request rejected</title>", "the requested url was rejected. please consult with your administrator"}, Source: wafw00f},
 	{Vendor: "f5", Sure: Certain, Body: []string{`href="data:;base64,ivborw0kggo="`, `window["bobcmn"]`}, Source: fixtures},
 	{Vendor: "f5", Sure: Likely, Body: []string{`window["bobcmn"]`}, Source: fixtures},
 	{Vendor: "f5", Sure: Hint, Status: refusals, Header: []string{"server: bigip"}, Source: wafw00f},
