@@ -170,6 +170,7 @@ type Visit struct {
 	Delay       time.Duration // delay as the last visit left it, 0 = none yet
 	Why         string        // reasons of the delay as the last visit left them
 	Failures    int           // fetches failed in a row
+	Walls       int           // walls that answered in a row, as of Walls.Count
 	First       bool          // the site has no clock: nobody asked it in the last day, and nothing that holds for a day is kept of it
 	Override    string        // per-site settings as JSON, or ""
 	Cookies     string        // as Settlement.Cookies left them, "" = none
@@ -244,17 +245,45 @@ type Release struct {
 // KeptFor is how long a site waits for the fetcher that had it, in all drivers.
 const KeptFor = 500 * time.Millisecond
 
+// Walls is how often in a row a certain wall of a protection service answered in place of
+// a site. A page that is no wall ends the row.
+type Walls struct {
+	Count  int           // 0 = the row has ended
+	Vendor string        // of the last, of a bounded set
+	Pause  time.Duration // from WallsInRow on: how long the whole fleet backs off from the site, from now on
+}
+
+// WallsInRow is how many walls in a row have the fleet back off from a site.
+const WallsInRow = 3
+
+// Bounds of WallPause.
+const (
+	leastWallPause = time.Hour
+	mostWallPause  = 24 * time.Hour
+)
+
+// WallPause is how long the fleet backs off from a site after so many walls in a row: an
+// hour after WallsInRow of them, doubling up to a day.
+func WallPause(count int) time.Duration {
+	if count < WallsInRow {
+		return 0
+	}
+	return min(leastWallPause<<min(count-WallsInRow, 8), mostWallPause)
+}
+
 // Settlement is a batch of outcomes of one visit; Release, when set, gives the
 // site back (after its last request ended). Cookies, when set, takes the place of
 // what the site had, with the outcomes: by a settlement that settles an outcome or
 // releases the site, while the site is leased under this lease. What it holds behind
 // WantsSign only those who store and read it know, MaxCookies bytes at most; it goes with
-// what else is kept of the site, a day after its clock.
+// what else is kept of the site, a day after its clock. Walls do the
+// same; while they have a Pause, no request to the site starts.
 type Settlement struct {
 	Lease
 	Outcomes []Outcome
 	Release  *Release
 	Cookies  *string // "" = none
+	Walls    *Walls
 }
 
 // Settled is what became of a settlement.
@@ -287,6 +316,7 @@ type SiteChange struct {
 	Cap         *int64  // URLs admitted at most, 0 = as the crawl says
 	Override    *string // per-site settings as JSON, "" = none
 	Credentials *string // of its origins, as Visit has them, "" = none
+	EndWalls    bool    // its row of walls ends, and the back-off for them
 	Reason      string  // why it is paused or blocked, for Stopped
 }
 
@@ -296,6 +326,7 @@ type ShardStats struct {
 	Ready       int64  `json:"ready"`        // sites with work, not leased
 	PausedReady int64  `json:"paused_ready"` // paused sites with work
 	Leases      int64  `json:"leases"`       // visits out
+	Walled      int64  `json:"walled"`       // sites that the fleet backs off from now, since walls answer there
 	Queued      int64  `json:"queued"`       // URLs in queues
 	Waiting     int64  `json:"waiting"`      // URLs that wait for a retry
 	Recrawls    int64  `json:"recrawls"`     // URLs that wait for a recrawl

@@ -74,6 +74,7 @@ const (
 	CounterDead     = "gone:"     // cause; what died of lost fetchers is not in it
 	CounterSeed     = "seed:"     // outcome
 	CounterRefused  = "refused:"  // reason
+	CounterWall     = "wall:"     // vendor of a certain wall
 	CounterSite     = "site:"     // what came of the last request to a site: 2xx, or a cause
 	CounterWithheld = "withheld:" // purpose that sites refuse
 	CounterLinks    = "links"
@@ -104,6 +105,7 @@ func (st *Settlement) EachCounter(add func(kind, name, detail string, n int64)) 
 				detail = statusName(o.Facts.Status)
 			}
 			add(CounterRetry, o.Cause, detail, 1)
+			countWall(o.Facts, add)
 			continue
 		case Dead:
 			add(CounterDead, o.Cause, "", 1)
@@ -115,6 +117,7 @@ func (st *Settlement) EachCounter(add func(kind, name, detail string, n int64)) 
 		if f == nil {
 			continue
 		}
+		countWall(f, add)
 		if f.Status > 0 && !f.Refetched {
 			add(CounterPage, statusName(f.Status), f.Media, 1)
 			add(CounterBytes, statusName(f.Status), f.Media, f.Bytes)
@@ -132,6 +135,13 @@ func (st *Settlement) EachCounter(add func(kind, name, detail string, n int64)) 
 		if f.Seed != "" && !f.Refetched {
 			add(CounterSeed, o.Label(), "", 1)
 		}
+	}
+}
+
+// countWall adds the wall that an answer was.
+func countWall(f *Facts, add func(kind, name, detail string, n int64)) {
+	if f != nil && f.Wall != "" {
+		add(CounterWall, f.Wall, "", 1)
 	}
 }
 

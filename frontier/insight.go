@@ -8,7 +8,7 @@ import (
 )
 
 // Insight reads what shards keep, for people who ask and for copies of a crawl.
-// It changes nothing. But for WorkSites, each call is bounded, whatever the size of
+// It changes nothing. But for WorkSites and WalledSites, each call is bounded, whatever the size of
 // the shard.
 type Insight interface {
 	// ShardStats counts one shard.
@@ -32,6 +32,9 @@ type Insight interface {
 	// memory each; on a live crawl one that moves meanwhile may be left out, or come twice.
 	// It is bounded by their number alone; in Redis each of its calls is.
 	WorkSites(ctx context.Context, shard int) ([]string, error)
+	// WalledSites names the sites of a shard that the fleet backs off from, or did, since walls
+	// answer there; one whose back-off ended a day ago may be left out.
+	WalledSites(ctx context.Context, shard int) ([]string, error)
 	// Exact says that Knows is never wrong; else a yes is, as often as the layout allows.
 	Exact() bool
 }
@@ -64,6 +67,7 @@ type SiteState struct {
 	Delay       time.Duration // as the last visit left it, 0 = none yet
 	Why         string
 	Failures    int
+	Walls       *WallRow // nil: the last answer was none
 	Queued      [4]int64 // by class
 	Recrawls    int64    // URLs that wait for a recrawl
 	Waiting     int64
@@ -79,6 +83,14 @@ type SiteState struct {
 	Totals      SiteTotals
 	WantsSign   bool  // it asks for signed requests
 	Dropped     *Drop // nil: no URL of it was
+}
+
+// WallRow is a row of walls that answered in place of a site.
+type WallRow struct {
+	Count  int
+	Vendor string        // of the last
+	Since  time.Time     // of the first
+	Left   time.Duration // until the fleet's back-off from the site ends, 0 or less = it does not back off now
 }
 
 // Drop is when URLs of a site were last dropped, and by which verb. It stays with the

@@ -15,6 +15,7 @@ var shardGauges = []struct {
 	{"seine_frontier_ready_sites", func(s *ShardStats) int64 { return s.Ready }},
 	{"seine_frontier_paused_ready_sites", func(s *ShardStats) int64 { return s.PausedReady }},
 	{"seine_frontier_leased_sites", func(s *ShardStats) int64 { return s.Leases }},
+	{"seine_frontier_walled_sites", func(s *ShardStats) int64 { return s.Walled }},
 	{"seine_frontier_queued_urls", func(s *ShardStats) int64 { return s.Queued }},
 	{"seine_frontier_recrawl_urls", func(s *ShardStats) int64 { return s.Recrawls }},
 	{"seine_frontier_waiting_urls", func(s *ShardStats) int64 { return s.Waiting }},

@@ -62,6 +62,26 @@ func EachShard(ctx context.Context, f Crawl, shards []int, do func(k int) error)
 	return fmt.Errorf("%w: %w", ErrPartial, errors.Join(silent...))
 }
 
+// EndWalls ends the back-offs of all sites from walls, and returns of how many. A visit that
+// is under way may still begin one. Shards that do not answer are passed over, as of EachShard.
+// Cost: some calls for each such site.
+func EndWalls(ctx context.Context, f Operated) (ended int, err error) {
+	err = EachShard(ctx, f, nil, func(k int) error {
+		sites, err := f.WalledSites(ctx, k)
+		if err != nil {
+			return err
+		}
+		for _, site := range sites {
+			if err := f.Alter(ctx, k, site, SiteChange{EndWalls: true}); err != nil {
+				return err
+			}
+			ended++
+		}
+		return nil
+	})
+	return ended, err
+}
+
 // CauseFeed is the cause under which refused elements of the feed are counted.
 const CauseFeed = "feed"
 

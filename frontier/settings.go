@@ -81,8 +81,11 @@ const (
 // KeepsCookies reports whether sites get back the cookies that they set.
 func (s *Settings) KeepsCookies() bool { return s.Cookies == CookiesSite }
 
-// WallsOff is the Settings.Walls that takes each answer for the site's own.
-const WallsOff = "off"
+// Kinds of Settings.Walls; off takes each answer for the site's own.
+const (
+	WallsOn  = "on"
+	WallsOff = "off"
+)
 
 // SeesWalls reports whether answers of protection services are told apart.
 func (s *Settings) SeesWalls() bool { return s.Walls != WallsOff }
@@ -159,6 +162,7 @@ func (s *Settings) Validate() error {
 	oneOf("order", s.Order, "breadth", "depth")
 	oneOf("robots", s.Robots, "obey", "ignore")
 	oneOf("digest", s.DigestKind(), DigestXXH3, DigestSHA256, DigestNone)
+	oneOf("walls", cmp.Or(s.Walls, WallsOn), WallsOn, WallsOff)
 	oneOf("cookies", cmp.Or(s.Cookies, CookiesOff), CookiesOff, CookiesSite)
 	oneOf("refused-links", cmp.Or(s.RefusedLinks, RefusedSkip), RefusedSkip, RefusedFollow)
 	for _, p := range s.Purpose {

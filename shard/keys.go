@@ -68,6 +68,10 @@ func (k Keys) Paused() string { return k.prefix + "paused" }
 // Blocked is a hash: per blocked site when and why.
 func (k Keys) Blocked() string { return k.prefix + "blocked" }
 
+// Walled is a zset: sites whose last answers were walls, by when the fleet's back-off from
+// them ends. It lists; what counts is in s.
+func (k Keys) Walled() string { return k.prefix + "walled" }
+
 // Leases is a zset: "token site" by deadline.
 func (k Keys) Leases() string { return k.prefix + "leases" }
 

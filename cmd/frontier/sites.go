@@ -12,7 +12,7 @@ import (
 )
 
 type sitesCmd struct {
-	By    string `enum:"queued,rate,dead,delay,age" default:"queued" placeholder:"ORDER" help:"Order: ${enum} (${default})."`
+	By    string `enum:"queued,rate,dead,delay,age,walls" default:"queued" placeholder:"ORDER" help:"Order: ${enum} (${default}). walls lists only sites that the crawl backs off from for walls."`
 	Site  string `placeholder:"SITE" help:"Only this site, or the site of this host."`
 	Limit int    `least:"1" default:"20" placeholder:"N" help:"Most lines of the answer (${default})."`
 }
@@ -34,9 +34,9 @@ func (c *sitesCmd) Run(env *boot.Env, g *cli) error {
 }
 
 func printSites(w io.Writer, list *ask.SiteList) {
-	row(w, "SITE", "SHARD", "STATE", "DUE", "QUEUED", "WAITING", "PAGES", "DEAD", "PAGES/S", "DELAY", "REASON", "FAILED", "LAST", "AGE", "LEFT")
+	row(w, "SITE", "SHARD", "STATE", "DUE", "QUEUED", "WAITING", "PAGES", "DEAD", "PAGES/S", "DELAY", "REASON", "FAILED", "WALLS", "LAST", "AGE", "LEFT")
 	for _, s := range list.Sites {
-		row(w, s.Site, s.Shard, s.Place, dueOf(s.Due), s.Queued, s.Waiting, s.Pages, s.Dead, fmt.Sprintf("%.2f", s.Rate), s.Delay, s.Reason, s.Failures, s.Last, s.Age, s.Left)
+		row(w, s.Site, s.Shard, s.Place, dueOf(s.Due), s.Queued, s.Waiting, s.Pages, s.Dead, fmt.Sprintf("%.2f", s.Rate), s.Delay, s.Reason, s.Failures, wallsOf(s.Walls), s.Last, s.Age, s.Left)
 	}
 	if !list.Exact {
 		fmt.Fprintf(w, "of %d sites with work %d were looked at: those of the shards' lists of the first, and some drawn by lot\n", list.Known, list.Looked)
@@ -44,6 +44,14 @@ func printSites(w io.Writer, list *ask.SiteList) {
 	for _, text := range list.Unread {
 		row(w, "UNREAD", text)
 	}
+}
+
+// wallsOf is how many walls of whom answered in a row.
+func wallsOf(w *ask.Walls) string {
+	if w == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d %s", w.Count, w.Vendor)
 }
 
 // dueOf is when a site may be asked next.

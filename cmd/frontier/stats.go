@@ -134,7 +134,7 @@ func printReport(w io.Writer, r *frontier.Report) {
 			row(w, gone.name, boot.Number(gone.n, "URL")+" "+gone.why)
 		}
 	}
-	row(w, "sites", fmt.Sprintf("%d ready, %d leased; %d paused, %d of them with URLs queued; %d blocked", t.Ready, t.Leases, r.Paused, t.PausedReady, r.Blocked))
+	row(w, "sites", fmt.Sprintf("%d ready, %d leased; %d paused, %d of them with URLs queued; %d blocked; %d behind walls", t.Ready, t.Leases, r.Paused, t.PausedReady, r.Blocked, t.Walled))
 	if r.Feed >= 0 {
 		row(w, "feed", fmt.Sprintf("%d elements wait", r.Feed))
 	}

@@ -23,7 +23,7 @@ var boards = []board{
 			{"{{class}}", `sum by (class) (rate(seine_crawl_pages_total{$c}[$r]))`}}},
 		{title: "Settled URLs a second", unit: "ops", alerts: []string{"SeineNoProgress"}, targets: []target{
 			{"{{kind}}", `sum by (kind) (rate(seine_crawl_outcomes_total{$c}[$r]))`}}},
-		{title: "Fetchers by what limits them", unit: "short", alerts: []string{"SeineNoProgress"}, targets: []target{
+		{title: "Fetchers by what limits them", unit: "short", alerts: []string{"SeineNoProgress", "SeineWalled"}, targets: []target{
 			{"{{bound}}", `sum by (bound) (seine_crawl_limited_by{$c})`}}},
 		{title: "URLs now", unit: "short", targets: []target{
 			{"queued", `sum(max by (shard) (seine_frontier_queued_urls{$c}))`},
@@ -132,7 +132,10 @@ var boards = []board{
 			{"of all settled", `sum(rate(seine_crawl_failures_total{$c,cause="certificate"}[$r])) / sum(rate(seine_crawl_outcomes_total{$c}[$r]))`}}},
 		{title: "Dead letters kept by cause", unit: "short", targets: []target{
 			{"{{cause}}", `max by (cause) (seine_frontier_dead_letters{$c})`}}},
-		{title: "Paused and blocked", unit: "short", targets: []target{
+		{title: "Share of walls", unit: "percentunit", limits: []float64{0.2}, alerts: []string{"SeineWalled"}, targets: []target{
+			{"of all answers, {{vendor}}", `sum by (vendor) (rate(seine_crawl_walls_total{$c}[$r])) / on () group_left sum(rate(seine_crawl_answers_total{$c}[$r]))`}}},
+		{title: "Paused, blocked, behind walls", unit: "short", targets: []target{
+			{"sites behind walls", `sum(max by (shard) (seine_frontier_walled_sites{$c}))`},
 			{"sites paused", `max(seine_frontier_paused_sites{$c})`},
 			{"sites blocked", `max(seine_frontier_blocked_sites{$c})`},
 			{"URLs blocked so far", `sum(max by (shard) (seine_frontier_blocked_urls{$c}))`}}},

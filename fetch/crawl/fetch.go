@@ -79,6 +79,10 @@ func (w *worker) takeReply(v *site.Visit, r *work.Reply) {
 	if r.Signs && v.SignRequests() {
 		w.count.Signing.Inc()
 	}
+	if r.Wall != "" {
+		w.recent.Walled(now)
+		w.count.CountWall(r.Wall)
+	}
 	failed := v.TakeReply(r, now, &w.visitCfg)
 	if r.Failure != nil {
 		w.noteFailure(v, r.Failure, failed, now)

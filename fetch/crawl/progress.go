@@ -28,7 +28,7 @@ type Progress struct {
 	Limit     string               // what bounds the rate now
 	Ended     string               // why it ended by itself, "" = it did not
 	BackedOff map[string]BackedOff // by cause: sites that the crawl backed off from
-	GivesUp   time.Duration        // until the last site that does not answer is given up, 0 = some site answers, or none is given up
+	GivesUp   time.Duration        // until the last site that does not answer, or is behind a wall, is given up, 0 = some site answers, or none is given up
 
 	// Of the whole crawl, as read within the last second or two.
 	Queued  int64

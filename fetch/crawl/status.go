@@ -49,10 +49,17 @@ func (c *Crawler) sight(now time.Time) watch.Sight {
 		CPUBusy:     c.cpu.IsBusy(now),
 		VisitsFull:  c.hungry.Load() > 0 && c.visits.Load() >= int64(c.cfg.MaxVisits),
 		Waiting:     delayed > 0 || c.anyShard(func(s *shard) bool { return s.later.Load() }),
-		Unreachable: c.recent.IsUnreachable(now), Refused: c.recent.IsRefused(now),
+		Unreachable: c.recent.IsUnreachable(now), Refused: c.recent.IsRefused(now), Walled: c.recent.IsWalled(now) || c.allWalled(),
 		AddressesBind: c.addressesBind(delayed),
 		Left:          c.left.IsAll(now, c.recent.SinceEnded(now)),
 	}
+}
+
+// allWalled reports whether the fleet backs off from every site that has work, since walls
+// answer there, as counted last.
+func (c *Crawler) allWalled() bool {
+	t := c.totals.Load()
+	return t != nil && t.Leases == 0 && t.Walled > 0 && t.Walled >= t.Ready
 }
 
 // addressesBind reports whether half of the visits that wait, or more, wait for their
@@ -249,8 +256,8 @@ func (c *Crawler) Progress() Progress {
 	for cause, b := range backedOff {
 		p.BackedOff[cause] = BackedOff(b)
 	}
-	if !giveUp.IsZero() && c.recent.IsUnreachable(time.Now()) {
-		p.GivesUp = max(0, time.Until(giveUp))
+	if now := time.Now(); !giveUp.IsZero() && (c.recent.IsUnreachable(now) || c.recent.IsWalled(now)) {
+		p.GivesUp = max(0, giveUp.Sub(now))
 	}
 	if t := c.totals.Load(); t != nil {
 		p.Queued, p.Waiting, p.Known = t.Queued, t.Waiting, t.Known

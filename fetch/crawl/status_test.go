@@ -96,6 +96,10 @@ func TestLimitedBy(t *testing.T) {
 			w.rest(text(429, ""))
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
 		}},
+		{"walls stand in place of all sites", watch.LimitWalls, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
+			w.rest(answered(403, checkpoint))
+			r.seed("http://a.example/", "http://b.example/", "http://c.example/")
+		}},
 		{"all sites refuse robots.txt", watch.LimitRefused, func(r *rig, _ *meddler, w *web, _ <-chan struct{}) {
 			w.on("/robots.txt", text(503, ""))
 			r.seed("http://a.example/", "http://b.example/", "http://c.example/")

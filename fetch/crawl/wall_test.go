@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"seine/extract/sink"
-	"seine/fetch/crawl/internal/work"
 	"seine/fetch/wall"
 	"seine/frontier"
 )
@@ -186,7 +185,7 @@ func TestOwnWallRules(t *testing.T) {
 	}
 }
 
-// TestWallRobots: a robots.txt that is a wall is none: its site cannot be reached.
+// TestWallRobots: a robots.txt that is a wall is none: nothing of its site is fetched.
 func TestWallRobots(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
@@ -212,7 +211,7 @@ func TestWallRobots(t *testing.T) {
 					t.Errorf("%d records", len(got))
 				}
 				for url, rec := range got {
-					if rec.Error == nil || rec.Error.Class != work.CauseUnreachable {
+					if rec.Error == nil || rec.Error.Class != frontier.CauseWall {
 						t.Errorf("%s: %+v", url, rec.Error)
 					}
 				}

@@ -126,6 +126,7 @@ type Clock struct {
 	Failures int    `json:"failures,omitempty"` // in a row
 	Next     Span   `json:"next"`               // until its next request may start; 0 or less: now
 	Due      Span   `json:"due"`                // until the site is due to be leased; 0 or less: for so long
+	Walls    *Walls `json:"walls,omitempty"`    // nil: its last answer was none
 	Place    string `json:"place"`              // ready, paused, leased, or idle: without work
 	Paused   string `json:"paused,omitempty"`   // since when and why it is paused
 	Blocked  string `json:"blocked,omitempty"`
@@ -135,6 +136,14 @@ type Clock struct {
 	Admitted int64  `json:"admitted,omitempty"` // of these
 
 	WantsSign bool `json:"wants_sign,omitempty"` // it asks for signed requests
+}
+
+// Walls is the row of walls that answered in place of a site.
+type Walls struct {
+	Count  int       `json:"count"`          // in a row
+	Vendor string    `json:"vendor"`         // of the last
+	Since  time.Time `json:"since"`          // of the first
+	Left   Span      `json:"left,omitempty"` // until the fleet's back-off from the site ends; 0: it does not back off now
 }
 
 // Queued is where in the queue of its site a URL stands.
@@ -175,11 +184,12 @@ const (
 	ByRate   = "rate"   // pages a second
 	ByDead   = "dead"
 	ByDelay  = "delay"
-	ByAge    = "age" // since its first page
+	ByAge    = "age"   // since its first page
+	ByWalls  = "walls" // that answered in a row; sites without any are left out
 )
 
 // Orders are the orders.
-var Orders = []string{ByQueued, ByRate, ByDead, ByDelay, ByAge}
+var Orders = []string{ByQueued, ByRate, ByDead, ByDelay, ByAge, ByWalls}
 
 // SitesQuery is the question after sites.
 type SitesQuery struct {
@@ -214,7 +224,8 @@ type Site struct {
 	Delay    Span    `json:"delay"`
 	Reason   string  `json:"reason"`
 	Failures int     `json:"failures"`
-	Last     string  `json:"last,omitempty"` // its last answer: a status, or the cause that there was none
-	Age      Span    `json:"age"`            // since its first page
-	Left     Span    `json:"left"`           // what it takes to finish at its delay, at least
+	Walls    *Walls  `json:"walls,omitempty"` // as in Clock
+	Last     string  `json:"last,omitempty"`  // its last answer: a status, or the cause that there was none
+	Age      Span    `json:"age"`             // since its first page
+	Left     Span    `json:"left"`            // what it takes to finish at its delay, at least
 }

@@ -141,10 +141,22 @@ func (w *inquiry) halted() string {
 
 // trouble says that a site fails.
 func trouble(s *frontier.SiteState) string {
-	if s.Failures == 0 {
+	switch {
+	case s.Walls != nil:
+		return "its site is " + wallsOf(s).String()
+	case s.Failures == 0:
 		return ""
 	}
 	return "its site failed " + times(s.Failures)
+}
+
+// String says since when a site is behind a wall, whose, and until when the fleet backs off.
+func (w *Walls) String() string {
+	text := fmt.Sprintf("behind a wall of %s, which answered %s since %s", w.Vendor, times(w.Count), w.Since.Format(time.RFC3339))
+	if w.Left > 0 {
+		text += fmt.Sprintf("; the whole fleet backs off from it for another %v", w.Left)
+	}
+	return text
 }
 
 // times is how often something failed in a row.

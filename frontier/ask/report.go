@@ -115,6 +115,8 @@ func (r *Summary) count(counts map[string]int64) {
 			r.Causes = append(r.Causes, Count{Name: rest, URLs: n})
 		case frontier.CounterRetry:
 			r.Retries = append(r.Retries, Count{Name: strings.Replace(rest, ":", " ", 1), URLs: n})
+		case frontier.CounterWall:
+			r.Walls = append(r.Walls, Count{Name: rest, URLs: n})
 		case frontier.CounterSite:
 			r.Sites = append(r.Sites, Count{Name: rest, URLs: n})
 		case frontier.CounterRefused:
@@ -146,7 +148,7 @@ func (r *Summary) count(counts map[string]int64) {
 	if lost := r.Total.Dead - gone; lost > 0 {
 		r.Causes = append(r.Causes, Count{Name: frontier.CauseLost, URLs: lost})
 	}
-	for _, list := range []*[]Count{&r.Codes, &r.Media, &r.Causes, &r.Retries, &r.Withheld, &r.Sites, &r.Links.Refused, &r.Seeds.Outcomes} {
+	for _, list := range []*[]Count{&r.Codes, &r.Media, &r.Causes, &r.Retries, &r.Walls, &r.Withheld, &r.Sites, &r.Links.Refused, &r.Seeds.Outcomes} {
 		*list = slices.DeleteFunc(*list, func(c Count) bool { return c.URLs == 0 })
 		sortCounts(*list)
 	}

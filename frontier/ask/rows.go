@@ -123,6 +123,9 @@ func (c *Clock) rows() []Row {
 	if c.WantsSign {
 		list = append(list, Row{"its site", "asks for signed requests, which fetchers with --sign-key send"})
 	}
+	if c.Walls != nil {
+		list = append(list, Row{"its site", c.Walls.String()})
+	}
 	if c.Paused != "" {
 		list = append(list, Row{"its site", "paused " + c.Paused})
 	}

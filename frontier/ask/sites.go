@@ -55,7 +55,7 @@ func Sites(ctx context.Context, f frontier.Operated, q SitesQuery) (*SiteList, e
 	each := max(frontier.SitesMost, sitesLooked/f.Shards())
 	var mu sync.Mutex
 	list.Unread = eachShard(ctx, f.Shards(), func(ctx context.Context, k int) error {
-		stats, states, all, err := sampleOf(ctx, f, k, each)
+		stats, states, all, err := sampleOf(ctx, f, k, each, q.By)
 		if err != nil {
 			return err
 		}
@@ -71,6 +71,9 @@ func Sites(ctx context.Context, f frontier.Operated, q SitesQuery) (*SiteList, e
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if q.By == ByWalls {
+		list.Sites = slices.DeleteFunc(list.Sites, func(s Site) bool { return s.Walls == nil })
 	}
 	slices.SortFunc(list.Sites, func(a, b Site) int { return cmp.Or(cmp.Compare(order(&b), order(&a)), cmp.Compare(a.Site, b.Site)) })
 	list.Sites = list.Sites[:min(len(list.Sites), cmp.Or(q.Limit, sitesListed))]
@@ -90,6 +93,8 @@ func orderOf(by string) (func(*Site) float64, error) {
 		return func(s *Site) float64 { return float64(s.Delay) }, nil
 	case ByAge:
 		return func(s *Site) float64 { return float64(s.Age) }, nil
+	case ByWalls:
+		return func(s *Site) float64 { return float64(s.Walls.Count) }, nil
 	}
 	return nil, fmt.Errorf("ask: sites by %q: must be one of %s", by, strings.Join(Orders, ", "))
 }
@@ -116,23 +121,14 @@ func eachShard(ctx context.Context, shards int, do func(ctx context.Context, k i
 	return frontier.FaultTexts(faults)
 }
 
-// sampleOf reads up to n sites of a shard.
-func sampleOf(ctx context.Context, f frontier.Operated, k, n int) (stats frontier.ShardStats, states []frontier.SiteState, all bool, err error) {
+// sampleOf reads up to n sites of a shard, and those of its lists.
+func sampleOf(ctx context.Context, f frontier.Operated, k, n int, by string) (stats frontier.ShardStats, states []frontier.SiteState, all bool, err error) {
 	if stats, err = f.ShardStats(ctx, k); err != nil {
 		return stats, nil, false, err
 	}
-	names, all, err := f.SampleSites(ctx, k, n)
+	names, all, err := namesOf(ctx, f, k, n, by)
 	if err != nil {
 		return stats, nil, false, err
-	}
-	counters, err := f.Counters(ctx, k)
-	if err != nil {
-		return stats, nil, false, err
-	}
-	for _, top := range [][]frontier.TopSite{counters.Pages, counters.Dead} {
-		for _, t := range top {
-			names = append(names, t.Site)
-		}
 	}
 	states, err = statesOf(ctx, f, k, names)
 	return stats, states, all, err
@@ -151,11 +147,32 @@ func statesOf(ctx context.Context, f frontier.Operated, k int, names []string) (
 	return states, nil
 }
 
+// namesOf names the sites of a shard that are looked at.
+func namesOf(ctx context.Context, f frontier.Operated, k, n int, by string) (names []string, all bool, err error) {
+	if by == ByWalls {
+		names, err = f.WalledSites(ctx, k)
+		return names[:min(len(names), n)], len(names) <= n, err
+	}
+	if names, all, err = f.SampleSites(ctx, k, n); err != nil {
+		return nil, false, err
+	}
+	counters, err := f.Counters(ctx, k)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, top := range [][]frontier.TopSite{counters.Pages, counters.Dead} {
+		for _, t := range top {
+			names = append(names, t.Site)
+		}
+	}
+	return names, all, nil
+}
+
 // siteOf is a site as it is shown.
 func siteOf(k int, s *frontier.SiteState, set *frontier.Settings, now time.Time) Site {
 	site := Site{
 		Site: s.Site, Shard: k, Place: string(s.Place), Queued: queued(s), Waiting: s.Waiting, Open: s.Open,
-		Pages: s.Totals.Pages, Dead: s.Totals.Dead, Failures: s.Failures, Last: s.Totals.Last,
+		Pages: s.Totals.Pages, Dead: s.Totals.Dead, Failures: s.Failures, Walls: wallsOf(s), Last: s.Totals.Last,
 	}
 	if s.Place == frontier.PlaceReady || s.Place == frontier.PlacePaused {
 		due := Span(s.Due)

@@ -38,6 +38,7 @@ type Summary struct {
 	Media    []Count             `json:"media"`              // pages by media type
 	Causes   []Count             `json:"causes"`             // dead URLs by cause, all that ever were
 	Retries  []Count             `json:"retries"`            // retries by cause
+	Walls    []Count             `json:"walls,omitempty"`    // walls that answered in place of sites, by vendor
 	Withheld []Count             `json:"withheld,omitempty"` // pages by the purpose that their site refuses
 	Sites    []Count             `json:"sites"`              // sites by what came of their last request
 	Links    Links               `json:"links"`

@@ -360,7 +360,7 @@ func clockOf(s *frontier.SiteState, set *frontier.Settings) *Clock {
 		return nil
 	}
 	c := &Clock{
-		Failures: s.Failures, Next: Span(max(0, s.Clock)), Due: Span(s.Due), Place: string(s.Place),
+		Failures: s.Failures, Walls: wallsOf(s), Next: Span(max(0, s.Clock)), Due: Span(s.Due), Place: string(s.Place),
 		Queued: queued(s), Waiting: s.Waiting, Cap: s.Cap, Admitted: s.Admitted,
 		Paused: stopText(s.Paused), Blocked: stopText(s.Blocked), WantsSign: s.WantsSign,
 	}
@@ -369,6 +369,14 @@ func clockOf(s *frontier.SiteState, set *frontier.Settings) *Clock {
 		c.Cap = set.CapOf(s.Site)
 	}
 	return c
+}
+
+// wallsOf is a site's row of walls, nil for none.
+func wallsOf(s *frontier.SiteState) *Walls {
+	if s.Walls == nil {
+		return nil
+	}
+	return &Walls{Count: s.Walls.Count, Vendor: s.Walls.Vendor, Since: s.Walls.Since, Left: Span(max(0, s.Walls.Left))}
 }
 
 // delayOf is the delay of a site and its reason: what its last visit left, or

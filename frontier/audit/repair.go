@@ -249,7 +249,7 @@ func typeOf(part string) string {
 	switch part {
 	case "meta", "stats", "probes", "paused", "blocked", "s", "v", "r", "e", "counters", "seeds":
 		return "hash"
-	case "ready", "leases", "w", "a", "top":
+	case "ready", "leases", "w", "a", "top", "walled":
 		return "zset"
 	case "q", "dead", "broken":
 		return "list"

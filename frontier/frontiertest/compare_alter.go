@@ -12,7 +12,7 @@ func (p *pair) alter(rt *rapid.T) {
 	site := p.site(rt)
 	var change frontier.SiteChange
 	flag := rapid.IntRange(0, 2).Draw(rt, "flag") == 2
-	switch rapid.IntRange(0, 3).Draw(rt, "change") {
+	switch rapid.IntRange(0, 4).Draw(rt, "change") {
 	case 0:
 		change.Paused = &flag
 	case 1:
@@ -20,6 +20,8 @@ func (p *pair) alter(rt *rapid.T) {
 	case 2:
 		limit := rapid.SampledFrom([]int64{0, 1, 20}).Draw(rt, "cap")
 		change.Cap = &limit
+	case 3:
+		change.EndWalls = true
 	default:
 		text := rapid.SampledFrom([]string{"", `{"per_site":2}`}).Draw(rt, "override")
 		change.Override = &text

@@ -72,8 +72,13 @@ func (p *pair) settleBoth(rt *rapid.T, v both[frontier.Visit], outcomes []fronti
 	if text := rapid.SampledFrom([]string{"nil", "nil", "", "a", "b"}).Draw(rt, "cookies"); text != "nil" {
 		cookies = &text
 	}
-	sa, errA := p.a.f.Settle(p.a.ctx, v.a.Shard, []frontier.Settlement{{Lease: v.a.Lease, Outcomes: outcomes, Release: free, Cookies: cookies}})
-	sb, errB := p.b.f.Settle(p.b.ctx, v.b.Shard, []frontier.Settlement{{Lease: v.b.Lease, Outcomes: outcomes, Release: free, Cookies: cookies}})
+	var walls *frontier.Walls
+	if rapid.IntRange(0, 3).Draw(rt, "walls") == 0 {
+		walls = &frontier.Walls{Count: rapid.IntRange(0, 4).Draw(rt, "in a row"), Vendor: rapid.SampledFrom([]string{"acme", "own"}).Draw(rt, "vendor")}
+		walls.Pause = time.Duration(100*rapid.IntRange(0, 40).Draw(rt, "pause")+50) * time.Millisecond
+	}
+	sa, errA := p.a.f.Settle(p.a.ctx, v.a.Shard, []frontier.Settlement{{Lease: v.a.Lease, Outcomes: outcomes, Release: free, Cookies: cookies, Walls: walls}})
+	sb, errB := p.b.f.Settle(p.b.ctx, v.b.Shard, []frontier.Settlement{{Lease: v.b.Lease, Outcomes: outcomes, Release: free, Cookies: cookies, Walls: walls}})
 	agree(rt, fmt.Sprintf("settle %s: %+v", v.a.Site, outcomes), len(sa), len(sb), errA, errB)
 	if len(sa) == 0 {
 		return

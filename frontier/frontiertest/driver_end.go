@@ -21,6 +21,9 @@ func (d *driver) settleSome(f *fetcher) {
 	if d.rand.IntN(2) == 0 {
 		st.Release = &frontier.Release{Remain: time.Duration(d.rand.IntN(3000)) * time.Millisecond, Delay: time.Second, Keep: d.rand.IntN(2) == 0}
 	}
+	if count := d.rand.IntN(20); count <= frontier.WallsInRow {
+		st.Walls = &frontier.Walls{Count: count, Vendor: "acme", Pause: time.Duration(d.rand.IntN(9)) * time.Second}
+	}
 	settle := func() frontier.Settled {
 		settled, err := d.f.Settle(d.ctx, h.Shard, []frontier.Settlement{st})
 		d.must(err)

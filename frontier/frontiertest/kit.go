@@ -262,6 +262,7 @@ func (k *kit) stats() frontier.ShardStats {
 		sum.Ready += s.Ready
 		sum.PausedReady += s.PausedReady
 		sum.Leases += s.Leases
+		sum.Walled += s.Walled
 		sum.Queued += s.Queued
 		sum.Waiting += s.Waiting
 		sum.Open += s.Open

@@ -34,6 +34,9 @@ func (p *shardState) alter(name string, change *frontier.SiteChange) {
 	if change.Credentials != nil {
 		s.more().auth = strings.Clone(*change.Credentials)
 	}
+	if change.EndWalls {
+		p.endWalls(s, p.now+1+roundUp(s.delay))
+	}
 	if change.Blocked != nil {
 		s.blocked = *change.Blocked
 		p.stop(s, 1, s.blocked, change.Reason)
@@ -83,6 +86,7 @@ func (p *shardState) clear(s *site) {
 		s.recrawl = nil
 	}
 	p.dropWork(s)
+	delete(p.walled, s.name)
 	if s.leased != nil { // a fetcher may be at it still
 		s.clock = max(s.clock, p.now+1+roundUp(s.delay))
 	}

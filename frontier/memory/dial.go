@@ -329,6 +329,10 @@ func (r *remote) WorkSites(ctx context.Context, k int) ([]string, error) {
 	return get[[]string](ctx, r, "WorkSites", k)
 }
 
+func (r *remote) WalledSites(ctx context.Context, k int) ([]string, error) {
+	return get[[]string](ctx, r, "WalledSites", k)
+}
+
 func (r *remote) SampleSites(ctx context.Context, k, n int) (sites []string, all bool, err error) {
 	s, err := get[sample](ctx, r, "SampleSites", k, n)
 	return s.Sites, s.All, err

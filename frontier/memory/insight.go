@@ -71,6 +71,9 @@ func (p *shardState) stateOf(name string) frontier.SiteState {
 		state.Cap, state.Admitted, state.Override, state.Credentials = s.extra.cap, s.extra.admitted, s.extra.override, s.extra.auth
 		state.WantsSign = strings.HasPrefix(s.extra.cookies, frontier.WantsSign)
 	}
+	if row := s.wallRow(); row != nil {
+		state.Walls = &frontier.WallRow{Count: row.count, Vendor: row.vendor, Since: time.UnixMilli(row.since).UTC(), Left: max(0, left(row.ends))}
+	}
 	state.Known = state.Place != frontier.PlaceIdle || s.clock > 0 || state.Admitted > 0
 	return state
 }

@@ -163,19 +163,23 @@ func (p *shardState) keepSite(s *site) {
 			v = binary.AppendVarint(append(v, e.class), e.seq)
 		}
 	}
-	cookies, auth := "", ""
+	cookies, auth, row := "", "", s.wallRow()
 	if s.extra != nil {
 		cookies, auth = s.extra.cookies, s.extra.auth
 	}
-	if t := &s.siteTotals; t.since != 0 || cookies+auth != "" {
+	if t := &s.siteTotals; t.since != 0 || cookies+auth != "" || row != nil {
 		v = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(v, t.pages), t.dead), t.since)
 		v = appendText(v, t.last)
 	}
-	if cookies+auth != "" {
+	if cookies+auth != "" || row != nil {
 		v = appendText(v, cookies)
 	}
-	if auth != "" {
+	if auth != "" || row != nil {
 		v = appendText(v, auth)
+	}
+	if row != nil {
+		v = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(v, int64(row.count)), row.since), row.ends)
+		v = appendText(v, row.vendor)
 	}
 	p.value = v
 	p.tx.Set(p.key, v)

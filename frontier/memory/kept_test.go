@@ -30,7 +30,11 @@ func (p *shardState) dump() string {
 			if s.extra != nil {
 				x = *s.extra
 			}
-			say("site %s delay %d failures %d turn %d paused %v blocked %v extra %+v", s.name, s.delay, s.failures, s.round, s.paused, s.blocked, x)
+			row := walls{}
+			if x.walls != nil {
+				row, x.walls = *x.walls, nil
+			}
+			say("site %s delay %d failures %d turn %d paused %v blocked %v extra %+v walls %+v, listed %v", s.name, s.delay, s.failures, s.round, s.paused, s.blocked, x, row, p.walled[s.name] == s)
 			if s.leased == nil {
 				say("site %s clock %d", s.name, s.clock)
 			}

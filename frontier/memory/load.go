@@ -130,6 +130,13 @@ func (l *loader) loadSite(key, value []byte) bool {
 	if len(r.b) > 0 {
 		s.more().auth = r.text()
 	}
+	if len(r.b) > 0 {
+		row := &walls{count: int(r.int()), since: r.int(), ends: r.int(), vendor: l.word(r.text())}
+		s.more().walls = row
+		if row.ends > 0 && !s.blocked {
+			l.walled[s.name] = s
+		}
+	}
 	return !r.bad
 }
 

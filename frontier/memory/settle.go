@@ -74,6 +74,9 @@ func (p *shardState) settle(l *lease, st *frontier.Settlement) frontier.Settled 
 	if st.Cookies != nil && s.leased == l && (st.Release != nil || slices.Contains(settled, true)) {
 		p.keepCookies(s, *st.Cookies)
 	}
+	if st.Walls != nil && s.leased == l && (st.Release != nil || slices.Contains(settled, true)) {
+		p.keepWalls(s, st.Walls)
+	}
 	if st.Release != nil && s.leased == l {
 		s.leased = nil
 		misplaced, keep = true, st.Release.Keep
@@ -145,6 +148,39 @@ func (p *shardState) keepCookies(s *site, cookies string) {
 		s.more().cookies = strings.Clone(cookies)
 		p.changed(s)
 	}
+}
+
+// keepWalls replaces the row of walls of a site. Its clock waits for the end of the back-off.
+func (p *shardState) keepWalls(s *site, w *frontier.Walls) {
+	if w.Count <= 0 {
+		p.endWalls(s, p.now)
+		return
+	}
+	row := s.wallRow()
+	if row == nil {
+		row = &walls{since: p.now}
+		s.more().walls = row
+	}
+	row.count, row.vendor = w.Count, p.word(w.Vendor)
+	if w.Count >= frontier.WallsInRow {
+		row.ends = max(row.ends, p.now+1+roundUp(w.Pause))
+		s.clock = max(s.clock, row.ends)
+		p.walled[s.name] = s
+	}
+	p.changed(s)
+}
+
+// endWalls forgets the row of walls of a site. Its clock goes back to next, but only where
+// nothing moved it since: a time that Reserve granted stays.
+func (p *shardState) endWalls(s *site, next int64) {
+	if row := s.wallRow(); row != nil {
+		if s.clock <= row.ends {
+			s.clock = min(s.clock, next)
+		}
+		s.extra.walls = nil
+		p.changed(s)
+	}
+	delete(p.walled, s.name)
 }
 
 // roundUp is a duration in milliseconds.

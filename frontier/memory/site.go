@@ -46,6 +46,7 @@ type shardState struct {
 	seeds         map[string]string     // what became of the first
 	gone          [2][]frontier.TopSite // sites that are forgotten, the first by pages and by dead
 	words         map[string]string     // that many sites share
+	walled        map[string]*site      // those that have or had a back-off for walls
 	stats         frontier.ShardStats
 	scratch       []byte
 	batch         batch
@@ -67,6 +68,7 @@ func newShardState(f *Frontier, k int) *shardState {
 		namedCounters: make(map[string]*int64),
 		seeds:         make(map[string]string),
 		words:         make(map[string]string),
+		walled:        make(map[string]*site),
 		stats:         frontier.ShardStats{Shard: k},
 	}
 }
@@ -103,7 +105,15 @@ type extra struct {
 	auth     string // credentials of its origins
 	cap      int64
 	admitted int64   // counted only while a cap applies
+	walls    *walls  // nil: the last answer was none
 	stops    [3]stop // of the pause, of the block, and of what was dropped last
+}
+
+// walls is the row of walls that answered in place of a site.
+type walls struct {
+	count       int
+	since, ends int64 // milliseconds: of the first, and of the back-off, 0 = none yet
+	vendor      string
 }
 
 // stop says since when and why a site is paused or blocked, or its URLs were dropped.
@@ -170,6 +180,7 @@ func (p *shardState) age(s *site) {
 	}
 	s.clock, s.delay, s.failures, s.round = 0, 0, 0, 0
 	s.extra, s.reserved = nil, nil
+	delete(p.walled, s.name)
 	p.forgetTotals(s)
 	p.changed(s)
 }
@@ -190,6 +201,14 @@ func (s *site) more() *extra {
 		s.extra = &extra{}
 	}
 	return s.extra
+}
+
+// wallRow is the row of walls that answered in place of the site, nil for none.
+func (s *site) wallRow() *walls {
+	if s.extra == nil {
+		return nil
+	}
+	return s.extra.walls
 }
 
 func (s *site) why() string {
@@ -265,6 +284,7 @@ func (p *shardState) forget(most int) {
 		p.forgetTotals(s)
 		p.changed(s)
 		delete(p.sites, s.name)
+		delete(p.walled, s.name)
 	}
 }
 

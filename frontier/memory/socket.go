@@ -80,6 +80,7 @@ var calls = map[string]any{
 	"Entries":      (*Frontier).Entries,
 	"Counters":     (*Frontier).Counters,
 	"WorkSites":    (*Frontier).WorkSites,
+	"WalledSites":  (*Frontier).WalledSites,
 	"Knows":        (*Frontier).Knows,
 	"Began":        (*Frontier).Began,
 	"Report":       (*Frontier).Report,

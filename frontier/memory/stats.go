@@ -35,6 +35,11 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 	}
 	s.PausedReady = int64(len(p.heaps[inPaused]))
 	s.Leases = int64(len(p.leases))
+	for _, site := range p.walled {
+		if site.extra.walls.ends > p.tick {
+			s.Walled++
+		}
+	}
 	return s, nil
 }
 

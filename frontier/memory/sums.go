@@ -222,6 +222,18 @@ func (f *Frontier) WorkSites(ctx context.Context, k int) ([]string, error) {
 	return sites, nil
 }
 
+// WalledSites names the sites of a shard that the fleet backs off from, or did, since walls
+// answer there.
+func (f *Frontier) WalledSites(ctx context.Context, k int) ([]string, error) {
+	p, err := f.shard(ctx, k, "walled sites")
+	if err != nil {
+		return nil, err
+	}
+	p.lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.walled)), nil
+}
+
 // shown is the totals of a site as it is shown.
 func (t *siteTotals) shown() (shown frontier.SiteTotals) {
 	if t.since == 0 {

@@ -185,6 +185,9 @@ func visitOf(p *shardState, l *lease, deadline time.Time) frontier.Visit {
 	if s.extra != nil {
 		v.Override, v.Cookies, v.Credentials = s.extra.override, s.extra.cookies, s.extra.auth
 	}
+	if row := s.wallRow(); row != nil {
+		v.Walls = row.count
+	}
 	for i := range l.records {
 		v.Items[i] = frontier.Item{Index: i + 1, Entry: l.entry(i)}
 	}

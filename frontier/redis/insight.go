@@ -15,7 +15,7 @@ import (
 )
 
 // lookFields is how much look.lua says of each site.
-const lookFields = 22
+const lookFields = 23
 
 // SiteStates reads what shard k keeps of some sites, in their order. Cost: a
 // script call for each SitesMost, some 10 us of the server a site, and another
@@ -60,6 +60,7 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 	if drop := stopOf(k, site, false, shard.Text(fields[20])); drop != nil {
 		s.Dropped = &frontier.Drop{Since: drop.Since, By: drop.Reason}
 	}
+	s.Walls = wallRowOf(shard.Text(fields[22]))
 	for p := range s.Queued {
 		s.Queued[p] = shard.Int(fields[10+p])
 	}
@@ -73,6 +74,17 @@ func siteState(k int, site string, fields []any) frontier.SiteState {
 	}
 	s.Known = s.Place != frontier.PlaceIdle || shard.Text(fields[1]) != "" || s.Admitted > 0
 	return s
+}
+
+// wallRowOf reads how many walls there were, since when, ms until the back-off ends, and the
+// vendor; nil for none.
+func wallRowOf(text string) *frontier.WallRow {
+	words := strings.Split(text, " ")
+	if len(words) != 4 {
+		return nil
+	}
+	left := max(0, time.Duration(shard.Int(words[2])))
+	return &frontier.WallRow{Count: int(shard.Int(words[0])), Since: time.UnixMilli(shard.Int(words[1])).UTC(), Left: left * time.Millisecond, Vendor: words[3]}
 }
 
 // siteTotalsOf reads what counters.lua keeps of a site.
@@ -236,6 +248,19 @@ func (f *Frontier) WorkSites(ctx context.Context, k int) ([]string, error) {
 		}
 	}
 	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// WalledSites names the sites of shard k that the fleet backs off from, or did, since walls
+// answer there. Cost: a call for each scanPage of them.
+func (f *Frontier) WalledSites(ctx context.Context, k int) (sites []string, err error) {
+	err = f.Pages(ctx, k, "walled", []any{"ZSCAN", f.keys[k].Walled()}, []any{"COUNT", scanPage}, func(page []any) error {
+		for i := 0; i < len(page); i += 2 { // members and their scores
+			sites = append(sites, shard.Text(page[i]))
+		}
+		return nil
+	})
+	slices.Sort(sites)
+	return slices.Compact(sites), err // ZSCAN may name one twice
 }
 
 // stopOf reads since when and why a site is stopped, nil when it is not.

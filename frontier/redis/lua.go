@@ -33,7 +33,7 @@ var (
 	duplicatesScript  = script("duplicates", "", "filters")
 	tickScript        = script("tick", allowOOM)
 	visitScript       = script("visit", allowOOM, "tries", "choose")
-	settleScript      = script("settle", allowOOM, "tries", "counters", "release")
+	settleScript      = script("settle", allowOOM, "tries", "counters", "release", "walls")
 	renewScript       = script("renew", allowOOM, "tries")
 	reapScript        = script("reap", allowOOM, "tries")
 	deadLettersScript = script("deadletters", allowOOM, "tries")

@@ -214,7 +214,7 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 	var reply any
 	err := f.attempt(ctx, k, "stats", func(ctx context.Context) (err error) {
 		reply, err = f.client.Run(ctx, k, statsScript, []string{
-			keys.Meta(), keys.Stats(), keys.Leases(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.PausedReady(),
+			keys.Meta(), keys.Stats(), keys.Leases(), keys.Ready(0), keys.Ready(1), keys.Ready(2), keys.Ready(3), keys.PausedReady(), keys.Walled(),
 		}, f.epoch, low, high, longest)
 		return err
 	})
@@ -222,18 +222,18 @@ func (f *Frontier) ShardStats(ctx context.Context, k int) (frontier.ShardStats, 
 		return s, f.refusal(k, "stats", err)
 	}
 	list := shard.Array(reply)
-	if len(list) != 6 {
+	if len(list) != 7 {
 		return s, Malformed(k, "stats", reply)
 	}
 	s.Ready, s.PausedReady, s.Leases = shard.Int(list[0]), shard.Int(list[1]), shard.Int(list[2])
-	s.Paused = shard.Int(list[3]) == 1
-	counters, _ := list[4].([]any)
+	s.Paused, s.Walled = shard.Int(list[3]) == 1, shard.Int(list[4])
+	counters, _ := list[5].([]any)
 	for i := 0; i+1 < len(counters); i += 2 {
 		if to := s.Counter(shard.Text(counters[i])); to != nil {
 			*to = shard.Int(counters[i+1])
 		}
 	}
-	if m, _ := list[5].([]any); len(m) == 5 {
+	if m, _ := list[6].([]any); len(m) == 5 {
 		s.Memory = frontier.Memory{Used: shard.Int(m[0]), Limit: shard.Int(m[1]), OverWatermark: shard.Int(m[2]) == 1, Cutoff: shard.Int(m[3]), Longest: shard.Int(m[4])}
 	}
 	s.Master, err = f.client.Owner(ctx, keys.Meta())

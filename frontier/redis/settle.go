@@ -76,6 +76,9 @@ func (f *Frontier) settle(ctx context.Context, k int, settlements []frontier.Set
 	for i := range settlements {
 		s.add(&settlements[i])
 	}
+	if slices.ContainsFunc(settlements, func(st frontier.Settlement) bool { return st.Walls != nil }) {
+		s.keys = append(s.keys, n.Walled())
+	}
 	raw, err := f.callWhole(ctx, k, settleScript, s.keys, s.args())
 	if err != nil {
 		return nil, err
@@ -156,11 +159,31 @@ func (s *settling) add(st *frontier.Settlement) {
 	} else {
 		m = msgp.AppendNil(m)
 	}
+	counted := st
 	if len(sent) < len(st.Outcomes) {
-		st = &frontier.Settlement{} // no fetcher settles a URL twice: what is so does not count
+		counted = &frontier.Settlement{} // no fetcher settles a URL twice: what is so does not count
 	}
-	s.text = s.appendCounters(m, st)
+	m = s.appendCounters(m, counted)
+	if w := st.Walls; w != nil {
+		m = appendWalls(m, w)
+	}
+	s.text = m
 	s.ends = append(s.ends, len(s.text))
+}
+
+// appendWalls appends a row of walls.
+func appendWalls(m []byte, w *frontier.Walls) []byte {
+	if w.Count < frontier.WallsInRow {
+		m = msgp.AppendArrayHeader(m, 2)
+	} else {
+		m = msgp.AppendArrayHeader(m, 3)
+	}
+	m = msgp.AppendInt(m, max(0, w.Count))
+	m = msgp.AppendString(m, w.Vendor)
+	if w.Count >= frontier.WallsInRow {
+		m = msgp.AppendInt64(m, Milliseconds(w.Pause))
+	}
+	return m
 }
 
 // appendOutcome appends what became of one URL.

@@ -84,7 +84,7 @@ func (f *Frontier) KnowsSite(ctx context.Context, k int, site string) (bool, err
 
 // siteKeys are the keys of the script before those of visits.
 func (f *Frontier) siteKeys(k int, site string) []string {
-	return append(f.AppendSite(nil, k, site), f.keys[k].Paused(), f.keys[k].Blocked())
+	return append(f.AppendSite(nil, k, site), f.keys[k].Paused(), f.keys[k].Blocked(), f.keys[k].Walled())
 }
 
 // changes lists names and values of the fields to change, "" = none.
@@ -112,6 +112,9 @@ func changes(c frontier.SiteChange) (fields []string) {
 	}
 	if c.Credentials != nil {
 		fields = append(fields, "auth", *c.Credentials)
+	}
+	if c.EndWalls {
+		fields = append(fields, "walls", "")
 	}
 	return fields
 }

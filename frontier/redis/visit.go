@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"seine/frontier"
@@ -78,13 +79,15 @@ func (f *Frontier) visit(ctx context.Context, k int, tickets []frontier.Ticket, 
 	return visits, nil
 }
 
-// parseVisit reads delay, why, failures, override, credentials, the items and cookies.
+// parseVisit reads delay, why, failures and walls, override, credentials, the items and cookies.
 func parseVisit(l frontier.Lease, r []any) (frontier.Visit, error) {
 	v := frontier.Visit{Lease: l, Why: shard.Text(r[1]), Override: shard.Text(r[3]), Credentials: shard.Text(r[4]), Items: make([]frontier.Item, 0, (len(r)-5)/2)}
 	v.First = shard.Text(r[0]) == ""
 	delay, _ := strconv.ParseInt(shard.Text(r[0]), 10, 64)
 	v.Delay = time.Duration(delay) * time.Millisecond
-	v.Failures, _ = strconv.Atoi(shard.Text(r[2]))
+	failures, walls, _ := strings.Cut(shard.Text(r[2]), " ")
+	v.Failures, _ = strconv.Atoi(failures)
+	v.Walls, _ = strconv.Atoi(walls)
 	for r = r[5:]; len(r) >= 2; r = r[2:] {
 		index, ok := r[0].(int64)
 		if !ok {

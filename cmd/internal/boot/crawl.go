@@ -68,6 +68,8 @@ type CrawlFlags struct {
 
 	Referrer *bool `group:"output" help:"Add the page that first linked to this one to each record."`
 
+	Walls *string `group:"polite" placeholder:"on|off" help:"on: tell answers of protection services from pages. After three in a row the whole fleet backs off from the site: an hour, doubling to a day (on)."`
+
 	Cookies *string `group:"polite" placeholder:"off|site" help:"site: store the cookies that a site sets, at most 4 KB, and send them back to it (off)."`
 
 	Digest *string `group:"output" placeholder:"KIND" help:"Digest of each page in its record: xxh3, sha256 or none (xxh3). Only sha256 resists pages that are forged to look the same."`

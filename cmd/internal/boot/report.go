@@ -53,7 +53,7 @@ func PrintReport(w io.Writer, r *ask.Summary, most int) {
 		counts []ask.Count
 	}{
 		{"seeds", r.Seeds.Outcomes}, {"status", r.Codes}, {"media", r.Media}, {"dead of", r.Causes},
-		{"retried for", r.Retries}, {"pages refused for", r.Withheld}, {"sites by last answer", r.Sites}, {"refused links", r.Links.Refused},
+		{"retried for", r.Retries}, {"walls of", r.Walls}, {"pages refused for", r.Withheld}, {"sites by last answer", r.Sites}, {"refused links", r.Links.Refused},
 	} {
 		printCounts(w, list.name, list.counts, most)
 	}

@@ -18,12 +18,16 @@ var SiteSettings = []string{"delay", "per-site", "max-per-site"}
 var layoutFlags = []string{"shards", "limit-by", "plan-urls", "error-rate", "strip-params", "sort-query", "other-suffixes"}
 
 // Store gives a crawl the settings that were given, and returns those before and
-// after.
+// after. With --walls off it also ends the back-offs from walls.
 func (c *CrawlFlags) Store(ctx context.Context, f frontier.Operated) (before, after *frontier.Settings, err error) {
-	return f.Set(ctx, func(s *frontier.Settings) error {
+	before, after, err = f.Set(ctx, func(s *frontier.Settings) error {
 		c.Apply(s)
 		return CheckAgent(s)
 	})
+	if err == nil && c.Walls != nil && !after.SeesWalls() {
+		_, err = frontier.EndWalls(ctx, f)
+	}
+	return before, after, err
 }
 
 // StoreSite gives one site of a crawl those of SiteSettings that are named, after a

@@ -4,14 +4,15 @@
 -- KEYS[12..]  per site 8: its block; then v of visits
 -- ARGV[1]     epoch
 -- ARGV[2..]   the sites
--- Reply       per site 22: its token, or ''; ms until its clock, or ''; delay ms, why,
+-- Reply       per site 23: its token, or ''; ms until its clock, or ''; delay ms, why,
 --             failures, cap, n, override, each or ''; its zset: ready 0 to 3, paused 4,
 --             none -1; ms until it is due there, or until its lease ends, or ''; the
 --             lengths of its queues 0 to 3, its retries and its recrawls; since when
 --             and why it is paused, and blocked, or ''; its totals of counters.lua, or
 --             ''; its credentials, or ''; when URLs of it were last dropped and by
---             which verb, or ''; the first byte of its cookies, or ''. Then per visit its open
---             URLs
+--             which verb, or ''; the first byte of its cookies, or ''; its row of walls: how
+--             many, since when, ms until its back-off ends, the vendor, or ''. Then per visit
+--             its open URLs
 -- Cost        O(sites * log sites of the shard + visits)
 -- Repeat      reads only
 local PAUSES, BLOCKS = KEYS[10], KEYS[11]
@@ -30,7 +31,7 @@ end
 local block = 12
 for i = 1, sites do
   local site = ARGV[1 + i]
-  local s = call('HMGET', KEYS[block], 'token', 'clock', 'delay', 'why', 'failures', 'cap', 'n', 'override', 'totals', 'auth', 'dropped', 'cookies')
+  local s = call('HMGET', KEYS[block], 'token', 'clock', 'delay', 'why', 'failures', 'cap', 'n', 'override', 'totals', 'auth', 'dropped', 'cookies', 'walls')
   local token, clock = s[1], s[2]
   add(token)
   add(clock and int(clock - NOW))
@@ -49,6 +50,7 @@ for i = 1, sites do
   add(s[10])
   add(s[11])
   add(s[12] and string.sub(s[12], 1, 1))
+  add(s[13] and string.gsub(s[13], '^(%d+ %d+) (%d+)', function(row, ends) return row .. ' ' .. int(ends - NOW) end))
   block = block + 8
 end
 for v = block, #KEYS do add(call('HLEN', KEYS[v])) end

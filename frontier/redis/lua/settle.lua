@@ -2,7 +2,7 @@
 -- KEYS[1..9]   as in the prelude
 -- KEYS[10..14] as in counters
 -- KEYS[15..]   the dead lists of the causes, then per settlement 9: the block of
---              its site, then v of its token
+--              its site, then v of its token; last, where one has walls, walled
 -- ARGV[1]      epoch
 -- ARGV[2]      how many causes
 -- ARGV[3]      dead letters that a list may have
@@ -13,7 +13,9 @@
 --              its outcomes, each once; the outcomes; the release of its site, nil = the
 --              lease goes on: {ms until its next request, delay ms, why, failures, ms
 --              that it is kept for the caller, false = none}; its
---              cookies, nil = they stay; then as in counters. An outcome is done or
+--              cookies, nil = they stay; then as in counters; then, where it has some,
+--              its walls: {in a row, the vendor of the last, ms of the back-off, nil = none
+--              yet}. An outcome is done or
 --              requeue; or {retry, ms from now}; or {later, ms from now}, which leaves
 --              class and attempts; or {recrawl, ms from now, its id among those of its
 --              site, its entry then}; or {dead, its cause, 1 for KEYS[15], what comes
@@ -95,7 +97,7 @@ try_all()
 try_counters()
 local reply, block, last_block, last_site = {}, 15 + causes, nil, nil
 for i, settlement in ipairs(settlements) do
-  local token, site, indexes, outcomes, free, cookies, last, pages, dead, seed_outcomes, counts = unpack(settlement, 1, 11)
+  local token, site, indexes, outcomes, free, cookies, last, pages, dead, seed_outcomes, counts, walls = unpack(settlement, 1, 12)
   local member, visit = members[i], KEYS[block + VISIT]
   local s = call('HMGET', KEYS[block], 'token', 'clock', 'reserved_until', 'totals', 'auth', unpack(STAYS))
   local site_token, clock, reserved_until, totals, auth = s[1], tonumber(s[2]) or 0, tonumber(s[3]) or 0, s[4], s[5]
@@ -115,7 +117,9 @@ for i, settlement in ipairs(settlements) do
   if leased then
     local mine = site_token == token
     local freed, kept = mine and free, nil
-    if cookies and mine and (freed or string.find(settled, '1', 1, true)) then keep_cookies(block, cookies) end
+    local takes = mine and (freed or string.find(settled, '1', 1, true))
+    if cookies and takes then keep_cookies(block, cookies) end
+    if walls and takes then clock = keep_walls(block, site, clock, unpack(walls)) end
     if freed then
       local remain, delay, why, failures
       remain, delay, why, failures, kept = unpack(free)

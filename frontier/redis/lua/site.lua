@@ -2,14 +2,15 @@
 -- KEYS[1..9]   as in the prelude
 -- KEYS[10..17] the block of the site
 -- KEYS[18,19]  the lists of paused and of blocked sites
--- KEYS[20..]   v of each of its leases, when it is blocked
+-- KEYS[20]     walled, the list of sites behind walls
+-- KEYS[21..]   v of each of its leases, when it is blocked
 -- ARGV[1]      epoch
 -- ARGV[2]      site
 -- ARGV[3]      its version as the caller knows it, '' = not yet
 -- ARGV[4]      why, for the lists
 -- ARGV[5]      how many fields to change
--- ARGV[6..]    per field 2: paused, blocked, cap, override or auth, and its value,
---              '' = none; then the tokens of its leases, when it is blocked
+-- ARGV[6..]    per field 2: paused, blocked, cap, override, auth or walls, and its
+--              value, '' = none, the only one of walls; then the tokens of its leases, when it is blocked
 -- Reply        '' done; else the version of the site, which is another. Error OPEN when
 --              it is to be blocked and leased under a token that is not named
 -- Cost         O(log sites); lists of a blocked site are freed in the background
@@ -17,10 +18,11 @@
 local site, known_version, why = ARGV[2], ARGV[3], ARGV[4]
 local LAST_FIELD = 5 + 2 * tonumber(ARGV[5])
 local BLOCK = 10
-local SITE, LISTS = KEYS[BLOCK], {paused = KEYS[18], blocked = KEYS[19]}
+local SITE, LISTS, WALLED = KEYS[BLOCK], {paused = KEYS[18], blocked = KEYS[19]}, KEYS[20]
 
-local s = call('HMGET', SITE, 'version', 'token', 'clock', 'delay')
+local s = call('HMGET', SITE, 'version', 'token', 'clock', 'delay', 'walls')
 local version, site_token, clock, delay = s[1] or '0', s[2], tonumber(s[3]) or 0, tonumber(s[4]) or 0
+local walls_end = tonumber(string.match(s[5] or '', '^%d+ %d+ (%d+)')) or 0
 if version ~= known_version then return version end
 
 local set = {}
@@ -30,7 +32,7 @@ local block = set.blocked and set.blocked ~= ''
 local leases = {}
 for a = LAST_FIELD + 1, #ARGV do
   local i = a - LAST_FIELD
-  leases[i] = {token = ARGV[a], visit = KEYS[19 + i]}
+  leases[i] = {token = ARGV[a], visit = KEYS[20 + i]}
 end
 if block and site_token then
   local named = false
@@ -59,6 +61,10 @@ for name, list in pairs(LISTS) do
   end
 end
 if set.blocked or set.cap then call('HSET', META, 'ruled', 1) end
+
+-- The clock goes back only where nothing moved it since: a time that reserve granted stays.
+if set.walls and clock <= walls_end then clock = math.min(clock, NOW + 1 + delay) end
+if set.walls or block then call('ZREM', WALLED, site) end
 
 -- A blocked site loses its queues and its visits. Its clock keeps the delay, for a
 -- fetcher may still have a request open.

@@ -13,7 +13,7 @@
 --               wait
 -- ARGV[9..]     per site 4: site, token, class, ticket
 -- Reply         per site '' when nothing was leased, else {delay ms, '' = it has no clock
---               either, why, failures in a row, override, credentials, index, entry, index,
+--               either, why, failures in a row, and after a space walls if any, override, credentials, index, entry, index,
 --               entry, ...}, and at the end its cookies, if it has any
 -- Cost          O(URLs + log sites) per site
 -- Repeat        a token that has its lease gets its open URLs; a ticket is good once,
@@ -57,9 +57,9 @@ for a = 9, #ARGV, 4 do
   local site, token = ARGV[a], ARGV[a + 1]
   local p, ticket = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
   local member = token .. ' ' .. site
-  local s = call('HMGET', KEYS[block], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'round', 'paused', 'version', 'cookies', 'auth')
+  local s = call('HMGET', KEYS[block], 'clock', 'token', 'delay', 'why', 'failures', 'override', 'round', 'paused', 'version', 'cookies', 'auth', 'walls')
   local clock, leased_by, delay, why, failures = s[1], s[2], s[3], s[4], s[5]
-  local override, rounds, is_paused, version, cookies, auth = s[6], tonumber(s[7]) or 0, s[8], s[9], s[10], s[11]
+  local override, rounds, is_paused, version, cookies, auth, walls = s[6], tonumber(s[7]) or 0, s[8], s[9], s[10], s[11], s[12]
 
   local open -- {index, entry, ...}
   if leased_by or is_paused or (tonumber(clock) or 0) > NOW or tonumber(scores[p][site] or -1) ~= ticket then
@@ -110,6 +110,7 @@ for a = 9, #ARGV, 4 do
   if open then
     safe = safe or last_chance(open[2])
     if cookies then open[#open + 1] = cookies end
+    if walls then failures = (failures or '0') .. string.match(' ' .. walls, '^ %d+') end
     reply[#reply + 1] = {delay or clock and '0' or '', why or '', failures or '', override or '', auth or '', unpack(open)}
   else
     reply[#reply + 1] = ''

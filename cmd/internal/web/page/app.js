@@ -129,7 +129,7 @@ function show(s) {
   $("acts").hidden = !changes;
   if (changes) redraw($("acts"), r.state.startsWith("paused") ? act("Resume", () => ({ do: "resume" })) : act("Pause", () => ({ do: "pause" })));
   $("tiles").replaceChildren(...[["pages/s", last ? short(last.rate) : "–"], ["done", n(t.done)], ["queued", n(t.queued)], ["wait for a retry", n(t.waiting)], ["in flight", n(t.open)], ["known URLs", n(t.known)], ["dead", n(t.dead)],
-    ["sites with work", n(t.ready + t.paused_ready + t.leases)], ["paused, blocked", n(r.sites_paused) + ", " + n(r.sites_blocked)], ["feed", r.feed < 0 ? "?" : n(r.feed)], ["fetchers", n(members.filter(m => m.kind === "fetcher").length)], ["done in", r.eta.known ? r.eta.left || "0s" : "unknown", r.eta.by]]
+    ["sites with work", n(t.ready + t.paused_ready + t.leases)], ["paused, blocked, behind walls", n(r.sites_paused) + ", " + n(r.sites_blocked) + ", " + n(t.walled)], ["feed", r.feed < 0 ? "?" : n(r.feed)], ["fetchers", n(members.filter(m => m.kind === "fetcher").length)], ["done in", r.eta.known ? r.eta.left || "0s" : "unknown", r.eta.by]]
     .map(([name, v, more]) => el("div", { title: more || "" }, el("b", {}, v), el("span", {}, name))));
   table("fetchers", ["host", "#pid", "version", "#pages/s", "#pages", "#visits", "limited by", "#up", "#seen"], members.map(m =>
     [m.host, m.pid, m.version, short(m.rate), n(m.pages), n(m.visits), m.kind === "fetcher" ? m.limit : m.kind, ago(m.started), ago(m.seen) + " ago"]));
@@ -181,8 +181,8 @@ let sitesBy = "queued", siteOne = "";
 async function showSites() {
   try {
     const list = await call("api/sites?by=" + sitesBy + "&site=" + encodeURIComponent(siteOne));
-    table("sites", ["~site", "#shard", "state", "#queued", "#wait", "#pages", "#dead", "#pages/s", "#delay", "reason", "#failed", "last", "#age", "#left"], list.sites.map(s =>
-      [el("button", { class: "link", "data-key": s.site, onclick: () => pickSite(s.site) }, s.site), s.shard, s.place, n(s.queued), n(s.waiting), n(s.pages), n(s.dead), short(s.rate), s.delay, s.reason, n(s.failures), s.last || "–", s.age, s.left]));
+    table("sites", ["~site", "#shard", "state", "#queued", "#wait", "#pages", "#dead", "#pages/s", "#delay", "reason", "#failed", "walls", "last", "#age", "#left"], list.sites.map(s =>
+      [el("button", { class: "link", "data-key": s.site, onclick: () => pickSite(s.site) }, s.site), s.shard, s.place, n(s.queued), n(s.waiting), n(s.pages), n(s.dead), short(s.rate), s.delay, s.reason, n(s.failures), s.walls ? `${n(s.walls.count)} ${s.walls.vendor}` : "–", s.last || "–", s.age, s.left]));
     $("sitesnote").textContent = siteOne ? "" : (list.unread || []).join("; ") || (list.sites.length ? list.exact ? "" : `Of ${n(list.with_work)} sites with work ${n(list.looked)} were looked at.` : "No site has work.");
   } catch (e) { table("sites", [], []); $("sitesnote").textContent = e.message; }
 }

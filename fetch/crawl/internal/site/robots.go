@@ -12,6 +12,7 @@ import (
 	"seine/fetch/crawl/internal/work"
 	"seine/fetch/robots"
 	"seine/fetch/wall"
+	"seine/frontier"
 )
 
 // RulesHop is how far the way to the rules of an origin is: by RFC 9309 section 2.3 up to
@@ -99,6 +100,7 @@ func (r *Robots) Ask(ctx context.Context, client fetch.Doer, q *RulesRequest) (a
 		if v := q.Walls.Judge(&r.signs, r.Response.Status, r.Response.Header, text); v.Sure == wall.Certain {
 			a.Hold, _ = fetch.RetryAfter(r.Response.Header, time.Now())
 			a.Reply.Wall, a.Err = v.Vendor, fmt.Errorf("%w: %s", ErrRulesWall, v.Vendor)
+			a.Reply.Failure = &work.Failure{After: a.Hold, Cause: frontier.CauseWall, Text: a.Err.Error()}
 			return a
 		}
 	}

@@ -65,7 +65,10 @@ type Visit struct {
 	deadline    time.Duration // of the lease, by Config.Elapsed
 	dead        *Dead         // why no URL of this visit is asked for, once that is known
 	backedOff   bool          // no further request in this visit: its site failed too often
-	open        int           // URLs not settled yet
+	walls       frontier.Walls
+	newWalls    *frontier.Walls // for the next settlement
+	wallEnd     time.Time       // no request before: the fleet backs off from the walls of the site
+	open        int             // URLs not settled yet
 	outcomes    []frontier.Outcome
 	release     *frontier.Release
 	released    bool
@@ -90,7 +93,7 @@ func NewVisit(ctx context.Context, shard int, leased *frontier.Visit, deadline, 
 	}
 	v.stored, v.signs = strings.CutPrefix(leased.Cookies, frontier.WantsSign)
 	v.Ctx, v.Cancel = context.WithCancel(ctx)
-	v.clock = Clock{Failures: leased.Failures}
+	v.clock, v.walls = Clock{Failures: leased.Failures}, frontier.Walls{Count: leased.Walls}
 	if !leased.First { // the shard kept this delay since the last request, and knew no longer one
 		v.clock.begun = time.Now().Add(-leased.Delay)
 	}
@@ -140,7 +143,7 @@ func (v *Visit) Follow(pol *work.Policy) {
 func (v *Visit) NextItem(item *frontier.Item, now time.Duration, cfg *Config) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.next >= len(v.urls) || v.next >= v.usual && now > v.until || v.backedOff || v.deadline-now <= cfg.Lease/4 {
+	if v.next >= len(v.urls) || v.next >= v.usual && now > v.until || v.backedOff || !v.wallEnd.IsZero() || v.deadline-now <= cfg.Lease/4 {
 		return false
 	}
 	v.urls[v.next].item(item)
@@ -263,7 +266,13 @@ func (v *Visit) TakeReply(r *work.Reply, now time.Time, cfg *Config) (f Failed) 
 	if r.Answered {
 		v.clock.Answered()
 	}
-	if r.Failure != nil {
+	if r.Page {
+		v.endWalls()
+	}
+	switch {
+	case r.Wall != "":
+		f = v.noteWall(r, now, cfg)
+	case r.Failure != nil:
 		f = v.noteFailure(r.Began, now, r.Failure, cfg)
 	}
 	return f
@@ -281,6 +290,50 @@ func (v *Visit) SignRequests() bool {
 	return true
 }
 
+// noteWall counts a wall that answered in place of the site. After some in a row the whole
+// fleet backs off from the site; one URL is tried each time it comes back. Called with mu.
+func (v *Visit) noteWall(r *work.Reply, now time.Time, cfg *Config) (f Failed) {
+	v.clock.HoldUntil(now.Add(min(r.Failure.After, work.MaxRetryAfter)))
+	if !v.wallEnd.IsZero() || v.dead != nil { // one of requests that were under way together
+		return f
+	}
+	v.walls.Count++
+	v.walls.Vendor = r.Wall
+	soFar, pause := walledFor(v.walls.Count), frontier.WallPause(v.walls.Count)
+	switch {
+	case pause == 0:
+	case cfg.GivesUp && soFar >= cfg.GiveUp:
+		v.dead = &Dead{Cause: frontier.CauseWall, Text: r.Failure.Text}
+		f.Dead, pause = v.dead, 0
+	default:
+		if cfg.GivesUp {
+			pause = min(pause, cfg.GiveUp)
+		}
+		v.wallEnd = now.Add(pause)
+		f = v.backOff(v.wallEnd, v.walls.Count == frontier.WallsInRow, now, soFar, cfg)
+	}
+	v.walls.Pause = pause
+	walls := v.walls
+	v.newWalls = &walls
+	return f
+}
+
+// endWalls ends the row of walls, and the back-off that it began: a page came. Called with
+// mu.
+func (v *Visit) endWalls() {
+	if v.walls.Count > 0 {
+		v.walls, v.newWalls, v.wallEnd = frontier.Walls{}, &frontier.Walls{}, time.Time{}
+	}
+}
+
+// walledFor is how long the fleet backed off in all before the last of so many walls.
+func walledFor(count int) (d time.Duration) {
+	for i := range min(count-frontier.WallsInRow, 64) {
+		d += frontier.WallPause(frontier.WallsInRow + i)
+	}
+	return d
+}
+
 // RefuseRules counts that robots.txt could not be had. The crawl backs off from the site at
 // once, for nothing may be fetched without it.
 func (v *Visit) RefuseRules(fail *work.Failure, now time.Time, cfg *Config) Failed {
@@ -295,17 +348,27 @@ func (v *Visit) RefuseRules(fail *work.Failure, now time.Time, cfg *Config) Fail
 // another each time. Called with mu.
 func (v *Visit) noteFailure(began, now time.Time, fail *work.Failure, cfg *Config) (f Failed) {
 	v.clock.Refused(now, began, *fail)
-	if v.clock.Failures < BackOffAfter || v.backedOff {
+	if v.clock.Failures < BackOffAfter || v.backedOff || !v.wallEnd.IsZero() || v.dead != nil {
 		return f
 	}
 	soFar := v.clock.BackedOffFor(cfg.Backoff)
 	if cfg.GivesUp && soFar >= cfg.GiveUp {
-		v.dead = &Dead{Cause: work.CauseUnreachable, Text: fail.Text}
+		cause := work.CauseUnreachable
+		if fail.Cause == frontier.CauseWall { // of its robots.txt
+			cause = frontier.CauseWall
+		}
+		v.dead = &Dead{Cause: cause, Text: fail.Text}
 		return Failed{Dead: v.dead}
 	}
 	v.backedOff = true
 	v.clock.BackOff(now, cfg.Backoff, cfg.GiveUp, cfg.GivesUp)
-	f = Failed{BackedOff: true, Fresh: v.clock.Failures == BackOffAfter, RetryAt: v.clock.Next}
+	return v.backOff(v.clock.Next, v.clock.Failures == BackOffAfter, now, soFar, cfg)
+}
+
+// backOff is what follows from a back-off until retryAt; soFar is how long the site was
+// kept waiting before.
+func (v *Visit) backOff(retryAt time.Time, fresh bool, now time.Time, soFar time.Duration, cfg *Config) Failed {
+	f := Failed{BackedOff: true, Fresh: fresh, RetryAt: retryAt}
 	if cfg.GivesUp {
 		if f.GivesUp = now.Add(cfg.GiveUp - soFar); f.GivesUp.Before(f.RetryAt) {
 			f.GivesUp = f.RetryAt // it is asked once more
@@ -384,7 +447,16 @@ func (v *Visit) Release(now time.Time) {
 	if v.left && why != WhyAdaptive {
 		why = WhyBind
 	}
-	v.release = &frontier.Release{Remain: max(0, v.clock.Next.Sub(now)), Delay: d, Why: why, Failures: v.clock.Failures}
+	next := v.clock.Next
+	if next.Before(v.wallEnd) {
+		next = v.wallEnd
+	}
+	v.release = &frontier.Release{Remain: max(0, next.Sub(now)), Delay: d, Why: why, Failures: v.clock.Failures}
+	if !v.wallEnd.IsZero() {
+		walls := v.walls
+		walls.Pause = max(0, v.wallEnd.Sub(now)) // as long as the site waits
+		v.newWalls = &walls
+	}
 }
 
 // AddOutcome records the outcome of one URL.
@@ -405,6 +477,7 @@ func (v *Visit) Settlement() frontier.Settlement {
 	s := frontier.Settlement{Lease: v.Lease, Outcomes: v.outcomes, Release: v.release}
 	if len(s.Outcomes) > 0 || s.Release != nil {
 		s.Cookies = v.changedCookies()
+		s.Walls, v.newWalls = v.newWalls, nil
 	}
 	v.outcomes, v.release = nil, nil
 	return s

@@ -42,6 +42,7 @@ type Counters struct {
 
 	mu     sync.Mutex
 	causes map[string]*failures
+	walls  map[string]uint64 // by vendor
 }
 
 // failures are URLs that failed for one cause.
@@ -51,7 +52,7 @@ type failures struct{ retried, dead atomic.Uint64 }
 func NewCounters(now time.Time) *Counters {
 	s := metrics.NewSet()
 	c := &Counters{
-		set: s, Started: now, causes: make(map[string]*failures),
+		set: s, Started: now, causes: make(map[string]*failures), walls: make(map[string]uint64),
 		Bytes:       s.NewCounter("seine_crawl_body_bytes_total"),
 		Wire:        s.NewCounter("seine_crawl_wire_bytes_total"),
 		Links:       s.NewCounter("seine_crawl_links_total"),
@@ -105,6 +106,13 @@ func (c *Counters) CountPage(r *fetch.Response) {
 	if r.Status > 0 {
 		c.seconds.Update(r.Took.Seconds())
 	}
+}
+
+// CountWall counts a wall that answered in place of a site.
+func (c *Counters) CountWall(vendor string) {
+	c.mu.Lock()
+	c.walls[vendor]++
+	c.mu.Unlock()
 }
 
 // CountLinks counts what became of the links of one page.
@@ -171,6 +179,9 @@ func (c *Counters) WriteMetrics(out io.Writer) {
 	c.writeAnswers(out)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for vendor, n := range c.walls {
+		metrics.WriteCounterUint64(out, fmt.Sprintf("seine_crawl_walls_total{vendor=%q}", vendor), n)
+	}
 	for cause, f := range c.causes {
 		metrics.WriteCounterUint64(out, fmt.Sprintf(`seine_crawl_failures_total{cause=%q,kind="retry"}`, cause), f.retried.Load())
 		metrics.WriteCounterUint64(out, fmt.Sprintf(`seine_crawl_failures_total{cause=%q,kind="dead"}`, cause), f.dead.Load())

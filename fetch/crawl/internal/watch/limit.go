@@ -16,6 +16,7 @@ const (
 	LimitPoliteness  = "politeness"
 	LimitUnreachable = "unreachable" // no site answers
 	LimitRefused     = "refused"     // all answers are refusals: 429, 503 and the like
+	LimitWalls       = "walls"       // all answers are walls, or the fleet backs off from all sites for them
 	LimitWorkers     = "workers"     // all of --concurrency are busy
 	LimitNetwork     = "network"     // answers are waited for
 	LimitDNS         = "dns"
@@ -32,7 +33,7 @@ const (
 )
 
 // Limits are all of them.
-var Limits = []string{LimitEmpty, LimitPoliteness, LimitAddress, LimitUnreachable, LimitRefused, LimitWorkers, LimitNetwork, LimitDNS, LimitFiles, LimitPorts, LimitBind, LimitCPU, LimitRedis, LimitReplica, LimitMemory, LimitSink, LimitHandler}
+var Limits = []string{LimitEmpty, LimitPoliteness, LimitAddress, LimitUnreachable, LimitRefused, LimitWalls, LimitWorkers, LimitNetwork, LimitDNS, LimitFiles, LimitPorts, LimitBind, LimitCPU, LimitRedis, LimitReplica, LimitMemory, LimitSink, LimitHandler}
 
 // Sight is how a crawler looks at one moment.
 type Sight struct {
@@ -49,6 +50,7 @@ type Sight struct {
 	Unreachable       bool
 	Refused           bool
 	Left              bool // all sites that it leased lately were left to other fetchers
+	Walled            bool
 	AddressesBind     bool // most visits that wait do so for their share of an address
 }
 
@@ -84,6 +86,8 @@ func (s *Sight) Limit() string {
 		return LimitEmpty
 	case s.Unreachable:
 		return LimitUnreachable
+	case s.Walled:
+		return LimitWalls
 	case s.Refused:
 		return LimitRefused
 	case s.AddressesBind:

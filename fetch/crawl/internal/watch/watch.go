@@ -24,6 +24,7 @@ type Recent struct {
 	failed   atomic.Int64 // without
 	served   atomic.Int64 // with what was asked for
 	refused  atomic.Int64 // with a status that is retried
+	walled   atomic.Int64 // with a wall
 }
 
 // Begin counts all as well from now on.
@@ -49,6 +50,9 @@ func (r *Recent) Served(now time.Time) { r.served.Store(now.UnixMilli()) }
 // Refused notes an answer with a status that is retried.
 func (r *Recent) Refused(now time.Time) { r.refused.Store(now.UnixMilli()) }
 
+// Walled notes that a wall answered in place of a site.
+func (r *Recent) Walled(now time.Time) { r.walled.Store(now.UnixMilli()) }
+
 // SinceEnded is how long ago a request last ended.
 func (r *Recent) SinceEnded(now time.Time) time.Duration {
 	return now.Sub(time.UnixMilli(r.ended.Load()))
@@ -59,6 +63,9 @@ func (r *Recent) IsUnreachable(now time.Time) bool { return onlyLately(now, &r.f
 
 // IsRefused reports whether sites answered lately with refusals only.
 func (r *Recent) IsRefused(now time.Time) bool { return onlyLately(now, &r.refused, &r.served) }
+
+// IsWalled reports whether walls answered lately, and no site did.
+func (r *Recent) IsWalled(now time.Time) bool { return onlyLately(now, &r.walled, &r.served) }
 
 // noneFor is for how long no site may have answered, or served a page, while others
 // failed or refused.
