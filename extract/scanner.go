@@ -157,8 +157,8 @@ func (s *Scanner) text(b []byte) {
 
 const (
 	// maxMarkdown is how much of a document of Markdown is read, bytes: the whole of it is
-	// kept, and a tree of it that takes some ten times as much.
-	maxMarkdown = 1 << 20
+	// kept, and a tree of it that takes some fifty times as much while it is read.
+	maxMarkdown = 512 << 10
 	// maxKeptMarkdown is how much memory for it is kept for the next document.
 	maxKeptMarkdown = 64 << 10
 )

@@ -4,7 +4,8 @@
 // It is CommonMark, parsed by a library into a tree of the whole document. So callers bound
 // a document's size, and this package bounds what hostile ones could make of it: a
 // paragraph's length, for the library's time grows with its square, and the depth of lists
-// and quotes in a line, for it calls itself for each. The tree is walked without a stack.
+// and quotes, for it calls itself for each. The tree is walked without a stack. As many
+// documents are read at once as there are processors: more would only take more memory.
 //
 // Nothing outlives a call, and a crash loses nothing.
 package markdown
@@ -13,6 +14,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"runtime"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -27,7 +29,12 @@ const (
 	longest = 4 << 10
 	// deepest is how many lists and quotes one line may begin.
 	deepest = 32
+	// widest is how much white space in front of a line counts: lists in lists have it.
+	widest = 4 * deepest
 )
+
+// busy has as many places as documents may be read at once.
+var busy = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // parser is safe for any number of goroutines.
 var parser = goldmark.DefaultParser()
@@ -35,14 +42,16 @@ var parser = goldmark.DefaultParser()
 // AppendHTML appends to dst what doc is in HTML: first its title, which is its first
 // heading of level 1, or its first heading; then links, images, text and its own HTML. It
 // keeps neither metadata in front of it (YAML between two lines of ---) nor what tells
-// emphasis apart. It allocates about ten times the document, and never panics: err says
-// that the library did, and dst is as it was.
+// emphasis apart. It allocates some fifty times the document, and takes 0.1 ms a KB. It never
+// panics: err says that the library did, and dst is as it was.
 func AppendHTML(dst, doc []byte) (_ []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("markdown: %v", v)
 		}
 	}()
+	busy <- struct{}{}
+	defer func() { <-busy }()
 	src := part(withoutMetadata(doc))
 	root := parser.Parse(text.NewReader(src))
 	out := bytes.NewBuffer(dst)
@@ -207,9 +216,9 @@ func withoutMetadata(doc []byte) []byte {
 	return doc
 }
 
-// part returns doc with a blank line wherever a paragraph is longer than longest, and
-// without lines that begin more than deepest lists and quotes. A doc that has neither is
-// returned as it is.
+// part returns doc with a blank line wherever a paragraph is longer than longest, without
+// lines that begin more than deepest lists and quotes, and without more than widest white
+// space in front of a line. A doc that has none of these is returned as it is.
 func part(doc []byte) []byte {
 	var out []byte
 	from, run := 0, 0 // what is not in out yet, and how long the paragraph is
@@ -219,6 +228,11 @@ func part(doc []byte) []byte {
 			end = at + i + 1
 		}
 		line := doc[at:end]
+		if white := len(line) - len(bytes.TrimLeft(line, " \t")); white > widest {
+			out = append(out, doc[from:at]...)
+			at += white - widest
+			from, line = at, doc[at:end]
+		}
 		switch {
 		case len(bytes.TrimSpace(line)) == 0:
 			run = 0
