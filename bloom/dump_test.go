@@ -209,7 +209,7 @@ func TestDumpOfFurtherKeys(t *testing.T) {
 	load(one, large)
 	load(two, large)
 	if n := further(); n != 2 || len(became) != 2 || became[0] != 1 || became[1] != 2 {
-		t.Errorf("%d URLs in further keys, want 2; told of %v keys, want 1 and 2", n, became)
+		t.Errorf("%d URLs in further keys, want 2; called with %v keys, want 1 and 2", n, became)
 	}
 	if found := s.each("BF.MEXISTS", 0, 1500); found != 1500 {
 		t.Errorf("%d of 1500 arrived", found)

@@ -140,7 +140,7 @@ func TestIntervalIsSound(t *testing.T) {
 	})
 }
 
-// The flags that are told for a plan make it again.
+// The flags that are named for a plan make it again.
 func TestPlanOfItsURLs(t *testing.T) {
 	for _, urls := range []int64{1, 999, 7001, 10_000_000, 1_234_567_891, 1 << 40} {
 		for _, shards := range []int{1, 3, 6, 128} {

@@ -18,11 +18,11 @@ func TestValidate(t *testing.T) {
 	}
 	for _, want := range []string{"UserAgent", "MaxBody", "ReadTimeout", `rule "x"`, "proxy 1", "proxy 2", "proxy 3", "proxy 4", "proxy 5", `"html"`, "CA file"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%s is not told in %v", want, err)
+			t.Errorf("%s is not named in %v", want, err)
 		}
 	}
 	if strings.Contains(err.Error(), "secret") {
-		t.Error("a password is told")
+		t.Error("a password is shown")
 	}
 	for _, line := range strings.Split(err.Error(), "\n") {
 		if !strings.HasPrefix(line, "fetch: ") {

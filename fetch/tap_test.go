@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWire: what was on the wire is told as it was, the answer alone, also
+// TestWire: what was on the wire is reported as it was, the answer alone, also
 // where the connection serves another one afterwards.
 func TestWire(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 10_000)

@@ -236,7 +236,7 @@ func TestElementComesBack(t *testing.T) {
 	}
 }
 
-// silent is roomy, but for one shard that does not answer until it is told to.
+// silent is roomy, but for one shard that does not answer until the test lets it.
 type silent struct {
 	roomy
 	speaks chan struct{}

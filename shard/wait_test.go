@@ -41,6 +41,6 @@ func TestWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(reportedMaster); n != 0 && time.Since(first) < 25*time.Second {
-		t.Errorf("told %d times more", n)
+		t.Errorf("reported %d times more", n)
 	}
 }

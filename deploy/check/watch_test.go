@@ -313,8 +313,8 @@ type counts struct {
 	Memory                                                         struct{ Limit float64 }
 }
 
-// told runs a verb of frontier.
-func told(t *testing.T, args ...string) []byte {
+// runVerb runs a verb of frontier.
+func runVerb(t *testing.T, args ...string) []byte {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd := exec.Command(filepath.Join(bin(t), "frontier"), args...)
@@ -327,7 +327,7 @@ func told(t *testing.T, args ...string) []byte {
 
 func figuresOf(t *testing.T, where []string) (f figures) {
 	t.Helper()
-	if err := json.Unmarshal(told(t, append([]string{"stats", "--json"}, where...)...), &f); err != nil {
+	if err := json.Unmarshal(runVerb(t, append([]string{"stats", "--json"}, where...)...), &f); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -353,7 +353,7 @@ func queryOf(t *testing.T, name, title, legend string) string {
 func (s *server) sums(crawl string, where []string) figures {
 	t := s.t
 	t.Helper()
-	told(t, append([]string{"pause"}, where...)...)
+	runVerb(t, append([]string{"pause"}, where...)...)
 	var now figures
 	until(t, crawl+" without open URLs", func() string {
 		if now = figuresOf(t, where); now.Total.Open > 0 {
@@ -425,7 +425,7 @@ func TestWatch(t *testing.T) {
 	for i := range sites {
 		seeds = append(seeds, "--seed", fmt.Sprintf("http://s%d.example/p/1", i))
 	}
-	told(t, append(append([]string{"create", "--shards", "4", "--plan-urls", "100k"}, news...), settings...)...)
+	runVerb(t, append(append([]string{"create", "--shards", "4", "--plan-urls", "100k"}, news...), settings...)...)
 	one, two := fetcher("one.jsonl", append(news, seeds...)...), fetcher("two.jsonl", news...)
 	solo := fetcher("solo.jsonl", append(append([]string{"--embedded", "--state", state}, settings...), seeds...)...)
 	until(t, "two fetchers that say their rate", func() string {
@@ -489,7 +489,7 @@ func TestWatch(t *testing.T) {
 		}
 	}
 
-	told(t, append([]string{"resume"}, news...)...)
+	runVerb(t, append([]string{"resume"}, news...)...)
 	until(t, "a crawl that goes on", func() string {
 		if n := s.sum(`max(seine_frontier_paused{crawl="news"})`); n != 0 {
 			return fmt.Sprint(n)

@@ -171,14 +171,14 @@ func TestRequests(t *testing.T) {
 			if strings.Contains(line, "secret") {
 				t.Error(line)
 			}
-			var told struct{ Method, Request string }
-			if err := json.Unmarshal([]byte(line), &told); err != nil {
+			var read struct{ Method, Request string }
+			if err := json.Unmarshal([]byte(line), &read); err != nil {
 				t.Fatal(err)
 			}
-			if ids[rec.URL+told.Request] || rec.Items == nil || keys[rec.Items[0].Key] {
+			if ids[rec.URL+read.Request] || rec.Items == nil || keys[rec.Items[0].Key] {
 				t.Errorf("a second %s, or one of its item: %s", rec.URL, line)
 			}
-			ids[rec.URL+told.Request], keys[rec.Items[0].Key] = true, true
+			ids[rec.URL+read.Request], keys[rec.Items[0].Key] = true, true
 			if rec.Refused == "request" {
 				refused++
 			}

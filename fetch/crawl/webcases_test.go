@@ -461,7 +461,7 @@ func smallClient(t *testing.T, w *web) *fetch.Client {
 	return small
 }
 
-// TestLoopsOfRedirects: a redirect to where a redirect came from is told in the
+// TestLoopsOfRedirects: a redirect to where a redirect came from is reported in the
 // record, of a seed too; one to itself with a cookie names it.
 func TestLoopsOfRedirects(t *testing.T) {
 	w := newWeb(t)

@@ -260,7 +260,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestDown: servers that answer nothing, and nobody, are told from names that are
+// TestDown: servers that answer nothing, and nobody, are distinguished from names that are
 // not resolved, and recovery is seen.
 func TestDown(t *testing.T) {
 	var up, deny atomic.Bool

@@ -105,24 +105,24 @@ func (c *checker) orphans(ctx context.Context, counted func(open int64)) (orphan
 }
 
 // reportOrphans tells of visits without a lease and finds the sites they are of:
-// those that name them or else, in one pass over all, those whose mark they bear.
+// those that name them or else, in one pass over all, those whose suffix they bear.
 func (c *checker) reportOrphans(tokens []string) {
-	marked := make(map[string]string) // mark -> site
+	bySuffix := make(map[string]string) // the site of each
 	for _, token := range tokens {
 		if c.holders[token] == "" {
-			marked[redis.SuffixOf(token)] = ""
+			bySuffix[redis.SuffixOf(token)] = ""
 		}
 	}
-	if len(marked) > 0 {
+	if len(bySuffix) > 0 {
 		for site := range c.sites {
-			mark := redis.SiteSuffix(site)
-			if _, ok := marked[mark]; ok {
-				marked[mark] = site
+			suffix := redis.SiteSuffix(site)
+			if _, ok := bySuffix[suffix]; ok {
+				bySuffix[suffix] = site
 			}
 		}
 	}
 	for _, token := range tokens {
-		key, site := c.keys.Visit(token), cmp.Or(c.holders[token], marked[redis.SuffixOf(token)])
+		key, site := c.keys.Visit(token), cmp.Or(c.holders[token], bySuffix[redis.SuffixOf(token)])
 		if site == "" {
 			c.report.fault(key, "open without a lease, of a site that nothing names any more: queue what it holds with frontier seed --refetch, then delete the key")
 			continue

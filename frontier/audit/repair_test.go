@@ -151,7 +151,7 @@ func (s *stand) repairs(fault, mend string) {
 }
 
 // TestRepairWhenFull: above maxmemory all is mended but what a filter needs; that
-// is told, and mended when there is room.
+// is reported, and repaired when there is room.
 func TestRepairWhenFull(t *testing.T) {
 	s := made(t, shardtest.One(t))
 	sc := setUp(s)

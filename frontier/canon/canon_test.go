@@ -182,7 +182,7 @@ func TestKeyRules(t *testing.T) {
 	}
 }
 
-// TestSessions: session ids are told by their form, in the query and in the path.
+// TestSessions: session ids are recognized by their form, in the query and in the path.
 func TestSessions(t *testing.T) {
 	const id = "0a1B2c3D4e5F6g7H8i9J0k1L" // 24
 	for target, want := range map[string]string{

@@ -157,7 +157,7 @@ func sameRequest(u, key *URL) bool {
 }
 
 // tokens rewrites s as a list of what a server reads: characters and decoded
-// escapes, an escaped character and the same one plain told apart only where
+// escapes, an escaped character and the same one plain distinguished only where
 // RFC 3986 tells them apart.
 func tokens(s []byte) (out []byte) {
 	for i := 0; i < len(s); i++ {

@@ -2,7 +2,7 @@ package memory
 
 import "seine/frontier"
 
-// entryLost is the lost mark of a stored entry.
+// entryLost is how often a stored entry was lost.
 func entryLost[T string | []byte](rec T) uint8 { return rec[2] - '0' }
 
 // decodeEntry reads an entry of a queue, which wrote it itself.

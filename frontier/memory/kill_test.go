@@ -112,7 +112,7 @@ func childSettles(f *Frontier, v frontier.Visit, r *rand.Rand, say func(string, 
 			done = append(done, v.Items[i].URL)
 		}
 	}
-	say("I", done) // from here on these may be done, told or not
+	say("I", done) // from here on these may be done, reported or not
 	settled, err := f.Settle(context.Background(), v.Shard, []frontier.Settlement{st})
 	if err != nil {
 		say("E", []string{err.Error()})

@@ -36,7 +36,7 @@ type driver struct {
 	crashes  atomic.Int64
 	acquired atomic.Int64 // of the poison
 	calls    atomic.Int64
-	// How often operate took dead letters: who takes some alone is never told that
+	// How often operate took dead letters: who takes some alone never reads that
 	// somebody else does.
 	operators struct{ begun, ended atomic.Int64 }
 	failed    atomic.Pointer[string]

@@ -39,7 +39,7 @@ func countDuplicates(t *testing.T, f *Frontier, list []frontier.Content) (n int)
 }
 
 // TestContentsLost: where a key of the filter of contents is lost, what it held passes
-// for new once more, and programs that were under way go on. Nothing else is told of it.
+// for new once more, and programs that were under way go on. Nothing else is reported of it.
 func TestContentsLost(t *testing.T) {
 	t.Parallel()
 	programs := programsOf(t, shardtest.One(t), 2, 1e-6)

@@ -75,10 +75,10 @@ func TestHugeSite(t *testing.T) {
 			}
 		}
 		if got := offer(10*filled+perCall, 10*filled+perCall+9); got != "aaaaaaaaa" {
-			t.Errorf("below the low mark: %s, memory %+v", got, s.memory())
+			t.Errorf("below the low watermark: %s, memory %+v", got, s.memory())
 		}
 		if m := s.memory(); m.OverWatermark || m.Cutoff != 0 {
-			t.Errorf("below the low mark: %+v", m)
+			t.Errorf("below the low watermark: %+v", m)
 		}
 		s.sound(0)
 	})

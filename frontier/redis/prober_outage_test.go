@@ -75,7 +75,7 @@ func TestProberRuns(t *testing.T) {
 	}
 }
 
-// A record that it cannot read is told once, by its key.
+// A record that it cannot read is logged once, by its key.
 func TestProberTellsOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, connect(t), small(1))

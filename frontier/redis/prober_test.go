@@ -139,7 +139,7 @@ func TestProberTellsTheTruth(t *testing.T) {
 	}
 }
 
-// Filters that err too often are told of: once in the log, and wherever people look.
+// Filters that err too often are reported: once in the log, and wherever people look.
 func TestProberAlarm(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, connect(t), small(1))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What probing found may be unreadable: it is told of, keeps nobody from the
+// What probing found may be unreadable: it is reported, keeps nobody from the
 // rest, and a repair moves it away, to make room for a new one.
 func TestUnreadableRecords(t *testing.T) {
 	t.Parallel()

@@ -162,7 +162,7 @@ func TestPoison(t *testing.T) {
 	s.sound(0)
 }
 
-// TestOutcomesClearLost: whoever brings a URL back alive clears its mark.
+// TestOutcomesClearLost: whoever brings a URL back alive clears its count of losses.
 func TestOutcomesClearLost(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []frontier.Kind{frontier.Retry, frontier.Requeue} {
@@ -176,7 +176,7 @@ func TestOutcomesClearLost(t *testing.T) {
 		}
 		s.settle(all(v, kind))
 		if v := s.acquire(1); v.Items[0].Lost != 0 {
-			t.Errorf("kind %d left the mark: %+v", kind, v.Items[0])
+			t.Errorf("kind %d left the count of losses: %+v", kind, v.Items[0])
 		}
 		s.sound(0)
 	}

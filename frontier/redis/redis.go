@@ -222,7 +222,7 @@ func SiteSuffix(site string) string {
 	return "." + strconv.FormatUint(canon.FingerprintOf([]byte(site), nil).Site, 36)
 }
 
-// SuffixOf is the mark that a token bears; one without is its own.
+// SuffixOf is the suffix that a token bears; one without is its own.
 func SuffixOf(token string) string { return token[max(0, strings.LastIndexByte(token, '.')):] }
 
 // Milliseconds rounds a duration up; a negative one is 0.

@@ -160,7 +160,7 @@ func TestLateSiteChange(t *testing.T) {
 	s := one(t)
 	s.admit(candidates("a.example", 0, 9)...)
 	keys, args := s.siteKeys(0, "a.example"), []any{"a.example", "0", "", 1, "paused", "1"}
-	for i, want := range []any{"", "1"} { // done, and the repeat is told the version
+	for i, want := range []any{"", "1"} { // done, and the repeat is answered the version
 		if raw, err := s.Call(t.Context(), 0, siteScript, keys, args); raw != want || err != nil {
 			t.Errorf("call %d: %v, %v, want %q", i, raw, err, want)
 		}

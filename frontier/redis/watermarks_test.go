@@ -38,9 +38,9 @@ func (s *stand) fill(percent float64) {
 	}
 }
 
-// TestMarks is the truth table of the watermarks: high 60, low 40 per cent of
+// TestWatermarks is the truth table of the watermarks: high 60, low 40 per cent of
 // maxmemory. Site long has 30 URLs queued, site mid 9, site new none.
-func TestMarks(t *testing.T) {
+func TestWatermarks(t *testing.T) {
 	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := marked(t, kind, 0, 0, 1)
@@ -121,9 +121,9 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// TestMarksOnAFullServer: what the watermarks turn away is turned away there too, all
+// TestWatermarksOnAFullServer: what the watermarks turn away is turned away there too, all
 // else waits, and nothing is written.
-func TestMarksOnAFullServer(t *testing.T) {
+func TestWatermarksOnAFullServer(t *testing.T) {
 	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := marked(t, kind, 40, 60, 1)
@@ -141,8 +141,8 @@ func TestMarksOnAFullServer(t *testing.T) {
 	})
 }
 
-// TestMarksForbidden: where INFO is forbidden marks do nothing, and that is told.
-func TestMarksForbidden(t *testing.T) {
+// TestWatermarksForbidden: where INFO is forbidden watermarks do nothing, and that is logged.
+func TestWatermarksForbidden(t *testing.T) {
 	t.Parallel()
 	shardtest.Each(t, func(t *testing.T, kind shardtest.Kind) {
 		s := marked(t, kind, 1, 2, 1)
@@ -162,9 +162,9 @@ func TestMarksForbidden(t *testing.T) {
 	})
 }
 
-// TestMarksSurvive: a shard that was above the high watermark is so still after its
+// TestWatermarksSurvive: a shard that was above the high watermark is so still after its
 // server was started again, and on the replica that takes over.
-func TestMarksSurvive(t *testing.T) {
+func TestWatermarksSurvive(t *testing.T) {
 	t.Parallel()
 	press := func(t *testing.T, s *stand, nodes []*shardtest.Node) {
 		s.settings.Store(&frontier.Settings{MemoryLow: 20, MemoryHigh: 60})
@@ -209,7 +209,7 @@ func TestMarksSurvive(t *testing.T) {
 	})
 }
 
-func TestValidMarks(t *testing.T) {
+func TestValidWatermarks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		low, high    int

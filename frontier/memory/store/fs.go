@@ -22,10 +22,10 @@ type files struct {
 	vfs.FS
 	s *Store
 
-	mu   sync.Mutex
-	logs map[string]*logFile // by name, until they are removed
-	mark *os.File            // see mark.go; nil when nothing is written
-	turn int64
+	mu         sync.Mutex
+	logs       map[string]*logFile // by name, until they are removed
+	checkpoint *os.File            // see checkpoint.go; nil when nothing is written
+	turn       int64
 }
 
 // lookEvery is how often a full disk is tried again.
@@ -155,7 +155,7 @@ func (p patientFile) Write(b []byte) (n int, err error) {
 }
 
 // logFile is a file that only grows, and that Pebble reads up to its first fault:
-// a log, or the list of tables. How much of it was synced goes into the mark. One
+// a log, or the list of tables. How much of it was synced goes into the checkpoint. One
 // that is lazy is synced when the store says so, and before it is closed.
 type logFile struct {
 	patientFile

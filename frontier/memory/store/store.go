@@ -26,7 +26,7 @@
 // Open and Each name the file that is not what was written. The end of a log that
 // a power cut tore is no damage, unless it had been synced: Pebble reads its logs
 // up to the first thing that is wrong, so how much of them was synced stands in a
-// file beside them (see mark.go).
+// file beside them (see checkpoint.go).
 package store
 
 import (
@@ -124,12 +124,12 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// open holds the logs against the mark and opens the database.
+// open holds the logs against the checkpoint and opens the database.
 func (s *Store) open() error {
 	if err := plain(s.cfg.Dir); err != nil {
 		return err
 	}
-	if err := checkMark(s.cfg.Dir); err != nil {
+	if err := checkLogs(s.cfg.Dir); err != nil {
 		return err
 	}
 	cache := pebble.NewCache(blockCache)
@@ -146,7 +146,7 @@ func (s *Store) open() error {
 		if err := s.files.MkdirAll(s.cfg.Dir, 0o700); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
-		if err := s.files.openMark(s.cfg.Dir); err != nil {
+		if err := s.files.openCheckpoint(s.cfg.Dir); err != nil {
 			return err
 		}
 	}

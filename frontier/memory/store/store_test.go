@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// badDisk is a file system that fails when told to.
+// badDisk is a file system that fails when the test wants it.
 type badDisk struct {
 	vfs.FS
 	full, unsynced atomic.Bool

@@ -11,15 +11,15 @@ import (
 	"path/filepath"
 )
 
-// The mark is a file that says how much of each log was synced, with a checksum
+// The checkpoint is a file that says how much of each log was synced, with a checksum
 // of that much. It has two places that are written by turns, so that a write that
 // is cut short leaves the one before. A log is taken off before it is removed.
 //
-// Damage that a mark does not show: of what was synced after it was written, half
+// Damage that a checkpoint does not show: of what was synced after it was written, half
 // a second ago at most.
 const (
-	markName = "synced"
-	markSize = 4096 // of a place: length, checksum, JSON
+	checkpointName = "synced"
+	checkpointSize = 4096 // of a place: length, checksum, JSON
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -35,36 +35,36 @@ func (p *prefix) append(b []byte) {
 	p.CRC = crc32.Update(p.CRC, castagnoli, b)
 }
 
-// marked is what the mark holds.
-type marked struct {
+// synced is what the checkpoint holds.
+type synced struct {
 	Turn int64             `json:"turn"` // the higher of two is the newer
 	Logs map[string]prefix `json:"logs"`
 }
 
-// openMark begins a mark without logs: those that are there were checked, and go.
-func (f *files) openMark(dir string) (err error) {
-	if f.mark, err = os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+// openCheckpoint begins a checkpoint without logs: those that are there were checked, and go.
+func (f *files) openCheckpoint(dir string) (err error) {
+	if f.checkpoint, err = os.OpenFile(filepath.Join(dir, checkpointName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil
 }
 
-// close ends the mark.
+// close ends the checkpoint.
 func (f *files) close() error {
-	if f.mark == nil {
+	if f.checkpoint == nil {
 		return nil
 	}
-	return f.mark.Close()
+	return f.checkpoint.Close()
 }
 
-// note writes the mark.
+// note writes the checkpoint.
 func (f *files) note() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.write()
 }
 
-// forget takes a log off the mark.
+// forget takes a log off the checkpoint.
 func (f *files) forget(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,37 +74,37 @@ func (f *files) forget(name string) {
 	}
 }
 
-// write writes the mark; f.mu is held. A log that is being written to at this
+// write writes the checkpoint; f.mu is held. A log that is being written to at this
 // moment is waited for. That it cannot be written is no reason to end a crawl.
 func (f *files) write() {
-	if f.mark == nil {
+	if f.checkpoint == nil {
 		return
 	}
 	f.turn++
-	m := marked{Turn: f.turn, Logs: map[string]prefix{}}
+	m := synced{Turn: f.turn, Logs: map[string]prefix{}}
 	for name, l := range f.logs {
 		l.mu.Lock()
 		m.Logs[name] = l.synced
 		l.mu.Unlock()
 	}
 	text, err := json.Marshal(m)
-	if err == nil && len(text) > markSize-8 {
+	if err == nil && len(text) > checkpointSize-8 {
 		err = errors.New("too many logs")
 	}
 	if err == nil {
 		b := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
 		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(text, castagnoli))
-		_, err = f.mark.WriteAt(append(b, text...), markSize*(f.turn%2))
+		_, err = f.checkpoint.WriteAt(append(b, text...), checkpointSize*(f.turn%2))
 	}
 	if err != nil {
 		f.s.cfg.Logger.Warn("store: how much is on the disk cannot be noted", "err", err)
 	}
 }
 
-// readMark reads the newer of what a mark holds; nothing is there before the
+// readCheckpoint reads the newer of what a checkpoint holds; nothing is there before the
 // first sync.
-func readMark(dir string) (newest marked, err error) {
-	path := filepath.Join(dir, markName)
+func readCheckpoint(dir string) (newest synced, err error) {
+	path := filepath.Join(dir, checkpointName)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) || len(b) == 0 && err == nil {
 		return newest, nil
@@ -112,13 +112,13 @@ func readMark(dir string) (newest marked, err error) {
 	if err != nil {
 		return newest, fmt.Errorf("store: %w", err)
 	}
-	for _, at := range []int{0, markSize} {
+	for _, at := range []int{0, checkpointSize} {
 		if len(b) < at+8 {
 			continue
 		}
 		text := b[at+8:]
 		text = text[:min(uint32(len(text)), binary.BigEndian.Uint32(b[at:]))]
-		var m marked
+		var m synced
 		if crc32.Checksum(text, castagnoli) == binary.BigEndian.Uint32(b[at+4:]) && json.Unmarshal(text, &m) == nil && m.Turn > newest.Turn {
 			newest = m
 		}
@@ -129,9 +129,9 @@ func readMark(dir string) (newest marked, err error) {
 	return newest, err
 }
 
-// checkMark reads the logs that the mark names.
-func checkMark(dir string) error {
-	m, err := readMark(dir)
+// checkLogs reads the logs that the checkpoint names.
+func checkLogs(dir string) error {
+	m, err := readCheckpoint(dir)
 	if err != nil {
 		return err
 	}
