@@ -33,6 +33,26 @@ func TestSettingsJSON(t *testing.T) {
 	}
 }
 
+func TestPurpose(t *testing.T) {
+	for _, c := range []struct {
+		purpose []string
+		links   string
+		fault   string
+	}{
+		{nil, "", ""}, {Purposes, "follow", ""}, {[]string{"search"}, "skip", ""}, {[]string{"ai"}, "", `purpose is "ai", must be one of search, ai-input, ai-train, tdm, archive`},
+		{nil, "drop", `refused-links is "drop", must be one of skip, follow`},
+	} {
+		s := DefaultSettings()
+		s.Purpose, s.RefusedLinks = c.purpose, c.links
+		if err := s.Validate(); (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if s.FollowsRefused() != (c.links == "follow") {
+			t.Errorf("%+v: followed", c)
+		}
+	}
+}
+
 func TestSettingsOfRobots(t *testing.T) {
 	for _, c := range []struct {
 		agent string

@@ -193,6 +193,35 @@ func TestInspectRobots(t *testing.T) {
 	}
 }
 
+// TestInspectUsage: lines that say what may be done with pages are shown, and which count for
+// a URL.
+func TestInspectUsage(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "robots.txt")
+	text := "User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /open/ train-ai=y\nContent-Signal: search=yes\nLicense: https://a.example/l.xml\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := &operator{t: t, in: "/x\n"}
+	const said = `{"search":{"says":"yes","by":"robots.txt Content-Signal: search=yes"},"ai_train":{"says":"no","by":"robots.txt Content-Usage: train-ai=n"},"rsl":"https://a.example/l.xml"}`
+	if out := d.ok("inspect robots --explain --file " + file); out != "1\t*\t\t0\t"+said+"\n" {
+		t.Errorf("%q", out)
+	}
+	if out := d.ok("inspect robots --json --file " + file); out != `{"allowed":true,"preferences":`+said+`,"url":"/x"}`+"\n" {
+		t.Errorf("%q", out)
+	}
+	d.in = ""
+	const lines = "delay\t0s\ncontent-usage\t\ttrain-ai=n\t2\ncontent-usage\t/open/\ttrain-ai=y\t3\ncontent-signal\t\tsearch=yes\t4\nlicense\t\thttps://a.example/l.xml\t5\n"
+	if out := d.ok("inspect robots --file " + file); out != lines {
+		t.Errorf("%q", out)
+	}
+	page := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(page, []byte("<meta name=robots content=noai><link rel=license href=/l>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.ok("inspect page --header content-usage:search=n "+page, `{"search":{"says":"no","by":"Content-Usage: search=n"},"ai_train":{"says":"no","by":"meta robots: noai"},"license":"/l"}`)
+}
+
 // TestInspectWall: the verdict on a saved answer, by rules of one's own too.
 func TestInspectWall(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ func testWhy(t *testing.T, d *operator, f whyBackend, at string) {
 	}
 
 	k := frontier.ShardOf(f, "a.example")
-	rules := robots.Parse([]byte("User-agent: *\nDisallow: /2\nCrawl-delay: 3"), "seine")
+	rules := robots.Parse([]byte("User-agent: *\nDisallow: /2\nCrawl-delay: 3\nContent-Signal: /1 ai-train=no"), "seine")
 	kept := []frontier.OriginRules{{Site: "a.example", Origin: "http://a.example", Rules: rules.AppendKept(nil, "seine", time.Now().Add(-time.Hour)), TTL: 2 * time.Hour}}
 	if err := f.SetRules(ctx, k, kept); err != nil {
 		t.Fatal(err)
@@ -96,6 +96,11 @@ func testWhy(t *testing.T, d *operator, f whyBackend, at string) {
 	if a.Robots.Allowed || a.Robots.Age < ask.Span(59*time.Minute) {
 		t.Errorf("%+v", a.Robots)
 	}
+	if a = why("http://a.example/1", ask.StateQueued, `says {"ai_train":{"says":"no"`); a.Robots.Refuses != "" || a.Robots.Preferences == nil {
+		t.Errorf("%+v", a.Robots)
+	}
+	d.ok("set --purpose ai-train"+at, "purpose")
+	why("http://a.example/1", ask.StateQueued, "but then it would be given up, for robots.txt refuses it for ai_train: robots.txt Content-Signal: ai-train=no")
 	d.ok("pause a.example --reason rude"+at, "paused")
 	why("http://a.example/1", ask.StateQueued, "not fetched: site a.example is paused since", "rude")
 	d.ok("resume a.example"+at, "resumed")

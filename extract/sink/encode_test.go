@@ -32,6 +32,7 @@ func full() Record {
 		Location: "/x", Meta: json.RawMessage(`{"a":[1,2,{"b":"c \" d\\"}],"e":null}`), Digest: "sha256:00", Wall: &Wall{Vendor: "a-b", Sure: true}, WallHint: "c", Price: [][2]string{{"crawler-price", "USD 0.01"}, {"payment-required", "e30="}}, ETag: `W/"1"`,
 		Modified: "Sat, 28 Nov 2026 01:02:03 GMT", Items: []Item{{Key: "a#1", Value: json.RawMessage(`{"price":1.5}`)}, {Value: json.RawMessage(`null`)}}, Body: "<p>\u00e9", BodyEncoding: "base64", LinksOut: []string{"a", "b\"c"},
 		Headers: [][2]string{{"A", "b"}, {"C", "d\x1f"}}, Text: "x", SimHash: "0123456789abcdef", IP: "2001:db8::1", Protocol: "http/1.1", Fields: json.RawMessage(`{"price":1.5}`),
+		Preferences: json.RawMessage(`{"search":{"says":"no","by":"X-Robots-Tag: noindex"}}`), Withheld: "search",
 	}
 }
 
@@ -52,6 +53,21 @@ func TestAppendJSONIsEncodingJSON(t *testing.T) {
 	for _, r := range cases {
 		if got, want := string(r.AppendJSON(nil, AllFields)), reference(t, &r); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// A page that its site refuses by now replaces what was recorded of it, even by a 304.
+func TestHasContent(t *testing.T) {
+	for _, c := range []struct {
+		r    Record
+		want bool
+	}{
+		{Record{Status: 200}, true}, {Record{Status: 304}, false}, {Record{Status: 200, Withheld: "search"}, true}, {Record{Status: 304, Withheld: "search"}, true},
+		{Record{Error: &Error{Class: "preference"}}, false},
+	} {
+		if got := c.r.HasContent(); got != c.want {
+			t.Errorf("%+v: %v", c.r, got)
 		}
 	}
 }

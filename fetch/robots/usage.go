@@ -78,26 +78,27 @@ func (r *Rules) EachUsage(path []byte, say func(label, value string)) {
 	if len(r.usage) == 0 || !r.Allowed(path) {
 		return
 	}
-	var longest [len(usageLabels)]int32
-	for pass := range 2 {
-		for i := range r.usage {
-			u := &r.usage[i]
-			if u.on.match(path) == nil {
-				continue
-			}
-			best := &longest[u.label]
-			switch length := u.rule().priority + 1; {
-			case pass == 0 && u.label >= labelFirst:
-				if *best == 0 {
-					*best = int32(i) + 1
-				}
-			case pass == 0:
-				*best = max(*best, length)
-			case u.label >= labelFirst && *best == int32(i)+1, u.label < labelFirst && *best == length:
-				say(usageLabels[u.label], u.value)
-			}
+	var best [len(usageLabels)]int32 // of each label that a line matched: its rank
+	var ranks [2 * maxUsage]int32
+	for i := range r.usage {
+		if u := &r.usage[i]; u.on.match(path) != nil {
+			ranks[i] = u.rank(i)
+			best[u.label] = max(best[u.label], ranks[i])
 		}
 	}
+	for i := range r.usage {
+		if u := &r.usage[i]; ranks[i] > 0 && ranks[i] == best[u.label] {
+			say(usageLabels[u.label], u.value)
+		}
+	}
+}
+
+// rank is what the i-th line counts among those of its label that match: the highest does.
+func (u *usage) rank(i int) int32 {
+	if u.label >= labelFirst {
+		return 2*maxUsage - int32(i)
+	}
+	return u.rule().priority + 1
 }
 
 // Usage is a line that says what may be done with pages.

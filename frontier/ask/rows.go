@@ -91,6 +91,11 @@ func robotsText(r *Robots) string {
 	if r.Rule != "" {
 		text += fmt.Sprintf(": %q, line %d, group %s", r.Rule, r.Line, r.Group)
 	}
+	if r.Refuses != "" {
+		text += "; refuses it for " + r.Refuses
+	} else if r.Preferences != nil {
+		text += fmt.Sprintf("; says %s", r.Preferences)
+	}
 	if r.Delay > 0 {
 		text += fmt.Sprintf("; delay %v", r.Delay)
 	}

@@ -137,7 +137,7 @@ func insightSums(k *kit) {
 		return &frontier.Facts{Status: status, Media: media, Bytes: bytes, Links: 10, Known: 4, Refused: [frontier.Reasons]uint32{1: 3, 4: 1}}
 	}
 	seed := page(200, "html", 100)
-	seed.Seed = "https://a.example/p0"
+	seed.Seed, seed.Withheld = "https://a.example/p0", "ai_train"
 	lost := &frontier.Facts{Seed: "https://a.example/p4"}
 	waits := &frontier.Facts{Seed: "https://a.example/p3"}
 	for range 2 {
@@ -167,7 +167,7 @@ func insightSums(k *kit) {
 	}
 	want := map[string]int64{
 		"page:200:html": 2, "bytes:200:html": 150, "page:404": 1, "bytes:404": 7, "retry:timeout": 1, "gone:dns": 1,
-		"links": 30, "known": 12, "refused:scope": 9, "refused:extension": 3, "seed:200": 1, "seed:dns": 1, "site:dns": 1,
+		"links": 30, "known": 12, "refused:scope": 9, "refused:extension": 3, "seed:200": 1, "seed:dns": 1, "site:dns": 1, "withheld:ai_train": 1,
 	}
 	got := counters()
 	same(k, "counts", fmt.Sprint(got.Counts), fmt.Sprint(want))

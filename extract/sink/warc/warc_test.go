@@ -120,6 +120,25 @@ func TestNotModified(t *testing.T) {
 	}
 }
 
+// Of a page that its site refuses there is the metadata alone, with the headers that no other
+// record holds.
+func TestWithheld(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Config{Dir: dir, Prefix: "crawl", Fields: sink.FieldHeaders})
+	r := page("http://a.example/1", plainHead, "hello world")
+	r.Exchange, r.Withheld, r.Preferences = nil, "ai_train", []byte(`{"ai_train":{"says":"no","by":"X-Robots-Tag: noai"}}`)
+	r.Headers = [][2]string{{"X-Robots-Tag", "noai"}}
+	put(t, s, r)
+	shut(t, s)
+	all := blocks(t, files(t, dir)...)
+	if len(all) != 2 || all[1].fields["WARC-Type"] != "metadata" || all[1].fields["WARC-Target-URI"] != r.URL {
+		t.Fatalf("%d records, %v", len(all), all[len(all)-1].fields)
+	}
+	if back := recordOf(t, all[1]); back.Withheld != "ai_train" || string(back.Preferences) != string(r.Preferences) || len(back.Headers) != 1 {
+		t.Errorf("%+v", back)
+	}
+}
+
 // A payload that is known is a revisit only where it lies in its record as the new one
 // would; its digest is that of the payload however the chunks came.
 func TestFraming(t *testing.T) {
