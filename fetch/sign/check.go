@@ -224,7 +224,7 @@ func (c *checker) verify(input *httpsfv.InnerList, name string, signatures *http
 	signature, ok := item.Value.([]byte)
 	switch {
 	case !ok:
-		return expires, errors.New("Signature has no bytes under its name")
+		return expires, errors.New("no bytes under its name in Signature")
 	case !ed25519.Verify(key, base, signature):
 		return expires, fmt.Errorf("it does not hold for host %s and this answer", authorityOf(c.url))
 	}

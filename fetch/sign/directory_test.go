@@ -131,7 +131,7 @@ func TestCheckFaults(t *testing.T) {
 		{"no digest that parses", header("Content-Digest", ":", "("), "does not parse"},
 		{"no input", header("Signature-Input", "", ""), "no signature of key"},
 		{"no input that parses", header("Signature-Input", "(", "(("), "does not parse"},
-		{"no signature", header("Signature", "", ""), "has no bytes"},
+		{"no signature", header("Signature", "", ""), "no bytes under"},
 		{"other tag", header("Signature-Input", directoryTag, requestTag), "no signature of key"},
 		{"other key", header("Signature-Input", k.ID(), testID), "no signature of key"},
 		{"no request", header("Signature-Input", ";req", ""), "without req"},

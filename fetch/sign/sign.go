@@ -160,7 +160,7 @@ func ParseAgent(agent string) (*url.URL, error) {
 }
 
 // AppendFields appends the fields of a request to authority, its host and, if it is not
-// that of the scheme, port. They are as lines of HTTP/1.1. Cost: a signature, some 30 us.
+// that of the scheme, port. They are as lines of HTTP/1.1. Cost: a signature, 25 us of a processor.
 // What dst lacks in room for some 900 bytes it allocates.
 func (s *Signer) AppendFields(dst []byte, authority string, now time.Time) []byte {
 	created := now.Unix() - int64(ClockSlack/time.Second)
