@@ -101,14 +101,6 @@ func (cfg *Config) isRetryCode(status int) bool {
 	return status >= 520 && status < 530
 }
 
-// StatusText names a status.
-func StatusText(status int) string {
-	if t := http.StatusText(status); t != "" {
-		return t
-	}
-	return "unknown status"
-}
-
 // ErrorClass is the class of a fetch error, and whether another try may do.
 func ErrorClass(err error) (class string, retry bool) {
 	if e, ok := errors.AsType[*fetch.Error](err); ok {

@@ -66,3 +66,11 @@ func (j *job) dropCandidates() {
 	}
 	j.res.Candidates, j.size, j.res.Held, j.res.Text = nil, 0, 0, 0
 }
+
+// releaseScanner gives back the scanner, if the page has one.
+func (j *job) releaseScanner() {
+	if j.scan {
+		j.policy.scanners.Put(j.scanner)
+		j.scan, j.scanner = false, nil
+	}
+}

@@ -2,6 +2,7 @@ package work
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"time"
 
@@ -62,6 +63,14 @@ func Doubled(d time.Duration, n int) time.Duration {
 func RetryDelay(backoff time.Duration, n int) time.Duration {
 	d := Doubled(backoff, n)
 	return d + time.Duration(rand.Float64()*float64(d)/2)
+}
+
+// StatusText names a status.
+func StatusText(status int) string {
+	if t := http.StatusText(status); t != "" {
+		return t
+	}
+	return "unknown status"
 }
 
 // Clip bounds a text from the web and makes it valid UTF-8.

@@ -11,30 +11,6 @@ import (
 	"seine/frontier"
 )
 
-// holdBack keeps p until so much of the body is there as is judged, and returns nil. Then
-// it returns what is still to be read.
-func (j *job) holdBack(p []byte) []byte {
-	if len(j.first) == 0 && len(p) >= wall.Bytes {
-		j.judge(p)
-		return p
-	}
-	n := min(wall.Bytes-len(j.first), len(p))
-	j.first = append(j.first, p[:n]...)
-	if len(j.first) < wall.Bytes {
-		return nil
-	}
-	j.endHoldBack()
-	return p[n:]
-}
-
-// endHoldBack judges the answer by what is held back of its body, and reads that.
-func (j *job) endHoldBack() {
-	j.judge(j.first)
-	if len(j.first) > 0 && !j.isWalled() {
-		j.readBody(j.first)
-	}
-}
-
 // judge decides whether the answer, whose body begins with start, is a wall.
 func (j *job) judge(start []byte) {
 	j.judged = true

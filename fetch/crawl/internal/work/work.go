@@ -143,11 +143,3 @@ func (s *Scratch) Release() {
 	}
 	j.releaseScanner()
 }
-
-// releaseScanner gives back the scanner, if the page has one.
-func (j *job) releaseScanner() {
-	if j.scan {
-		j.policy.scanners.Put(j.scanner)
-		j.scan, j.scanner = false, nil
-	}
-}
