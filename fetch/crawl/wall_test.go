@@ -32,7 +32,7 @@ func answered(status int, body string, headers ...string) http.HandlerFunc {
 }
 
 // checkpoint is a page that only a wall is, and leads somewhere.
-const checkpoint = "<html><head><title>Vercel Security Checkpoint</title></head><body><a href='/beyond'>x</a>"
+const checkpoint = `<html><head><title>Bots</title><link rel="stylesheet" href="/.within.website/x/xess/xess.css"></head><body><a href='/beyond'>x</a>`
 
 // gzipped is text in gzip.
 func gzipped(text string) string {
@@ -83,7 +83,7 @@ func TestWall(t *testing.T) {
 		w.on("list.example/", html())
 		w.on("list.example/map.xml", answered(200, "http://list.example/listed", "sg-captcha: challenge", "Content-Type: text/plain"))
 		walled := map[string]string{
-			"header": "cloudflare", "same": "cloudflare", "gzip": "vercel", "long": "vercel", "empty": "aws-waf", "refused": "vercel", "retried": "vercel", "split": "vercel", "away": "radware",
+			"header": "cloudflare", "same": "cloudflare", "gzip": "anubis", "long": "anubis", "empty": "aws-waf", "refused": "anubis", "retried": "anubis", "split": "anubis", "away": "radware",
 		}
 		for host := range walled {
 			r.seed("http://" + host + ".example/")
@@ -120,7 +120,7 @@ func TestWall(t *testing.T) {
 		for host, vendor := range walled {
 			check("http://"+host+".example/", vendor)
 		}
-		check("http://target.example/w", "vercel")
+		check("http://target.example/w", "anubis")
 		check("http://list.example/map.xml", "siteground")
 		for _, a := range w.requests("", false) {
 			if strings.HasPrefix(a.path, "/beyond") && a.host != "likely.example" && a.host != "plain.example" || a.path == "/listed" {
@@ -162,7 +162,7 @@ func TestWallsOff(t *testing.T) {
 	w.on("/beyond", html())
 	r.seed("http://a.example/")
 	r.run()
-	if rec := r.store.by(t)["http://a.example/"]; rec.Error != nil || rec.Wall != nil || rec.Title != "Vercel Security Checkpoint" || w.times("http://a.example/beyond") != 1 {
+	if rec := r.store.by(t)["http://a.example/"]; rec.Error != nil || rec.Wall != nil || rec.Title != "Bots" || w.times("http://a.example/beyond") != 1 {
 		t.Errorf("%+v", rec)
 	}
 }

@@ -53,7 +53,7 @@ func TestWalledForEver(t *testing.T) {
 		if p := c.Progress(); p.BackedOff[frontier.CauseWall].Sites != 1 || p.Causes[frontier.CauseWall] == 0 {
 			t.Errorf("%+v", p)
 		}
-		if metric(t, c, `seine_crawl_walls_total{vendor="vercel"}`) == "" {
+		if metric(t, c, `seine_crawl_walls_total{vendor="anubis"}`) == "" {
 			t.Error("walls are not counted by vendor")
 		}
 

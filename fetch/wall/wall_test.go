@@ -146,9 +146,9 @@ func TestJudge(t *testing.T) {
 		{403, head{{"Server", "cloudflare"}}, "", Verdict{"cloudflare", Hint}},
 		{200, head{{"Server", "cloudflare"}}, "", Verdict{}},
 		{403, head{{"set-cookie", "a=b"}, {"set-cookie", "_pxhd=1"}}, "", Verdict{"human", Hint}}, // one of several
-		{200, nil, "<TITLE>Vercel Security CHECKPOINT</TITLE>", Verdict{"vercel", Certain}},
-		{200, nil, long[:Bytes-46] + "<title>vercel security checkpoint</title>", Verdict{"vercel", Certain}},
-		{200, nil, long[:Bytes-40] + "<title>vercel security checkpoint</title>", Verdict{}}, // it goes on behind what is read
+		{429, nil, "<TITLE>Vercel Security CHECKPOINT</TITLE>", Verdict{"vercel", Certain}},
+		{429, nil, long[:Bytes-46] + "<title>vercel security checkpoint</title>", Verdict{"vercel", Certain}},
+		{429, nil, long[:Bytes-40] + "<title>vercel security checkpoint</title>", Verdict{}}, // it goes on behind what is read
 		{200, nil, "<title>client challenge</title>", Verdict{}},                             // the other mark is missing
 	} {
 		if got := s.Judge(m, c.status, c.head, []byte(c.body)); got != c.want {

@@ -106,7 +106,7 @@ func TestWallRules(t *testing.T) {
 	if v := set.Judge(new(wall.Scratch), 429, oneHeader{}, []byte("<title>Acme gate")); v != (wall.Verdict{Vendor: "acme", Sure: wall.Certain}) {
 		t.Error("the example of the manual:", v)
 	}
-	if v := judge("", 200, "<title>Vercel Security Checkpoint</title>"); v.Vendor != "vercel" {
+	if v := judge("", 429, "<title>Vercel Security Checkpoint</title>"); v.Vendor != "vercel" {
 		t.Error(v)
 	}
 	write("concurrency: 3\nwall_rules: []\n")
