@@ -178,6 +178,11 @@ func (p *plan) healed() (t time.Duration) {
 	return t
 }
 
+// has reports whether there are faults of some kinds.
+func (p *plan) has(kinds ...string) bool {
+	return slices.ContainsFunc(p.Faults, func(f fault) bool { return slices.Contains(kinds, f.Kind) })
+}
+
 // during reports whether a fault of a kind strikes who at a time.
 func (p *plan) during(kind string, who int, t time.Duration) bool {
 	return slices.ContainsFunc(p.Faults, func(f fault) bool {

@@ -100,6 +100,9 @@ func newWorld(p *plan) *world {
 	w := &world{plan: p, q: newQueue(p.Seed), settings: frontier.DefaultSettings(), crawled: make(map[string]bool)}
 	w.settings.Jitter, w.settings.Scope, w.settings.MaxPages, w.settings.PerSite = 0, "any", p.MaxPages, p.PerSite
 	w.settings.Rev = 1
+	if w.q.random("duplicates").IntN(4) == 0 {
+		w.settings.Duplicates = frontier.DuplicatesMark
+	}
 	w.layout = frontier.Layout{Shards: p.Shards}.Complete()
 	w.sites = canon.NewSites(w.layout.LimitBy)
 	w.maker = frontier.NewMaker(w.layout)
@@ -185,7 +188,7 @@ func (w *world) begin(place int) string {
 	c, err := crawl.New(crawl.Config{
 		Frontier: f, Fetcher: f, Sink: (*output)(f), Log: slog.New(slog.DiscardHandler), ID: f.id,
 		Concurrency: f.concurrency, Memory: 64 << 20, MaxVisits: 16 + r.IntN(2000), Lease: lease, Linger: 2 * time.Millisecond, KnownURLs: 1 << (4 + r.IntN(12)),
-		ExitWhenDone: true, Agent: "sim", MaxRedirects: maxRedirects,
+		ExitWhenDone: true, Agent: "sim", MaxRedirects: maxRedirects, MaxTries: maxTries,
 		Elapsed: func() time.Duration { return time.Duration(float64(time.Since(w.q.began)) * drift) },
 		Epoch:   func(k int) uint64 { return f.epochs[k+1].n.Load() },
 	})
@@ -503,15 +506,7 @@ func (w *world) checkEnd() {
 			w.fail("%s is done, and should be dead", u)
 		}
 	}
-	if !slices.ContainsFunc(w.plan.Faults, func(f fault) bool {
-		return f.Kind != faultLoss && f.Kind != faultDown && f.Kind != faultFull && f.Kind != faultSink && f.Kind != faultPause && f.Kind != faultStop
-	}) {
-		for _, s := range w.shards {
-			if n := s.stats().Lost; n > 0 {
-				w.fail("%d URLs of shard %d came back from leases that ended, and no fetcher was lost", n, s.k)
-			}
-		}
-	}
+	w.checkRepeats(found)
 	led := w.web.reachable(func(p *page) bool { return w.crawled[p.url] }) // some may have been lost with a master, and then died
 	for u := range all {
 		if p := w.web.find(u); p == nil || led[u] == nil && p.site.kind != siteTrap {
@@ -530,6 +525,31 @@ func (w *world) checkEnd() {
 		}
 		if n > s.capped {
 			w.fail("%s has %d URLs, its cap is %d", s.host, n, s.capped)
+		}
+	}
+}
+
+// checkRepeats checks that nothing was repeated for no reason: no URL comes back from a lease
+// where no fetcher was lost, and none is fetched twice where all shards answered too.
+func (w *world) checkRepeats(found map[string]*page) {
+	if w.plan.has(faultKill, faultCut, faultMove, faultStale, faultClock) {
+		return
+	}
+	for _, s := range w.shards {
+		if n := s.stats().Lost; n > 0 {
+			w.fail("%d URLs of shard %d came back from leases that ended, and no fetcher was lost", n, s.k)
+		}
+	}
+	if w.plan.has(faultLoss, faultDown, faultFull) {
+		return
+	}
+	for u, p := range found {
+		most := p.fails + 1
+		if p.kind == pageStatus {
+			most = maxTries
+		}
+		if n := p.site.asked[strings.TrimPrefix(u, "http://"+p.site.host)]; n > most {
+			w.fail("%s was asked for %d times, %d are needed", u, n, most)
 		}
 	}
 }
