@@ -68,9 +68,6 @@ func (g *grammar) Run(env *boot.Env) (err error) {
 	if err := boot.CheckAgent(f.Frontier().Settings()); err != nil {
 		return err
 	}
-	if err := g.checkNames(f.Frontier().Settings()); err != nil {
-		return err
-	}
 	ends, err := g.EndsWhenDone(f.Frontier().Settings())
 	if err != nil {
 		return err
@@ -231,17 +228,6 @@ func (g *grammar) cutURLs() string {
 		return "their URLs are fetched when the crawl goes on from --state"
 	}
 	return "their URLs, and all that was queued, end with this process, for there is no --state"
-}
-
-// checkNames refuses sites that would be asked under a name of their own and with the
-// signature of another.
-func (g *grammar) checkNames(s *frontier.Settings) error {
-	for i := range s.Sites {
-		if r := &s.Sites[i]; g.SignKey != "" && r.UserAgent != "" {
-			return boot.Usage("sites: %s: user_agent and --sign-key would be two names of one crawler; leave one out", r.Match)
-		}
-	}
-	return nil
 }
 
 // warn logs what its operator should know before a crawl starts.

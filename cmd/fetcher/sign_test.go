@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -80,7 +79,7 @@ func TestSignedAgents(t *testing.T) {
 			}
 		}
 		code, log := end(t, "--embedded", "--seed", "http://127.0.0.1:1/", "--config", config, "--sign-key", file, "--signature-agent", signtest.Agent)
-		if code != 2 || !strings.Contains(log, "one.example") {
+		if code != 2 || !strings.Contains(log, "one.example has a user agent") {
 			t.Errorf("%s: code %d, %s", rule, code, log)
 		}
 	}
@@ -110,27 +109,5 @@ func TestBadSignKey(t *testing.T) {
 		if code != 2 || !strings.Contains(log, c.want) || strings.Contains(log, "offenesgeheimnis") {
 			t.Errorf("%v: code %d, %s", c.args, code, log)
 		}
-	}
-}
-
-// A site's own user agent is refused beside a key, by the site's name.
-func TestSignKeyAndUserAgent(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	key, err := sign.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := key.PEM()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, config := filepath.Join(dir, "key.pem"), filepath.Join(dir, "fetcher.yaml")
-	if err := errors.Join(os.WriteFile(file, text, 0o600), os.WriteFile(config, []byte("sites: [{match: a.example, user_agent: other/1}]\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	code, log := end(t, "--embedded", "--seed", "http://127.0.0.1:1/", "--config", config, "--sign-key", file, "--signature-agent", signtest.Agent)
-	if code != 2 || !strings.Contains(log, "sites: a.example: user_agent and --sign-key") {
-		t.Errorf("code %d, %s", code, log)
 	}
 }
