@@ -20,10 +20,10 @@ type Reservation struct {
 }
 
 // Prepare resolves the name of a URL's host and reserves a request at one of its
-// addresses, that which is free first; bind is Request.Bind. While At is ahead the reservation is kept
-// for the host: sleep, or do something else, and call Prepare then. Once At
-// has passed the reservation is used up by the call, and Do is to follow. One that is not
-// fetched within a minute is lost.
+// addresses, that which is free first; bind is Request.Bind. While At is ahead the
+// reservation is kept for the host: sleep, or do something else, and call Prepare then.
+// Once At has passed the reservation is used up by the call, and Do is to follow. One that
+// is not fetched within a minute is lost.
 //
 // Errors are those that Do would end with. Behind a proxy, which resolves names
 // itself, there is nothing to prepare.
@@ -57,7 +57,9 @@ func (c *Client) prepare(ctx context.Context, url, bind string) (Reservation, *E
 		}
 		return Reservation{}, err
 	}
-	return c.addresses.reserve(t.host, addrs, time.Now()), nil
+	now := time.Now()
+	c.dialer.families.putBetterFirst(addrs, now)
+	return c.addresses.reserve(t.host, addrs, now), nil
 }
 
 // SetFetchers says how many fetchers work on the crawl, and how many of them are

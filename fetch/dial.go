@@ -107,12 +107,13 @@ func (d *dialer) dial(ctx context.Context, host string, port uint16, first netip
 	if refused != nil {
 		return nil, refused
 	}
-	at := slices.Index(addrs, netip.AddrPortFrom(first, port))
-	if at > 0 {
-		addrs[0], addrs[at] = addrs[at], addrs[0]
-	}
 	known := time.Now()
-	nc, err := d.race(ctx, addrs, at >= 0, from)
+	if at := slices.Index(addrs, netip.AddrPortFrom(first, port)); at >= 0 {
+		addrs[0], addrs[at] = addrs[at], addrs[0]
+	} else {
+		d.families.putBetterFirst(addrs, known)
+	}
+	nc, err := d.race(ctx, addrs, from)
 	if err != nil {
 		e := local(ClassConnect, err)
 		if !Local(e.Class) && ctx.Err() == nil {

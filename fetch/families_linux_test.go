@@ -61,7 +61,7 @@ func TestAttemptsBeside(t *testing.T) {
 		{[]netip.AddrPort{unresponsive, unresponsive, unresponsive, open}, 3 * attemptDelay},
 	} {
 		began := time.Now()
-		nc, err := newClient(t, nil).dialer.race(t.Context(), c.addrs, true, &egress.Pair{})
+		nc, err := newClient(t, nil).dialer.race(t.Context(), c.addrs, &egress.Pair{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,9 +30,8 @@ func TestOrder(t *testing.T) {
 		{"192.0.2.1 2001:db8::1 2001:db8::2 2001:db8::3", "192.0.2.1 2001:db8::1 2001:db8::2 2001:db8::3"},
 		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5 2001:db8::1", "192.0.2.1 2001:db8::1 192.0.2.2 192.0.2.3 192.0.2.4"},
 	} {
-		var f families
 		var got []string
-		for _, a := range f.order(addrPorts(c.list), false, time.Now()) {
+		for _, a := range inTurn(addrPorts(c.list)) {
 			got = append(got, a.Addr().String())
 		}
 		if strings.Join(got, " ") != c.want {
@@ -42,38 +41,38 @@ func TestOrder(t *testing.T) {
 }
 
 // TestFamilyMemory: the family that lost in a network goes second there for ten minutes,
-// unless an address was chosen, or the other lost too.
+// unless the other lost too.
 func TestFamilyMemory(t *testing.T) {
 	var f families
 	now := time.Now()
-	first := func(list string, isChosen bool, now time.Time) string {
-		return f.order(addrPorts(list), isChosen, now)[0].Addr().String()
+	first := func(list string, now time.Time) string {
+		addrs := addrPorts(list)
+		f.putBetterFirst(addrs, now)
+		return addrs[0].Addr().String()
 	}
 	const both, near, far = "2001:db8::1 192.0.2.1", "2001:db8::ffff:1 198.51.100.1", "2001:db8:1::1 192.0.2.1"
 	f.learn(netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1"), now)
 	for _, c := range []struct {
-		list     string
-		isChosen bool
-		at       time.Time
-		want     string
+		list string
+		at   time.Time
+		want string
 	}{
-		{both, false, now, "192.0.2.1"},
-		{near, false, now, "198.51.100.1"},
-		{far, false, now, "2001:db8:1::1"},
-		{both, true, now, "2001:db8::1"},
-		{"2001:db8::1", false, now, "2001:db8::1"},
-		{both, false, now.Add(familyKept), "2001:db8::1"},
+		{both, now, "192.0.2.1"},
+		{near, now, "198.51.100.1"},
+		{far, now, "2001:db8:1::1"},
+		{"2001:db8::1", now, "2001:db8::1"},
+		{both, now.Add(familyKept), "2001:db8::1"},
 	} {
-		if got := first(c.list, c.isChosen, c.at); got != c.want {
+		if got := first(c.list, c.at); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
 	f.learn(netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("2001:db8:9::1"), now)
-	if got := first(near, false, now); got != "2001:db8::ffff:1" {
+	if got := first(near, now); got != "2001:db8::ffff:1" {
 		t.Errorf("both lost, and %s goes first", got)
 	}
 	f.learn(netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"), now)
-	if got := first(both, false, now); got != "2001:db8::1" {
+	if got := first(both, now); got != "2001:db8::1" {
 		t.Errorf("the other way round now, and %s goes first", got)
 	}
 	for i := range 2 * mostNetworks {
@@ -98,14 +97,25 @@ func TestRaceLearns(t *testing.T) {
 	c := newClient(t, nil)
 	addrs := []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Loopback(), port), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)}
 	for range 2 {
-		nc, err := c.dialer.race(t.Context(), addrs, false, &egress.Pair{})
+		nc, err := c.dialer.race(t.Context(), addrs, &egress.Pair{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		nc.Close()
 	}
-	if got := c.dialer.families.order(addrs, false, time.Now())[0].Addr(); !got.Is4() {
-		t.Errorf("%s goes first", got)
+	if c.dialer.families.putBetterFirst(addrs, time.Now()); !addrs[0].Addr().Is4() {
+		t.Errorf("%s goes first", addrs[0])
+	}
+}
+
+// TestPrepareBetterFamily: a request is reserved at an address of the family that is better
+// for its host's network, and goes there.
+func TestPrepareBetterFamily(t *testing.T) {
+	c := newClient(t, func(cfg *Config) { cfg.PerAddress = 50 })
+	c.dialer.families.learn(netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback(), time.Now())
+	r, err := c.Prepare(t.Context(), "http://localhost/", "")
+	if err != nil || r.Addr != netip.IPv6Loopback() {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

@@ -273,5 +273,6 @@ func (d *dialer) open(ctx context.Context, host string, port uint16) (net.Conn, 
 	for i, a := range addrs {
 		all[i] = netip.AddrPortFrom(a.Unmap(), port)
 	}
-	return d.race(ctx, all, false, &egress.Pair{})
+	d.families.putBetterFirst(all, time.Now())
+	return d.race(ctx, all, &egress.Pair{})
 }

@@ -19,13 +19,12 @@ const (
 
 // race connects to the first of a host's addresses that answers. Attempts follow each other
 // after attemptDelay, or as soon as one fails, the families in turn (RFC 8305, sections 4
-// and 5). Losers are closed and waited for. addrs[0] is tried first if isChosen says so,
-// else the family that is better for its network.
-func (d *dialer) race(ctx context.Context, addrs []netip.AddrPort, isChosen bool, from *egress.Pair) (net.Conn, error) {
+// and 5), and addrs[0] is first. Losers are closed and waited for.
+func (d *dialer) race(ctx context.Context, addrs []netip.AddrPort, from *egress.Pair) (net.Conn, error) {
 	if len(addrs) == 1 {
 		return d.connect(ctx, addrs[0], from)
 	}
-	addrs = d.families.order(addrs, isChosen, time.Now())
+	addrs = inTurn(addrs)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -124,9 +123,21 @@ func networkOf(a netip.Addr) netip.Prefix {
 	return network
 }
 
-// order returns up to maxTried addresses of each family in turn. The family of addrs[0] is
-// first, or, unless isChosen, the other where that one lost lately.
-func (f *families) order(addrs []netip.AddrPort, isChosen bool, now time.Time) []netip.AddrPort {
+// putBetterFirst exchanges addrs[0], whose family lost in its network lately, for an address
+// of the other family, unless that lost too.
+func (f *families) putBetterFirst(addrs []netip.AddrPort, now time.Time) {
+	for i := range addrs {
+		if addrs[i].Addr().Is4() != addrs[0].Addr().Is4() {
+			if f.hasLost(addrs[0].Addr(), now) && !f.hasLost(addrs[i].Addr(), now) {
+				addrs[0], addrs[i] = addrs[i], addrs[0]
+			}
+			return
+		}
+	}
+}
+
+// inTurn returns up to maxTried addresses of each family in turn, that of addrs[0] first.
+func inTurn(addrs []netip.AddrPort) []netip.AddrPort {
 	var of [2][]netip.AddrPort // the family of addrs[0], and the other
 	for _, a := range addrs {
 		i := 0
@@ -139,9 +150,6 @@ func (f *families) order(addrs []netip.AddrPort, isChosen bool, now time.Time) [
 	}
 	if len(of[1]) == 0 {
 		return of[0]
-	}
-	if !isChosen && f.hasLost(of[0][0].Addr(), now) && !f.hasLost(of[1][0].Addr(), now) {
-		of[0], of[1] = of[1], of[0]
 	}
 	ordered := make([]netip.AddrPort, 0, len(of[0])+len(of[1]))
 	for i := range maxTried {
