@@ -240,6 +240,30 @@ func TestRefusedRedirect(t *testing.T) {
 	}
 }
 
+// TestRefusedWall: what a wall says of itself is not said of the page in whose place it
+// stands: it stays a wall. An error page of the site may be refused as any other.
+func TestRefusedWall(t *testing.T) {
+	w := newWeb(t)
+	const noindex = "X-Robots-Tag: noindex"
+	w.on("a.example/", answered(403, checkpoint, noindex))
+	w.on("b.example/", answered(200, checkpoint, noindex, "cf-mitigated: challenge"))
+	w.on("c.example/", answered(200, checkpoint+"<meta name=robots content=noindex>"))
+	w.on("d.example/", answered(404, "<title>none</title>"+strings.Repeat("no such page ", 50_000), noindex))
+	r := newRig(t, w, wanting("search"))
+	r.cfg.MaxTries, r.cfg.Fields = 1, sink.AllFields
+	r.seed("http://a.example/", "http://b.example/", "http://c.example/", "http://d.example/")
+	r.run()
+	records := r.store.by(t)
+	for _, host := range []string{"a", "b", "c"} {
+		if rec := records["http://"+host+".example/"]; rec.Error == nil || rec.Error.Class != frontier.CauseWall || rec.Withheld != "" || rec.Preferences != nil {
+			t.Errorf("%s: %+v", host, rec)
+		}
+	}
+	if rec := records["http://d.example/"]; rec.Status != 404 || rec.Withheld != "search" || rec.Body+rec.Digest != "" || rec.Bytes > 100_000 {
+		t.Errorf("%+v", rec)
+	}
+}
+
 // TestRefusedRecrawl: a page that is refused from its second fetch on, even by a 304, keeps
 // neither digest nor validators, so that it comes whole when it is refused no more.
 func TestRefusedRecrawl(t *testing.T) {
