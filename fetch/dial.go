@@ -100,7 +100,8 @@ func (d *dialer) route(host string, port uint16) (string, uint16) {
 }
 
 // dial connects to a host under the guard; errors are of class dns, family, guard or
-// connect, or local. The address first is tried first if it is one of the host's. Rules lead to another address, never past the guard.
+// connect, or local. The address first is tried first if it is one of the host's. Rules lead
+// to another address, never past the guard.
 func (d *dialer) dial(ctx context.Context, host string, port uint16, first netip.Addr, from *egress.Pair) (net.Conn, error) {
 	host, port = d.route(host, port)
 	addrs, refused := d.permitted(ctx, host, port, from, nil)

@@ -62,7 +62,8 @@ func newPool(perHost, most, max int, room func() int64) *pool {
 }
 
 // getConn takes a slot of the host, waiting for one if all are taken, and an idle
-// connection that leaves from an address of from, nil if there is none. The caller gives both back with putConn.
+// connection that leaves from an address of from, nil if there is none. The caller gives
+// both back with putConn.
 func (p *pool) getConn(ctx context.Context, k key, from *egress.Pair, total time.Time) (*host, *conn, error) {
 	p.mu.Lock()
 	if p.closed {

@@ -271,13 +271,12 @@ func WallPause(count int) time.Duration {
 	return min(leastWallPause<<min(count-WallsInRow, 8), mostWallPause)
 }
 
-// Settlement is a batch of outcomes of one visit; Release, when set, gives the
-// site back (after its last request ended). Cookies, when set, takes the place of
-// what the site had, with the outcomes: by a settlement that settles an outcome or
-// releases the site, while the site is leased under this lease. What it holds behind
-// WantsSign only those who store and read it know, MaxCookies bytes at most; it goes with
-// what else is kept of the site, a day after its clock. Walls do the
-// same; while they have a Pause, no request to the site starts.
+// Settlement is a batch of outcomes of one visit. Release, when set, releases the site
+// after its last request ended. Cookies and Walls, when set, take the place of what the site
+// had, while it is leased under this lease: by a settlement that settles an outcome or
+// releases the site. They go with what else is kept of the site, a day after its clock. What
+// Cookies hold behind WantsSign only those who store and read it know, MaxCookies bytes at
+// most. While Walls have a Pause, no request to the site starts.
 type Settlement struct {
 	Lease
 	Outcomes []Outcome

@@ -2,10 +2,10 @@
 // links, titles and text of HTML reads those of Markdown.
 //
 // It is CommonMark, parsed by a library into a tree of the whole document. So callers bound
-// a document's size, and this package bounds what hostile ones could make of it: a
-// paragraph's length, for the library's time grows with its square, and the depth of lists
-// and quotes, for it calls itself for each. The tree is walked without a stack. As many
-// documents are read at once as there are processors: more would only take more memory.
+// a document's size, and this package bounds what hostile ones could make of it. The time of
+// the library grows with the square of a paragraph's length, and it calls itself for each
+// list and quote: both have a bound. The tree is walked without a stack. As many documents
+// are read at once as there are processors: more would only take more memory.
 //
 // Nothing outlives a call, and a crash loses nothing.
 package markdown
@@ -216,8 +216,8 @@ func withoutMetadata(doc []byte) []byte {
 	return doc
 }
 
-// part returns doc with a blank line wherever a paragraph is longer than longest, without
-// lines that begin more than deepest lists and quotes, and without more than widest white
+// part returns doc with a blank line wherever a paragraph is longer than longest. It leaves
+// out lines that begin more than deepest lists and quotes, and all but widest of the white
 // space in front of a line. A doc that has none of these is returned as it is.
 func part(doc []byte) []byte {
 	var out []byte

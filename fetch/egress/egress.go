@@ -1,8 +1,8 @@
 // Package egress chooses the addresses of this machine that connections leave from.
 //
 // The nouns: a List is what an operator names, addresses and networks. Its sources are
-// what connections can be bound to: each address of the list, each address of a small
-// network, and a large network as a whole, in which each site has an address of its own.
+// what connections can be bound to. Each address of the list is one, and each address of a
+// small network. A large network is one as a whole: each site has an address of its own in it.
 // A Pair is what one site has: a Local of each family that the list has.
 //
 // A site chooses by rendezvous hashing (Thaler and Ravishankar, 1998): the source whose
@@ -128,10 +128,10 @@ func Parse(entry string) (netip.Prefix, error) {
 	return network, nil
 }
 
-// Open reads a list and looks for its addresses on this machine; it returns what it found
-// beside an error, too. An address that it does
-// not have is an ErrLacking, a large network that no local route leads to an ErrRoute. Of a
-// network of up to 256 addresses those count that the machine has, at least one.
+// Open reads a list and looks for its addresses on this machine. It returns what it found
+// beside an error, too. An address that the machine does not have is an ErrLacking. A large
+// network that no local route leads to is an ErrRoute. Of a network of up to 256 addresses
+// those count that the machine has, at least one.
 func Open(entries []string) (*List, error) {
 	l := &List{}
 	reserved := reservedAddrs()
@@ -212,8 +212,8 @@ func hasAddress(a netip.Addr) bool {
 }
 
 // reservedAddrs are the first and the last address of each network that an interface of
-// this machine is in, but for its own: those of the network itself and of all in it, from
-// which no connection leaves though they can be bound.
+// this machine is in, but for its own. They stand for the network itself and for all in it:
+// they can be bound, but no connection leaves from them.
 func reservedAddrs() map[netip.Addr]bool {
 	reserved := make(map[netip.Addr]bool)
 	all, _ := net.InterfaceAddrs()

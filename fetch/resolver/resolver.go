@@ -103,8 +103,8 @@ type Answer struct {
 	Partial bool
 
 	// Late is there where the addresses of one family came and those of the other are
-	// still asked for: it brings what is known of both then, or is closed without. The question ends
-	// with the context of the lookup.
+	// still asked for: it brings what is known of both then, or is closed without. The
+	// question ends with the context of the lookup.
 	Late <-chan Answer
 }
 
