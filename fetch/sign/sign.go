@@ -119,7 +119,7 @@ func thumbprint(public ed25519.PublicKey) string {
 
 // Signer signs requests. It is safe for concurrent use.
 type Signer struct {
-	private    ed25519.PrivateKey
+	key        *Key
 	fields     string // up to what the signature covers
 	covered    string // with the name of the next line of the signature base
 	components string
@@ -133,7 +133,7 @@ func NewSigner(key *Key, agent string) (*Signer, error) {
 	}
 	member := `"signature-agent";key="` + label + `"`
 	return &Signer{
-		private:    key.private,
+		key:        key,
 		fields:     "Signature-Agent: " + label + `="` + agent + "\"\r\nSignature-Input: " + label + "=",
 		covered:    "\n" + member + `: "` + agent + "\"\n\"@signature-params\": ",
 		components: `("@authority" ` + member + ");created=",
@@ -173,7 +173,7 @@ func (s *Signer) AppendFields(dst []byte, authority string, now time.Time) []byt
 	// The signature base (RFC 9421, section 2.5) stands behind the fields until it is signed.
 	dst = append(append(append(dst, `"@authority": `...), authority...), s.covered...)
 	dst = append(dst, dst[from:end]...)
-	signature := ed25519.Sign(s.private, dst[end:])
+	signature := ed25519.Sign(s.key.private, dst[end:])
 	dst = append(append(append(dst[:end], "\r\nSignature: "...), label...), "=:"...)
 	dst = base64.StdEncoding.AppendEncode(dst, signature)
 	return append(dst, ":\r\n"...)

@@ -222,6 +222,15 @@ func TestKey(t *testing.T) {
 	if got := fmt.Sprintf("%+v", struct{ Key *Key }{k}); got != "{Key:"+k.ID()+"}" {
 		t.Errorf("a struct with a key shows %s", got)
 	}
+	signer, err := NewSigner(k, "https://example.com"+WellKnown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"%v", "%+v", "%d"} {
+		if got := fmt.Sprintf(verb, signer); strings.Contains(got, strings.Trim(fmt.Sprint([]byte(k.private)[:4]), "[]")) {
+			t.Errorf("%s of a signer shows its key: %s", verb, got)
+		}
+	}
 }
 
 func TestBadKeys(t *testing.T) {
