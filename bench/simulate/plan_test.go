@@ -81,15 +81,13 @@ func newPlan(seed uint64) *plan {
 	}
 	p.Alone = r.IntN(2)
 	chosen := r.Perm(len(kinds))[:r.IntN(len(kinds)+1)]
+	within := []int{40, 150, 1200}[r.IntN(3)] // many crawls take a minute or two
 	for range []int{0, 3, 8, 20}[r.IntN(4)] {
 		if len(chosen) == 0 {
 			break
 		}
 		k := kinds[chosen[r.IntN(len(chosen))]]
-		f := fault{Kind: k.name, At: seconds(r.IntN(1200)), For: max(time.Second, seconds(r.IntN(int(k.most.Seconds()))))}
-		if r.IntN(2) == 0 {
-			f.At /= 8 // where most is open
-		}
+		f := fault{Kind: k.name, At: seconds(r.IntN(within)), For: max(time.Second, seconds(r.IntN(int(k.most.Seconds()))))}
 		switch k.who {
 		case "shard":
 			f.Who = r.IntN(p.Shards)
