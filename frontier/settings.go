@@ -228,7 +228,9 @@ func (s *Settings) Validate() error {
 	}
 	faults = append(faults, s.validateWatermarks())
 	for i := range s.Sites {
-		faults = append(faults, s.Sites[i].validate())
+		if err := s.Sites[i].Validate(); err != nil {
+			faults = append(faults, fmt.Errorf("frontier: settings: %w", err))
+		}
 	}
 	return errors.Join(faults...)
 }
@@ -463,30 +465,31 @@ func (r *SiteRule) matches(site string) bool {
 	return site == domain || strings.HasSuffix(site, "."+domain)
 }
 
-func (r *SiteRule) validate() error {
+// Validate says what is wrong with the rule.
+func (r *SiteRule) Validate() error {
 	host := strings.TrimPrefix(r.Match, "*.")
 	switch {
 	case host == "" || strings.ContainsAny(host, "*/: \t") && !strings.HasPrefix(host, "["):
-		return fmt.Errorf("frontier: settings: sites: match is %q, must be a host or *.domain", r.Match)
+		return fmt.Errorf("sites: match is %q, must be a host or *.domain", r.Match)
 	case r.Delay != nil && *r.Delay < 0 || r.PerSite < 0 || r.MaxPages != nil && *r.MaxPages < 0:
-		return fmt.Errorf("frontier: settings: sites: %s: values must not be negative", r.Match)
+		return fmt.Errorf("sites: %s: values must not be negative", r.Match)
 	case r.Auth != "" && !strings.Contains(r.Auth, ":"):
-		return fmt.Errorf("frontier: settings: sites: %s: auth must be user:password", r.Match)
+		return fmt.Errorf("sites: %s: auth must be user:password", r.Match)
 	case strings.ContainsFunc(r.UserAgent, isControl):
-		return fmt.Errorf("frontier: settings: sites: %s: user_agent is %q, must be one line without control characters", r.Match, r.UserAgent)
+		return fmt.Errorf("sites: %s: user_agent is %q, must be one line without control characters", r.Match, r.UserAgent)
 	}
 	for _, entry := range r.Bind {
 		_, err := netip.ParseAddr(entry)
 		if _, no := netip.ParsePrefix(entry); err != nil && no != nil {
-			return fmt.Errorf("frontier: settings: sites: %s: bind has %q, must be an IP address or a network such as 2001:db8::/64", r.Match, entry)
+			return fmt.Errorf("sites: %s: bind has %q, must be an IP address or a network such as 2001:db8::/64", r.Match, entry)
 		}
 	}
 	for name, value := range r.Headers {
 		if err := headers.Check(name, value); err != nil {
-			return fmt.Errorf("frontier: settings: sites: %s: %w", r.Match, err)
+			return fmt.Errorf("sites: %s: %w", r.Match, err)
 		}
 		if r.UserAgent != "" && strings.EqualFold(name, "User-Agent") {
-			return fmt.Errorf("frontier: settings: sites: %s: user_agent and a header User-Agent are two names; leave one out", r.Match)
+			return fmt.Errorf("sites: %s: user_agent and a header User-Agent are two names; leave one out", r.Match)
 		}
 	}
 	return nil

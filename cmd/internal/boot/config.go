@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/parser"
 
 	"seine/frontier"
 )
@@ -95,12 +96,12 @@ func loadFile(path string) (*file, error) {
 		}
 		delete(f.values, wallKey)
 	}
-	return f, checkSites(path, f.values["sites"])
+	return f, checkSites(path, text, f.values["sites"])
 }
 
 // checkSites refuses what no site rule has and brings keys to the form in which
-// settings have them.
-func checkSites(path string, sites any) error {
+// settings have them. Errors name file and line.
+func checkSites(path string, text []byte, sites any) error {
 	if sites == nil {
 		return nil
 	}
@@ -108,29 +109,47 @@ func checkSites(path string, sites any) error {
 	if !ok {
 		return fmt.Errorf("config: %s: sites must be a list", path)
 	}
-	for _, site := range list {
-		rule, ok := site.(map[string]any)
-		if !ok {
-			return fmt.Errorf("config: %s: sites: each must be a mapping with match", path)
+	doc, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return fmt.Errorf("config: %s: %s", path, yaml.FormatError(err, false, false))
+	}
+	nodes := listNodes(doc, "sites")
+	for i, site := range list {
+		at := path
+		if i < len(nodes) { // the list of an alias has none
+			at = placeOf(path, nodes[i])
 		}
-		for _, key := range slices.Sorted(maps.Keys(rule)) {
-			name, v := strings.ReplaceAll(key, "-", "_"), rule[key]
-			want, ok := siteKeys[name]
-			if !ok {
-				return fmt.Errorf("config: %s: sites: unknown key %s; there are %s", path, key, strings.Join(slices.Sorted(maps.Keys(siteKeys)), ", "))
-			}
-			text, err := json.Marshal(map[string]any{name: v})
-			if err == nil {
-				err = json.Unmarshal(text, new(frontier.SiteRule))
-			}
-			if err != nil || v == nil {
-				return fmt.Errorf("config: %s: sites: %v: %s is %v, must be %s", path, rule["match"], key, v, want)
-			}
-			delete(rule, key)
-			rule[name] = v
+		if err := checkSite(site); err != nil {
+			return fmt.Errorf("config: %s: %w", at, err)
 		}
 	}
 	return nil
+}
+
+// checkSite is checkSites for one rule.
+func checkSite(site any) error {
+	values, ok := site.(map[string]any)
+	if !ok {
+		return errors.New("sites: each must be a mapping with match")
+	}
+	var rule frontier.SiteRule
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		name, v := strings.ReplaceAll(key, "-", "_"), values[key]
+		want, ok := siteKeys[name]
+		if !ok {
+			return fmt.Errorf("sites: unknown key %s; there are %s", key, strings.Join(slices.Sorted(maps.Keys(siteKeys)), ", "))
+		}
+		text, err := json.Marshal(map[string]any{name: v})
+		if err == nil {
+			err = json.Unmarshal(text, &rule)
+		}
+		if err != nil || v == nil {
+			return fmt.Errorf("sites: %v: %s is %v, must be %s", values["match"], key, v, want)
+		}
+		delete(values, key)
+		values[name] = v
+	}
+	return rule.Validate()
 }
 
 // siteKeys are the keys of a site rule, each with what its value must be.

@@ -65,13 +65,10 @@ func readRules[R any](path, key string, place func(r *R, at string)) (rules []R,
 		return nil, nil, Usage("%s: %s: %s", key, path, yaml.FormatError(err, false, false))
 	}
 	for _, node := range listNodes(doc, key) {
-		at := fmt.Sprintf("%s:%d", path, node.GetToken().Position.Line)
+		at := placeOf(path, node)
 		var r R
-		switch n := node.(type) {
-		case *ast.MappingNode:
-			at = fmt.Sprintf("%s:%d", path, n.Values[0].Key.GetToken().Position.Line)
-		case *ast.MappingValueNode:
-			at = fmt.Sprintf("%s:%d", path, n.Key.GetToken().Position.Line)
+		switch node.(type) {
+		case *ast.MappingNode, *ast.MappingValueNode:
 		default:
 			if _, name := node.(*ast.StringNode); !name || key != "fields" {
 				what := map[bool]string{true: "neither a name nor a rule", false: "no rule"}[key == "fields"]
@@ -90,6 +87,20 @@ func readRules[R any](path, key string, place func(r *R, at string)) (rules []R,
 	return rules, faults, nil
 }
 
+// placeOf is file and line of an element of a list.
+func placeOf(path string, node ast.Node) string {
+	token := node.GetToken()
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		if len(n.Values) > 0 {
+			token = n.Values[0].Key.GetToken()
+		}
+	case *ast.MappingValueNode:
+		token = n.Key.GetToken()
+	}
+	return fmt.Sprintf("%s:%d", path, token.Position.Line)
+}
+
 // listNodes are the elements of the list under a key.
 func listNodes(doc *ast.File, key string) []ast.Node {
 	for _, d := range doc.Docs {
@@ -104,7 +115,11 @@ func listNodes(doc *ast.File, key string) []ast.Node {
 			if strings.ReplaceAll(p.Key.String(), "_", "-") != key {
 				continue
 			}
-			if list, ok := p.Value.(*ast.SequenceNode); ok {
+			value := p.Value
+			if anchor, ok := value.(*ast.AnchorNode); ok {
+				value = anchor.Value
+			}
+			if list, ok := value.(*ast.SequenceNode); ok {
 				return list.Values
 			}
 		}

@@ -39,7 +39,8 @@ func TestFieldRules(t *testing.T) {
 		"fields:\n- name: a\n  css: h1\n  at: x\n":                `unknown field "at"`,
 		"fields:\n- 3\n": `seine.yaml:2: this is neither`,
 		"fields:\n- name: a\n  css: h1\n  all: maybe\n": `seine.yaml:2: `,
-		"fields: [\n": `seine.yaml`,
+		"fields: [\n":     `seine.yaml`,
+		"fields:\n- {}\n": `seine.yaml:2: rule`,
 	} {
 		if _, err := read(text); err == nil || !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -129,6 +130,30 @@ func TestWallRules(t *testing.T) {
 	}
 	write("wall_rules: acme\n")
 	if _, err := loadFile(path); err == nil || !strings.Contains(err.Error(), "wall_rules must be a list") {
+		t.Error(err)
+	}
+}
+
+func TestSiteRulesNameTheirLine(t *testing.T) {
+	for rule, want := range map[string]string{
+		"bind: [nonsense]":                          `bind has "nonsense"`,
+		"bind: 192.0.2.7":                           "bind is 192.0.2.7, must be a list",
+		"user_agent: [a, b]":                        "user_agent is [a b], must be a text",
+		`user_agent: "a\nb"`:                        "must be one line",
+		"user_agent: x\n  headers: {User-Agent: y}": "two names",
+		"auth: x":                                   "user:password",
+	} {
+		for list, line := range map[string]string{"sites:\n": ":4: ", "sites: &all\n": ":4: "} {
+			path := write(t, list+"- match: b.example\n\n- match: a.example\n  "+rule+"\n")
+			if _, err := loadFile(path); err == nil || !strings.Contains(err.Error(), "config: "+path+line+"sites: a.example: ") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, want %q", rule, err, want)
+			}
+		}
+	}
+}
+
+func TestKeysAreReadToABound(t *testing.T) {
+	if _, err := ReadKey("/dev/zero"); !errors.Is(err, ErrUsage) {
 		t.Error(err)
 	}
 }

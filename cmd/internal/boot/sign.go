@@ -2,6 +2,7 @@ package boot
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -14,7 +15,12 @@ const signAsked = "asked"
 
 // ReadKey reads the key in a file. The error names the file, and shows nothing of it.
 func ReadKey(path string) (*sign.Key, error) {
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, Usage("sign-key: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10)) // a key has 119 bytes
 	if err != nil {
 		return nil, Usage("sign-key: %w", err)
 	}
