@@ -137,6 +137,24 @@ func TestWalledListIsBounded(t *testing.T) {
 	}
 }
 
+// TestWallBytes: what a site behind a wall costs more than another.
+func TestWallBytes(t *testing.T) {
+	t.Parallel()
+	s := one(t)
+	s.admit(candidates("a.example", 0, 5)...)
+	s.settle(all(s.acquire(1), frontier.Done))
+	before := s.number("MEMORY", "USAGE", s.keys[0].Site("a.example"))
+	v := s.acquire(1)
+	st := all(v, frontier.Done)
+	st.Walls = &frontier.Walls{Count: 3, Vendor: "haproxy-protection", Pause: time.Hour}
+	s.settle(st)
+	more := s.number("MEMORY", "USAGE", s.keys[0].Site("a.example")) - before + s.number("MEMORY", "USAGE", s.keys[0].Walled())
+	t.Log(more, "bytes with the list of one site")
+	if more > 400 {
+		t.Errorf("a walled site costs %d bytes", more)
+	}
+}
+
 // TestNoWallsNoCost: what a crawl without walls sends and keeps has nothing of them.
 func TestNoWallsNoCost(t *testing.T) {
 	t.Parallel()
