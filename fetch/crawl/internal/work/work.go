@@ -8,8 +8,8 @@
 // came of the URL: its outcome, its record, its candidates and what the site's clock
 // should learn.
 //
-// Do passes the files in this order: request, body, wall, answer, redirect, recrawl,
-// record, handler, content. Each step reads what those before it left in the job, which
+// Do passes the files in this order: request, body with preference and wall, answer,
+// redirect, recrawl, record, handler, content. Each step reads what those before it left in the job, which
 // Do begins anew for each URL.
 //
 // Invariants: a URL that goes back has neither record nor candidates. The bytes that
