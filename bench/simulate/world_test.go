@@ -296,7 +296,13 @@ func (w *world) strike(name string, f fault) string {
 			return ""
 		})
 	case faultClock:
-		w.shards[f.Who%len(w.shards)].behind += f.For
+		s := w.shards[f.Who%len(w.shards)]
+		s.behind += f.For
+		for _, site := range w.web.sites { // the first tick after it may be a fetcher's first, which cannot tell the jump
+			if w.shardOfSite(site.host) == s {
+				site.lastDoubt, site.until = true, 0
+			}
+		}
 	case faultPause:
 		s := w.shards[f.Who%len(w.shards)]
 		w.setPaused(s, true)
