@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -427,4 +428,45 @@ func TestTDMFileOfSlowSite(t *testing.T) {
 			t.Errorf("%+v", rec)
 		}
 	})
+}
+
+// TestMarkdown: a site that offers Markdown is read in it: title, links, and what it wants
+// done with the page, which counts before any link of the page is admitted. llms.txt is read
+// as a sitemap.
+func TestMarkdown(t *testing.T) {
+	w := newWeb(t)
+	r := newRig(t, w, wanting("ai-train"))
+	client, err := fetch.New(fetch.Config{AcceptMarkdown: true, AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, ConnectTo: []string{"::" + w.srv.Listener.Addr().String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	r.cfg.Fetcher, r.cfg.Accepts = client, client.Accepts
+	both := func(markdown string) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			if !strings.HasPrefix(r.Header.Get("Accept"), "text/markdown") {
+				html("/of-html")(rw, r)
+				return
+			}
+			rw.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+			io.WriteString(rw, markdown)
+		}
+	}
+	w.on("/", both("# Front\n\n[good](/good), [bad](/bad)\n"))
+	w.on("/good", both("# Good\n"))
+	w.on("/bad", both("# Bad\n\n[beyond](/beyond)\n\n<meta name=\"robots\" content=\"noai\">\n"))
+	w.on("/llms.txt", text(200, "# Example\n\n- [Listed](/listed): a page\n"))
+	w.on("/listed", both("# Listed\n"))
+	r.seed("http://a.example/")
+	r.admit("http://a.example/llms.txt", func(c *frontier.Candidate) { c.Sitemap = true })
+	r.run()
+	got := r.store.by(t)
+	for path, title := range map[string]string{"/": "Front", "/good": "Good", "/listed": "Listed", "/bad": ""} {
+		if rec, there := got["http://a.example"+path]; !there || rec.Error != nil || rec.Title != title || (rec.Withheld != "") != (path == "/bad") {
+			t.Errorf("%s: %v %+v", path, there, rec)
+		}
+	}
+	if len(got) != 5 {
+		t.Errorf("%d URLs have records", len(got))
+	}
 }
