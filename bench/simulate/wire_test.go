@@ -194,7 +194,7 @@ func (f *fetcher) Admit(ctx context.Context, k int, batch []frontier.Candidate, 
 	batch = slices.Clone(batch) // whose strings stay valid
 	reply, err := f.callShard(ctx, s, "admit", func(s *shard, _ string) any {
 		if s.w.plan.during(faultFull, k, s.at) {
-			return admitReply{s.full(batch), true}
+			return admitReply{s.full(batch), s.acknowledge()}
 		}
 		return admitReply{s.admit(batch), s.acknowledge()}
 	})
