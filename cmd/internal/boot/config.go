@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
 
+	"seine/fetch/egress"
 	"seine/frontier"
 )
 
@@ -149,7 +150,15 @@ func checkSite(site any) error {
 		delete(values, key)
 		values[name] = v
 	}
-	return rule.Validate()
+	if err := rule.Validate(); err != nil {
+		return err
+	}
+	for _, entry := range rule.Bind {
+		if _, err := egress.Parse(entry); err != nil {
+			return fmt.Errorf("sites: %s: bind: %w", rule.Match, err)
+		}
+	}
+	return nil
 }
 
 // siteKeys are the keys of a site rule, each with what its value must be.

@@ -137,6 +137,8 @@ func TestWallRules(t *testing.T) {
 func TestSiteRulesNameTheirLine(t *testing.T) {
 	for rule, want := range map[string]string{
 		"bind: [nonsense]":                          `bind has "nonsense"`,
+		"bind: [192.0.2.7/16]":                      "write 192.0.0.0/16",
+		"bind: [0.0.0.0]":                           "nobody answers",
 		"bind: 192.0.2.7":                           "bind is 192.0.2.7, must be a list",
 		"user_agent: [a, b]":                        "user_agent is [a b], must be a text",
 		`user_agent: "a\nb"`:                        "must be one line",
