@@ -149,6 +149,10 @@ var boards = []board{
 			{"seen", `sum(rate(seine_crawl_links_total{$c}[$r]))`},
 			{"known to the fetcher itself", `sum(rate(seine_crawl_links_known_total{$c}[$r]))`},
 			{"not followed: {{reason}}", `sum by (reason) (rate(seine_crawl_links_refused_total{$c}[$r]))`}}},
+		{title: "Pages that were read in part or not, a second", unit: "reqps", targets: []target{
+			{"unchanged", `sum(rate(seine_crawl_pages_unchanged_total{$c}[$r]))`},
+			{"duplicate", `sum(rate(seine_crawl_pages_duplicate_total{$c}[$r]))`},
+			{"refused for a purpose", `sum(rate(seine_crawl_pages_withheld_total{$c}[$r]))`}}},
 		{title: "Kinds of content a second", unit: "reqps", targets: []target{
 			{"{{kind}}", `sum by (kind) (rate(seine_crawl_media_total{$c}[$r]))`}}},
 		{title: "Requests that failed, bodies cut, a second", unit: "ops", targets: []target{
