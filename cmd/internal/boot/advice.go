@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"seine/fetch"
 	"seine/frontier"
 	"seine/shard"
 )
@@ -12,6 +13,12 @@ import (
 // packages below do not know. It is "" where the error itself has it.
 func advice(err error) string {
 	text := err.Error()
+	if site := (*fetch.Error)(nil); errors.As(err, &site) { // the flags for Redis are none for it
+		if strings.Contains(text, "x509: certificate signed by unknown authority") {
+			return "; name the file with the certificate of its authority: --ca FILE"
+		}
+		return ""
+	}
 	switch {
 	case strings.Contains(text, "NOAUTH"), strings.Contains(text, "WRONGPASS"), errors.Is(err, shard.ErrLogin):
 		return "; give Redis's password in " + passwordEnv + " or --redis-password-file"

@@ -1,10 +1,12 @@
 package boot
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"seine/fetch"
 	"seine/frontier"
 	"seine/shard"
 )
@@ -21,6 +23,9 @@ func TestAdvice(t *testing.T) {
 		{fmt.Errorf("%w: 127.0.0.1:7001: connection refused", shard.ErrUnreachable), ""},
 		{frontier.Layout{Shards: 3}.Check(frontier.Layout{Shards: 2}), "leave --shards out"},
 		{frontier.ErrNoCrawl, ""},
+		{fmt.Errorf("%w: x509: certificate signed by unknown authority", shard.ErrUnreachable), "--redis-ca FILE"},
+		{fmt.Errorf("check: %w", &fetch.Error{Class: fetch.ClassCertificate, Err: errors.New("x509: certificate signed by unknown authority")}), ": --ca FILE"},
+		{&fetch.Error{Class: fetch.ClassCertificate, Err: errors.New("x509: certificate is valid for a.example, not b.example")}, ""},
 	} {
 		if got := advice(c.err); got != "" && c.want == "" || !strings.Contains(got, c.want) {
 			t.Errorf("%v: %q, want %q", c.err, got, c.want)
