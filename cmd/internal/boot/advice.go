@@ -13,11 +13,8 @@ import (
 // packages below do not know. It is "" where the error itself has it.
 func advice(err error) string {
 	text := err.Error()
-	if site := (*fetch.Error)(nil); errors.As(err, &site) { // the flags for Redis are none for it
-		if strings.Contains(text, "x509: certificate signed by unknown authority") {
-			return "; name the file with the certificate of its authority: --ca FILE"
-		}
-		return ""
+	if site := (*fetch.Error)(nil); errors.As(err, &site) {
+		return "" // the flags for Redis are none for a site
 	}
 	switch {
 	case strings.Contains(text, "NOAUTH"), strings.Contains(text, "WRONGPASS"), errors.Is(err, shard.ErrLogin):
