@@ -214,7 +214,7 @@ func TestRunAckWithFrozenReplica(t *testing.T) {
 func TestRunThroughFreeze(t *testing.T) {
 	t.Parallel()
 	s := shardtest.One(t)
-	c, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs, TryTimeout: 50 * time.Millisecond})
+	c, err := shard.Open(t.Context(), shard.Config{Addrs: s.Addrs, TryTimeout: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -187,7 +187,7 @@ func TestWriterAndFields(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	for _, c := range []Config{
 		{RotateSize: 1}, {RotateTime: 1}, {Path: "x", Writer: io.Discard}, {Path: "x", RotateSize: -1}, {MaxPending: -1},
-		{Linger: time.Minute}, {FrameBytes: 2 << 20}, {FrameBytes: -1}, {Fields: 0x40},
+		{Linger: time.Minute}, {FrameBytes: 2 << 20}, {FrameBytes: -1}, {Fields: 0x4000},
 	} {
 		if s, err := Open(c); err == nil {
 			t.Errorf("%+v was taken", c)
