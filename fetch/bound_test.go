@@ -286,7 +286,13 @@ func TestBoundPortsAreShared(t *testing.T) {
 // TestRelieveByBound: ports that ran out are those of one address of ours, so only
 // connections from there are closed.
 func TestRelieveByBound(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "x") }))
+	var both sync.WaitGroup // both requests are under way at once, so that both connections are kept
+	both.Add(2)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		both.Done()
+		both.Wait()
+		io.WriteString(w, "x")
+	}))
 	defer s.Close()
 	c := newClient(t, nil)
 	var wg sync.WaitGroup
