@@ -174,7 +174,11 @@ func TestFamilies(t *testing.T) {
 
 // TestPortsAreShared: the local port is chosen for the destination, so that
 // connections to different servers share ports. Bound before, none would.
-func TestPortsAreShared(t *testing.T) {
+func TestPortsAreShared(t *testing.T) { checkSharedPorts(t, &dialer{}, &egress.Pair{}) }
+
+// checkSharedPorts fails unless connections from there to many addresses share ports.
+func checkSharedPorts(t *testing.T, d *dialer, from *egress.Pair) {
+	t.Helper()
 	const conns = 500 // of so many, some 9 to 18 meet by chance
 	ln, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
@@ -191,15 +195,18 @@ func TestPortsAreShared(t *testing.T) {
 			defer nc.Close()
 		}
 	}()
-	d := dialer{}
 	used := map[uint16]bool{}
 	for i := range conns {
-		nc, err := d.connect(t.Context(), netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}), port), &egress.Pair{})
+		nc, err := d.connect(t.Context(), netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}), port), from)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		used[nc.LocalAddr().(*net.TCPAddr).AddrPort().Port()] = true
+		local := nc.LocalAddr().(*net.TCPAddr).AddrPort()
+		if from.IsBound() && local.Addr() != from.V4.Addr {
+			t.Fatalf("it leaves from %s", local)
+		}
+		used[local.Port()] = true
 	}
 	if len(used) == conns {
 		t.Errorf("%d connections to as many addresses have a port of their own each", conns)

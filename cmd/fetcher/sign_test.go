@@ -14,10 +14,9 @@ import (
 	"seine/fetch/sign/signtest"
 )
 
-// The program signs what it sends with the key of its file, says From, and shows the key
-// nowhere; others that can read the file are warned of.
-func TestSignedRequests(t *testing.T) {
-	t.Parallel()
+// newKey makes a key, and the text of its file.
+func newKey(t *testing.T) (*sign.Key, []byte) {
+	t.Helper()
 	key, err := sign.NewKey()
 	if err != nil {
 		t.Fatal(err)
@@ -26,6 +25,14 @@ func TestSignedRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return key, text
+}
+
+// The program signs what it sends with the key of its file, says From, and shows the key
+// nowhere; others that can read the file are warned of.
+func TestSignedRequests(t *testing.T) {
+	t.Parallel()
+	key, text := newKey(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "key.pem")
 	if err := os.WriteFile(file, text, 0o640); err != nil {
@@ -62,14 +69,7 @@ func TestSignedRequests(t *testing.T) {
 // A rule that has a site see another user agent is refused together with a key, by name.
 func TestSignedAgents(t *testing.T) {
 	t.Parallel()
-	key, err := sign.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := key.PEM()
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, text := newKey(t)
 	dir := t.TempDir()
 	file, config := filepath.Join(dir, "key.pem"), filepath.Join(dir, "crawl.yaml")
 	for _, rule := range []string{"user_agent: other/1", "headers: {user-agent: other/1}"} {
