@@ -137,7 +137,7 @@ func (a *attrs) parse(b []byte, i, max int, x *bitmap, off int) int {
 			i = n
 			continue
 		}
-		for i < len(b) && (isSpace(b[i]) || b[i] == '/') {
+		for i < len(b) && (charset.IsSpace(b[i]) || b[i] == '/') {
 			i++
 		}
 		if i == len(b) {
@@ -151,7 +151,7 @@ func (a *attrs) parse(b []byte, i, max int, x *bitmap, off int) int {
 		for i++; i < len(b) && !endsName(b[i]) && b[i] != '='; i++ {
 		}
 		end := i
-		for i < len(b) && isSpace(b[i]) {
+		for i < len(b) && charset.IsSpace(b[i]) {
 			i++
 		}
 		if i == len(b) {
@@ -251,12 +251,12 @@ func shortAttr(key uint64) attrID {
 	return attrOf(name[:(bits.Len64(key)+7)/8])
 }
 
-func endsName(c byte) bool { return c == '>' || c == '/' || isSpace(c) }
+func endsName(c byte) bool { return c == '>' || c == '/' || charset.IsSpace(c) }
 
 // value reads an attribute's value that starts at or after i: its span and
 // where reading goes on, -1 when b ends first.
 func value(b []byte, i int) (from, to, end int) {
-	for i < len(b) && isSpace(b[i]) {
+	for i < len(b) && charset.IsSpace(b[i]) {
 		i++
 	}
 	if i == len(b) {
@@ -271,7 +271,7 @@ func value(b []byte, i int) (from, to, end int) {
 		return i + 1, n, n + 1
 	}
 	for j := i; j < len(b); j++ {
-		if c := b[j]; c == '>' || isSpace(c) {
+		if c := b[j]; c == '>' || charset.IsSpace(c) {
 			return i, j, j
 		}
 	}
@@ -283,14 +283,14 @@ func value(b []byte, i int) (from, to, end int) {
 // with descriptors that mean nothing are passed over, as the standard has it.
 func srcset(b []byte) (url, rest []byte) {
 	for {
-		for len(b) > 0 && (isSpace(b[0]) || b[0] == ',') {
+		for len(b) > 0 && (charset.IsSpace(b[0]) || b[0] == ',') {
 			b = b[1:]
 		}
 		if len(b) == 0 {
 			return nil, nil
 		}
 		n := 0
-		for n < len(b) && !isSpace(b[n]) {
+		for n < len(b) && !charset.IsSpace(b[n]) {
 			n++
 		}
 		url, b = b[:n], b[n:]
@@ -321,7 +321,7 @@ func skipDescriptors(b []byte) (rest []byte, ok bool) {
 		case b[i] == ',':
 			d.addDescriptor(b[start:i])
 			return b[i+1:], d.valid()
-		case isSpace(b[i]):
+		case charset.IsSpace(b[i]):
 			d.addDescriptor(b[start:i])
 			start = i + 1
 		}
@@ -392,7 +392,7 @@ func refresh(b []byte) ([]byte, bool) {
 	for n < len(b) && (b[n] >= '0' && b[n] <= '9' || b[n] == '.') {
 		n++
 	}
-	if b = b[n:]; len(b) == 0 || b[0] != ';' && b[0] != ',' && !isSpace(b[0]) {
+	if b = b[n:]; len(b) == 0 || b[0] != ';' && b[0] != ',' && !charset.IsSpace(b[0]) {
 		return nil, false
 	}
 	b = trimLeft(b)
@@ -420,7 +420,7 @@ func refresh(b []byte) ([]byte, bool) {
 }
 
 func trimLeft(b []byte) []byte {
-	for len(b) > 0 && isSpace(b[0]) {
+	for len(b) > 0 && charset.IsSpace(b[0]) {
 		b = b[1:]
 	}
 	return b

@@ -164,7 +164,7 @@ const textPiece = 32 << 10
 func (c *collector) appendText(b []byte) {
 	for _, ch := range b {
 		switch {
-		case isSpace(ch):
+		case charset.IsSpace(ch):
 			c.gap = true
 			continue
 		case ch == 0:

@@ -155,7 +155,7 @@ func unescapeCSS(dst, b []byte) []byte {
 		}
 		switch {
 		case n > 0:
-			if i += n - 1; i+1 < len(b) && isSpace(b[i+1]) {
+			if i += n - 1; i+1 < len(b) && charset.IsSpace(b[i+1]) {
 				if i++; b[i] == '\r' && i+1 < len(b) && b[i+1] == '\n' {
 					i++
 				}

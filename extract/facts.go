@@ -51,7 +51,7 @@ func (f *Facts) reset() {
 func fold(dst, b []byte, max int) []byte {
 	start := len(dst)
 	for _, c := range b {
-		if isSpace(c) {
+		if charset.IsSpace(c) {
 			if len(dst) > start && dst[len(dst)-1] != ' ' {
 				dst = append(dst, ' ')
 			}

@@ -28,7 +28,7 @@ func rels(b []byte) relSet {
 	var s relSet
 	for len(b) > 0 {
 		n := 0
-		for n < len(b) && !isSpace(b[n]) && b[n] != ',' { // commas are no separators by the book, but by habit
+		for n < len(b) && !charset.IsSpace(b[n]) && b[n] != ',' { // commas are no separators by the book, but by habit
 			n++
 		}
 		if n > 0 {
@@ -117,10 +117,10 @@ func isFeed(typ []byte) bool {
 
 // trim cuts ASCII white space from both ends.
 func trim(b []byte) []byte {
-	for len(b) > 0 && isSpace(b[0]) {
+	for len(b) > 0 && charset.IsSpace(b[0]) {
 		b = b[1:]
 	}
-	for len(b) > 0 && isSpace(b[len(b)-1]) {
+	for len(b) > 0 && charset.IsSpace(b[len(b)-1]) {
 		b = b[:len(b)-1]
 	}
 	return b

@@ -436,8 +436,6 @@ const (
 	highs = 0x8080808080808080
 )
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
-
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // zeroBytes marks the lowest zero byte of w exactly (higher marks may be false).

@@ -2,6 +2,8 @@ package extract
 
 import (
 	"bytes"
+
+	"seine/extract/charset"
 )
 
 // token is what a '<' starts.
@@ -87,7 +89,7 @@ func skipTag(b []byte, i int) int {
 			return i + 1
 		}
 		k := i - 1
-		for k >= zone && isSpace(b[k]) {
+		for k >= zone && charset.IsSpace(b[k]) {
 			k--
 		}
 		if k < zone || b[k] == '/' { // a '=' where a name should start is part of the name
@@ -155,7 +157,7 @@ func (w *walker) walk(b []byte) int {
 
 // next is the state after c, which is no '>', outside quotes.
 func (w walker) next(c byte) walker {
-	space := isSpace(c)
+	space := charset.IsSpace(c)
 	switch w {
 	case inName:
 		if space || c == '/' {

@@ -100,7 +100,7 @@ func Meta(content []byte) []byte {
 		return nil
 	}
 	n := 0
-	for n < len(b) && b[n] != ';' && !isSpace(b[n]) {
+	for n < len(b) && b[n] != ';' && !IsSpace(b[n]) {
 		n++
 	}
 	return b[:n]
@@ -184,7 +184,7 @@ func Prescan(b []byte) string {
 				return ""
 			}
 			i += 2 + n + 2
-		case len(rest) > 5 && EqualFold(rest[:5], "<meta") && (isSpace(rest[5]) || rest[5] == '/'):
+		case len(rest) > 5 && EqualFold(rest[:5], "<meta") && (IsSpace(rest[5]) || rest[5] == '/'):
 			name, n := prescanMeta(rest[5:])
 			if name != "" {
 				return name
@@ -192,7 +192,7 @@ func Prescan(b []byte) string {
 			i += 5 + n - 1
 		case len(rest) > 1 && isLetter(rest[1]), len(rest) > 2 && rest[1] == '/' && isLetter(rest[2]):
 			n := 1
-			for n < len(rest) && !isSpace(rest[n]) && rest[n] != '>' {
+			for n < len(rest) && !IsSpace(rest[n]) && rest[n] != '>' {
 				n++
 			}
 			for {
@@ -255,24 +255,24 @@ func prescanMeta(b []byte) (name string, n int) {
 // prescanAttr gets an attribute the way the prescan does; n is how many bytes
 // it took, more is false when there was none.
 func prescanAttr(b []byte) (name, val []byte, n int, more bool) {
-	for n < len(b) && (isSpace(b[n]) || b[n] == '/') {
+	for n < len(b) && (IsSpace(b[n]) || b[n] == '/') {
 		n++
 	}
 	if n >= len(b) || b[n] == '>' {
 		return nil, nil, n, false
 	}
 	from := n
-	for n < len(b) && !(b[n] == '=' && n > from) && !isSpace(b[n]) && b[n] != '/' && b[n] != '>' {
+	for n < len(b) && !(b[n] == '=' && n > from) && !IsSpace(b[n]) && b[n] != '/' && b[n] != '>' {
 		n++
 	}
 	name = b[from:n]
-	for n < len(b) && isSpace(b[n]) {
+	for n < len(b) && IsSpace(b[n]) {
 		n++
 	}
 	if n >= len(b) || b[n] != '=' {
 		return name, nil, n, true
 	}
-	for n++; n < len(b) && isSpace(b[n]); n++ {
+	for n++; n < len(b) && IsSpace(b[n]); n++ {
 	}
 	if n < len(b) && (b[n] == '"' || b[n] == '\'') {
 		i := bytes.IndexByte(b[n+1:], b[n])
@@ -282,7 +282,7 @@ func prescanAttr(b []byte) (name, val []byte, n int, more bool) {
 		return name, b[n+1 : n+1+i], n + i + 2, true
 	}
 	from = n
-	for n < len(b) && !isSpace(b[n]) && b[n] != '>' {
+	for n < len(b) && !IsSpace(b[n]) && b[n] != '>' {
 		n++
 	}
 	if n == len(b) { // the bytes end: nothing is known
@@ -291,7 +291,8 @@ func prescanAttr(b []byte) (name, val []byte, n int, more bool) {
 	return name, b[from:n], n, true
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+// IsSpace reports whether c is ASCII white space, as HTML has it.
+func IsSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 

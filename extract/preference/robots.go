@@ -16,7 +16,7 @@ func (s *Set) addRobots(p Place, list, whole []byte) {
 	valued := "" // directive whose value comes next
 	for len(list) > 0 {
 		n := 0
-		for n < len(list) && list[n] != ',' && list[n] != ';' && !isSpace(list[n]) {
+		for n < len(list) && list[n] != ',' && list[n] != ';' && !charset.IsSpace(list[n]) {
 			n++
 		}
 		if n > 0 {
@@ -81,7 +81,7 @@ func (s *Set) addRobotsHeader(v, own string) {
 			end = len(rest)
 		}
 		from := 0
-		for from < end && isSpace(rest[from]) {
+		for from < end && charset.IsSpace(rest[from]) {
 			from++
 		}
 		part := rest[from:end]
@@ -139,8 +139,6 @@ func dateIn(b []byte) (t time.Time, ok bool) {
 		}
 	}
 }
-
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
 
 // lower appends ASCII in lower case.
 func lower(dst, b []byte) []byte {
