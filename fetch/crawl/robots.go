@@ -295,7 +295,8 @@ func (w *worker) archiveRules(err error) {
 // refuseRules ends or delays a URL whose site's rules cannot be had. The crawl backs off
 // from the site, and asks again; what may not be asked at all is dead, and so is, after
 // GiveUp, what cannot be reached. A name that does not resolve, or has no address of our
-// family, says the same of the URL as of its robots.txt. It reports whether this worker is still the visit's owner.
+// family, says the same of the URL as of its robots.txt. It reports whether this worker is
+// still the visit's owner.
 func (w *worker) refuseRules(v *site.Visit, item *frontier.Item, err error) bool {
 	class, retry := work.ErrorClass(err)
 	switch {

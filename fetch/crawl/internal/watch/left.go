@@ -38,6 +38,6 @@ func (l *Left) Count() (n int, why string) {
 func (l *Left) IsAll(now time.Time, ended time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	since := now.Sub(l.at)
-	return l.n > 0 && since < leftLately && since < ended && ended > noneFor
+	elapsed := now.Sub(l.at)
+	return l.n > 0 && elapsed < leftLately && elapsed < ended && ended > noneFor
 }

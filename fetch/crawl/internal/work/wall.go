@@ -28,7 +28,7 @@ func (j *job) isWalled() bool { return j.wall.Sure == wall.Certain }
 func (j *job) refuseWall() {
 	res, text := &j.res, WallText(j.wall.Vendor, j.resp.Status)
 	after, _ := fetch.RetryAfter(j.resp.Header, time.Now())
-	res.Reply.Failure = &Failure{Slower: true, After: after, Cause: frontier.CauseWall, Text: text}
+	res.Reply.Failure = &Failure{After: after, Cause: frontier.CauseWall, Text: text}
 	res.Reply.Wall, res.Facts.Wall, res.Unreachable = j.wall.Vendor, j.wall.Vendor, true
 	res.Outcome = j.cfg.Retry(j.item, frontier.CauseWall, text, after)
 }
